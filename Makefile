@@ -1,0 +1,250 @@
+# sunproxy: a caching web proxy over Sun RPC, and its policies.
+#
+#   make                 build sunproxyd and sunproxy into build/release
+#   make demo            install what is missing, build, run the main job, print the tables
+#   make test            install what is missing, build, run every test
+#   make bench           measure CPU time per request, requests per second and memory
+#   make install         into DESTDIR and PREFIX (default /usr/local)
+#   make help            all targets and variables
+#
+# Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan),
+# WERROR=1 (warnings are errors), PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, SYSCONFDIR.
+
+VERSION := 0.1.0
+
+CC ?= cc
+AR ?= ar
+RPCGEN ?= rpcgen
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+VARIANT ?= release
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+SBINDIR ?= $(PREFIX)/sbin
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/sunproxy
+SYSCONFDIR ?= $(PREFIX)/etc
+
+B := build/$(VARIANT)
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2)
+MAKEFLAGS += --no-print-directory
+endif
+
+# ---- flags ---------------------------------------------------------------------------------------
+
+PACKAGES := libtirpc libcurl libevent_core libbsd-overlay sqlite3 openssl
+TEST_PACKAGES := check
+
+# Asked once, and only by targets that compile.
+pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')
+pkg_libs = $(shell $(PKG_CONFIG) --libs libtirpc libcurl libevent_core libbsd sqlite3)
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+ifeq ($(WERROR),1)
+WARNINGS += -Werror
+endif
+
+# Does the compiler take these flags?
+takes = $(shell $(CC) $(1) -Werror -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
+
+HARDENING = $(call takes,-fstack-protector-strong) $(call takes,-fstack-clash-protection) \
+	$(call takes,-fcf-protection=full) $(call takes,-ftrivial-auto-var-init=zero)
+
+ifeq ($(VARIANT),release)
+OPTIMISE = -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 $(HARDENING)
+LINK = -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--as-needed
+else ifeq ($(VARIANT),asan)
+OPTIMISE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+LINK = -fsanitize=address,undefined
+else ifeq ($(VARIANT),tsan)
+OPTIMISE = -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+LINK = -fsanitize=thread
+else
+$(error VARIANT is release, asan or tsan, not '$(VARIANT)')
+endif
+
+DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
+
+# Recursion keeps the probes from running for targets that compile nothing; := once they are needed.
+ifneq ($(filter-out help clean distclean setup setup-test format lint,$(or $(MAKECMDGOALS),all)),)
+PKG_CFLAGS := $(pkg_cflags)
+PKG_LIBS := $(pkg_libs)
+ALL_OPTIMISE := $(OPTIMISE)
+endif
+
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(ALL_OPTIMISE) -fPIE -pthread $(DEFINES) -I. -isystem build/gen \
+	$(PKG_CFLAGS) $(CFLAGS)
+GEN_CFLAGS = -std=gnu11 -w $(ALL_OPTIMISE) -fPIE -pthread -Ibuild/gen $(PKG_CFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -pie -pthread $(LINK) $(LDFLAGS)
+
+# ---- what there is ---------------------------------------------------------------------------------
+
+FOLDERS := base policies cache rpc fetch trace server client
+sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
+objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
+
+GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/proxy_clnt.c
+GEN_OBJECTS := $(B)/gen/proxy_xdr.o $(B)/gen/proxy_svc.o
+CLNT_OBJECT := $(B)/gen/proxy_clnt.o
+
+# On top first: who uses stands before who is used.
+SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libfetch.a \
+	$(B)/libbase.a
+CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/librpc.a $(B)/libbase.a
+TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
+	$(B)/libfetch.a $(B)/libtrace.a $(B)/libbase.a
+
+PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
+UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
+TORTURE_SOURCES := $(wildcard tests/unit/*/torture_*.c)
+UNIT := $(patsubst %.c,$(B)/%,$(UNIT_SOURCES))
+TORTURE := $(patsubst %.c,$(B)/%,$(TORTURE_SOURCES))
+
+ORIGIN := $(B)/tests/origin/origin
+BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
+PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
+
+.PHONY: all help clean distclean install uninstall test demo bench setup setup-test unit programs \
+	origin peers bench-programs format lint check-clang datasets
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: programs
+
+programs: $(PROGRAMS)
+unit: $(UNIT) $(TORTURE)
+origin: $(ORIGIN)
+peers: $(PEERS)
+bench-programs: $(BENCH)
+
+# ---- rules -----------------------------------------------------------------------------------------
+
+# One stamp: rpcgen writes all four or none.
+build/gen/.stamp: proxy.x
+	@mkdir -p build/gen
+	$(call say,RPCGEN,proxy.x)
+	$(Q)cp proxy.x build/gen/ && cd build/gen && \
+		rm -f proxy.h proxy_xdr.c proxy_svc.c proxy_clnt.c && \
+		$(RPCGEN) -C -M -h -o proxy.h proxy.x && \
+		$(RPCGEN) -C -M -c -o proxy_xdr.c proxy.x && \
+		$(RPCGEN) -C -M -m -o proxy_svc.c proxy.x && \
+		$(RPCGEN) -C -M -l -o proxy_clnt.c proxy.x
+	@touch $@
+
+$(GEN): build/gen/.stamp ;
+
+$(B)/gen/%.o: build/gen/%.c build/gen/.stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(GEN_CFLAGS) -c -o $@ $<
+
+$(B)/%.o: %.c | build/gen/.stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+define library
+$(B)/lib$(1).a: $$(call objects,$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$$(call say,AR,$$@)
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
+
+$(B)/sunproxyd: $(B)/server/main.o $(GEN_OBJECTS) $(SERVER_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(SERVER_LIBS) $(PKG_LIBS)
+
+$(B)/sunproxy: $(B)/client/main.o $(B)/gen/proxy_xdr.o $(CLIENT_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(CLIENT_LIBS) $(PKG_LIBS) -lm
+
+# Unit tests: a Check program a file, linked with everything that it might ask for.
+UNIT_COMMON := $(B)/tests/unit/unit.o $(GEN_OBJECTS) $(CLNT_OBJECT)
+test_libs = -Wl,--start-group $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
+	$(shell $(PKG_CONFIG) --libs check) -lm
+
+$(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(test_libs)
+
+# Torture: the same, with every allocation of ours going through tests/unit/torture.c.
+WRAPS := malloc calloc realloc strdup strndup
+$(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
+
+$(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libbase.a \
+		$(shell $(PKG_CONFIG) --libs libevent libevent_openssl openssl) -lm
+
+# Benchmarks: NAME_main.c is a program, the other files of the folder are shared by all.
+BENCH_COMMON := $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/bench/*.c)))
+$(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(BENCH_COMMON) $(GEN_OBJECTS) $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
+		$(PKG_LIBS) -lm
+
+# Independent peers for system tests, on rpcgen's own client stubs.
+$(PEERS): $(B)/%: $(B)/%.o $(B)/gen/proxy_xdr.o $(CLNT_OBJECT)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(PKG_LIBS)
+
+-include $(shell find build -name '*.d' 2>/dev/null)
+
+# ---- for people --------------------------------------------------------------------------------------
+
+setup:
+	$(Q)scripts/setup.sh build
+
+setup-test:
+	$(Q)scripts/setup.sh build test
+
+# In a second make, so that what setup installs is seen by the probes above.
+demo: setup
+	$(Q)$(MAKE) VARIANT=release programs origin
+	$(Q)scripts/demo.sh
+
+test: setup-test
+	$(Q)tests/run.sh
+
+bench: setup
+	$(Q)$(MAKE) VARIANT=release programs bench-programs
+	$(Q)tests/bench/bench.sh
+
+install: programs
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 \
+		$(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -m 755 $(B)/sunproxy $(DESTDIR)$(BINDIR)/sunproxy
+	$(INSTALL) -m 755 $(B)/sunproxyd $(DESTDIR)$(SBINDIR)/sunproxyd
+	$(INSTALL) -m 644 docs/sunproxy.1 $(DESTDIR)$(MANDIR)/man1/sunproxy.1
+	$(INSTALL) -m 644 docs/sunproxyd.8 $(DESTDIR)$(MANDIR)/man8/sunproxyd.8
+	$(INSTALL) -m 644 README.md LICENSE proxy.x docs/sunproxyd.conf.example $(DESTDIR)$(DOCDIR)/
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/sunproxy $(DESTDIR)$(SBINDIR)/sunproxyd \
+		$(DESTDIR)$(MANDIR)/man1/sunproxy.1 $(DESTDIR)$(MANDIR)/man8/sunproxyd.8
+	rm -rf $(DESTDIR)$(DOCDIR)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+help:
+	@sed -n '3,12p' Makefile | sed 's/^# \{0,2\}//'
+	@echo 'Further targets: programs unit origin bench-programs setup setup-test'
+	@echo '                 uninstall format clean distclean'
+
+clean:
+	rm -rf build/release build/asan build/tsan build/gen
+
+distclean:
+	rm -rf build

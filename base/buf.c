@@ -1,0 +1,118 @@
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void
+buf_init(struct buf *b, size_t ceiling)
+{
+    *b = (struct buf){.ceiling = ceiling};
+}
+
+void
+buf_free(struct buf *b)
+{
+    free(b->data);
+    buf_init(b, b->ceiling);
+}
+
+void
+buf_reset(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+/* Makes room for `more` bytes and the zero byte behind them. */
+static bool
+buf_reserve(struct buf *b, size_t more)
+{
+    size_t room;
+    char *data;
+
+    if (more > b->ceiling - b->len) {
+        b->failed = true;
+        return false;
+    }
+    if (b->len + more < b->room)
+        return true;
+    room = b->room ? b->room : 64;
+    while (room <= b->len + more)
+        room *= 2;
+    if (room > b->ceiling + 1)
+        room = b->ceiling + 1;
+    data = realloc(b->data, room);
+    if (!data) {
+        b->failed = true;
+        return false;
+    }
+    b->data = data;
+    b->room = room;
+    return true;
+}
+
+bool
+buf_append(struct buf *b, const void *bytes, size_t len)
+{
+    if (!buf_reserve(b, len))
+        return false;
+    if (len)
+        memcpy(b->data + b->len, bytes, len);
+    b->len += len;
+    b->data[b->len] = '\0';
+    return true;
+}
+
+bool
+buf_append_str(struct buf *b, const char *text)
+{
+    return buf_append(b, text, strlen(text));
+}
+
+bool
+buf_append_char(struct buf *b, char c)
+{
+    return buf_append(b, &c, 1);
+}
+
+bool
+buf_vprintf(struct buf *b, const char *format, va_list args)
+{
+    va_list again;
+    int len;
+
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (len < 0 || !buf_reserve(b, (size_t)len)) {
+        b->failed = true;
+        return false;
+    }
+    vsnprintf(b->data + b->len, (size_t)len + 1, format, args);
+    b->len += (size_t)len;
+    return true;
+}
+
+bool
+buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list args;
+    bool ok;
+
+    va_start(args, format);
+    ok = buf_vprintf(b, format, args);
+    va_end(args);
+    return ok;
+}
+
+void
+buf_consume(struct buf *b, size_t n)
+{
+    if (n == 0)
+        return;
+    memmove(b->data, b->data + n, b->len - n);
+    b->len -= n;
+    b->data[b->len] = '\0';
+}

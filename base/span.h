@@ -1,0 +1,49 @@
+/*
+ * A run of bytes by pointer and length. Everything that comes from the wire travels as a span, so
+ * that a zero byte is data and never an end. A span owns nothing: it is valid as long as the bytes
+ * that it points at, which each function that takes or returns one states.
+ */
+#ifndef SUNPROXY_BASE_SPAN_H
+#define SUNPROXY_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct span {
+    const char *ptr;
+    size_t len;
+};
+
+static inline struct span
+span_of(const void *ptr, size_t len)
+{
+    return (struct span){.ptr = ptr, .len = len};
+}
+
+/* The span of a C string, without its terminating zero byte. */
+static inline struct span
+span_str(const char *text)
+{
+    return span_of(text, strlen(text));
+}
+
+static inline bool
+span_equal(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool
+span_starts_with(struct span s, struct span prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
+}
+
+static inline bool
+span_has_zero(struct span s)
+{
+    return s.len != 0 && memchr(s.ptr, 0, s.len) != NULL;
+}
+
+#endif

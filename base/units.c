@@ -1,0 +1,140 @@
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+units_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+    unsigned long long parsed;
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    parsed = strtoull(text, &end, 10);
+    if (errno || *end || parsed < low || parsed > high)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+/* The number in front of a unit; *unit is what follows it. No sign, hex, inf or nan. */
+static bool
+parse_quantity(const char *text, double *number, const char **unit)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+        return false;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+        return false;
+    *number = strtod(text, &end);
+    if (end == text)
+        return false;
+    while (*end == ' ')
+        end++;
+    *unit = end;
+    return true;
+}
+
+bool
+units_parse_bytes(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {
+        {"", 1},       {"B", 1},      {"K", 0x1p10},   {"k", 0x1p10},   {"KiB", 0x1p10},
+        {"M", 0x1p20}, {"m", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"g", 0x1p30},
+        {"GiB", 0x1p30}, {"T", 0x1p40}, {"t", 0x1p40}, {"TiB", 0x1p40}, {"kB", 1e3},
+        {"KB", 1e3},   {"MB", 1e6},   {"GB", 1e9},     {"TB", 1e12},
+    };
+    const char *unit;
+    double number;
+    uint64_t whole;
+
+    /* Plain digits keep all 64 bits, which a double would not. */
+    if (units_parse_uint(text, 0, UINT64_MAX, &whole)) {
+        *bytes = whole;
+        return true;
+    }
+    if (!parse_quantity(text, &number, &unit))
+        return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        double product;
+
+        if (strcmp(unit, units[i].name) != 0)
+            continue;
+        product = nearbyint(number * units[i].factor);
+        if (product >= 0x1p63)
+            return false;
+        *bytes = (uint64_t)product;
+        return true;
+    }
+    return false;
+}
+
+bool
+units_parse_duration(const char *text, int64_t *us)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {
+        {"", 1e6}, {"us", 1},   {"ms", 1e3},   {"s", 1e6},
+        {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6},
+    };
+    const char *unit;
+    double number;
+
+    if (!parse_quantity(text, &number, &unit))
+        return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        double product;
+
+        if (strcmp(unit, units[i].name) != 0)
+            continue;
+        product = nearbyint(number * units[i].factor);
+        if (product >= 0x1p63)
+            return false;
+        *us = (int64_t)product;
+        return true;
+    }
+    return false;
+}
+
+const char *
+units_format_bytes(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double scaled = (double)bytes;
+    size_t unit = 0;
+
+    while (scaled >= 1024 && unit + 1 < sizeof(names) / sizeof(names[0])) {
+        scaled /= 1024;
+        unit++;
+    }
+    snprintf(text, size, unit == 0 || scaled >= 100 ? "%.0f %s" : "%.1f %s", scaled, names[unit]);
+    return text;
+}
+
+const char *
+units_format_duration(int64_t us, char *text, size_t size)
+{
+    double value = (double)us;
+
+    if (us < 1000)
+        snprintf(text, size, "%d us", (int)us);
+    else if (us < 1000000)
+        snprintf(text, size, "%.1f ms", value / 1e3);
+    else if (us < 120 * (int64_t)1000000)
+        snprintf(text, size, "%.2f s", value / 1e6);
+    else
+        snprintf(text, size, "%d m %02d s", (int)(us / 60000000), (int)(us / 1000000 % 60));
+    return text;
+}

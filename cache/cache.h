@@ -1,0 +1,105 @@
+/*
+ * The store: URL to page, bounded in pages, in bytes or both, with a replacement policy that
+ * decides who leaves. Split into shards by the URL's hash, each with its lock, its table (table.h),
+ * its instance of the policy and its share of the capacity, so that threads seldom meet. With one
+ * shard the outcome of a sequence of requests is exactly the policy's.
+ *
+ * Bytes count a page whole: URL, final URL, headers, body and CACHE_PAGE_OVERHEAD of bookkeeping.
+ *
+ * Every function is safe on any thread. None blocks on anything but the locks.
+ */
+#ifndef SUNPROXY_CACHE_CACHE_H
+#define SUNPROXY_CACHE_CACHE_H
+
+#include "cache/page.h"
+#include "policies/policy.h"
+
+#define CACHE_PAGE_OVERHEAD 176u /* what a page is charged beyond its own bytes; see make bench */
+#define CACHE_MAX_SHARDS 64u
+
+struct cache;
+
+struct cache_config {
+    const struct policy_ops *policy; /* NULL: no cache at all; nothing is ever stored */
+    uint64_t capacity_pages;         /* 0: not bounded in pages; one of the two must be bounded */
+    uint64_t capacity_bytes;         /* 0: not bounded in bytes */
+    unsigned shards;                 /* 1 to CACHE_MAX_SHARDS */
+    uint64_t seed;                   /* shard i draws from seed + i */
+};
+
+struct cache_stats {
+    uint64_t pages;
+    uint64_t bytes;
+    uint64_t insertions; /* pages stored, replacements included */
+    uint64_t evictions;  /* pages that left as victims */
+};
+
+enum cache_error {
+    CACHE_OK = 0,
+    CACHE_NO_MEMORY,
+    CACHE_BAD_CONFIG, /* no bound, or shards out of range, or fewer pages or bytes than shards */
+};
+
+/* What came of storing a page. */
+enum cache_outcome {
+    CACHE_STORED,
+    CACHE_REPLACED,  /* stored in place of an older page of the same URL, which is no eviction */
+    CACHE_NOT_STORED /* no cache, larger than a shard's share, or no memory; nothing was evicted */
+};
+
+/* The pages that had to leave for another, each with a reference that the holder drops. */
+struct cache_victims {
+    struct page **pages; /* owned; NULL if none */
+    size_t count;
+    size_t room;
+};
+
+/* NULL, with the reason in *error, if it cannot be made. */
+struct cache *cache_create(const struct cache_config *config, enum cache_error *error);
+
+/* No other thread may be inside. Pages still held elsewhere live on. NULL is harmless. */
+void cache_destroy(struct cache *cache);
+
+/*
+ * The page of this URL with a reference that the caller drops, and the policy told of the request;
+ * NULL on a miss.
+ */
+struct page *cache_fetch(struct cache *cache, struct span url);
+
+/*
+ * Stores a page under its URL; the cache takes a reference of its own. Victims leave first, until
+ * the page fits. They are handed over in *victims if that is not NULL (it must be empty; without
+ * memory for the list they are released and only counted), and *evicted, if not NULL, is set to
+ * their number.
+ */
+enum cache_outcome cache_store(struct cache *cache, struct page *page,
+                               struct cache_victims *victims, size_t *evicted);
+
+/* Releases what a list holds and leaves it empty. */
+void cache_victims_free(struct cache_victims *victims);
+
+/* Purging: the number of pages that left. They are not counted as evictions. */
+uint64_t cache_purge(struct cache *cache, struct span url);
+uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
+uint64_t cache_purge_all(struct cache *cache);
+
+/*
+ * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
+ * capacity stay; those that do not leave by the new policy, and count as evictions. The pages enter
+ * the new policy in the order in which they entered the cache. On an error nothing has changed.
+ */
+enum cache_error cache_configure(struct cache *cache, const struct cache_config *config);
+
+/* The configuration in force. */
+void cache_get_config(struct cache *cache, struct cache_config *config);
+
+/* Sums over the shards; each shard's numbers are consistent in themselves. */
+void cache_get_stats(struct cache *cache, struct cache_stats *stats);
+
+/* Sets insertions and evictions to zero. */
+void cache_reset_stats(struct cache *cache);
+
+/* True if every table, tree, policy and count agrees with the others. For tests; O(n). */
+bool cache_is_valid(struct cache *cache);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * A page: what an origin answered for a URL, immutable once complete, counted by references and
+ * freed by whoever drops the last one, on any thread. URL, final URL, header block and body stand
+ * in one allocation behind the struct; the cache knows nothing of what is in them.
+ */
+#ifndef SUNPROXY_CACHE_PAGE_H
+#define SUNPROXY_CACHE_PAGE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/span.h"
+
+struct page {
+    _Atomic uint32_t references;
+    uint16_t status;       /* the origin's status code */
+    bool has_zero_byte;    /* somewhere in the body, so that no C string can carry it */
+    uint32_t url_len;      /* at most PAGE_MAX_META each */
+    uint32_t final_url_len; /* 0: the same as the URL */
+    uint32_t headers_len;
+    uint32_t body_len;
+    uint32_t fetch_us;     /* how long the origin took, saturating */
+    int64_t fetched_at_us; /* wall clock */
+    char bytes[];          /* URL, final URL, headers, body, and a zero byte that is none of them */
+};
+
+#define PAGE_MAX_META 131072u
+
+static inline struct span
+page_url(const struct page *page)
+{
+    return span_of(page->bytes, page->url_len);
+}
+
+static inline struct span
+page_final_url(const struct page *page)
+{
+    return page->final_url_len ? span_of(page->bytes + page->url_len, page->final_url_len)
+                               : page_url(page);
+}
+
+static inline struct span
+page_headers(const struct page *page)
+{
+    return span_of(page->bytes + page->url_len + page->final_url_len, page->headers_len);
+}
+
+/* A zero byte follows the body. */
+static inline struct span
+page_body(const struct page *page)
+{
+    return span_of(page->bytes + page->url_len + page->final_url_len + page->headers_len,
+                   page->body_len);
+}
+
+/* One more reference. Any thread that holds one may take another. */
+static inline struct page *
+page_retain(struct page *page)
+{
+    atomic_fetch_add_explicit(&page->references, 1, memory_order_relaxed);
+    return page;
+}
+
+/* Drops the reference in *page and clears it; the last one frees. *page may be NULL. */
+void page_release(struct page **page);
+
+/*
+ * Building: begin with everything but the body, append the body as it arrives, finish. The page
+ * under construction belongs to one thread, is not yet shared, and moves as it grows.
+ */
+struct page_builder {
+    struct page *page; /* owned until page_finish() */
+    size_t body_room;
+    size_t body_ceiling;
+};
+
+/*
+ * Starts a page. `body_hint` is the length that is expected, 0 if unknown; it is not trusted beyond
+ * 1 MiB at once. The body may grow to `body_ceiling` bytes (at most 2^31 - 1). False without memory or if
+ * a part is longer than PAGE_MAX_META.
+ */
+bool page_begin(struct page_builder *builder, struct span url, struct span final_url,
+                struct span headers, uint16_t status, size_t body_hint, size_t body_ceiling);
+
+/* Appends to the body: 0, ENOMEM or EFBIG (over the ceiling); the page keeps what it had. */
+int page_append(struct page_builder *builder, const void *bytes, size_t len);
+
+/*
+ * Gives the finished page with one reference, trimmed to its size; the builder is empty then. Cannot
+ * fail: if the trimming does, the page is as large as it was.
+ */
+struct page *page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_us);
+
+/* Drops a page under construction. Harmless on an empty builder. */
+void page_abandon(struct page_builder *builder);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Which network addresses may be connected to. By default only globally routable ones (the IANA
+ * special-purpose registries, RFC 6890); an operator may allow more by CIDR block. Addresses that
+ * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are judged by what
+ * they carry as well.
+ *
+ * Immutable once in use; any thread may ask.
+ */
+#ifndef SUNPROXY_FETCH_ADDRESS_H
+#define SUNPROXY_FETCH_ADDRESS_H
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+struct address_policy;
+
+/* A policy that allows public addresses only. NULL without memory. */
+struct address_policy *address_policy_create(void);
+void address_policy_destroy(struct address_policy *policy);
+
+/*
+ * Allows a block: "127.0.0.0/8", "::1", "fd00::/8"; a bare address is a block of one. False, with a
+ * sentence in `why`, if the text is no block, has bits set past its prefix, or there is no memory.
+ */
+bool address_policy_allow(struct address_policy *policy, const char *cidr, char *why,
+                          size_t why_size);
+
+/* May this address be connected to? False for every family but AF_INET and AF_INET6. */
+bool address_policy_permits(const struct address_policy *policy, const struct sockaddr *address);
+
+#endif

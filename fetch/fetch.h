@@ -1,0 +1,128 @@
+/*
+ * Fetching from origins over http and https (libcurl): redirects followed and judged hop by hop,
+ * names resolved where they can stall nobody else, addresses judged before a connection is made,
+ * time-outs of each kind, a cap on the body, and a bound on what is under way at once, in all and
+ * per origin.
+ *
+ * Threads: a fetcher has one thread for transfers and a bounded pool of threads for names.
+ * fetcher_submit() may be called on any thread; every call-back comes on the fetcher's thread and
+ * must not block.
+ */
+#ifndef SUNPROXY_FETCH_FETCH_H
+#define SUNPROXY_FETCH_FETCH_H
+
+#include <stdint.h>
+
+#include "base/span.h"
+#include "fetch/address.h"
+
+struct fetcher;
+
+/* Why a fetch ended. The order is that of enum proxy_status in proxy.x, from PROXY_OK on. */
+enum fetch_error {
+    FETCH_OK = 0,
+    FETCH_BAD_URL,
+    FETCH_BAD_HEADERS,
+    FETCH_DENIED,
+    FETCH_RESOLVE_FAILED,
+    FETCH_CONNECT_FAILED,
+    FETCH_TLS_FAILED,
+    FETCH_TIMED_OUT,
+    FETCH_ORIGIN_BROKE,
+    FETCH_TOO_LARGE,
+    FETCH_BAD_REDIRECT,
+    FETCH_OVERLOADED,
+    FETCH_STOPPING,
+    FETCH_INTERNAL,
+};
+
+struct fetch_config {
+    const struct address_policy *addresses; /* not owned; outlives the fetcher */
+    unsigned max_active;            /* transfers at once */
+    unsigned max_active_per_origin; /* scheme, host and port */
+    unsigned max_queued;            /* waiting for their turn; over it FETCH_OVERLOADED */
+    unsigned max_redirects;
+    unsigned resolver_threads;
+    uint64_t max_body;              /* decoded bytes */
+    uint32_t max_headers;           /* bytes of the final response's header block */
+    int64_t resolve_timeout_us;
+    int64_t connect_timeout_us;     /* TCP and TLS, each hop */
+    int64_t first_byte_timeout_us;  /* from the request sent to the first byte of the answer */
+    int64_t stall_timeout_us;       /* without a byte of the body */
+    int64_t total_timeout_us;       /* everything, waiting for a turn included */
+    int64_t dns_ttl_us;             /* how long a resolved name is remembered */
+    const char *cacert;             /* file of authorities beside the system's own; NULL: none */
+    const char *upstream_proxy;     /* URL; NULL: none. The environment's proxies are never used */
+    const char *user_agent;
+    const char *const *connect_to;  /* "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL */
+    /* How names are resolved; NULL is getaddrinfo(). For tests that script the resolver. */
+    int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result);
+    void (*freeaddrinfo)(struct addrinfo *result);
+};
+
+/* Sensible values for everything that has one. */
+void fetch_config_default(struct fetch_config *config);
+
+/* The head of the final response. Spans are valid during the call-back. */
+struct fetch_head {
+    unsigned status;
+    struct span final_url; /* equal to the requested one if nothing redirected */
+    struct span headers;   /* field lines, each ended by CR LF, without hop-by-hop ones, and without
+                              Content-Encoding and Content-Length where the body was decoded */
+    int64_t content_length; /* as the origin states it, of the body as it will come; -1 unknown */
+};
+
+/* Call-backs, on the fetcher's thread. */
+struct fetch_sink {
+    /* Once, before the body, unless the fetch fails earlier. False ends it (FETCH_INTERNAL). */
+    bool (*head)(void *context, const struct fetch_head *head);
+    /* A piece of the decoded body; never more than max_body in all. False ends it likewise. */
+    bool (*body)(void *context, const void *bytes, size_t len);
+    /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well; it
+     * names host and reason, and is valid during the call. */
+    void (*done)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
+};
+
+struct fetch_stats {
+    uint64_t active;
+    uint64_t queued;
+    uint64_t started;
+    uint64_t bytes; /* of bodies, as received from the network */
+};
+
+/* Starts the threads. NULL, with a sentence in `why`, on failure (bad cacert, proxy, connect_to...). */
+struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
+
+/*
+ * Ends everything under way with FETCH_STOPPING (call-backs run before this returns), joins the
+ * threads, frees. A thread that is stuck in name resolution is given up, not waited for. NULL is harmless.
+ */
+void fetcher_destroy(struct fetcher *fetcher);
+
+/*
+ * Asks for a URL (GET). `headers` are field lines ended by CR LF, as checked by fetch_check_headers(), or empty.
+ * Both are copied. Every outcome, also refusal, comes through sink->done on the fetcher's thread;
+ * the return value is false only if there is no memory to remember the request, and then no
+ * call-back comes. [any thread]
+ */
+bool fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
+                    const struct fetch_sink *sink, void *context);
+
+/* [any thread] */
+void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
+
+/*
+ * Judges a URL by the parser that will fetch it: length (8,192 bytes), zero bytes, http or https, a host.
+ * FETCH_OK or FETCH_BAD_URL with a sentence in `why`. [any thread]
+ */
+enum fetch_error fetch_check_url(struct span url, char *why, size_t why_size);
+
+/*
+ * Judges request headers: field lines of RFC 9110 section 5, at most 65,536 bytes, none that belongs to the
+ * connection or to us (Host, Connection, Content-Length, Transfer-Encoding, TE, Upgrade, Accept-Encoding,
+ * Proxy-*, ...). FETCH_OK or FETCH_BAD_HEADERS with a sentence in `why`. [any thread]
+ */
+enum fetch_error fetch_check_headers(struct span headers, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * One flight per URL: the first request that misses leads and fetches, later ones for the same URL
+ * join and wait, all are answered when it lands. Knows neither how to fetch nor how to answer.
+ *
+ * Every function is safe on any thread.
+ */
+#ifndef SUNPROXY_FETCH_FLIGHT_H
+#define SUNPROXY_FETCH_FLIGHT_H
+
+#include "base/span.h"
+
+struct flights; /* all that are in the air */
+struct flight;  /* one of them */
+
+/* The first member of whatever waits; the waiter's memory, until it is handed back on landing. */
+struct flight_waiter {
+    struct flight_waiter *next;
+    bool leader; /* this one's request began the flight */
+};
+
+enum flight_role {
+    FLIGHT_LED,    /* a new flight, in *flight: the caller fetches and lands it */
+    FLIGHT_JOINED, /* waiting for one that was in the air already */
+    FLIGHT_FOUND,  /* `found` said that there is nothing to wait for */
+    FLIGHT_FULL,   /* too many wait for this URL already */
+    FLIGHT_NO_MEMORY,
+};
+
+/* At most `max_waiters` for a flight, its leader included. NULL without memory. */
+struct flights *flights_create(unsigned max_waiters);
+
+/* No flight may be in the air. NULL is harmless. */
+void flights_destroy(struct flights *flights);
+
+/*
+ * Takes `waiter` aboard the flight to `url`, a new one if there is none. Before a new flight begins,
+ * found(context) is asked, under the lock that keeps flights from landing meanwhile: a request that
+ * missed just as a flight landed finds the page that way, and fetches nothing. found must not call
+ * back in here.
+ */
+enum flight_role flights_board(struct flights *flights, struct span url,
+                               struct flight_waiter *waiter, bool (*found)(void *context),
+                               void *context, struct flight **flight);
+
+/*
+ * Ends a flight and frees it. Nobody can join from then on, so what it brought must be where
+ * `found` looks already. Returns those who waited, leader first, then in order of boarding.
+ */
+struct flight_waiter *flights_land(struct flights *flights, struct flight *flight);
+
+/* How many are in the air. */
+size_t flights_count(struct flights *flights);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The paper's function-pointer interface ("RPC-Based Web Proxy Server", section on replacement
+ * policies): a policy that is an order on pages writes the four hooks below and has everything else
+ * from the shared heap. The page at the top of the heap is the next victim; O(log n) a change.
+ *
+ * Such a policy's file is: a node whose first member is a struct heap_node, the hooks, and one
+ *     const struct policy_ops policy_lru = HEAP_POLICY("lru", ..., sizeof(struct lru_node), &hooks);
+ */
+#ifndef SUNPROXY_POLICIES_HEAP_POLICY_H
+#define SUNPROXY_POLICIES_HEAP_POLICY_H
+
+#include "policies/heap.h"
+#include "policies/policy.h"
+
+/* What the hooks may use of the instance. */
+struct heap_policy_state {
+    uint64_t now; /* logical clock: the number of this insert or access, from 1 */
+    uint64_t rng; /* state of the generator, see heap_policy_random() */
+};
+
+struct heap_policy_ops {
+    /* Negative when a leaves before b. A total order, so that every run can be repeated. */
+    heap_compare *compare;
+
+    /* A page was seen for the first time: the fields that stay as they are (size, a drawn key). */
+    void (*new_node)(struct heap_policy_state *state, struct heap_node *node,
+                     const struct policy_page *page);
+
+    /* It enters the order: the fields that requests change get their first value. */
+    void (*link_and_initialize)(struct heap_policy_state *state, struct heap_node *node);
+
+    /* It was requested again. True if its place in the order may have changed. */
+    bool (*update_metadata)(struct heap_policy_state *state, struct heap_node *node);
+};
+
+/* 64 bits from the instance's seeded generator (SplitMix64). */
+uint64_t heap_policy_random(struct heap_policy_state *state);
+
+/* The policy_ops functions over a heap; `hooks` of the ops is a struct heap_policy_ops. */
+struct policy *heap_policy_create(const struct policy_ops *ops, const struct policy_config *config);
+void heap_policy_destroy(struct policy *policy);
+int heap_policy_insert(struct policy *policy, void *node, const struct policy_page *page);
+void heap_policy_access(struct policy *policy, void *node);
+void *heap_policy_victim(struct policy *policy);
+void heap_policy_remove(struct policy *policy, void *node);
+
+#define HEAP_POLICY(name_, summary_, source_, node_size_, hooks_)                                  \
+    {                                                                                              \
+        .name = (name_), .summary = (summary_), .source = (source_), .node_size = (node_size_),    \
+        .hooks = (hooks_), .create = heap_policy_create, .destroy = heap_policy_destroy,           \
+        .insert = heap_policy_insert, .access = heap_policy_access,                                \
+        .victim = heap_policy_victim, .remove = heap_policy_remove                                 \
+    }
+
+#endif

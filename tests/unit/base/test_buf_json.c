@@ -1,0 +1,104 @@
+#include "base/buf.h"
+#include "base/djb.h"
+#include "base/json.h"
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+START_TEST(a_buffer_keeps_to_its_ceiling)
+{
+    struct buf b;
+
+    buf_init(&b, 10);
+    ck_assert_str_eq(buf_str(&b), "");
+    ck_assert(buf_append_str(&b, "12345"));
+    ck_assert(!buf_append_str(&b, "678901"));
+    ck_assert(buf_failed(&b));
+    ck_assert_str_eq(buf_str(&b), "12345");
+    ck_assert(buf_append_str(&b, "67890"));
+    ck_assert_uint_eq(b.len, 10);
+    ck_assert(!buf_append_char(&b, 'x'));
+    buf_reset(&b);
+    ck_assert(!buf_failed(&b));
+    ck_assert(buf_printf(&b, "%d-%s", 7, "abc"));
+    buf_consume(&b, 2);
+    ck_assert_str_eq(buf_str(&b), "abc");
+    ck_assert(!buf_printf(&b, "%s", "12345678901"));
+    buf_free(&b);
+}
+END_TEST
+
+START_TEST(json_nests_and_quotes)
+{
+    struct buf b;
+    struct json j;
+
+    buf_init(&b, 4096);
+    json_init(&j, &b);
+    json_open_object(&j, NULL);
+    json_string(&j, "url", span_of("a\"\\\n\0b", 6));
+    json_int(&j, "n", -3);
+    json_open_array(&j, "list");
+    json_uint(&j, NULL, 1);
+    json_bool(&j, NULL, true);
+    json_null(&j, NULL);
+    json_close_array(&j);
+    json_double(&j, "d", 1.0 / 3, 3);
+    json_double(&j, "nan", NAN, 3);
+    json_close_object(&j);
+    ck_assert_str_eq(buf_str(&b), "{\"url\":\"a\\\"\\\\\\u000a\\u0000b\",\"n\":-3,"
+                                  "\"list\":[1,true,null],\"d\":0.333,\"nan\":null}");
+    buf_free(&b);
+}
+END_TEST
+
+START_TEST(json_is_utf8_whatever_comes)
+{
+    static const char *const bad[] = {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82"};
+    struct buf b;
+    struct json j;
+
+    buf_init(&b, 4096);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        /* In memory of exactly its length, so that a sanitizer sees a read past the end. */
+        size_t len = strlen(bad[i]);
+        char *copy = malloc(len);
+
+        ck_assert_ptr_nonnull(copy);
+        memcpy(copy, bad[i], len);
+        buf_reset(&b);
+        json_init(&j, &b);
+        json_string(&j, NULL, span_of(copy, len));
+        ck_assert_uint_eq(b.len, 2 + 6 * len);
+        free(copy);
+    }
+    buf_reset(&b);
+    json_init(&j, &b);
+    json_cstring(&j, NULL, "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    ck_assert_str_eq(buf_str(&b), "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    buf_free(&b);
+}
+END_TEST
+
+START_TEST(djb_hash_is_the_papers)
+{
+    ck_assert_uint_eq(djb_hash(span_str("")), 5381);
+    ck_assert_uint_eq(djb_hash(span_str("a")), 5381 * 33 + 'a');
+    ck_assert_uint_eq(djb_hash(span_str("xEz")), djb_hash(span_str("xFY")));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("base/buf, json, djb");
+    TCase *tc = tcase_create("base");
+
+    tcase_add_test(tc, a_buffer_keeps_to_its_ceiling);
+    tcase_add_test(tc, json_nests_and_quotes);
+    tcase_add_test(tc, json_is_utf8_whatever_comes);
+    tcase_add_test(tc, djb_hash_is_the_papers);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

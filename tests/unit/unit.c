@@ -1,0 +1,47 @@
+#include "tests/unit/unit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define EXIT_SKIPPED 77 /* as automake has it */
+
+void
+unit_skip(const char *format, ...)
+{
+    va_list args;
+
+    fputs("SKIP: ", stdout);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    exit(EXIT_SKIPPED);
+}
+
+const char *
+unit_dataset(const char *name)
+{
+    static char path[4096];
+    const char *folder = getenv("SUNPROXY_DATASETS");
+
+    snprintf(path, sizeof(path), "%s/%s", folder ? folder : "../shared/datasets", name);
+    if (access(path, R_OK) != 0)
+        unit_skip("%s is not here", path);
+    return path;
+}
+
+int
+main(void)
+{
+    SRunner *runner = srunner_create(unit_suite());
+    int failed;
+
+    if (!getenv("CK_FORK"))
+        srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,22 @@
+/*
+ * What every unit test program shares: it defines unit_suite(), and unit.c has main(). Run one test
+ * case with CK_RUN_CASE=name. CK_FORK=no (the default here) is what the sanitizers need.
+ */
+#ifndef SUNPROXY_TESTS_UNIT_H
+#define SUNPROXY_TESTS_UNIT_H
+
+#include <check.h>
+
+/* Made by each test program. */
+Suite *unit_suite(void);
+
+/* Ends the program as skipped, with a word on stdout that names what is missing. */
+_Noreturn void unit_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * A file of the real data sets: $SUNPROXY_DATASETS/name, or ../shared/datasets/name beside the
+ * project. Skips the program if it is not there. The result is static memory.
+ */
+const char *unit_dataset(const char *name);
+
+#endif
