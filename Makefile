@@ -39,8 +39,7 @@ endif
 
 # ---- flags ---------------------------------------------------------------------------------------
 
-PACKAGES := libtirpc libcurl libevent_core libbsd-overlay sqlite3 openssl
-TEST_PACKAGES := check
+PACKAGES := libtirpc libcurl libevent_core libbsd sqlite3
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')
