@@ -90,15 +90,15 @@ sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
 GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/proxy_clnt.c
-GEN_OBJECTS := $(B)/gen/proxy_xdr.o $(B)/gen/proxy_svc.o
-CLNT_OBJECT := $(B)/gen/proxy_clnt.o
+# Generated XDR routines, dispatchers and client stubs; a program takes what it asks for.
+PROTOCOL_LIB := $(B)/libprotocol.a
 
 # On top first: who uses stands before who is used.
 SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libfetch.a \
-	$(B)/libbase.a
-CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/librpc.a $(B)/libbase.a
+	$(PROTOCOL_LIB) $(B)/libbase.a
+CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/librpc.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(B)/libfetch.a $(B)/libtrace.a $(B)/libbase.a
+	$(B)/libfetch.a $(B)/libtrace.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
@@ -158,16 +158,21 @@ $(B)/lib$(1).a: $$(call objects,$(1))
 endef
 $(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
 
-$(B)/sunproxyd: $(B)/server/main.o $(GEN_OBJECTS) $(SERVER_LIBS)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(SERVER_LIBS) $(PKG_LIBS)
+$(PROTOCOL_LIB): $(B)/gen/proxy_xdr.o $(B)/gen/proxy_svc.o $(B)/gen/proxy_clnt.o
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
-$(B)/sunproxy: $(B)/client/main.o $(B)/gen/proxy_xdr.o $(CLIENT_LIBS)
+$(B)/sunproxyd: $(B)/server/main.o $(SERVER_LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(CLIENT_LIBS) $(PKG_LIBS) -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(SERVER_LIBS) -Wl,--end-group $(PKG_LIBS)
+
+$(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(CLIENT_LIBS) -Wl,--end-group $(PKG_LIBS) -lm
 
 # Unit tests: a Check program a file, linked with everything that it might ask for.
-UNIT_COMMON := $(B)/tests/unit/unit.o $(GEN_OBJECTS) $(CLNT_OBJECT)
+UNIT_COMMON := $(B)/tests/unit/unit.o
 test_libs = -Wl,--start-group $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
 	$(shell $(PKG_CONFIG) --libs check) -lm
 
@@ -188,15 +193,15 @@ $(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
 
 # Benchmarks: NAME_main.c is a program, the other files of the folder are shared by all.
 BENCH_COMMON := $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/bench/*.c)))
-$(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(BENCH_COMMON) $(GEN_OBJECTS) $(TEST_LIBS)
+$(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(BENCH_COMMON) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
 		$(PKG_LIBS) -lm
 
 # Independent peers for system tests, on rpcgen's own client stubs.
-$(PEERS): $(B)/%: $(B)/%.o $(B)/gen/proxy_xdr.o $(CLNT_OBJECT)
+$(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
@@ -239,6 +244,7 @@ format:
 
 help:
 	@sed -n '3,12p' Makefile | sed 's/^# \{0,2\}//'
+	@echo
 	@echo 'Further targets: programs unit origin bench-programs setup setup-test'
 	@echo '                 uninstall format clean distclean'
 
