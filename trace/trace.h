@@ -1,6 +1,7 @@
 /*
  * Traces: sequences of requests, read from a file of any known format. Loading gives every distinct
- * URL a dense number once, from 0 in the order of first appearance, so that whoever replays works on arrays.
+ * URL a dense number once, from 0 in the order of first appearance, so that whoever replays works
+ * on arrays.
  *
  * A loaded trace is immutable; any thread may read it.
  */
@@ -29,27 +30,26 @@ struct trace_counts {
 };
 
 struct trace {
-    const char *format;  /* name of the format it was read as; static */
+    const char *format; /* name of the format it was read as; static */
     struct trace_request *requests;
     size_t request_count;
-    struct span *urls;   /* by number; each is followed by a zero byte; with --base-urls, reduced */
+    struct span *urls; /* by number; each is followed by a zero byte; with --base-urls, reduced */
     size_t url_count;
-    int64_t *sizes;      /* by number: bytes of the body where the trace says so, else -1 */
+    int64_t *sizes; /* by number: bytes of the body where the trace says so, else -1 */
     struct trace_counts counts;
 };
 
 struct trace_options {
-    const char *format;  /* a name from trace_formats, or NULL: look at the content */
-    bool all_schemes;    /* keep URLs other than http and https */
-    bool base_urls;      /* reduce each URL to scheme://host[:port], as the paper did */
-    bool unique;         /* only the first request for each URL */
-    uint64_t limit;      /* at most so many requests, after all else; 0: no limit */
-    int64_t since_us;    /* inclusive; INT64_MIN: no bound */
-    int64_t until_us;    /* exclusive; INT64_MAX: no bound */
+    const char *format; /* a name from trace_formats, or NULL: look at the content */
+    bool all_schemes;   /* keep URLs other than http and https */
+    bool base_urls;     /* reduce each URL to scheme://host[:port], as the paper did */
+    bool unique;        /* only the first request for each URL */
+    uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
+    int64_t since_us;   /* inclusive; INT64_MIN: no bound */
+    int64_t until_us;   /* exclusive; INT64_MAX: no bound */
 };
 
-#define TRACE_OPTIONS_DEFAULT                                                                      \
-    ((struct trace_options){.since_us = INT64_MIN, .until_us = INT64_MAX})
+#define TRACE_OPTIONS_DEFAULT ((struct trace_options){.since_us = INT64_MIN, .until_us = INT64_MAX})
 
 enum trace_error {
     TRACE_OK = 0,
@@ -86,8 +86,8 @@ extern const struct trace_format *const trace_formats[];
 
 /*
  * For readers: one more request; the builder filters by scheme, time, limit, uniqueness and
- * reduces URLs as the options say. `size` is -1 where unknown. False: stop reading, the limit is reached or memory is
- * out (trace_builder_failed() tells which).
+ * reduces URLs as the options say. `size` is -1 where unknown. False: stop reading, the limit is
+ * reached or memory is out (trace_builder_failed() tells which).
  */
 bool trace_add(struct trace_builder *builder, int64_t time_us, struct span url, int64_t size);
 bool trace_builder_failed(const struct trace_builder *builder);

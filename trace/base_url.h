@@ -1,0 +1,26 @@
+/*
+ * What a trace needs to know of a URL's shape (RFC 3986, section 3), and no more: whoever fetches
+ * parses it in full. Pure functions.
+ */
+#ifndef SUNPROXY_TRACE_BASE_URL_H
+#define SUNPROXY_TRACE_BASE_URL_H
+
+#include "base/buf.h"
+#include "base/span.h"
+
+/* The scheme without its colon; empty if the text does not begin with one. */
+struct span base_url_scheme(struct span url);
+
+/* Is the scheme http or https, in any case? */
+bool base_url_is_web(struct span url);
+
+/* Of a URL with "//" behind the scheme: host[:port], without user information; else empty. */
+struct span base_url_host_port(struct span url);
+
+/*
+ * Appends scheme://host[:port], scheme and host in lower case (RFC 3986, section 6.2.2.1). A URL
+ * without "//", like mailto:x, is appended as it is. False when the buffer cannot take it.
+ */
+bool base_url_append(struct buf *out, struct span url);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * The formats that this library reads: one file and one row each. For trace.c only; others go
+ * through trace_load().
+ */
+#ifndef SUNPROXY_TRACE_FORMATS_H
+#define SUNPROXY_TRACE_FORMATS_H
+
+#include "trace/trace.h"
+
+#define TRACE_HEAD_BYTES 4096u /* what sniffing sees of a file */
+#define TRACE_URL_MAX \
+    (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
+
+extern const struct trace_format trace_format_chrome;
+extern const struct trace_format trace_format_urls;
+
+/* By name, or NULL. */
+const struct trace_format *trace_format_find(const char *name);
+
+/* The first whose sniffing agrees, or NULL. */
+const struct trace_format *trace_format_sniff(struct span head);
+
+#endif

@@ -1,0 +1,302 @@
+#include "trace/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ATTEMPTS 8
+#define FIRST_PAUSE_US 20000
+/* Time stamps of files move in steps of some milliseconds: what changed less than this ago may
+ * change again without a new time stamp. */
+#define SETTLED_US 20000
+
+#define COPY_BYTES (64u * 1024u)
+#define SUPER_MAGIC_BYTES 8u
+
+/* The database and what SQLite keeps beside it; the first must be there. */
+static const char *const suffixes[] = {"", "-wal", "-journal"};
+#define FILES (sizeof(suffixes) / sizeof(suffixes[0]))
+
+/* How a file stood: all zero if it was not there. */
+struct standing {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+enum step {
+    STEP_OK,
+    STEP_AGAIN,  /* it changed under our hands */
+    STEP_FAILED, /* the sentence is written */
+};
+
+static enum step
+fail(const char *path, const char *what, char *why, size_t why_size)
+{
+    snprintf(why, why_size, "%s: %s: %s", path, what, strerror(errno));
+    return STEP_FAILED;
+}
+
+static void
+pause_us(int64_t us)
+{
+    struct timespec ts = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+        continue;
+}
+
+static bool
+join(char out[PATH_MAX], const char *a, const char *b)
+{
+    int n = snprintf(out, PATH_MAX, "%s%s", a, b);
+
+    if (n >= 0 && n < PATH_MAX)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+static bool
+look(const char *path, struct standing *standing)
+{
+    struct stat st;
+
+    memset(standing, 0, sizeof(*standing));
+    if (stat(path, &st) != 0)
+        return errno == ENOENT;
+    standing->device = st.st_dev;
+    standing->inode = st.st_ino;
+    standing->size = st.st_size;
+    standing->changed = st.st_mtim;
+    return true;
+}
+
+static bool
+look_at_all(const char *original, struct standing standings[FILES])
+{
+    for (size_t i = 0; i < FILES; i++) {
+        char path[PATH_MAX];
+
+        if (!join(path, original, suffixes[i]) || !look(path, &standings[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool
+same_standing(const struct standing *a, const struct standing *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+/* Was the file left alone for long enough that a change shows in its time stamp? */
+static bool
+is_settled(const struct standing *s)
+{
+    int64_t changed_us = (int64_t)s->changed.tv_sec * 1000000 + s->changed.tv_nsec / 1000;
+    int64_t age_us = clock_wall_us() - changed_us;
+
+    /* A time stamp from the future says nothing. */
+    return age_us < 0 || age_us >= SETTLED_US;
+}
+
+static bool
+write_all(int fd, const char *bytes, size_t len)
+{
+    while (len != 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            bytes += n;
+            len -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+static bool
+copy_bytes(int from, int to, char *block)
+{
+    for (;;) {
+        ssize_t n = read(from, block, COPY_BYTES);
+
+        if (n == 0)
+            return true;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || !write_all(to, block, (size_t)n))
+            return false;
+    }
+}
+
+/*
+ * A journal that ends in its magic names a super-journal, the mark of a transaction over several
+ * databases. SQLite would look for that file by name, and may delete it, when it rolls the copy
+ * back: we touch nothing but the copy.
+ */
+static bool
+names_super_journal(int fd)
+{
+    static const unsigned char magic[SUPER_MAGIC_BYTES] = {0xd9, 0xd5, 0x05, 0xf9,
+                                                           0x20, 0xa1, 0x63, 0xd7};
+    unsigned char end[SUPER_MAGIC_BYTES];
+    off_t size = lseek(fd, 0, SEEK_END);
+    bool names = size > (off_t)sizeof(end) &&
+                 pread(fd, end, sizeof(end), size - (off_t)sizeof(end)) == (ssize_t)sizeof(end) &&
+                 memcmp(end, magic, sizeof(end)) == 0;
+
+    lseek(fd, 0, SEEK_SET);
+    return names;
+}
+
+static enum step
+copy_file(const char *from_path, const char *to_path, char *block, char *why, size_t why_size)
+{
+    int from = open(from_path, O_RDONLY | O_CLOEXEC);
+    enum step step = STEP_OK;
+    int to;
+
+    if (from < 0) {
+        if (errno == ENOENT)
+            return STEP_AGAIN;
+        return fail(from_path, "cannot open", why, why_size);
+    }
+    if (names_super_journal(from)) {
+        snprintf(why, why_size,
+                 "%s: a transaction over several databases was broken off; open it "
+                 "with its own program first",
+                 from_path);
+        close(from);
+        return STEP_FAILED;
+    }
+    to = open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (to < 0)
+        step = fail(to_path, "cannot write a private copy of the trace", why, why_size);
+    else if (!copy_bytes(from, to, block))
+        step = fail(from_path, "cannot make a private copy of the trace", why, why_size);
+    if (to >= 0 && close(to) != 0 && step == STEP_OK)
+        step = fail(to_path, "cannot write a private copy of the trace", why, why_size);
+    close(from);
+    return step;
+}
+
+static void
+remove_files(const struct snapshot *s)
+{
+    /* The index of a log is SQLite's own addition, in case it made one. */
+    static const char *const names[] = {"", "-wal", "-journal", "-shm"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[PATH_MAX];
+
+        if (join(path, s->path, names[i]))
+            unlink(path);
+    }
+}
+
+/* One attempt at copying all files as they stand now. */
+static enum step
+copy_all(const struct snapshot *s, const char *original, char *block, char *why, size_t why_size)
+{
+    struct standing before[FILES];
+    struct standing after[FILES];
+
+    if (!look_at_all(original, before))
+        return fail(original, "cannot open", why, why_size);
+    if (before[0].inode == 0) {
+        errno = ENOENT;
+        return fail(original, "cannot open", why, why_size);
+    }
+    for (size_t i = 0; i < FILES; i++) {
+        char from[PATH_MAX];
+        char to[PATH_MAX];
+        enum step step;
+
+        if (!is_settled(&before[i]))
+            return STEP_AGAIN;
+        if (i != 0 && before[i].size == 0)
+            continue;
+        if (!join(from, original, suffixes[i]) || !join(to, s->path, suffixes[i]))
+            return fail(original, "cannot copy", why, why_size);
+        step = copy_file(from, to, block, why, why_size);
+        if (step != STEP_OK)
+            return step;
+    }
+    if (!look_at_all(original, after))
+        return fail(original, "cannot open", why, why_size);
+    for (size_t i = 0; i < FILES; i++) {
+        if (!same_standing(&before[i], &after[i]))
+            return STEP_AGAIN;
+    }
+    return STEP_OK;
+}
+
+static bool
+make_folder(struct snapshot *s)
+{
+    const char *parent = getenv("TMPDIR");
+
+    if (!join(s->folder, parent && parent[0] ? parent : "/tmp", "/sunproxy-XXXXXX") ||
+        !mkdtemp(s->folder)) {
+        s->folder[0] = '\0';
+        return false;
+    }
+    if (join(s->path, s->folder, "/History"))
+        return true;
+    rmdir(s->folder);
+    s->folder[0] = '\0';
+    return false;
+}
+
+enum trace_error
+snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size)
+{
+    char resolved[PATH_MAX];
+    int64_t pause = FIRST_PAUSE_US;
+    enum step step = STEP_AGAIN;
+    char *block = malloc(COPY_BYTES);
+
+    s->folder[0] = '\0';
+    if (!block)
+        return TRACE_NO_MEMORY;
+    /* The log lies beside the database, not beside a link to it. */
+    if (!realpath(path, resolved))
+        step = fail(path, "cannot open", why, why_size);
+    else if (!make_folder(s))
+        step = fail(path, "cannot make a folder for a private copy", why, why_size);
+    for (int i = 0; i < ATTEMPTS && step == STEP_AGAIN; i++) {
+        if (i != 0) {
+            remove_files(s);
+            pause_us(pause);
+            pause *= 2;
+        }
+        step = copy_all(s, resolved, block, why, why_size);
+    }
+    if (step == STEP_AGAIN)
+        snprintf(why, why_size, "%s: somebody writes to it all the time; try again", path);
+    free(block);
+    if (step == STEP_OK)
+        return TRACE_OK;
+    snapshot_remove(s);
+    return TRACE_CANNOT_OPEN;
+}
+
+void
+snapshot_remove(struct snapshot *s)
+{
+    if (s->folder[0] == '\0')
+        return;
+    remove_files(s);
+    rmdir(s->folder);
+    s->folder[0] = '\0';
+}

@@ -1,0 +1,34 @@
+/*
+ * A private copy of an SQLite database that someone else may be writing: the file, its write-ahead
+ * log and its rollback journal, as they stood at one moment. Reading the copy instead of the
+ * original leaves nothing beside the original, needs no lock on it (Chrome holds an exclusive one
+ * for as long as it runs), and sees what is still in the log.
+ *
+ * The copy lies in a folder of its own under $TMPDIR or /tmp that only this user can enter.
+ *
+ * Note that opening and closing the original drops this process's own POSIX locks on it: do not
+ * read a database that the same process has open.
+ */
+#ifndef SUNPROXY_TRACE_SNAPSHOT_H
+#define SUNPROXY_TRACE_SNAPSHOT_H
+
+#include <limits.h>
+
+#include "trace/trace.h"
+
+struct snapshot {
+    char folder[PATH_MAX]; /* empty: there is none */
+    char path[PATH_MAX];   /* of the copied database, inside it */
+};
+
+/*
+ * Copies. TRACE_CANNOT_OPEN, with a sentence, when the original cannot be read, the copy cannot be
+ * written, or the original does not stay unchanged for the time that copying takes, in several
+ * attempts.
+ */
+enum trace_error snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size);
+
+/* Removes the copy; harmless when there is none. Files that are open stay readable. */
+void snapshot_remove(struct snapshot *s);
+
+#endif

@@ -1,0 +1,208 @@
+#include "trace/url_table.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define CHUNK_BYTES (64U * 1024U)
+#define FIRST_SLOTS 64U
+
+struct url_chunk {
+    struct url_chunk *next;
+    size_t used;
+    size_t size;
+    char bytes[];
+};
+
+void
+url_table_init(struct url_table *t)
+{
+    memset(t, 0, sizeof(*t));
+    /* Fails only early at boot; a known key is then no worse than a plain hash. */
+    if (getrandom(t->key, sizeof(t->key), 0) != (ssize_t)sizeof(t->key))
+        memset(t->key, 0, sizeof(t->key));
+}
+
+void
+url_table_free(struct url_table *t)
+{
+    while (t->chunk) {
+        struct url_chunk *next = t->chunk->next;
+
+        free(t->chunk);
+        t->chunk = next;
+    }
+    free(t->urls);
+    free(t->sizes);
+    free(t->hashes);
+    free(t->slots);
+    memset(t, 0, sizeof(*t));
+}
+
+static uint64_t
+rotate(uint64_t x, unsigned bits)
+{
+    return (x << bits) | (x >> (64U - bits));
+}
+
+static void
+sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+/* SipHash-1-3 (Aumasson, Bernstein 2012; one round a word, three at the end). */
+static uint64_t
+hash_of(const struct url_table *t, struct span url)
+{
+    uint64_t v[4] = {t->key[0] ^ 0x736f6d6570736575U, t->key[1] ^ 0x646f72616e646f6dU,
+                     t->key[0] ^ 0x6c7967656e657261U, t->key[1] ^ 0x7465646279746573U};
+    uint64_t word;
+    size_t at = 0;
+
+    for (; url.len - at >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, url.ptr + at, sizeof(word));
+        v[3] ^= word;
+        sip_round(v);
+        v[0] ^= word;
+    }
+    word = 0;
+    if (at < url.len)
+        memcpy(&word, url.ptr + at, url.len - at);
+    word |= (uint64_t)url.len << 56;
+    v[3] ^= word;
+    sip_round(v);
+    v[0] ^= word;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* The slot that holds the URL, or the free one where it belongs. */
+static size_t
+slot_of(const struct url_table *t, struct span url, uint64_t hash)
+{
+    size_t slot = (size_t)hash & (t->slot_count - 1);
+
+    while (t->slots[slot] != 0) {
+        uint32_t number = t->slots[slot] - 1;
+
+        if (t->hashes[number] == hash && span_equal(t->urls[number], url))
+            break;
+        slot = (slot + 1) & (t->slot_count - 1);
+    }
+    return slot;
+}
+
+/* Keeps the table at most half full. */
+static bool
+grow_slots(struct url_table *t)
+{
+    size_t slot_count = t->slot_count ? t->slot_count * 2 : FIRST_SLOTS;
+    uint32_t *slots;
+
+    if (t->count < t->slot_count / 2)
+        return true;
+    slots = calloc(slot_count, sizeof(*slots));
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < t->count; i++) {
+        size_t slot = (size_t)t->hashes[i] & (slot_count - 1);
+
+        while (slots[slot] != 0)
+            slot = (slot + 1) & (slot_count - 1);
+        slots[slot] = (uint32_t)i + 1;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->slot_count = slot_count;
+    return true;
+}
+
+/* Each array may be longer than `room` says when a later one could not grow: harmless. */
+static bool
+grow_rows(struct url_table *t)
+{
+    size_t room = t->room ? t->room * 2 : FIRST_SLOTS;
+    struct span *urls;
+    int64_t *sizes;
+    uint64_t *hashes;
+
+    if (t->count < t->room)
+        return true;
+    urls = realloc(t->urls, room * sizeof(*urls));
+    if (urls)
+        t->urls = urls;
+    sizes = realloc(t->sizes, room * sizeof(*sizes));
+    if (sizes)
+        t->sizes = sizes;
+    hashes = realloc(t->hashes, room * sizeof(*hashes));
+    if (hashes)
+        t->hashes = hashes;
+    if (!urls || !sizes || !hashes)
+        return false;
+    t->room = room;
+    return true;
+}
+
+/* A copy of the bytes that lives as long as the table, with a zero byte behind. */
+static const char *
+keep_bytes(struct url_table *t, struct span url)
+{
+    struct url_chunk *chunk = t->chunk;
+    size_t need = url.len + 1;
+    char *copy;
+
+    if (!chunk || chunk->size - chunk->used < need) {
+        size_t size = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+
+        chunk = malloc(sizeof(*chunk) + size);
+        if (!chunk)
+            return NULL;
+        chunk->next = t->chunk;
+        chunk->used = 0;
+        chunk->size = size;
+        t->chunk = chunk;
+    }
+    copy = chunk->bytes + chunk->used;
+    chunk->used += need;
+    if (url.len != 0)
+        memcpy(copy, url.ptr, url.len);
+    copy[url.len] = '\0';
+    return copy;
+}
+
+bool
+url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh)
+{
+    uint64_t hash = hash_of(t, url);
+    const char *bytes;
+    size_t slot;
+
+    if (!grow_slots(t) || !grow_rows(t))
+        return false;
+    slot = slot_of(t, url, hash);
+    *fresh = t->slots[slot] == 0;
+    if (*fresh) {
+        if (t->count == UINT32_MAX - 1)
+            return false;
+        bytes = keep_bytes(t, url);
+        if (!bytes)
+            return false;
+        t->urls[t->count] = span_of(bytes, url.len);
+        t->sizes[t->count] = -1;
+        t->hashes[t->count] = hash;
+        t->slots[slot] = (uint32_t)++t->count;
+    }
+    *number = t->slots[slot] - 1;
+    return true;
+}

@@ -1,0 +1,35 @@
+/*
+ * Numbers distinct URLs from 0 in the order of their first appearance, and owns their bytes.
+ *
+ * The URLs of a trace may be chosen by others (an access log records whatever was asked for), so
+ * they are hashed with SipHash under a random key: nobody can make them collide. The numbers do
+ * not depend on the key. A table belongs to one thread at a time.
+ */
+#ifndef SUNPROXY_TRACE_URL_TABLE_H
+#define SUNPROXY_TRACE_URL_TABLE_H
+
+#include <stdint.h>
+
+#include "base/span.h"
+
+struct url_chunk;
+
+struct url_table {
+    struct span *urls; /* by number; each is followed by a zero byte */
+    int64_t *sizes;    /* by number; -1: unknown */
+    size_t count;
+    size_t room;             /* of urls, sizes and hashes */
+    uint64_t *hashes;        /* by number, so that growing hashes nothing again */
+    uint32_t *slots;         /* number + 1; 0: free */
+    size_t slot_count;       /* a power of two, or 0 */
+    struct url_chunk *chunk; /* the bytes, in a chain of blocks */
+    uint64_t key[2];
+};
+
+void url_table_init(struct url_table *t);
+void url_table_free(struct url_table *t);
+
+/* The number of a URL, a new one if it was not there (*fresh). False without memory. */
+bool url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh);
+
+#endif
