@@ -98,7 +98,7 @@ SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a
 	$(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/librpc.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(B)/libfetch.a $(B)/libtrace.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libfetch.a $(B)/libtrace.a $(B)/libbench.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
@@ -191,9 +191,15 @@ $(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libbase.a \
 		$(shell $(PKG_CONFIG) --libs libevent libevent_openssl openssl) -lm
 
-# Benchmarks: NAME_main.c is a program, the other files of the folder are shared by all.
-BENCH_COMMON := $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/bench/*.c)))
-$(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(BENCH_COMMON) $(TEST_LIBS)
+# Benchmarks: NAME_main.c is a program, the other files of the folder are shared by all (and have
+# unit tests like any others).
+$(B)/libbench.a: $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/bench/*.c)))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
+
+$(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
 		$(PKG_LIBS) -lm
