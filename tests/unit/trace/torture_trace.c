@@ -1,0 +1,92 @@
+/*
+ * Loading with the first, the second, the third ... allocation failing: each is answered with
+ * TRACE_NO_MEMORY and a sentence, nothing is lost (the address sanitizer looks), and no copy of a
+ * database stays behind.
+ */
+#include "trace/trace.h"
+
+#include <sqlite3.h>
+
+#include "tests/unit/torture.h"
+#include "tests/unit/trace/scratch.h"
+
+enum { URLS = 300 };
+
+static char why[512];
+
+struct job {
+    const char *path;
+    struct trace_options options;
+    size_t loaded; /* requests, when nothing failed */
+};
+
+/* Check's own allocations would fail too: it is asked only after the failure, or after the walk. */
+static void
+load(void *context)
+{
+    struct job *job = context;
+    struct trace *trace = NULL;
+    enum trace_error error = trace_load(job->path, &job->options, &trace, why, sizeof(why));
+
+    if (torture_failed()) {
+        ck_assert_msg(error == TRACE_NO_MEMORY, "%d: %s", (int)error, why);
+        ck_assert_ptr_null(trace);
+        ck_assert_ptr_nonnull(strstr(why, "not enough memory"));
+    } else if (error == TRACE_OK) {
+        job->loaded = trace->request_count;
+    }
+    trace_free(trace);
+}
+
+START_TEST(a_list)
+{
+    struct job job = {.options = TRACE_OPTIONS_DEFAULT};
+    struct buf text;
+
+    buf_init(&text, 1U << 20U);
+    for (int i = 0; i < URLS; i++)
+        ck_assert(buf_printf(&text, "http://host%d.test/%0300d\t%d\n", i, i, i));
+    job.path = scratch_write("list", buf_str(&text), text.len);
+    job.options.base_urls = _i != 0;
+    ck_assert_uint_ge(torture_walk(load, &job), 15);
+    ck_assert_msg(job.loaded == URLS, "%s", why);
+    buf_free(&text);
+}
+END_TEST
+
+START_TEST(a_history)
+{
+    static const char sql[] =
+        "CREATE TABLE urls(id INTEGER PRIMARY KEY, url LONGVARCHAR);"
+        "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER, visit_time INTEGER);"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) "
+        "INSERT INTO urls SELECT i, 'http://host.test/' || i FROM n;"
+        "INSERT INTO visits SELECT id, id, id FROM urls;";
+    struct job job = {.options = TRACE_OPTIONS_DEFAULT};
+    sqlite3 *db;
+
+    job.path = scratch_path("History");
+    ck_assert_int_eq(sqlite3_open(job.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    ck_assert_int_eq(mkdir(scratch_path("tmp"), 0700), 0);
+    setenv("TMPDIR", scratch_path("tmp"), 1);
+    ck_assert_uint_ge(torture_walk(load, &job), 10);
+    ck_assert_msg(job.loaded == URLS, "%s", why);
+    unsetenv("TMPDIR");
+    ck_assert_msg(rmdir(scratch_path("tmp")) == 0, "a copy was left behind");
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("torture_trace");
+    TCase *tcase = tcase_create("loading");
+
+    tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
+    tcase_add_loop_test(tcase, a_list, 0, 2);
+    tcase_add_test(tcase, a_history);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
