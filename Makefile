@@ -248,6 +248,11 @@ uninstall:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
+# Warnings of a second compiler, without building twice: make CC=clang check-clang
+check-clang: build/gen/.stamp
+	$(Q)find $(FOLDERS) tests -name '*.c' | \
+		xargs -P 2 -n 8 $(CC) $(ALL_CFLAGS) -Werror -fsyntax-only
+
 help:
 	@sed -n '3,12p' Makefile | sed 's/^# \{0,2\}//'
 	@echo

@@ -1,0 +1,114 @@
+#!/bin/sh
+# Installs what building and testing need and this system lacks (Debian packages).
+#
+#   scripts/setup.sh build        what `make` needs
+#   scripts/setup.sh build test   what `make test` needs as well
+#
+# As root it installs with apt-get. As anybody else it names what is missing and the command that
+# installs it, and fails only if without it nothing can be built.
+set -u
+
+# What is asked for, how it is found, which package has it. A package is installed only if its
+# probe fails: another package may have brought the same thing.
+build_needs='
+cc:command:build-essential
+make:command:build-essential
+pkg-config:command:pkg-config
+rpcgen:command:rpcsvc-proto
+libtirpc:library:libtirpc-dev
+libcurl:library:libcurl4-openssl-dev
+libevent_core:library:libevent-dev
+libevent_openssl:library:libevent-dev
+libbsd:library:libbsd-dev
+sqlite3:library:libsqlite3-dev
+openssl:library:libssl-dev
+openssl:command:openssl
+rpcbind:command:rpcbind
+python3:command:python3
+sqlite3:python:python3'
+test_needs='
+check:library:check
+clang:command:clang
+curl:command:curl
+sqlite3:command:sqlite3
+nghttpd:command:nghttp2-server
+ip:command:iproute2
+ensurepip:python:python3-venv'
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+# Daemons stand where an ordinary user's path does not lead.
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
+
+have() {
+    case $2 in
+    command) command -v "$1" >/dev/null 2>&1 ;;
+    library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" ;;
+    python) command -v python3 >/dev/null 2>&1 && python3 -c "import $1" 2>/dev/null ;;
+    esac
+}
+
+# The packages for those of the needs given that are not met, each once.
+missing() {
+    found=
+    for need in $1; do
+        name=${need%%:*}
+        rest=${need#*:}
+        if ! have "$name" "${rest%%:*}"; then
+            case " $found " in
+            *" ${rest#*:} "*) ;;
+            *) found="$found${found:+ }${rest#*:}" ;;
+            esac
+        fi
+    done
+    echo "$found"
+}
+
+install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2
+}
+
+wants_build=
+wants_test=
+for group in "$@"; do
+    case $group in
+    build) wants_build=1 ;;
+    test) wants_test=1 ;;
+    *)
+        say "usage: scripts/setup.sh [build] [test]"
+        exit 64
+        ;;
+    esac
+done
+
+build_packages=
+test_packages=
+[ -n "$wants_build" ] && build_packages=$(missing "$build_needs")
+[ -n "$wants_test" ] && test_packages=$(missing "$test_needs")
+[ -z "$build_packages$test_packages" ] && exit 0
+
+wanted=$build_packages${build_packages:+${test_packages:+ }}$test_packages
+say "setup: missing packages: $wanted"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    apt-get update -q >&2 || say "setup: apt-get update failed; trying with the lists that are here"
+    # shellcheck disable=SC2086 # a list of packages
+    [ -n "$build_packages" ] && install $build_packages
+    # One by one: a package that cannot be had must not keep the others out.
+    for package in $test_packages; do
+        install "$package" || say "setup: $package cannot be installed; tests that need it are skipped"
+    done
+else
+    say "setup: to install them:"
+    say "    sudo apt-get install --no-install-recommends $wanted"
+fi
+
+build_packages=
+[ -n "$wants_build" ] && build_packages=$(missing "$build_needs")
+if [ -n "$build_packages" ]; then
+    say "setup: cannot build without: $build_packages"
+    exit 69
+fi
+exit 0

@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# Builds the variants and runs every test: unit and torture tests under AddressSanitizer and
+# UndefinedBehaviorSanitizer, those with threads under ThreadSanitizer too, then the system tests
+# against the real programs.
+#
+#   tests/run.sh                     everything
+#   tests/run.sh PART...             of: build unit tsan system system-tsan
+#
+# The last line is "N passed, N failed" or "N passed, N failed, N skipped". Each single test counts.
+# What each program said stays in build/test-logs/.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+jobs=${JOBS:-2}
+unit_seconds=${UNIT_SECONDS:-180}
+logs=build/test-logs
+threaded="rpc cache fetch server client"
+export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
+export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+export TSAN_OPTIONS="second_deadlock_stack=1:exitcode=66${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+
+passed=0
+failed=0
+skipped=0
+failures=()
+skips=()
+
+wants() {
+    [ ${#parts[@]} = 0 ] && return 0
+    local part
+    for part in "${parts[@]}"; do
+        [ "$part" = "$1" ] && return 0
+    done
+    return 1
+}
+
+pass() {
+    passed=$((passed + ${1:-1}))
+}
+
+fail() { # name, how many
+    failed=$((failed + ${2:-1}))
+    failures+=("$1")
+}
+
+skip() { # name and reason
+    skipped=$((skipped + 1))
+    skips+=("$1")
+}
+
+# A build counts as one test: it must draw no warning.
+build() { # name, arguments of make
+    local name=$1 log=$logs/build-$1.log
+    shift
+    printf 'build %s\n' "$name"
+    if make -k -j"$jobs" WERROR=1 "$@" >"$log" 2>&1; then
+        pass
+    else
+        fail "build $name (see $log)"
+        grep -E 'error|Error|undefined' "$log" | head -20
+    fi
+}
+
+# Runs one unit program and leaves "STATUS" beside its log. Called by xargs in a shell of its own.
+run_unit() { # program, log
+    local status
+    mkdir -p "$(dirname "$2")"
+    timeout -k 5 "$unit_seconds" "$1" >"$2" 2>&1
+    status=$?
+    echo "$status" >"$2.status"
+    printf '  %-60s %s\n' "$1" "$(summary "$2" "$status")"
+}
+
+summary() { # log, status
+    local line
+    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$1" | tail -1)
+    case $2 in
+    0) echo "${line:-no tests}" ;;
+    77) grep -am1 '^SKIP' "$1" || echo SKIP ;;
+    124 | 137) echo "${line:+$line, }TIMED OUT" ;;
+    *) echo "${line:+$line, }EXIT STATUS $2" ;;
+    esac
+}
+export -f run_unit summary
+export unit_seconds
+
+# Adds up what one unit program left.
+count_unit() { # variant, program, log
+    local name="$1 ${2#build/"$1"/tests/unit/}" status line checks bad
+    status=$(cat "$3.status" 2>/dev/null || echo lost)
+    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$3" 2>/dev/null | tail -1)
+    checks=0
+    bad=0
+    if [ -n "$line" ]; then
+        read -r checks bad < <(tr -d ',' <<<"$line" | awk '{ print $2, $4 + $6 }')
+        pass $((checks - bad))
+    fi
+    case $status in
+    0) [ "$checks" -gt 0 ] || fail "$name: ran no test (see $3)" ;;
+    77) skip "$name: $(grep -am1 '^SKIP' "$3" | sed 's/^SKIP: //')" ;;
+    *)
+        if [ "$bad" -gt 0 ]; then
+            fail "$name: $bad of $checks (see $3)" "$bad"
+        else
+            fail "$name: exit status $status after $checks checks (see $3)"
+        fi
+        ;;
+    esac
+}
+
+run_units() { # variant, sources...
+    local variant=$1 source program
+    local programs=()
+    shift
+    printf 'unit tests, %s\n' "$variant"
+    for source in "$@"; do
+        program=build/$variant/${source%.c}
+        if [ -x "$program" ]; then
+            programs+=("$program")
+        else
+            fail "$variant ${source#tests/unit/}: not built"
+        fi
+    done
+    [ ${#programs[@]} = 0 ] && return
+    printf '%s\n' "${programs[@]}" |
+        xargs -P "$jobs" -I{} bash -c "run_unit {} $logs/{}.log"
+    for program in "${programs[@]}"; do
+        count_unit "$variant" "$program" "$logs/$program.log"
+    done
+}
+
+# The Python tests write one line a test: passed, failed or skipped, its name, and why.
+run_system() { # variant, arguments of tests/system/run.py
+    local variant=$1 results=$logs/system-$1.results outcome name why
+    shift
+    printf 'system tests, %s\n' "$variant"
+    rm -f "$results"
+    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs "$jobs" \
+        --results "$results" --logs "$logs/system-$variant" "$@" ||
+        [ -s "$results" ] || fail "system tests, $variant: the runner failed"
+    [ -f "$results" ] || return
+    while IFS=$'\t' read -r outcome name why; do
+        case $outcome in
+        passed) pass ;;
+        skipped) skip "$variant $name: $why" ;;
+        *) fail "$variant $name: $why" ;;
+        esac
+    done <"$results"
+}
+
+parts=("$@")
+started=$SECONDS
+mkdir -p "$logs"
+rm -rf "${logs:?}"/*
+
+shopt -s nullglob
+unit_sources=(tests/unit/*/test_*.c)
+torture_sources=(tests/unit/*/torture_*.c)
+threaded_sources=()
+for folder in $threaded; do
+    threaded_sources+=(tests/unit/"$folder"/test_*.c)
+done
+threaded_programs=()
+for source in "${threaded_sources[@]}"; do
+    threaded_programs+=("build/tsan/${source%.c}")
+done
+unit_target=unit
+has_check=1
+if ! pkg-config --exists check; then
+    has_check=
+    unit_target=
+    skip "unit tests: the package check is not installed"
+fi
+
+if wants build; then
+    # shellcheck disable=SC2086 # no target is no argument
+    build asan VARIANT=asan programs origin peers $unit_target
+    if [ -n "$has_check" ]; then
+        build tsan VARIANT=tsan programs "${threaded_programs[@]}"
+    else
+        build tsan VARIANT=tsan programs
+    fi
+    build release VARIANT=release programs origin
+    if command -v clang >/dev/null; then
+        build clang CC=clang check-clang
+    else
+        skip "warnings under clang: clang is not installed"
+    fi
+fi
+if [ -n "$has_check" ]; then
+    wants unit && run_units asan "${unit_sources[@]}" "${torture_sources[@]}"
+    wants tsan && run_units tsan "${threaded_sources[@]}"
+fi
+wants system && run_system asan
+wants system-tsan && run_system tsan --threads
+
+printf '\n'
+for name in "${skips[@]}"; do
+    printf 'SKIPPED %s\n' "$name"
+done
+for name in "${failures[@]}"; do
+    printf 'FAILED  %s\n' "$name"
+done
+printf '%d seconds\n' $((SECONDS - started))
+if [ "$skipped" -gt 0 ]; then
+    printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+else
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+fi
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

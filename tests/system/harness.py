@@ -1,0 +1,432 @@
+"""What the system tests share: programs started and ended by pid, each test in a folder of its own,
+sanitizer reports looked for after every test, namespaces for rpcbind, and the origin's texts.
+
+Only the standard library. The programs come from $SUNPROXY_BUILD (build/asan by default).
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = TOP / os.environ.get("SUNPROXY_BUILD", "build/asan")
+DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", TOP / "../shared/datasets"))
+ORIGIN = TOP / os.environ.get("SUNPROXY_ORIGIN", "build/asan/tests/origin/origin")
+SUNPROXYD = BUILD / "sunproxyd"
+SUNPROXY = BUILD / "sunproxy"
+PEERS = BUILD / "tests/system/peers"
+TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "120"))
+TSAN = "tsan" in BUILD.name
+# Daemons stand where an ordinary user's path does not lead.
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+EX_USAGE = 64
+EX_DATAERR = 65
+EX_UNAVAILABLE = 69
+EX_NOPERM = 77
+LINE = 32
+
+
+def fnv1a(text):
+    """The origin's hash of a URL."""
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def origin_text(url, size):
+    """The body that the origin gives a URL (with its path, without its port) at this size."""
+    seed = fnv1a(url)
+    lines = b"".join(b"%016x %014x\n" % (seed, n) for n in range(size // LINE + 1))
+    return lines[:size]
+
+
+def free_port(family=socket.AF_INET):
+    """A TCP port that nobody has at the moment."""
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
+        return s.getsockname()[1]
+
+
+def wait_until(condition, seconds=20, what="the condition"):
+    """Polls until condition() is true and returns its value; fails the test after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain for {what}")
+        time.sleep(0.02)
+
+
+def colliding_urls(count, host="collide.test"):
+    """URLs of one djb hash: "Ez" and "FY" collide in every position."""
+    bits = max(1, (count - 1).bit_length())
+    for n in range(count):
+        tail = "".join("FY" if n >> i & 1 else "Ez" for i in range(bits))
+        yield f"http://{host}/{tail}"
+
+
+def djb(data):
+    value = 5381
+    for byte in data:
+        value = (value * 33 + byte) & 0xFFFFFFFF
+    return value
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Process:
+    """A child with its output in files, ended by its own pid."""
+
+    def __init__(self, test, name, argv, env=None, expect=0, preexec=None, cwd=None):
+        self.test = test
+        self.name = name
+        self.expect = expect  # the exit status that stop() accepts
+        self.out_path = test.dir / f"{name}.out"
+        self.err_path = test.dir / f"{name}.err"
+        self.sanitizer = test.dir / f"sanitizer.{name}"
+
+        def setup():
+            _die_with_parent()
+            if preexec:
+                preexec()
+
+        self.argv = [str(a) for a in argv]
+        with open(self.out_path, "ab") as out, open(self.err_path, "ab") as err:
+            self.popen = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=sanitizer_environment(self.sanitizer, env),
+                preexec_fn=setup,
+                cwd=cwd,
+            )
+        self.pid = self.popen.pid
+        test.processes.append(self)
+
+    @property
+    def out(self):
+        return self.out_path.read_text(errors="replace")
+
+    @property
+    def err(self):
+        return self.err_path.read_text(errors="replace")
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def wait(self, seconds=60):
+        return self.popen.wait(seconds)
+
+    def kill(self):
+        """kill -9; no verdict is asked for."""
+        if self.running():
+            self.popen.kill()
+            self.popen.wait()
+        self.expect = None
+
+    def stop(self, seconds=60):
+        """SIGTERM, and its exit status."""
+        if self.running():
+            self.popen.terminate()
+        return self.popen.wait(seconds)
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def rss(self):
+        """Resident bytes."""
+        with open(f"/proc/{self.pid}/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def sanitizer_environment(log, extra=None):
+    env = dict(os.environ)
+    env["ASAN_OPTIONS"] = ":".join(
+        ["detect_leaks=1", "detect_stack_use_after_return=1", "exitcode=99", f"log_path={log}"]
+    )
+    env["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={log}"
+    env["TSAN_OPTIONS"] = f"second_deadlock_stack=1:exitcode=66:log_path={log}"
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        env.pop(name, None)
+    env.update(extra or {})
+    return env
+
+
+class Namespace:
+    """Network and mount namespaces of our own: no port and no /run are shared with the system."""
+
+    def __init__(self, test, resolv_conf=None):
+        if os.geteuid() != 0:
+            test.skipTest("a namespace with an rpcbind of its own needs root")
+        script = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up"
+        if resolv_conf is not None:
+            path = test.dir / "resolv.conf"
+            path.write_text(resolv_conf)
+            nsswitch = test.dir / "nsswitch.conf"
+            nsswitch.write_text("hosts: files dns\n")
+            target = os.path.realpath("/etc/resolv.conf")
+            script += f" && mount --bind {path} {target}"
+            script += f" && mount --bind {nsswitch} /etc/nsswitch.conf"
+        script += " && echo ready && exec sleep 3600"
+        self.test = test
+        argv = ["unshare", "-n", "-m", "sh", "-c", script]
+        self.keeper = Process(test, "namespace", argv, expect=None)
+        end = time.monotonic() + 10
+        while "ready" not in self.keeper.out:
+            if not self.keeper.running() or time.monotonic() > end:
+                test.skipTest(f"no namespace of our own to be had: {self.keeper.err.strip()}")
+            time.sleep(0.02)
+
+    def enter(self, argv):
+        return ["nsenter", "-t", str(self.keeper.pid), "-n", "-m", "--"] + [str(a) for a in argv]
+
+    def run(self, argv, seconds=60):
+        return subprocess.run(
+            self.enter(argv),
+            capture_output=True,
+            timeout=seconds,
+            env=sanitizer_environment(self.test.dir / "sanitizer.run"),
+        )
+
+    def rpcbind(self):
+        """Starts the real rpcbind in here and waits until it answers."""
+        if not shutil.which("rpcbind"):
+            self.test.skipTest("rpcbind is not installed")
+        number = sum(1 for p in self.test.processes if p.name.startswith("rpcbind"))
+        process = Process(
+            self.test, f"rpcbind{number}", self.enter(["rpcbind", "-f"]), expect=None
+        )
+        wait_until(lambda: self.run(["rpcinfo", "-p", "127.0.0.1"]).returncode == 0, what="rpcbind")
+        return process
+
+
+class Origin(Process):
+    """The scripted origin."""
+
+    def __init__(self, test, *options, namespace=None, name="origin"):
+        self.folder = test.dir / name
+        self.folder.mkdir()
+        self.log = self.folder / "log"
+        self.ports = self.folder / "ports"
+        self.cacert = self.folder / "ca.pem"
+        argv = [ORIGIN, "--ports-file", self.ports, "--tls-dir", self.folder, "--log", self.log]
+        argv += ["--quiet", "--max-seconds", "600", *options]
+        if namespace:
+            argv = namespace.enter(argv)
+        super().__init__(test, name, argv)
+        wait_until(lambda: self.ports.exists() or not self.running(), what="the origin")
+        if not self.running():
+            raise AssertionError(f"the origin does not start: {self.err}")
+        ports = dict(line.split() for line in self.ports.read_text().splitlines())
+        self.http_port = int(ports["http"])
+        self.https_port = int(ports["https"])
+
+    def rewiring(self):
+        """Options that lead a daemon here for whatever host it is asked."""
+        return [
+            "--connect-to", f":80:127.0.0.1:{self.http_port}",
+            "--connect-to", f":443:127.0.0.1:{self.https_port}",
+            "--cacert", self.cacert,
+            "--allow-net", "127.0.0.0/8",
+        ]
+
+    def requests(self, path=None):
+        """(scheme, host, path, status) of what was asked, in order."""
+        rows = []
+        if self.log.exists():
+            for line in self.log.read_text(errors="replace").splitlines():
+                fields = line.split(" ")
+                rows.append((fields[1], fields[2], " ".join(fields[3:-1]), int(fields[-1])))
+        return [r for r in rows if path is None or r[2] == path]
+
+
+class Daemon(Process):
+    """sunproxyd, on a port and a socket of its own, led to an origin if one is given."""
+
+    def __init__(self, test, *options, origin=None, namespace=None, port=None, rpcbind=False,
+                 listen=True, socket_path=True, name=None, ready=True, preexec=None, env=None,
+                 expect=0):
+        number = sum(1 for p in test.processes if isinstance(p, Daemon))
+        name = name or f"sunproxyd{number}"
+        self.port = port
+        self.host = "127.0.0.1"
+        self.socket = None
+        argv = [SUNPROXYD]
+        if not rpcbind:
+            argv += ["--no-rpcbind"]
+        if port is None and listen:
+            self.port = free_port()
+        if self.port is not None:
+            argv += ["--port", self.port]
+        if listen:
+            argv += ["--listen", "127.0.0.1"]
+        if socket_path is True:
+            socket_path = test.dir / f"{name}.sock"
+        if socket_path:
+            self.socket = str(socket_path)
+            argv += ["--socket", self.socket]
+        if "--workers" not in options:
+            argv += ["--workers", "2"]
+        if origin:
+            argv += origin.rewiring()
+        argv += options
+        self.namespace = namespace
+        if namespace:
+            argv = namespace.enter(argv)
+        super().__init__(test, name, argv, preexec=preexec, env=env, expect=expect)
+        if ready:
+            self.wait_ready()
+
+    def wait_ready(self):
+        def is_ready():
+            if not self.running():
+                raise AssertionError(f"sunproxyd ended with {self.popen.returncode}: {self.err}")
+            try:
+                if self.socket:
+                    with socket.socket(socket.AF_UNIX) as s:
+                        s.connect(self.socket)
+                elif not self.namespace:
+                    with socket.create_connection((self.host, self.port), 1):
+                        pass
+                return True
+            except OSError:
+                return False
+
+        wait_until(is_ready, 30, "sunproxyd")
+
+    @property
+    def address(self):
+        return (self.host, self.port)
+
+
+class SystemTest(unittest.TestCase):
+    """A folder, the processes in it, and no sanitizer report at the end."""
+
+    maxDiff = 2000
+    needs = (ORIGIN, SUNPROXYD, SUNPROXY)
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sunproxy-test."))
+        self.processes = []
+        self.runs = 0
+        self.addCleanup(self._clean)
+        signal.signal(signal.SIGALRM, self._too_long)
+        signal.alarm(TEST_SECONDS)
+        for program in self.needs:
+            self.assertTrue(program.exists(), f"{program} is not built")
+
+    def _too_long(self, number, frame):
+        raise AssertionError(f"the test did not end within {TEST_SECONDS} s")
+
+    def _clean(self):
+        signal.alarm(60)
+        try:
+            problems = []
+            for process in reversed(self.processes):
+                try:
+                    if process.expect is None:
+                        process.kill()
+                        continue
+                    status = process.stop(30)
+                    if status != process.expect:
+                        problems.append(
+                            f"{process.name} ended with {status} instead of {process.expect}: "
+                            + process.err[-2000:]
+                        )
+                except subprocess.TimeoutExpired:
+                    problems.append(f"{process.name} did not end on SIGTERM: {process.err[-2000:]}")
+                    process.kill()
+            for log in sorted(self.dir.glob("sanitizer.*")):
+                problems.append(f"{log.name}: {log.read_text(errors='replace')[:4000]}")
+            if problems:
+                self.fail("\n".join(problems))
+        finally:
+            signal.alarm(0)
+            for process in self.processes:
+                process.kill()
+            self._keep_or_remove()
+
+    def _keep_or_remove(self):
+        keep = os.environ.get("TEST_LOGS")
+        outcome = getattr(self, "_outcome", None)
+        if keep and outcome is not None and not outcome.success:
+            target = pathlib.Path(keep) / self.id()
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True, exist_ok=True)
+            for path in self.dir.iterdir():
+                if path.is_file() and path.stat().st_size < 1 << 20:
+                    shutil.copy(path, target)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    # ---- the programs -----------------------------------------------------------------------
+
+    def origin(self, *options, **more):
+        return Origin(self, *options, **more)
+
+    def daemon(self, *options, **more):
+        return Daemon(self, *options, **more)
+
+    def run_program(self, argv, namespace=None, seconds=60, stdin=None, env=None):
+        """Runs a program to its end; its output is bytes."""
+        argv = [str(a) for a in argv]
+        if namespace:
+            argv = namespace.enter(argv)
+        self.runs += 1
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            timeout=seconds,
+            input=stdin if stdin is not None else b"",
+            env=sanitizer_environment(self.dir / f"sanitizer.run{self.runs}", env),
+            preexec_fn=_die_with_parent,
+        )
+
+    def sunproxy(self, *arguments, daemon=None, tcp=False, expect=0, **more):
+        """Runs the client against a daemon: over its socket, or over TCP."""
+        argv = [SUNPROXY, arguments[0]]
+        if daemon is not None:
+            if tcp or not daemon.socket:
+                argv += ["--server", daemon.host, "--port", daemon.port]
+            else:
+                argv += ["--socket", daemon.socket]
+        argv += arguments[1:]
+        done = self.run_program(argv, **more)
+        if expect is not None:
+            self.assertEqual(
+                done.returncode, expect,
+                f"{' '.join(str(a) for a in argv)}: {done.stderr.decode(errors='replace')}",
+            )
+        return done
+
+    def run_daemon(self, *arguments, **more):
+        """Runs sunproxyd as something that ends by itself (--help, --check-config, an error)."""
+        return self.run_program([SUNPROXYD, *arguments], **more)
+
+    def stat(self, daemon):
+        return json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)
+
+
+if __name__ == "__main__":
+    sys.exit("run tests/system/run.py")

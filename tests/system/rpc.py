@@ -1,0 +1,275 @@
+"""ONC RPC (RFC 5531) and XDR (RFC 4506) by hand, so that a test can say what no client would."""
+
+import socket
+import struct
+
+PROGRAM = 0x23451111
+CALL, REPLY = 0, 1
+AUTH_NONE, AUTH_SYS, AUTH_SHORT, AUTH_TLS = 0, 1, 2, 7
+V1_FETCH = 1
+V2_GET, V2_STAT, V2_PURGE, V2_SET = 1, 2, 3, 4
+FLAG_NO_STORE, FLAG_WANT_VICTIMS = 1, 2
+SOURCES = ["hit", "miss", "coalesced", "bypass", "revalidated", "stale"]
+STATUSES = ["ok", "bad_url", "bad_headers", "denied", "resolve_failed", "connect_failed",
+            "tls_failed", "timed_out", "origin_broke", "too_large", "bad_redirect", "overloaded",
+            "stopping", "internal", "bad_value"]
+ACCEPT = ["SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"]
+PURGE_URL, PURGE_PREFIX, PURGE_ALL = 0, 1, 2
+
+
+def opaque(data):
+    if isinstance(data, str):
+        data = data.encode()
+    return struct.pack(">I", len(data)) + data + bytes(-len(data) % 4)
+
+
+def call(program=PROGRAM, version=2, procedure=0, arguments=b"", xid=1, rpcvers=2,
+         credential=(AUTH_NONE, b""), verifier=(AUTH_NONE, b"")):
+    """A call message, without record marks."""
+    return (
+        struct.pack(">IIIIII", xid, CALL, rpcvers, program, version, procedure)
+        + struct.pack(">I", credential[0]) + opaque(credential[1])
+        + struct.pack(">I", verifier[0]) + opaque(verifier[1])
+        + arguments
+    )
+
+
+def auth_sys(machine=b"test", uid=0, gid=0, gids=()):
+    body = struct.pack(">I", 0) + opaque(machine) + struct.pack(">III", uid, gid, len(gids))
+    return body + b"".join(struct.pack(">I", g) for g in gids)
+
+
+def fragment(data, last=True):
+    return struct.pack(">I", len(data) | (0x80000000 if last else 0)) + data
+
+
+def record(message, size=None):
+    """A message as a record: one fragment, or fragments of `size` bytes."""
+    if size is None:
+        return fragment(message)
+    pieces = [message[i : i + size] for i in range(0, len(message), size)] or [b""]
+    return b"".join(fragment(p, i == len(pieces) - 1) for i, p in enumerate(pieces))
+
+
+def get_arguments(url, headers=b"", flags=0):
+    return opaque(url) + opaque(headers) + struct.pack(">I", flags)
+
+
+def set_arguments(policy="", set_capacity=False, urls=0, size=0, shards=0, cold=False):
+    return opaque(policy) + struct.pack(">IQQII", set_capacity, urls, size, shards, cold)
+
+
+def purge_arguments(kind, url=b""):
+    return struct.pack(">I", kind) + opaque(url)
+
+
+class Reader:
+    """Takes XDR apart, and complains of what is not there."""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def take(self, n):
+        if self.at + n > len(self.data):
+            raise EOFError(f"{n} bytes wanted at {self.at} of {len(self.data)}")
+        piece = self.data[self.at : self.at + n]
+        self.at += n
+        return piece
+
+    def uint(self):
+        return struct.unpack(">I", self.take(4))[0]
+
+    def hyper(self):
+        return struct.unpack(">Q", self.take(8))[0]
+
+    def opaque(self):
+        n = self.uint()
+        data = self.take(n)
+        pad = self.take(-n % 4)
+        if any(pad):
+            raise ValueError("padding is not zero")
+        return data
+
+    def end(self):
+        if self.at != len(self.data):
+            raise ValueError(f"{len(self.data) - self.at} bytes too many")
+
+
+class Reply:
+    """status is SUCCESS, another accept_stat, or DENIED; low and high where versions are named."""
+
+    def __init__(self, data):
+        r = Reader(data)
+        self.xid = r.uint()
+        if r.uint() != REPLY:
+            raise ValueError("not a reply")
+        self.low = self.high = self.reason = None
+        self.results = b""
+        if r.uint() == 0:
+            self.verifier = (r.uint(), r.opaque())
+            self.status = ACCEPT[r.uint()]
+            if self.status == "PROG_MISMATCH":
+                self.low, self.high = r.uint(), r.uint()
+            self.results = data[r.at :]
+        else:
+            self.status = "DENIED"
+            if r.uint() == 0:
+                self.reason = "RPC_MISMATCH"
+                self.low, self.high = r.uint(), r.uint()
+            else:
+                self.reason = ["AUTH_OK", "AUTH_BADCRED", "AUTH_REJECTEDCRED", "AUTH_BADVERF",
+                               "AUTH_REJECTEDVERF", "AUTH_TOOWEAK", "AUTH_INVALIDRESP",
+                               "AUTH_FAILED"][r.uint()]
+
+
+class Page:
+    """The answer of PROXY_GET: status, and either sentence or what the page has."""
+
+    def __init__(self, data):
+        r = Reader(data)
+        self.status = STATUSES[r.uint()]
+        self.sentence = None
+        if self.status != "ok":
+            self.sentence = r.opaque().decode()
+            r.end()
+            return
+        self.http_status = r.uint()
+        self.source = SOURCES[r.uint()]
+        self.stored = bool(r.uint())
+        self.age = r.uint()
+        self.total_us = r.hyper()
+        self.fetch_us = r.hyper()
+        self.evicted = r.uint()
+        self.victims = [r.opaque().decode() for _ in range(r.uint())]
+        self.final_url = r.opaque().decode()
+        self.headers = r.opaque().decode("latin-1")
+        self.body = r.opaque()
+        r.end()
+
+
+class Stats:
+    FIELDS = ("uptime_us capacity_urls capacity_bytes pages bytes requests hits misses coalesced "
+              "bypasses failures bytes_served bytes_hit bytes_fetched insertions evictions "
+              "connections connections_total connections_refused calls calls_bad fetches_active "
+              "fetches_queued log_lines_lost").split()
+
+    def __init__(self, data):
+        r = Reader(data)
+        self.software = r.opaque().decode()
+        self.policy = r.opaque().decode()
+        self.workers = r.uint()
+        self.shards = r.uint()
+        for name in self.FIELDS:
+            setattr(self, name, r.hyper())
+        r.end()
+
+
+class Connection:
+    """A stream to a server: (host, port), or the path of a socket."""
+
+    def __init__(self, address, seconds=30, receive_buffer=None):
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        if family == socket.AF_INET and ":" in address[0]:
+            family = socket.AF_INET6
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(seconds)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(address)
+        self.xid = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def reset(self):
+        """Closes with a RST."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def receive_exactly(self, n):
+        pieces = []
+        while n:
+            piece = self.socket.recv(min(n, 1 << 20))
+            if not piece:
+                raise EOFError("the server has closed the connection")
+            pieces.append(piece)
+            n -= len(piece)
+        return b"".join(pieces)
+
+    def receive_record(self):
+        pieces = []
+        while True:
+            mark = struct.unpack(">I", self.receive_exactly(4))[0]
+            pieces.append(self.receive_exactly(mark & 0x7FFFFFFF))
+            if mark & 0x80000000:
+                return b"".join(pieces)
+
+    def receive(self):
+        return Reply(self.receive_record())
+
+    def is_closed(self):
+        """Waits for the server's end; True on an end or a reset, False if bytes come."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def ask(self, **fields):
+        """One call of our own making, and the reply to it."""
+        self.xid += 1
+        self.send(record(call(xid=self.xid, **fields)))
+        reply = self.receive()
+        if reply.xid != self.xid:
+            raise ValueError(f"xid {reply.xid} answers {self.xid}")
+        return reply
+
+    def _results(self, reply):
+        if reply.status != "SUCCESS":
+            raise ValueError(f"{reply.status} {reply.reason}")
+        return reply.results
+
+    # ---- the procedures ----------------------------------------------------------------------
+
+    def ping(self, version=2):
+        return self.ask(version=version, procedure=0).status == "SUCCESS"
+
+    def fetch_v1(self, url):
+        """The body, or the name of an RPC error."""
+        reply = self.ask(version=1, procedure=V1_FETCH, arguments=opaque(url))
+        if reply.status != "SUCCESS":
+            return reply.status
+        r = Reader(reply.results)
+        body = r.opaque()
+        r.end()
+        return body
+
+    def get(self, url, headers=b"", flags=0):
+        return Page(self._results(self.ask(
+            procedure=V2_GET, arguments=get_arguments(url, headers, flags))))
+
+    def stat(self):
+        return Stats(self._results(self.ask(procedure=V2_STAT)))
+
+    def purge(self, kind, url=b""):
+        """(status, number or sentence)"""
+        return self._verdict(self.ask(procedure=V2_PURGE, arguments=purge_arguments(kind, url)))
+
+    def set(self, **values):
+        return self._verdict(self.ask(procedure=V2_SET, arguments=set_arguments(**values)))
+
+    def _verdict(self, reply):
+        r = Reader(self._results(reply))
+        status = STATUSES[r.uint()]
+        value = r.hyper() if status == "ok" else r.opaque().decode()
+        r.end()
+        return status, value
