@@ -1,0 +1,611 @@
+#include "server/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+
+enum option_type {
+    OPTION_FLAG,     /* bool; in a file yes or no */
+    OPTION_UINT,     /* uint64_t within [low, high] */
+    OPTION_OCTAL,    /* uint64_t, written in octal */
+    OPTION_BYTES,    /* uint64_t with units */
+    OPTION_DURATION, /* int64_t microseconds with units */
+    OPTION_STRING,   /* char *, owned */
+    OPTION_LIST,     /* struct option_list; may be given several times */
+    OPTION_CHOICE,   /* uint64_t: which of the words in `argument` separated by '|' */
+};
+
+struct option_row {
+    const char *name; /* long option, and key in a file */
+    char letter;      /* short option, or 0 */
+    bool only_here;   /* on the command line only */
+    enum option_type type;
+    size_t offset; /* in struct options */
+    const char *argument;
+    const char *start; /* default, as it would be typed; NULL: nothing */
+    uint64_t low, high;
+    const char *help;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+/* A row without a name is a heading of --help. */
+static const struct option_row rows[] = {
+    {.help = "Listening"},
+    {"listen", 'l', false, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
+     "IPv4 or IPv6 address to listen on, or \"none\"; may be repeated (default: all, of both)"},
+    {"port", 'p', false, OPTION_UINT, AT(port), "N", "0", 0, 65535,
+     "TCP port; 0: chosen by the system, found through rpcbind"},
+    {"socket", 's', false, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
+     "AF_UNIX socket, also for administration, or \"none\" (default: sunproxy.sock in "
+     "$RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/sunproxy for root, or /tmp/sunproxy-UID)"},
+    {"socket-mode", 0, false, OPTION_OCTAL, AT(socket_mode), "MODE", "0666", 0, 0777,
+     "permissions of the socket"},
+    {"no-rpcbind", 0, false, OPTION_FLAG, AT(no_rpcbind), NULL, "no", 0, 0,
+     "do not register with rpcbind"},
+    {"admin-uid", 0, false, OPTION_LIST, AT(admin_uid), "UID", NULL, 0, 0,
+     "who may purge and set over the socket, besides root and the daemon's own user; may be "
+     "repeated"},
+
+    {.help = "Cache"},
+    {"policy", 'P', false, OPTION_STRING, AT(policy), "NAME", "lru", 0, 0,
+     "replacement policy; \"help\" lists them, \"none\" is no cache"},
+    {"capacity-urls", 'n', false, OPTION_UINT, AT(capacity_urls), "N", "0", 0, UINT64_MAX,
+     "room for so many pages; 0: not bounded in pages"},
+    {"capacity-bytes", 'b', false, OPTION_BYTES, AT(capacity_bytes), "SIZE", "0", 0, 0,
+     "room for so many bytes; 0: not bounded in bytes (default: 256M if neither is given)"},
+    {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
+     "parts of the cache with a lock each; 1 makes outcomes exact; 0: what fits workers and "
+     "capacity"},
+    {"seed", 0, false, OPTION_UINT, AT(seed), "N", "1", 0, UINT64_MAX,
+     "of the generator, for policies that draw"},
+    {"show-victims", 0, false, OPTION_CHOICE, AT(show_victims), "none|admin|all", "admin", 0, 0,
+     "who is told which pages had to leave"},
+
+    {.help = "Origins"},
+    {"allow-net", 0, false, OPTION_LIST, AT(allow_net), "CIDR", NULL, 0, 0,
+     "allow fetches from addresses that are not public; may be repeated"},
+    {"connect-to", 0, false, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
+     "connect to the second instead of the first, as curl does; empty matches any; may be "
+     "repeated"},
+    {"upstream-proxy", 0, false, OPTION_STRING, AT(upstream_proxy), "URL", NULL, 0, 0,
+     "fetch through this HTTP proxy"},
+    {"cacert", 0, false, OPTION_STRING, AT(cacert), "FILE", NULL, 0, 0,
+     "certificate authorities to trust besides the system's"},
+    {"user-agent", 0, false, OPTION_STRING, AT(user_agent), "TEXT",
+     "sunproxy/" SUNPROXY_VERSION, 0, 0, "what origins are told"},
+    {"max-page", 0, false, OPTION_BYTES, AT(max_page), "SIZE", "20971520", 1, 20971520,
+     "largest body"},
+    {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "256", 1, 4096,
+     "fetches at once"},
+    {"max-fetches-per-origin", 0, false, OPTION_UINT, AT(max_fetches_per_origin), "N", "16", 1,
+     4096, "of those, from one origin"},
+    {"max-fetches-queued", 0, false, OPTION_UINT, AT(max_fetches_queued), "N", "4096", 0, 1000000,
+     "fetches waiting for their turn"},
+    {"max-waiters", 0, false, OPTION_UINT, AT(max_waiters), "N", "4096", 1, 1000000,
+     "requests waiting for one fetch"},
+    {"max-redirects", 0, false, OPTION_UINT, AT(max_redirects), "N", "10", 0, 100,
+     "redirects followed for one request"},
+    {"resolver-threads", 0, false, OPTION_UINT, AT(resolver_threads), "N", "16", 1, 256,
+     "names looked up at once"},
+    {"resolve-timeout", 0, false, OPTION_DURATION, AT(resolve_timeout), "TIME", "10s", 1, 0,
+     "for a name"},
+    {"connect-timeout", 0, false, OPTION_DURATION, AT(connect_timeout), "TIME", "10s", 1, 0,
+     "for a connection, TLS included"},
+    {"first-byte-timeout", 0, false, OPTION_DURATION, AT(first_byte_timeout), "TIME", "30s", 1, 0,
+     "for the first byte of an answer"},
+    {"stall-timeout", 0, false, OPTION_DURATION, AT(stall_timeout), "TIME", "20s", 1, 0,
+     "without a byte of a body"},
+    {"fetch-timeout", 0, false, OPTION_DURATION, AT(fetch_timeout), "TIME", "60s", 1, 0,
+     "for a fetch in all"},
+    {"dns-ttl", 0, false, OPTION_DURATION, AT(dns_ttl), "TIME", "60s", 0, 0,
+     "how long a resolved name is remembered"},
+
+    {.help = "Clients"},
+    {"workers", 'w', false, OPTION_UINT, AT(workers), "N", "0", 0, 64,
+     "threads that serve; 0: one per core"},
+    {"max-connections", 0, false, OPTION_UINT, AT(max_connections), "N", "16384", 1, 1000000,
+     "connections in all"},
+    {"max-requests", 0, false, OPTION_UINT, AT(max_requests), "N", "256", 1, 65536,
+     "requests in flight per connection; over it the connection is not read"},
+    {"max-queued-bytes", 0, false, OPTION_BYTES, AT(max_queued_bytes), "SIZE", "32M", 1,
+     1u << 30, "of answers per connection not yet taken; likewise"},
+    {"idle-timeout", 0, false, OPTION_DURATION, AT(idle_timeout), "TIME", "300s", 0, 0,
+     "after which a silent connection is closed; 0: never"},
+    {"record-timeout", 0, false, OPTION_DURATION, AT(record_timeout), "TIME", "60s", 0, 0,
+     "for a call to arrive whole; 0: for ever"},
+    {"stop-timeout", 0, false, OPTION_DURATION, AT(stop_timeout), "TIME", "30s", 0, 0,
+     "for what is in flight when the daemon is stopped"},
+
+    {.help = "Logs"},
+    {"access-log", 'a', false, OPTION_STRING, AT(access_log), "FILE", NULL, 0, 0,
+     "a line a request; reopened on SIGHUP; \"-\" is standard output"},
+    {"log-level", 'L', false, OPTION_CHOICE, AT(log_level), "error|warning|info|debug", "info", 0,
+     0, "what is told on standard error"},
+    {"log-format", 0, false, OPTION_CHOICE, AT(log_format), "plain|json", "plain", 0, 0,
+     "of both logs"},
+
+    {.help = "This program"},
+    {"config", 'c', true, OPTION_STRING, AT(config), "FILE", NULL, 0, 0,
+     "read options from a file first: key = value, the keys are the names above"},
+    {"check-config", 0, true, OPTION_FLAG, AT(check_config), NULL, "no", 0, 0,
+     "check all options, print them as a configuration file, and end"},
+    {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this and end"},
+    {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static void *
+field_of(struct options *options, const struct option_row *row)
+{
+    return (char *)options + row->offset;
+}
+
+static bool
+list_add(struct option_list *list, const char *text)
+{
+    char **items = realloc(list->items, (list->count + 2) * sizeof(*items));
+    char *copy;
+
+    if (!items)
+        return false;
+    list->items = items;
+    copy = strdup(text);
+    if (!copy)
+        return false;
+    items[list->count++] = copy;
+    items[list->count] = NULL;
+    return true;
+}
+
+static bool
+parse_choice(const char *words, const char *text, uint64_t *value)
+{
+    size_t len = strlen(text);
+    uint64_t number = 0;
+
+    for (const char *word = words; word; number++) {
+        const char *end = strchr(word, '|');
+        size_t word_len = end ? (size_t)(end - word) : strlen(word);
+
+        if (word_len == len && strncmp(word, text, len) == 0) {
+            *value = number;
+            return true;
+        }
+        word = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static bool
+parse_flag(const char *text, bool *value)
+{
+    *value = strcasecmp(text, "yes") == 0 || strcasecmp(text, "true") == 0 ||
+             strcasecmp(text, "on") == 0 || strcmp(text, "1") == 0;
+    return *value || strcasecmp(text, "no") == 0 || strcasecmp(text, "false") == 0 ||
+           strcasecmp(text, "off") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool
+parse_octal(const char *text, uint64_t high, uint64_t *value)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 8);
+    return errno == 0 && *end == '\0' && *value <= high;
+}
+
+/* Sets a field from text; a sentence in `why` says what would have been right. */
+static bool
+set_field(struct options *options, const struct option_row *row, const char *text, struct buf *why)
+{
+    void *field = field_of(options, row);
+    char *copy;
+
+    switch (row->type) {
+    case OPTION_FLAG:
+        if (parse_flag(text, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is neither yes nor no", row->name, text);
+        return false;
+    case OPTION_UINT:
+        if (units_parse_uint(text, row->low, row->high, field))
+            return true;
+        if (row->high == UINT64_MAX)
+            buf_printf(why, "%s: \"%s\" is not a whole number", row->name, text);
+        else
+            buf_printf(why, "%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, row->name,
+                       text, row->low, row->high);
+        return false;
+    case OPTION_OCTAL:
+        if (parse_octal(text, row->high, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is not an octal number up to %" PRIo64, row->name, text,
+                   row->high);
+        return false;
+    case OPTION_BYTES: {
+        uint64_t bytes;
+
+        if (units_parse_bytes(text, &bytes) && bytes >= row->low &&
+            (row->high == 0 || bytes <= row->high)) {
+            *(uint64_t *)field = bytes;
+            return true;
+        }
+        buf_printf(why, "%s: \"%s\" is not a size such as 64M", row->name, text);
+        if (row->high)
+            buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
+        return false;
+    }
+    case OPTION_DURATION: {
+        int64_t us;
+
+        if (units_parse_duration(text, &us) && us >= (int64_t)row->low) {
+            *(int64_t *)field = us;
+            return true;
+        }
+        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m", row->name, text);
+        return false;
+    }
+    case OPTION_CHOICE:
+        if (parse_choice(row->argument, text, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
+        return false;
+    case OPTION_STRING:
+        copy = strdup(text);
+        if (!copy)
+            break;
+        free(*(char **)field);
+        *(char **)field = copy;
+        return true;
+    case OPTION_LIST:
+        if (list_add(field, text))
+            return true;
+        break;
+    }
+    buf_append_str(why, "out of memory");
+    return false;
+}
+
+bool
+options_init(struct options *options)
+{
+    struct buf why;
+    bool ok = true;
+
+    *options = (struct options){0};
+    buf_init(&why, 256);
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].start)
+            ok = set_field(options, &rows[i], rows[i].start, &why) && ok;
+    buf_free(&why);
+    return ok;
+}
+
+void
+options_free(struct options *options)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        void *field = field_of(options, &rows[i]);
+
+        if (!rows[i].name)
+            continue;
+        if (rows[i].type == OPTION_STRING) {
+            free(*(char **)field);
+        } else if (rows[i].type == OPTION_LIST) {
+            struct option_list *list = field;
+
+            for (size_t item = 0; item < list->count; item++)
+                free(list->items[item]);
+            free(list->items);
+        }
+    }
+    *options = (struct options){0};
+}
+
+static const struct option_row *
+row_named(const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].name && strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static char *
+trim(char *text)
+{
+    char *end;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return text;
+}
+
+/* One line of a configuration file; `line` is changed. */
+static bool
+parse_line(struct options *options, char *line, struct buf *why)
+{
+    const struct option_row *row;
+    char *equals, *key, *value;
+
+    key = trim(line);
+    if (*key == '\0' || *key == '#')
+        return true;
+    equals = strchr(key, '=');
+    if (!equals) {
+        buf_printf(why, "\"%s\" is not of the form key = value", key);
+        return false;
+    }
+    *equals = '\0';
+    value = trim(equals + 1);
+    key = trim(key);
+    row = row_named(key);
+    if (!row || row->only_here) {
+        buf_printf(why, row ? "%s can only be given on the command line"
+                            : "there is no option \"%s\"; see sunproxyd --help",
+                   key);
+        return false;
+    }
+    return set_field(options, row, value, why);
+}
+
+static bool
+parse_file(struct options *options, const char *path, struct buf *why)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    unsigned number = 0;
+    bool ok = true;
+
+    if (!file) {
+        buf_printf(why, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    while (ok && getline(&line, &room, file) >= 0) {
+        struct buf detail;
+
+        number++;
+        buf_init(&detail, 1024);
+        ok = parse_line(options, line, &detail);
+        if (!ok)
+            buf_printf(why, "%s:%u: %s", path, number, buf_str(&detail));
+        buf_free(&detail);
+    }
+    if (ok && ferror(file)) {
+        buf_printf(why, "%s: %s", path, strerror(errno));
+        ok = false;
+    }
+    free(line);
+    fclose(file);
+    return ok;
+}
+
+/* The rows as getopt_long() wants them; val is the row's number + 256. */
+static void
+make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
+{
+    size_t count = 0, len = 0;
+
+    shorts[len++] = ':';
+    for (size_t i = 0; i < ROWS; i++) {
+        bool argument = rows[i].type != OPTION_FLAG;
+
+        if (!rows[i].name)
+            continue;
+        longs[count++] = (struct option){rows[i].name, argument ? required_argument : no_argument,
+                                         NULL, (int)i + 256};
+        if (rows[i].letter) {
+            shorts[len++] = rows[i].letter;
+            if (argument)
+                shorts[len++] = ':';
+        }
+    }
+    longs[count] = (struct option){0};
+    shorts[len] = '\0';
+}
+
+static const struct option_row *
+row_of_getopt(int value)
+{
+    if (value >= 256)
+        return &rows[value - 256];
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].name && rows[i].letter == (char)value)
+            return &rows[i];
+    return NULL;
+}
+
+/* One pass over the command line: only the row `only`, or, if that is NULL, everything. */
+static bool
+parse_arguments(struct options *options, int argc, char **argv, const struct option_row *only,
+                struct buf *why)
+{
+    struct option longs[ROWS + 1];
+    char shorts[3 * ROWS + 2];
+    int value;
+
+    make_getopt(longs, shorts);
+    optind = 0; /* glibc: start anew */
+    opterr = 0;
+    while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        const struct option_row *row;
+
+        if (value == '?' || value == ':') {
+            const char *given = argv[optind - 1];
+
+            buf_printf(why, value == ':' ? "%s wants a value" : "%s: no such option, or it is not "
+                                                                "written like this", given);
+            return false;
+        }
+        row = row_of_getopt(value);
+        if (only && row != only)
+            continue;
+        if (!set_field(options, row, row->type == OPTION_FLAG ? "yes" : optarg, why))
+            return false;
+    }
+    if (optind < argc) {
+        buf_printf(why, "\"%s\" is not an option", argv[optind]);
+        return false;
+    }
+    return true;
+}
+
+bool
+options_parse(struct options *options, int argc, char **argv, struct buf *why)
+{
+    /* The file first, so that the command line has the last word. */
+    if (!parse_arguments(options, argc, argv, row_named("config"), why))
+        return false;
+    if (options->config && !parse_file(options, options->config, why))
+        return false;
+    if (!parse_arguments(options, argc, argv, NULL, why))
+        return false;
+    if (options->capacity_urls == 0 && options->capacity_bytes == 0)
+        options->capacity_bytes = (uint64_t)256 << 20;
+    return true;
+}
+
+/* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */
+static void
+print_wrapped(FILE *out, const char *text, int at, int indent)
+{
+    while (*text) {
+        int room = 79 - indent;
+        int len = (int)strlen(text);
+
+        if (at > indent - 2) {
+            fputc('\n', out);
+            at = 0;
+        }
+        fprintf(out, "%*s", indent - at, "");
+        if (len > room) {
+            len = room;
+            while (len > 0 && text[len] != ' ')
+                len--;
+            if (len == 0)
+                len = (int)strcspn(text, " ");
+        }
+        fprintf(out, "%.*s", len, text);
+        text += len;
+        while (*text == ' ')
+            text++;
+        at = *text ? indent : 0;
+    }
+    fputc('\n', out);
+}
+
+void
+options_print_help(FILE *out)
+{
+    fputs("Usage: sunproxyd [OPTION]...\n"
+          "A caching web proxy that speaks Sun RPC (program 0x23451111, versions 1 and 2).\n"
+          "Runs in the foreground until SIGTERM or SIGINT.\n",
+          out);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct option_row *row = &rows[i];
+        struct buf text;
+        int at = 0;
+
+        if (!row->name) {
+            fprintf(out, "\n%s:\n", row->help);
+            continue;
+        }
+        at += row->letter ? fprintf(out, "  -%c, ", row->letter) : fprintf(out, "      ");
+        at += fprintf(out, "--%s", row->name);
+        if (row->argument)
+            at += fprintf(out, " %s", row->argument);
+        buf_init(&text, 1024);
+        buf_append_str(&text, row->help);
+        if (row->start && row->type != OPTION_FLAG && !strstr(row->help, "(default") &&
+            strcmp(row->start, "0") != 0)
+            buf_printf(&text, " (default: %s)", row->start);
+        print_wrapped(out, buf_str(&text), at, 34);
+        buf_free(&text);
+    }
+    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 address or socket in use,\n"
+          "70 a failure inside, 78 a wrong configuration file.\n",
+          out);
+}
+
+static void
+print_choice(FILE *out, const char *words, uint64_t value)
+{
+    while (value-- > 0)
+        words = strchr(words, '|') + 1;
+    fprintf(out, "%.*s\n", (int)strcspn(words, "|"), words);
+}
+
+static void
+print_duration(FILE *out, int64_t us)
+{
+    if (us % 1000000 == 0)
+        fprintf(out, "%" PRId64 "s\n", us / 1000000);
+    else
+        fprintf(out, "%" PRId64 "us\n", us);
+}
+
+void
+options_print_config(const struct options *options, FILE *out)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct option_row *row = &rows[i];
+        const void *field = (const char *)options + row->offset;
+
+        if (!row->name) {
+            fprintf(out, "%s# %s\n", i ? "\n" : "", row->help);
+            continue;
+        }
+        if (row->only_here)
+            continue;
+        if (row->type == OPTION_LIST) {
+            const struct option_list *list = field;
+
+            for (size_t item = 0; item < list->count; item++)
+                fprintf(out, "%s = %s\n", row->name, list->items[item]);
+            continue;
+        }
+        if (row->type == OPTION_STRING && !*(char *const *)field)
+            continue;
+        fprintf(out, "%s = ", row->name);
+        switch (row->type) {
+        case OPTION_FLAG:
+            fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
+            break;
+        case OPTION_UINT:
+        case OPTION_BYTES:
+            fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)field);
+            break;
+        case OPTION_OCTAL:
+            fprintf(out, "%04" PRIo64 "\n", *(const uint64_t *)field);
+            break;
+        case OPTION_DURATION:
+            print_duration(out, *(const int64_t *)field);
+            break;
+        case OPTION_CHOICE:
+            print_choice(out, row->argument, *(const uint64_t *)field);
+            break;
+        case OPTION_STRING:
+            fprintf(out, "%s\n", *(char *const *)field);
+            break;
+        case OPTION_LIST:
+            break;
+        }
+    }
+}

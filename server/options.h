@@ -1,0 +1,98 @@
+/*
+ * What sunproxyd can be told, on the command line and in a configuration file alike: one table of
+ * rows (options.c) feeds both, and --help and --check-config with them.
+ *
+ * Used by one thread, before any other starts; read-only afterwards.
+ */
+#ifndef SUNPROXY_SERVER_OPTIONS_H
+#define SUNPROXY_SERVER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+
+/* Strings that were given one after the other, ended by NULL. */
+struct option_list {
+    char **items;
+    size_t count;
+};
+
+enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
+
+struct options {
+    /* what is listened on */
+    struct option_list listen;
+    uint64_t port;
+    char *socket; /* NULL: the default path; "none": no socket */
+    uint64_t socket_mode;
+    bool no_rpcbind;
+    struct option_list admin_uid;
+
+    /* the cache */
+    char *policy;
+    uint64_t capacity_urls;
+    uint64_t capacity_bytes;
+    uint64_t shards; /* 0: as many as fit workers and capacity */
+    uint64_t seed;
+    uint64_t show_victims;
+
+    /* origins */
+    struct option_list allow_net;
+    struct option_list connect_to;
+    char *upstream_proxy;
+    char *cacert;
+    char *user_agent;
+    uint64_t max_page;
+    uint64_t max_fetches;
+    uint64_t max_fetches_per_origin;
+    uint64_t max_fetches_queued;
+    uint64_t max_waiters;
+    uint64_t max_redirects;
+    uint64_t resolver_threads;
+    int64_t resolve_timeout;
+    int64_t connect_timeout;
+    int64_t first_byte_timeout;
+    int64_t stall_timeout;
+    int64_t fetch_timeout;
+    int64_t dns_ttl;
+
+    /* clients */
+    uint64_t workers; /* 0: one per core */
+    uint64_t max_connections;
+    uint64_t max_requests;
+    uint64_t max_queued_bytes;
+    int64_t idle_timeout;
+    int64_t record_timeout;
+    int64_t stop_timeout;
+
+    /* telling */
+    char *access_log;
+    uint64_t log_level;
+    uint64_t log_format;
+
+    /* only on the command line */
+    char *config;
+    bool check_config;
+    bool help;
+    bool version;
+};
+
+/* Everything at its default. False without memory. */
+bool options_init(struct options *options);
+void options_free(struct options *options);
+
+/*
+ * Reads the command line and, if it names one, the configuration file; what the command line says
+ * wins, lists add up. False with a sentence in `why` (for a file, with its name and line).
+ */
+bool options_parse(struct options *options, int argc, char **argv, struct buf *why);
+
+/* The text of --help, on `out`. */
+void options_print_help(FILE *out);
+
+/* Every value in force, as a configuration file that says the same. */
+void options_print_config(const struct options *options, FILE *out);
+
+#endif
