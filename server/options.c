@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sysexits.h>
 
 #include "base/units.h"
 
@@ -467,19 +468,19 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
     return true;
 }
 
-bool
+int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
     /* The file first, so that the command line has the last word. */
     if (!parse_arguments(options, argc, argv, row_named("config"), why))
-        return false;
+        return EX_USAGE;
     if (options->config && !parse_file(options, options->config, why))
-        return false;
+        return EX_CONFIG;
     if (!parse_arguments(options, argc, argv, NULL, why))
-        return false;
+        return EX_USAGE;
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
-    return true;
+    return 0;
 }
 
 /* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */

@@ -85,9 +85,10 @@ void options_free(struct options *options);
 
 /*
  * Reads the command line and, if it names one, the configuration file; what the command line says
- * wins, lists add up. False with a sentence in `why` (for a file, with its name and line).
+ * wins, lists add up. 0, or the exit status that says what is wrong: EX_USAGE for the command line,
+ * EX_CONFIG for the file, with a sentence in `why` (for a file, with its name and line).
  */
-bool options_parse(struct options *options, int argc, char **argv, struct buf *why);
+int options_parse(struct options *options, int argc, char **argv, struct buf *why);
 
 /* The text of --help, on `out`. */
 void options_print_help(FILE *out);

@@ -1,0 +1,324 @@
+#include "server/access_log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "server/timestamp.h"
+
+#define MOST_WAITING ((size_t)8 << 20) /* bytes in memory; beyond, lines are lost */
+#define WAKE_AT ((size_t)64 << 10)     /* bytes at which the writer does not wait for its time */
+#define LONGEST_LINE ((size_t)1 << 20)
+#define WRITE_EVERY_MS 200
+#define COMPLAIN_EVERY_US (10 * (int64_t)1000000)
+
+struct access_log {
+    char *path;
+    enum log_format format;
+    pthread_t thread;
+    _Atomic uint64_t lost;
+
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t wake;
+    struct buf waiting;
+    bool reopen;
+    bool stop;
+
+    /* owned by the thread */
+    int fd;
+    bool mid_line; /* the last write ended inside a line */
+    int64_t complained_us;
+    struct buf writing;
+};
+
+static int
+open_file(const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return dup(STDOUT_FILENO);
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+}
+
+static uint64_t
+count_lines(struct span text)
+{
+    uint64_t lines = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        lines += text.ptr[i] == '\n';
+    return lines;
+}
+
+static void
+lose(struct access_log *log, uint64_t lines, int error)
+{
+    uint64_t lost = atomic_fetch_add(&log->lost, lines) + lines;
+    int64_t now = clock_monotonic_us();
+
+    if (log->complained_us && now - log->complained_us < COMPLAIN_EVERY_US)
+        return;
+    log->complained_us = now;
+    log_warning("access log %s: %s; %" PRIu64 " lines lost so far", log->path, strerror(error),
+                lost);
+}
+
+/* Writes all of `text`; what cannot be written is counted as lost. */
+static void
+write_out(struct access_log *log, struct span text)
+{
+    /* A line that a full disk cut short is ended before the next one begins. */
+    if (log->mid_line && text.len) {
+        if (write(log->fd, "\n", 1) != 1) {
+            lose(log, count_lines(text), errno);
+            return;
+        }
+        log->mid_line = false;
+    }
+    while (text.len) {
+        ssize_t n = write(log->fd, text.ptr, text.len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            lose(log, count_lines(text), n < 0 ? errno : ENOSPC);
+            return;
+        }
+        log->mid_line = text.ptr[n - 1] != '\n';
+        text.ptr += n;
+        text.len -= (size_t)n;
+    }
+}
+
+static void
+open_again(struct access_log *log)
+{
+    int fd = open_file(log->path);
+
+    if (fd < 0) {
+        log_error("access log %s cannot be opened again: %s; the old file goes on", log->path,
+                  strerror(errno));
+        return;
+    }
+    close(log->fd);
+    log->fd = fd;
+    log->mid_line = false;
+    log_info("access log %s opened again", log->path);
+}
+
+static void *
+run(void *argument)
+{
+    struct access_log *log = argument;
+    bool stop = false;
+
+    while (!stop) {
+        struct timespec until;
+        struct buf swap;
+        bool reopen;
+
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += WRITE_EVERY_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_mutex_lock(&log->lock);
+        while (!log->stop && !log->reopen && log->waiting.len < WAKE_AT)
+            if (pthread_cond_timedwait(&log->wake, &log->lock, &until) == ETIMEDOUT)
+                break;
+        swap = log->writing;
+        log->writing = log->waiting;
+        log->waiting = swap;
+        stop = log->stop;
+        reopen = log->reopen;
+        log->reopen = false;
+        pthread_mutex_unlock(&log->lock);
+
+        write_out(log, buf_span(&log->writing));
+        buf_reset(&log->writing);
+        if (reopen)
+            open_again(log);
+    }
+    return NULL;
+}
+
+struct access_log *
+access_log_open(const char *path, enum log_format format)
+{
+    struct access_log *log = calloc(1, sizeof(*log));
+    pthread_condattr_t attr;
+    int error;
+
+    if (!log)
+        return NULL;
+    log->format = format;
+    buf_init(&log->waiting, MOST_WAITING);
+    buf_init(&log->writing, MOST_WAITING);
+    pthread_mutex_init(&log->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&log->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    log->path = strdup(path);
+    log->fd = log->path ? open_file(path) : -1;
+    error = log->fd < 0 ? errno : pthread_create(&log->thread, NULL, run, log);
+    if (error) {
+        if (log->fd >= 0)
+            close(log->fd);
+        pthread_cond_destroy(&log->wake);
+        pthread_mutex_destroy(&log->lock);
+        free(log->path);
+        free(log);
+        errno = error;
+        return NULL;
+    }
+    return log;
+}
+
+void
+access_log_close(struct access_log *log)
+{
+    if (!log)
+        return;
+    pthread_mutex_lock(&log->lock);
+    log->stop = true;
+    pthread_cond_signal(&log->wake);
+    pthread_mutex_unlock(&log->lock);
+    pthread_join(log->thread, NULL);
+    close(log->fd);
+    pthread_cond_destroy(&log->wake);
+    pthread_mutex_destroy(&log->lock);
+    buf_free(&log->waiting);
+    buf_free(&log->writing);
+    free(log->path);
+    free(log);
+}
+
+static void
+append_escaped(struct buf *line, struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c > 0x20 && c < 0x7F && c != '\\')
+            buf_append_char(line, (char)c);
+        else
+            buf_printf(line, "\\x%02x", (unsigned)c);
+    }
+    if (text.len == 0)
+        buf_append_char(line, '-');
+}
+
+static void
+append_peer(struct buf *line, const struct rpc_peer *peer)
+{
+    char text[INET6_ADDRSTRLEN] = "-";
+    const struct sockaddr_storage *address = &peer->address;
+
+    if (address->ss_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
+    else if (address->ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text,
+                  sizeof(text));
+    else if (peer->has_uid) {
+        buf_printf(line, "unix:%u", (unsigned)peer->uid);
+        return;
+    }
+    buf_append_str(line, text);
+}
+
+static void
+append_plain(struct buf *line, const struct access_entry *entry, const char *when)
+{
+    buf_append_str(line, when);
+    buf_append_char(line, '\t');
+    append_peer(line, entry->peer);
+    buf_append_char(line, '\t');
+    append_escaped(line, entry->url);
+    buf_printf(line, "\t%s\t", entry->outcome);
+    if (entry->status)
+        buf_printf(line, "%u", entry->status);
+    else
+        buf_append_char(line, '-');
+    buf_printf(line, "\t%" PRIu64 "\t%" PRId64 "\t", entry->bytes, entry->us);
+    for (size_t i = 0; entry->victims && i < entry->victims->count; i++) {
+        if (i)
+            buf_append_char(line, ' ');
+        append_escaped(line, page_url(entry->victims->pages[i]));
+    }
+    buf_append_str(line, entry->victims && entry->victims->count ? "\n" : "-\n");
+}
+
+static void
+append_json(struct buf *line, const struct access_entry *entry, const char *when)
+{
+    struct json json;
+    struct buf peer;
+
+    buf_init(&peer, 128);
+    append_peer(&peer, entry->peer);
+    json_init(&json, line);
+    json_open_object(&json, NULL);
+    json_cstring(&json, "time", when);
+    json_string(&json, "client", buf_span(&peer));
+    json_string(&json, "url", entry->url);
+    json_cstring(&json, "outcome", entry->outcome);
+    if (entry->status)
+        json_uint(&json, "status", entry->status);
+    else
+        json_null(&json, "status");
+    json_uint(&json, "bytes", entry->bytes);
+    json_int(&json, "us", entry->us);
+    json_open_array(&json, "victims");
+    for (size_t i = 0; entry->victims && i < entry->victims->count; i++)
+        json_string(&json, NULL, page_url(entry->victims->pages[i]));
+    json_close_array(&json);
+    json_close_object(&json);
+    buf_append_char(line, '\n');
+    buf_free(&peer);
+}
+
+void
+access_log_add(struct access_log *log, const struct access_entry *entry)
+{
+    char when[TIMESTAMP_SIZE];
+    struct buf line;
+    bool full;
+
+    timestamp_format(clock_wall_us(), when);
+    buf_init(&line, LONGEST_LINE);
+    if (log->format == LOG_FORMAT_JSON)
+        append_json(&line, entry, when);
+    else
+        append_plain(&line, entry, when);
+    pthread_mutex_lock(&log->lock);
+    full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
+    if (log->waiting.len >= WAKE_AT)
+        pthread_cond_signal(&log->wake);
+    pthread_mutex_unlock(&log->lock);
+    if (full)
+        atomic_fetch_add(&log->lost, 1);
+    buf_free(&line);
+}
+
+void
+access_log_reopen(struct access_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    log->reopen = true;
+    pthread_cond_signal(&log->wake);
+    pthread_mutex_unlock(&log->lock);
+}
+
+uint64_t
+access_log_lost(struct access_log *log)
+{
+    return atomic_load(&log->lost);
+}

@@ -1,0 +1,188 @@
+/*
+ * The procedures of version 2 beside fetching: statistics for anyone; purging and setting for
+ * administrators, over the socket only.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "proxy.h"
+#include "server/log.h"
+#include "server/service.h"
+
+static char not_for_you[] =
+    "only root, the daemon's own user and its --admin-uid may do this, over the AF_UNIX socket";
+
+static char *
+unconst(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+/* ---- PROXY_STAT ------------------------------------------------------------------------------- */
+
+bool_t
+proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
+{
+    struct service *service = service_of(rpc_request_of(call->rq_xprt));
+    uint64_t sums[COUNTERS];
+    struct cache_config config;
+    struct cache_stats cache;
+    struct rpc_stats rpc;
+    struct fetch_stats fetch;
+
+    (void)args;
+    memset(result, 0, sizeof(*result));
+    counters_read(service->counters, sums);
+    cache_get_config(service->cache, &config);
+    cache_get_stats(service->cache, &cache);
+    rpc_server_get_stats(service->rpc, &rpc);
+    fetcher_get_stats(service->fetcher, &fetch);
+
+    result->software = unconst("sunproxyd " SUNPROXY_VERSION);
+    result->policy = unconst(config.policy ? config.policy->name : "none");
+    result->workers = service->workers;
+    result->shards = config.shards;
+    result->uptime_us = (uint64_t)(clock_monotonic_us() - service->started_us);
+    result->capacity_urls = config.capacity_pages;
+    result->capacity_bytes = config.capacity_bytes;
+    result->pages = cache.pages;
+    result->bytes = cache.bytes;
+    result->requests = sums[COUNT_REQUESTS];
+    result->hits = sums[COUNT_HITS];
+    result->misses = sums[COUNT_MISSES];
+    result->coalesced = sums[COUNT_COALESCED];
+    result->bypasses = sums[COUNT_BYPASSES];
+    result->failures = sums[COUNT_FAILURES];
+    result->bytes_served = sums[COUNT_BYTES_SERVED];
+    result->bytes_hit = sums[COUNT_BYTES_HIT];
+    result->bytes_fetched = fetch.bytes;
+    result->insertions = cache.insertions;
+    result->evictions = cache.evictions;
+    result->connections = rpc.connections;
+    result->connections_total = rpc.connections_total;
+    result->connections_refused = rpc.connections_refused;
+    result->calls = rpc.calls;
+    result->calls_bad = rpc.calls_bad;
+    result->fetches_active = fetch.active;
+    result->fetches_queued = fetch.queued;
+    result->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
+    return TRUE;
+}
+
+/* ---- PROXY_PURGE ------------------------------------------------------------------------------ */
+
+bool_t
+proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
+{
+    const struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
+    struct service *service = service_of(rpc);
+    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+
+    memset(result, 0, sizeof(*result));
+    if (!service_is_admin(service, rpc_request_peer(rpc))) {
+        result->status = PROXY_DENIED;
+        result->proxy_purge_result_u.sentence = not_for_you;
+        return TRUE;
+    }
+    result->status = PROXY_OK;
+    switch (args->kind) {
+    case PROXY_PURGE_URL:
+        result->proxy_purge_result_u.purged = cache_purge(service->cache, url);
+        return TRUE;
+    case PROXY_PURGE_PREFIX:
+        result->proxy_purge_result_u.purged = cache_purge_prefix(service->cache, url);
+        return TRUE;
+    case PROXY_PURGE_ALL:
+        result->proxy_purge_result_u.purged = cache_purge_all(service->cache);
+        return TRUE;
+    }
+    result->status = PROXY_BAD_VALUE;
+    result->proxy_purge_result_u.sentence = unconst("there is no such kind of purge");
+    return TRUE;
+}
+
+/* ---- PROXY_SET -------------------------------------------------------------------------------- */
+
+static proxy_status
+refuse(const char **why, const char *sentence)
+{
+    *why = sentence;
+    return PROXY_BAD_VALUE;
+}
+
+/* Under service->configuring. */
+static proxy_status
+apply(struct service *service, const proxy_set_args *args, const char **why)
+{
+    bool shards_are_ours = service->shards_are_ours && args->shards == 0;
+    struct cache_config config;
+
+    cache_get_config(service->cache, &config);
+    if (strcmp(args->policy, "none") == 0) {
+        config.policy = NULL;
+    } else if (args->policy[0] != '\0') {
+        config.policy = policy_find(args->policy);
+        if (!config.policy)
+            return refuse(why, "there is no policy of that name; sunproxyd --policy help lists them");
+    }
+    if (args->set_capacity) {
+        config.capacity_pages = args->capacity_urls;
+        config.capacity_bytes = args->capacity_bytes;
+        if (config.capacity_pages == 0 && config.capacity_bytes == 0)
+            return refuse(why, "a capacity in URLs or in bytes must be more than 0");
+    }
+    if (args->shards > CACHE_MAX_SHARDS)
+        return refuse(why, "a cache has at most 64 shards");
+    if (args->shards)
+        config.shards = args->shards;
+    else if (shards_are_ours)
+        config.shards = service_suitable_shards(service->workers, config.capacity_pages,
+                                                config.capacity_bytes);
+    if (args->cold)
+        cache_purge_all(service->cache);
+    switch (cache_configure(service->cache, &config)) {
+    case CACHE_OK:
+        break;
+    case CACHE_BAD_CONFIG:
+        return refuse(why, "the capacity is smaller than the number of shards");
+    case CACHE_NO_MEMORY:
+        *why = "out of memory; nothing has changed";
+        return PROXY_INTERNAL;
+    }
+    service->shards_are_ours = shards_are_ours;
+    if (args->cold) {
+        cache_reset_stats(service->cache);
+        counters_rebase(service->counters);
+    }
+    log_info("the cache is now: policy %s, room for %llu URLs and %llu bytes (0: no bound), %u "
+             "shards%s",
+             config.policy ? config.policy->name : "none",
+             (unsigned long long)config.capacity_pages, (unsigned long long)config.capacity_bytes,
+             config.shards, args->cold ? ", empty" : "");
+    return PROXY_OK;
+}
+
+bool_t
+proxy_set_2_svc(proxy_set_args *args, proxy_set_result *result, struct svc_req *call)
+{
+    const struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
+    struct service *service = service_of(rpc);
+    const char *why = not_for_you;
+    struct cache_stats stats;
+
+    memset(result, 0, sizeof(*result));
+    result->status = PROXY_DENIED;
+    if (service_is_admin(service, rpc_request_peer(rpc))) {
+        pthread_mutex_lock(&service->configuring);
+        result->status = apply(service, args, &why);
+        pthread_mutex_unlock(&service->configuring);
+    }
+    if (result->status == PROXY_OK) {
+        cache_get_stats(service->cache, &stats);
+        result->proxy_set_result_u.kept = stats.pages;
+    } else {
+        result->proxy_set_result_u.sentence = unconst(why);
+    }
+    return TRUE;
+}

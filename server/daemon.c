@@ -1,0 +1,432 @@
+#include "server/daemon.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "proxy.h"
+#include "server/listen.h"
+#include "server/log.h"
+#include "server/notify.h"
+#include "server/registration.h"
+#include "server/service.h"
+
+#define MOST_WORKERS 64u
+#define LAST_REPLIES_US ((int64_t)1000000) /* for telling clients that the server stops */
+
+/* rpcgen's dispatchers; proxy.h does not declare them. */
+void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
+void proxy_fetchprog_2(struct svc_req *request, SVCXPRT *transport);
+
+static const struct rpc_program programs[] = {
+    {PROXY_FETCHPROG, PROXY_FETCHVERS, proxy_fetchprog_1},
+    {PROXY_FETCHPROG, PROXY_VERS2, proxy_fetchprog_2},
+};
+
+/* Everything that is put together and taken apart. */
+struct parts {
+    const struct options *options;
+    struct address_policy *addresses;
+    struct listening listening;
+    struct registration *registration;
+    struct service service;
+};
+
+static unsigned
+worker_count(const struct options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->workers)
+        return (unsigned)options->workers;
+    return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
+}
+
+/* ---- putting together ------------------------------------------------------------------------ */
+
+static int
+make_addresses(struct parts *parts)
+{
+    const struct option_list *allowed = &parts->options->allow_net;
+    char why[256];
+
+    parts->addresses = address_policy_create();
+    if (!parts->addresses) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    for (size_t i = 0; i < allowed->count; i++)
+        if (!address_policy_allow(parts->addresses, allowed->items[i], why, sizeof(why))) {
+            log_error("allow-net: %s", why);
+            return EX_CONFIG;
+        }
+    return EX_OK;
+}
+
+static int
+make_fetcher(struct parts *parts)
+{
+    const struct options *options = parts->options;
+    struct fetch_config config;
+    char why[512] = "";
+
+    fetch_config_default(&config);
+    config.addresses = parts->addresses;
+    config.max_active = (unsigned)options->max_fetches;
+    config.max_active_per_origin = (unsigned)options->max_fetches_per_origin;
+    config.max_queued = (unsigned)options->max_fetches_queued;
+    config.max_redirects = (unsigned)options->max_redirects;
+    config.resolver_threads = (unsigned)options->resolver_threads;
+    config.max_body = options->max_page;
+    config.max_headers = PROXY_MAX_HEADERS;
+    config.resolve_timeout_us = options->resolve_timeout;
+    config.connect_timeout_us = options->connect_timeout;
+    config.first_byte_timeout_us = options->first_byte_timeout;
+    config.stall_timeout_us = options->stall_timeout;
+    config.total_timeout_us = options->fetch_timeout;
+    config.dns_ttl_us = options->dns_ttl;
+    config.cacert = options->cacert;
+    config.upstream_proxy = options->upstream_proxy;
+    config.user_agent = options->user_agent;
+    config.connect_to = (const char *const *)options->connect_to.items;
+    parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
+    if (!parts->service.fetcher) {
+        log_error("%s", why);
+        return EX_CONFIG;
+    }
+    return EX_OK;
+}
+
+static int
+make_admins(struct service *service, const struct option_list *named)
+{
+    service->admins = calloc(named->count + 1, sizeof(*service->admins));
+    if (!service->admins) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    for (size_t i = 0; i < named->count; i++) {
+        const struct passwd *user;
+        uint64_t uid;
+
+        if (units_parse_uint(named->items[i], 0, UINT32_MAX - 1, &uid)) {
+            service->admins[service->admin_count++] = (uid_t)uid;
+            continue;
+        }
+        user = getpwnam(named->items[i]);
+        if (!user) {
+            log_error("admin-uid: \"%s\" is neither a number nor a user of this machine",
+                      named->items[i]);
+            return EX_CONFIG;
+        }
+        service->admins[service->admin_count++] = user->pw_uid;
+    }
+    return EX_OK;
+}
+
+static int
+make_cache(struct service *service)
+{
+    const struct options *options = service->options;
+    struct cache_config config = {
+        .capacity_pages = options->capacity_urls,
+        .capacity_bytes = options->capacity_bytes,
+        .shards = (unsigned)options->shards,
+        .seed = options->seed,
+    };
+    enum cache_error error;
+
+    if (strcmp(options->policy, "none") != 0) {
+        config.policy = policy_find(options->policy);
+        if (!config.policy) {
+            log_error("there is no policy \"%s\"; --policy help lists them", options->policy);
+            return EX_CONFIG;
+        }
+    }
+    service->shards_are_ours = config.shards == 0;
+    if (service->shards_are_ours)
+        config.shards = service_suitable_shards(service->workers, config.capacity_pages,
+                                                config.capacity_bytes);
+    service->cache = cache_create(&config, &error);
+    if (!service->cache) {
+        log_error("the cache cannot be made: %s",
+                  error == CACHE_BAD_CONFIG ? "its capacity is smaller than the number of shards"
+                                            : strerror(ENOMEM));
+        return error == CACHE_BAD_CONFIG ? EX_CONFIG : EX_OSERR;
+    }
+    return EX_OK;
+}
+
+static int
+make_rpc(struct service *service)
+{
+    const struct options *options = service->options;
+    struct rpc_limits limits = RPC_LIMITS_DEFAULT;
+
+    limits.max_requests = (uint32_t)options->max_requests;
+    limits.max_queued_bytes = (uint32_t)options->max_queued_bytes;
+    limits.max_connections = (uint32_t)options->max_connections;
+    limits.idle_timeout_us = options->idle_timeout;
+    limits.record_timeout_us = options->record_timeout;
+    service->rpc = rpc_server_create(&limits, service->workers, programs,
+                                     sizeof(programs) / sizeof(programs[0]), service);
+    if (!service->rpc) {
+        log_error("the workers cannot be made: %s", strerror(errno));
+        return EX_OSERR;
+    }
+    return EX_OK;
+}
+
+static int
+make_parts(struct parts *parts)
+{
+    struct service *service = &parts->service;
+    int status;
+
+    service->magic = SERVICE_MAGIC;
+    service->options = parts->options;
+    service->workers = worker_count(parts->options);
+    service->started_us = clock_monotonic_us();
+    pthread_mutex_init(&service->configuring, NULL);
+    status = make_addresses(parts);
+    if (status == EX_OK)
+        status = make_admins(service, &parts->options->admin_uid);
+    if (status == EX_OK)
+        status = make_cache(service);
+    if (status == EX_OK)
+        status = make_fetcher(parts);
+    if (status == EX_OK)
+        status = make_rpc(service);
+    if (status != EX_OK)
+        return status;
+    service->flights = flights_create((unsigned)parts->options->max_waiters);
+    service->counters = counters_create(service->workers);
+    if (!service->flights || !service->counters) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    return EX_OK;
+}
+
+static int
+open_access_log(struct service *service)
+{
+    const char *path = service->options->access_log;
+
+    if (!path)
+        return EX_OK;
+    service->access_log = access_log_open(path, (enum log_format)service->options->log_format);
+    if (service->access_log)
+        return EX_OK;
+    log_error("access log %s: %s", path, strerror(errno));
+    return EX_CANTCREAT;
+}
+
+static int
+open_sockets(struct parts *parts)
+{
+    static const int statuses[] = {
+        [LISTEN_OK] = EX_OK,
+        [LISTEN_BAD_ADDRESS] = EX_CONFIG,
+        [LISTEN_IN_USE] = EX_UNAVAILABLE,
+        [LISTEN_FAILED] = EX_OSERR,
+    };
+    enum listen_error error;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    error = listen_open(&parts->listening, parts->options, &why);
+    if (error != LISTEN_OK)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return statuses[error];
+}
+
+/* The transport takes over the sockets, the registration has read their addresses before. */
+static int
+start(struct parts *parts)
+{
+    struct listening *listening = &parts->listening;
+    struct service *service = &parts->service;
+    int error = 0;
+
+    for (unsigned i = 0; error == 0 && i < listening->tcp_count; i++) {
+        error = rpc_server_listen(service->rpc, listening->tcp[i]);
+        if (error == 0)
+            listening->tcp[i] = -1;
+    }
+    if (error == 0 && listening->local >= 0)
+        error = rpc_server_listen(service->rpc, listening->local);
+    if (error == 0) {
+        if (!parts->options->no_rpcbind) {
+            parts->registration = registration_start(listening);
+            if (!parts->registration)
+                log_warning("not registered with rpcbind: %s", strerror(errno));
+        }
+        listening->local = -1;
+        error = rpc_server_start(service->rpc);
+    }
+    if (error == 0)
+        return EX_OK;
+    log_error("serving cannot begin: %s", strerror(error));
+    return EX_OSERR;
+}
+
+/* ---- taking apart ------------------------------------------------------------------------------ */
+
+static void
+free_parts(struct parts *parts)
+{
+    struct service *service = &parts->service;
+
+    fetcher_destroy(service->fetcher);
+    rpc_server_destroy(service->rpc);
+    access_log_close(service->access_log);
+    cache_destroy(service->cache);
+    flights_destroy(service->flights);
+    counters_destroy(service->counters);
+    address_policy_destroy(parts->addresses);
+    free(service->admins);
+    pthread_mutex_destroy(&service->configuring);
+}
+
+/*
+ * What is in flight goes on until it is done, the time is up, or we are told a second time. Then
+ * the fetches are ended, which answers whoever still waits, and the answers get a moment to leave.
+ */
+static void
+stop_serving(struct parts *parts, const sigset_t *signals)
+{
+    struct service *service = &parts->service;
+    int64_t until = clock_monotonic_us() + parts->options->stop_timeout;
+    const struct timespec pause = {.tv_nsec = 10000000};
+    struct rpc_stats stats;
+    unsigned cut_off;
+
+    registration_stop(parts->registration);
+    rpc_server_stop_accepting(service->rpc);
+    for (;;) {
+        int signal;
+
+        rpc_server_get_stats(service->rpc, &stats);
+        if (stats.connections == 0 || clock_monotonic_us() >= until)
+            break;
+        signal = sigtimedwait(signals, NULL, &pause);
+        if (signal == SIGTERM || signal == SIGINT)
+            break;
+    }
+    fetcher_destroy(service->fetcher);
+    service->fetcher = NULL;
+    cut_off = rpc_server_stop(service->rpc, LAST_REPLIES_US);
+    if (cut_off)
+        log_warning("%u connections were cut off", cut_off);
+}
+
+/* ---- running ------------------------------------------------------------------------------------- */
+
+/* As many descriptors as we may have: connections are what we are here for. */
+static void
+raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void
+tell_start(const struct parts *parts)
+{
+    const struct listening *listening = &parts->listening;
+    struct cache_config config;
+    char bytes[32];
+
+    cache_get_config(parts->service.cache, &config);
+    if (!config.policy)
+        log_info("no cache: every request goes to its origin");
+    else
+        log_info("cache: policy %s, %llu URLs and %s (0: no bound), %u shards",
+                 config.policy->name, (unsigned long long)config.capacity_pages,
+                 units_format_bytes(config.capacity_bytes, bytes, sizeof(bytes)), config.shards);
+    if (listening->port)
+        log_info("listening on TCP port %u (%s%s%s)", listening->port,
+                 listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",
+                 listening->ipv6 ? "IPv6" : "");
+    if (listening->bound)
+        log_info("listening on socket %s", listening->path);
+    log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, parts->service.workers);
+}
+
+static void
+serve_until_stopped(struct parts *parts, const sigset_t *signals)
+{
+    for (;;) {
+        int signal = sigwaitinfo(signals, NULL);
+
+        if (signal == SIGHUP) {
+            if (parts->service.access_log)
+                access_log_reopen(parts->service.access_log);
+        } else if (signal == SIGTERM || signal == SIGINT) {
+            log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+            return;
+        }
+    }
+}
+
+int
+daemon_run(const struct options *options)
+{
+    struct parts parts = {.options = options, .listening = {.local = -1, .lock = -1}};
+    sigset_t signals;
+    int status;
+
+    /* Before any thread: all inherit the mask, and main alone takes signals. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+
+    status = make_parts(&parts);
+    if (status == EX_OK)
+        status = open_sockets(&parts);
+    if (status == EX_OK)
+        status = open_access_log(&parts.service);
+    if (status == EX_OK) {
+        status = start(&parts);
+        if (status == EX_OK) {
+            tell_start(&parts);
+            notify_manager("READY=1\nSTATUS=serving");
+            serve_until_stopped(&parts, &signals);
+            notify_manager("STOPPING=1");
+            stop_serving(&parts, &signals);
+            log_info("stopped");
+        } else {
+            registration_stop(parts.registration);
+        }
+    }
+    listen_close(&parts.listening);
+    free_parts(&parts);
+    return status;
+}
+
+int
+daemon_check(const struct options *options)
+{
+    struct parts parts = {.options = options};
+    int status = make_parts(&parts);
+
+    free_parts(&parts);
+    return status;
+}

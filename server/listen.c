@@ -1,0 +1,327 @@
+#include "server/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/paths.h"
+#include "server/holder.h"
+
+#define BACKLOG 4096
+#define PORT_TRIES 20 /* for a port that is free on every address */
+
+/* ---- TCP ---------------------------------------------------------------------------------- */
+
+static int
+open_tcp(const struct sockaddr *address, socklen_t len)
+{
+    int on = 1, error;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+        (address->sa_family != AF_INET6 ||
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
+        bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static uint16_t
+port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return 0;
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+static void
+close_tcp(struct listening *listening)
+{
+    for (unsigned i = 0; i < listening->tcp_count; i++)
+        if (listening->tcp[i] >= 0)
+            close(listening->tcp[i]);
+    listening->tcp_count = 0;
+    listening->port = 0;
+    listening->ipv4 = listening->ipv6 = false;
+}
+
+/* Numeric addresses only: a name could be anybody's. */
+static bool
+parse_address(const char *text, struct sockaddr_storage *address, socklen_t *len)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+
+    if (getaddrinfo(text, "0", &hints, &found) != 0)
+        return false;
+    memcpy(address, found->ai_addr, found->ai_addrlen);
+    *len = found->ai_addrlen;
+    freeaddrinfo(found);
+    return true;
+}
+
+static void
+set_port(struct sockaddr_storage *address, uint16_t port)
+{
+    if (address->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)address)->sin_port = htons(port);
+}
+
+/* Is this family missing on the machine, rather than the address wrong or taken? */
+static bool
+family_is_missing(int error)
+{
+    return error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
+}
+
+/*
+ * Every address on one port. EADDRINUSE with *chosen set means that the system's choice on the
+ * first address was taken on another: worth another try.
+ */
+static int
+open_all(struct listening *listening, char *const *addresses, bool optional, uint16_t port,
+         const char **failed)
+{
+    for (; *addresses; addresses++) {
+        struct sockaddr_storage address;
+        socklen_t len;
+        int fd;
+
+        *failed = *addresses;
+        if (listening->tcp_count == LISTEN_MOST_TCP)
+            return E2BIG;
+        if (!parse_address(*addresses, &address, &len))
+            return EINVAL;
+        set_port(&address, port ? port : listening->port);
+        fd = open_tcp((struct sockaddr *)&address, len);
+        if (fd < 0 && optional &&
+            (family_is_missing(errno) || (errno == EADDRNOTAVAIL && address.ss_family == AF_INET6)))
+            continue;
+        if (fd < 0)
+            return errno;
+        listening->tcp[listening->tcp_count++] = fd;
+        listening->port = port_of(fd);
+        if (address.ss_family == AF_INET6)
+            listening->ipv6 = true;
+        else
+            listening->ipv4 = true;
+    }
+    return listening->tcp_count ? 0 : EAFNOSUPPORT;
+}
+
+static enum listen_error
+open_every_tcp(struct listening *listening, const struct options *options, struct buf *why)
+{
+    static char any4[] = "0.0.0.0", any6[] = "::";
+    char *everywhere[] = {any4, any6, NULL};
+    bool told = options->listen.count != 0;
+    char **addresses = told ? options->listen.items : everywhere;
+    uint16_t port = (uint16_t)options->port;
+    const char *failed = "";
+    int error = EADDRINUSE;
+
+    if (told && strcmp(addresses[0], "none") == 0)
+        return LISTEN_OK;
+    for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
+        close_tcp(listening);
+        error = open_all(listening, addresses, !told, port, &failed);
+        if (port)
+            break;
+    }
+    if (error == 0)
+        return LISTEN_OK;
+    close_tcp(listening);
+    switch (error) {
+    case EADDRINUSE:
+        buf_printf(why, "TCP port %u is taken", (unsigned)port);
+        buf_append_str(why, " by ");
+        if (!holder_of_port(port, why))
+            buf_append_str(why, "a process that cannot be seen from here");
+        return LISTEN_IN_USE;
+    case EINVAL:
+        buf_printf(why, "listen: \"%s\" is not an IPv4 or IPv6 address", failed);
+        return LISTEN_BAD_ADDRESS;
+    case EADDRNOTAVAIL:
+        buf_printf(why, "listen: %s is not an address of this machine", failed);
+        return LISTEN_BAD_ADDRESS;
+    case E2BIG:
+        buf_printf(why, "listen: more than %d addresses", LISTEN_MOST_TCP);
+        return LISTEN_BAD_ADDRESS;
+    default:
+        buf_printf(why, "listening on %s port %u: %s", failed, (unsigned)port, strerror(error));
+        return LISTEN_FAILED;
+    }
+}
+
+/* ---- AF_UNIX ------------------------------------------------------------------------------- */
+
+/*
+ * The folder of a default path is made if it is not there; one in a place where everybody may make
+ * folders must be ours.
+ */
+static bool
+prepare_folder(const char *path, struct buf *why)
+{
+    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    struct stat st;
+    char *slash;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    slash = strrchr(folder, '/');
+    if (!slash || slash == folder)
+        return true;
+    *slash = '\0';
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
+        buf_printf(why, "%s: %s", folder, strerror(errno));
+        return false;
+    }
+    if (lstat(folder, &st) != 0 || !S_ISDIR(st.st_mode) ||
+        (st.st_uid != geteuid() && st.st_uid != 0)) {
+        buf_printf(why, "%s is not a folder of this user's", folder);
+        return false;
+    }
+    return true;
+}
+
+/* Takes PATH.lock; whoever has it has the socket, so that a stale one can be told from a live one. */
+static enum listen_error
+take_lock(struct listening *listening, struct buf *why)
+{
+    char path[sizeof(listening->path) + 8], text[32];
+    ssize_t len;
+
+    snprintf(path, sizeof(path), "%s.lock", listening->path);
+    listening->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (listening->lock < 0) {
+        buf_printf(why, "%s: %s", path, strerror(errno));
+        return LISTEN_FAILED;
+    }
+    if (flock(listening->lock, LOCK_EX | LOCK_NB) == 0) {
+        int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+        if (ftruncate(listening->lock, 0) != 0 ||
+            pwrite(listening->lock, text, (size_t)n, 0) != n) {
+            /* The lock holds all the same; only its holder's number is not told. */
+            errno = 0;
+        }
+        return LISTEN_OK;
+    }
+    buf_printf(why, "socket %s is taken by ", listening->path);
+    len = pread(listening->lock, text, sizeof(text) - 1, 0);
+    text[len > 0 ? len : 0] = '\0';
+    if (atol(text) > 0)
+        holder_describe((pid_t)atol(text), why);
+    else
+        buf_append_str(why, "another process");
+    close(listening->lock);
+    listening->lock = -1;
+    return LISTEN_IN_USE;
+}
+
+/* systemd's RuntimeDirectory= if it gave one, else where clients look as well. */
+static bool
+default_path(char *path, size_t size)
+{
+    const char *folder = getenv("RUNTIME_DIRECTORY");
+
+    if (folder && folder[0] == '/')
+        return (size_t)snprintf(path, size, "%s/sunproxy.sock", folder) < size;
+    return paths_default_socket(path, size);
+}
+
+static enum listen_error
+open_local(struct listening *listening, const struct options *options, struct buf *why)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    enum listen_error error;
+    struct stat st;
+
+    if (options->socket && strcmp(options->socket, "none") == 0)
+        return LISTEN_OK;
+    if (options->socket) {
+        if (strlen(options->socket) >= sizeof(listening->path)) {
+            buf_printf(why, "socket: %s is longer than %zu bytes", options->socket,
+                       sizeof(listening->path) - 1);
+            return LISTEN_BAD_ADDRESS;
+        }
+        snprintf(listening->path, sizeof(listening->path), "%s", options->socket);
+    } else if (!default_path(listening->path, sizeof(listening->path))) {
+        buf_append_str(why, "there is no default path for the socket here; give --socket");
+        return LISTEN_FAILED;
+    } else if (!prepare_folder(listening->path, why)) {
+        return LISTEN_FAILED;
+    }
+    error = take_lock(listening, why);
+    if (error != LISTEN_OK)
+        return error;
+    /* Nobody else holds the lock, so a socket that is still there belongs to nobody. */
+    if (lstat(listening->path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        buf_printf(why, "socket: %s is there and is not a socket", listening->path);
+        return LISTEN_BAD_ADDRESS;
+    }
+    unlink(listening->path);
+    memcpy(address.sun_path, listening->path, sizeof(address.sun_path));
+    listening->bound = true;
+    listening->local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listening->local < 0 ||
+        bind(listening->local, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        chmod(listening->path, (mode_t)options->socket_mode) != 0 ||
+        listen(listening->local, BACKLOG) != 0) {
+        buf_printf(why, "socket %s: %s", listening->path, strerror(errno));
+        return LISTEN_FAILED;
+    }
+    return LISTEN_OK;
+}
+
+enum listen_error
+listen_open(struct listening *listening, const struct options *options, struct buf *why)
+{
+    enum listen_error error;
+
+    *listening = (struct listening){.local = -1, .lock = -1};
+    error = open_every_tcp(listening, options, why);
+    if (error == LISTEN_OK)
+        error = open_local(listening, options, why);
+    if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local < 0) {
+        buf_append_str(why, "neither an address nor a socket is left to listen on");
+        error = LISTEN_BAD_ADDRESS;
+    }
+    if (error != LISTEN_OK)
+        listen_close(listening);
+    return error;
+}
+
+void
+listen_close(struct listening *listening)
+{
+    close_tcp(listening);
+    if (listening->local >= 0)
+        close(listening->local);
+    listening->local = -1;
+    if (listening->lock >= 0) {
+        if (listening->bound)
+            unlink(listening->path);
+        close(listening->lock);
+    }
+    listening->lock = -1;
+    listening->bound = false;
+}

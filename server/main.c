@@ -1,0 +1,79 @@
+/*
+ * sunproxyd: the daemon's command line. What it does is in daemon.c.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sysexits.h>
+
+#include "policies/policy.h"
+#include "server/daemon.h"
+#include "server/log.h"
+#include "server/options.h"
+
+static void
+print_policies(void)
+{
+    for (size_t i = 0; policies[i]; i++)
+        printf("%-8s %s\n", policies[i]->name, policies[i]->summary);
+    printf("%-8s %s\n", "none", "no cache: every request goes to its origin");
+}
+
+/* What was asked for on standard output has to have arrived there. */
+static int
+finish_stdout(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EX_OK;
+    perror("sunproxyd: standard output");
+    return EX_IOERR;
+}
+
+static int
+run(const struct options *options)
+{
+    int status;
+
+    if (options->help) {
+        options_print_help(stdout);
+        return finish_stdout();
+    }
+    if (options->version) {
+        puts("sunproxyd " SUNPROXY_VERSION);
+        return finish_stdout();
+    }
+    if (strcasecmp(options->policy, "help") == 0) {
+        print_policies();
+        return finish_stdout();
+    }
+    log_setup((enum log_level)options->log_level, (enum log_format)options->log_format);
+    if (!options->check_config)
+        return daemon_run(options);
+    status = daemon_check(options);
+    if (status != EX_OK)
+        return status;
+    options_print_config(options, stdout);
+    return finish_stdout();
+}
+
+int
+main(int argc, char **argv)
+{
+    struct options options;
+    struct buf why;
+    int status = EX_OSERR;
+
+    buf_init(&why, 4096);
+    if (options_init(&options)) {
+        status = options_parse(&options, argc, argv, &why);
+        if (status != EX_OK)
+            fprintf(stderr, "sunproxyd: %s\nTry \"sunproxyd --help\".\n", buf_str(&why));
+        else
+            status = run(&options);
+    } else {
+        fputs("sunproxyd: out of memory\n", stderr);
+    }
+    options_free(&options);
+    buf_free(&why);
+    return status;
+}

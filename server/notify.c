@@ -1,0 +1,37 @@
+#include "server/notify.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/log.h"
+
+void
+notify_manager(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len;
+    int fd;
+
+    if (!path)
+        return;
+    len = strlen(path);
+    if ((path[0] != '/' && path[0] != '@') || len >= sizeof(address.sun_path)) {
+        log_warning("NOTIFY_SOCKET is neither a path nor an abstract socket; nobody is notified");
+        return;
+    }
+    memcpy(address.sun_path, path, len);
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
+               (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+        log_warning("the service manager could not be notified");
+    close(fd);
+}

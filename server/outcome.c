@@ -1,0 +1,86 @@
+#include "server/outcome.h"
+
+#include <stdlib.h>
+
+_Static_assert((int)FETCH_BAD_URL == (int)PROXY_BAD_URL &&
+                   (int)FETCH_BAD_REDIRECT == (int)PROXY_BAD_REDIRECT &&
+                   (int)FETCH_INTERNAL == (int)PROXY_INTERNAL,
+               "fetch/fetch.h and proxy.x number their errors alike");
+
+struct outcome *
+outcome_create(struct span url)
+{
+    struct outcome *outcome = calloc(1, sizeof(*outcome) + url.len);
+
+    if (!outcome)
+        return NULL;
+    atomic_init(&outcome->references, 1);
+    outcome->status = PROXY_INTERNAL;
+    memcpy(outcome->bytes, url.ptr, url.len);
+    outcome->url = span_of(outcome->bytes, url.len);
+    return outcome;
+}
+
+struct outcome *
+outcome_retain(struct outcome *outcome)
+{
+    atomic_fetch_add_explicit(&outcome->references, 1, memory_order_relaxed);
+    return outcome;
+}
+
+void
+outcome_release(void *held)
+{
+    struct outcome *outcome = held;
+
+    if (atomic_fetch_sub_explicit(&outcome->references, 1, memory_order_acq_rel) != 1)
+        return;
+    page_release(&outcome->page);
+    cache_victims_free(&outcome->victims);
+    free(outcome);
+}
+
+proxy_status
+outcome_status(enum fetch_error error)
+{
+    return (proxy_status)error;
+}
+
+const char *
+outcome_status_word(proxy_status status)
+{
+    static const char *const words[] = {
+        [PROXY_OK] = "ok",
+        [PROXY_BAD_URL] = "bad-url",
+        [PROXY_BAD_HEADERS] = "bad-headers",
+        [PROXY_DENIED] = "denied",
+        [PROXY_RESOLVE_FAILED] = "resolve-failed",
+        [PROXY_CONNECT_FAILED] = "connect-failed",
+        [PROXY_TLS_FAILED] = "tls-failed",
+        [PROXY_TIMED_OUT] = "timed-out",
+        [PROXY_ORIGIN_BROKE] = "origin-broke",
+        [PROXY_TOO_LARGE] = "too-large",
+        [PROXY_BAD_REDIRECT] = "bad-redirect",
+        [PROXY_OVERLOADED] = "overloaded",
+        [PROXY_STOPPING] = "stopping",
+        [PROXY_INTERNAL] = "internal",
+        [PROXY_BAD_VALUE] = "bad-value",
+    };
+
+    return words[status];
+}
+
+const char *
+outcome_source_word(proxy_source source)
+{
+    static const char *const words[] = {
+        [PROXY_HIT] = "hit",
+        [PROXY_MISS] = "miss",
+        [PROXY_COALESCED] = "coalesced",
+        [PROXY_BYPASS] = "bypass",
+        [PROXY_REVALIDATED] = "revalidated",
+        [PROXY_STALE] = "stale",
+    };
+
+    return words[source];
+}

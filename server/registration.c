@@ -1,0 +1,319 @@
+#include "server/registration.h"
+
+#include <errno.h>
+#include <netconfig.h>
+#include <pthread.h>
+#include <rpc/rpc.h>
+#include <rpc/rpcb_clnt.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy.h"
+#include "server/log.h"
+
+#define RETRY_SECONDS 2   /* while rpcbind is not there */
+#define REFRESH_SECONDS 5 /* in case that it was restarted */
+#define GOODBYE_SECONDS 2
+#define MOST_ENTRIES 6
+
+/* One program version on one transport. */
+struct entry {
+    rpcvers_t version;
+    const char *netid;
+    char address[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 16]; /* universal address */
+    bool registered;
+    bool taken; /* by somebody else; told already */
+};
+
+struct registration {
+    /* shared by two: the thread, and whoever started it */
+    _Atomic unsigned references;
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects stop and gone */
+    pthread_cond_t changed;
+    bool stop;
+    bool gone; /* the thread has taken the entries out */
+
+    /* the thread's own once it runs */
+    struct entry entries[MOST_ENTRIES];
+    unsigned count;
+    bool told_absent;
+};
+
+static void
+release(struct registration *registration)
+{
+    if (atomic_fetch_sub(&registration->references, 1) != 1)
+        return;
+    pthread_cond_destroy(&registration->changed);
+    pthread_mutex_destroy(&registration->lock);
+    free(registration);
+}
+
+static void
+add_entries(struct registration *registration, const char *netid, const char *address)
+{
+    static const rpcvers_t versions[] = {PROXY_FETCHVERS, PROXY_VERS2};
+
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        struct entry *entry = &registration->entries[registration->count++];
+
+        entry->version = versions[i];
+        entry->netid = netid;
+        snprintf(entry->address, sizeof(entry->address), "%s", address);
+    }
+}
+
+/* What rpcbind has for a program version on a transport, as universal address; owned, or NULL. */
+static char *
+registered_address(const struct entry *entry, struct netconfig *netconfig)
+{
+    struct sockaddr_storage storage;
+    struct netbuf found = {.maxlen = sizeof(storage), .len = 0, .buf = &storage};
+
+    /* Over the local transport rpcbind answers with what was registered, whatever the netid. */
+    if (!rpcb_getaddr(PROXY_FETCHPROG, entry->version, netconfig, &found,
+                      strcmp(entry->netid, "tcp6") == 0 ? "::1" : "127.0.0.1"))
+        return NULL;
+    return taddr2uaddr(netconfig, &found);
+}
+
+/* The port part of a TCP universal address ("h.h.h.h.p1.p2"); the whole of a local one. */
+static const char *
+telling_part(const struct entry *entry, const char *address)
+{
+    const char *end = address + strlen(address);
+    int dots = 0;
+
+    if (strcmp(entry->netid, "local") == 0)
+        return address;
+    while (end > address && dots < 2)
+        dots += *--end == '.';
+    return end;
+}
+
+static bool
+is_ours(const struct entry *entry, const char *address)
+{
+    return strcmp(telling_part(entry, address), telling_part(entry, entry->address)) == 0;
+}
+
+/* Registers one entry; at the first time, in place of what is there. True if it stands. */
+static bool
+register_entry(struct entry *entry, bool first)
+{
+    struct netconfig *netconfig = getnetconfigent(entry->netid);
+    struct netbuf *address;
+    bool done;
+
+    if (!netconfig)
+        return false;
+    address = uaddr2taddr(netconfig, entry->address);
+    if (!address) {
+        freenetconfigent(netconfig);
+        return false;
+    }
+    done = rpcb_set(PROXY_FETCHPROG, entry->version, netconfig, address);
+    if (!done && first) {
+        char *other = registered_address(entry, netconfig);
+
+        if (other && rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig)) {
+            log_info("rpcbind had version %u on %s at %s; replaced", (unsigned)entry->version,
+                     entry->netid, other);
+            done = rpcb_set(PROXY_FETCHPROG, entry->version, netconfig, address);
+        }
+        free(other);
+    }
+    free(address->buf);
+    free(address);
+    freenetconfigent(netconfig);
+    return done;
+}
+
+static bool
+rpcbind_answers(void)
+{
+    struct netconfig *netconfig = getnetconfigent("local");
+    rpcblist *list;
+
+    if (!netconfig)
+        return false;
+    /* A look-up of rpcbind's own program: cheap, and tells "not there" from "refused". */
+    list = rpcb_getmaps(netconfig, "localhost");
+    freenetconfigent(netconfig);
+    if (!list)
+        return false;
+    xdr_free((xdrproc_t)xdr_rpcblist_ptr, &list);
+    return true;
+}
+
+/* One round over all entries. Returns the seconds until the next. */
+static int
+refresh(struct registration *registration)
+{
+    unsigned standing = 0, fresh = 0;
+
+    for (unsigned i = 0; i < registration->count; i++) {
+        struct entry *entry = &registration->entries[i];
+        bool done = register_entry(entry, !entry->registered && !entry->taken);
+
+        standing += done;
+        fresh += done && !entry->registered;
+        if (done) {
+            entry->registered = true;
+            entry->taken = false;
+        }
+    }
+    if (standing == registration->count) {
+        if (fresh || registration->told_absent)
+            log_info("registered with rpcbind");
+        registration->told_absent = false;
+        return REFRESH_SECONDS;
+    }
+    if (!rpcbind_answers()) {
+        if (!registration->told_absent)
+            log_warning("rpcbind cannot be reached; serving without it, and trying again");
+        registration->told_absent = true;
+        return RETRY_SECONDS;
+    }
+    for (unsigned i = 0; i < registration->count; i++) {
+        struct entry *entry = &registration->entries[i];
+        struct netconfig *netconfig;
+        char *other;
+
+        if (entry->taken)
+            continue;
+        netconfig = getnetconfigent(entry->netid);
+        other = netconfig ? registered_address(entry, netconfig) : NULL;
+        if (!other || !is_ours(entry, other)) {
+            log_warning("rpcbind does not take version %u on %s from us%s%s",
+                        (unsigned)entry->version, entry->netid,
+                        other ? "; it has another server's address " : "", other ? other : "");
+            entry->taken = true;
+            entry->registered = false;
+        }
+        free(other);
+        if (netconfig)
+            freenetconfigent(netconfig);
+    }
+    return REFRESH_SECONDS;
+}
+
+/* Takes out what is ours, and not what another server has put in its place. */
+static void
+unregister(struct registration *registration)
+{
+    for (unsigned i = 0; i < registration->count; i++) {
+        struct entry *entry = &registration->entries[i];
+        struct netconfig *netconfig;
+        char *address;
+
+        if (!entry->registered)
+            continue;
+        netconfig = getnetconfigent(entry->netid);
+        if (!netconfig)
+            continue;
+        address = registered_address(entry, netconfig);
+        if (address && is_ours(entry, address))
+            rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig);
+        free(address);
+        freenetconfigent(netconfig);
+    }
+}
+
+static void *
+run(void *argument)
+{
+    struct registration *registration = argument;
+    bool stop = false;
+
+    while (!stop) {
+        int seconds = refresh(registration);
+        struct timespec until;
+
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += seconds;
+        pthread_mutex_lock(&registration->lock);
+        while (!registration->stop)
+            if (pthread_cond_timedwait(&registration->changed, &registration->lock, &until) ==
+                ETIMEDOUT)
+                break;
+        stop = registration->stop;
+        pthread_mutex_unlock(&registration->lock);
+    }
+    unregister(registration);
+    pthread_mutex_lock(&registration->lock);
+    registration->gone = true;
+    pthread_cond_signal(&registration->changed);
+    pthread_mutex_unlock(&registration->lock);
+    release(registration);
+    return NULL;
+}
+
+struct registration *
+registration_start(const struct listening *listening)
+{
+    struct registration *registration = calloc(1, sizeof(*registration));
+    char address[64];
+    pthread_condattr_t attr;
+    int error;
+
+    if (!registration)
+        return NULL;
+    atomic_init(&registration->references, 2);
+    pthread_mutex_init(&registration->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&registration->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (listening->ipv4) {
+        snprintf(address, sizeof(address), "0.0.0.0.%u.%u", listening->port >> 8,
+                 listening->port & 255u);
+        add_entries(registration, "tcp", address);
+    }
+    if (listening->ipv6) {
+        snprintf(address, sizeof(address), "::.%u.%u", listening->port >> 8,
+                 listening->port & 255u);
+        add_entries(registration, "tcp6", address);
+    }
+    if (listening->local >= 0)
+        add_entries(registration, "local", listening->path);
+    error = pthread_create(&registration->thread, NULL, run, registration);
+    if (error) {
+        release(registration);
+        release(registration);
+        errno = error;
+        return NULL;
+    }
+    return registration;
+}
+
+void
+registration_stop(struct registration *registration)
+{
+    struct timespec until;
+    bool gone;
+
+    if (!registration)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += GOODBYE_SECONDS;
+    pthread_mutex_lock(&registration->lock);
+    registration->stop = true;
+    pthread_cond_broadcast(&registration->changed);
+    while (!registration->gone)
+        if (pthread_cond_timedwait(&registration->changed, &registration->lock, &until) ==
+            ETIMEDOUT)
+            break;
+    gone = registration->gone;
+    pthread_mutex_unlock(&registration->lock);
+    if (gone) {
+        pthread_join(registration->thread, NULL);
+    } else {
+        log_warning("rpcbind does not answer; the entries there are left behind");
+        pthread_detach(registration->thread);
+    }
+    release(registration);
+}

@@ -1,0 +1,358 @@
+#include "server/serve.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
+struct pending {
+    struct flight_waiter waiter; /* first: the flight hands these back */
+    struct rpc_task task;
+    struct service *service;
+    struct rpc_request *rpc;
+    struct outcome *outcome; /* set when the fetch ends */
+    unsigned version;
+    bool bypass;
+    bool show_victims;
+};
+
+/* A fetch under way. Belongs to the fetcher's thread once submitted. */
+struct job {
+    struct service *service;
+    struct flight *flight;   /* NULL for a bypass, */
+    struct pending *pending; /* which has one request only */
+    struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
+    struct page_builder builder;
+    int error; /* why we ended the fetch ourselves: ENOMEM, EFBIG or 0 */
+};
+
+static void
+count_page(struct service *service, unsigned worker, proxy_source source, size_t body_len)
+{
+    static const enum counter counter_of[] = {
+        [PROXY_HIT] = COUNT_HITS,
+        [PROXY_MISS] = COUNT_MISSES,
+        [PROXY_COALESCED] = COUNT_COALESCED,
+        [PROXY_BYPASS] = COUNT_BYPASSES,
+    };
+
+    counters_add(service->counters, worker, COUNT_REQUESTS, 1);
+    counters_add(service->counters, worker, counter_of[source], 1);
+    counters_add(service->counters, worker, COUNT_BYTES_SERVED, body_len);
+    if (source == PROXY_HIT)
+        counters_add(service->counters, worker, COUNT_BYTES_HIT, body_len);
+}
+
+static void
+count_failure(struct service *service, unsigned worker)
+{
+    counters_add(service->counters, worker, COUNT_REQUESTS, 1);
+    counters_add(service->counters, worker, COUNT_FAILURES, 1);
+}
+
+static unsigned
+worker_of(const struct rpc_request *rpc)
+{
+    return rpc_worker_number(rpc_request_worker(rpc));
+}
+
+static void
+log_request(struct service *service, const struct rpc_request *rpc, struct span url,
+            const char *word, const struct page *page, const struct cache_victims *victims)
+{
+    if (!service->access_log)
+        return;
+    access_log_add(service->access_log,
+                   &(struct access_entry){
+                       .peer = rpc_request_peer(rpc),
+                       .url = url,
+                       .outcome = word,
+                       .status = page ? page->status : 0,
+                       .bytes = page ? page->body_len : 0,
+                       .us = clock_monotonic_us() - rpc_request_arrived_us(rpc),
+                       .victims = victims,
+                   });
+}
+
+/* ---- answering at once ------------------------------------------------------------------- */
+
+static void
+release_page(void *held)
+{
+    struct page *page = held;
+
+    page_release(&page);
+}
+
+static enum serve_result
+answer_hit(struct service *service, const struct serve_request *request, struct page *page,
+           struct serve_answer *answer)
+{
+    rpc_request_hold(request->rpc, release_page, page);
+    count_page(service, worker_of(request->rpc), PROXY_HIT, page->body_len);
+    log_request(service, request->rpc, request->url, outcome_source_word(PROXY_HIT), page, NULL);
+    answer->page = page;
+    return SERVE_PAGE;
+}
+
+static enum serve_result
+answer_failure(struct service *service, const struct serve_request *request, proxy_status status,
+               const char *sentence, struct serve_answer *answer)
+{
+    count_failure(service, worker_of(request->rpc));
+    log_request(service, request->rpc, request->url, outcome_status_word(status), NULL, NULL);
+    answer->status = status;
+    answer->sentence = sentence;
+    return SERVE_FAILURE;
+}
+
+/* ---- answering later ----------------------------------------------------------------------- */
+
+static struct pending *
+pending_of_task(struct rpc_task *task)
+{
+    return (struct pending *)((char *)task - offsetof(struct pending, task));
+}
+
+/* On the request's worker: the fetch that it waited for has ended. */
+static void
+answer_pending(struct rpc_task *task)
+{
+    struct pending *pending = pending_of_task(task);
+    struct outcome *outcome = pending->outcome;
+    struct service *service = pending->service;
+    unsigned worker = worker_of(pending->rpc);
+    bool leader = pending->waiter.leader;
+    struct serve_late_answer answer = {
+        .rpc = pending->rpc,
+        .outcome = outcome,
+        .source = pending->bypass ? PROXY_BYPASS : leader ? PROXY_MISS : PROXY_COALESCED,
+        .show_victims = pending->show_victims && leader,
+    };
+
+    if (outcome->status == PROXY_OK) {
+        count_page(service, worker, answer.source, outcome->page->body_len);
+        log_request(service, pending->rpc, outcome->url, outcome_source_word(answer.source),
+                    outcome->page, leader ? &outcome->victims : NULL);
+    } else {
+        count_failure(service, worker);
+        log_request(service, pending->rpc, outcome->url, outcome_status_word(outcome->status), NULL,
+                    NULL);
+    }
+    if (pending->version == 1)
+        serve_reply_1(&answer);
+    else
+        serve_reply_2(&answer);
+    free(pending);
+}
+
+/* Hands the outcome to one who waited; on the fetcher's thread. */
+static void
+post_outcome(struct pending *pending, struct outcome *outcome)
+{
+    pending->outcome = outcome_retain(outcome);
+    pending->task.run = answer_pending;
+    rpc_worker_post(rpc_request_worker(pending->rpc), &pending->task);
+}
+
+/* The fetch is over: nobody joins any more, and all who waited are answered. Frees the job. */
+static void
+land(struct job *job)
+{
+    if (job->flight) {
+        struct flight_waiter *waiter = flights_land(job->service->flights, job->flight);
+
+        while (waiter) {
+            struct flight_waiter *next = waiter->next;
+
+            post_outcome((struct pending *)waiter, job->outcome);
+            waiter = next;
+        }
+    } else {
+        post_outcome(job->pending, job->outcome);
+    }
+    page_abandon(&job->builder);
+    outcome_release(job->outcome);
+    free(job);
+}
+
+/* ---- the fetch's call-backs, on the fetcher's thread ------------------------------------------ */
+
+static bool
+job_head(void *context, const struct fetch_head *head)
+{
+    struct job *job = context;
+    struct span url = job->outcome->url;
+    size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
+
+    if (page_begin(&job->builder, url,
+                   span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
+                   head->headers, (uint16_t)head->status, hint, job->service->options->max_page))
+        return true;
+    job->error = ENOMEM;
+    return false;
+}
+
+static bool
+job_body(void *context, const void *bytes, size_t len)
+{
+    struct job *job = context;
+
+    job->error = page_append(&job->builder, bytes, len);
+    return job->error == 0;
+}
+
+static void
+job_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct job *job = context;
+    struct outcome *outcome = job->outcome;
+
+    if (job->error == EFBIG)
+        error = FETCH_TOO_LARGE;
+    outcome->status = outcome_status(error);
+    snprintf(outcome->sentence, sizeof(outcome->sentence), "%s",
+             job->error ? strerror(job->error) : sentence);
+    if (error == FETCH_OK) {
+        outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
+        /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
+        if (job->flight && outcome->page->status == 200)
+            outcome->stored = cache_store(job->service->cache, outcome->page, &outcome->victims,
+                                          &outcome->evicted) != CACHE_NOT_STORED;
+    }
+    land(job);
+}
+
+static const struct fetch_sink job_sink = {.head = job_head, .body = job_body, .done = job_done};
+
+/* ---- a miss ---------------------------------------------------------------------------------- */
+
+/* Is the page there by now? Asked while no flight can land. */
+struct second_look {
+    struct cache *cache;
+    struct span url;
+    struct page *page;
+};
+
+static bool
+look_again(void *context)
+{
+    struct second_look *look = context;
+
+    look->page = cache_fetch(look->cache, look->url);
+    return look->page != NULL;
+}
+
+static void
+free_job(struct job *job)
+{
+    if (job->outcome)
+        outcome_release(job->outcome);
+    free(job);
+}
+
+static struct job *
+make_job(struct service *service, struct span url)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->service = service;
+    job->outcome = outcome_create(url);
+    if (!job->outcome) {
+        free_job(job);
+        return NULL;
+    }
+    return job;
+}
+
+/* Sends a job on its way; from here on it answers whoever waits, whatever happens. */
+static void
+submit(struct service *service, struct job *job, struct span headers)
+{
+    if (fetcher_submit(service->fetcher, job->outcome->url, headers, &job_sink, job))
+        return;
+    snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
+    land(job);
+}
+
+static enum serve_result
+serve_miss(struct service *service, const struct serve_request *request, bool bypass,
+           struct serve_answer *answer)
+{
+    struct second_look look = {.cache = service->cache, .url = request->url};
+    struct pending *pending = calloc(1, sizeof(*pending));
+    struct job *job = make_job(service, request->url);
+    enum flight_role role = FLIGHT_NO_MEMORY;
+
+    if (pending && job) {
+        pending->service = service;
+        pending->rpc = request->rpc;
+        pending->version = request->version;
+        pending->bypass = bypass;
+        pending->waiter.leader = bypass;
+        pending->show_victims =
+            (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
+            (service->options->show_victims == VICTIMS_ALL ||
+             (service->options->show_victims == VICTIMS_ADMIN &&
+              service_is_admin(service, rpc_request_peer(request->rpc))));
+        if (bypass) {
+            job->pending = pending;
+            role = FLIGHT_LED;
+        } else {
+            role = flights_board(service->flights, request->url, &pending->waiter, look_again,
+                                 &look, &job->flight);
+        }
+    }
+    switch (role) {
+    case FLIGHT_LED:
+        /* Answers are posted to this very thread, so none can come before the deferral. */
+        rpc_request_defer(request->rpc);
+        submit(service, job, request->headers);
+        return SERVE_DEFERRED;
+    case FLIGHT_JOINED:
+        rpc_request_defer(request->rpc);
+        free_job(job);
+        return SERVE_DEFERRED;
+    case FLIGHT_FOUND:
+    case FLIGHT_FULL:
+    case FLIGHT_NO_MEMORY:
+        break;
+    }
+    if (job)
+        free_job(job);
+    free(pending);
+    if (role == FLIGHT_FOUND)
+        return answer_hit(service, request, look.page, answer);
+    if (role == FLIGHT_FULL)
+        return answer_failure(service, request, PROXY_OVERLOADED,
+                              "too many requests wait for this URL already; try again", answer);
+    return answer_failure(service, request, PROXY_INTERNAL, strerror(ENOMEM), answer);
+}
+
+enum serve_result
+serve(struct service *service, const struct serve_request *request, struct serve_answer *answer)
+{
+    static _Thread_local char sentence[SENTENCE_SIZE];
+    bool bypass = request->headers.len != 0 || (request->flags & PROXY_FLAG_NO_STORE);
+    enum fetch_error error;
+
+    *answer = (struct serve_answer){.status = PROXY_OK};
+    /* What is in the cache was judged before it was fetched. */
+    if (!bypass) {
+        struct page *page = cache_fetch(service->cache, request->url);
+
+        if (page)
+            return answer_hit(service, request, page, answer);
+    }
+    error = fetch_check_url(request->url, sentence, sizeof(sentence));
+    if (error == FETCH_OK && request->headers.len)
+        error = fetch_check_headers(request->headers, sentence, sizeof(sentence));
+    if (error != FETCH_OK)
+        return answer_failure(service, request, outcome_status(error), sentence, answer);
+    return serve_miss(service, request, bypass, answer);
+}

@@ -1,0 +1,41 @@
+#include "server/service.h"
+
+#include <assert.h>
+#include <unistd.h>
+
+#define FEWEST_PAGES_A_SHARD 4096u
+#define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
+
+struct service *
+service_of(const struct rpc_request *request)
+{
+    struct service *service = rpc_request_context(request);
+
+    assert(service->magic == SERVICE_MAGIC);
+    return service;
+}
+
+bool
+service_is_admin(const struct service *service, const struct rpc_peer *peer)
+{
+    if (!peer->has_uid)
+        return false;
+    if (peer->uid == 0 || peer->uid == geteuid())
+        return true;
+    for (size_t i = 0; i < service->admin_count; i++)
+        if (service->admins[i] == peer->uid)
+            return true;
+    return false;
+}
+
+unsigned
+service_suitable_shards(unsigned workers, uint64_t capacity_urls, uint64_t capacity_bytes)
+{
+    uint64_t shards = workers < CACHE_MAX_SHARDS ? workers : CACHE_MAX_SHARDS;
+
+    if (capacity_urls && capacity_urls / FEWEST_PAGES_A_SHARD < shards)
+        shards = capacity_urls / FEWEST_PAGES_A_SHARD;
+    if (capacity_bytes && capacity_bytes / FEWEST_BYTES_A_SHARD < shards)
+        shards = capacity_bytes / FEWEST_BYTES_A_SHARD;
+    return shards ? (unsigned)shards : 1;
+}

@@ -1,0 +1,55 @@
+/*
+ * The service itself: what the procedures of both protocol versions work on. One per process, made
+ * before the workers start and taken apart after they have ended; the parts are safe on any thread
+ * by their own contracts.
+ */
+#ifndef SUNPROXY_SERVER_SERVICE_H
+#define SUNPROXY_SERVER_SERVICE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "cache/cache.h"
+#include "fetch/fetch.h"
+#include "fetch/flight.h"
+#include "rpc/server.h"
+#include "server/access_log.h"
+#include "server/counters.h"
+#include "server/options.h"
+
+#define SERVICE_MAGIC 0x73756e70u /* "sunp" */
+
+struct service {
+    unsigned magic;
+
+    /* read-only while workers run */
+    const struct options *options;
+    struct rpc_server *rpc;
+    struct cache *cache;
+    struct flights *flights;
+    struct fetcher *fetcher;
+    struct counters *counters;
+    struct access_log *access_log; /* NULL: none */
+    uid_t *admins;                 /* besides root and our own; owned */
+    size_t admin_count;
+    unsigned workers;
+    int64_t started_us;
+
+    /* one change of the cache's configuration at a time */
+    pthread_mutex_t configuring;
+    bool shards_are_ours; /* nobody asked for a number: it follows the capacity */
+};
+
+/* The service behind a request. */
+struct service *service_of(const struct rpc_request *request);
+
+/* May this caller change the server, over the socket only (AUTH_SYS over TCP proves nothing)? */
+bool service_is_admin(const struct service *service, const struct rpc_peer *peer);
+
+/*
+ * How many shards suit workers and capacity: one per worker, but none so small that its share of
+ * pages says little (4,096) or could not hold the largest page thrice over (64 MiB).
+ */
+unsigned service_suitable_shards(unsigned workers, uint64_t capacity_urls, uint64_t capacity_bytes);
+
+#endif
