@@ -1,8 +1,8 @@
 /*
- * The server's side of ONC RPC (RFC 5531) over record-marked streams: TCP and AF_UNIX connections on
- * event loops of our own, in front of the dispatchers that rpcgen generates. What libtirpc offers
- * for this (svc_run) is neither thread-safe nor immune to a peer that sends half a record; see
- * docs/DESIGN.md, "Why not svc_run()".
+ * The server's side of ONC RPC (RFC 5531) over record-marked streams: TCP and AF_UNIX connections
+ * on event loops of our own, in front of the dispatchers that rpcgen generates. What libtirpc
+ * offers for this (svc_run) is neither thread-safe nor immune to a peer that sends half a record;
+ * see docs/DESIGN.md, "Why not svc_run()".
  *
  * Threads: a server has N workers, each a thread with an event loop. A connection belongs to one
  * worker for life, so nothing of it is locked. A request is dispatched on its connection's worker;
@@ -23,24 +23,25 @@ struct rpc_server;
 struct rpc_worker;
 struct rpc_request; /* its first member is the SVCXPRT that the dispatcher sees */
 
-/* Bounds on what a peer may ask of us; RPC_LIMITS_DEFAULT has the values that fit a proxy's calls. */
+/* Bounds on what a peer may ask of us; RPC_LIMITS_DEFAULT has the values that fit a proxy's calls.
+ */
 struct rpc_limits {
-    uint32_t max_record;        /* bytes of a call, all fragments together */
-    uint32_t max_fragments;     /* of a record, empty ones included */
-    uint32_t max_requests;      /* in flight per connection; over it the connection is not read */
-    uint32_t max_queued_bytes;  /* of replies per connection not yet written; likewise */
-    uint32_t max_connections;   /* in all; over it a new one is closed at once */
-    int64_t idle_timeout_us;    /* without a byte either way and no request in flight; 0: none */
-    int64_t record_timeout_us;  /* from a record's first byte to its last; 0: none */
+    uint32_t max_record;       /* bytes of a call, all fragments together */
+    uint32_t max_fragments;    /* of a record, empty ones included */
+    uint32_t max_requests;     /* in flight per connection; over it the connection is not read */
+    uint32_t max_queued_bytes; /* of replies per connection not yet written; likewise */
+    uint32_t max_connections;  /* in all; over it a new one is closed at once */
+    int64_t idle_timeout_us;   /* without a byte either way and no request in flight; 0: none */
+    int64_t record_timeout_us; /* from a record's first byte to its last; 0: none */
 };
 
-#define RPC_LIMITS_DEFAULT                                                                         \
-    ((struct rpc_limits){.max_record = 131072,                                                     \
-                         .max_fragments = 64,                                                      \
-                         .max_requests = 256,                                                      \
-                         .max_queued_bytes = 32u << 20,                                            \
-                         .max_connections = 16384,                                                 \
-                         .idle_timeout_us = 300 * (int64_t)1000000,                                \
+#define RPC_LIMITS_DEFAULT                                          \
+    ((struct rpc_limits){.max_record = 131072,                      \
+                         .max_fragments = 64,                       \
+                         .max_requests = 256,                       \
+                         .max_queued_bytes = 32u << 20,             \
+                         .max_connections = 16384,                  \
+                         .idle_timeout_us = 300 * (int64_t)1000000, \
                          .record_timeout_us = 60 * (int64_t)1000000})
 
 /* A version of a program and the dispatcher that rpcgen made for it. */
@@ -65,8 +66,9 @@ struct rpc_stats {
     uint64_t connections_total;   /* ever accepted */
     uint64_t connections_refused; /* over max_connections, or for want of a descriptor */
     uint64_t connections_timed_out;
-    uint64_t calls;     /* records that were calls */
-    uint64_t calls_bad; /* answered with an RPC error by the transport, or dropped as no call at all */
+    uint64_t calls; /* records that were calls */
+    uint64_t
+        calls_bad; /* answered with an RPC error, or no call at all: the connection is closed */
     uint64_t bytes_in;
     uint64_t bytes_out;
 };
@@ -80,8 +82,8 @@ struct rpc_server *rpc_server_create(const struct rpc_limits *limits, unsigned w
                                      void *context);
 
 /*
- * Takes over a bound, listening stream socket (TCP or AF_UNIX), made non-blocking here; closed by the
- * server. Before rpc_server_start(). 0 or an errno.
+ * Takes over a bound, listening stream socket (TCP or AF_UNIX), made non-blocking here; closed by
+ * the server. Before rpc_server_start(). 0 or an errno.
  */
 int rpc_server_listen(struct rpc_server *server, int fd);
 
@@ -89,16 +91,20 @@ int rpc_server_listen(struct rpc_server *server, int fd);
 int rpc_server_start(struct rpc_server *server);
 
 /*
- * Stops in two steps. _stop_accepting: listeners close, calls that are in flight go on, a connection
- * with nothing in flight is closed, and new calls on the others are no longer read. _stop: waits until
- * every connection has closed or `timeout_us` has passed, then closes what is left, ends and joins the workers.
- * Requests still deferred then have been abandoned (their release runs; replying to them
- * is harmless no more: the caller must have stopped whoever would). Returns the connections cut off.
+ * Stops in two steps. _stop_accepting: listeners close, calls that are in flight go on, a
+ * connection with nothing in flight is closed, and new calls on the others are no longer read.
+ * _stop: does that if it has not been done, waits until every connection has closed or `timeout_us`
+ * has passed, then closes what is left, ends and joins the workers. Returns the connections cut
+ * off.
+ *
+ * Requests still deferred then have been abandoned: nobody can be answered, what they hold is
+ * released by rpc_server_destroy(), on the thread that calls it. A task that answers one and is
+ * posted before the return is run, and is harmless; one that is posted later is never run.
  */
 void rpc_server_stop_accepting(struct rpc_server *server);
 unsigned rpc_server_stop(struct rpc_server *server, int64_t timeout_us);
 
-/* After rpc_server_stop(), or before start. NULL is harmless. */
+/* After rpc_server_stop(), or without a start. NULL is harmless. */
 void rpc_server_destroy(struct rpc_server *server);
 
 /* [any] */
@@ -119,7 +125,8 @@ unsigned rpc_worker_number(const struct rpc_worker *worker);
 /* Valid as long as the request. */
 const struct rpc_peer *rpc_request_peer(const struct rpc_request *request);
 
-/* The raw arguments of the call, as they stood in the record; valid until the dispatcher returns. [worker] */
+/* The raw arguments of the call, as they stood in the record; valid until the dispatcher returns.
+ * [worker] */
 struct span rpc_request_arguments(const struct rpc_request *request);
 
 /* When the call's last byte was read, monotonic microseconds. */
@@ -127,16 +134,18 @@ int64_t rpc_request_arrived_us(const struct rpc_request *request);
 
 /*
  * Hands something over that must live until the last byte of the reply is written or the
- * connection is gone: release(held) is called then, once, on the worker. Byte runs of 512 bytes or
- * more in a result are sent from where they stand, so what they stand in must be held. One per
+ * connection is gone: release(held) is called then, once, on the worker. With something held, byte
+ * runs of 512 bytes or more in the result are sent from where they stand, so all of them must stand
+ * in what is held; with nothing held they are copied. To be called before the reply, once per
  * request. [worker]
  */
 void rpc_request_hold(struct rpc_request *request, void (*release)(void *held), void *held);
 
 /*
- * Answers later: the procedure calls this and returns FALSE. The request then stays until exactly
- * one of rpc_request_reply() and rpc_request_error() is called for it, on its worker, also when the
- * peer has gone (nothing is sent then). [worker]
+ * Answers later: the procedure calls this and returns FALSE. (A procedure that returns FALSE
+ * without it, or an error, sends no answer at all: a batched call.) The request then stays until
+ * exactly one of rpc_request_reply() and rpc_request_error() is called for it, on its worker, also
+ * when the peer has gone (nothing is sent then). [worker]
  */
 void rpc_request_defer(struct rpc_request *request);
 
@@ -145,8 +154,8 @@ void rpc_request_defer(struct rpc_request *request);
  * runs sent in place. If the result cannot be encoded, SYSTEM_ERR is sent. [worker] */
 void rpc_request_reply(struct rpc_request *request, xdrproc_t encode, void *result);
 
-/* The RPC errors that a procedure may end in, deferred or not (RFC 5531, accept_stat). In a procedure
- * that is not deferred, it then returns FALSE. [worker] */
+/* The RPC errors that a procedure may end in, deferred or not (RFC 5531, accept_stat). In a
+ * procedure that is not deferred, it then returns FALSE. [worker] */
 enum rpc_error { RPC_ERROR_GARBAGE_ARGS, RPC_ERROR_SYSTEM_ERR };
 void rpc_request_error(struct rpc_request *request, enum rpc_error error);
 

@@ -1,0 +1,243 @@
+#include "rpc/internal.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define LAST_FRAGMENT 0x80000000u
+#define MARK_BYTES sizeof(uint32_t)
+#define MAX_FRAGMENT 0x7fffffffu
+
+/* More room for small pieces; never moved, since pieces point into it. */
+struct rpc_chunk {
+    struct rpc_chunk *next;
+    char bytes[];
+};
+
+enum { CHUNK_BYTES = 4096 };
+
+/* The stream's position is x_private, the room left there x_handy. */
+static struct rpc_gather *
+gather_of(XDR *xdr)
+{
+    return (struct rpc_gather *)xdr;
+}
+
+static char *
+position(const struct rpc_gather *g)
+{
+    return g->xdr.x_private;
+}
+
+static bool
+add_piece(struct rpc_reply *reply, const void *bytes, size_t len)
+{
+    if (reply->count == reply->room) {
+        unsigned room = reply->room * 2;
+        bool inlined = reply->pieces == reply->inline_pieces;
+        struct iovec *pieces = realloc(inlined ? NULL : reply->pieces, room * sizeof(*pieces));
+
+        if (!pieces)
+            return false;
+        if (inlined)
+            memcpy(pieces, reply->inline_pieces, sizeof(reply->inline_pieces));
+        reply->pieces = pieces;
+        reply->room = room;
+    }
+    reply->pieces[reply->count++] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+    return true;
+}
+
+/* Closes the open piece; the next one begins at the position. */
+static bool
+close_piece(struct rpc_gather *g)
+{
+    size_t len = (size_t)(position(g) - g->segment);
+
+    if (len == 0)
+        return true;
+    if (!add_piece(g->reply, g->segment, len))
+        return false;
+    g->closed += len;
+    g->segment = position(g);
+    return true;
+}
+
+static bool
+more_room(struct rpc_gather *g, size_t need)
+{
+    size_t size = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+    struct rpc_chunk *chunk;
+
+    if (!close_piece(g))
+        return false;
+    chunk = malloc(sizeof(*chunk) + size);
+    if (!chunk)
+        return false;
+    chunk->next = g->reply->chunks;
+    g->reply->chunks = chunk;
+    g->segment = chunk->bytes;
+    g->xdr.x_private = chunk->bytes;
+    g->xdr.x_handy = (u_int)size;
+    return true;
+}
+
+static void
+advance(struct rpc_gather *g, u_int len)
+{
+    g->xdr.x_private = position(g) + len;
+    g->xdr.x_handy -= len;
+}
+
+static bool_t
+put_long(XDR *xdr, const long *value)
+{
+    struct rpc_gather *g = gather_of(xdr);
+
+    if (xdr->x_handy < sizeof(uint32_t) && !more_room(g, sizeof(uint32_t)))
+        return FALSE;
+    rpc_store_u32(xdr->x_private, (uint32_t)*value);
+    advance(g, sizeof(uint32_t));
+    return TRUE;
+}
+
+static bool_t
+put_bytes(XDR *xdr, const char *bytes, u_int len)
+{
+    struct rpc_gather *g = gather_of(xdr);
+
+    if (len >= RPC_BY_REFERENCE && g->by_reference) {
+        if (!close_piece(g) || !add_piece(g->reply, bytes, len))
+            return FALSE;
+        g->closed += len;
+        return TRUE;
+    }
+    if (len > MAX_FRAGMENT || (xdr->x_handy < len && !more_room(g, len)))
+        return FALSE;
+    if (len)
+        memcpy(xdr->x_private, bytes, len);
+    advance(g, len);
+    return TRUE;
+}
+
+static u_int
+get_position(XDR *xdr)
+{
+    const struct rpc_gather *g = gather_of(xdr);
+
+    return (u_int)(g->closed + (size_t)(position(g) - g->segment) - MARK_BYTES);
+}
+
+/* Routines that cannot have it inline fall back to the calls above. */
+static int32_t *
+get_inline(XDR *xdr, u_int len)
+{
+    void *here = xdr->x_private;
+
+    if (xdr->x_handy < len)
+        return NULL;
+    advance(gather_of(xdr), len);
+    return here;
+}
+
+static bool_t
+get_long(XDR *xdr, long *value)
+{
+    (void)xdr;
+    (void)value;
+    return FALSE;
+}
+
+static bool_t
+get_bytes(XDR *xdr, char *bytes, u_int len)
+{
+    (void)xdr;
+    (void)bytes;
+    (void)len;
+    return FALSE;
+}
+
+static bool_t
+set_position(XDR *xdr, u_int where)
+{
+    (void)xdr;
+    (void)where;
+    return FALSE;
+}
+
+static void
+destroy(XDR *xdr)
+{
+    (void)xdr;
+}
+
+static bool_t
+control(XDR *xdr, int request, void *info)
+{
+    (void)xdr;
+    (void)request;
+    (void)info;
+    return FALSE;
+}
+
+static const struct xdr_ops gather_ops = {
+    .x_getlong = get_long,
+    .x_putlong = put_long,
+    .x_getbytes = get_bytes,
+    .x_putbytes = put_bytes,
+    .x_getpostn = get_position,
+    .x_setpostn = set_position,
+    .x_inline = get_inline,
+    .x_destroy = destroy,
+    .x_control = control,
+};
+
+void
+rpc_gather_begin(struct rpc_gather *g, struct rpc_reply *reply, bool by_reference)
+{
+    g->xdr.x_op = XDR_ENCODE;
+    g->xdr.x_ops = &gather_ops;
+    g->xdr.x_public = NULL;
+    g->xdr.x_base = NULL;
+    g->xdr.x_private = reply->buffer + MARK_BYTES;
+    g->xdr.x_handy = (u_int)(sizeof(reply->buffer) - MARK_BYTES);
+    g->reply = reply;
+    g->segment = reply->buffer;
+    g->closed = 0;
+    g->by_reference = by_reference;
+}
+
+bool
+rpc_gather_end(struct rpc_gather *g)
+{
+    if (!close_piece(g) || g->closed - MARK_BYTES > MAX_FRAGMENT)
+        return false;
+    rpc_store_u32(g->reply->buffer, LAST_FRAGMENT | (uint32_t)(g->closed - MARK_BYTES));
+    g->reply->len = g->closed;
+    return true;
+}
+
+void
+rpc_reply_init(struct rpc_reply *reply)
+{
+    reply->pieces = reply->inline_pieces;
+    reply->count = 0;
+    reply->room = RPC_REPLY_PIECES;
+    reply->sent = 0;
+    reply->len = 0;
+    reply->chunks = NULL;
+}
+
+void
+rpc_reply_free(struct rpc_reply *reply)
+{
+    while (reply->chunks) {
+        struct rpc_chunk *chunk = reply->chunks;
+
+        reply->chunks = chunk->next;
+        free(chunk);
+    }
+    if (reply->pieces != reply->inline_pieces)
+        free(reply->pieces);
+    rpc_reply_init(reply);
+}

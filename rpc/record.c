@@ -1,0 +1,102 @@
+#include "rpc/internal.h"
+
+#include <stdlib.h>
+
+#define LAST_FRAGMENT 0x80000000u
+#define FIRST_ROOM 512u
+
+static bool
+reserve(struct rpc_record *r, uint32_t more, uint32_t max_record)
+{
+    uint32_t need = r->len + more;
+    uint32_t room = r->room ? r->room : FIRST_ROOM;
+    char *data;
+
+    if (need <= r->room)
+        return true;
+    while (room < need)
+        room = room > max_record / 2 ? max_record : room * 2;
+    data = realloc(r->data, room);
+    if (!data)
+        return false;
+    r->data = data;
+    r->room = room;
+    return true;
+}
+
+/* Takes one byte of a fragment header; true when that completes it. */
+static bool
+take_header_byte(struct rpc_record *r, struct span *input, uint32_t *mark)
+{
+    r->header[r->header_len++] = (unsigned char)*input->ptr++;
+    input->len--;
+    if (r->header_len < sizeof(r->header))
+        return false;
+    r->header_len = 0;
+    *mark = rpc_load_u32(r->header);
+    return true;
+}
+
+static enum rpc_record_status
+collect(struct rpc_record *r, const struct rpc_limits *limits, struct span *input,
+        struct span *record)
+{
+    while (input->len) {
+        uint32_t take;
+
+        r->begun = true;
+        if (r->remaining == 0) {
+            uint32_t mark, size;
+
+            if (!take_header_byte(r, input, &mark))
+                continue;
+            size = mark & ~LAST_FRAGMENT;
+            r->last = (mark & LAST_FRAGMENT) != 0;
+            if (++r->fragments > limits->max_fragments || size > limits->max_record - r->len)
+                return RPC_RECORD_BAD;
+            r->remaining = size;
+        } else {
+            take = input->len < r->remaining ? (uint32_t)input->len : r->remaining;
+            if (!reserve(r, take, limits->max_record))
+                return RPC_RECORD_NO_MEMORY;
+            memcpy(r->data + r->len, input->ptr, take);
+            r->len += take;
+            r->remaining -= take;
+            input->ptr += take;
+            input->len -= take;
+        }
+        if (r->remaining == 0 && r->last) {
+            *record = span_of(r->data, r->len);
+            return RPC_RECORD_COMPLETE;
+        }
+    }
+    return RPC_RECORD_MORE;
+}
+
+enum rpc_record_status
+rpc_record_feed(struct rpc_record *r, const struct rpc_limits *limits, struct span *input,
+                struct span *record)
+{
+    if (!r->begun && input->len >= sizeof(uint32_t)) {
+        uint32_t mark = rpc_load_u32(input->ptr);
+        uint32_t size = mark & ~LAST_FRAGMENT;
+
+        if ((mark & LAST_FRAGMENT) && size <= limits->max_record &&
+            size <= input->len - sizeof(mark)) {
+            *record = span_of(input->ptr + sizeof(mark), size);
+            input->ptr += sizeof(mark) + size;
+            input->len -= sizeof(mark) + size;
+            return RPC_RECORD_COMPLETE;
+        }
+    }
+    return collect(r, limits, input, record);
+}
+
+void
+rpc_record_reset(struct rpc_record *r)
+{
+    if (!r->begun)
+        return;
+    free(r->data);
+    memset(r, 0, sizeof(*r));
+}
