@@ -23,7 +23,7 @@ struct cache_config {
     const struct policy_ops *policy; /* NULL: no cache at all; nothing is ever stored */
     uint64_t capacity_pages;         /* 0: not bounded in pages; one of the two must be bounded */
     uint64_t capacity_bytes;         /* 0: not bounded in bytes */
-    unsigned shards;                 /* 1 to CACHE_MAX_SHARDS */
+    unsigned shards;                 /* 1 to CACHE_MAX_SHARDS, which share the capacity equally */
     uint64_t seed;                   /* shard i draws from seed + i */
 };
 
@@ -44,7 +44,8 @@ enum cache_error {
 enum cache_outcome {
     CACHE_STORED,
     CACHE_REPLACED,  /* stored in place of an older page of the same URL, which is no eviction */
-    CACHE_NOT_STORED /* no cache, larger than a shard's share, or no memory; nothing was evicted */
+    CACHE_NOT_STORED /* no cache, larger than a shard's share, or no memory; nothing has changed:
+                        nothing was evicted, and an older page of the same URL is still there */
 };
 
 /* The pages that had to leave for another, each with a reference that the holder drops. */
@@ -86,7 +87,9 @@ uint64_t cache_purge_all(struct cache *cache);
 /*
  * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
  * capacity stay; those that do not leave by the new policy, and count as evictions. The pages enter
- * the new policy in the order in which they entered the cache. On an error nothing has changed.
+ * the new policy in the order in which they entered the cache; where only the capacity changes, the
+ * policy stays as it is, with what it knows of them. Requests wait meanwhile: for a new policy or
+ * number of shards about a microsecond for each page. On an error nothing has changed.
  */
 enum cache_error cache_configure(struct cache *cache, const struct cache_config *config);
 

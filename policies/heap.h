@@ -31,14 +31,24 @@ void heap_init(struct heap *heap, heap_compare *compare);
 /* Frees the array; nodes are not touched. */
 void heap_free(struct heap *heap);
 
-/* Puts a node in; false without memory (or with 2^32 - 1 nodes inside), and then nothing changed. */
+/* Puts a node in; false without memory (or with 2^32 - 1 nodes inside), and then nothing changed.
+ */
 bool heap_insert(struct heap *heap, struct heap_node *node);
 
-/* Takes out a node that is inside. Gives memory back when three quarters of the array are empty. */
+/*
+ * Takes out a node that is inside. Gives memory back when three quarters of the array are empty,
+ * but never so much that the next insert could fail.
+ */
 void heap_remove(struct heap *heap, struct heap_node *node);
 
 /* Puts a node that is inside where it belongs after its key has changed. */
 void heap_update(struct heap *heap, struct heap_node *node);
+
+/*
+ * The same for a node whose key has changed only away from the top, as a request does it under LRU
+ * and LFU: nobody above is looked at, so that a leaf costs nothing.
+ */
+void heap_sink(struct heap *heap, struct heap_node *node);
 
 /* The node nearest to the top, or NULL. */
 struct heap_node *heap_first(const struct heap *heap);

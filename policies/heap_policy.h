@@ -4,7 +4,8 @@
  * from the shared heap. The page at the top of the heap is the next victim; O(log n) a change.
  *
  * Such a policy's file is: a node whose first member is a struct heap_node, the hooks, and one
- *     const struct policy_ops policy_lru = HEAP_POLICY("lru", ..., sizeof(struct lru_node), &hooks);
+ *     const struct policy_ops policy_lru = HEAP_POLICY("lru", ..., sizeof(struct lru_node),
+ * &hooks);
  */
 #ifndef SUNPROXY_POLICIES_HEAP_POLICY_H
 #define SUNPROXY_POLICIES_HEAP_POLICY_H
@@ -18,19 +19,29 @@ struct heap_policy_state {
     uint64_t rng; /* state of the generator, see heap_policy_random() */
 };
 
+/* What a request did to a page's place in the order. */
+enum heap_change {
+    HEAP_SAME,  /* nothing */
+    HEAP_LATER, /* it leaves later than before, or at the same time; never earlier */
+    HEAP_MOVED, /* any change */
+};
+
 struct heap_policy_ops {
     /* Negative when a leaves before b. A total order, so that every run can be repeated. */
     heap_compare *compare;
 
-    /* A page was seen for the first time: the fields that stay as they are (size, a drawn key). */
+    /*
+     * A page was seen for the first time: the fields that stay as they are (size, a drawn key).
+     * NULL if there are none.
+     */
     void (*new_node)(struct heap_policy_state *state, struct heap_node *node,
                      const struct policy_page *page);
 
     /* It enters the order: the fields that requests change get their first value. */
     void (*link_and_initialize)(struct heap_policy_state *state, struct heap_node *node);
 
-    /* It was requested again. True if its place in the order may have changed. */
-    bool (*update_metadata)(struct heap_policy_state *state, struct heap_node *node);
+    /* It was requested again. NULL if that changes nothing. */
+    enum heap_change (*update_metadata)(struct heap_policy_state *state, struct heap_node *node);
 };
 
 /* 64 bits from the instance's seeded generator (SplitMix64). */
@@ -43,13 +54,14 @@ int heap_policy_insert(struct policy *policy, void *node, const struct policy_pa
 void heap_policy_access(struct policy *policy, void *node);
 void *heap_policy_victim(struct policy *policy);
 void heap_policy_remove(struct policy *policy, void *node);
+bool heap_policy_is_valid(const struct policy *policy, uint64_t count);
 
-#define HEAP_POLICY(name_, summary_, source_, node_size_, hooks_)                                  \
-    {                                                                                              \
-        .name = (name_), .summary = (summary_), .source = (source_), .node_size = (node_size_),    \
-        .hooks = (hooks_), .create = heap_policy_create, .destroy = heap_policy_destroy,           \
-        .insert = heap_policy_insert, .access = heap_policy_access,                                \
-        .victim = heap_policy_victim, .remove = heap_policy_remove                                 \
+#define HEAP_POLICY(name_, summary_, source_, node_size_, hooks_)                                 \
+    {                                                                                             \
+        .name = (name_), .summary = (summary_), .source = (source_), .node_size = (node_size_),   \
+        .hooks = (hooks_), .create = heap_policy_create, .destroy = heap_policy_destroy,          \
+        .insert = heap_policy_insert, .access = heap_policy_access, .victim = heap_policy_victim, \
+        .remove = heap_policy_remove, .is_valid = heap_policy_is_valid                            \
     }
 
 #endif

@@ -14,6 +14,7 @@
 #ifndef SUNPROXY_POLICIES_POLICY_H
 #define SUNPROXY_POLICIES_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,12 @@ struct policy_ops {
     /* Frees the instance; nodes still inside are forgotten, not touched. */
     void (*destroy)(struct policy *policy);
 
-    /* A page enters. 0, or -1 without memory, in which case nothing has changed. */
+    /*
+     * A page enters. 0, or -1 without memory, in which case nothing has changed. Right after a
+     * remove it cannot fail: what one page leaves behind is enough for the next, so that a cache
+     * never evicts for a page that then cannot enter. Memory for anything else (ghosts, history) is
+     * done without where there is none.
+     */
     int (*insert)(struct policy *policy, void *node, const struct policy_page *page);
 
     /* A page that is inside was requested. Cannot fail. */
@@ -57,6 +63,15 @@ struct policy_ops {
 
     /* A page leaves, as victim or for any other reason. Cannot fail. */
     void (*remove)(struct policy *policy, void *node);
+
+    /*
+     * The cache's capacity is from now on that of `config`; pages may still be inside beyond it and
+     * leave next. Cannot fail. NULL for a policy that does not look at the capacity.
+     */
+    void (*resize)(struct policy *policy, const struct policy_config *config);
+
+    /* True if exactly `count` nodes are inside and all structures agree. For tests; O(n). */
+    bool (*is_valid)(const struct policy *policy, uint64_t count);
 };
 
 /* The registry: every policy there is, in the order in which people are shown them, ended by NULL. */

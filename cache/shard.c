@@ -1,0 +1,253 @@
+#include "cache/shard.h"
+
+#include <stdlib.h>
+
+#include "cache/cache.h"
+
+uint64_t
+shard_page_bytes(const struct page *page)
+{
+    return (uint64_t)page->url_len + page->final_url_len + page->headers_len + page->body_len +
+           CACHE_PAGE_OVERHEAD;
+}
+
+bool
+shard_init(struct shard *shard, const struct policy_ops *ops, const struct policy_config *config)
+{
+    *shard = (struct shard){.ops = ops, .config = *config};
+    if (!ops)
+        return true;
+    if (!table_init(&shard->table))
+        return false;
+    shard->policy = ops->create(ops, config);
+    if (!shard->policy) {
+        table_free(&shard->table);
+        return false;
+    }
+    return true;
+}
+
+static void
+entry_free(struct entry *entry)
+{
+    page_release(&entry->page);
+    free(entry);
+}
+
+void
+shard_free(struct shard *shard)
+{
+    struct entry *entry, *next;
+
+    if (!shard->ops)
+        return;
+    /* The policy first, for it may look at nodes that it still has. */
+    shard->ops->destroy(shard->policy);
+    for (size_t i = 0; i < shard->table.bucket_count; i++) {
+        /* Cut off leaf by leaf: no tree is kept in balance that nobody will search. */
+        entry = RB_ROOT(&shard->table.buckets[i]);
+        while (entry) {
+            if (RB_LEFT(entry, links)) {
+                next = RB_LEFT(entry, links);
+                RB_LEFT(entry, links) = NULL;
+            } else if (RB_RIGHT(entry, links)) {
+                next = RB_RIGHT(entry, links);
+                RB_RIGHT(entry, links) = NULL;
+            } else {
+                next = RB_PARENT(entry, links);
+                entry_free(entry);
+            }
+            entry = next;
+        }
+    }
+    table_free(&shard->table);
+    *shard = (struct shard){0};
+}
+
+struct page *
+shard_fetch(struct shard *shard, uint32_t hash, struct span url)
+{
+    struct entry *entry;
+
+    if (!shard->ops)
+        return NULL;
+    entry = table_find(&shard->table, hash, url);
+    if (!entry)
+        return NULL;
+    shard->ops->access(shard->policy, entry->node);
+    return entry->page;
+}
+
+/* Takes an entry out of everything and puts it at the end of a chain. */
+static void
+shard_depart(struct shard *shard, struct entry *entry, struct departed *departed)
+{
+    table_remove(&shard->table, entry);
+    shard->ops->remove(shard->policy, entry->node);
+    shard->bytes -= shard_page_bytes(entry->page);
+    /* An entry that is in no tree has its links free for the chain. */
+    RB_RIGHT(entry, links) = NULL;
+    if (departed->last)
+        RB_RIGHT(departed->last, links) = entry;
+    else
+        departed->first = entry;
+    departed->last = entry;
+    departed->count++;
+}
+
+static void
+shard_evict(struct shard *shard, struct departed *victims)
+{
+    unsigned char *node = shard->ops->victim(shard->policy);
+
+    shard_depart(shard, (struct entry *)(void *)(node - offsetof(struct entry, node)), victims);
+    shard->evictions++;
+}
+
+/* Is there room for that much more? */
+static bool
+shard_has_room(const struct shard *shard, uint64_t pages, uint64_t bytes)
+{
+    const struct policy_config *config = &shard->config;
+
+    return (!config->capacity_pages ||
+            shard->table.entry_count + pages <= config->capacity_pages) &&
+           (!config->capacity_bytes || shard->bytes + bytes <= config->capacity_bytes);
+}
+
+/* Could the page be here at all? */
+static bool
+shard_can_hold(const struct shard *shard, const struct page *page)
+{
+    uint64_t capacity = shard->config.capacity_bytes;
+
+    return shard->ops && (capacity == 0 || shard_page_bytes(page) <= capacity);
+}
+
+enum shard_error
+shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t entered,
+            struct departed *replaced, struct departed *victims)
+{
+    uint64_t bytes = shard_page_bytes(page);
+    struct entry *entry, *old;
+
+    if (!shard_can_hold(shard, page))
+        return SHARD_TOO_LARGE;
+    entry = calloc(1, sizeof(*entry) + shard->ops->node_size);
+    if (!entry)
+        return SHARD_NO_MEMORY;
+    old = table_find(&shard->table, hash, page_url(page));
+    if (old)
+        shard_depart(shard, old, replaced);
+    while (!shard_has_room(shard, 1, bytes))
+        shard_evict(shard, victims);
+    /* Fails only if nobody has left: see policy.h. */
+    if (shard->ops->insert(shard->policy, entry->node, &(struct policy_page){.bytes = bytes}) < 0) {
+        free(entry);
+        return SHARD_NO_MEMORY;
+    }
+    entry->page = page_retain(page);
+    entry->entered = entered;
+    entry->hash = hash;
+    table_insert(&shard->table, entry);
+    table_tidy(&shard->table); /* many small pages may have left for a large one */
+    shard->bytes += bytes;
+    shard->insertions++;
+    return SHARD_OK;
+}
+
+void
+shard_resize(struct shard *shard, const struct policy_config *config, struct departed *victims)
+{
+    struct entry *entry, *next;
+
+    shard->config = *config;
+    if (!shard->ops)
+        return;
+    if (shard->ops->resize)
+        shard->ops->resize(shard->policy, config);
+    /* Those that cannot stay go first: nobody who could should leave for them. */
+    for (entry = table_first(&shard->table); entry && !shard_has_room(shard, 0, 0); entry = next) {
+        next = table_next(&shard->table, entry);
+        if (!shard_can_hold(shard, entry->page)) {
+            shard_depart(shard, entry, victims);
+            shard->evictions++;
+        }
+    }
+    while (!shard_has_room(shard, 0, 0))
+        shard_evict(shard, victims);
+    table_tidy(&shard->table);
+}
+
+void
+shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed)
+{
+    struct entry *entry;
+
+    if (!shard->ops)
+        return;
+    entry = table_find(&shard->table, hash, url);
+    if (entry)
+        shard_depart(shard, entry, departed);
+    table_tidy(&shard->table);
+}
+
+void
+shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed)
+{
+    struct entry *entry, *next;
+
+    if (!shard->ops)
+        return;
+    for (entry = table_first(&shard->table); entry; entry = next) {
+        next = table_next(&shard->table, entry);
+        if (span_starts_with(page_url(entry->page), prefix))
+            shard_depart(shard, entry, departed);
+    }
+    table_tidy(&shard->table);
+}
+
+void
+shard_purge_all(struct shard *shard, struct shard *old, struct departed *departed)
+{
+    struct shard fresh;
+
+    if (!shard_init(&fresh, shard->ops, &shard->config)) {
+        *old = (struct shard){0};
+        shard_purge_prefix(shard, span_of(NULL, 0), departed);
+        return;
+    }
+    fresh.insertions = shard->insertions;
+    fresh.evictions = shard->evictions;
+    *old = *shard;
+    *shard = fresh;
+}
+
+void
+shard_free_departed(struct departed *departed)
+{
+    struct entry *entry = departed->first;
+
+    while (entry) {
+        struct entry *next = RB_RIGHT(entry, links);
+
+        entry_free(entry);
+        entry = next;
+    }
+    *departed = (struct departed){0};
+}
+
+bool
+shard_is_valid(const struct shard *shard)
+{
+    struct entry *entry;
+    uint64_t bytes = 0;
+
+    if (!shard->ops)
+        return shard->bytes == 0 && !shard->policy;
+    if (!table_is_valid(&shard->table) || !shard_has_room(shard, 0, 0))
+        return false;
+    for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry))
+        bytes += shard_page_bytes(entry->page);
+    return bytes == shard->bytes && shard->ops->is_valid(shard->policy, shard->table.entry_count);
+}

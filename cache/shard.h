@@ -1,0 +1,82 @@
+/*
+ * A shard: a table, an instance of the policy, and a share of the capacity. It is cache.c that
+ * locks: whoever calls in here holds the lock of the shard, or is the only one who knows it.
+ *
+ * Nothing is freed under the lock. What leaves is chained up and handed to the caller, who lets go
+ * of it with shard_free_departed() once the lock is dropped.
+ */
+#ifndef SUNPROXY_CACHE_SHARD_H
+#define SUNPROXY_CACHE_SHARD_H
+
+#include "cache/table.h"
+#include "policies/policy.h"
+
+struct shard {
+    struct table table;
+    const struct policy_ops *ops; /* NULL: no cache, and nothing else is set */
+    struct policy *policy;        /* owned */
+    struct policy_config config;  /* its share of the capacity, and its seed */
+    uint64_t bytes;               /* of the pages inside, as shard_page_bytes() has them */
+    uint64_t insertions;
+    uint64_t evictions;
+};
+
+/* Entries that left, in the order in which they did. */
+struct departed {
+    struct entry *first;
+    struct entry *last;
+    size_t count;
+};
+
+enum shard_error {
+    SHARD_OK = 0,
+    SHARD_TOO_LARGE, /* for this shard, ever */
+    SHARD_NO_MEMORY,
+};
+
+/* What a page counts: its own bytes and CACHE_PAGE_OVERHEAD. */
+uint64_t shard_page_bytes(const struct page *page);
+
+/* An empty shard; false without memory. `ops` NULL is a shard that stores nothing. */
+bool shard_init(struct shard *shard, const struct policy_ops *ops,
+                const struct policy_config *config);
+
+/* Frees the shard and lets go of all pages inside. Harmless on a zeroed one. */
+void shard_free(struct shard *shard);
+
+/* The page of this URL, without a reference of its own, and the policy told; NULL on a miss. */
+struct page *shard_fetch(struct shard *shard, uint32_t hash, struct span url);
+
+/*
+ * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
+ * First a page of the same URL leaves (to `replaced`), then victims do until the page fits (to
+ * `victims`), then it enters. On an error nothing has left.
+ */
+enum shard_error shard_store(struct shard *shard, uint32_t hash, struct page *page,
+                             uint64_t entered, struct departed *replaced, struct departed *victims);
+
+/*
+ * Gives the shard another share of the capacity; pages that are larger than the new one leave, then
+ * others as the policy says. Cannot fail.
+ */
+void shard_resize(struct shard *shard, const struct policy_config *config,
+                  struct departed *victims);
+
+/* Purging; not counted as evictions. */
+void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed);
+void shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed);
+
+/*
+ * Everything leaves. Where there is memory for an empty shard this one's content moves to *old at a
+ * stroke, for shard_free() once the lock is dropped; otherwise the entries leave one by one, and
+ * *old is zeroed.
+ */
+void shard_purge_all(struct shard *shard, struct shard *old, struct departed *departed);
+
+/* Frees the entries and drops their pages. Needs no lock. Leaves the chain empty. */
+void shard_free_departed(struct departed *departed);
+
+/* For tests: everything agrees with everything; O(n). */
+bool shard_is_valid(const struct shard *shard);
+
+#endif

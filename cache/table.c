@@ -1,0 +1,268 @@
+#include "cache/table.h"
+
+#include <stdlib.h>
+
+#include "base/djb.h"
+
+#define TABLE_MIN_BUCKETS 16u
+
+static int
+table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
+{
+    struct span other;
+    size_t common;
+    int order;
+
+    if (hash != entry->hash)
+        return hash < entry->hash ? -1 : 1;
+    other = page_url(entry->page);
+    common = url.len < other.len ? url.len : other.len;
+    order = common ? memcmp(url.ptr, other.ptr, common) : 0;
+    if (order != 0)
+        return order;
+    return url.len < other.len ? -1 : url.len > other.len;
+}
+
+static int
+table_compare(const struct entry *a, const struct entry *b)
+{
+    return table_compare_key(a->hash, page_url(a->page), b);
+}
+
+/* libbsd leaves __unused undefined, which the macros for static functions ask for. */
+RB_PROTOTYPE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
+RB_GENERATE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
+
+/* Buckets from bucket_count up to the mask are not split off yet: half the mask tells for them. */
+static size_t
+table_index(const struct table *table, uint32_t hash)
+{
+    size_t index = hash & table->mask;
+
+    return index < table->bucket_count ? index : index & (table->mask >> 1);
+}
+
+bool
+table_init(struct table *table)
+{
+    *table = (struct table){
+        .buckets = calloc(TABLE_MIN_BUCKETS, sizeof(struct bucket)),
+        .bucket_count = TABLE_MIN_BUCKETS,
+        .room = TABLE_MIN_BUCKETS,
+        .mask = TABLE_MIN_BUCKETS - 1,
+    };
+    if (table->buckets)
+        return true;
+    *table = (struct table){0};
+    return false;
+}
+
+void
+table_free(struct table *table)
+{
+    free(table->buckets);
+    *table = (struct table){0};
+}
+
+struct entry *
+table_find(const struct table *table, uint32_t hash, struct span url)
+{
+    struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]);
+
+    while (entry) {
+        int order = table_compare_key(hash, url, entry);
+
+        if (order == 0)
+            break;
+        entry = order < 0 ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
+    }
+    return entry;
+}
+
+/* Moves to `to` what is in `from` but belongs there under the mask as it is now. */
+static void
+table_move(struct table *table, size_t from, size_t to)
+{
+    struct entry *entry, *next;
+
+    for (entry = RB_MIN(bucket, &table->buckets[from]); entry; entry = next) {
+        next = RB_NEXT(bucket, &table->buckets[from], entry);
+        if (table_index(table, entry->hash) == to) {
+            RB_REMOVE(bucket, &table->buckets[from], entry);
+            RB_INSERT(bucket, &table->buckets[to], entry);
+        }
+    }
+}
+
+static bool
+table_resize(struct table *table, size_t room)
+{
+    struct bucket *buckets = realloc(table->buckets, room * sizeof(*buckets));
+
+    if (!buckets)
+        return false;
+    table->buckets = buckets;
+    table->room = room;
+    return true;
+}
+
+/* Splits one bucket in two; without memory nothing happens. */
+static void
+table_split(struct table *table)
+{
+    size_t fresh = table->bucket_count;
+
+    if (fresh > UINT32_MAX)
+        return;
+    if (fresh == table->room && !table_resize(table, table->room + table->room / 2))
+        return;
+    if (fresh > table->mask)
+        table->mask = 2 * table->mask + 1;
+    RB_INIT(&table->buckets[fresh]);
+    table->bucket_count++;
+    table_move(table, fresh & (table->mask >> 1), fresh);
+}
+
+/* Undoes the last split. */
+static void
+table_merge(struct table *table)
+{
+    size_t last = table->bucket_count - 1;
+
+    table->bucket_count--;
+    table_move(table, last, last & (table->mask >> 1));
+    if (table->bucket_count - 1 <= table->mask >> 1)
+        table->mask >>= 1;
+    if (table->bucket_count < table->room / 4)
+        table_resize(table, table->room / 2);
+}
+
+void
+table_insert(struct table *table, struct entry *entry)
+{
+    RB_INSERT(bucket, &table->buckets[table_index(table, entry->hash)], entry);
+    table->entry_count++;
+    /* Two at a time catch up after a time without memory. */
+    for (int i = 0; i < 2 && table->entry_count > table->bucket_count; i++)
+        table_split(table);
+}
+
+void
+table_remove(struct table *table, struct entry *entry)
+{
+    RB_REMOVE(bucket, &table->buckets[table_index(table, entry->hash)], entry);
+    table->entry_count--;
+}
+
+void
+table_tidy(struct table *table)
+{
+    while (table->bucket_count > TABLE_MIN_BUCKETS && table->entry_count < table->bucket_count / 2)
+        table_merge(table);
+}
+
+static struct entry *
+table_first_from(const struct table *table, size_t index)
+{
+    for (; index < table->bucket_count; index++) {
+        if (!RB_EMPTY(&table->buckets[index]))
+            return RB_MIN(bucket, &table->buckets[index]);
+    }
+    return NULL;
+}
+
+struct entry *
+table_first(const struct table *table)
+{
+    return table_first_from(table, 0);
+}
+
+struct entry *
+table_next(const struct table *table, struct entry *entry)
+{
+    size_t index = table_index(table, entry->hash);
+    struct entry *next = RB_NEXT(bucket, &table->buckets[index], entry);
+
+    return next ? next : table_first_from(table, index + 1);
+}
+
+/*
+ * The number of black entries on every way down from here, or -1 where the tree is no red-black
+ * tree: a red entry under a red one, unequal ways, a child that does not know its parent.
+ */
+static int
+tree_black_height(const struct entry *entry)
+{
+    const struct entry *children[2];
+    int heights[2];
+
+    if (!entry)
+        return 0;
+    children[0] = RB_LEFT(entry, links);
+    children[1] = RB_RIGHT(entry, links);
+    for (int i = 0; i < 2; i++) {
+        heights[i] = tree_black_height(children[i]);
+        if (children[i] && RB_PARENT(children[i], links) != entry)
+            return -1;
+        if (children[i] && RB_COLOR(entry, links) == RB_RED &&
+            RB_COLOR(children[i], links) == RB_RED)
+            return -1;
+    }
+    if (heights[0] < 0 || heights[0] != heights[1])
+        return -1;
+    return heights[0] + (RB_COLOR(entry, links) == RB_BLACK);
+}
+
+static size_t
+tree_depth(const struct entry *entry)
+{
+    size_t left, right;
+
+    if (!entry)
+        return 0;
+    left = tree_depth(RB_LEFT(entry, links));
+    right = tree_depth(RB_RIGHT(entry, links));
+    return 1 + (left > right ? left : right);
+}
+
+bool
+table_is_valid(const struct table *table)
+{
+    size_t count = 0;
+
+    if (table->bucket_count > table->room || table->bucket_count - 1 > table->mask)
+        return false;
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        struct bucket *bucket = &table->buckets[i];
+        struct entry *entry, *before = NULL;
+
+        if (tree_black_height(RB_ROOT(bucket)) < 0)
+            return false;
+        RB_FOREACH(entry, bucket, bucket)
+        {
+            if (entry->hash != djb_hash(page_url(entry->page)))
+                return false;
+            if (table_index(table, entry->hash) != i)
+                return false;
+            if (before && table_compare(before, entry) >= 0)
+                return false;
+            before = entry;
+            count++;
+        }
+    }
+    return count == table->entry_count;
+}
+
+size_t
+table_depth(const struct table *table)
+{
+    size_t depth = 0;
+
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        size_t here = tree_depth(RB_ROOT(&table->buckets[i]));
+
+        if (here > depth)
+            depth = here;
+    }
+    return depth;
+}
