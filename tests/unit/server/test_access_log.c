@@ -1,0 +1,235 @@
+#include "server/access_log.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "tests/unit/unit.h"
+
+static char folder[64], path[128], moved[128];
+static struct rpc_peer peer;
+
+static void
+setup(void)
+{
+    struct sockaddr_in *address = (struct sockaddr_in *)&peer.address;
+
+    snprintf(folder, sizeof(folder), "/tmp/sunproxy-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/access.log", folder);
+    snprintf(moved, sizeof(moved), "%s/access.log.1", folder);
+    address->sin_family = AF_INET;
+    inet_pton(AF_INET, "192.0.2.7", &address->sin_addr);
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_PLAIN);
+}
+
+static void
+teardown(void)
+{
+    unlink(path);
+    unlink(moved);
+    rmdir(folder);
+}
+
+static struct buf
+read_file(const char *name)
+{
+    FILE *file = fopen(name, "r");
+    struct buf text;
+    char piece[4096];
+    size_t n;
+
+    ck_assert_ptr_nonnull(file);
+    buf_init(&text, 64u << 20);
+    while ((n = fread(piece, 1, sizeof(piece), file)) > 0)
+        buf_append(&text, piece, n);
+    fclose(file);
+    return text;
+}
+
+static size_t
+count_lines(const char *text)
+{
+    size_t lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void
+add(struct access_log *log, const char *url)
+{
+    access_log_add(log, &(struct access_entry){.peer = &peer,
+                                               .url = span_str(url),
+                                               .outcome = "hit",
+                                               .status = 200,
+                                               .bytes = 1024,
+                                               .us = 42});
+}
+
+START_TEST(a_plain_line_has_eight_fields)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct buf text;
+    struct stat st;
+
+    ck_assert_ptr_nonnull(log);
+    add(log, "http://example.com/a b\t\\\n");
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_ptr_nonnull(strstr(
+        buf_str(&text), "Z\t192.0.2.7\thttp://example.com/a\\x20b\\x09\\x5c\\x0a\thit\t200\t1024\t42\t-\n"));
+    ck_assert_uint_eq(count_lines(buf_str(&text)), 1);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0640);
+    buf_free(&text);
+}
+END_TEST
+
+START_TEST(victims_stand_at_the_end)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct page_builder builder;
+    struct page *pages[2];
+    struct cache_victims victims = {.pages = pages, .count = 2};
+    struct buf text;
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert(page_begin(&builder, span_str(i ? "http://b/" : "http://a/"), span_of(NULL, 0),
+                             span_of(NULL, 0), 200, 0, 10));
+        pages[i] = page_finish(&builder, 0, 0);
+    }
+    access_log_add(log, &(struct access_entry){.peer = &peer,
+                                               .url = span_str("http://c/"),
+                                               .outcome = "miss",
+                                               .victims = &victims});
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\n"));
+    buf_free(&text);
+    for (int i = 0; i < 2; i++)
+        page_release(&pages[i]);
+}
+END_TEST
+
+START_TEST(json_lines)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_JSON);
+    struct buf text;
+
+    add(log, "http://example.com/\"");
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text),
+                                 "\"client\":\"192.0.2.7\",\"url\":\"http://example.com/\\\"\","
+                                 "\"outcome\":\"hit\",\"status\":200,\"bytes\":1024,\"us\":42,"
+                                 "\"victims\":[]}\n"));
+    buf_free(&text);
+}
+END_TEST
+
+/* Waits, within bounds, until the file of that name is there. */
+static void
+await_file(const char *name)
+{
+    for (int i = 0; i < 500 && access(name, F_OK) != 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(access(name, F_OK), 0);
+}
+
+START_TEST(reopening_begins_a_new_file)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct buf before, after;
+
+    add(log, "http://before/");
+    ck_assert_int_eq(rename(path, moved), 0);
+    access_log_reopen(log);
+    await_file(path);
+    add(log, "http://after/");
+    access_log_close(log);
+    before = read_file(moved);
+    after = read_file(path);
+    ck_assert_ptr_nonnull(strstr(buf_str(&before), "http://before/"));
+    ck_assert_uint_eq(count_lines(buf_str(&before)), 1);
+    ck_assert_ptr_nonnull(strstr(buf_str(&after), "http://after/"));
+    ck_assert_uint_eq(count_lines(buf_str(&after)), 1);
+    buf_free(&before);
+    buf_free(&after);
+}
+END_TEST
+
+START_TEST(a_full_disk_loses_lines_and_counts_them)
+{
+    struct access_log *log = access_log_open("/dev/full", LOG_FORMAT_PLAIN);
+
+    ck_assert_ptr_nonnull(log);
+    for (int i = 0; i < 10; i++)
+        add(log, "http://example.com/");
+    for (int i = 0; i < 500 && access_log_lost(log) < 10; i++)
+        usleep(10000);
+    ck_assert_uint_eq(access_log_lost(log), 10);
+    access_log_close(log);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_made)
+{
+    ck_assert_ptr_null(access_log_open("/nonexistent/access.log", LOG_FORMAT_PLAIN));
+}
+END_TEST
+
+static void *
+add_many(void *log)
+{
+    for (int i = 0; i < 5000; i++)
+        add(log, "http://example.com/many");
+    return NULL;
+}
+
+START_TEST(lines_of_many_threads_stay_whole)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    pthread_t threads[4];
+    struct buf text;
+    uint64_t lost;
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, add_many, log);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    lost = access_log_lost(log);
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_uint_eq(count_lines(buf_str(&text)) + lost, 20000);
+    for (char *line = text.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        ck_assert_msg(strstr(line, "\thttp://example.com/many\thit\t200\t1024\t42\t-"), "%s", line);
+    }
+    buf_free(&text);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/access_log");
+    TCase *tc = tcase_create("access_log");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_plain_line_has_eight_fields);
+    tcase_add_test(tc, victims_stand_at_the_end);
+    tcase_add_test(tc, json_lines);
+    tcase_add_test(tc, reopening_begins_a_new_file);
+    tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
+    tcase_add_test(tc, a_file_that_cannot_be_made);
+    tcase_add_test(tc, lines_of_many_threads_stay_whole);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,196 @@
+#include "server/listen.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static char folder[64], path[128], lock[160];
+static struct options options;
+
+static void
+setup(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/sunproxy-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    snprintf(lock, sizeof(lock), "%s.lock", path);
+    ck_assert(options_init(&options));
+    options.socket = strdup(path);
+}
+
+static void
+teardown(void)
+{
+    options_free(&options);
+    unlink(path);
+    unlink(lock);
+    rmdir(folder);
+}
+
+static bool
+can_connect(const char *address, uint16_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool ok;
+
+    inet_pton(AF_INET, address, &to.sin_addr);
+    ok = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
+    close(fd);
+    return ok;
+}
+
+START_TEST(one_port_for_all_addresses_and_a_socket)
+{
+    struct listening listening;
+    struct stat st;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    options.socket_mode = 0600;
+    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert(listening.ipv4);
+    ck_assert_uint_ne(listening.port, 0);
+    ck_assert(can_connect("127.0.0.1", listening.port));
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert(S_ISSOCK(st.st_mode));
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+    listen_close(&listening);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_port_that_is_taken_names_its_holder)
+{
+    struct listening first, second;
+    char told[64];
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
+    options.port = first.port;
+    ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
+    snprintf(told, sizeof(told), "TCP port %u is taken by process %ld (", (unsigned)first.port,
+             (long)getpid());
+    ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
+    /* The failure of the second has not harmed the first. */
+    ck_assert_int_eq(access(path, F_OK), 0);
+    listen_close(&first);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_socket_that_is_taken_names_its_holder)
+{
+    struct listening first, second;
+    char told[64];
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
+    snprintf(told, sizeof(told), "is taken by process %ld (", (long)getpid());
+    ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
+    ck_assert_int_eq(access(path, F_OK), 0);
+    listen_close(&first);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_socket_left_behind_is_replaced)
+{
+    struct listening first, second;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
+    /* As after kill -9: descriptors and lock are gone, the name is not. */
+    first.bound = false;
+    listen_close(&first);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    ck_assert_msg(listen_open(&second, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    listen_close(&second);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_file_in_the_sockets_place_is_left_alone)
+{
+    struct listening listening;
+    FILE *file = fopen(path, "w");
+    struct buf why;
+
+    ck_assert_ptr_nonnull(file);
+    fputs("precious", file);
+    fclose(file);
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "is not a socket"));
+    ck_assert_int_eq(access(path, F_OK), 0);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(addresses_that_cannot_be)
+{
+    static char *const cases[] = {"example.com", "192.0.2.1", "1.2.3.4.5", ""};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *items[] = {cases[i], NULL};
+        struct listening listening;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        options.listen = (struct option_list){.items = items, .count = 1};
+        ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_BAD_ADDRESS, "%s: %s",
+                      cases[i], buf_str(&why));
+        buf_free(&why);
+    }
+    options.listen = (struct option_list){0};
+}
+END_TEST
+
+START_TEST(without_tcp_there_is_still_the_socket)
+{
+    char none[] = "none", *items[] = {none, NULL};
+    struct listening listening;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    options.listen = (struct option_list){.items = items, .count = 1};
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_uint_eq(listening.tcp_count, 0);
+    ck_assert_int_ge(listening.local, 0);
+    listen_close(&listening);
+    free(options.socket);
+    options.socket = strdup("none");
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    options.listen = (struct option_list){0};
+    buf_free(&why);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/listen");
+    TCase *tc = tcase_create("listen");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, one_port_for_all_addresses_and_a_socket);
+    tcase_add_test(tc, a_port_that_is_taken_names_its_holder);
+    tcase_add_test(tc, a_socket_that_is_taken_names_its_holder);
+    tcase_add_test(tc, a_socket_left_behind_is_replaced);
+    tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
+    tcase_add_test(tc, addresses_that_cannot_be);
+    tcase_add_test(tc, without_tcp_there_is_still_the_socket);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

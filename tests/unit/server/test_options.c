@@ -1,0 +1,228 @@
+#include "server/options.h"
+
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+/* Parses a command line of up to 7 words behind the program's name. */
+static int
+parse(struct options *options, struct buf *why, char **words)
+{
+    char program[] = "sunproxyd";
+    char *argv[9] = {program};
+    int argc = 1;
+
+    while (words[argc - 1]) {
+        argv[argc] = words[argc - 1];
+        argc++;
+    }
+    buf_init(why, 4096);
+    ck_assert(options_init(options));
+    return options_parse(options, argc, argv, why);
+}
+
+#define PARSE(options, why, ...) parse(options, why, (char *[]){__VA_ARGS__})
+
+static void
+done(struct options *options, struct buf *why)
+{
+    options_free(options);
+    buf_free(why);
+}
+
+/* A file with this text; its name is static memory. */
+static char *
+config_file(const char *text)
+{
+    static char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/tmp/sunproxy-test-%ld.conf", (long)getpid());
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+    return path;
+}
+
+START_TEST(defaults_are_those_that_help_names)
+{
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, NULL), EX_OK);
+    ck_assert_str_eq(options.policy, "lru");
+    ck_assert_uint_eq(options.capacity_bytes, 256u << 20);
+    ck_assert_uint_eq(options.capacity_urls, 0);
+    ck_assert_int_eq(options.idle_timeout, 300000000);
+    ck_assert_uint_eq(options.socket_mode, 0666);
+    ck_assert_uint_eq(options.show_victims, VICTIMS_ADMIN);
+    ck_assert_ptr_null(options.socket);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(a_capacity_in_urls_alone_leaves_bytes_unbounded)
+{
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, "-n", "7", NULL), EX_OK);
+    ck_assert_uint_eq(options.capacity_urls, 7);
+    ck_assert_uint_eq(options.capacity_bytes, 0);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(the_command_line_beats_the_file_and_lists_add_up)
+{
+    char *path = config_file("# a comment\n\n  port = 4000 \npolicy=FIFO\nallow-net = 10.0.0.0/8\n"
+                             "no-rpcbind = yes\nidle-timeout = 2m\ncapacity-bytes = 1.5G\n");
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, "--port", "5000", "-c", path, "--allow-net", "::1", NULL),
+                     EX_OK);
+    ck_assert_uint_eq(options.port, 5000);
+    ck_assert_str_eq(options.policy, "FIFO");
+    ck_assert(options.no_rpcbind);
+    ck_assert_int_eq(options.idle_timeout, 120000000);
+    ck_assert_uint_eq(options.capacity_bytes, 3u << 29);
+    ck_assert_uint_eq(options.allow_net.count, 2);
+    ck_assert_str_eq(options.allow_net.items[0], "10.0.0.0/8");
+    ck_assert_str_eq(options.allow_net.items[1], "::1");
+    unlink(path);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(a_wrong_file_is_told_with_its_line)
+{
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {"port = 1\nprot = 2\n", ":2: there is no option \"prot\""},
+        {"port = 65536\n", ":1: port: \"65536\" is not a number from 0 to 65535"},
+        {"\n\nport\n", ":3: \"port\" is not of the form key = value"},
+        {"log-level = loud\n", ":1: log-level: \"loud\" is none of error|warning|info|debug"},
+        {"no-rpcbind = maybe\n", ":1: no-rpcbind: \"maybe\" is neither yes nor no"},
+        {"idle-timeout = soon\n", "is not a time such as"},
+        {"max-page = 21M\n", "is not a size such as 64M of at most 20971520 bytes"},
+        {"socket-mode = 0888\n", "is not an octal number"},
+        {"config = other\n", "can only be given on the command line"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *path = config_file(cases[i].text);
+        struct options options;
+        struct buf why;
+
+        ck_assert_int_eq(PARSE(&options, &why, "--config", path, NULL), EX_CONFIG);
+        ck_assert_msg(strstr(buf_str(&why), cases[i].told), "%s", buf_str(&why));
+        ck_assert_msg(strncmp(buf_str(&why), path, strlen(path)) == 0, "%s", buf_str(&why));
+        unlink(path);
+        done(&options, &why);
+    }
+}
+END_TEST
+
+START_TEST(a_wrong_command_line_is_a_usage_error)
+{
+    static char *const cases[][3] = {
+        {"--prot", "1", NULL}, {"--port", NULL, NULL},   {"--port", "x", NULL},
+        {"-x", NULL, NULL},    {"surplus", NULL, NULL},  {"--workers", "65", NULL},
+        {"--capacity-bytes", "-1", NULL}, {"--no-rpcbind=yes", NULL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *words[3] = {cases[i][0], cases[i][1], NULL};
+        struct options options;
+        struct buf why;
+
+        ck_assert_msg(parse(&options, &why, words) == EX_USAGE, "%s", cases[i][0]);
+        ck_assert_uint_gt(why.len, 0);
+        done(&options, &why);
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_there)
+{
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, "-c", "/nonexistent/sunproxyd.conf", NULL), EX_CONFIG);
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "/nonexistent/sunproxyd.conf: No such file"));
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(what_is_printed_reads_back_the_same)
+{
+    char *text = NULL, *again = NULL;
+    size_t len, again_len;
+    struct options options;
+    struct buf why;
+    FILE *out;
+    char *path;
+
+    ck_assert_int_eq(PARSE(&options, &why, "-P", "rand", "--seed", "7", "--listen", "127.0.0.1",
+                           "--idle-timeout", "1500ms", NULL),
+                     EX_OK);
+    out = open_memstream(&text, &len);
+    options_print_config(&options, out);
+    fclose(out);
+    done(&options, &why);
+
+    path = config_file(text);
+    ck_assert_int_eq(PARSE(&options, &why, "-c", path, NULL), EX_OK);
+    out = open_memstream(&again, &again_len);
+    options_print_config(&options, out);
+    fclose(out);
+    ck_assert_str_eq(text, again);
+    ck_assert_ptr_nonnull(strstr(text, "idle-timeout = 1500000us\n"));
+    ck_assert_ptr_nonnull(strstr(text, "listen = 127.0.0.1\n"));
+    unlink(path);
+    free(text);
+    free(again);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(help_names_every_option_within_80_columns)
+{
+    char *text = NULL;
+    size_t len, column = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    options_print_help(out);
+    fclose(out);
+    for (size_t i = 0; i < len; i++) {
+        column = text[i] == '\n' ? 0 : column + 1;
+        ck_assert_uint_lt(column, 80);
+    }
+    ck_assert_ptr_nonnull(strstr(text, "--max-fetches-per-origin N"));
+    ck_assert_ptr_nonnull(strstr(text, "(default: 300s)"));
+    free(text);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/options");
+    TCase *tc = tcase_create("options");
+
+    tcase_add_test(tc, defaults_are_those_that_help_names);
+    tcase_add_test(tc, a_capacity_in_urls_alone_leaves_bytes_unbounded);
+    tcase_add_test(tc, the_command_line_beats_the_file_and_lists_add_up);
+    tcase_add_test(tc, a_wrong_file_is_told_with_its_line);
+    tcase_add_test(tc, a_wrong_command_line_is_a_usage_error);
+    tcase_add_test(tc, a_file_that_is_not_there);
+    tcase_add_test(tc, what_is_printed_reads_back_the_same);
+    tcase_add_test(tc, help_names_every_option_within_80_columns);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
