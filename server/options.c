@@ -540,8 +540,8 @@ options_print_help(FILE *out)
         print_wrapped(out, buf_str(&text), at, 34);
         buf_free(&text);
     }
-    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 address or socket in use,\n"
-          "70 a failure inside, 78 a wrong configuration file.\n",
+    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 port or socket taken,\n"
+          "71 the system refused, 73 no access log, 78 a wrong configuration.\n",
           out);
 }
 
