@@ -104,6 +104,17 @@ rpc_server_start(struct rpc_server *server)
 /* ---- the end -----------------------------------------------------------------------------------
  */
 
+/* Have all workers seen that they are to dispatch no more calls? */
+static bool
+has_stopped_accepting(struct rpc_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (server->workers[i]->running && !atomic_load(&server->workers[i]->drained))
+            return false;
+    }
+    return true;
+}
+
 void
 rpc_server_stop_accepting(struct rpc_server *server)
 {
@@ -114,6 +125,10 @@ rpc_server_stop_accepting(struct rpc_server *server)
         if (server->workers[i]->running)
             rpc_worker_drain(server->workers[i]);
     }
+    pthread_mutex_lock(&server->lock);
+    while (!has_stopped_accepting(server))
+        pthread_cond_wait(&server->change, &server->lock);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static bool

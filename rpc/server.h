@@ -92,7 +92,8 @@ int rpc_server_start(struct rpc_server *server);
 
 /*
  * Stops in two steps. _stop_accepting: listeners close, calls that are in flight go on, a
- * connection with nothing in flight is closed, and new calls on the others are no longer read.
+ * connection with nothing in flight is closed, and new calls on the others are no longer read; when
+ * it returns, no worker dispatches any call.
  * _stop: does that if it has not been done, waits until every connection has closed or `timeout_us`
  * has passed, then closes what is left, ends and joins the workers. Returns the connections cut
  * off.
