@@ -1,0 +1,242 @@
+#include "fetch/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A block; IPv4 stands in the first four bytes. */
+struct block {
+    int family;
+    unsigned prefix;
+    unsigned char bytes[16];
+};
+
+struct address_policy {
+    struct block *allowed;
+    size_t count;
+    size_t room;
+};
+
+/* What is not globally routable: the IANA IPv4 Special-Purpose Address Registry (RFC 6890). */
+static const struct {
+    unsigned char bytes[4];
+    unsigned prefix;
+} special4[] = {
+    {{0, 0, 0, 0}, 8},       /* this network, RFC 791 section 3.2 */
+    {{10, 0, 0, 0}, 8},      /* private use, RFC 1918 */
+    {{100, 64, 0, 0}, 10},   /* shared address space, RFC 6598 */
+    {{127, 0, 0, 0}, 8},     /* loopback, RFC 1122 section 3.2.1.3 */
+    {{169, 254, 0, 0}, 16},  /* link local, RFC 3927 */
+    {{172, 16, 0, 0}, 12},   /* private use, RFC 1918 */
+    {{192, 0, 0, 0}, 24},    /* IETF protocol assignments, RFC 6890 section 2.1 */
+    {{192, 0, 2, 0}, 24},    /* documentation, RFC 5737 */
+    {{192, 88, 99, 0}, 24},  /* 6to4 relay anycast, deprecated by RFC 7526 */
+    {{192, 168, 0, 0}, 16},  /* private use, RFC 1918 */
+    {{198, 18, 0, 0}, 15},   /* benchmarking, RFC 2544 */
+    {{198, 51, 100, 0}, 24}, /* documentation, RFC 5737 */
+    {{203, 0, 113, 0}, 24},  /* documentation, RFC 5737 */
+    {{224, 0, 0, 0}, 4},     /* multicast, RFC 5771 */
+    {{240, 0, 0, 0}, 4},     /* reserved, RFC 1112 section 4; and limited broadcast, RFC 8190 */
+};
+
+/* The IANA IPv6 Special-Purpose Address Registry (RFC 6890). */
+static const struct {
+    unsigned char bytes[16];
+    unsigned prefix;
+} special6[] = {
+    {{0}, 128},                                 /* ::, unspecified, RFC 4291 */
+    {{[15] = 1}, 128},                          /* ::1, loopback, RFC 4291 */
+    {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48}, /* 64:ff9b:1::, local-use NAT64, RFC 8215 */
+    {{0x01, 0x00}, 64},                         /* 100::, discard only, RFC 6666 */
+    {{0x20, 0x01}, 23},                         /* 2001::, IETF protocol assignments, RFC 2928 */
+    {{0x20, 0x01, 0x0d, 0xb8}, 32},             /* 2001:db8::, documentation, RFC 3849 */
+    {{0x3f, 0xff}, 20},                         /* 3fff::, documentation, RFC 9637 */
+    {{0x5f, 0x00}, 16},                         /* 5f00::, segment routing SIDs, RFC 9602 */
+    {{0xfc, 0x00}, 7},                          /* fc00::, unique local, RFC 4193 */
+    {{0xfe, 0x80}, 10},                         /* fe80::, link local, RFC 4291 */
+    {{0xfe, 0xc0}, 10},                         /* fec0::, site local, deprecated by RFC 3879 */
+    {{0xff, 0x00}, 8},                          /* ff00::, multicast, RFC 4291 */
+};
+
+/* IPv6 addresses with an IPv4 address inside, which is where the packets may end up. */
+static const struct {
+    unsigned char bytes[16];
+    unsigned prefix;
+    unsigned at;        /* the byte where the IPv4 address begins */
+    unsigned char flip; /* Teredo stores its client's address inverted */
+} carriers[] = {
+    {{[10] = 0xff, [11] = 0xff}, 96, 12, 0}, /* ::ffff:0:0, mapped, RFC 4291 section 2.5.5.2 */
+    {{0}, 96, 12, 0},                        /* ::, compatible, RFC 4291 section 2.5.5.1 */
+    {{[8] = 0xff, [9] = 0xff}, 96, 12, 0},   /* ::ffff:0:0:0, translated, RFC 2765 section 2.1 */
+    {{0x00, 0x64, 0xff, 0x9b}, 96, 12, 0},   /* 64:ff9b::, NAT64, RFC 6052 */
+    {{0x20, 0x02}, 16, 2, 0},                /* 2002::, 6to4, RFC 3056 */
+    {{0x20, 0x01}, 32, 4, 0},                /* 2001::, Teredo's server, RFC 4380 section 4 */
+    {{0x20, 0x01}, 32, 12, 0xff},            /* 2001::, Teredo's client */
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+struct address_policy *
+address_policy_create(void)
+{
+    return calloc(1, sizeof(struct address_policy));
+}
+
+void
+address_policy_destroy(struct address_policy *policy)
+{
+    if (!policy)
+        return;
+    free(policy->allowed);
+    free(policy);
+}
+
+static bool
+same_prefix(const unsigned char *a, const unsigned char *b, unsigned prefix)
+{
+    unsigned whole = prefix / 8;
+    unsigned rest = prefix % 8;
+
+    if (memcmp(a, b, whole) != 0)
+        return false;
+    return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
+}
+
+/* Is every bit past the prefix zero? */
+static bool
+is_block_start(const struct block *block, unsigned bits)
+{
+    for (unsigned bit = block->prefix; bit < bits; bit++)
+        if (block->bytes[bit / 8] & (0x80u >> bit % 8))
+            return false;
+    return true;
+}
+
+bool
+address_policy_allow(struct address_policy *policy, const char *cidr, char *why, size_t why_size)
+{
+    const char *slash = strchr(cidr, '/');
+    size_t len = slash ? (size_t)(slash - cidr) : strlen(cidr);
+    char text[INET6_ADDRSTRLEN];
+    struct block block = {0};
+    unsigned bits;
+
+    if (len >= sizeof(text))
+        goto no_block;
+    memcpy(text, cidr, len);
+    text[len] = '\0';
+    if (inet_pton(AF_INET, text, block.bytes) == 1)
+        block.family = AF_INET;
+    else if (inet_pton(AF_INET6, text, block.bytes) == 1)
+        block.family = AF_INET6;
+    else
+        goto no_block;
+    bits = block.family == AF_INET ? 32 : 128;
+    block.prefix = bits;
+    if (slash) {
+        size_t digits = strspn(slash + 1, "0123456789");
+
+        if (digits == 0 || digits > 3 || slash[1 + digits] != '\0')
+            goto no_block;
+        block.prefix = (unsigned)strtoul(slash + 1, NULL, 10);
+        if (block.prefix > bits)
+            goto no_block;
+    }
+    if (!is_block_start(&block, bits)) {
+        snprintf(why, why_size, "\"%.64s\" has bits set past its prefix of %u", cidr, block.prefix);
+        return false;
+    }
+    if (policy->count == policy->room) {
+        size_t room = policy->room ? policy->room * 2 : 8;
+        struct block *grown = realloc(policy->allowed, room * sizeof(*grown));
+
+        if (!grown) {
+            snprintf(why, why_size, "no memory for another network");
+            return false;
+        }
+        policy->allowed = grown;
+        policy->room = room;
+    }
+    policy->allowed[policy->count++] = block;
+    return true;
+
+no_block:
+    snprintf(why, why_size, "\"%.64s\" is no network such as 192.168.0.0/16 or fd00::/8", cidr);
+    return false;
+}
+
+static bool
+is_allowed(const struct address_policy *policy, int family, const unsigned char *bytes)
+{
+    for (size_t i = 0; i < policy->count; i++) {
+        const struct block *block = &policy->allowed[i];
+
+        if (block->family == family && same_prefix(bytes, block->bytes, block->prefix))
+            return true;
+    }
+    return false;
+}
+
+static bool
+permits4(const struct address_policy *policy, const unsigned char *bytes)
+{
+    if (is_allowed(policy, AF_INET, bytes))
+        return true;
+    for (size_t i = 0; i < LENGTH(special4); i++)
+        if (same_prefix(bytes, special4[i].bytes, special4[i].prefix))
+            return false;
+    return true;
+}
+
+/*
+ * An allowed block speaks for the IPv6 address alone: what it carries needs a permission of its
+ * own, so that fd00::/8 or even ::/0 does not open 127.0.0.1 by the back door. :: and ::1 are the
+ * two of
+ * ::/96 that carry nothing.
+ */
+static bool
+permits6(const struct address_policy *policy, const unsigned char *bytes)
+{
+    bool allowed = is_allowed(policy, AF_INET6, bytes);
+
+    for (size_t i = 0; i < LENGTH(special6); i++) {
+        if (!same_prefix(bytes, special6[i].bytes, special6[i].prefix))
+            continue;
+        if (!allowed)
+            return false;
+        if (special6[i].prefix == 128)
+            return true;
+    }
+    for (size_t i = 0; i < LENGTH(carriers); i++) {
+        unsigned char inner[4];
+
+        if (!same_prefix(bytes, carriers[i].bytes, carriers[i].prefix))
+            continue;
+        for (unsigned j = 0; j < 4; j++)
+            inner[j] = bytes[carriers[i].at + j] ^ carriers[i].flip;
+        if (!permits4(policy, inner))
+            return false;
+    }
+    return true;
+}
+
+bool
+address_policy_permits(const struct address_policy *policy, const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+
+        memcpy(&in, address, sizeof(in));
+        return permits4(policy, (const unsigned char *)&in.sin_addr);
+    }
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, address, sizeof(in6));
+        return permits6(policy, in6.sin6_addr.s6_addr);
+    }
+    return false;
+}
