@@ -33,10 +33,10 @@ struct flights *flights_create(unsigned max_waiters);
 void flights_destroy(struct flights *flights);
 
 /*
- * Takes `waiter` aboard the flight to `url`, a new one if there is none. Before a new flight begins,
- * found(context) is asked, under the lock that keeps flights from landing meanwhile: a request that
- * missed just as a flight landed finds the page that way, and fetches nothing. found must not call
- * back in here.
+ * Takes `waiter` aboard the flight to `url`, a new one if there is none. Before a new flight
+ * begins, found(context) is asked, under the lock that keeps flights from landing meanwhile: a
+ * request that missed just as a flight landed finds the page that way, and fetches nothing. found
+ * must not call back in here.
  */
 enum flight_role flights_board(struct flights *flights, struct span url,
                                struct flight_waiter *waiter, bool (*found)(void *context),
