@@ -1,0 +1,421 @@
+#include "fetch/resolver.h"
+
+#include <bsd/sys/tree.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+TAILQ_HEAD(query_list, resolver_query);
+
+enum name_state {
+    NAME_QUEUED,  /* in queue */
+    NAME_RUNNING, /* with a thread */
+    NAME_CACHED   /* in cache */
+};
+
+/* In the tree as long as it lives. */
+struct name {
+    RB_ENTRY(name) node;
+    TAILQ_ENTRY(name) link; /* in queue or in cache */
+    enum name_state state;
+    struct query_list waiting;
+    struct resolved *resolved; /* when cached */
+    int64_t expires_us;        /* when cached */
+    char host[];
+};
+
+RB_HEAD(name_tree, name);
+TAILQ_HEAD(name_list, name);
+
+struct worker {
+    pthread_t thread;
+    struct pool *pool;
+    bool busy; /* inside getaddrinfo(); protected by the pool's lock */
+};
+
+/*
+ * What the threads share. It outlives the resolver as long as a thread is stuck: one reference is
+ * the resolver's, one each thread's.
+ */
+struct pool {
+    _Atomic unsigned references;
+    struct resolver_config config; /* constant */
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    /* protected by lock */
+    struct name_tree names;
+    struct name_list queue;
+    struct name_list cache; /* in the order in which they expire */
+    struct query_list answered;
+    size_t cached;
+    bool stopping;
+    unsigned worker_count;
+    struct worker workers[];
+};
+
+struct resolver {
+    struct pool *pool;
+};
+
+static int
+compare_names(struct name *a, struct name *b)
+{
+    return strcmp(a->host, b->host);
+}
+
+/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
+RB_GENERATE_INTERNAL(name_tree, name, node, compare_names, __attribute__((unused)) static)
+
+struct resolved *
+resolved_create(size_t count)
+{
+    struct resolved *resolved = calloc(1, sizeof(*resolved) + count * sizeof(union address));
+
+    if (!resolved)
+        return NULL;
+    atomic_init(&resolved->references, 1);
+    resolved->count = count;
+    return resolved;
+}
+
+struct resolved *
+resolved_retain(struct resolved *resolved)
+{
+    atomic_fetch_add_explicit(&resolved->references, 1, memory_order_relaxed);
+    return resolved;
+}
+
+void
+resolved_release(struct resolved **resolved)
+{
+    struct resolved *gone = *resolved;
+
+    *resolved = NULL;
+    if (gone && atomic_fetch_sub_explicit(&gone->references, 1, memory_order_acq_rel) == 1)
+        free(gone);
+}
+
+static struct resolved *
+resolved_from(const struct addrinfo *list)
+{
+    const struct addrinfo *info;
+    struct resolved *resolved;
+    size_t count = 0;
+
+    for (info = list; info && count < RESOLVED_MAX; info = info->ai_next)
+        if (info->ai_family == AF_INET || info->ai_family == AF_INET6)
+            count++;
+    resolved = resolved_create(count);
+    if (!resolved)
+        return NULL;
+    count = 0;
+    for (info = list; info && count < resolved->count; info = info->ai_next) {
+        if (info->ai_family == AF_INET)
+            memcpy(&resolved->list[count++].in, info->ai_addr, sizeof(struct sockaddr_in));
+        else if (info->ai_family == AF_INET6)
+            memcpy(&resolved->list[count++].in6, info->ai_addr, sizeof(struct sockaddr_in6));
+    }
+    return resolved;
+}
+
+/* Takes a name out of the tree and frees it. It is in no list, and nobody waits for it. */
+static void
+drop_name(struct pool *pool, struct name *name)
+{
+    RB_REMOVE(name_tree, &pool->names, name);
+    resolved_release(&name->resolved);
+    free(name);
+}
+
+static void
+drop_cached(struct pool *pool, struct name *name)
+{
+    TAILQ_REMOVE(&pool->cache, name, link);
+    pool->cached--;
+    drop_name(pool, name);
+}
+
+/* The last one out. */
+static void
+pool_release(struct pool *pool)
+{
+    struct name *name;
+
+    if (atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) != 1)
+        return;
+    while ((name = RB_ROOT(&pool->names)))
+        drop_name(pool, name);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* Tells those who wait, and remembers what is worth it. [lock] */
+static void
+settle(struct pool *pool, struct name *name, int error, struct resolved *resolved)
+{
+    struct resolver_query *query;
+    bool told = false;
+
+    while ((query = TAILQ_FIRST(&name->waiting))) {
+        TAILQ_REMOVE(&name->waiting, query, link);
+        query->name = NULL;
+        query->error = error;
+        query->resolved = resolved ? resolved_retain(resolved) : NULL;
+        TAILQ_INSERT_TAIL(&pool->answered, query, link);
+        told = true;
+    }
+    if (resolved && pool->config.ttl_us > 0 && pool->config.max_names > 0 && !pool->stopping) {
+        name->state = NAME_CACHED;
+        name->resolved = resolved;
+        name->expires_us = clock_monotonic_us() + pool->config.ttl_us;
+        TAILQ_INSERT_TAIL(&pool->cache, name, link);
+        if (++pool->cached > pool->config.max_names)
+            drop_cached(pool, TAILQ_FIRST(&pool->cache));
+    } else {
+        resolved_release(&resolved);
+        drop_name(pool, name);
+    }
+    if (told && !pool->stopping)
+        pool->config.notify(pool->config.context);
+}
+
+/* Looks one name up. The name stays in the tree meanwhile, so that others can wait for it. */
+static void
+look_up(struct pool *pool, struct worker *worker, struct name *name)
+{
+    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    struct resolved *resolved = NULL;
+    int error;
+
+    TAILQ_REMOVE(&pool->queue, name, link);
+    name->state = NAME_RUNNING;
+    worker->busy = true;
+    pthread_mutex_unlock(&pool->lock);
+
+    error = pool->config.getaddrinfo(name->host, NULL, &hints, &list);
+    if (error == 0) {
+        resolved = resolved_from(list);
+        if (!resolved)
+            error = EAI_MEMORY;
+        else if (resolved->count == 0)
+            error = EAI_NONAME;
+        if (error)
+            resolved_release(&resolved);
+        if (list)
+            pool->config.freeaddrinfo(list);
+    }
+
+    pthread_mutex_lock(&pool->lock);
+    worker->busy = false;
+    settle(pool, name, error, resolved);
+}
+
+static void *
+work(void *argument)
+{
+    struct worker *worker = argument;
+    struct pool *pool = worker->pool;
+
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->stopping) {
+        struct name *name = TAILQ_FIRST(&pool->queue);
+
+        if (name)
+            look_up(pool, worker, name);
+        else
+            pthread_cond_wait(&pool->work, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    pool_release(pool);
+    return NULL;
+}
+
+/* Signals are for the threads that the program made for them. */
+static bool
+start_worker(struct pool *pool, struct worker *worker)
+{
+    sigset_t all, before;
+    int failed;
+
+    worker->pool = pool;
+    atomic_fetch_add(&pool->references, 1);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        atomic_fetch_sub(&pool->references, 1);
+    return !failed;
+}
+
+struct resolver *
+resolver_create(const struct resolver_config *config)
+{
+    struct resolver *resolver = calloc(1, sizeof(*resolver));
+    struct pool *pool = calloc(1, sizeof(*pool) + config->threads * sizeof(struct worker));
+
+    if (!resolver || !pool)
+        goto no_memory;
+    if (pthread_mutex_init(&pool->lock, NULL) != 0)
+        goto no_memory;
+    if (pthread_cond_init(&pool->work, NULL) != 0) {
+        pthread_mutex_destroy(&pool->lock);
+        goto no_memory;
+    }
+    atomic_init(&pool->references, 1);
+    pool->config = *config;
+    RB_INIT(&pool->names);
+    TAILQ_INIT(&pool->queue);
+    TAILQ_INIT(&pool->cache);
+    TAILQ_INIT(&pool->answered);
+    resolver->pool = pool;
+    while (pool->worker_count < config->threads) {
+        if (!start_worker(pool, &pool->workers[pool->worker_count])) {
+            resolver_destroy(resolver);
+            return NULL;
+        }
+        pool->worker_count++;
+    }
+    return resolver;
+
+no_memory:
+    free(pool);
+    free(resolver);
+    return NULL;
+}
+
+void
+resolver_destroy(struct resolver *resolver)
+{
+    struct pool *pool;
+    unsigned idle = 0;
+
+    if (!resolver)
+        return;
+    pool = resolver->pool;
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    /* From here on nobody becomes busy, and a busy thread never looks at its worker's handle. */
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        if (pool->workers[i].busy)
+            pthread_detach(pool->workers[i].thread);
+        else
+            pool->workers[idle++].thread = pool->workers[i].thread;
+    }
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; i < idle; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pool_release(pool);
+    free(resolver);
+}
+
+static struct name *
+find(struct pool *pool, const char *host)
+{
+    struct name *name = RB_ROOT(&pool->names);
+
+    while (name) {
+        int order = strcmp(host, name->host);
+
+        if (order == 0)
+            return name;
+        name = order < 0 ? RB_LEFT(name, node) : RB_RIGHT(name, node);
+    }
+    return NULL;
+}
+
+static struct name *
+add_name(struct pool *pool, const char *host)
+{
+    size_t size = strlen(host) + 1;
+    struct name *name = calloc(1, sizeof(*name) + size);
+
+    if (!name)
+        return NULL;
+    memcpy(name->host, host, size);
+    name->state = NAME_QUEUED;
+    TAILQ_INIT(&name->waiting);
+    RB_INSERT(name_tree, &pool->names, name);
+    TAILQ_INSERT_TAIL(&pool->queue, name, link);
+    pthread_cond_signal(&pool->work);
+    return name;
+}
+
+enum resolver_answer
+resolver_ask(struct resolver *resolver, struct resolver_query *query, const char *host)
+{
+    struct pool *pool = resolver->pool;
+    enum resolver_answer answer = RESOLVER_PENDING;
+    int64_t now = clock_monotonic_us();
+    struct name *name;
+
+    query->error = 0;
+    query->resolved = NULL;
+    pthread_mutex_lock(&pool->lock);
+    while ((name = TAILQ_FIRST(&pool->cache)) && name->expires_us <= now)
+        drop_cached(pool, name);
+    name = find(pool, host);
+    if (!name)
+        name = add_name(pool, host);
+    if (!name) {
+        answer = RESOLVER_NO_MEMORY;
+    } else if (name->state == NAME_CACHED) {
+        query->resolved = resolved_retain(name->resolved);
+        answer = RESOLVER_ANSWERED;
+    } else {
+        query->name = name;
+        query->pending = true;
+        TAILQ_INSERT_TAIL(&name->waiting, query, link);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return answer;
+}
+
+void
+resolver_cancel(struct resolver *resolver, struct resolver_query *query)
+{
+    struct pool *pool = resolver->pool;
+    struct name *name;
+
+    if (!query->pending)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    name = query->name;
+    if (name) {
+        TAILQ_REMOVE(&name->waiting, query, link);
+        query->name = NULL;
+        /* Nobody wants it any more, and no thread has begun: the queue stays as long as its askers.
+         */
+        if (name->state == NAME_QUEUED && TAILQ_EMPTY(&name->waiting)) {
+            TAILQ_REMOVE(&pool->queue, name, link);
+            drop_name(pool, name);
+        }
+    } else {
+        TAILQ_REMOVE(&pool->answered, query, link);
+        resolved_release(&query->resolved);
+    }
+    query->pending = false;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+struct resolver_query *
+resolver_collect(struct resolver *resolver)
+{
+    struct pool *pool = resolver->pool;
+    struct resolver_query *query;
+
+    pthread_mutex_lock(&pool->lock);
+    query = TAILQ_FIRST(&pool->answered);
+    if (query) {
+        TAILQ_REMOVE(&pool->answered, query, link);
+        query->pending = false;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return query;
+}

@@ -1,0 +1,85 @@
+/*
+ * Names to addresses where a name that hangs stalls nobody who asks for another: a bounded pool of
+ * threads over getaddrinfo(), one look-up per name at a time that many may wait for, and a small
+ * cache. Time-outs are the asker's: it cancels and goes on, while the thread stays with its name.
+ *
+ * One thread asks, cancels, collects and destroys. Threads of the pool are all the rest.
+ */
+#ifndef SUNPROXY_FETCH_RESOLVER_H
+#define SUNPROXY_FETCH_RESOLVER_H
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct resolver;
+
+#define RESOLVED_MAX 32u /* addresses kept of a name */
+
+/* An address to connect to; its port is 0 as resolved. */
+union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+};
+
+/* What a name stands for. Immutable, counted by references. */
+struct resolved {
+    _Atomic unsigned references;
+    size_t count;
+    union address list[];
+};
+
+struct resolved *resolved_retain(struct resolved *resolved);
+
+/* Drops the reference in *resolved and clears it. *resolved may be NULL. */
+void resolved_release(struct resolved **resolved);
+
+/* Room for `count` addresses, all zero, with one reference. NULL without memory. */
+struct resolved *resolved_create(size_t count);
+
+struct resolver_config {
+    unsigned threads;
+    size_t max_names; /* remembered */
+    int64_t ttl_us;   /* how long; 0: not at all */
+    int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result);
+    void (*freeaddrinfo)(struct addrinfo *result);
+    void (*notify)(void *context); /* something can be collected; from any thread, under the lock */
+    void *context;
+};
+
+/* A question, in the memory of whoever asks. Zero before the first use. */
+struct resolver_query {
+    TAILQ_ENTRY(resolver_query) link; /* the resolver's */
+    struct name *name;                /* the resolver's */
+    bool pending;                     /* asked, neither collected nor cancelled */
+    int error;                        /* the answer: 0, or getaddrinfo's */
+    struct resolved *resolved;        /* the answer: a reference that the asker drops, when 0 */
+};
+
+enum resolver_answer { RESOLVER_ANSWERED, RESOLVER_PENDING, RESOLVER_NO_MEMORY };
+
+/* Starts the threads. NULL if that fails. */
+struct resolver *resolver_create(const struct resolver_config *config);
+
+/*
+ * No query may be pending. Threads that are idle are joined; those that are inside getaddrinfo()
+ * are given up, and free what they share when they come back. NULL is harmless.
+ */
+void resolver_destroy(struct resolver *resolver);
+
+/* Asks for a host; the answer may be there at once. */
+enum resolver_answer resolver_ask(struct resolver *resolver, struct resolver_query *query,
+                                  const char *host);
+
+/* Takes a question back. Harmless for one that is not pending. */
+void resolver_cancel(struct resolver *resolver, struct resolver_query *query);
+
+/* The next question that has been answered; NULL if there is none. */
+struct resolver_query *resolver_collect(struct resolver *resolver);
+
+#endif

@@ -1,0 +1,225 @@
+#include "fetch/url.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+bool
+address_parse(const char *host, uint16_t port, union address *address)
+{
+    memset(address, 0, sizeof(*address));
+    if (inet_pton(AF_INET, host, &address->in.sin_addr) == 1) {
+        address->in.sin_family = AF_INET;
+        address->in.sin_port = htons(port);
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &address->in6.sin6_addr) == 1) {
+        address->in6.sin6_family = AF_INET6;
+        address->in6.sin6_port = htons(port);
+        return true;
+    }
+    return false;
+}
+
+const char *
+address_format(const union address *address, char *text, size_t size)
+{
+    const void *bytes = address->any.sa_family == AF_INET ? (const void *)&address->in.sin_addr
+                                                          : (const void *)&address->in6.sin6_addr;
+
+    if (!inet_ntop(address->any.sa_family, bytes, text, (socklen_t)size))
+        snprintf(text, size, "an unknown address");
+    return text;
+}
+
+bool
+host_is_name(const char *host)
+{
+    size_t len = strlen(host);
+
+    if (len == 0 || len > HOST_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)host[i]) && !strchr("-_.", host[i]))
+            return false;
+    return true;
+}
+
+static enum fetch_error
+bad_url(char *why, size_t why_size, const char *reason)
+{
+    snprintf(why, why_size, "the URL is not one to fetch: %s", reason);
+    return FETCH_BAD_URL;
+}
+
+static enum fetch_error
+from_parser(CURLUcode code, char *why, size_t why_size)
+{
+    if (code == CURLUE_OUT_OF_MEMORY) {
+        snprintf(why, why_size, "out of memory");
+        return FETCH_INTERNAL;
+    }
+    if (code == CURLUE_UNSUPPORTED_SCHEME || code == CURLUE_NO_SCHEME || code == CURLUE_BAD_SCHEME)
+        return bad_url(why, why_size, "its scheme is neither http nor https");
+    return bad_url(why, why_size, curl_url_strerror(code));
+}
+
+/* One part as a string of our own; libcurl's memory stays libcurl's. */
+static CURLUcode
+get_part(CURLU *url, CURLUPart part, unsigned flags, char **copy)
+{
+    char *text;
+    CURLUcode code = curl_url_get(url, part, &text, flags);
+
+    if (code)
+        return code;
+    *copy = strdup(text);
+    curl_free(text);
+    return *copy ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
+}
+
+static CURLUcode
+get_host(struct target *target)
+{
+    CURLUcode code = get_part(target->url, CURLUPART_HOST, CURLU_PUNYCODE, &target->host);
+    size_t len;
+
+    if (code)
+        return code;
+    for (char *c = target->host; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    /* An internationalised name goes on in ASCII, under which it will be pinned. */
+    code = curl_url_set(target->url, CURLUPART_HOST, target->host, 0);
+    if (code)
+        return code;
+    len = strlen(target->host);
+    if (target->host[0] == '[' && target->host[len - 1] == ']') {
+        memmove(target->host, target->host + 1, len - 2);
+        target->host[len - 2] = '\0';
+    }
+    return CURLUE_OK;
+}
+
+static CURLUcode
+get_port(struct target *target)
+{
+    char *text;
+    CURLUcode code = curl_url_get(target->url, CURLUPART_PORT, &text, CURLU_DEFAULT_PORT);
+    unsigned long port;
+
+    if (code)
+        return code;
+    port = strtoul(text, NULL, 10);
+    curl_free(text);
+    if (port == 0 || port > UINT16_MAX)
+        return CURLUE_BAD_PORT_NUMBER;
+    target->port = (uint16_t)port;
+    return CURLUE_OK;
+}
+
+static CURLUcode
+get_scheme(struct target *target)
+{
+    char *text;
+    CURLUcode code = curl_url_get(target->url, CURLUPART_SCHEME, &text, 0);
+
+    if (code)
+        return code;
+    target->https = strcasecmp(text, "https") == 0;
+    if (!target->https && strcasecmp(text, "http") != 0)
+        code = CURLUE_UNSUPPORTED_SCHEME;
+    curl_free(text);
+    return code;
+}
+
+/* Fills in the rest once target->url holds the URL. */
+static enum fetch_error
+take_apart(struct target *target, char *why, size_t why_size)
+{
+    CURLUcode code = get_scheme(target);
+
+    if (!code)
+        code = get_host(target);
+    if (!code)
+        code = get_port(target);
+    if (!code)
+        code = get_part(target->url, CURLUPART_URL, 0, &target->text);
+    if (code)
+        return from_parser(code, why, why_size);
+    if (strlen(target->text) > URL_MAX)
+        return bad_url(why, why_size, "it is longer than 8192 bytes");
+    target->literal = address_parse(target->host, target->port, &target->address);
+    if (!target->literal && !host_is_name(target->host))
+        return bad_url(why, why_size, "its host is neither a name nor an address");
+    if (asprintf(&target->origin, "%s://%s:%u", target->https ? "https" : "http", target->host,
+                 target->port) < 0) {
+        target->origin = NULL;
+        return from_parser(CURLUE_OUT_OF_MEMORY, why, why_size);
+    }
+    return FETCH_OK;
+}
+
+enum fetch_error
+target_parse(struct target *target, struct span url, char *why, size_t why_size)
+{
+    enum fetch_error error;
+    CURLUcode code;
+    char *text;
+
+    *target = (struct target){0};
+    if (url.len == 0)
+        return bad_url(why, why_size, "it is empty");
+    if (url.len > URL_MAX)
+        return bad_url(why, why_size, "it is longer than 8192 bytes");
+    if (span_has_zero(url))
+        return bad_url(why, why_size, "it has a zero byte in it");
+    text = strndup(url.ptr, url.len);
+    target->url = curl_url();
+    code = text && target->url ? curl_url_set(target->url, CURLUPART_URL, text, 0)
+                               : CURLUE_OUT_OF_MEMORY;
+    free(text);
+    error = code ? from_parser(code, why, why_size) : take_apart(target, why, why_size);
+    if (error)
+        target_free(target);
+    return error;
+}
+
+enum fetch_error
+target_follow(struct target *target, const struct target *from, const char *location, char *why,
+              size_t why_size)
+{
+    enum fetch_error error;
+    CURLUcode code;
+
+    *target = (struct target){.url = curl_url_dup(from->url)};
+    /* Encoding what should have been encoded is what browsers do with a Location, and libcurl. */
+    code = target->url ? curl_url_set(target->url, CURLUPART_URL, location, CURLU_URLENCODE)
+                       : CURLUE_OUT_OF_MEMORY;
+    error = code ? from_parser(code, why, why_size) : take_apart(target, why, why_size);
+    if (error)
+        target_free(target);
+    return error;
+}
+
+void
+target_free(struct target *target)
+{
+    curl_url_cleanup(target->url);
+    free(target->text);
+    free(target->host);
+    free(target->origin);
+    *target = (struct target){0};
+}
+
+enum fetch_error
+fetch_check_url(struct span url, char *why, size_t why_size)
+{
+    struct target target;
+    enum fetch_error error = target_parse(&target, url, why, why_size);
+
+    if (error == FETCH_OK)
+        target_free(&target);
+    return error;
+}
