@@ -38,23 +38,23 @@ enum fetch_error {
 
 struct fetch_config {
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
-    unsigned max_active;            /* transfers at once */
-    unsigned max_active_per_origin; /* scheme, host and port */
-    unsigned max_queued;            /* waiting for their turn; over it FETCH_OVERLOADED */
+    unsigned max_active;                    /* transfers at once */
+    unsigned max_active_per_origin;         /* scheme, host and port */
+    unsigned max_queued;                    /* waiting for their turn; over it FETCH_OVERLOADED */
     unsigned max_redirects;
     unsigned resolver_threads;
-    uint64_t max_body;              /* decoded bytes */
-    uint32_t max_headers;           /* bytes of the final response's header block */
+    uint64_t max_body;    /* decoded bytes */
+    uint32_t max_headers; /* bytes of the final response's header block */
     int64_t resolve_timeout_us;
-    int64_t connect_timeout_us;     /* TCP and TLS, each hop */
-    int64_t first_byte_timeout_us;  /* from the request sent to the first byte of the answer */
-    int64_t stall_timeout_us;       /* without a byte of the body */
-    int64_t total_timeout_us;       /* everything, waiting for a turn included */
-    int64_t dns_ttl_us;             /* how long a resolved name is remembered */
-    const char *cacert;             /* file of authorities beside the system's own; NULL: none */
-    const char *upstream_proxy;     /* URL; NULL: none. The environment's proxies are never used */
+    int64_t connect_timeout_us;    /* TCP and TLS, each hop */
+    int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
+    int64_t stall_timeout_us;      /* without a byte of the body */
+    int64_t total_timeout_us;      /* everything, waiting for a turn included */
+    int64_t dns_ttl_us;            /* how long a resolved name is remembered */
+    const char *cacert;            /* file of authorities beside the system's own; NULL: none */
+    const char *upstream_proxy;    /* URL; NULL: none. The environment's proxies are never used */
     const char *user_agent;
-    const char *const *connect_to;  /* "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL */
+    const char *const *connect_to; /* "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL */
     /* How names are resolved; NULL is getaddrinfo(). For tests that script the resolver. */
     int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result);
@@ -79,8 +79,8 @@ struct fetch_sink {
     bool (*head)(void *context, const struct fetch_head *head);
     /* A piece of the decoded body; never more than max_body in all. False ends it likewise. */
     bool (*body)(void *context, const void *bytes, size_t len);
-    /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well; it
-     * names host and reason, and is valid during the call. */
+    /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well;
+     * it names host and reason, and is valid during the call. */
     void (*done)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
 };
 
@@ -91,20 +91,22 @@ struct fetch_stats {
     uint64_t bytes; /* of bodies, as received from the network */
 };
 
-/* Starts the threads. NULL, with a sentence in `why`, on failure (bad cacert, proxy, connect_to...). */
+/* Starts the threads. NULL, with a sentence in `why`, on failure (bad cacert, proxy,
+ * connect_to...). */
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
 
 /*
  * Ends everything under way with FETCH_STOPPING (call-backs run before this returns), joins the
- * threads, frees. A thread that is stuck in name resolution is given up, not waited for. NULL is harmless.
+ * threads, frees. A thread that is stuck in name resolution is given up, not waited for. NULL is
+ * harmless.
  */
 void fetcher_destroy(struct fetcher *fetcher);
 
 /*
- * Asks for a URL (GET). `headers` are field lines ended by CR LF, as checked by fetch_check_headers(), or empty.
- * Both are copied. Every outcome, also refusal, comes through sink->done on the fetcher's thread;
- * the return value is false only if there is no memory to remember the request, and then no
- * call-back comes. [any thread]
+ * Asks for a URL (GET). `headers` are field lines ended by CR LF, as checked by
+ * fetch_check_headers(), or empty. Both are copied. Every outcome, also refusal, comes through
+ * sink->done on the fetcher's thread; the return value is false only if there is no memory to
+ * remember the request, and then no call-back comes. [any thread]
  */
 bool fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
                     const struct fetch_sink *sink, void *context);
@@ -113,15 +115,16 @@ bool fetcher_submit(struct fetcher *fetcher, struct span url, struct span header
 void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
 
 /*
- * Judges a URL by the parser that will fetch it: length (8,192 bytes), zero bytes, http or https, a host.
- * FETCH_OK or FETCH_BAD_URL with a sentence in `why`. [any thread]
+ * Judges a URL by the parser that will fetch it: length (8,192 bytes), zero bytes, http or https, a
+ * host. FETCH_OK or FETCH_BAD_URL with a sentence in `why`. [any thread]
  */
 enum fetch_error fetch_check_url(struct span url, char *why, size_t why_size);
 
 /*
- * Judges request headers: field lines of RFC 9110 section 5, at most 65,536 bytes, none that belongs to the
- * connection or to us (Host, Connection, Content-Length, Transfer-Encoding, TE, Upgrade, Accept-Encoding,
- * Proxy-*, ...). FETCH_OK or FETCH_BAD_HEADERS with a sentence in `why`. [any thread]
+ * Judges request headers: field lines of RFC 9110 section 5, at most 65,536 bytes, none that
+ * belongs to the connection or to us (Host, Connection, Content-Length, Transfer-Encoding, TE,
+ * Upgrade, Accept-Encoding, Proxy-*, ...). FETCH_OK or FETCH_BAD_HEADERS with a sentence in `why`.
+ * [any thread]
  */
 enum fetch_error fetch_check_headers(struct span headers, char *why, size_t why_size);
 

@@ -1,0 +1,281 @@
+#include "fetch/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/units.h"
+
+#define AUTHORITIES_MAX (16u << 20)
+
+void
+fetch_config_default(struct fetch_config *config)
+{
+    const int64_t second = 1000000;
+
+    *config = (struct fetch_config){
+        .max_active = 256,
+        .max_active_per_origin = 16,
+        .max_queued = 4096,
+        .max_redirects = 10,
+        .resolver_threads = 8,
+        .max_body = 20971520,
+        .max_headers = 65536,
+        .resolve_timeout_us = 10 * second,
+        .connect_timeout_us = 10 * second,
+        .first_byte_timeout_us = 30 * second,
+        .stall_timeout_us = 30 * second,
+        .total_timeout_us = 300 * second,
+        .dns_ttl_us = 60 * second,
+        .user_agent = "sunproxy/" SUNPROXY_VERSION,
+    };
+}
+
+static bool
+refuse(char *why, size_t why_size, const char *reason)
+{
+    snprintf(why, why_size, "%s", reason);
+    return false;
+}
+
+static bool
+judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
+{
+    if (!config->addresses)
+        return refuse(why, why_size, "there is no policy on addresses");
+    if (config->max_active == 0 || config->max_active_per_origin == 0 ||
+        config->resolver_threads == 0)
+        return refuse(why, why_size, "there must be at least one transfer and one resolver thread");
+    if (config->max_headers == 0)
+        return refuse(why, why_size, "the bound on headers must not be zero");
+    if (config->resolve_timeout_us <= 0 || config->connect_timeout_us <= 0 ||
+        config->first_byte_timeout_us <= 0 || config->stall_timeout_us <= 0 ||
+        config->total_timeout_us <= 0)
+        return refuse(why, why_size, "every time-out must be more than zero");
+    if (!config->getaddrinfo != !config->freeaddrinfo)
+        return refuse(why, why_size, "getaddrinfo and freeaddrinfo go together");
+    return true;
+}
+
+/* ---- connect_to -------------------------------------------------------------------------------
+ */
+
+/* The text up to the next colon outside brackets, brackets stripped; *text then stands behind it.
+ */
+static char *
+next_piece(const char **text)
+{
+    const char *start = *text;
+    const char *end;
+    char *piece;
+
+    if (*start == '[') {
+        start++;
+        end = strchr(start, ']');
+        if (!end || (end[1] != ':' && end[1] != '\0'))
+            return NULL;
+        *text = end[1] ? end + 2 : NULL;
+    } else {
+        end = start + strcspn(start, ":");
+        *text = *end ? end + 1 : NULL;
+    }
+    piece = strndup(start, (size_t)(end - start));
+    for (char *c = piece; c && *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return piece;
+}
+
+static bool
+is_host(const char *host)
+{
+    union address address;
+
+    return *host == '\0' || host_is_name(host) || address_parse(host, 0, &address);
+}
+
+/* An empty port is 0. */
+static bool
+parse_port(const char *text, unsigned *port)
+{
+    uint64_t value = 0;
+
+    if (*text && !units_parse_uint(text, 1, UINT16_MAX, &value))
+        return false;
+    *port = (unsigned)value;
+    return true;
+}
+
+static bool
+parse_rule(struct connect_rule *rule, const char *text)
+{
+    char *pieces[4] = {NULL, NULL, NULL, NULL};
+    const char *rest = text;
+    bool ok = false;
+    size_t i;
+
+    for (i = 0; i < 4 && rest; i++) {
+        pieces[i] = next_piece(&rest);
+        if (!pieces[i])
+            goto out;
+    }
+    if (i < 4 || rest || !is_host(pieces[0]) || !is_host(pieces[2]) ||
+        !parse_port(pieces[1], &rule->port) || !parse_port(pieces[3], &rule->target_port))
+        goto out;
+    rule->host = pieces[0];
+    rule->target_host = pieces[2];
+    pieces[0] = pieces[2] = NULL;
+    ok = true;
+out:
+    for (i = 0; i < 4; i++)
+        free(pieces[i]);
+    return ok;
+}
+
+static bool
+take_rules(struct settings *settings, const char *const *texts, char *why, size_t why_size)
+{
+    size_t count = 0;
+
+    while (texts[count])
+        count++;
+    settings->rules = calloc(count + 1, sizeof(*settings->rules));
+    if (!settings->rules)
+        return refuse(why, why_size, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        if (!parse_rule(&settings->rules[i], texts[i])) {
+            snprintf(why, why_size, "connect-to \"%.200s\" is not HOST:PORT:HOST:PORT", texts[i]);
+            return false;
+        }
+        settings->rule_count++;
+    }
+    return true;
+}
+
+/* ---- upstream proxy, authorities --------------------------------------------------------------
+ */
+
+static bool
+take_proxy(struct settings *settings, const char *url, char *why, size_t why_size)
+{
+    struct target target;
+    char reason[256];
+
+    if (target_parse(&target, span_str(url), reason, sizeof(reason)) != FETCH_OK) {
+        snprintf(why, why_size, "the upstream proxy \"%.200s\": %s", url, reason);
+        return false;
+    }
+    settings->config.upstream_proxy = strdup(target.text);
+    settings->proxy_host = target.host;
+    settings->proxy_port = target.port;
+    target.host = NULL;
+    target_free(&target);
+    if (!settings->config.upstream_proxy)
+        return refuse(why, why_size, "out of memory");
+    return true;
+}
+
+/* Read once, so that what was judged is what is used, whatever becomes of the file. */
+static bool
+take_authorities(struct settings *settings, const char *path, char *why, size_t why_size)
+{
+    FILE *file = fopen(path, "re");
+    char bytes[8192];
+    size_t len;
+    bool ok;
+
+    if (!file) {
+        snprintf(why, why_size, "cannot read %.200s: %s", path, strerror(errno));
+        return false;
+    }
+    while ((len = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        if (!buf_append(&settings->authorities, bytes, len))
+            break;
+    ok = !ferror(file) && !buf_failed(&settings->authorities);
+    fclose(file);
+    if (!ok) {
+        snprintf(why, why_size, "cannot read all of %.200s", path);
+        return false;
+    }
+    if (!memmem(buf_str(&settings->authorities), settings->authorities.len, "-----BEGIN ", 11) ||
+        !memmem(buf_str(&settings->authorities), settings->authorities.len, "CERTIFICATE-----",
+                16)) {
+        snprintf(why, why_size, "%.200s holds no certificate in PEM", path);
+        return false;
+    }
+    return true;
+}
+
+bool
+settings_init(struct settings *settings, const struct fetch_config *config, char *why,
+              size_t why_size)
+{
+    *settings = (struct settings){.config = *config};
+    buf_init(&settings->authorities, AUTHORITIES_MAX);
+    settings->config.cacert = NULL;
+    settings->config.upstream_proxy = NULL;
+    settings->config.connect_to = NULL;
+    settings->config.user_agent = NULL;
+    if (!judge_numbers(config, why, why_size))
+        return false;
+    if (!config->getaddrinfo) {
+        settings->config.getaddrinfo = getaddrinfo;
+        settings->config.freeaddrinfo = freeaddrinfo;
+    }
+    if (config->user_agent && !(settings->config.user_agent = strdup(config->user_agent)))
+        return refuse(why, why_size, "out of memory");
+    if (config->upstream_proxy && config->connect_to && config->connect_to[0])
+        return refuse(why, why_size, "connect-to and an upstream proxy exclude each other");
+    if (config->connect_to && !take_rules(settings, config->connect_to, why, why_size))
+        return false;
+    if (config->upstream_proxy && !take_proxy(settings, config->upstream_proxy, why, why_size))
+        return false;
+    return !config->cacert || take_authorities(settings, config->cacert, why, why_size);
+}
+
+void
+settings_free(struct settings *settings)
+{
+    for (size_t i = 0; i < settings->rule_count; i++) {
+        free(settings->rules[i].host);
+        free(settings->rules[i].target_host);
+    }
+    free(settings->rules);
+    free(settings->proxy_host);
+    free((char *)settings->config.upstream_proxy);
+    free((char *)settings->config.user_agent);
+    buf_free(&settings->authorities);
+    *settings = (struct settings){0};
+}
+
+struct route
+settings_route(const struct settings *settings, const struct target *target)
+{
+    struct route route = {.host = target->host, .port = target->port};
+
+    if (settings->proxy_host) {
+        route.host = settings->proxy_host;
+        route.port = settings->proxy_port;
+        route.by_operator = true;
+        route.proxied = true;
+        return route;
+    }
+    /* The first that matches, as curl's --connect-to has it. */
+    for (size_t i = 0; i < settings->rule_count; i++) {
+        const struct connect_rule *rule = &settings->rules[i];
+
+        if ((*rule->host && strcmp(rule->host, target->host) != 0) ||
+            (rule->port && rule->port != target->port))
+            continue;
+        if (*rule->target_host) {
+            route.host = rule->target_host;
+            route.by_operator = true;
+        }
+        if (rule->target_port)
+            route.port = (uint16_t)rule->target_port;
+        route.redirected = true;
+        break;
+    }
+    return route;
+}

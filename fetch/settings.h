@@ -1,0 +1,46 @@
+/*
+ * The configuration of a fetcher, judged once and copied. Immutable afterwards.
+ */
+#ifndef SUNPROXY_FETCH_SETTINGS_H
+#define SUNPROXY_FETCH_SETTINGS_H
+
+#include "base/buf.h"
+#include "fetch/url.h"
+
+/* "HOST:PORT:TARGET-HOST:TARGET-PORT": what is for the former goes to the latter. */
+struct connect_rule {
+    char *host;           /* owned; "" matches any; lower case */
+    unsigned port;        /* 0 matches any */
+    char *target_host;    /* owned; "" keeps it */
+    unsigned target_port; /* 0 keeps it */
+};
+
+struct settings {
+    struct fetch_config config; /* its strings are owned, its lists below instead */
+    struct connect_rule *rules;
+    size_t rule_count;
+    char *proxy_host; /* owned; NULL: no upstream proxy */
+    uint16_t proxy_port;
+    struct buf authorities; /* PEM of config.cacert, read once; empty: none */
+};
+
+/*
+ * Where a hop's connection goes, and whether by the operator's word. `host` is borrowed from
+ * `target` or `settings`.
+ */
+struct route {
+    const char *host;
+    uint16_t port;
+    bool by_operator; /* the host was configured: its address needs no permission */
+    bool proxied;     /* through the upstream proxy */
+    bool redirected;  /* by a connect_to rule: not what the URL says */
+};
+
+/* False with a sentence in `why`; settings are to be freed in either case. */
+bool settings_init(struct settings *settings, const struct fetch_config *config, char *why,
+                   size_t why_size);
+void settings_free(struct settings *settings);
+
+struct route settings_route(const struct settings *settings, const struct target *target);
+
+#endif

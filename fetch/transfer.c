@@ -1,0 +1,542 @@
+#include "fetch/transfer.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define MAX_INTERIM 16u          /* 1xx answers before the final one */
+#define REDIRECT_BODY_MAX 65536u /* read to keep the connection; more is not worth it */
+#define RECEIVE_BUFFER 65536L
+#define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
+
+static void fail(struct transfer *t, enum fetch_error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The first reason stands: what follows is its echo from libcurl. */
+static void
+fail(struct transfer *t, enum fetch_error error, const char *format, ...)
+{
+    va_list args;
+
+    if (t->error)
+        return;
+    t->error = error;
+    va_start(args, format);
+    vsnprintf(t->sentence, sizeof(t->sentence), format, args);
+    va_end(args);
+}
+
+static void
+enter(struct transfer *t, enum transfer_stage stage)
+{
+    t->last_byte_us = clock_monotonic_us();
+    t->stage = stage;
+    t->owner.stage(t->owner.context, stage);
+}
+
+/* ---- the head ---------------------------------------------------------------------------------
+ */
+
+static bool
+is_redirect(unsigned status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static bool
+has_no_body(unsigned status)
+{
+    return status == 204 || status == 304;
+}
+
+/* "HTTP/1.1 200 OK", "HTTP/2 200 ": zero if it is something else. */
+static unsigned
+read_status(const char *line, size_t len)
+{
+    const char *space = memchr(line, ' ', len);
+    size_t left = space ? len - (size_t)(space - line) : 0;
+    unsigned status = 0;
+
+    if (left < 4)
+        return 0;
+    for (unsigned i = 1; i <= 3; i++) {
+        if (space[i] < '0' || space[i] > '9')
+            return 0;
+        status = status * 10 + (unsigned)(space[i] - '0');
+    }
+    return status;
+}
+
+static bool
+judge_head(struct transfer *t)
+{
+    const struct fetch_config *config = &t->settings->config;
+    struct fetch_head head;
+    const char *malformed;
+    bool no_memory;
+
+    answer_head_free(&t->head);
+    malformed = answer_head_read(&t->head, buf_span(&t->lines), &no_memory);
+    if (malformed) {
+        fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
+             t->target->host, malformed);
+        return false;
+    }
+    if (has_no_body(t->status))
+        t->head.content_length = 0;
+    t->head_read = true;
+    if (is_redirect(t->status) && t->head.location) {
+        t->redirecting = true;
+        return true;
+    }
+    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > config->max_body) {
+        fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
+             t->target->host, (long long)t->head.content_length,
+             (unsigned long long)config->max_body);
+        return false;
+    }
+    head = (struct fetch_head){
+        .status = t->status,
+        .final_url = t->final_url,
+        .headers = buf_span(&t->head.fields),
+        .content_length = t->head.content_length,
+    };
+    if (!t->owner.head(t->owner.context, &head)) {
+        fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+        return false;
+    }
+    return true;
+}
+
+/* The empty line. */
+static bool
+end_head(struct transfer *t)
+{
+    if (t->status < 100) {
+        fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status", t->target->host);
+        return false;
+    }
+    if (t->status >= 200) {
+        if (!judge_head(t))
+            return false;
+        enter(t, TRANSFER_BODY);
+        return true;
+    }
+    if (++t->interim > MAX_INTERIM) {
+        fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", t->target->host);
+        return false;
+    }
+    buf_reset(&t->lines);
+    return true;
+}
+
+static size_t
+on_header(char *line, size_t size, size_t count, void *context)
+{
+    struct transfer *t = context;
+    size_t len = size * count;
+    bool blank = len == 0 || line[0] == '\n' || (len >= 2 && line[0] == '\r' && line[1] == '\n');
+
+    /* Trailers: what they say may be of no consequence (RFC 9110 section 6.5.1). */
+    if (t->head_read)
+        return len;
+    if (t->stage < TRANSFER_ANSWERING)
+        enter(t, TRANSFER_ANSWERING);
+    t->last_byte_us = clock_monotonic_us();
+    if (blank)
+        return end_head(t) ? len : 0;
+    if (len >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+        t->status = read_status(line, len);
+        buf_reset(&t->lines);
+        return len;
+    }
+    if (!buf_append(&t->lines, line, len)) {
+        if (t->lines.len + len > t->lines.ceiling)
+            fail(t, FETCH_TOO_LARGE, "the headers of %s are over %zu bytes", t->target->host,
+                 t->lines.ceiling);
+        else
+            fail(t, FETCH_INTERNAL, "out of memory");
+        return 0;
+    }
+    return len;
+}
+
+/* ---- the body ---------------------------------------------------------------------------------
+ */
+
+static size_t
+on_body(char *bytes, size_t size, size_t count, void *context)
+{
+    struct transfer *t = context;
+    uint64_t max = t->settings->config.max_body;
+    size_t len = size * count;
+
+    t->last_byte_us = clock_monotonic_us();
+    if (t->redirecting) {
+        t->body_bytes += len;
+        return t->body_bytes <= REDIRECT_BODY_MAX ? len : 0;
+    }
+    if (len > max - t->body_bytes) {
+        fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
+             t->target->host, (unsigned long long)max);
+        return 0;
+    }
+    if (!t->owner.body(t->owner.context, bytes, len)) {
+        fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+        return 0;
+    }
+    t->body_bytes += len;
+    return len;
+}
+
+/*
+ * libcurl tells nobody of bytes past the stated length, nor of bytes that its decoder still holds:
+ * the view of what comes from the network shows both.
+ */
+static int
+on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
+{
+    struct transfer *t = context;
+
+    (void)easy;
+    (void)bytes;
+    if (type == CURLINFO_DATA_IN) {
+        t->wire_bytes += len;
+        t->last_byte_us = clock_monotonic_us();
+        atomic_fetch_add_explicit(t->owner.received, len, memory_order_relaxed);
+    }
+    return 0;
+}
+
+/* ---- the connection ---------------------------------------------------------------------------
+ */
+
+static bool
+is_chosen(const struct transfer *t, const union address *address)
+{
+    char chosen[INET6_ADDRSTRLEN], wanted[INET6_ADDRSTRLEN];
+
+    address_format(address, wanted, sizeof(wanted));
+    for (size_t i = 0; i < t->addresses->count; i++)
+        if (strcmp(address_format(&t->addresses->list[i], chosen, sizeof(chosen)), wanted) == 0)
+            return true;
+    return false;
+}
+
+/* The last word on an address, just before it is connected to. */
+static curl_socket_t
+on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct transfer *t = context;
+    union address address = {0};
+    char text[INET6_ADDRSTRLEN];
+    bool permitted = false;
+
+    if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
+        return CURL_SOCKET_BAD;
+    memcpy(&address, &to->addr, to->addrlen);
+    if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
+        permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
+                    (t->by_operator && is_chosen(t, &address));
+    if (!permitted) {
+        snprintf(t->sentence, sizeof(t->sentence), "%s is at %s, which may not be connected to",
+                 t->target->host, address_format(&address, text, sizeof(text)));
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static int
+on_request(void *context, char *to, char *from, int to_port, int from_port)
+{
+    (void)to;
+    (void)from;
+    (void)to_port;
+    (void)from_port;
+    enter(context, TRANSFER_ASKED);
+    return CURL_PREREQFUNC_OK;
+}
+
+/* No name is to be resolved by libcurl, where it could stall others: all are pinned. */
+static int
+on_resolve(void *resolver, void *reserved, void *context)
+{
+    const struct transfer *t = context;
+
+    (void)resolver;
+    (void)reserved;
+    return !t->literal_route;
+}
+
+/* ---- setting up -------------------------------------------------------------------------------
+ */
+
+static bool
+add(struct curl_slist **list, const struct buf *text)
+{
+    struct curl_slist *longer = buf_failed(text) ? NULL : curl_slist_append(*list, buf_str(text));
+
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+/*
+ * "+host:port:address,...": replaces what any earlier transfer pinned under that name. The plus
+ * lets it age, or the cache would keep every name ever fetched.
+ */
+static bool
+pin(struct transfer *t, const struct route *route)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct buf line;
+    bool ok;
+
+    buf_init(&line, HOST_MAX + 16 + RESOLVED_MAX * (INET6_ADDRSTRLEN + 3));
+    buf_printf(&line, "+%s:%u:", route->host, route->port);
+    for (size_t i = 0; i < t->addresses->count; i++) {
+        const union address *address = &t->addresses->list[i];
+
+        address_format(address, text, sizeof(text));
+        buf_printf(&line, address->any.sa_family == AF_INET6 ? "%s[%s]" : "%s%s", i ? "," : "",
+                   text);
+    }
+    ok = add(&t->pins, &line);
+    buf_free(&line);
+    return ok;
+}
+
+static bool
+redirect_connection(struct transfer *t, const struct route *route)
+{
+    struct buf line;
+    bool ok;
+
+    buf_init(&line, HOST_MAX + 32);
+    buf_printf(&line, strchr(route->host, ':') ? "::[%s]:%u" : "::%s:%u", route->host, route->port);
+    ok = add(&t->connect_to, &line);
+    buf_free(&line);
+    return ok;
+}
+
+/*
+ * The system's authorities beside the operator's: those of the default folder, which OpenSSL looks
+ * into by need, with the operator's file in place of the default bundle, which holds the same as
+ * the folder. Without a file of the operator's the bundle alone, since only that is kept parsed
+ * between connections.
+ */
+static CURLcode
+set_authorities(CURL *easy, const struct settings *settings)
+{
+    struct curl_blob blob = {.data = settings->authorities.data, .len = settings->authorities.len};
+    CURLcode code;
+
+    if (settings->authorities.len == 0) {
+        code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        return code ? code : curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+    }
+    code = curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
+    return code ? code : curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO_BLOB, &blob);
+}
+
+#define SET(option, value)                                      \
+    do {                                                        \
+        CURLcode code_ = curl_easy_setopt(easy, option, value); \
+        if (code_)                                              \
+            return code_;                                       \
+    } while (0)
+
+static CURLcode
+set_connection(struct transfer *t, CURL *easy, const struct route *route)
+{
+    const struct fetch_config *config = &t->settings->config;
+    long connect_ms = (long)(config->connect_timeout_us / 1000);
+
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, 0L);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(CURLOPT_HTTP_VERSION,
+        t->target->https ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    /* No CURLOPT_PIPEWAIT: a connection that hangs would hold up all that wait to share it. */
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1L);
+    SET(CURLOPT_DNS_CACHE_TIMEOUT, connect_ms / 1000 + PIN_SPARE_S);
+    /* Empty is off; unset would be the environment's. */
+    SET(CURLOPT_PROXY, route->proxied ? config->upstream_proxy : "");
+    SET(CURLOPT_NOPROXY, "");
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (t->pins)
+        SET(CURLOPT_RESOLVE, t->pins);
+    if (t->connect_to)
+        SET(CURLOPT_CONNECT_TO, t->connect_to);
+    SET(CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, t);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
+    SET(CURLOPT_RESOLVER_START_DATA, t);
+    SET(CURLOPT_PREREQFUNCTION, on_request);
+    SET(CURLOPT_PREREQDATA, t);
+    return set_authorities(easy, t->settings);
+}
+
+static CURLcode
+set_request(struct transfer *t, CURL *easy)
+{
+    SET(CURLOPT_CURLU, t->target->url);
+    SET(CURLOPT_HTTPGET, 1L);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    /* Asks for none, and decodes what is sent encoded all the same. */
+    SET(CURLOPT_ACCEPT_ENCODING, "identity");
+    if (t->settings->config.user_agent)
+        SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
+    if (t->headers)
+        SET(CURLOPT_HTTPHEADER, t->headers);
+    SET(CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, t);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, t);
+    SET(CURLOPT_DEBUGFUNCTION, on_debug);
+    SET(CURLOPT_DEBUGDATA, t);
+    SET(CURLOPT_VERBOSE, 1L);
+    SET(CURLOPT_ERRORBUFFER, t->error_text);
+    SET(CURLOPT_PRIVATE, t->owner.context);
+    return CURLE_OK;
+}
+
+bool
+transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings,
+               const struct target *target, const struct route *route, struct resolved *addresses,
+               struct span headers, bool credentials, struct span final_url,
+               const struct transfer_owner *owner)
+{
+    union address literal;
+
+    *t = (struct transfer){
+        .settings = settings,
+        .target = target,
+        .owner = *owner,
+        .last_byte_us = clock_monotonic_us(),
+        .addresses = resolved_retain(addresses),
+        .by_operator = route->by_operator,
+        .literal_route = address_parse(route->host, route->port, &literal),
+        .final_url = final_url,
+        .head = {.content_length = -1},
+    };
+    buf_init(&t->lines, settings->config.max_headers);
+    t->easy = curl_easy_init();
+    if (!t->easy || !headers_to_list(headers, credentials, &t->headers) ||
+        (!t->literal_route && !pin(t, route)) ||
+        (route->redirected && !redirect_connection(t, route)) ||
+        set_connection(t, t->easy, route) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||
+        curl_multi_add_handle(multi, t->easy) != CURLM_OK) {
+        transfer_clear(t, NULL);
+        return false;
+    }
+    return true;
+}
+
+void
+transfer_clear(struct transfer *t, CURLM *multi)
+{
+    if (t->easy) {
+        if (multi)
+            curl_multi_remove_handle(multi, t->easy);
+        curl_easy_cleanup(t->easy);
+    }
+    curl_slist_free_all(t->headers);
+    curl_slist_free_all(t->pins);
+    curl_slist_free_all(t->connect_to);
+    resolved_release(&t->addresses);
+    answer_head_free(&t->head);
+    buf_free(&t->lines);
+    *t = (struct transfer){0};
+}
+
+/* ---- judging ----------------------------------------------------------------------------------
+ */
+
+static const char *
+reason(const struct transfer *t, CURLcode code)
+{
+    return t->error_text[0] ? t->error_text : curl_easy_strerror(code);
+}
+
+static bool
+is_tls_failure(CURLcode code)
+{
+    switch (code) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_USE_SSL_FAILED:
+    case CURLE_SSL_ENGINE_INITFAILED:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+fail_connecting(struct transfer *t, CURLcode code)
+{
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        fail(t, FETCH_TIMED_OUT, "connecting to %s took too long", t->target->host);
+    else if (is_tls_failure(code))
+        fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host, reason(t, code));
+    else if (code == CURLE_COULDNT_CONNECT && t->sentence[0])
+        t->error = FETCH_DENIED; /* on_open_socket() has left the sentence */
+    else if (code == CURLE_OUT_OF_MEMORY)
+        fail(t, FETCH_INTERNAL, "out of memory");
+    else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
+        fail(t, FETCH_RESOLVE_FAILED, "%s cannot be resolved", t->target->host);
+    else
+        fail(t, FETCH_CONNECT_FAILED, "cannot connect to %s: %s", t->target->host, reason(t, code));
+}
+
+/* The bytes of a body are those stated; libcurl itself reports too few, and broken framing. */
+static void
+judge_length(struct transfer *t)
+{
+    if (t->head.content_length >= 0 && t->wire_bytes > (uint64_t)t->head.content_length &&
+        !has_no_body(t->status))
+        fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
+             t->target->host, (long long)t->head.content_length);
+}
+
+enum fetch_error
+transfer_judge(struct transfer *t, CURLcode code)
+{
+    if (t->error)
+        return t->error;
+    if (code == CURLE_OK && t->head_read) {
+        judge_length(t);
+        return t->error;
+    }
+    if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)
+        fail_connecting(t, code);
+    else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
+        fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));
+    else if (code == CURLE_OPERATION_TIMEDOUT)
+        fail(t, FETCH_TIMED_OUT, "%s took too long", t->target->host);
+    else if (code == CURLE_OK)
+        fail(t, FETCH_ORIGIN_BROKE, "%s ended without an answer", t->target->host);
+    else
+        fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
+             reason(t, code));
+    return t->error;
+}

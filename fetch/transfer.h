@@ -1,0 +1,86 @@
+/*
+ * One hop: one request to one address over libcurl, its answer judged and handed on.
+ *
+ * Everything happens on the thread of the multi handle. Call-backs to the owner come from inside
+ * libcurl, so it must not add, remove or free a transfer in them.
+ */
+#ifndef SUNPROXY_FETCH_TRANSFER_H
+#define SUNPROXY_FETCH_TRANSFER_H
+
+#include <stdatomic.h>
+
+#include "fetch/headers.h"
+#include "fetch/settings.h"
+
+#define SENTENCE_MAX 512u
+
+/* How far a hop has come. */
+enum transfer_stage {
+    TRANSFER_CONNECTING, /* TCP, TLS, a proxy's tunnel */
+    TRANSFER_ASKED,      /* the request is on its way, nothing has come back */
+    TRANSFER_ANSWERING,  /* parts of the head have come */
+    TRANSFER_BODY
+};
+
+struct transfer_owner {
+    void *context;
+    /* The head of an answer that is no redirect. False ends the transfer. */
+    bool (*head)(void *context, const struct fetch_head *head);
+    bool (*body)(void *context, const void *bytes, size_t len);
+    /* The stage has changed, so other time limits hold. */
+    void (*stage)(void *context, enum transfer_stage stage);
+    _Atomic uint64_t *received; /* counts bytes of bodies from the network */
+};
+
+struct transfer {
+    CURL *easy; /* NULL: nothing under way */
+    const struct settings *settings;
+    const struct target *target;
+    struct transfer_owner owner;
+    enum transfer_stage stage;
+    int64_t last_byte_us;
+
+    struct resolved *addresses; /* owned: where it may connect */
+    bool by_operator;           /* ... without permission */
+    bool literal_route;         /* the route's host is an address: nothing to pin */
+    struct span final_url;
+
+    struct curl_slist *headers; /* owned, as libcurl wants them while it runs */
+    struct curl_slist *pins;
+    struct curl_slist *connect_to;
+    char error_text[CURL_ERROR_SIZE];
+
+    struct buf lines; /* the head's field lines as they come */
+    struct answer_head head;
+    unsigned interim; /* 1xx answers seen */
+    unsigned status;
+    bool head_read;      /* the final head is complete */
+    bool redirecting;    /* it is a redirect with somewhere to go */
+    uint64_t body_bytes; /* decoded */
+    uint64_t wire_bytes; /* as received */
+
+    enum fetch_error error; /* why we ended it ourselves, FETCH_OK if we did not */
+    char sentence[SENTENCE_MAX];
+};
+
+/*
+ * Begins a hop on `multi` to `target` by `route`, whose host stands for `addresses` (a reference is
+ * taken). `target`, `headers` and `final_url` outlive it. False if there is no memory; the transfer
+ * is then as before.
+ */
+bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settings *settings,
+                    const struct target *target, const struct route *route,
+                    struct resolved *addresses, struct span headers, bool credentials,
+                    struct span final_url, const struct transfer_owner *owner);
+
+/*
+ * What came of it, once libcurl says that it is done: FETCH_OK, or an error with
+ * transfer->sentence. A redirect is in transfer->head.location when transfer->redirecting is set,
+ * whatever the rest.
+ */
+enum fetch_error transfer_judge(struct transfer *transfer, CURLcode code);
+
+/* Ends it if it is under way, and frees what it owns. Harmless on a zeroed one. */
+void transfer_clear(struct transfer *transfer, CURLM *multi);
+
+#endif

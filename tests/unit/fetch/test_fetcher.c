@@ -1,0 +1,136 @@
+/* The fetcher against origins that play a script: plain answers. */
+#include "tests/unit/fetch/scripted.h"
+
+static struct address_policy *addresses;
+static struct fetch_config config;
+
+static void
+set_up(void)
+{
+    addresses = address_policy_create();
+    ck_assert_ptr_nonnull(addresses);
+    quick_config(&config, addresses);
+}
+
+static void
+tear_down(void)
+{
+    address_policy_destroy(addresses);
+}
+
+static const struct line plain[] = {
+    {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-A: b\r\n\r\nhello\n"},
+    {.path = "/chunked",
+     .bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n"
+              "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-T: z\r\n\r\n"},
+    {.path = "/endless", .bytes = "HTTP/1.0 200 OK\r\n\r\nto the end", .then = CLOSE},
+    {.path = "/zero", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na\0b", .len = 41},
+    {.path = NULL},
+};
+
+START_TEST(a_plain_answer)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct fetch_stats stats;
+    struct outcome o;
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", origin->port);
+    fetch_one(fetcher, &o, "%s", url);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.status, 200);
+    ck_assert_int_eq(o.content_length, 6);
+    ck_assert_str_eq(o.body, "hello\n");
+    ck_assert_str_eq(o.final_url, url);
+    ck_assert_str_eq(o.headers, "Content-Length: 6\r\nX-A: b\r\n");
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "Accept-Encoding: identity\r\n"));
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "User-Agent: sunproxy/"));
+    outcome_free(&o);
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert_uint_eq(stats.started, 1);
+    ck_assert_uint_eq(stats.bytes, 6);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(bodies_of_every_framing)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct outcome o;
+
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/chunked", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "abcdefg");
+    ck_assert_int_eq(o.content_length, -1);
+    ck_assert_str_eq(o.headers, "");
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/endless", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "to the end");
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/zero", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.body_len, 3);
+    ck_assert_mem_eq(o.body, "a\0b", 3);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/nowhere", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.status, 404);
+    ck_assert_str_eq(o.body, "none\n");
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_name_is_resolved)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct outcome o;
+
+    fetch_one(fetcher, &o, "http://localhost:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "hello\n");
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_connection_serves_again)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+
+    for (unsigned i = 0; i < 5; i++) {
+        struct outcome o;
+
+        fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
+        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+        outcome_free(&o);
+    }
+    ck_assert_uint_eq(origin->connections, 1);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/fetcher");
+    TCase *tc = tcase_create("plain");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_plain_answer);
+    tcase_add_test(tc, bodies_of_every_framing);
+    tcase_add_test(tc, a_name_is_resolved);
+    tcase_add_test(tc, a_connection_serves_again);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
