@@ -43,7 +43,7 @@ PACKAGES := libtirpc libcurl libevent_core libbsd sqlite3
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')
-pkg_libs = $(shell $(PKG_CONFIG) --libs libtirpc libcurl libevent_core libbsd sqlite3)
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(WERROR),1)
@@ -169,12 +169,12 @@ $(B)/sunproxyd: $(B)/server/main.o $(SERVER_LIBS)
 
 $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(CLIENT_LIBS) -Wl,--end-group $(PKG_LIBS) -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(CLIENT_LIBS) -Wl,--end-group $(PKG_LIBS)
 
 # Unit tests: a Check program a file, linked with everything that it might ask for.
 UNIT_COMMON := $(B)/tests/unit/unit.o
 test_libs = -Wl,--start-group $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
-	$(shell $(PKG_CONFIG) --libs check) -lm
+	$(shell $(PKG_CONFIG) --libs check)
 
 $(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(TEST_LIBS)
 	$(call say,LD,$@)
@@ -202,7 +202,7 @@ $(B)/libbench.a: $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/
 $(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
-		$(PKG_LIBS) -lm
+		$(PKG_LIBS)
 
 # Independent peers for system tests, on rpcgen's own client stubs.
 $(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
