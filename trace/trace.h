@@ -25,8 +25,8 @@ struct trace_counts {
     uint64_t skipped_scheme; /* neither http nor https, unless all schemes are wanted */
     uint64_t skipped_time;   /* outside since/until */
     uint64_t skipped_unique; /* seen before, with --unique */
-    uint64_t skipped_bad;    /* malformed lines */
-    uint64_t first_bad_line; /* of those, the first; 0: none */
+    uint64_t skipped_bad;    /* malformed lines; visits with no time, or no URL that could be one */
+    uint64_t first_bad_line; /* of the lines, the first; 0: none */
 };
 
 struct trace {

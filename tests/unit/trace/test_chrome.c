@@ -5,6 +5,7 @@
 #include "trace/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -396,6 +397,59 @@ START_TEST(a_journal_over_several_databases_is_refused)
 }
 END_TEST
 
+/* Another process that changes the file's time again and again; for ever, if `times` is 0. */
+static pid_t
+touch(const char *name, int times)
+{
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid != 0)
+        return pid;
+    for (int i = 0; times == 0 || i < times; i++) {
+        utimensat(AT_FDCWD, scratch_path(name), NULL, 0);
+        usleep(1000);
+    }
+    _exit(0);
+}
+
+START_TEST(a_file_that_is_written_to_is_awaited)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t;
+    pid_t pid;
+
+    make("History", TWO_VISITS);
+    pid = touch("History", 60);
+    ck_assert_int_eq(trace_load(scratch_path("History"), &options, &t, why, sizeof(why)), TRACE_OK);
+    ck_assert_uint_eq(t->request_count, 2);
+    trace_free(t);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+START_TEST(a_file_that_is_always_written_to_is_given_up)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    enum trace_error error = TRACE_OK;
+    pid_t pid;
+
+    make("History", TWO_VISITS);
+    pid = touch("History", 0);
+    /* On a busy machine the writer may be kept from writing for long enough. */
+    for (int i = 0; i < 10 && error == TRACE_OK; i++) {
+        struct trace *t;
+
+        error = trace_load(scratch_path("History"), &options, &t, why, sizeof(why));
+        trace_free(t);
+    }
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(error, TRACE_CANNOT_OPEN);
+    ck_assert_ptr_nonnull(strstr(why, "somebody writes to it all the time"));
+}
+END_TEST
+
 START_TEST(no_room_for_a_copy)
 {
     make("History", TWO_VISITS);
@@ -531,6 +585,8 @@ unit_suite(void)
     tcase_add_test(tcase, a_log_mode_file_without_its_log);
     tcase_add_test(tcase, half_a_transaction_is_taken_back);
     tcase_add_test(tcase, a_journal_over_several_databases_is_refused);
+    tcase_add_test(tcase, a_file_that_is_written_to_is_awaited);
+    tcase_add_test(tcase, a_file_that_is_always_written_to_is_given_up);
     tcase_add_test(tcase, no_room_for_a_copy);
     tcase_add_test(tcase, other_tables_and_columns);
     tcase_add_test(tcase, views_are_not_run);
