@@ -70,9 +70,15 @@ from_parser(CURLUcode code, char *why, size_t why_size)
 static CURLUcode
 get_part(CURLU *url, CURLUPart part, unsigned flags, char **copy)
 {
-    char *text;
+    char *text = NULL;
     CURLUcode code = curl_url_get(url, part, &text, flags);
 
+    if (code && text) {
+        /* libcurl 7.88 on a name that has no ASCII form: it leaves the name behind, and says that
+         * it is out of memory. */
+        curl_free(text);
+        return CURLUE_BAD_HOSTNAME;
+    }
     if (code)
         return code;
     *copy = strdup(text);

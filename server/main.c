@@ -1,6 +1,7 @@
 /*
  * sunproxyd: the daemon's command line. What it does is in daemon.c.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -63,6 +64,8 @@ main(int argc, char **argv)
     struct buf why;
     int status = EX_OSERR;
 
+    /* URLs are UTF-8 whatever the environment says: libcurl turns names into ASCII by the locale. */
+    setlocale(LC_CTYPE, "C.UTF-8");
     buf_init(&why, 4096);
     if (options_init(&options)) {
         status = options_parse(&options, argc, argv, &why);
