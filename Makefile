@@ -165,7 +165,7 @@ $(PROTOCOL_LIB): $(B)/gen/proxy_xdr.o $(B)/gen/proxy_svc.o $(B)/gen/proxy_clnt.o
 
 $(B)/sunproxyd: $(B)/server/main.o $(SERVER_LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(SERVER_LIBS) -Wl,--end-group $(PKG_LIBS) -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(SERVER_LIBS) -Wl,--end-group $(PKG_LIBS)
 
 $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 	$(call say,LD,$@)
