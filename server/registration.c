@@ -66,38 +66,31 @@ add_entries(struct registration *registration, const char *netid, const char *ad
     }
 }
 
-/* What rpcbind has for a program version on a transport, as universal address; owned, or NULL. */
+/*
+ * What rpcbind has for a program version on a transport, as universal address; owned, NULL if there
+ * is nothing. *answers tells whether rpcbind answered at all. (rpcb_getaddr() would put one of our
+ * addresses in place of the registered one, and loses a few bytes at each call.)
+ */
 static char *
-registered_address(const struct entry *entry, struct netconfig *netconfig)
+registered_address(const struct entry *entry, bool *answers)
 {
-    struct sockaddr_storage storage;
-    struct netbuf found = {.maxlen = sizeof(storage), .len = 0, .buf = &storage};
+    struct netconfig *netconfig = getnetconfigent("local");
+    char *address = NULL;
+    rpcblist *list;
 
-    /* Over the local transport rpcbind answers with what was registered, whatever the netid. */
-    if (!rpcb_getaddr(PROXY_FETCHPROG, entry->version, netconfig, &found,
-                      strcmp(entry->netid, "tcp6") == 0 ? "::1" : "127.0.0.1"))
+    *answers = false;
+    if (!netconfig)
         return NULL;
-    return taddr2uaddr(netconfig, &found);
-}
-
-/* The port part of a TCP universal address ("h.h.h.h.p1.p2"); the whole of a local one. */
-static const char *
-telling_part(const struct entry *entry, const char *address)
-{
-    const char *end = address + strlen(address);
-    int dots = 0;
-
-    if (strcmp(entry->netid, "local") == 0)
-        return address;
-    while (end > address && dots < 2)
-        dots += *--end == '.';
-    return end;
-}
-
-static bool
-is_ours(const struct entry *entry, const char *address)
-{
-    return strcmp(telling_part(entry, address), telling_part(entry, entry->address)) == 0;
+    list = rpcb_getmaps(netconfig, "localhost");
+    freenetconfigent(netconfig);
+    /* Its own entries are always there. */
+    *answers = list != NULL;
+    for (const rpcblist *at = list; at && !address; at = at->rpcb_next)
+        if (at->rpcb_map.r_prog == PROXY_FETCHPROG && at->rpcb_map.r_vers == entry->version &&
+            strcmp(at->rpcb_map.r_netid, entry->netid) == 0)
+            address = strdup(at->rpcb_map.r_addr);
+    xdr_free((xdrproc_t)xdr_rpcblist_ptr, &list);
+    return address;
 }
 
 /* Registers one entry; at the first time, in place of what is there. True if it stands. */
@@ -117,7 +110,8 @@ register_entry(struct entry *entry, bool first)
     }
     done = rpcb_set(PROXY_FETCHPROG, entry->version, netconfig, address);
     if (!done && first) {
-        char *other = registered_address(entry, netconfig);
+        bool answers;
+        char *other = registered_address(entry, &answers);
 
         if (other && rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig)) {
             log_info("rpcbind had version %u on %s at %s; replaced", (unsigned)entry->version,
@@ -130,23 +124,6 @@ register_entry(struct entry *entry, bool first)
     free(address);
     freenetconfigent(netconfig);
     return done;
-}
-
-static bool
-rpcbind_answers(void)
-{
-    struct netconfig *netconfig = getnetconfigent("local");
-    rpcblist *list;
-
-    if (!netconfig)
-        return false;
-    /* A look-up of rpcbind's own program: cheap, and tells "not there" from "refused". */
-    list = rpcb_getmaps(netconfig, "localhost");
-    freenetconfigent(netconfig);
-    if (!list)
-        return false;
-    xdr_free((xdrproc_t)xdr_rpcblist_ptr, &list);
-    return true;
 }
 
 /* One round over all entries. Returns the seconds until the next. */
@@ -172,22 +149,18 @@ refresh(struct registration *registration)
         registration->told_absent = false;
         return REFRESH_SECONDS;
     }
-    if (!rpcbind_answers()) {
-        if (!registration->told_absent)
-            log_warning("rpcbind cannot be reached; serving without it, and trying again");
-        registration->told_absent = true;
-        return RETRY_SECONDS;
-    }
     for (unsigned i = 0; i < registration->count; i++) {
         struct entry *entry = &registration->entries[i];
-        struct netconfig *netconfig;
-        char *other;
+        bool answers;
+        char *other = registered_address(entry, &answers);
 
-        if (entry->taken)
-            continue;
-        netconfig = getnetconfigent(entry->netid);
-        other = netconfig ? registered_address(entry, netconfig) : NULL;
-        if (!other || !is_ours(entry, other)) {
+        if (!answers) {
+            if (!registration->told_absent)
+                log_warning("rpcbind cannot be reached; serving without it, and trying again");
+            registration->told_absent = true;
+            return RETRY_SECONDS;
+        }
+        if (!entry->taken && (!other || strcmp(other, entry->address) != 0)) {
             log_warning("rpcbind does not take version %u on %s from us%s%s",
                         (unsigned)entry->version, entry->netid,
                         other ? "; it has another server's address " : "", other ? other : "");
@@ -195,8 +168,6 @@ refresh(struct registration *registration)
             entry->registered = false;
         }
         free(other);
-        if (netconfig)
-            freenetconfigent(netconfig);
     }
     return REFRESH_SECONDS;
 }
@@ -209,17 +180,17 @@ unregister(struct registration *registration)
         struct entry *entry = &registration->entries[i];
         struct netconfig *netconfig;
         char *address;
+        bool answers;
 
         if (!entry->registered)
             continue;
+        address = registered_address(entry, &answers);
         netconfig = getnetconfigent(entry->netid);
-        if (!netconfig)
-            continue;
-        address = registered_address(entry, netconfig);
-        if (address && is_ours(entry, address))
+        if (netconfig && address && strcmp(address, entry->address) == 0)
             rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig);
         free(address);
-        freenetconfigent(netconfig);
+        if (netconfig)
+            freenetconfigent(netconfig);
     }
 }
 
