@@ -238,6 +238,11 @@ read_request(struct conn *c)
     }
     if (evbuffer_get_length(bufferevent_get_output(c->bev)) > OUTPUT_HIGH)
         return false;
+    /* Whoever speaks TLS here would wait for an answer that we wait to be asked for. */
+    if (evbuffer_copyout(in, method, 1) == 1 && !isalpha((unsigned char)method[0])) {
+        refuse(c, 400);
+        return true;
+    }
     end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
     if (end.pos < 0) {
         if (evbuffer_get_length(in) < ORIGIN_MAX_HEAD)

@@ -325,7 +325,7 @@ class SystemTest(unittest.TestCase):
     """A folder, the processes in it, and no sanitizer report at the end."""
 
     maxDiff = 2000
-    needs = (ORIGIN, SUNPROXYD, SUNPROXY)
+    needs = (ORIGIN, SUNPROXYD)
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sunproxy-test."))

@@ -1,0 +1,167 @@
+"""Administration: over the AF_UNIX socket, by those who may, and never over TCP."""
+
+import os
+import socket
+
+import harness
+import rpc
+
+
+class AdminTest(harness.SystemTest):
+    threads = True
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.d = self.daemon("--capacity-urls", "100", "--shards", "1", "--policy", "lru",
+                             origin=self.o)
+        self.c = rpc.Connection(self.d.socket)
+        self.addCleanup(self.c.close)
+
+    def fill(self, count=6):
+        for n in range(count):
+            self.c.get(f"http://h{n % 2}.test/{n}")
+
+    def sources(self, count=6):
+        return [self.c.get(f"http://h{n % 2}.test/{n}").source for n in range(count)]
+
+    def test_purge_one(self):
+        self.fill()
+        self.assertEqual(self.c.purge(rpc.PURGE_URL, "http://h1.test/1"), ("ok", 1))
+        self.assertEqual(self.c.purge(rpc.PURGE_URL, "http://h1.test/1"), ("ok", 0))
+        self.assertEqual(self.sources(), ["hit", "miss", "hit", "hit", "hit", "hit"])
+
+    def test_purge_by_prefix(self):
+        self.fill()
+        self.assertEqual(self.c.purge(rpc.PURGE_PREFIX, "http://h0.test/"), ("ok", 3))
+        self.assertEqual(self.sources(), ["miss", "hit"] * 3)
+
+    def test_purge_all(self):
+        self.fill()
+        self.assertEqual(self.c.purge(rpc.PURGE_ALL), ("ok", 6))
+        self.assertEqual(self.c.stat().pages, 0)
+        self.assertEqual(set(self.sources()), {"miss"})
+
+    def test_not_over_tcp(self):
+        self.fill()
+        with rpc.Connection(self.d.address) as c:
+            for kind, url in ((rpc.PURGE_URL, "http://h1.test/1"), (rpc.PURGE_PREFIX, "http://"),
+                              (rpc.PURGE_ALL, b"")):
+                self.assertEqual(c.purge(kind, url)[0], "denied")
+            self.assertEqual(c.set(policy="fifo")[0], "denied")
+            # AUTH_SYS proves nothing.
+            reply = c.ask(procedure=rpc.V2_PURGE, arguments=rpc.purge_arguments(rpc.PURGE_ALL),
+                          credential=(rpc.AUTH_SYS, rpc.auth_sys(uid=0)))
+            self.assertEqual(rpc.Reader(reply.results).uint(), rpc.STATUSES.index("denied"))
+        self.assertEqual(self.c.stat().pages, 6)
+        self.assertEqual(self.c.stat().policy, "lru")
+
+    def test_not_by_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("to become another user needs root")
+        os.chmod(self.dir, 0o711)
+        answer, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            words = "nothing"
+            try:
+                os.setgid(65534)
+                os.setuid(65534)
+                c = rpc.Connection(self.d.socket)
+                words = " ".join([c.purge(rpc.PURGE_ALL)[0], c.set(policy="fifo")[0],
+                                  c.get("http://a.test/").status])
+            finally:
+                os.write(theirs, words.encode())
+                os._exit(0)
+        os.close(theirs)
+        words = os.read(answer, 100).decode()
+        os.waitpid(child, 0)
+        os.close(answer)
+        self.assertEqual(words, "denied denied ok")
+
+    def test_set_keeps_the_pages(self):
+        self.fill()
+        for policy in ("fifo", "lfu", "rand", "maxs", "lru"):
+            self.assertEqual(self.c.set(policy=policy), ("ok", 6))
+            self.assertEqual(self.c.stat().policy, policy)
+            self.assertEqual(set(self.sources()), {"hit"})
+
+    def test_set_a_smaller_capacity(self):
+        self.fill()
+        self.c.get("http://h0.test/0")
+        self.assertEqual(self.c.set(set_capacity=True, urls=2), ("ok", 2))
+        s = self.c.stat()
+        self.assertEqual((s.capacity_urls, s.pages, s.policy), (2, 2, "lru"))
+
+    def test_set_shards(self):
+        self.fill()
+        self.assertEqual(self.c.set(shards=4), ("ok", 6))
+        self.assertEqual(self.c.stat().shards, 4)
+        self.assertEqual(set(self.sources()), {"hit"})
+
+    def test_set_none_and_back(self):
+        self.fill()
+        self.assertEqual(self.c.set(policy="none"), ("ok", 0))
+        self.assertEqual(self.c.stat().policy, "none")
+        self.assertNotIn("hit", self.sources(2) + self.sources(2))
+        self.assertEqual(self.c.set(policy="lru", set_capacity=True, urls=10)[0], "ok")
+        self.fill(2)
+        self.assertEqual(self.sources(2), ["hit", "hit"])
+
+    def test_set_cold(self):
+        self.fill()
+        self.assertEqual(self.c.set(cold=True), ("ok", 0))
+        s = self.c.stat()
+        self.assertEqual((s.pages, s.requests, s.hits, s.misses, s.insertions), (0,) * 5)
+
+    def test_values_that_cannot_be(self):
+        self.fill()
+        for values in ({"policy": "nonsense"}, {"shards": 65}, {"shards": 4000000000},
+                       {"policy": "lru:no=such"}, {"set_capacity": True, "urls": 2, "shards": 8}):
+            status, sentence = self.c.set(**values)
+            self.assertEqual(status, "bad_value", values)
+            self.assertGreater(len(sentence), 5)
+        s = self.c.stat()
+        self.assertEqual((s.policy, s.shards, s.capacity_urls, s.pages), ("lru", 1, 100, 6))
+
+    def test_change_under_load(self):
+        import threading
+
+        stop = threading.Event()
+        bad = []
+
+        def load(which):
+            with rpc.Connection(self.d.address) as c:
+                n = 0
+                while not stop.is_set():
+                    url = f"http://h{n % 2}.test/{n % 150}"
+                    page = c.get(url)
+                    if page.status != "ok" or page.body != harness.origin_text(url, len(page.body)):
+                        bad.append((url, page.status, page.sentence))
+                    n += which + 1
+
+        threads = [threading.Thread(target=load, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+        for n in range(40):
+            policy = ("lru", "fifo", "lfu", "rand", "maxs")[n % 5]
+            values = {"policy": policy, "shards": 1 + n % 4}
+            values.update(set_capacity=True, urls=20 + 13 * (n % 7))
+            self.assertEqual(self.c.set(**values)[0], "ok")
+            if n % 7 == 3:
+                self.c.purge(rpc.PURGE_PREFIX, "http://h1.")
+            if n % 11 == 5:
+                self.c.set(cold=True)
+        stop.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(bad, [])
+        s = self.c.stat()
+        self.assertLessEqual(s.pages, s.capacity_urls)
+
+    def test_the_sockets_name_goes_with_the_daemon(self):
+        self.assertTrue(os.path.exists(self.d.socket))
+        self.assertEqual(self.d.stop(), 0)
+        self.assertFalse(os.path.exists(self.d.socket))
+        with self.assertRaises(OSError):
+            socket.socket(socket.AF_UNIX).connect(self.d.socket)

@@ -1,0 +1,138 @@
+"""URLs and addresses: what is refused, how it is said, and that nothing is fetched then."""
+
+import harness
+import rpc
+
+
+class UrlTest(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.d = self.daemon(origin=self.o)
+        self.c = rpc.Connection(self.d.address)
+        self.addCleanup(self.c.close)
+
+    def refused(self, url):
+        page = self.c.get(url)
+        self.assertEqual(page.status, "bad_url", url[:80])
+        self.assertGreater(len(page.sentence), 5)
+        self.assertEqual(self.c.fetch_v1(url), "GARBAGE_ARGS", url[:80])
+        self.assertEqual(self.o.requests(), [], url[:80])
+
+    def test_over_8192_bytes(self):
+        base = "http://a.test/"
+        self.refused(base + "x" * (8193 - len(base)))
+        self.refused(base + "x" * 60000)
+
+    def test_8192_bytes(self):
+        url = "http://a.test/" + "x" * (8192 - len("http://a.test/"))
+        self.assertEqual(self.c.get(url).status, "ok")
+        self.assertEqual(self.c.get(url).source, "hit")
+
+    def test_a_zero_byte(self):
+        self.refused(b"http://a.test/\0b")
+        self.refused(b"http://a.test\0.evil.test/")
+        self.refused(b"http://a.test/\0")
+        self.refused(b"\0")
+
+    def test_other_schemes(self):
+        for url in ("ftp://a.test/", "file:///etc/passwd", "gopher://a.test/", "dict://a.test/",
+                    "ldap://a.test/", "smb://a.test/x", "telnet://a.test", "javascript:1",
+                    "mailto:a@a.test", "httpx://a.test/", "ws://a.test/"):
+            self.refused(url)
+
+    def test_unparsable(self):
+        for url in ("", " ", "http://", "https://:80/", "http://a.test:99999/",
+                    "http://a.test:x/", "http://[::1/", "http://[zz]/", "http://a b/", "http://a.test/ b",
+                    "http://a.test/\r\nX: y", "http://a.test/\n", "\x7f", "http://a\\b/"):
+            self.refused(url)
+
+    def test_bytes_of_all_kinds(self):
+        for byte in list(range(1, 33)) + [127]:
+            page = self.c.get(b"http://a.test/" + bytes([byte]))
+            self.assertIn(page.status, ("bad_url", "ok"), byte)
+            if byte in (10, 13):
+                self.assertEqual(page.status, "bad_url")
+        for row in self.o.requests():
+            self.assertTrue(row[2].isprintable() or not row[2].isascii(), row)
+
+    def test_userinfo_does_not_reach_another_host(self):
+        page = self.c.get("http://a.test@b.test/x")
+        if page.status == "ok":
+            self.assertEqual(self.o.requests()[0][1], "b.test")
+        else:
+            self.assertEqual(page.status, "bad_url")
+
+    def test_a_fragment_is_not_sent(self):
+        page = self.c.get("http://a.test/x#y")
+        if page.status == "ok":
+            self.assertEqual(self.o.requests()[0][2], "/x")
+
+    def test_path_and_port_as_they_came(self):
+        for url, path in (("http://a.test", "/"), ("http://a.test?q=1", "/?q=1"),
+                          ("http://A.Test/%7Eb/../c", None), ("http://a.test:80/d", "/d")):
+            self.assertEqual(self.c.get(url).status, "ok", url)
+            if path:
+                self.assertEqual(self.o.requests()[-1][2], path)
+
+
+class AddressTest(harness.SystemTest):
+    """Loopback is refused in every spelling; what the operator allows is opened, and no more."""
+
+    SPELLINGS = ("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001",
+                 "0177.0.0.1", "127.0.0.2", "127.255.255.254", "0.0.0.0", "0", "localhost",
+                 "localhost.", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]",
+                 "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+                 "%31%32%37.0.0.1", "127。0。0。1", "①②⑦.0.0.1")
+    PRIVATE = ("10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+               "192.0.2.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "[fe80::1]", "[fc00::1]",
+               "[fec0::1]", "[ff02::1]", "[2001:db8::1]", "[::ffff:10.0.0.1]", "[2001::1]")
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+
+    def test_refused_by_default(self):
+        d = self.daemon("--resolve-timeout", "2s", "--connect-timeout", "2s")
+        with rpc.Connection(d.socket) as c:
+            for host in self.SPELLINGS + self.PRIVATE:
+                for scheme, port in (("http", self.o.http_port), ("https", self.o.https_port)):
+                    page = c.get(f"{scheme}://{host}:{port}/")
+                    # A spelling that is no address is a name that does not resolve, or no URL.
+                    self.assertIn(page.status, ("denied", "bad_url", "resolve_failed", "timed_out"),
+                                  (host, page.sentence))
+                    if host[0] in "0127" and host.isascii() and "%" not in host:
+                        self.assertEqual(page.status, "denied", host)
+                self.assertIn(c.fetch_v1(f"http://{host}:{self.o.http_port}/"),
+                              ("SYSTEM_ERR", "GARBAGE_ARGS"))
+        self.assertEqual(self.o.requests(), [])
+
+    def test_where_the_operator_leads_it_needs_no_leave(self):
+        d = self.daemon("--connect-to", f":80:127.0.0.1:{self.o.http_port}")
+        with rpc.Connection(d.socket) as c:
+            self.assertEqual(c.get("http://a.test/").status, "ok")
+            self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").status, "denied")
+        self.assertEqual(len(self.o.requests()), 1)
+
+    def test_allowed_block_and_no_more(self):
+        d = self.daemon("--allow-net", "127.0.0.1/32")
+        with rpc.Connection(d.socket) as c:
+            port = self.o.http_port
+            for host in ("127.0.0.1", "2130706433", "0x7f.1"):
+                self.assertEqual(c.get(f"http://{host}:{port}/").status, "ok", host)
+            for host in ("127.0.0.2", "[::1]"):
+                self.assertEqual(c.get(f"http://{host}:{port}/").status, "denied", host)
+
+    def test_allowed_ipv6(self):
+        d = self.daemon("--allow-net", "::1")
+        with rpc.Connection(d.socket) as c:
+            page = c.get(f"http://[::1]:{self.o.http_port}/")
+            if page.status == "connect_failed":
+                self.skipTest("no IPv6 on this loopback")
+            self.assertEqual(page.status, "ok", page.sentence)
+            self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").status, "denied")
+
+    def test_the_sentence_says_how_to_allow_it(self):
+        d = self.daemon()
+        with rpc.Connection(d.socket) as c:
+            self.assertIn("127.0.0.1", c.get(f"http://127.0.0.1:{self.o.http_port}/").sentence)
