@@ -110,8 +110,8 @@ ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install uninstall test demo bench setup setup-test unit programs \
-	origin peers bench-programs format lint check-clang datasets
+.PHONY: all help clean distclean install test demo bench setup setup-test unit programs \
+	origin peers bench-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
 
