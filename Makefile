@@ -228,8 +228,8 @@ test: setup-test
 	$(Q)tests/run.sh
 
 bench: setup
-	$(Q)$(MAKE) VARIANT=release programs bench-programs
-	$(Q)tests/bench/bench.sh
+	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
+	$(Q)tests/bench/bench.py
 
 install: programs
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 \

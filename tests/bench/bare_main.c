@@ -1,7 +1,9 @@
 /*
  * bare: the floor that a server of this kind stands on. One thread, level-triggered epoll, one read
- * and one writev a request; a record comes in (RFC 5531, section 11), a record of a fixed length
- * goes out, and nobody looks into either. Prints its port on a line, then serves until killed.
+ * and one writev for what it brought; a record comes in (RFC 5531, section 11), a record of a fixed
+ * length goes out, and nobody looks into either. The answers can be made to stand in as many places
+ * as a cache has pages, so that fetching them from memory costs both the same. Prints its port on a
+ * line, then serves until killed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +27,9 @@
 #define EVENTS 512
 #define INPUT (64u << 10)
 #define HEAD 128u /* of an answer: what an RPC server encodes, apart from the page that it has */
+#define PIECES 256
 #define MAX_RECORD (1u << 20)
+#define MAX_ANSWERS 1000000u
 
 struct connection {
     int fd;
@@ -38,8 +42,10 @@ struct connection {
 struct server {
     int epoll;
     int listener;
-    char *answer;
+    char **answers;
+    uint32_t answer_count;
     size_t answer_len;
+    uint64_t random;
     char *input;
 };
 
@@ -70,18 +76,49 @@ accept_connections(struct server *s)
     }
 }
 
-/* Writes one answer from `at` on; what did not fit is owed. False if the connection is lost. */
-static bool
-write_answer(struct server *s, struct connection *c, size_t at)
+static char *
+draw_answer(struct server *s)
 {
-    size_t head = at < HEAD && HEAD < s->answer_len ? HEAD - at : 0;
-    struct iovec parts[2] = {{s->answer + at, head},
-                             {s->answer + at + head, s->answer_len - at - head}};
-    ssize_t n = writev(c->fd, head ? parts : parts + 1, head ? 2 : 1);
+    s->random ^= s->random << 13;
+    s->random ^= s->random >> 7;
+    s->random ^= s->random << 17;
+    return s->answers[(s->random >> 32) * s->answer_count >> 32];
+}
 
-    if (n < 0 && errno != EAGAIN && errno != EINTR)
-        return false;
-    c->owed += s->answer_len - at - (size_t)(n < 0 ? 0 : n);
+/* The next bytes that are owed, as pieces: of each answer its head, then the rest of it. */
+static int
+gather(struct server *s, uint64_t owed, struct iovec *pieces)
+{
+    int count = 0;
+
+    while (owed > 0 && count + 2 <= PIECES) {
+        size_t rest = owed % s->answer_len ? owed % s->answer_len : s->answer_len;
+        char *at = draw_answer(s) + (s->answer_len - rest);
+
+        owed -= rest;
+        if (rest == s->answer_len && rest > HEAD) {
+            pieces[count++] = (struct iovec){at, HEAD};
+            at += HEAD;
+            rest -= HEAD;
+        }
+        pieces[count++] = (struct iovec){at, rest};
+    }
+    return count;
+}
+
+/* Writes what is owed, as far as the socket takes it. False if the connection is lost. */
+static bool
+pay(struct server *s, struct connection *c)
+{
+    struct iovec pieces[PIECES];
+
+    while (c->owed > 0) {
+        ssize_t n = writev(c->fd, pieces, gather(s, c->owed, pieces));
+
+        if (n < 0 && errno != EINTR)
+            return errno == EAGAIN;
+        c->owed -= (uint64_t)(n < 0 ? 0 : n);
+    }
     return true;
 }
 
@@ -131,33 +168,15 @@ serve_calls(struct server *s, struct connection *c)
     calls = count_calls(c, s->input, (size_t)n);
     if (calls < 0)
         return false;
-    for (int i = 0; i < calls; i++) {
-        if (c->owed > 0)
-            c->owed += s->answer_len;
-        else if (!write_answer(s, c, 0))
-            return false;
-    }
-    return c->owed == 0 || watch(s, c);
+    c->owed = (uint64_t)calls * s->answer_len;
+    return pay(s, c) && (c->owed == 0 || watch(s, c));
 }
 
-/* An answer that was cut off goes on where it was; the calls behind it wait meanwhile. */
+/* Until all is paid the connection is not read. */
 static bool
-pay_owed(struct server *s, struct connection *c)
+go_on(struct server *s, struct connection *c)
 {
-    while (c->owed > 0) {
-        size_t rest = c->owed % s->answer_len ? c->owed % s->answer_len : s->answer_len;
-        uint64_t others = c->owed - rest;
-
-        c->owed = 0;
-        if (!write_answer(s, c, s->answer_len - rest))
-            return false;
-        if (c->owed > 0) {
-            c->owed += others;
-            return true;
-        }
-        c->owed = others;
-    }
-    return watch(s, c);
+    return pay(s, c) && (c->owed > 0 || watch(s, c));
 }
 
 static void
@@ -173,7 +192,7 @@ serve(struct server *s)
 
             if (!c)
                 accept_connections(s);
-            else if (c->owed > 0 ? !pay_owed(s, c) : !serve_calls(s, c))
+            else if (c->owed > 0 ? !go_on(s, c) : !serve_calls(s, c))
                 drop(c);
         }
     }
@@ -198,43 +217,65 @@ listen_on_loopback(struct server *s, uint16_t *port)
     return true;
 }
 
-/* A record of as many bytes as were asked for, its mark included. */
+/* Records of as many bytes as were asked for, the mark included. */
 static bool
-make_answer(struct server *s, uint64_t bytes)
+make_answers(struct server *s, uint64_t bytes, uint64_t count)
 {
     uint32_t mark = htonl(0x80000000u | (uint32_t)(bytes - 4));
 
+    s->random = 0x9e3779b97f4a7c15u;
     s->answer_len = bytes;
-    s->answer = malloc(bytes);
+    s->answer_count = (uint32_t)count;
+    s->answers = calloc(count, sizeof(*s->answers));
     s->input = malloc(INPUT);
-    if (!s->answer || !s->input)
+    if (!s->answers || !s->input)
         return false;
-    memset(s->answer, 'x', bytes);
-    memcpy(s->answer, &mark, sizeof(mark));
+    for (uint64_t i = 0; i < count; i++) {
+        s->answers[i] = malloc(bytes);
+        if (!s->answers[i])
+            return false;
+        memset(s->answers[i], 'x', bytes);
+        memcpy(s->answers[i], &mark, sizeof(mark));
+    }
     return true;
 }
+
+static const char help[] = "usage: bare --bytes N [--answers N]\n"
+                           "\n"
+                           "  --bytes N    of a whole answer with its record mark, 8 to 1048576\n"
+                           "  --answers N  equal answers in as many places, drawn at random (1)\n";
 
 int
 main(int argc, char **argv)
 {
-    static const struct option table[] = {{"bytes", required_argument, NULL, 'b'}, {0}};
+    static const struct option table[] = {{"bytes", required_argument, NULL, 'b'},
+                                          {"answers", required_argument, NULL, 'a'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
     struct server server = {0};
     struct rlimit limit;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, answers = 1;
     uint16_t port;
+    bool right = true;
     int c;
 
-    while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        if (c != 'b' || !units_parse_uint(optarg, 8, MAX_RECORD, &bytes)) {
-            fputs("usage: bare --bytes N   (8 to 1048576: a whole answer with its mark)\n", stderr);
-            return EX_USAGE;
+    while (right && (c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (c == 'h') {
+            fputs(help, stdout);
+            return EXIT_SUCCESS;
         }
+        right = (c == 'b' && units_parse_uint(optarg, 8, MAX_RECORD, &bytes)) ||
+                (c == 'a' && units_parse_uint(optarg, 1, MAX_ANSWERS, &answers));
+    }
+    if (!right || bytes == 0 || optind < argc) {
+        fputs(help, stderr);
+        return EX_USAGE;
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (bytes == 0 || !make_answer(&server, bytes) || !listen_on_loopback(&server, &port)) {
+    if (!make_answers(&server, bytes, answers) || !listen_on_loopback(&server, &port)) {
         perror("bare");
         return EX_OSERR;
     }
