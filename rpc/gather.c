@@ -101,17 +101,32 @@ put_long(XDR *xdr, const long *value)
     return TRUE;
 }
 
+/*
+ * Takes a run by reference. Its padding will be copied, and must leave the position aligned for
+ * those who encode in place, so as many bytes are skipped as the run has over a multiple of four.
+ */
+static bool
+refer_to(struct rpc_gather *g, const char *bytes, u_int len)
+{
+    u_int skip = len % (u_int)sizeof(uint32_t);
+
+    if (!close_piece(g) || !add_piece(g->reply, bytes, len))
+        return false;
+    g->closed += len;
+    if (g->xdr.x_handy >= skip) {
+        advance(g, skip);
+        g->segment = position(g);
+    }
+    return true;
+}
+
 static bool_t
 put_bytes(XDR *xdr, const char *bytes, u_int len)
 {
     struct rpc_gather *g = gather_of(xdr);
 
-    if (len >= RPC_BY_REFERENCE && g->by_reference) {
-        if (!close_piece(g) || !add_piece(g->reply, bytes, len))
-            return FALSE;
-        g->closed += len;
-        return TRUE;
-    }
+    if (len >= RPC_BY_REFERENCE && g->by_reference)
+        return refer_to(g, bytes, len);
     if (len > MAX_FRAGMENT || (xdr->x_handy < len && !more_room(g, len)))
         return FALSE;
     if (len)
@@ -134,7 +149,7 @@ get_inline(XDR *xdr, u_int len)
 {
     void *here = xdr->x_private;
 
-    if (xdr->x_handy < len)
+    if (xdr->x_handy < len || (uintptr_t)here % sizeof(int32_t) != 0)
         return NULL;
     advance(gather_of(xdr), len);
     return here;

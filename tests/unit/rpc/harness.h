@@ -31,15 +31,17 @@
 
 enum tiny_procedure {
     TINY_NULL = 0,
-    TINY_ECHO = 1,   /* opaque<8192> in and out; nothing held, so it is copied */
-    TINY_BODY = 2,   /* unsigned n in; out: opaque<> of n bytes, held */
-    TINY_DEFER = 3,  /* unsigned n in; answered by TINY_ANSWER with a body of n bytes */
-    TINY_ANSWER = 4, /* answers all that is deferred, the latest first; out: how many that were */
-    TINY_SILENT = 5, /* returns without an answer */
-    TINY_FAIL = 6,   /* SYSTEM_ERR */
-    TINY_UID = 7,    /* out: what AUTH_SYS says */
-    TINY_BROKEN = 8, /* a result that cannot be encoded */
-    TINY_LATER = 9,  /* deferred, and answered with SYSTEM_ERR by TINY_ANSWER */
+    TINY_ECHO = 1,     /* opaque<8192> in and out; nothing held, so it is copied */
+    TINY_BODY = 2,     /* unsigned n in; out: opaque<> of n bytes, held */
+    TINY_DEFER = 3,    /* unsigned n in; answered by TINY_ANSWER with a body of n bytes */
+    TINY_ANSWER = 4,   /* answers all that is deferred, the latest first; out: how many that were */
+    TINY_SILENT = 5,   /* returns without an answer */
+    TINY_FAIL = 6,     /* SYSTEM_ERR */
+    TINY_UID = 7,      /* out: what AUTH_SYS says */
+    TINY_BROKEN = 8,   /* a result that cannot be encoded */
+    TINY_LATER = 9,    /* deferred, and answered with SYSTEM_ERR by TINY_ANSWER */
+    TINY_PEER = 10,    /* out: family, has_uid, uid, pid */
+    TINY_AT_ONCE = 11, /* deferred, and answered before it returns, with a body of 600 bytes */
 };
 
 enum { TINY_MAX_BODY = 24 << 20 };
@@ -78,6 +80,12 @@ tiny_xdr_body(XDR *xdr, struct span *body)
     u_int len = (u_int)body->len;
 
     return xdr_bytes(xdr, &bytes, &len, TINY_MAX_BODY);
+}
+
+static inline bool_t
+tiny_xdr_words(XDR *xdr, u_int *words)
+{
+    return xdr_vector(xdr, (char *)words, 4, sizeof(*words), (xdrproc_t)xdr_u_int);
 }
 
 static inline bool_t
@@ -182,6 +190,20 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
     case TINY_UID:
         n = req->rq_clntcred ? (u_int)((struct authunix_parms *)req->rq_clntcred)->aup_uid : 0;
         ck_assert(svc_sendreply(transport, (xdrproc_t)xdr_u_int, &n));
+        return;
+    case TINY_PEER: {
+        const struct rpc_peer *peer = rpc_request_peer(request);
+        u_int words[4] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid};
+
+        ck_assert_ptr_eq(svc_getrpccaller(transport)->buf, &peer->address);
+        ck_assert(svc_sendreply(transport, (xdrproc_t)tiny_xdr_words, words));
+        return;
+    }
+    case TINY_AT_ONCE:
+        tiny_hold(tiny, request);
+        rpc_request_defer(request);
+        body = span_of(tiny->body, 600);
+        rpc_request_reply(request, (xdrproc_t)tiny_xdr_body, &body);
         return;
     case TINY_BROKEN:
         body = span_of(tiny->body, 4096);
