@@ -26,7 +26,8 @@ enum rpc_client_status {
     RPC_CLIENT_GARBAGE_ARGS, /* the server cannot make sense of the arguments */
     RPC_CLIENT_SYSTEM_ERR,   /* the server failed */
     RPC_CLIENT_DENIED,       /* RPC_MISMATCH or AUTH_ERROR */
-    RPC_CLIENT_BAD_REPLY,    /* not a reply that RFC 5531 knows, or over the limit, or results that do not decode */
+    RPC_CLIENT_BAD_REPLY, /* not a reply that RFC 5531 knows, or over the limit, or results that do
+                             not decode */
 };
 
 /* A short sentence for a person. */
@@ -40,8 +41,8 @@ const char *rpc_client_strstatus(enum rpc_client_status status);
 typedef void rpc_client_done(void *context, enum rpc_client_status status, void *result);
 
 /*
- * Connects to a stream address (AF_INET, AF_INET6, AF_UNIX) within `timeout_us`. `max_reply` bounds a reply
- * in bytes. NULL with errno set on failure.
+ * Connects to a stream address (AF_INET, AF_INET6, AF_UNIX) within `timeout_us`. `max_reply` bounds
+ * a reply in bytes. NULL with errno set on failure.
  */
 struct rpc_client *rpc_client_connect(const struct sockaddr *address, socklen_t len,
                                       int64_t timeout_us, uint32_t max_reply);
@@ -50,9 +51,10 @@ struct rpc_client *rpc_client_connect(const struct sockaddr *address, socklen_t 
 void rpc_client_close(struct rpc_client *client);
 
 /*
- * Queues a call. `args` is encoded before this returns; `result` must be zeroed memory that stays
- * until `done` is called, from rpc_client_run() or rpc_client_close(), never from here. `timeout_us`
- * is for this call, from now. RPC_CLIENT_OK if it is queued; otherwise `done` is never called for it.
+ * Queues a call. `args` is encoded before this returns (NULL for encode_args: none, and likewise
+ * for decode_result); `result` must be zeroed memory that stays until `done` is called, from
+ * rpc_client_run() or rpc_client_close(), never from here. `timeout_us` is for this call, from now.
+ * RPC_CLIENT_OK if it is queued; otherwise `done` is never called for it.
  */
 enum rpc_client_status rpc_client_call(struct rpc_client *client, uint32_t program,
                                        uint32_t version, uint32_t procedure, xdrproc_t encode_args,
@@ -64,7 +66,12 @@ unsigned rpc_client_pending(const struct rpc_client *client);
 
 /*
  * Writes what is queued and reads what has come until at least one call is done, or nothing is
- * pending, or `timeout_us` has passed. False when the connection is lost (all calls are done then).
+ * pending, or `timeout_us` has passed (INT64_MAX: no bound), or a signal was caught. False when the
+ * connection is lost (all calls are done then). `done` may make calls, but neither run nor close.
+ *
+ * A reply over `max_reply`, or a record too short to be a message, ends the connection: what was
+ * pending is done with RPC_CLIENT_BAD_REPLY. An answer that comes after its call timed out is
+ * dropped.
  */
 bool rpc_client_run(struct rpc_client *client, int64_t timeout_us);
 
