@@ -397,11 +397,11 @@ START_TEST(what_cannot_be_encoded_is_not_sent)
 {
     struct outcome outcome = {.place = 0}, after;
     proxy_purge_args purge = {.kind = PROXY_PURGE_URL};
-    char *url = calloc(1, PROXY_MAX_URL + 1);
+    char *url = calloc(1, PROXY_MAX_URL_SENT + 1);
 
     ck_assert_ptr_nonnull(url);
     purge.url.proxy_url_val = url;
-    purge.url.proxy_url_len = PROXY_MAX_URL + 1;
+    purge.url.proxy_url_len = PROXY_MAX_URL_SENT + 1;
     ck_assert_int_eq(rpc_client_call(client, 1, 1, 1, (xdrproc_t)xdr_proxy_purge_args, &purge, NULL,
                                      NULL, SECOND, note, &outcome),
                      RPC_CLIENT_GARBAGE_ARGS);
