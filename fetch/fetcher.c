@@ -72,8 +72,7 @@ struct fetcher {
 
 static const char stopping_sentence[] = "the server is shutting down";
 
-/* ---- the end of a request ---------------------------------------------------------------------
- */
+/* ---- the end of a request ------------------------------------------------------------ */
 
 /* Never from inside libcurl. */
 static void
@@ -120,8 +119,7 @@ deny(struct request *r, const char *reason)
         finish(r, FETCH_DENIED, reason);
 }
 
-/* ---- time limits ------------------------------------------------------------------------------
- */
+/* ---- time limits --------------------------------------------------------------------- */
 
 /* When this request has waited too long, and for what. */
 static int64_t
@@ -170,8 +168,7 @@ enter_stage(struct request *r, enum stage stage)
     timers_arm(&r->fetcher->timers, &r->timer, find_deadline(r, &what));
 }
 
-/* ---- one hop ----------------------------------------------------------------------------------
- */
+/* ---- one hop ------------------------------------------------------------------------- */
 
 static bool
 on_head(void *context, const struct fetch_head *head)
@@ -318,8 +315,7 @@ start_hop(struct request *r)
     }
 }
 
-/* ---- redirects --------------------------------------------------------------------------------
- */
+/* ---- redirects ----------------------------------------------------------------------- */
 
 static bool
 was_visited(const struct request *r, const char *url)
@@ -412,8 +408,7 @@ judge_hop(struct request *r, CURLcode code)
         finish(r, error, r->transfer.sentence);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------
- */
+/* ---- the loop ------------------------------------------------------------------------ */
 
 static void
 start_those_whose_turn_it_is(struct fetcher *fetcher)
@@ -575,8 +570,7 @@ run(void *argument)
     return NULL;
 }
 
-/* ---- from outside -----------------------------------------------------------------------------
- */
+/* ---- from outside -------------------------------------------------------------------- */
 
 static void
 wake(void *context)

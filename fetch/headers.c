@@ -103,8 +103,7 @@ is_value(struct span s)
     return true;
 }
 
-/* ---- what a client sends ----------------------------------------------------------------------
- */
+/* ---- what a client sends ------------------------------------------------------------- */
 
 /* Fields of the connection, or that we set ourselves, or whose effect we would have to follow. */
 static const char *const not_a_clients[] = {
@@ -178,8 +177,7 @@ headers_to_list(struct span headers, bool credentials, struct curl_slist **list)
     return true;
 }
 
-/* ---- what an origin answers -------------------------------------------------------------------
- */
+/* ---- what an origin answers ---------------------------------------------------------- */
 
 /* RFC 9110 section 7.6.1, beside those that Connection names. */
 static const char *const hop_by_hop[] = {

@@ -59,19 +59,22 @@ judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
     return true;
 }
 
-/* ---- connect_to -------------------------------------------------------------------------------
- */
+/* ---- connect_to ---------------------------------------------------------------------- */
 
-/* The text up to the next colon outside brackets, brackets stripped; *text then stands behind it.
+/*
+ * The text up to the next colon, *text then behind it or NULL at the end. Of an IPv6 address in
+ * brackets, what is in them. NULL if that is none, or without memory.
  */
 static char *
 next_piece(const char **text)
 {
     const char *start = *text;
+    bool bracketed = *start == '[';
+    union address address;
     const char *end;
     char *piece;
 
-    if (*start == '[') {
+    if (bracketed) {
         start++;
         end = strchr(start, ']');
         if (!end || (end[1] != ':' && end[1] != '\0'))
@@ -84,6 +87,11 @@ next_piece(const char **text)
     piece = strndup(start, (size_t)(end - start));
     for (char *c = piece; c && *c; c++)
         *c = (char)tolower((unsigned char)*c);
+    if (bracketed && piece &&
+        (!address_parse(piece, 0, &address) || address.any.sa_family != AF_INET6)) {
+        free(piece);
+        return NULL;
+    }
     return piece;
 }
 
@@ -153,8 +161,7 @@ take_rules(struct settings *settings, const char *const *texts, char *why, size_
     return true;
 }
 
-/* ---- upstream proxy, authorities --------------------------------------------------------------
- */
+/* ---- upstream proxy, authorities ----------------------------------------------------- */
 
 static bool
 take_proxy(struct settings *settings, const char *url, char *why, size_t why_size)

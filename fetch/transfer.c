@@ -39,8 +39,7 @@ enter(struct transfer *t, enum transfer_stage stage)
     t->owner.stage(t->owner.context, stage);
 }
 
-/* ---- the head ---------------------------------------------------------------------------------
- */
+/* ---- the head ------------------------------------------------------------------------ */
 
 static bool
 is_redirect(unsigned status)
@@ -166,8 +165,7 @@ on_header(char *line, size_t size, size_t count, void *context)
     return len;
 }
 
-/* ---- the body ---------------------------------------------------------------------------------
- */
+/* ---- the body ------------------------------------------------------------------------ */
 
 static size_t
 on_body(char *bytes, size_t size, size_t count, void *context)
@@ -213,8 +211,7 @@ on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
     return 0;
 }
 
-/* ---- the connection ---------------------------------------------------------------------------
- */
+/* ---- the connection ------------------------------------------------------------------ */
 
 static bool
 is_chosen(const struct transfer *t, const union address *address)
@@ -273,8 +270,7 @@ on_resolve(void *resolver, void *reserved, void *context)
     return !t->literal_route;
 }
 
-/* ---- setting up -------------------------------------------------------------------------------
- */
+/* ---- setting up ---------------------------------------------------------------------- */
 
 static bool
 add(struct curl_slist **list, const struct buf *text)
@@ -459,8 +455,7 @@ transfer_clear(struct transfer *t, CURLM *multi)
     *t = (struct transfer){0};
 }
 
-/* ---- judging ----------------------------------------------------------------------------------
- */
+/* ---- judging ------------------------------------------------------------------------- */
 
 static const char *
 reason(const struct transfer *t, CURLcode code)

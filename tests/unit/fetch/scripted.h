@@ -212,8 +212,7 @@ origin_stop(struct origin *origin)
     free(origin);
 }
 
-/* ---- a fetch and what came of it ---------------------------------------------------------------
- */
+/* ---- a fetch and what came of it ----------------------------------------------------- */
 
 struct outcome {
     pthread_mutex_t lock;

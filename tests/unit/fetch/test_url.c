@@ -1,0 +1,437 @@
+/* URLs, header blocks and where connections go. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fetch/headers.h"
+#include "fetch/settings.h"
+#include "tests/unit/unit.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+START_TEST(urls_that_can_be_fetched)
+{
+    static const struct {
+        const char *url, *host, *origin;
+        bool literal;
+    } cases[] = {
+        {"http://example.com/", "example.com", "http://example.com:80", false},
+        {"HTTPS://Example.COM:8443/a?b#c", "example.com", "https://example.com:8443", false},
+        {"http://192.0.2.1/", "192.0.2.1", "http://192.0.2.1:80", true},
+        {"http://3221225985/", "192.0.2.1", "http://192.0.2.1:80", true},
+        {"http://0300.0.2.1/", "192.0.2.1", "http://192.0.2.1:80", true},
+        {"http://0xc0.0x0.0x2.0x1/", "192.0.2.1", "http://192.0.2.1:80", true},
+        {"http://127.1/", "127.0.0.1", "http://127.0.0.1:80", true},
+        {"http://[2001:DB8::1]:81/", "2001:db8::1", "http://2001:db8::1:81", true},
+        {"http://[::ffff:127.0.0.1]/", "::ffff:127.0.0.1", "http://::ffff:127.0.0.1:80", true},
+        {"http://user:word@example.com/", "example.com", "http://example.com:80", false},
+        {"http://under_score.example./", "under_score.example.", "http://under_score.example.:80",
+         false},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct target target;
+        char why[256] = "";
+        enum fetch_error error = target_parse(&target, span_str(cases[i].url), why, sizeof(why));
+
+        ck_assert_msg(error == FETCH_OK, "%s: %s", cases[i].url, why);
+        ck_assert_str_eq(target.host, cases[i].host);
+        ck_assert_str_eq(target.origin, cases[i].origin);
+        ck_assert_msg(target.literal == cases[i].literal, "%s", cases[i].url);
+        target_free(&target);
+        ck_assert_int_eq(fetch_check_url(span_str(cases[i].url), why, sizeof(why)), FETCH_OK);
+    }
+}
+END_TEST
+
+START_TEST(names_beyond_ascii)
+{
+    static const char url[] = "http://B\xc3\xbc"
+                              "cher.example/";
+    struct target target;
+    char why[256];
+
+    ck_assert_int_eq(target_parse(&target, span_str(url), why, sizeof(why)), FETCH_BAD_URL);
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        return;
+    ck_assert_int_eq(target_parse(&target, span_str(url), why, sizeof(why)), FETCH_OK);
+    ck_assert_str_eq(target.host, "xn--bcher-kva.example");
+    target_free(&target);
+    setlocale(LC_CTYPE, "C");
+}
+END_TEST
+
+START_TEST(urls_that_cannot)
+{
+    static const char *const cases[] = {
+        "",
+        "example.com",
+        "/path",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+        "javascript:alert(1)",
+        "http://",
+        "http:///",
+        "http://example.com:99999/",
+        "http://example.com:0/",
+        "http://example.com:x/",
+        "http://exa mple.com/",
+        "http://example.com/a b",
+        "http://example.com/\r\nHost: x",
+        "http://*/",
+        "http://a,b/",
+        "http://a:b:c/",
+        "http://[::1/",
+        "http://[nonsense]/",
+        "http://a%00b/",
+        "http://%2a/",
+        "http://-\x7f/",
+    };
+    char why[256];
+    char *longest = malloc(URL_MAX + 2);
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        why[0] = '\0';
+        ck_assert_msg(fetch_check_url(span_str(cases[i]), why, sizeof(why)) == FETCH_BAD_URL, "%s",
+                      cases[i]);
+        ck_assert_msg(why[0] != '\0', "%s", cases[i]);
+    }
+    ck_assert_int_eq(fetch_check_url(span_of("http://h/a\0b", 12), why, sizeof(why)),
+                     FETCH_BAD_URL);
+    memset(longest, 'a', URL_MAX + 1);
+    memcpy(longest, "http://h/", 9);
+    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX), why, sizeof(why)), FETCH_OK);
+    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX + 1), why, sizeof(why)),
+                     FETCH_BAD_URL);
+    free(longest);
+}
+END_TEST
+
+START_TEST(request_headers)
+{
+    static const char *const good[] = {
+        "",
+        "Accept: text/html\r\n",
+        "X-Empty:\r\nX-B:  b \t\r\n",
+        "If-None-Match: \"a:b\"\r\nCookie: a=b\r\nAuthorization: Basic x\r\n",
+        "X-Bytes: \xc3\xbc\r\n",
+        "Host-Of-Mine: a\r\n",
+    };
+    static const char *const bad[] = {
+        "Accept: a",
+        "Accept: a\n",
+        "Accept a\r\n",
+        ": a\r\n",
+        " Accept: a\r\n",
+        "Accept : a\r\n",
+        "A: b\r\n folded\r\n",
+        "A: b\r\n\r\n",
+        "A: b\rc\r\n",
+        "A: \x01\r\n",
+        "A\xc3\xbc: b\r\n",
+        "Host: a\r\n",
+        "hOST: a\r\n",
+        "Connection: close\r\n",
+        "Content-Length: 1\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "TE: trailers\r\n",
+        "Trailer: a\r\n",
+        "Upgrade: h2c\r\n",
+        "Keep-Alive: 1\r\n",
+        "Accept-Encoding: gzip\r\n",
+        "Proxy-Authorization: x\r\n",
+        "proxy-anything: x\r\n",
+        "Expect: 100-continue\r\n",
+    };
+    char why[256];
+    char *longest = malloc(HEADERS_MAX + 1);
+
+    for (size_t i = 0; i < LENGTH(good); i++)
+        ck_assert_msg(fetch_check_headers(span_str(good[i]), why, sizeof(why)) == FETCH_OK, "%s",
+                      good[i]);
+    for (size_t i = 0; i < LENGTH(bad); i++) {
+        why[0] = '\0';
+        ck_assert_msg(fetch_check_headers(span_str(bad[i]), why, sizeof(why)) == FETCH_BAD_HEADERS,
+                      "%s", bad[i]);
+        ck_assert_msg(why[0] != '\0', "%s", bad[i]);
+    }
+    ck_assert_int_eq(fetch_check_headers(span_of("A: b\0c\r\n", 8), why, sizeof(why)),
+                     FETCH_BAD_HEADERS);
+    memset(longest, 'a', HEADERS_MAX + 1);
+    memcpy(longest, "A:", 2);
+    memcpy(longest + HEADERS_MAX - 2, "\r\n", 2);
+    ck_assert_int_eq(fetch_check_headers(span_of(longest, HEADERS_MAX), why, sizeof(why)),
+                     FETCH_OK);
+    memcpy(longest + HEADERS_MAX - 2, "a\r\n", 3);
+    ck_assert_int_eq(fetch_check_headers(span_of(longest, HEADERS_MAX + 1), why, sizeof(why)),
+                     FETCH_BAD_HEADERS);
+    free(longest);
+}
+END_TEST
+
+START_TEST(request_headers_for_libcurl)
+{
+    struct span headers =
+        span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n");
+    struct curl_slist *list;
+
+    ck_assert(headers_to_list(headers, true, &list));
+    ck_assert_str_eq(list->data, "A: b");
+    ck_assert_str_eq(list->next->data, "Empty;");
+    ck_assert_str_eq(list->next->next->data, "COOKIE: c");
+    curl_slist_free_all(list);
+    ck_assert(headers_to_list(headers, false, &list));
+    ck_assert_str_eq(list->next->next->data, "E: f:g");
+    ck_assert_ptr_null(list->next->next->next);
+    curl_slist_free_all(list);
+    ck_assert(headers_to_list(span_str(""), true, &list));
+    ck_assert_ptr_null(list);
+}
+END_TEST
+
+START_TEST(answers_headers)
+{
+    static const struct {
+        const char *lines, *fields;
+        int64_t length;
+        bool coded;
+    } cases[] = {
+        {"", "", -1, false},
+        {"A: b\r\nContent-Length: 5\r\n", "A: b\r\nContent-Length: 5\r\n", 5, false},
+        {"content-length: 5\r\nContent-Length: 5\r\n", "content-length: 5\r\nContent-Length: 5\r\n",
+         5, false},
+        {"Content-Length: 5\r\nContent-Encoding: gzip\r\nA: b\r\n", "A: b\r\n", -1, true},
+        {"Content-Length: 5\r\nContent-Encoding: identity\r\n",
+         "Content-Length: 5\r\nContent-Encoding: identity\r\n", 5, false},
+        {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "", -1, false},
+        {"Connection: close, X-Hop ,y-hop\r\nX-Hop: 1\r\nY-HOP: 2\r\nZ-Hop: 3\r\n", "Z-Hop: 3\r\n",
+         -1, false},
+        {"X-Hop: 1\r\nConnection: x-hop\r\n", "", -1, false},
+        {"Keep-Alive: a\r\nProxy-Connection: b\r\nProxy-Authenticate: c\r\nTE: d\r\nTrailer: e\r\n"
+         "Upgrade: f\r\nA: b\r\n",
+         "A: b\r\n", -1, false},
+        {"A: b\r\n  folded\r\n\tagain\r\nC: d\r\n", "A: b folded again\r\nC: d\r\n", -1, false},
+        {"Keep-Alive: b\r\n folded\r\nC: d\r\n", "C: d\r\n", -1, false},
+        {" folded at once\r\nC: d\r\n", "C: d\r\n", -1, false},
+        {"A: b\nC: d\n", "A: b\r\nC: d\r\n", -1, false},
+        {"A: b\x01 c\rd\r\n", "A: b  c d\r\n", -1, false},
+        {"no colon\r\nBad Name: x\r\n: y\r\nC: d\r\n", "C: d\r\n", -1, false},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct answer_head head;
+        bool no_memory;
+        const char *malformed = answer_head_read(&head, span_str(cases[i].lines), &no_memory);
+
+        ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
+        ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
+        ck_assert_int_eq(head.content_length, cases[i].length);
+        ck_assert(head.coded == cases[i].coded);
+        answer_head_free(&head);
+    }
+}
+END_TEST
+
+START_TEST(answers_that_contradict_themselves)
+{
+    static const char *const cases[] = {
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length:\r\n",
+        "Content-Length: 5, 5\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: 0x5\r\n",
+        "Content-Length: 99999999999999999999\r\n",
+    };
+    struct answer_head head;
+    struct buf many;
+    bool no_memory;
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        ck_assert_msg(answer_head_read(&head, span_str(cases[i]), &no_memory) != NULL, "%s",
+                      cases[i]);
+        ck_assert(!no_memory);
+        answer_head_free(&head);
+    }
+    buf_init(&many, 65536);
+    buf_append_str(&many, "Connection: ");
+    for (unsigned i = 0; i < 100; i++)
+        buf_printf(&many, "x%u,", i);
+    buf_append_str(&many, "\r\n");
+    ck_assert_ptr_nonnull(answer_head_read(&head, buf_span(&many), &no_memory));
+    answer_head_free(&head);
+    buf_free(&many);
+}
+END_TEST
+
+START_TEST(redirect_targets)
+{
+    static const struct {
+        const char *location, *url; /* NULL: refused */
+    } cases[] = {
+        {"/x", "http://h.example:81/x"},
+        {"x", "http://h.example:81/a/x"},
+        {"../x", "http://h.example:81/x"},
+        {"?q", "http://h.example:81/a/b?q"},
+        {"//other/x", "http://other/x"},
+        {"https://other", "https://other/"},
+        {"/a b", "http://h.example:81/a%20b"},
+        {"file:///etc/passwd", NULL},
+        {"ftp://other/", NULL},
+        {"http://", NULL},
+        {"http://a:b:c/", NULL},
+    };
+    struct target from;
+    char why[256];
+
+    ck_assert_int_eq(target_parse(&from, span_str("http://h.example:81/a/b"), why, sizeof(why)), 0);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct target to;
+        enum fetch_error error = target_follow(&to, &from, cases[i].location, why, sizeof(why));
+
+        ck_assert_msg((error == FETCH_OK) == (cases[i].url != NULL), "%s: %s", cases[i].location,
+                      why);
+        if (cases[i].url)
+            ck_assert_str_eq(to.text, cases[i].url);
+        target_free(&to);
+    }
+    target_free(&from);
+}
+END_TEST
+
+static struct route
+route_of(const struct settings *settings, const char *url)
+{
+    struct target target;
+    static char host[256];
+    struct route route;
+    char why[256];
+
+    ck_assert_int_eq(target_parse(&target, span_str(url), why, sizeof(why)), 0);
+    route = settings_route(settings, &target);
+    snprintf(host, sizeof(host), "%s", route.host);
+    route.host = host;
+    target_free(&target);
+    return route;
+}
+
+START_TEST(where_connections_go)
+{
+    static const char *const rules[] = {"a.example:80:b.example:81",
+                                        "[2001:db8::1]:80:[::1]:8080",
+                                        "C.example::127.0.0.1:",
+                                        "d.example:443::444",
+                                        "::last:9",
+                                        NULL};
+    struct address_policy *addresses = address_policy_create();
+    struct fetch_config config;
+    struct settings settings;
+    struct route route;
+    char why[256];
+
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    config.connect_to = rules;
+    ck_assert_msg(settings_init(&settings, &config, why, sizeof(why)), "%s", why);
+    route = route_of(&settings, "http://A.example/");
+    ck_assert_str_eq(route.host, "b.example");
+    ck_assert_uint_eq(route.port, 81);
+    ck_assert(route.by_operator && route.redirected && !route.proxied);
+    route = route_of(&settings, "http://[2001:db8::1]/");
+    ck_assert_str_eq(route.host, "::1");
+    ck_assert_uint_eq(route.port, 8080);
+    route = route_of(&settings, "https://c.example/");
+    ck_assert_str_eq(route.host, "127.0.0.1");
+    ck_assert_uint_eq(route.port, 443);
+    route = route_of(&settings, "https://d.example/");
+    ck_assert_str_eq(route.host, "d.example");
+    ck_assert_uint_eq(route.port, 444);
+    ck_assert(!route.by_operator);
+    route = route_of(&settings, "http://d.example/");
+    ck_assert_str_eq(route.host, "last");
+    settings_free(&settings);
+    address_policy_destroy(addresses);
+}
+END_TEST
+
+START_TEST(configurations_that_cannot_be)
+{
+    static const char *const bad_rules[] = {
+        "",
+        "a",
+        "a:80",
+        "a:80:b",
+        "a:80:b:81:c",
+        "a:x:b:81",
+        "a:80:b:70000",
+        "a:0:b:80",
+        "[::1:80:b:81",
+        "[::1]x:80:b:81",
+        "a/b:80:c:81",
+        "a:80:[nonsense]:81",
+        "a:80:*:81",
+    };
+    static const char *const bad_proxies[] = {"", "proxy", "socks5://h:1", "http://", "file:///x"};
+    struct address_policy *addresses = address_policy_create();
+    struct fetch_config config, bad;
+    struct settings settings;
+    char why[512];
+
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    for (size_t i = 0; i < LENGTH(bad_rules); i++) {
+        const char *const rules[] = {bad_rules[i], NULL};
+
+        bad = config;
+        bad.connect_to = rules;
+        why[0] = '\0';
+        ck_assert_msg(!settings_init(&settings, &bad, why, sizeof(why)), "%s", bad_rules[i]);
+        ck_assert(why[0] != '\0');
+        settings_free(&settings);
+    }
+    for (size_t i = 0; i < LENGTH(bad_proxies); i++) {
+        bad = config;
+        bad.upstream_proxy = bad_proxies[i];
+        ck_assert_msg(!settings_init(&settings, &bad, why, sizeof(why)), "%s", bad_proxies[i]);
+        settings_free(&settings);
+    }
+    bad = config;
+    bad.cacert = "/nonexistent/ca.pem";
+    ck_assert(!settings_init(&settings, &bad, why, sizeof(why)));
+    settings_free(&settings);
+    bad.cacert = "/dev/null";
+    ck_assert(!settings_init(&settings, &bad, why, sizeof(why)));
+    settings_free(&settings);
+    bad = config;
+    bad.max_active = 0;
+    ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
+    bad = config;
+    bad.stall_timeout_us = 0;
+    ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
+    bad = config;
+    bad.addresses = NULL;
+    ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
+    address_policy_destroy(addresses);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/url");
+    TCase *tc = tcase_create("url");
+
+    tcase_add_test(tc, urls_that_can_be_fetched);
+    tcase_add_test(tc, names_beyond_ascii);
+    tcase_add_test(tc, urls_that_cannot);
+    tcase_add_test(tc, request_headers);
+    tcase_add_test(tc, request_headers_for_libcurl);
+    tcase_add_test(tc, answers_headers);
+    tcase_add_test(tc, answers_that_contradict_themselves);
+    tcase_add_test(tc, redirect_targets);
+    tcase_add_test(tc, where_connections_go);
+    tcase_add_test(tc, configurations_that_cannot_be);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
