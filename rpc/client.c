@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "rpc/client_stream.h"
+#include "rpc/internal.h"
 
 #define CALL_HEADER 40u   /* bytes of a call's header with AUTH_NONE twice (RFC 5531 section 9) */
 #define MAX_VERIFIER 400u /* RFC 5531 section 8.2 */
@@ -368,8 +369,7 @@ decode_result(const struct call *call, struct span bytes)
 
     if (!call->decode)
         return RPC_CLIENT_OK;
-    /* libtirpc's parameter is not const, but decoding only reads. */
-    xdrmem_create(&xdrs, (char *)(uintptr_t)bytes.ptr, (u_int)bytes.len, XDR_DECODE);
+    rpc_decode_begin(&xdrs, bytes);
     decoded = call->decode(&xdrs, call->result);
     xdr_destroy(&xdrs);
     if (decoded)

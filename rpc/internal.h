@@ -153,6 +153,14 @@ bool rpc_gather_end(struct rpc_gather *gather);
 void rpc_reply_init(struct rpc_reply *reply);
 void rpc_reply_free(struct rpc_reply *reply);
 
+/* ---- decoding: decode.c ------------------------------------------------------------------ */
+
+/*
+ * An XDR stream that decodes bytes where they stand, which must stay. Unlike xdrmem_create()'s it
+ * writes nowhere but to where it is told, and so may be used on several threads at once.
+ */
+void rpc_decode_begin(XDR *xdr, struct span bytes);
+
 /* ---- requests: request.c ----------------------------------------------------------------- */
 
 struct rpc_request {

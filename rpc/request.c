@@ -53,8 +53,7 @@ get_arguments(SVCXPRT *transport, xdrproc_t decode, void *arguments)
 
     if (!is_plausible(request->arguments, decode))
         return FALSE;
-    xdrmem_create(&xdr, (char *)(uintptr_t)request->arguments.ptr, (u_int)request->arguments.len,
-                  XDR_DECODE);
+    rpc_decode_begin(&xdr, request->arguments);
     if (decode(&xdr, arguments, 0))
         return TRUE;
     xdr_free(decode, arguments);

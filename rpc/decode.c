@@ -1,0 +1,132 @@
+#include "rpc/internal.h"
+
+#include <string.h>
+
+/* The position is x_private, what is left of the bytes x_handy, their begin x_base. */
+static size_t
+done(const XDR *xdr)
+{
+    return (size_t)((const char *)xdr->x_private - (const char *)xdr->x_base);
+}
+
+static void
+advance(XDR *xdr, u_int len)
+{
+    xdr->x_private = (char *)xdr->x_private + len;
+    xdr->x_handy -= len;
+}
+
+static bool_t
+get_long(XDR *xdr, long *value)
+{
+    if (xdr->x_handy < sizeof(uint32_t))
+        return FALSE;
+    *value = (long)rpc_load_u32(xdr->x_private);
+    advance(xdr, sizeof(uint32_t));
+    return TRUE;
+}
+
+/*
+ * Everything in XDR takes a multiple of four bytes, but for a run of bytes before its padding. So
+ * what is read at an odd position is padding, and libtirpc wants it in a buffer that all threads
+ * share (xdr_opaque's): it is skipped.
+ */
+static bool_t
+get_bytes(XDR *xdr, char *bytes, u_int len)
+{
+    if (xdr->x_handy < len)
+        return FALSE;
+    if (len && done(xdr) % sizeof(uint32_t) == 0)
+        memcpy(bytes, xdr->x_private, len);
+    advance(xdr, len);
+    return TRUE;
+}
+
+static u_int
+get_position(XDR *xdr)
+{
+    return (u_int)done(xdr);
+}
+
+static bool_t
+set_position(XDR *xdr, u_int where)
+{
+    size_t len = done(xdr) + xdr->x_handy;
+
+    if (where > len)
+        return FALSE;
+    xdr->x_private = (char *)xdr->x_base + where;
+    xdr->x_handy = (u_int)(len - where);
+    return TRUE;
+}
+
+/* Routines that cannot have it inline fall back to the calls above. */
+static int32_t *
+get_inline(XDR *xdr, u_int len)
+{
+    void *here = xdr->x_private;
+
+    if (xdr->x_handy < len || (uintptr_t)here % sizeof(int32_t) != 0)
+        return NULL;
+    advance(xdr, len);
+    return here;
+}
+
+static bool_t
+put_long(XDR *xdr, const long *value)
+{
+    (void)xdr;
+    (void)value;
+    return FALSE;
+}
+
+static bool_t
+put_bytes(XDR *xdr, const char *bytes, u_int len)
+{
+    (void)xdr;
+    (void)bytes;
+    (void)len;
+    return FALSE;
+}
+
+static void
+destroy(XDR *xdr)
+{
+    (void)xdr;
+}
+
+static bool_t
+control(XDR *xdr, int request, void *info)
+{
+    (void)xdr;
+    (void)request;
+    (void)info;
+    return FALSE;
+}
+
+static const struct xdr_ops decode_ops = {
+    .x_getlong = get_long,
+    .x_putlong = put_long,
+    .x_getbytes = get_bytes,
+    .x_putbytes = put_bytes,
+    .x_getpostn = get_position,
+    .x_setpostn = set_position,
+    .x_inline = get_inline,
+    .x_destroy = destroy,
+    .x_control = control,
+};
+
+void
+rpc_decode_begin(XDR *xdr, struct span bytes)
+{
+    char *begin =
+        (char *)(uintptr_t)bytes.ptr; /* libtirpc's types are not const; reading only reads */
+
+    *xdr = (XDR){
+        .x_op = XDR_DECODE,
+        .x_ops = &decode_ops,
+        .x_private = begin,
+        .x_base = begin,
+        .x_handy = (u_int)bytes.len,
+    };
+}
