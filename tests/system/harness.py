@@ -330,6 +330,7 @@ class SystemTest(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sunproxy-test."))
         self.processes = []
+        self.problems = ["nothing was looked at"]
         self.runs = 0
         self.addCleanup(self._clean)
         signal.signal(signal.SIGALRM, self._too_long)
@@ -360,6 +361,7 @@ class SystemTest(unittest.TestCase):
                     process.kill()
             for log in sorted(self.dir.glob("sanitizer.*")):
                 problems.append(f"{log.name}: {log.read_text(errors='replace')[:4000]}")
+            self.problems = problems
             if problems:
                 self.fail("\n".join(problems))
         finally:
@@ -369,9 +371,10 @@ class SystemTest(unittest.TestCase):
             self._keep_or_remove()
 
     def _keep_or_remove(self):
+        """What the programs of a failed test said is kept in $TEST_LOGS."""
         keep = os.environ.get("TEST_LOGS")
         outcome = getattr(self, "_outcome", None)
-        if keep and outcome is not None and not outcome.success:
+        if keep and (self.problems or outcome is None or not outcome.success):
             target = pathlib.Path(keep) / self.id()
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True, exist_ok=True)
