@@ -374,17 +374,23 @@ parse_file(struct options *options, const char *path, struct buf *why)
     size_t room = 0;
     unsigned number = 0;
     bool ok = true;
+    ssize_t len;
 
     if (!file) {
         buf_printf(why, "%s: %s", path, strerror(errno));
         return false;
     }
-    while (ok && getline(&line, &room, file) >= 0) {
+    while (ok && (len = getline(&line, &room, file)) >= 0) {
         struct buf detail;
 
         number++;
         buf_init(&detail, 1024);
-        ok = parse_line(options, line, &detail);
+        if (span_has_zero(span_of(line, (size_t)len))) {
+            buf_append_str(&detail, "there is a zero byte in it");
+            ok = false;
+        } else {
+            ok = parse_line(options, line, &detail);
+        }
         if (!ok)
             buf_printf(why, "%s:%u: %s", path, number, buf_str(&detail));
         buf_free(&detail);
