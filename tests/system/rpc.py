@@ -141,8 +141,8 @@ class Page:
         self.total_us = r.hyper()
         self.fetch_us = r.hyper()
         self.evicted = r.uint()
-        self.victims = [r.opaque().decode() for _ in range(r.uint())]
-        self.final_url = r.opaque().decode()
+        self.victims = [r.opaque().decode(errors="surrogateescape") for _ in range(r.uint())]
+        self.final_url = r.opaque().decode(errors="surrogateescape")
         self.headers = r.opaque().decode("latin-1")
         self.body = r.opaque()
         r.end()

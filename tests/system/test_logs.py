@@ -1,0 +1,150 @@
+"""The access log: lines, rotation, full disks, hostile URLs; and the daemon's own words."""
+
+import json
+import os
+import signal
+
+import harness
+import rpc
+
+
+class AccessLogTest(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.log = self.dir / "access.log"
+
+    def start(self, *options):
+        d = self.daemon("--access-log", self.log, *options, origin=self.o)
+        self.c = rpc.Connection(d.socket)
+        self.addCleanup(self.c.close)
+        return d
+
+    def lines(self, count, path=None):
+        path = path or self.log
+
+        def enough():
+            text = path.read_text(errors="surrogateescape") if path.exists() else ""
+            found = text.split("\n")
+            return found[:-1] if len(found) > count else None
+
+        found = harness.wait_until(enough, what=f"{count} lines")
+        self.assertEqual(len(found), count, found)
+        return found
+
+    def test_fields(self):
+        d = self.start("--policy", "fifo", "--capacity-urls", "1", "--shards", "1")
+        url = "http://a.test/x"
+        size = len(self.c.get(url).body)
+        with rpc.Connection(d.address) as tcp:
+            tcp.get(url)
+            tcp.fetch_v1(url)
+        self.c.get("http://a.test/y")
+        self.c.get(url, flags=rpc.FLAG_NO_STORE)
+        self.c.get("http://a.test/fault/short")
+        self.c.get("ftp://a.test/")
+        rows = [line.split("\t") for line in self.lines(7)]
+        self.assertEqual({len(r) for r in rows}, {8})
+        self.assertEqual([r[3] for r in rows[:5]], ["miss", "hit", "hit", "miss", "bypass"])
+        self.assertEqual({r[4] for r in rows[:5]}, {"200"})
+        self.assertEqual([(r[2], r[5]) for r in rows[:3]], [(url, str(size))] * 3)
+        self.assertEqual([r[7] for r in rows[:4]], ["-", "-", "-", url])
+        for r in rows[5:]:
+            self.assertNotIn(r[3], ("hit", "miss"))
+            self.assertIn(r[4], ("-", "0"))
+        for r in rows:
+            self.assertRegex(r[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+            self.assertTrue(r[6].isdigit())
+        self.assertIn("127.0.0.1", rows[1][1])
+
+    def test_json(self):
+        self.start("--log-format", "json")
+        self.c.get("http://a.test/x")
+        self.c.get(b'http://a.test/"\\\xff\xc3\xa9')
+        self.c.get(b"http://a.test/\0zero")
+        rows = [json.loads(line) for line in self.lines(3)]
+        self.assertEqual(rows[0]["url"], "http://a.test/x")
+        self.assertEqual(rows[0]["status"], 200)
+        self.assertEqual(rows[0]["outcome"], "miss")
+
+    def test_hostile_urls_make_no_lines_of_their_own(self):
+        self.start()
+        for url in (b"http://a.test/\nforged", b"http://a.test/\tforged", b"http://a.test/\r",
+                    b"\0", b"\x1b[2J", b"http://a.test/\xff\xfe", b"", b"x" * 65000,
+                    b"http://a.test/ b", b"\\x00"):
+            self.c.get(url)
+        rows = [line.split("\t") for line in self.lines(10)]
+        self.assertEqual({len(r) for r in rows}, {8})
+        for row in rows:
+            self.assertTrue(row[2].isascii() and row[2].isprintable(), row[2][:80])
+            self.assertNotIn(" ", row[2])
+
+    def test_rotation(self):
+        d = self.start()
+        self.c.get("http://a.test/1")
+        self.lines(1)
+        old = self.dir / "access.log.1"
+        os.rename(self.log, old)
+        self.c.get("http://a.test/2")
+        self.lines(2, old)
+        d.signal(signal.SIGHUP)
+        harness.wait_until(self.log.exists, what="the new log")
+        self.c.get("http://a.test/3")
+        self.assertIn("http://a.test/3", self.lines(1)[0])
+        self.assertEqual(len(old.read_text().splitlines()), 2)
+
+    def test_rotation_to_where_nothing_can_be_made(self):
+        folder = self.dir / "logs"
+        folder.mkdir()
+        self.log = folder / "access.log"
+        d = self.start()
+        self.c.get("http://a.test/1")
+        moved = self.dir / "gone"
+        os.rename(folder, moved)
+        d.signal(signal.SIGHUP)
+        harness.wait_until(lambda: "cannot be opened" in d.err, what="a word on it")
+        self.c.get("http://a.test/2")
+        self.lines(2, moved / "access.log")
+
+    def test_a_full_disk(self):
+        self.log = "/dev/full"
+        d = self.start()
+        for n in range(200):
+            self.assertEqual(self.c.get(f"http://a.test/{n % 3}").status, "ok")
+        harness.wait_until(lambda: self.c.stat().log_lines_lost > 0, what="lines counted as lost")
+        self.assertIn("No space left", d.err)
+
+    def test_a_log_that_cannot_be_made(self):
+        done = self.run_daemon("--no-rpcbind", "--socket", self.dir / "s", "--listen", "none",
+                               "--access-log", self.dir / "none/log")
+        self.assertEqual(done.returncode, 73, done.stderr)
+        self.assertIn(b"none/log", done.stderr)
+
+    def test_standard_output(self):
+        self.log = "-"
+        d = self.start()
+        self.c.get("http://a.test/")
+        harness.wait_until(lambda: "http://a.test/" in d.out, what="a line")
+
+    def test_nothing_is_lost_at_the_end(self):
+        d = self.start()
+        for n in range(500):
+            self.c.get(f"http://a.test/{n % 3}")
+        self.assertEqual(d.stop(), 0)
+        self.lines(500)
+
+
+class WordsTest(harness.SystemTest):
+    def test_levels(self):
+        d = self.daemon("--log-level", "error")
+        self.assertEqual(d.stop(), 0)
+        self.assertEqual(d.err, "")
+        d = self.daemon("--log-level", "info")
+        self.assertEqual(d.stop(), 0)
+        self.assertIn(str(d.port), d.err)
+
+    def test_json(self):
+        d = self.daemon("--log-format", "json")
+        self.assertEqual(d.stop(), 0)
+        for line in d.err.splitlines():
+            self.assertIsInstance(json.loads(line), dict)
