@@ -1,0 +1,33 @@
+/*
+ * What a subcommand of sunproxy is: one file that defines a struct command, and one row in main.c.
+ */
+#ifndef SUNPROXY_CLIENT_COMMAND_H
+#define SUNPROXY_CLIENT_COMMAND_H
+
+#include <sysexits.h>
+
+struct command {
+    const char *name;
+    const char *summary; /* one line, for the list of subcommands */
+    const char *help;    /* the whole text of --help */
+
+    /*
+     * Runs it. argv[0] is "sunproxy NAME", which getopt_long() puts in front of its complaints;
+     * what follows are the subcommand's own arguments. Returns the program's exit status. What was
+     * printed need not be flushed: main() does that, and notices if it cannot.
+     */
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct command command_ping;
+
+/* The exit status of Ctrl-C, as shells have it. */
+#define EXIT_INTERRUPTED 130
+
+/* Prints the text of --help to stdout. Returns EX_OK. */
+int command_help(const struct command *command);
+
+/* Says on stderr where help is to be had, after a complaint. Returns EX_USAGE. */
+int command_usage(const struct command *command);
+
+#endif

@@ -1,0 +1,75 @@
+#include "client/exit_status.h"
+
+#include <sysexits.h>
+
+/* By status, in the order of enum proxy_status. */
+static const struct {
+    const char *name;
+    int status;
+} proxy_statuses[] = {
+    [PROXY_OK] = {"ok", EX_OK},
+    [PROXY_BAD_URL] = {"bad_url", EX_USAGE},
+    [PROXY_BAD_HEADERS] = {"bad_headers", EX_USAGE},
+    [PROXY_DENIED] = {"denied", EX_NOPERM},
+    [PROXY_RESOLVE_FAILED] = {"resolve_failed", EX_NOHOST},
+    [PROXY_CONNECT_FAILED] = {"connect_failed", EX_PROTOCOL},
+    [PROXY_TLS_FAILED] = {"tls_failed", EX_PROTOCOL},
+    [PROXY_TIMED_OUT] = {"timed_out", EX_TEMPFAIL},
+    [PROXY_ORIGIN_BROKE] = {"origin_broke", EX_PROTOCOL},
+    [PROXY_TOO_LARGE] = {"too_large", EX_PROTOCOL},
+    [PROXY_BAD_REDIRECT] = {"bad_redirect", EX_PROTOCOL},
+    [PROXY_OVERLOADED] = {"overloaded", EX_TEMPFAIL},
+    [PROXY_STOPPING] = {"stopping", EX_TEMPFAIL},
+    [PROXY_INTERNAL] = {"internal", EX_SOFTWARE},
+    [PROXY_BAD_VALUE] = {"bad_value", EX_USAGE},
+};
+
+#define KNOWN(status) ((size_t)(status) < sizeof(proxy_statuses) / sizeof(proxy_statuses[0]))
+
+int
+exit_of_rpc(enum rpc_client_status status)
+{
+    switch (status) {
+    case RPC_CLIENT_OK:
+        return EX_OK;
+    case RPC_CLIENT_UNREACHABLE:
+    case RPC_CLIENT_LOST:
+    case RPC_CLIENT_PROG_UNAVAIL:
+    case RPC_CLIENT_PROG_MISMATCH:
+    case RPC_CLIENT_PROC_UNAVAIL:
+        return EX_UNAVAILABLE;
+    case RPC_CLIENT_TIMED_OUT:
+        return EX_TEMPFAIL;
+    case RPC_CLIENT_GARBAGE_ARGS:
+        return EX_USAGE;
+    case RPC_CLIENT_SYSTEM_ERR:
+    case RPC_CLIENT_BAD_REPLY:
+        return EX_PROTOCOL;
+    case RPC_CLIENT_DENIED:
+        return EX_NOPERM;
+    case RPC_CLIENT_NO_MEMORY:
+        return EX_SOFTWARE;
+    }
+    return EX_SOFTWARE;
+}
+
+int
+exit_of_proxy(proxy_status status)
+{
+    return KNOWN(status) ? proxy_statuses[status].status : EX_PROTOCOL;
+}
+
+const char *
+proxy_status_name(proxy_status status)
+{
+    return KNOWN(status) ? proxy_statuses[status].name : "unknown";
+}
+
+const char *
+proxy_source_name(proxy_source source)
+{
+    static const char *const names[] = {"hit",    "miss",        "coalesced",
+                                        "bypass", "revalidated", "stale"};
+
+    return (size_t)source < sizeof(names) / sizeof(names[0]) ? names[source] : "unknown";
+}

@@ -1,0 +1,23 @@
+/*
+ * What the answer to a call means for the program's exit status (sysexits.h), and its name for
+ * programs that read ours.
+ */
+#ifndef SUNPROXY_CLIENT_EXIT_STATUS_H
+#define SUNPROXY_CLIENT_EXIT_STATUS_H
+
+#include "proxy.h"
+#include "rpc/client.h"
+
+/* An HTTP status of 400 or more under --fail; curl's number for it. */
+#define EXIT_HTTP_ERROR 22
+
+int exit_of_rpc(enum rpc_client_status status);
+int exit_of_proxy(proxy_status status);
+
+/* "resolve_failed"; "unknown" for a status that this program has never heard of. */
+const char *proxy_status_name(proxy_status status);
+
+/* "hit", "miss", "coalesced", "bypass", "revalidated", "stale". */
+const char *proxy_source_name(proxy_source source);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * What the user sees: complaints on stderr, and the certainty that what was written to stdout got
+ * there. Thread-safe but for output_finish() and output_name().
+ */
+#ifndef SUNPROXY_CLIENT_OUTPUT_H
+#define SUNPROXY_CLIENT_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* What stands in front of each complaint, "sunproxy get"; static memory of the caller's. */
+void output_name(const char *name);
+
+/* A line on stderr. */
+void output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Flushes stdout at the end of the program. Returns `status`, unless something that was written did
+ * not get through (disk full, reader gone): then complains and returns EX_IOERR.
+ */
+int output_finish(int status);
+
+/* Complains about stdout with errno's story; returns EX_IOERR. */
+int output_failed(void);
+
+/*
+ * May this stream be redrawn and coloured? Only a terminal that is not dumb; never with NO_COLOR
+ * set to anything in the environment (no-color.org).
+ */
+bool output_is_lively(FILE *stream);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * Asking rpcbind (RFC 1833, version 3) where a program is served. Over a client of our own: its
+ * time-out is the user's, and any address family will do.
+ */
+#ifndef SUNPROXY_CLIENT_RPCBIND_H
+#define SUNPROXY_CLIENT_RPCBIND_H
+
+#include "rpc/client.h"
+
+#define RPCBIND_SOCKET "/run/rpcbind.sock"
+#define RPCBIND_PORT 111
+
+/*
+ * The universal address of (program, version) over a transport ("tcp", "tcp6", "local"). False if
+ * it is not registered, or rpcbind gives no answer.
+ */
+bool rpcbind_find(struct rpc_client *rpcbind, uint32_t program, uint32_t version, const char *netid,
+                  int64_t timeout_us, char *address, size_t size);
+
+/* The port of a universal address of tcp or tcp6, "127.0.0.1.4.210"; 0 if it has none. */
+unsigned rpcbind_port(const char *address);
+
+/*
+ * The host of it, into `host`. False, with host untouched, if it is no host in particular (0.0.0.0
+ * or ::), does not fit, or there is none.
+ */
+bool rpcbind_host(const char *address, char *host, size_t size);
+
+#endif
