@@ -53,6 +53,19 @@ utf8_length(const unsigned char *s, size_t left)
     return len;
 }
 
+bool
+json_is_utf8(struct span text)
+{
+    for (size_t i = 0; i < text.len;) {
+        size_t len = utf8_length((const unsigned char *)text.ptr + i, text.len - i);
+
+        if (len == 0)
+            return false;
+        i += len;
+    }
+    return true;
+}
+
 static void
 json_quote(struct json *j, struct span value)
 {

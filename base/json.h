@@ -17,6 +17,9 @@ struct json {
 
 void json_init(struct json *j, struct buf *out);
 
+/* Is it well-formed UTF-8 (RFC 3629), and so comes out as it is? */
+bool json_is_utf8(struct span text);
+
 /* Containers; `key` is NULL inside an array and at the top. */
 void json_open_object(struct json *j, const char *key);
 void json_close_object(struct json *j);

@@ -19,6 +19,7 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct command command_get;
 extern const struct command command_ping;
 
 /* The exit status of Ctrl-C, as shells have it. */

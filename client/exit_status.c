@@ -26,31 +26,34 @@ static const struct {
 
 #define KNOWN(status) ((size_t)(status) < sizeof(proxy_statuses) / sizeof(proxy_statuses[0]))
 
+static const struct {
+    const char *name;
+    int status;
+} rpc_statuses[] = {
+    [RPC_CLIENT_OK] = {"ok", EX_OK},
+    [RPC_CLIENT_NO_MEMORY] = {"no_memory", EX_SOFTWARE},
+    [RPC_CLIENT_UNREACHABLE] = {"unreachable", EX_UNAVAILABLE},
+    [RPC_CLIENT_LOST] = {"lost", EX_UNAVAILABLE},
+    [RPC_CLIENT_TIMED_OUT] = {"timed_out", EX_TEMPFAIL},
+    [RPC_CLIENT_PROG_UNAVAIL] = {"prog_unavail", EX_UNAVAILABLE},
+    [RPC_CLIENT_PROG_MISMATCH] = {"prog_mismatch", EX_UNAVAILABLE},
+    [RPC_CLIENT_PROC_UNAVAIL] = {"proc_unavail", EX_UNAVAILABLE},
+    [RPC_CLIENT_GARBAGE_ARGS] = {"garbage_args", EX_USAGE},
+    [RPC_CLIENT_SYSTEM_ERR] = {"system_err", EX_PROTOCOL},
+    [RPC_CLIENT_DENIED] = {"denied", EX_NOPERM},
+    [RPC_CLIENT_BAD_REPLY] = {"bad_reply", EX_PROTOCOL},
+};
+
 int
 exit_of_rpc(enum rpc_client_status status)
 {
-    switch (status) {
-    case RPC_CLIENT_OK:
-        return EX_OK;
-    case RPC_CLIENT_UNREACHABLE:
-    case RPC_CLIENT_LOST:
-    case RPC_CLIENT_PROG_UNAVAIL:
-    case RPC_CLIENT_PROG_MISMATCH:
-    case RPC_CLIENT_PROC_UNAVAIL:
-        return EX_UNAVAILABLE;
-    case RPC_CLIENT_TIMED_OUT:
-        return EX_TEMPFAIL;
-    case RPC_CLIENT_GARBAGE_ARGS:
-        return EX_USAGE;
-    case RPC_CLIENT_SYSTEM_ERR:
-    case RPC_CLIENT_BAD_REPLY:
-        return EX_PROTOCOL;
-    case RPC_CLIENT_DENIED:
-        return EX_NOPERM;
-    case RPC_CLIENT_NO_MEMORY:
-        return EX_SOFTWARE;
-    }
-    return EX_SOFTWARE;
+    return rpc_statuses[status].status;
+}
+
+const char *
+rpc_status_name(enum rpc_client_status status)
+{
+    return rpc_statuses[status].name;
 }
 
 int

@@ -17,6 +17,9 @@ int exit_of_proxy(proxy_status status);
 /* "resolve_failed"; "unknown" for a status that this program has never heard of. */
 const char *proxy_status_name(proxy_status status);
 
+/* Likewise for a call that got no answer of the program's: "lost", "timed_out", "system_err". */
+const char *rpc_status_name(enum rpc_client_status status);
+
 /* "hit", "miss", "coalesced", "bypass", "revalidated", "stale". */
 const char *proxy_source_name(proxy_source source);
 

@@ -9,6 +9,7 @@
 #include "client/output.h"
 
 static const struct command *const commands[] = {
+    &command_get,
     &command_ping,
 };
 

@@ -1,0 +1,81 @@
+/*
+ * The parts of `sunproxy get`: what was asked for (get.c), what came of each URL (get_run.c), and
+ * how it is shown (get_show.c).
+ */
+#ifndef SUNPROXY_CLIENT_GET_H
+#define SUNPROXY_CLIENT_GET_H
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "client/connect.h"
+#include "client/url_list.h"
+#include "proxy.h"
+
+struct get_options {
+    struct server_options server;
+    unsigned api; /* version of the protocol, 1 or 2 */
+    unsigned jobs;
+    const char *output; /* file or folder; NULL: stdout */
+    bool output_is_folder;
+    bool include; /* status line and headers before the body */
+    bool verbose;
+    bool silent;
+    bool json;
+    bool fail;
+    bool no_store;
+    struct buf headers; /* to the origin, each ended by CR LF */
+};
+
+struct get_queue;
+
+/* What came of a URL. */
+struct get_answer {
+    struct get_queue *queue; /* get_run.c's */
+    const char *url;         /* not owned */
+    size_t number;           /* from 1 */
+    bool done;
+    int64_t us; /* how long it took as seen from here */
+    int64_t begun_us;
+    enum rpc_client_status rpc;
+    unsigned api;
+    union { /* of the version that was called; valid if rpc is RPC_CLIENT_OK */
+        proxy_fetch_result v2;
+        webpageResponse v1;
+    } result;
+};
+
+/* Does it hold a page? */
+bool get_answer_ok(const struct get_answer *answer);
+
+/* The page's body; empty without a page. Valid as long as the answer. */
+struct span get_answer_body(const struct get_answer *answer);
+
+/* Why it holds none, for a person. */
+const char *get_answer_sentence(const struct get_answer *answer);
+
+/* The exit status that this answer alone leads to. */
+int get_answer_exit(const struct get_answer *answer, const struct get_options *options);
+
+/*
+ * Fetches all over one connection, so many at a time, and shows each with get_show() in the order
+ * of the list. Returns the exit status: the first that is not 0, in that order; but a lost server
+ * or a failed write ends everything and wins.
+ */
+int get_run(struct rpc_client *client, const struct server *server,
+            const struct get_options *options, const struct url_list *urls);
+
+/* Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written.
+ */
+int get_show(const struct get_answer *answer, const struct get_options *options);
+
+/* Writes the answer as one JSON object on a line (get_json.c). False with errno set if it cannot.
+ */
+bool get_write_json(const struct get_answer *answer, const struct get_options *options, FILE *to);
+
+/* The name of a URL's file in the folder of -o: "0001-example.com_a_b". Returns name. */
+const char *get_file_name(size_t number, const char *url, char *name, size_t size);
+
+#define GET_FILE_NAME_SIZE 128
+
+#endif

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "client/base64.h"
+#include "client/exit_status.h"
+#include "client/get.h"
+
+/* A body of 20 MiB of control characters, six bytes each, and what stands around it. */
+#define MAX_JSON (160u << 20)
+
+static void
+write_headers(struct json *j, struct span lines)
+{
+    json_open_array(j, "headers");
+    while (lines.len != 0) {
+        const char *end = memchr(lines.ptr, '\n', lines.len);
+        size_t taken = end ? (size_t)(end - lines.ptr) + 1 : lines.len, len = taken;
+        const char *colon, *value;
+
+        while (len != 0 && (lines.ptr[len - 1] == '\n' || lines.ptr[len - 1] == '\r' ||
+                            lines.ptr[len - 1] == ' ' || lines.ptr[len - 1] == '\t'))
+            len--;
+        colon = memchr(lines.ptr, ':', len);
+        if (colon) {
+            json_open_object(j, NULL);
+            json_string(j, "name", span_of(lines.ptr, (size_t)(colon - lines.ptr)));
+            for (value = colon + 1; value < lines.ptr + len && (*value == ' ' || *value == '\t');)
+                value++;
+            json_string(j, "value", span_of(value, (size_t)(lines.ptr + len - value)));
+            json_close_object(j);
+        }
+        lines = span_of(lines.ptr + taken, lines.len - taken);
+    }
+    json_close_array(j);
+}
+
+static void
+write_body(struct json *j, struct span body)
+{
+    struct buf coded;
+
+    if (json_is_utf8(body)) {
+        json_string(j, "body", body);
+        json_null(j, "body_base64");
+        return;
+    }
+    buf_init(&coded, MAX_JSON);
+    base64_encode(&coded, body);
+    /* Without memory for it there is no half a body either. */
+    if (buf_failed(&coded))
+        j->out->failed = true;
+    json_null(j, "body");
+    json_string(j, "body_base64", buf_span(&coded));
+    buf_free(&coded);
+}
+
+static void
+write_page(struct json *j, const struct get_answer *answer)
+{
+    const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
+
+    if (answer->api == 2) {
+        json_string(j, "final_url",
+                    span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len));
+        json_uint(j, "status", page->http_status);
+        json_cstring(j, "source", proxy_source_name(page->source));
+        json_bool(j, "stored", page->stored);
+        json_uint(j, "age", page->age);
+        json_uint(j, "total_us", page->total_us);
+        json_uint(j, "fetch_us", page->fetch_us);
+        json_uint(j, "evicted", page->evicted);
+        write_headers(j, span_of(page->headers.proxy_headers_val, page->headers.proxy_headers_len));
+    }
+    write_body(j, get_answer_body(answer));
+}
+
+bool
+get_write_json(const struct get_answer *answer, const struct get_options *options, FILE *to)
+{
+    struct buf out;
+    struct json j;
+    int status = get_answer_exit(answer, options);
+
+    buf_init(&out, MAX_JSON);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_cstring(&j, "url", answer->url);
+    json_int(&j, "client_us", answer->us);
+    json_int(&j, "exit_status", status);
+    if (get_answer_ok(answer)) {
+        json_null(&j, "error");
+        write_page(&j, answer);
+    } else {
+        json_cstring(&j, "error", get_answer_sentence(answer));
+        json_cstring(&j, "error_code",
+                     answer->rpc == RPC_CLIENT_OK ? proxy_status_name(answer->result.v2.status)
+                                                  : rpc_status_name(answer->rpc));
+    }
+    json_close_object(&j);
+    buf_append_char(&out, '\n');
+    if (buf_failed(&out))
+        errno = ENOMEM;
+    else
+        fwrite(out.data, 1, out.len, to);
+    if (buf_failed(&out)) {
+        buf_free(&out);
+        return false;
+    }
+    buf_free(&out);
+    return !ferror(to);
+}

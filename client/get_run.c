@@ -1,0 +1,145 @@
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "client/exit_status.h"
+#include "client/get.h"
+#include "client/output.h"
+
+/* Answers wait for those before them; over so many bytes nothing new is begun meanwhile. */
+#define MAX_WAITING_BYTES (64u << 20)
+
+struct get_queue {
+    struct rpc_client *client;
+    const struct get_options *options;
+    struct get_answer *answers;
+    size_t count;
+    size_t begun;
+    size_t shown;
+    size_t waiting_bytes; /* of answers done and not yet shown */
+};
+
+static void
+note_done(void *context, enum rpc_client_status status, void *result)
+{
+    struct get_answer *answer = context;
+
+    (void)result;
+    answer->rpc = status;
+    answer->done = true;
+    answer->us = clock_monotonic_us() - answer->begun_us;
+    answer->queue->waiting_bytes += get_answer_body(answer).len;
+}
+
+static enum rpc_client_status
+call(struct get_queue *queue, struct get_answer *answer)
+{
+    const struct get_options *options = queue->options;
+    char *url = (char *)(uintptr_t)answer->url; /* rpcgen knows no const */
+
+    if (options->api == 1)
+        return rpc_client_call(queue->client, PROXY_FETCHPROG, PROXY_FETCHVERS, PROXY_FETCH,
+                               (xdrproc_t)xdr_wrapstring, &url, (xdrproc_t)xdr_webpageResponse,
+                               &answer->result.v1, options->server.timeout_us, note_done, answer);
+
+    proxy_fetch_args args = {
+        .url = {.proxy_url_val = url, .proxy_url_len = (u_int)strlen(url)},
+        .headers = {.proxy_headers_val = options->headers.data,
+                    .proxy_headers_len = (u_int)options->headers.len},
+        .flags = options->no_store ? PROXY_FLAG_NO_STORE : 0,
+    };
+
+    return rpc_client_call(queue->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_GET,
+                           (xdrproc_t)xdr_proxy_fetch_args, &args,
+                           (xdrproc_t)xdr_proxy_fetch_result, &answer->result.v2,
+                           options->server.timeout_us, note_done, answer);
+}
+
+static void
+begin(struct get_queue *queue)
+{
+    struct get_answer *answer = &queue->answers[queue->begun++];
+
+    answer->begun_us = clock_monotonic_us();
+    answer->rpc = call(queue, answer);
+    answer->done = answer->rpc != RPC_CLIENT_OK;
+}
+
+static void
+free_answer(struct get_answer *answer)
+{
+    if (!answer->done || answer->rpc != RPC_CLIENT_OK)
+        return;
+    if (answer->api == 1)
+        xdr_free((xdrproc_t)xdr_webpageResponse, &answer->result.v1);
+    else
+        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &answer->result.v2);
+    answer->rpc = RPC_CLIENT_LOST;
+}
+
+/* Shows what is next in order and done. False when nothing more should be: *status says why. */
+static bool
+show_done(struct get_queue *queue, const struct server *server, int *status)
+{
+    while (queue->shown < queue->begun && queue->answers[queue->shown].done) {
+        struct get_answer *answer = &queue->answers[queue->shown++];
+        int one;
+
+        if (answer->rpc == RPC_CLIENT_LOST) {
+            output_complain("%s: the server was lost: %s", answer->url, server->name);
+            *status = EX_UNAVAILABLE;
+            return false;
+        }
+        one = get_show(answer, queue->options);
+        queue->waiting_bytes -= get_answer_body(answer).len;
+        free_answer(answer);
+        if (one == EX_IOERR) {
+            *status = one;
+            return false;
+        }
+        if (*status == EX_OK)
+            *status = one;
+    }
+    return true;
+}
+
+static bool
+may_begin(const struct get_queue *queue)
+{
+    if (queue->begun == queue->count || rpc_client_pending(queue->client) >= queue->options->jobs)
+        return false;
+    return queue->begun == queue->shown || queue->waiting_bytes < MAX_WAITING_BYTES;
+}
+
+int
+get_run(struct rpc_client *client, const struct server *server, const struct get_options *options,
+        const struct url_list *urls)
+{
+    struct get_queue queue = {.client = client, .options = options, .count = urls->count};
+    int status = EX_OK;
+
+    queue.answers = calloc(urls->count, sizeof(*queue.answers));
+    if (!queue.answers) {
+        rpc_client_close(client);
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    for (size_t i = 0; i < urls->count; i++) {
+        queue.answers[i].queue = &queue;
+        queue.answers[i].url = urls->urls[i];
+        queue.answers[i].number = i + 1;
+        queue.answers[i].api = options->api;
+    }
+    while (show_done(&queue, server, &status) && queue.shown < queue.count) {
+        while (may_begin(&queue))
+            begin(&queue);
+        if (rpc_client_pending(client) != 0)
+            rpc_client_run(client, INT64_MAX);
+    }
+    /* Ends what is still under way, which is noted in the answers. */
+    rpc_client_close(client);
+    for (size_t i = 0; i < queue.begun; i++)
+        free_answer(&queue.answers[i]);
+    free(queue.answers);
+    return status;
+}

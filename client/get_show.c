@@ -1,0 +1,193 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "base/units.h"
+#include "client/exit_status.h"
+#include "client/get.h"
+#include "client/output.h"
+#include "client/save.h"
+
+bool
+get_answer_ok(const struct get_answer *answer)
+{
+    return answer->rpc == RPC_CLIENT_OK &&
+           (answer->api == 1 || answer->result.v2.status == PROXY_OK);
+}
+
+struct span
+get_answer_body(const struct get_answer *answer)
+{
+    const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
+
+    if (!get_answer_ok(answer))
+        return span_of(NULL, 0);
+    if (answer->api == 1)
+        return span_str(answer->result.v1.webPageContents);
+    return span_of(page->body.body_val, page->body.body_len);
+}
+
+const char *
+get_answer_sentence(const struct get_answer *answer)
+{
+    /* Version 1 has no way to say more. */
+    if (answer->api == 1 && answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
+        return "the server cannot fetch such a URL (--api 2 says why)";
+    if (answer->api == 1 && answer->rpc == RPC_CLIENT_SYSTEM_ERR)
+        return "the server could not fetch the page (--api 2 says why)";
+    if (answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
+        return "the URL or the headers are too long";
+    if (answer->rpc != RPC_CLIENT_OK)
+        return rpc_client_strstatus(answer->rpc);
+    return answer->result.v2.proxy_fetch_result_u.sentence;
+}
+
+static bool
+is_http_error(const struct get_answer *answer)
+{
+    return answer->api == 2 && get_answer_ok(answer) &&
+           answer->result.v2.proxy_fetch_result_u.page.http_status >= 400;
+}
+
+int
+get_answer_exit(const struct get_answer *answer, const struct get_options *options)
+{
+    if (answer->rpc != RPC_CLIENT_OK)
+        return exit_of_rpc(answer->rpc);
+    if (answer->api == 2 && answer->result.v2.status != PROXY_OK)
+        return exit_of_proxy(answer->result.v2.status);
+    return options->fail && is_http_error(answer) ? EXIT_HTTP_ERROR : EX_OK;
+}
+
+const char *
+get_file_name(size_t number, const char *url, char *name, size_t size)
+{
+    const char *scheme = strstr(url, "://");
+    int len = snprintf(name, size, "%04zu-", number);
+
+    for (const char *from = scheme ? scheme + 3 : url; *from && (size_t)len + 1 < size; from++) {
+        bool plain = (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') ||
+                     (*from >= '0' && *from <= '9') || *from == '.' || *from == '-';
+
+        name[len++] = plain ? *from : '_';
+    }
+    while (name[len - 1] == '_')
+        len--;
+    name[len] = '\0';
+    return name;
+}
+
+/* ---- on stderr ---------------------------------------------------------------------------------
+ */
+
+static void
+tell_page(const struct get_answer *answer)
+{
+    const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
+    char size[32], total[32], fetch[32], here[32];
+
+    units_format_bytes(get_answer_body(answer).len, size, sizeof(size));
+    units_format_duration(answer->us, here, sizeof(here));
+    if (answer->api == 1) {
+        fprintf(stderr, "* %s: %s in %s\n", answer->url, size, here);
+        return;
+    }
+    units_format_duration((int64_t)page->total_us, total, sizeof(total));
+    units_format_duration((int64_t)page->fetch_us, fetch, sizeof(fetch));
+    fprintf(stderr, "* %s: HTTP %u, %s%s, %s in %s (server %s, origin %s), age %u s, evicted %u\n",
+            answer->url, page->http_status, proxy_source_name(page->source),
+            page->stored ? ", stored" : "", size, here, total, fetch, page->age, page->evicted);
+    if (!span_equal(span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len),
+                    span_str(answer->url)) &&
+        page->final_url.proxy_url_len != 0)
+        fprintf(stderr, "* %s: came from %.*s\n", answer->url, (int)page->final_url.proxy_url_len,
+                page->final_url.proxy_url_val);
+}
+
+static void
+tell(const struct get_answer *answer, const struct get_options *options)
+{
+    if (options->silent)
+        return;
+    if (!get_answer_ok(answer)) {
+        output_complain("%s: %s", answer->url, get_answer_sentence(answer));
+    } else {
+        if (options->verbose)
+            tell_page(answer);
+        if (options->fail && is_http_error(answer))
+            output_complain("%s: the origin answered with HTTP status %u", answer->url,
+                            answer->result.v2.proxy_fetch_result_u.page.http_status);
+    }
+}
+
+/* ---- on stdout or into a file
+ * -------------------------------------------------------------------- */
+
+static bool
+write_page(const struct get_answer *answer, const struct get_options *options, FILE *to)
+{
+    struct span body = get_answer_body(answer);
+
+    if (options->include) {
+        const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
+
+        /* A status line as in RFC 9112, whatever version the origin spoke. */
+        fprintf(to, "HTTP/1.1 %u \r\n", page->http_status);
+        fwrite(page->headers.proxy_headers_val, 1, page->headers.proxy_headers_len, to);
+        fputs("\r\n", to);
+    }
+    fwrite(body.ptr, 1, body.len, to);
+    return !ferror(to);
+}
+
+static bool
+write_answer(const struct get_answer *answer, const struct get_options *options, FILE *to)
+{
+    return options->json ? get_write_json(answer, options, to) : write_page(answer, options, to);
+}
+
+static int
+save_answer(const struct get_answer *answer, const struct get_options *options)
+{
+    char name[GET_FILE_NAME_SIZE];
+    struct buf path;
+    struct save save;
+    int error;
+    bool written;
+
+    buf_init(&path, 8192);
+    buf_append_str(&path, options->output);
+    if (options->output_is_folder)
+        buf_printf(&path, "/%s", get_file_name(answer->number, answer->url, name, sizeof(name)));
+    error = buf_failed(&path) ? ENAMETOOLONG : save_open(&save, buf_str(&path));
+    if (!error) {
+        errno = 0;
+        written = write_answer(answer, options, save.file);
+        error = written ? 0 : errno ? errno : EIO;
+        if (error)
+            save_close(&save, false);
+        else
+            error = save_close(&save, true);
+    }
+    if (error)
+        output_complain("cannot write %s: %s", buf_str(&path), strerror(error));
+    buf_free(&path);
+    return error ? EX_IOERR : EX_OK;
+}
+
+int
+get_show(const struct get_answer *answer, const struct get_options *options)
+{
+    int status = get_answer_exit(answer, options);
+
+    tell(answer, options);
+    if (status != EX_OK && !options->json)
+        return status;
+    if (options->output)
+        return save_answer(answer, options) == EX_OK ? status : EX_IOERR;
+    errno = 0;
+    if (!write_answer(answer, options, stdout) || fflush(stdout) != 0)
+        return output_failed();
+    return status;
+}
