@@ -282,7 +282,7 @@ interpret(struct answer_head *head, struct span lines, struct span *named, size_
                 return "its Connection field names too many others";
         } else if (is_name(name, "Content-Encoding")) {
             head->coded = head->coded || (value.len != 0 && !is_name(value, "identity"));
-        } else if (is_name(name, "Location") && !head->location) {
+        } else if (is_name(name, "Location") && value.len && !head->location) {
             head->location = strndup(value.ptr, value.len);
             if (!head->location) {
                 *no_memory = true;

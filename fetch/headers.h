@@ -20,7 +20,7 @@ bool headers_to_list(struct span headers, bool credentials, struct curl_slist **
 /* What the head of an answer says. */
 struct answer_head {
     struct buf fields;      /* owned: the lines that go on, each ended by CR LF */
-    char *location;         /* owned: of the first Location; NULL if there is none */
+    char *location;         /* owned: of the first Location that says something, or NULL */
     int64_t content_length; /* -1: not stated, or void beside a Transfer-Encoding */
     bool coded;             /* there is a Content-Encoding other than identity */
 };

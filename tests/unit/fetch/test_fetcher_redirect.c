@@ -1,0 +1,267 @@
+/* Redirects: followed hop by hop, each judged like a first request. */
+#include "tests/unit/fetch/scripted.h"
+
+static struct address_policy *addresses;
+static struct fetch_config config;
+
+static void
+set_up(void)
+{
+    addresses = address_policy_create();
+    ck_assert_ptr_nonnull(addresses);
+    quick_config(&config, addresses);
+}
+
+static void
+tear_down(void)
+{
+    address_policy_destroy(addresses);
+}
+
+#define TO(where) "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nLocation: " where "\r\n\r\nmoved"
+#define FINAL "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere"
+
+static const struct line script[] = {
+    {.path = "/absolute-path", .bytes = TO("/a/end?x=1")},
+    {.path = "/a/relative", .bytes = TO("end?x=1")},
+    {.path = "/a/end?x=1", .bytes = FINAL},
+    {.path = "/301",
+     .bytes = "HTTP/1.1 301 M\r\nContent-Length: 0\r\nLocation: /a/end?x=1\r\n\r\n"},
+    {.path = "/303",
+     .bytes = "HTTP/1.1 303 M\r\nContent-Length: 0\r\nLocation: /a/end?x=1\r\n\r\n"},
+    {.path = "/307",
+     .bytes = "HTTP/1.1 307 M\r\nContent-Length: 0\r\nLocation: /a/end?x=1\r\n\r\n"},
+    {.path = "/308",
+     .bytes = "HTTP/1.1 308 M\r\nContent-Length: 0\r\nLocation: /a/end?x=1\r\n\r\n"},
+    {.path = "/spaces", .bytes = TO("  /a/end?x=1  ")},
+    {.path = "/fragment", .bytes = TO("/a/end?x=1#part")},
+    {.path = "/self", .bytes = TO("/self")},
+    {.path = "/circle", .bytes = TO("/circle2")},
+    {.path = "/circle2", .bytes = TO("/circle3")},
+    {.path = "/circle3", .bytes = TO("/circle")},
+    {.path = "/1", .bytes = TO("/2")},
+    {.path = "/2", .bytes = TO("/3")},
+    {.path = "/3", .bytes = TO("/4")},
+    {.path = "/4", .bytes = FINAL},
+    {.path = "/file", .bytes = TO("file:///etc/passwd")},
+    {.path = "/ftp", .bytes = TO("ftp://127.0.0.1/")},
+    {.path = "/empty", .bytes = TO("")},
+    {.path = "/no-url", .bytes = TO("http://")},
+    {.path = "/missing", .bytes = TO("http://missing.test/")},
+    {.path = "/private", .bytes = TO("http://private.test/")},
+    {.path = "/decimal", .bytes = TO("http://167772161/")},
+    {.path = "/octal", .bytes = TO("http://012.0.0.1/")},
+    {.path = "/hex", .bytes = TO("http://0x0a000001/")},
+    {.path = "/short", .bytes = TO("http://10.1/")},
+    {.path = "/dotted", .bytes = TO("http://10.0.0.1/")},
+    {.path = "/mapped", .bytes = TO("http://[::ffff:10.0.0.1]/")},
+    {.path = "/mapped-hex", .bytes = TO("http://[::ffff:a00:1]/")},
+    {.path = "/loopback6", .bytes = TO("http://[::1]/")},
+    {.path = "/nat64", .bytes = TO("http://[64:ff9b::10.0.0.1]/")},
+    {.path = "/metadata", .bytes = TO("http://169.254.169.254/latest/")},
+    {.path = "/escaped", .bytes = TO("http://%31%30.0.0.1/")},
+    {.path = "/hanging-body",
+     .bytes = "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nLocation: /4\r\n\r\nmo",
+     .then = HANG},
+    {.path = "/short-body",
+     .bytes = "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nLocation: /4\r\n\r\nmo",
+     .then = CLOSE},
+    {.path = NULL},
+};
+
+static const struct name_row names[] = {
+    {"one.test", "127.0.0.1"},
+    {"two.test", "127.0.0.1"},
+    {"private.test", "10.0.0.1"},
+    {NULL, NULL},
+};
+
+START_TEST(redirects_are_followed)
+{
+    static const char *const paths[] = {"/absolute-path", "/a/relative", "/301",   "/303",
+                                        "/307",           "/308",        "/spaces"};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher = start_fetcher(&config);
+    char end[64];
+
+    snprintf(end, sizeof(end), "http://127.0.0.1:%u/a/end?x=1", origin->port);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct outcome o;
+
+        fetch_one(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, paths[i]);
+        ck_assert_msg(o.error == FETCH_OK, "%s: %d %s", paths[i], o.error, o.sentence);
+        ck_assert_str_eq(o.final_url, end);
+        ck_assert_str_eq(o.body, "here");
+        ck_assert_uint_eq(o.heads, 1);
+        outcome_free(&o);
+    }
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_redirects_body_is_of_no_interest)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    config.stall_timeout_us = 100000;
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/short-body", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "here");
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/hanging-body", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "here");
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+static void
+expect_bad(struct fetcher *fetcher, const struct origin *origin, const char *path, const char *word)
+{
+    struct outcome o;
+
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, path);
+    ck_assert_msg(o.error == FETCH_BAD_REDIRECT, "%s: %d %s", path, o.error, o.sentence);
+    ck_assert_msg(strstr(o.sentence, word) != NULL, "%s: %s", path, o.sentence);
+    ck_assert_uint_eq(o.heads, 0);
+    ck_assert_uint_eq(o.body_len, 0);
+    outcome_free(&o);
+}
+
+START_TEST(redirects_to_nowhere)
+{
+    static const char *const refused[] = {"/decimal", "/octal",    "/hex",        "/short",
+                                          "/dotted",  "/mapped",   "/mapped-hex", "/loopback6",
+                                          "/nat64",   "/metadata", "/escaped",    "/private"};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    expect_bad(fetcher, origin, "/self", "circle");
+    expect_bad(fetcher, origin, "/circle", "circle");
+    expect_bad(fetcher, origin, "/file", "scheme");
+    expect_bad(fetcher, origin, "/ftp", "scheme");
+    expect_bad(fetcher, origin, "/no-url", "redirects to");
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        expect_bad(fetcher, origin, refused[i], "may not be connected to");
+    /* Without a word on where to, it is passed on. */
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/empty", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.status, 302);
+    ck_assert_str_eq(o.body, "moved");
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/missing", origin->port);
+    ck_assert_msg(o.error == FETCH_RESOLVE_FAILED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(redirects_are_bounded)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    config.max_redirects = 3;
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/1", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    config.max_redirects = 2;
+    fetcher = start_fetcher(&config);
+    expect_bad(fetcher, origin, "/1", "more than 2 times");
+    fetcher_destroy(fetcher);
+    config.max_redirects = 0;
+    fetcher = start_fetcher(&config);
+    expect_bad(fetcher, origin, "/3", "more than 0 times");
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_first_hop_to_nowhere)
+{
+    static const char *const urls[] = {"http://10.0.0.1/", "http://167772161/", "http://[::1]/",
+                                       "http://private.test/", "http://[::ffff:10.0.0.1]/"};
+    struct fetcher *fetcher;
+
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        struct outcome o;
+
+        fetch_one(fetcher, &o, "%s", urls[i]);
+        ck_assert_msg(o.error == FETCH_DENIED, "%s: %d %s", urls[i], o.error, o.sentence);
+        outcome_free(&o);
+    }
+    fetcher_destroy(fetcher);
+}
+END_TEST
+
+/* Two names for one machine are two origins; what is meant for one must not reach the other. */
+START_TEST(secrets_stay_with_their_origin)
+{
+    static const char headers[] = "Authorization: Basic eA==\r\nCookie: a=b\r\nX-Other: c\r\n";
+    struct line near[3] = {{.path = NULL}}, far[2] = {{.path = NULL}};
+    char bytes[256];
+    struct origin *first, *second;
+    struct fetcher *fetcher;
+    struct outcome o;
+    char url[64];
+
+    names_use(&config, names);
+    far[0] = (struct line){.path = "/far", .bytes = FINAL};
+    second = origin_start(far);
+    snprintf(bytes, sizeof(bytes),
+             "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://two.test:%u/far\r\n\r\n",
+             second->port);
+    near[0] = (struct line){.path = "/stay", .bytes = TO("/leave")};
+    near[1] = (struct line){.path = "/leave", .bytes = bytes};
+    first = origin_start(near);
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://one.test:%u/stay", first->port);
+    fetch_with(fetcher, url, headers, &o);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    ck_assert_uint_eq(first->requests, 2);
+    ck_assert_ptr_nonnull(strstr(first->first_request, "Authorization: Basic eA==\r\n"));
+    ck_assert_ptr_nonnull(strstr(first->last_request, "Authorization: Basic eA==\r\n"));
+    ck_assert_ptr_nonnull(strstr(first->last_request, "Cookie: a=b\r\n"));
+    ck_assert_uint_eq(second->requests, 1);
+    ck_assert_ptr_null(strstr(second->last_request, "Authorization"));
+    ck_assert_ptr_null(strstr(second->last_request, "Cookie"));
+    ck_assert_ptr_nonnull(strstr(second->last_request, "X-Other: c\r\n"));
+    origin_stop(first);
+    origin_stop(second);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/redirect");
+    TCase *tc = tcase_create("redirect");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, redirects_are_followed);
+    tcase_add_test(tc, a_redirects_body_is_of_no_interest);
+    tcase_add_test(tc, redirects_to_nowhere);
+    tcase_add_test(tc, redirects_are_bounded);
+    tcase_add_test(tc, a_first_hop_to_nowhere);
+    tcase_add_test(tc, secrets_stay_with_their_origin);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

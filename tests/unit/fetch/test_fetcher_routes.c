@@ -1,0 +1,511 @@
+/* Where connections go and how many at once: names, proxies, connect_to, turns, the end. */
+#include "tests/unit/fetch/scripted.h"
+
+static struct address_policy *addresses;
+static struct fetch_config config;
+
+static void
+set_up(void)
+{
+    addresses = address_policy_create();
+    ck_assert_ptr_nonnull(addresses);
+    quick_config(&config, addresses);
+}
+
+static void
+tear_down(void)
+{
+    address_policy_destroy(addresses);
+}
+
+#define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
+
+static const struct line script[] = {
+    {.path = "/", .bytes = HELLO},
+    {.path = "/slow", .bytes = HELLO, .pause_ms = 50},
+    {.path = "/hang", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhel", .then = HANG},
+    {.path = "http://name.only.the.proxy.knows/", .bytes = HELLO},
+    {.path = NULL},
+};
+
+/* ---- names
+ * --------------------------------------------------------------------------------------- */
+
+START_TEST(addresses_that_are_refused_are_passed_over)
+{
+    static const struct name_row names[] = {
+        {"mixed.test", "10.0.0.1"},
+        {"mixed.test", "127.0.0.1"},
+        {"mixed.test", "fe80::1"},
+        {NULL, NULL},
+    };
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://mixed.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://MIXED.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    ck_assert_uint_eq(names_asked, 1);
+    fetch_one(fetcher, &o, "http://nowhere.test/");
+    ck_assert_msg(o.error == FETCH_RESOLVE_FAILED, "%d %s", o.error, o.sentence);
+    ck_assert_msg(strstr(o.sentence, "nowhere.test") != NULL, "%s", o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* The judged address is the one that is connected to, whatever the name says meanwhile. */
+START_TEST(a_name_that_changes_its_address)
+{
+    static const struct name_row good[] = {{"turncoat.test", "127.0.0.1"}, {NULL, NULL}};
+    static const struct name_row bad[] = {{"turncoat.test", "10.0.0.1"}, {NULL, NULL}};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    names_use(&config, good);
+    config.dns_ttl_us = 0;
+    fetcher = start_fetcher(&config);
+    for (unsigned i = 0; i < 3; i++) {
+        names_table = good;
+        fetch_one(fetcher, &o, "http://turncoat.test:%u/", origin->port);
+        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+        outcome_free(&o);
+        names_table = bad;
+        fetch_one(fetcher, &o, "http://turncoat.test:%u/", origin->port);
+        ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+        outcome_free(&o);
+    }
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* A new address is used, though libcurl has pinned the old one for an earlier transfer. */
+START_TEST(pins_are_replaced)
+{
+    static const struct name_row first[] = {{"mover.test", "127.0.0.1"}, {NULL, NULL}};
+    static const struct name_row second[] = {{"mover.test", "127.0.0.2"}, {NULL, NULL}};
+    struct line closing[] = {{.path = "/", .bytes = HELLO, .then = CLOSE}, {.path = NULL}};
+    struct origin *origin = origin_start(closing);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    names_use(&config, first);
+    config.dns_ttl_us = 0;
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://mover.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    names_table = second;
+    /* Nobody listens at 127.0.0.2. */
+    fetch_one(fetcher, &o, "http://mover.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_name_that_hangs)
+{
+    static const struct name_row names[] = {{"fast.test", "127.0.0.1"}, {NULL, NULL}};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o, stuck;
+
+    names_use(&config, names);
+    config.resolve_timeout_us = 300000;
+    fetcher = start_fetcher(&config);
+    outcome_init(&stuck);
+    ck_assert(fetcher_submit(fetcher, span_str("http://hang.test/"), span_str(""), &outcome_sink,
+                             &stuck));
+    fetch_one(fetcher, &o, "http://fast.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    outcome_wait(&stuck);
+    ck_assert_msg(stuck.error == FETCH_TIMED_OUT, "%d %s", stuck.error, stuck.sentence);
+    ck_assert_msg(strstr(stuck.sentence, "resolving") != NULL, "%s", stuck.sentence);
+    outcome_free(&stuck);
+    /* The thread that is still stuck is given up. */
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+    usleep(600000);
+}
+END_TEST
+
+/* ---- proxies and connect_to
+ * ---------------------------------------------------------------------- */
+
+START_TEST(the_environments_proxies_are_ignored)
+{
+    static const char *const names[] = {"http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY",
+                                        "ALL_PROXY"};
+    struct origin *origin = origin_start(script);
+    struct origin *proxy = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", proxy->port);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        setenv(names[i], url, 1);
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+    ck_assert_uint_eq(proxy->connections, 0);
+    ck_assert_uint_eq(origin->connections, 1);
+    origin_stop(proxy);
+    origin_stop(origin);
+}
+END_TEST
+
+/* A policy that allows nothing private: the operator's own choices need no permission. */
+static void
+forbid_loopback(void)
+{
+    address_policy_destroy(addresses);
+    addresses = address_policy_create();
+    config.addresses = addresses;
+}
+
+START_TEST(an_upstream_proxy)
+{
+    static const struct name_row names[] = {{"proxy.test", "127.0.0.1"}, {NULL, NULL}};
+    struct origin *proxy = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+    char url[64];
+
+    forbid_loopback();
+    snprintf(url, sizeof(url), "http://proxy.test:%u", proxy->port);
+    config.upstream_proxy = url;
+    names_use(&config, names);
+    /* The environment has no say in what goes past it either. */
+    setenv("no_proxy", "*", 1);
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://name.only.the.proxy.knows/");
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "hello\n");
+    outcome_free(&o);
+    ck_assert_uint_eq(names_asked, 1);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", proxy->port);
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "https://[::ffff:10.0.0.1]/");
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    /* A tunnel that the proxy refuses to dig. */
+    fetch_one(fetcher, &o, "https://name.only.the.proxy.knows/");
+    ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    ck_assert_uint_eq(proxy->requests, 2);
+    unsetenv("no_proxy");
+    fetcher_destroy(fetcher);
+    origin_stop(proxy);
+}
+END_TEST
+
+START_TEST(connect_to)
+{
+    static const struct name_row names[] = {{"target.test", "127.0.0.1"}, {NULL, NULL}};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+    char by_name[64], by_address[64], port_only[64];
+    const char *rules[] = {by_name, by_address, port_only, NULL};
+
+    forbid_loopback();
+    snprintf(by_name, sizeof(by_name), "a.example:80:target.test:%u", origin->port);
+    snprintf(by_address, sizeof(by_address), "b.example::127.0.0.1:%u", origin->port);
+    snprintf(port_only, sizeof(port_only), "127.0.0.1:80::%u", origin->port);
+    config.connect_to = rules;
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://a.example/");
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.final_url, "http://a.example/");
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: a.example\r\n"));
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://b.example:1234/");
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    /* The permission is for what the rule is about, not for who goes there by himself. */
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://target.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1/");
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* ---- how many at once
+ * ------------------------------------------------------------------------------ */
+
+enum { MANY = 100 };
+
+static void
+fetch_many(struct fetcher *fetcher, const struct origin *origin, const char *path,
+           struct outcome *outcomes, unsigned count)
+{
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, path);
+    for (unsigned i = 0; i < count; i++) {
+        outcome_init(&outcomes[i]);
+        ck_assert(
+            fetcher_submit(fetcher, span_str(url), span_str(""), &outcome_sink, &outcomes[i]));
+    }
+}
+
+static unsigned
+count_of(struct outcome *outcomes, unsigned count, enum fetch_error error)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        outcome_wait(&outcomes[i]);
+        ck_assert_uint_eq(outcomes[i].dones, 1);
+        found += outcomes[i].error == error;
+    }
+    return found;
+}
+
+static void
+free_all(struct outcome *outcomes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        outcome_free(&outcomes[i]);
+}
+
+START_TEST(a_hundred_at_once)
+{
+    static struct outcome outcomes[MANY];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct fetch_stats stats;
+
+    config.max_active_per_origin = MANY;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/slow", outcomes, MANY);
+    ck_assert_uint_eq(count_of(outcomes, MANY, FETCH_OK), MANY);
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert_uint_eq(stats.started, MANY);
+    ck_assert_uint_eq(stats.bytes, MANY * 6);
+    ck_assert_uint_gt(origin->most_under_way, 1);
+    free_all(outcomes, MANY);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(bounds_on_transfers)
+{
+    static struct outcome outcomes[20];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+
+    config.max_active_per_origin = 3;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/slow", outcomes, 20);
+    ck_assert_uint_eq(count_of(outcomes, 20, FETCH_OK), 20);
+    ck_assert_uint_le(origin->most_under_way, 3);
+    free_all(outcomes, 20);
+    fetcher_destroy(fetcher);
+    config.max_active_per_origin = 20;
+    config.max_active = 2;
+    origin->most_under_way = 0;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/slow", outcomes, 20);
+    ck_assert_uint_eq(count_of(outcomes, 20, FETCH_OK), 20);
+    ck_assert_uint_le(origin->most_under_way, 2);
+    free_all(outcomes, 20);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_full_origin_holds_up_no_other)
+{
+    static struct outcome outcomes[5];
+    struct origin *slow = origin_start(script), *quick = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    config.max_active_per_origin = 1;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, slow, "/hang", outcomes, 5);
+    for (unsigned i = 0; i < 3; i++) {
+        fetch_one(fetcher, &o, "http://127.0.0.1:%u/", quick->port);
+        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+        outcome_free(&o);
+    }
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert(!outcome_is_over(&outcomes[i]));
+    fetcher_destroy(fetcher);
+    ck_assert_uint_eq(count_of(outcomes, 5, FETCH_STOPPING), 5);
+    ck_assert_str_ne(outcomes[0].sentence, "");
+    free_all(outcomes, 5);
+    origin_stop(slow);
+    origin_stop(quick);
+}
+END_TEST
+
+START_TEST(the_queue_is_bounded)
+{
+    static struct outcome outcomes[10];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct fetch_stats stats;
+
+    config.max_active_per_origin = 2;
+    config.max_queued = 3;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/hang", outcomes, 10);
+    ck_assert_uint_eq(count_of(outcomes + 5, 5, FETCH_OVERLOADED), 5);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert(!outcome_is_over(&outcomes[i]));
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert_uint_le(stats.queued, 3);
+    fetcher_destroy(fetcher);
+    ck_assert_uint_eq(count_of(outcomes, 5, FETCH_STOPPING), 5);
+    free_all(outcomes, 10);
+    /* Nobody waits: nobody is refused who can start. */
+    config.max_queued = 0;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/hang", outcomes, 3);
+    outcome_wait(&outcomes[2]);
+    ck_assert_int_eq(outcomes[2].error, FETCH_OVERLOADED);
+    fetcher_destroy(fetcher);
+    ck_assert_uint_eq(count_of(outcomes, 2, FETCH_STOPPING), 2);
+    free_all(outcomes, 3);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(waiting_counts_against_the_whole)
+{
+    static struct outcome outcomes[2];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+
+    config.max_active = 1;
+    config.total_timeout_us = 150000;
+    fetcher = start_fetcher(&config);
+    fetch_many(fetcher, origin, "/hang", outcomes, 2);
+    ck_assert_uint_eq(count_of(outcomes, 2, FETCH_TIMED_OUT), 2);
+    ck_assert_int_ge(outcomes[1].total_us, 150000);
+    free_all(outcomes, 2);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* Stopping in every stage: under way, waiting, resolving, not even begun. */
+START_TEST(an_end_under_load)
+{
+    static struct outcome outcomes[MANY];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct outcome names[3];
+    unsigned ended;
+
+    names_use(&config, NULL);
+    fetcher = start_fetcher(&config);
+    for (unsigned i = 0; i < 3; i++) {
+        outcome_init(&names[i]);
+        ck_assert(fetcher_submit(fetcher, span_str("http://hang.test/"), span_str(""),
+                                 &outcome_sink, &names[i]));
+    }
+    fetch_many(fetcher, origin, "/slow", outcomes, MANY);
+    fetcher_destroy(fetcher);
+    ended = count_of(outcomes, MANY, FETCH_OK) + count_of(outcomes, MANY, FETCH_STOPPING);
+    ck_assert_uint_eq(ended, MANY);
+    ck_assert_uint_eq(count_of(names, 3, FETCH_STOPPING), 3);
+    free_all(outcomes, MANY);
+    free_all(names, 3);
+    origin_stop(origin);
+    usleep(600000);
+}
+END_TEST
+
+/* A call-back may ask for more. */
+struct chain {
+    struct outcome outcome;
+    struct fetcher *fetcher;
+    char url[64];
+    unsigned left;
+};
+
+static void
+chain_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    static const struct fetch_sink again = {outcome_head, outcome_body, chain_done};
+    struct chain *chain = context;
+
+    if (chain->left-- > 0)
+        fetcher_submit(chain->fetcher, span_str(chain->url), span_str(""), &again, chain);
+    else
+        outcome_done(&chain->outcome, error, sentence, total_us);
+}
+
+START_TEST(a_call_back_that_submits)
+{
+    static const struct fetch_sink sink = {outcome_head, outcome_body, chain_done};
+    struct origin *origin = origin_start(script);
+    struct chain chain = {.fetcher = start_fetcher(&config), .left = 5};
+
+    snprintf(chain.url, sizeof(chain.url), "http://127.0.0.1:%u/", origin->port);
+    outcome_init(&chain.outcome);
+    ck_assert(fetcher_submit(chain.fetcher, span_str(chain.url), span_str(""), &sink, &chain));
+    outcome_wait(&chain.outcome);
+    ck_assert_msg(chain.outcome.error == FETCH_OK, "%s", chain.outcome.sentence);
+    ck_assert_uint_eq(chain.outcome.heads, 6);
+    fetcher_destroy(chain.fetcher);
+    outcome_free(&chain.outcome);
+    origin_stop(origin);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/routes");
+    TCase *tc = tcase_create("routes");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, addresses_that_are_refused_are_passed_over);
+    tcase_add_test(tc, a_name_that_changes_its_address);
+    tcase_add_test(tc, pins_are_replaced);
+    tcase_add_test(tc, a_name_that_hangs);
+    tcase_add_test(tc, the_environments_proxies_are_ignored);
+    tcase_add_test(tc, an_upstream_proxy);
+    tcase_add_test(tc, connect_to);
+    tcase_add_test(tc, a_hundred_at_once);
+    tcase_add_test(tc, bounds_on_transfers);
+    tcase_add_test(tc, a_full_origin_holds_up_no_other);
+    tcase_add_test(tc, the_queue_is_bounded);
+    tcase_add_test(tc, waiting_counts_against_the_whole);
+    tcase_add_test(tc, an_end_under_load);
+    tcase_add_test(tc, a_call_back_that_submits);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
