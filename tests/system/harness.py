@@ -411,7 +411,7 @@ class SystemTest(unittest.TestCase):
         argv = [SUNPROXY, arguments[0]]
         if daemon is not None:
             if tcp or not daemon.socket:
-                argv += ["--server", daemon.host, "--port", daemon.port]
+                argv += ["--host", daemon.host, "--port", daemon.port]
             else:
                 argv += ["--socket", daemon.socket]
         argv += arguments[1:]
