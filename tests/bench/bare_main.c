@@ -1,13 +1,15 @@
 /*
- * bare: the floor that a server of this kind stands on. One thread, level-triggered epoll, one read
- * and one writev for what it brought; a record comes in (RFC 5531, section 11), a record of a fixed
+ * bare: the floor that a server of this kind stands on. Level-triggered epoll, one read and one
+ * writev for what it brought; a record comes in (RFC 5531, section 11), a record of a fixed
  * length goes out, and nobody looks into either. The answers can be made to stand in as many places
- * as a cache has pages, so that fetching them from memory costs both the same. Prints its port on a
- * line, then serves until killed.
+ * as a cache has pages, so that fetching them from memory costs both the same, and as many threads
+ * can share the connections as a server has workers. Prints its port on a line, then serves until
+ * killed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,14 +41,20 @@ struct connection {
     uint64_t owed; /* bytes of answers that the socket would not take yet */
 };
 
-struct server {
+/* What all threads read and none writes. */
+struct answers {
+    char **places;
+    uint32_t count;
+    size_t len; /* of each */
+};
+
+/* A thread, with its share of the connections. */
+struct worker {
+    const struct answers *answers;
     int epoll;
-    int listener;
-    char **answers;
-    uint32_t answer_count;
-    size_t answer_len;
     uint64_t random;
-    char *input;
+    char input[INPUT];
+    pthread_t thread;
 };
 
 static void
@@ -56,47 +64,28 @@ drop(struct connection *c)
     free(c);
 }
 
-static void
-accept_connections(struct server *s)
-{
-    int one = 1;
-    int fd;
-
-    while ((fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        struct connection *c = calloc(1, sizeof(*c));
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
-
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        if (!c || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-            free(c);
-            close(fd);
-            continue;
-        }
-        c->fd = fd;
-    }
-}
-
 static char *
-draw_answer(struct server *s)
+draw_answer(struct worker *w)
 {
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return s->answers[(s->random >> 32) * s->answer_count >> 32];
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return w->answers->places[(w->random >> 32) * w->answers->count >> 32];
 }
 
 /* The next bytes that are owed, as pieces: of each answer its head, then the rest of it. */
 static int
-gather(struct server *s, uint64_t owed, struct iovec *pieces)
+gather(struct worker *w, uint64_t owed, struct iovec *pieces)
 {
+    size_t len = w->answers->len;
     int count = 0;
 
     while (owed > 0 && count + 2 <= PIECES) {
-        size_t rest = owed % s->answer_len ? owed % s->answer_len : s->answer_len;
-        char *at = draw_answer(s) + (s->answer_len - rest);
+        size_t rest = owed % len ? owed % len : len;
+        char *at = draw_answer(w) + (len - rest);
 
         owed -= rest;
-        if (rest == s->answer_len && rest > HEAD) {
+        if (rest == len && rest > HEAD) {
             pieces[count++] = (struct iovec){at, HEAD};
             at += HEAD;
             rest -= HEAD;
@@ -108,12 +97,12 @@ gather(struct server *s, uint64_t owed, struct iovec *pieces)
 
 /* Writes what is owed, as far as the socket takes it. False if the connection is lost. */
 static bool
-pay(struct server *s, struct connection *c)
+pay(struct worker *w, struct connection *c)
 {
     struct iovec pieces[PIECES];
 
     while (c->owed > 0) {
-        ssize_t n = writev(c->fd, pieces, gather(s, c->owed, pieces));
+        ssize_t n = writev(c->fd, pieces, gather(w, c->owed, pieces));
 
         if (n < 0 && errno != EINTR)
             return errno == EAGAIN;
@@ -123,11 +112,11 @@ pay(struct server *s, struct connection *c)
 }
 
 static bool
-watch(struct server *s, struct connection *c)
+watch(struct worker *w, struct connection *c)
 {
     struct epoll_event event = {.events = c->owed ? EPOLLOUT : EPOLLIN, .data.ptr = c};
 
-    return epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
+    return epoll_ctl(w->epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
 }
 
 /* How many calls end in these bytes? -1 if they are no records. */
@@ -158,105 +147,141 @@ count_calls(struct connection *c, const char *bytes, size_t len)
 }
 
 static bool
-serve_calls(struct server *s, struct connection *c)
+serve_calls(struct worker *w, struct connection *c)
 {
-    ssize_t n = read(c->fd, s->input, INPUT);
+    ssize_t n = read(c->fd, w->input, INPUT);
     int calls;
 
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR);
-    calls = count_calls(c, s->input, (size_t)n);
+    calls = count_calls(c, w->input, (size_t)n);
     if (calls < 0)
         return false;
-    c->owed = (uint64_t)calls * s->answer_len;
-    return pay(s, c) && (c->owed == 0 || watch(s, c));
+    c->owed = (uint64_t)calls * w->answers->len;
+    return pay(w, c) && (c->owed == 0 || watch(w, c));
 }
 
 /* Until all is paid the connection is not read. */
 static bool
-go_on(struct server *s, struct connection *c)
+go_on(struct worker *w, struct connection *c)
 {
-    return pay(s, c) && (c->owed > 0 || watch(s, c));
+    return pay(w, c) && (c->owed > 0 || watch(w, c));
 }
 
-static void
-serve(struct server *s)
+static void *
+serve(void *context)
 {
+    struct worker *w = context;
     struct epoll_event events[EVENTS];
 
     for (;;) {
-        int n = epoll_wait(s->epoll, events, EVENTS, -1);
+        int n = epoll_wait(w->epoll, events, EVENTS, -1);
 
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;
 
-            if (!c)
-                accept_connections(s);
-            else if (c->owed > 0 ? !go_on(s, c) : !serve_calls(s, c))
+            if (c->owed > 0 ? !go_on(w, c) : !serve_calls(w, c))
                 drop(c);
+        }
+    }
+    return NULL;
+}
+
+/* Accepts for ever, and deals the connections out. A connection that cannot be had is closed. */
+static void
+deal_connections(int listener, struct worker *workers, uint64_t count)
+{
+    uint64_t next = 0;
+    int one = 1;
+    int fd;
+
+    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0 ||
+           errno == EINTR || errno == ECONNABORTED) {
+        struct connection *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+
+        if (fd < 0)
+            continue;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        if (c)
+            c->fd = fd;
+        if (!c || epoll_ctl(workers[next++ % count].epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+            free(c);
+            close(fd);
         }
     }
 }
 
-static bool
-listen_on_loopback(struct server *s, uint16_t *port)
+static int
+listen_on_loopback(uint16_t *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    s->epoll = epoll_create1(EPOLL_CLOEXEC);
-    s->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (s->epoll < 0 || s->listener < 0 ||
-        bind(s->listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(s->listener, SOMAXCONN) != 0 ||
-        getsockname(s->listener, (struct sockaddr *)&address, &len) != 0 ||
-        epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &event) != 0)
-        return false;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return -1;
     *port = ntohs(address.sin_port);
-    return true;
+    return fd;
 }
 
 /* Records of as many bytes as were asked for, the mark included. */
 static bool
-make_answers(struct server *s, uint64_t bytes, uint64_t count)
+make_answers(struct answers *a, uint64_t bytes, uint64_t count)
 {
     uint32_t mark = htonl(0x80000000u | (uint32_t)(bytes - 4));
 
-    s->random = 0x9e3779b97f4a7c15u;
-    s->answer_len = bytes;
-    s->answer_count = (uint32_t)count;
-    s->answers = calloc(count, sizeof(*s->answers));
-    s->input = malloc(INPUT);
-    if (!s->answers || !s->input)
+    *a = (struct answers){.count = (uint32_t)count, .len = bytes};
+    a->places = calloc(count, sizeof(*a->places));
+    if (!a->places)
         return false;
     for (uint64_t i = 0; i < count; i++) {
-        s->answers[i] = malloc(bytes);
-        if (!s->answers[i])
+        a->places[i] = malloc(bytes);
+        if (!a->places[i])
             return false;
-        memset(s->answers[i], 'x', bytes);
-        memcpy(s->answers[i], &mark, sizeof(mark));
+        memset(a->places[i], 'x', bytes);
+        memcpy(a->places[i], &mark, sizeof(mark));
     }
     return true;
 }
 
-static const char help[] = "usage: bare --bytes N [--answers N]\n"
+static bool
+start_workers(struct worker *workers, uint64_t count, const struct answers *answers)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct worker *w = &workers[i];
+
+        w->answers = answers;
+        w->random = 0x9e3779b97f4a7c15u + i;
+        w->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (w->epoll < 0 || (errno = pthread_create(&w->thread, NULL, serve, w)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static const char help[] = "usage: bare --bytes N [--answers N] [--threads N]\n"
                            "\n"
                            "  --bytes N    of a whole answer with its record mark, 8 to 1048576\n"
-                           "  --answers N  equal answers in as many places, drawn at random (1)\n";
+                           "  --answers N  equal answers in as many places, drawn at random (1)\n"
+                           "  --threads N  that share the connections, 1 to 64 (1)\n";
 
 int
 main(int argc, char **argv)
 {
     static const struct option table[] = {{"bytes", required_argument, NULL, 'b'},
                                           {"answers", required_argument, NULL, 'a'},
+                                          {"threads", required_argument, NULL, 't'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
-    struct server server = {0};
+    struct answers answers;
+    struct worker *workers;
     struct rlimit limit;
-    uint64_t bytes = 0, answers = 1;
+    uint64_t bytes = 0, answer_count = 1, threads = 1;
     uint16_t port;
     bool right = true;
+    int listener;
     int c;
 
     while (right && (c = getopt_long(argc, argv, "", table, NULL)) != -1) {
@@ -265,7 +290,8 @@ main(int argc, char **argv)
             return EXIT_SUCCESS;
         }
         right = (c == 'b' && units_parse_uint(optarg, 8, MAX_RECORD, &bytes)) ||
-                (c == 'a' && units_parse_uint(optarg, 1, MAX_ANSWERS, &answers));
+                (c == 'a' && units_parse_uint(optarg, 1, MAX_ANSWERS, &answer_count)) ||
+                (c == 't' && units_parse_uint(optarg, 1, 64, &threads));
     }
     if (!right || bytes == 0 || optind < argc) {
         fputs(help, stderr);
@@ -275,12 +301,17 @@ main(int argc, char **argv)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (!make_answers(&server, bytes, answers) || !listen_on_loopback(&server, &port)) {
+    signal(SIGPIPE, SIG_IGN); /* writev has no flag for it */
+    listener = listen_on_loopback(&port);
+    workers = calloc(threads, sizeof(*workers));
+    if (listener < 0 || !workers || !make_answers(&answers, bytes, answer_count) ||
+        !start_workers(workers, threads, &answers)) {
         perror("bare");
         return EX_OSERR;
     }
-    signal(SIGPIPE, SIG_IGN); /* writev has no flag for it */
     printf("%u\n", port);
     fflush(stdout);
-    serve(&server);
+    deal_connections(listener, workers, threads);
+    perror("bare: accept");
+    return EX_OSERR; /* the threads end with the process */
 }

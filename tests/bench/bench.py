@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measure what a hit costs, in CPU time and in memory, beside a floor and a neighbour.
 
-The contestants are sunproxyd, a bare epoll server that writes as many bytes and knows nothing of
-RPC (the floor; it keeps as many answers in memory as the others have pages, for a body that comes
-from memory costs more than one that the CPU has at hand), and memcached where it is installed. They
-take turns in rounds, and medians are told. Server and load share one CPU: with a CPU each, the same server costs up to twice as much
-for reasons of the machine's (other caches to fetch from, a CPU to be woken); that is told too, as
-a second column. CPU time is the kernel's account of the server's process, user and system.
+The contestants are sunproxyd, memcached where it is installed, and the floor: a bare epoll server
+that writes as many bytes and knows nothing of RPC. All have as many threads, and the floor has as
+many answers in memory as the others have pages, for a body that comes from memory costs more than
+one that the CPU has at hand. They take turns in rounds, and medians are told. Server and load share
+one CPU: with a CPU each, the same server costs up to twice as much for reasons of the machine's
+(other caches to fetch from, a CPU to be woken); that is told too, as a second column. CPU time is
+the kernel's account of the server's process, user and system.
 
 Exit status: 0 when everything was measured, be the goals reached or not; 1 after any error.
 """
@@ -29,7 +30,8 @@ SIZES = (1024, 20480)
 GOAL_RATIO = {1024: 1.40, 20480: 1.25}  # of the bare server's CPU time
 GOAL_OVERHEAD = 176  # bytes a page
 KEYS = 1000
-DEPTH = 16  # calls outstanding on each connection, where that is measured
+DEPTH = 4  # calls outstanding on each connection, where that is measured
+THREADS = "2"
 
 
 class Plan:
@@ -81,15 +83,19 @@ def resident_bytes(pid):
 class Server:
     """A server process, and how the load generator is to speak with it."""
 
-    def __init__(self, name, argv, port, protocol):
-        self.name, self.port, self.protocol = name, port, protocol
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    def __init__(self, name, argv, port, protocol, log):
+        self.name, self.port, self.protocol, self.log = name, port, protocol, log
+        with open(log, "wb") as f:
+            self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=f,
+                                            stdin=subprocess.DEVNULL)
         self.pid = self.process.pid
 
     def wait_until_listening(self):
         for _ in range(500):
             if self.process.poll() is not None:
-                raise Failure(f"{self.name} ended at once, status {self.process.returncode}")
+                with open(self.log, encoding="utf-8", errors="replace") as f:
+                    said = f.read().strip()
+                raise Failure(f"{self.name} ended at once, status {self.process.returncode}: {said}")
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", self.port)) == 0:
                     return self
@@ -121,7 +127,8 @@ class Bench:
         return path
 
     def start(self, name, argv, port, protocol):
-        server = Server(name, argv, port, protocol)
+        log = os.path.join(self.folder, f"log.{len(self.servers)}")
+        server = Server(name, argv, port, protocol, log)
         self.servers.append(server)
         return server
 
@@ -139,7 +146,7 @@ class Bench:
         port = free_port()
         path = os.path.join(self.folder, f"admin.{port}")
         argv = [self.program("sunproxyd"), "--no-rpcbind", "--port", str(port), "--socket", path,
-                "--workers", "2", "--shards", "2", "--policy", "lru",
+                "--workers", THREADS, "--shards", THREADS, "--policy", "lru",
                 "--capacity-bytes", str(capacity), "--allow-net", "127.0.0.0/8"]
         return self.start("sunproxyd", argv, port, "rpc2").wait_until_listening()
 
@@ -149,7 +156,7 @@ class Bench:
         if not path:
             return None
         port = free_port()
-        argv = [path, "-t", "2", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-c", "8192",
+        argv = [path, "-t", THREADS, "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-c", "8192",
                 "-m", str(capacity >> 20)]
         if os.getuid() == 0:
             argv += ["-u", "nobody"]
@@ -157,7 +164,7 @@ class Bench:
 
     def start_bare(self, reply_bytes, answers):
         argv = [self.program("tests", "bench", "bare"), "--bytes", str(reply_bytes),
-                "--answers", str(answers)]
+                "--answers", str(answers), "--threads", THREADS]
         server = self.start("bare", argv, 0, "bare")
         server.port = int(server.process.stdout.readline() or 0)
         return server.wait_until_listening()
@@ -339,6 +346,9 @@ def main():
             return 1
         finally:
             bench.stop_all()
+    if args.smoke:
+        print("bench: every contestant was filled and answered without an error")
+        return 0
     print_times(results, plan.columns)
     print_goals(results, overheads, plan)
     if args.json:
