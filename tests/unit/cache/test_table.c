@@ -1,0 +1,229 @@
+#include "cache/table.h"
+
+#include "base/djb.h"
+#include "tests/unit/cache/pages.h"
+
+/* An entry of its own for a URL. */
+static struct entry *
+make(const char *url)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    entry->page = pages_make(url, 0);
+    entry->hash = djb_hash(span_str(url));
+    return entry;
+}
+
+static void
+drop(struct entry *entry)
+{
+    page_release(&entry->page);
+    free(entry);
+}
+
+static struct entry *
+find(const struct table *table, const char *url)
+{
+    return table_find(table, djb_hash(span_str(url)), span_str(url));
+}
+
+static void
+free_all(struct table *table)
+{
+    struct entry *entry, *next;
+
+    for (entry = table_first(table); entry; entry = next) {
+        next = table_next(table, entry);
+        table_remove(table, entry);
+        drop(entry);
+    }
+    ck_assert_uint_eq(table->entry_count, 0);
+    table_free(table);
+}
+
+/* "Ez" and "FY" have one djb hash; so has every row of twelve of either. */
+static void
+colliding_url(unsigned i, char url[25])
+{
+    for (unsigned bit = 0; bit < 12; bit++)
+        memcpy(url + 2 * bit, i >> bit & 1 ? "Ez" : "FY", 2);
+    url[24] = '\0';
+}
+
+START_TEST(djb_is_djb)
+{
+    ck_assert_uint_eq(djb_hash(span_str("")), 5381);
+    ck_assert_uint_eq(djb_hash(span_str("a")), 5381 * 33 + 'a');
+    ck_assert_uint_eq(djb_hash(span_of("\xff", 1)), 5381 * 33 + 255);
+    ck_assert_uint_eq(djb_hash(span_str("Ez")), djb_hash(span_str("FY")));
+}
+END_TEST
+
+START_TEST(what_is_put_in_is_found_until_it_is_taken_out)
+{
+    struct table table;
+    struct entry *a = make("http://a/"), *ab = make("http://a/b"), *empty = make("");
+
+    ck_assert(table_init(&table));
+    ck_assert_ptr_null(find(&table, "http://a/"));
+    ck_assert_ptr_null(table_first(&table));
+    table_insert(&table, a);
+    table_insert(&table, ab);
+    table_insert(&table, empty);
+    ck_assert_ptr_eq(find(&table, "http://a/"), a);
+    ck_assert_ptr_eq(find(&table, "http://a/b"), ab);
+    ck_assert_ptr_eq(table_find(&table, djb_hash(span_of(NULL, 0)), span_of(NULL, 0)), empty);
+    ck_assert_ptr_null(find(&table, "http://a"));
+    ck_assert(table_is_valid(&table));
+    table_remove(&table, a);
+    ck_assert_ptr_null(find(&table, "http://a/"));
+    ck_assert_ptr_eq(find(&table, "http://a/b"), ab);
+    drop(a);
+    free_all(&table);
+}
+END_TEST
+
+START_TEST(urls_of_one_hash_make_a_balanced_tree)
+{
+    enum { COUNT = 4096 };
+    static struct entry *entries[COUNT];
+    struct table table;
+    char url[25];
+
+    ck_assert(table_init(&table));
+    for (unsigned i = 0; i < COUNT; i++) {
+        colliding_url(i, url);
+        entries[i] = make(url);
+        ck_assert_uint_eq(entries[i]->hash, entries[0]->hash);
+        table_insert(&table, entries[i]);
+    }
+    ck_assert(table_is_valid(&table));
+    ck_assert_uint_le(table_depth(&table), 2 * 12 + 1); /* 2 log2(n + 1) */
+    ck_assert_uint_ge(table_depth(&table), 12);         /* all in one */
+    for (unsigned i = 0; i < COUNT; i++) {
+        colliding_url(i, url);
+        ck_assert_ptr_eq(find(&table, url), entries[i]);
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        table_remove(&table, entries[i]);
+        table_tidy(&table);
+        drop(entries[i]);
+    }
+    ck_assert(table_is_valid(&table));
+    ck_assert_uint_le(table_depth(&table), 2 * 11 + 1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        colliding_url(i, url);
+        ck_assert_ptr_eq(find(&table, url), i % 2 ? entries[i] : NULL);
+    }
+    free_all(&table);
+}
+END_TEST
+
+START_TEST(the_table_grows_and_shrinks_with_its_content)
+{
+    enum { COUNT = 5000 };
+    static struct entry *entries[COUNT];
+    struct table table;
+    char url[64];
+
+    ck_assert(table_init(&table));
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(url, sizeof(url), "http://www.example.com/page/%d.html", i);
+        entries[i] = make(url);
+        table_insert(&table, entries[i]);
+        ck_assert_uint_le(table.entry_count, table.bucket_count);
+        ck_assert_uint_le(table.room, table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
+        if (i % 100 == 0)
+            ck_assert(table_is_valid(&table));
+    }
+    ck_assert_uint_eq(table.bucket_count, COUNT);
+    ck_assert_uint_le(table_depth(&table), 8);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_ptr_eq(find(&table, page_url(entries[i]->page).ptr), entries[i]);
+        table_remove(&table, entries[i]);
+        table_tidy(&table);
+        drop(entries[i]);
+        ck_assert_uint_le(table.bucket_count,
+                          table.entry_count < 8 ? 16 : 2 * table.entry_count + 1);
+        if (i % 100 == 0)
+            ck_assert(table_is_valid(&table));
+    }
+    ck_assert_uint_le(table.room, 64);
+    table_free(&table);
+}
+END_TEST
+
+START_TEST(a_walk_meets_everything_once_and_may_remove)
+{
+    enum { COUNT = 1000 };
+    struct table table;
+    struct entry *entry, *next;
+    char url[64];
+    int met = 0;
+
+    ck_assert(table_init(&table));
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(url, sizeof(url), "%d", i);
+        table_insert(&table, make(url));
+    }
+    for (entry = table_first(&table); entry; entry = next) {
+        next = table_next(&table, entry);
+        ck_assert_uint_eq(entry->entered, 0);
+        entry->entered = 1;
+        if (++met % 3 == 0) {
+            table_remove(&table, entry);
+            drop(entry);
+        }
+    }
+    ck_assert_int_eq(met, COUNT);
+    table_tidy(&table);
+    ck_assert(table_is_valid(&table));
+    ck_assert_uint_eq(table.entry_count, COUNT - COUNT / 3);
+    free_all(&table);
+}
+END_TEST
+
+START_TEST(validity_notices_what_is_wrong)
+{
+    struct table table;
+    struct entry *entries[3];
+    char url[25];
+
+    ck_assert(table_init(&table));
+    for (unsigned i = 0; i < 3; i++) {
+        colliding_url(i, url);
+        entries[i] = make(url);
+        table_insert(&table, entries[i]);
+    }
+    ck_assert(table_is_valid(&table));
+    table.entry_count++;
+    ck_assert(!table_is_valid(&table));
+    table.entry_count--;
+    entries[0]->hash++;
+    ck_assert(!table_is_valid(&table));
+    entries[0]->hash--;
+    for (unsigned i = 0; i < 3; i++)
+        RB_COLOR(entries[i], links) = RB_RED;
+    ck_assert(!table_is_valid(&table));
+    for (unsigned i = 0; i < 3; i++)
+        RB_COLOR(entries[i], links) = RB_BLACK;
+    ck_assert(table_is_valid(&table)); /* a perfect tree may be all black */
+    free_all(&table);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("cache/table");
+    TCase *tc = tcase_create("table");
+
+    tcase_add_test(tc, djb_is_djb);
+    tcase_add_test(tc, what_is_put_in_is_found_until_it_is_taken_out);
+    tcase_add_test(tc, urls_of_one_hash_make_a_balanced_tree);
+    tcase_add_test(tc, the_table_grows_and_shrinks_with_its_content);
+    tcase_add_test(tc, a_walk_meets_everything_once_and_may_remove);
+    tcase_add_test(tc, validity_notices_what_is_wrong);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
