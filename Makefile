@@ -181,7 +181,8 @@ $(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(TEST_LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(test_libs)
 
 # Torture: the same, with every allocation of ours going through tests/unit/torture.c.
-WRAPS := malloc calloc realloc strdup strndup
+# The last three are Check's, to keep its own allocations out of it: it is linked from an archive.
+WRAPS := malloc calloc realloc aligned_alloc strdup strndup emalloc erealloc _mark_point
 $(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)

@@ -10,13 +10,19 @@ static _Thread_local bool happened;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 char *__real_strdup(const char *text);
 char *__real_strndup(const char *text, size_t len);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t len);
+void __real__mark_point(const char *file, int line);
+void __wrap__mark_point(const char *file, int line);
+void *__wrap_emalloc(size_t size);
+void *__wrap_erealloc(void *old, size_t size);
 
 void
 torture_fail_at(unsigned n)
@@ -59,6 +65,12 @@ __wrap_realloc(void *old, size_t size)
     return now() ? NULL : __real_realloc(old, size);
 }
 
+void *
+__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return now() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
 char *
 __wrap_strdup(const char *text)
 {
@@ -69,6 +81,30 @@ char *
 __wrap_strndup(const char *text, size_t len)
 {
     return now() ? NULL : __real_strndup(text, len);
+}
+
+/* Every assertion that holds passes here, and copies the file's name. */
+void
+__wrap__mark_point(const char *file, int line)
+{
+    unsigned saved = countdown;
+
+    countdown = 0;
+    __real__mark_point(file, line);
+    countdown = saved;
+}
+
+/* What Check allocates with otherwise, and gives up without. */
+void *
+__wrap_emalloc(size_t size)
+{
+    return __real_malloc(size);
+}
+
+void *
+__wrap_erealloc(void *old, size_t size)
+{
+    return __real_realloc(old, size);
 }
 
 unsigned

@@ -1,0 +1,517 @@
+#include "cache/cache.h"
+
+#include <malloc.h>
+
+#include "base/djb.h"
+#include "cache/shard.h"
+#include "tests/unit/cache/pages.h"
+
+static struct cache_stats
+stats_of(struct cache *cache)
+{
+    struct cache_stats stats;
+
+    cache_get_stats(cache, &stats);
+    return stats;
+}
+
+static const char *
+numbered(int i)
+{
+    static char url[64];
+
+    snprintf(url, sizeof(url), "http://www.example.com/%d", i);
+    return url;
+}
+
+static void
+store_many(struct cache *cache, int from, int to, size_t body)
+{
+    for (int i = from; i < to; i++)
+        ck_assert_int_ne(pages_store(cache, numbered(i), body), CACHE_NOT_STORED);
+}
+
+/* ---- configurations -------------------------------------------------------------------------- */
+
+START_TEST(bad_configurations_are_refused)
+{
+    const struct policy_ops *lru = policy_find("lru");
+    const struct cache_config bad[] = {
+        {lru, 0, 0, 1, 0},    {lru, 10, 0, 0, 0}, {lru, 100, 0, CACHE_MAX_SHARDS + 1, 0},
+        {lru, 3, 0, 4, 0},    {lru, 0, 3, 4, 0},  {lru, 100, 3, 4, 0},
+        {lru, 3, 1000, 4, 0}, {NULL, 1, 1, 0, 0},
+    };
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+    struct cache_config config;
+    enum cache_error error;
+
+    store_many(cache, 0, 10, 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        error = CACHE_OK;
+        ck_assert_ptr_null(cache_create(&bad[i], &error));
+        ck_assert_int_eq(error, CACHE_BAD_CONFIG);
+        ck_assert_int_eq(cache_configure(cache, &bad[i]), CACHE_BAD_CONFIG);
+    }
+    cache_get_config(cache, &config);
+    ck_assert_uint_eq(config.capacity_pages, 10);
+    ck_assert_uint_eq(stats_of(cache).pages, 10);
+    cache_destroy(cache);
+    cache_destroy(NULL);
+}
+END_TEST
+
+START_TEST(the_configuration_in_force_is_told)
+{
+    struct cache_config wanted = {policy_find("maxs"), 100, 5000, 7, 42}, told;
+    enum cache_error error;
+    struct cache *cache = cache_create(&wanted, &error);
+
+    cache_get_config(cache, &told);
+    ck_assert_ptr_eq(told.policy, wanted.policy);
+    ck_assert_uint_eq(told.capacity_pages, 100);
+    ck_assert_uint_eq(told.capacity_bytes, 5000);
+    ck_assert_uint_eq(told.shards, 7);
+    ck_assert_uint_eq(told.seed, 42);
+    wanted.policy = policy_find("fifo");
+    wanted.shards = 64;
+    ck_assert_int_eq(cache_configure(cache, &wanted), CACHE_OK);
+    cache_get_config(cache, &told);
+    ck_assert_ptr_eq(told.policy, wanted.policy);
+    ck_assert_uint_eq(told.shards, 64);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(no_cache_never_has_anything)
+{
+    enum cache_error error;
+    struct cache *cache = cache_create(&(struct cache_config){.shards = 2}, &error);
+    struct cache_config config = {.policy = policy_find("lru"), .capacity_pages = 5, .shards = 1};
+
+    ck_assert_ptr_nonnull(cache);
+    ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_NOT_STORED);
+    ck_assert(!pages_hit(cache, "http://a/"));
+    ck_assert_uint_eq(cache_purge(cache, span_str("http://a/")), 0);
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("")), 0);
+    ck_assert_uint_eq(cache_purge_all(cache), 0);
+    ck_assert_uint_eq(stats_of(cache).pages, 0);
+    ck_assert(cache_is_valid(cache));
+
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_STORED);
+    ck_assert(pages_hit(cache, "http://a/"));
+    config.policy = NULL;
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert(!pages_hit(cache, "http://a/"));
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
+    ck_assert_uint_eq(stats_of(cache).bytes, 0);
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+START_TEST(bytes_count_a_page_whole)
+{
+    struct cache *cache = pages_cache("lru", 0, 100000, 1);
+    struct page_builder builder;
+    struct page *page;
+
+    ck_assert(page_begin(&builder, span_str("http://a/"), span_str("http://bb/"),
+                         span_str("X: y\r\n"), 200, 0, 100));
+    ck_assert_int_eq(page_append(&builder, "hello", 5), 0);
+    page = page_finish(&builder, 0, 0);
+    ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_STORED);
+    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + CACHE_PAGE_OVERHEAD);
+    ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_REPLACED);
+    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + CACHE_PAGE_OVERHEAD);
+    cache_purge(cache, span_str("http://a/"));
+    ck_assert_uint_eq(stats_of(cache).bytes, 0);
+    page_release(&page);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_page_that_fits_to_the_byte_is_stored_and_a_larger_one_evicts_nothing)
+{
+    struct cache *cache = pages_cache("lru", 0, 2 * (9 + 100 + CACHE_PAGE_OVERHEAD), 1);
+    size_t evicted = 7;
+    struct cache_victims victims = {0};
+    struct page *page;
+
+    ck_assert_int_eq(pages_store(cache, "http://a/", 100), CACHE_STORED);
+    ck_assert_int_eq(pages_store(cache, "http://b/", 100), CACHE_STORED);
+    ck_assert_uint_eq(stats_of(cache).pages, 2);
+
+    page = pages_make("http://c/", 2 * 100 + 9 + CACHE_PAGE_OVERHEAD + 1);
+    ck_assert_int_eq(cache_store(cache, page, &victims, &evicted), CACHE_NOT_STORED);
+    ck_assert_uint_eq(evicted, 0);
+    ck_assert_uint_eq(victims.count, 0);
+    ck_assert_uint_eq(page->references, 1);
+    page_release(&page);
+    ck_assert(pages_hit(cache, "http://a/") && pages_hit(cache, "http://b/"));
+
+    page = pages_make("http://c/", 2 * 100 + 9 + CACHE_PAGE_OVERHEAD);
+    ck_assert_int_eq(cache_store(cache, page, &victims, &evicted), CACHE_STORED);
+    ck_assert_uint_eq(evicted, 2);
+    ck_assert_uint_eq(victims.count, 2);
+    ck_assert(span_equal(page_url(victims.pages[0]), span_str("http://a/")));
+    ck_assert(span_equal(page_url(victims.pages[1]), span_str("http://b/")));
+    cache_victims_free(&victims);
+    ck_assert_ptr_null(victims.pages);
+    page_release(&page);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_replacement_too_large_leaves_the_old_page)
+{
+    struct cache *cache = pages_cache("lru", 0, 1000, 1);
+
+    ck_assert_int_eq(pages_store(cache, "http://a/", 100), CACHE_STORED);
+    ck_assert_int_eq(pages_store(cache, "http://a/", 2000), CACHE_NOT_STORED);
+    ck_assert(pages_hit(cache, "http://a/"));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_replacement_enters_anew_and_is_no_eviction)
+{
+    struct cache *cache = pages_cache("fifo", 2, 0, 1);
+    struct page *old, *fresh;
+
+    pages_store(cache, "a", 1);
+    pages_store(cache, "b", 1);
+    old = cache_fetch(cache, span_str("a"));
+    ck_assert_int_eq(pages_store(cache, "a", 5), CACHE_REPLACED);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert_uint_eq(stats_of(cache).insertions, 3);
+    fresh = cache_fetch(cache, span_str("a"));
+    ck_assert_uint_eq(fresh->body_len, 5);
+    ck_assert_uint_eq(old->body_len, 1); /* who holds it still has it */
+    ck_assert_uint_eq(old->references, 1);
+    page_release(&old);
+    page_release(&fresh);
+    pages_store(cache, "c", 1); /* b is the oldest now */
+    ck_assert(pages_hit(cache, "a") && !pages_hit(cache, "b") && pages_hit(cache, "c"));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(pages_outlive_their_eviction_and_their_cache)
+{
+    struct cache *cache = pages_cache("lru", 1, 0, 1);
+    struct page *a, *b;
+
+    pages_store(cache, "a", 10);
+    a = cache_fetch(cache, span_str("a"));
+    ck_assert_uint_eq(a->references, 2);
+    pages_store(cache, "b", 10);
+    ck_assert_uint_eq(a->references, 1);
+    b = cache_fetch(cache, span_str("b"));
+    cache_destroy(cache);
+    ck_assert(span_equal(page_body(a), page_body(b)));
+    page_release(&a);
+    page_release(&b);
+}
+END_TEST
+
+START_TEST(a_url_may_hold_any_byte)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 3);
+    struct span url = span_of("a\0b", 3);
+    struct page_builder builder;
+    struct page *page;
+
+    ck_assert(page_begin(&builder, url, url, span_of(NULL, 0), 200, 0, 0));
+    page = page_finish(&builder, 0, 0);
+    ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_STORED);
+    page_release(&page);
+    ck_assert(!pages_hit(cache, "a"));
+    page = cache_fetch(cache, url);
+    ck_assert_ptr_nonnull(page);
+    page_release(&page);
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- shards ---------------------------------------------------------------------------------- */
+
+START_TEST(shards_share_the_pages_evenly)
+{
+    for (unsigned shards = 1; shards <= CACHE_MAX_SHARDS; shards += 9) {
+        struct cache *cache = pages_cache("lru", 20000, 0, shards);
+
+        store_many(cache, 0, 10000, 0);
+        for (int i = 0; i < 10000; i++)
+            ck_assert(pages_hit(cache, numbered(i)));
+        /* With half the room used by URLs that differ in their digits, no shard overflowed. */
+        ck_assert_uint_eq(stats_of(cache).pages, 10000);
+        ck_assert_uint_eq(stats_of(cache).evictions, 0);
+        ck_assert(cache_is_valid(cache));
+        cache_destroy(cache);
+    }
+}
+END_TEST
+
+START_TEST(shares_add_up_to_the_capacity)
+{
+    struct cache *cache = pages_cache("lru", 1003, 0, 10);
+
+    store_many(cache, 0, 20000, 0);
+    ck_assert_uint_eq(stats_of(cache).pages, 1003);
+    ck_assert_uint_eq(stats_of(cache).evictions, 20000 - 1003);
+    ck_assert_uint_eq(stats_of(cache).insertions, 20000);
+    cache_reset_stats(cache);
+    ck_assert_uint_eq(stats_of(cache).pages, 1003);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert_uint_eq(stats_of(cache).insertions, 0);
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- purging --------------------------------------------------------------------------------- */
+
+START_TEST(purging_one)
+{
+    struct cache *cache = pages_cache("lru", 100, 0, 4);
+
+    store_many(cache, 0, 50, 10);
+    ck_assert_uint_eq(cache_purge(cache, span_str(numbered(7))), 1);
+    ck_assert_uint_eq(cache_purge(cache, span_str(numbered(7))), 0);
+    ck_assert(!pages_hit(cache, numbered(7)));
+    ck_assert_uint_eq(stats_of(cache).pages, 49);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(purging_by_prefix)
+{
+    struct cache *cache = pages_cache("lfu", 500, 0, 4);
+
+    store_many(cache, 0, 250, 10);
+    /* 1, 10 to 19, 100 to 199 */
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.com/1")), 111);
+    ck_assert(!pages_hit(cache, numbered(150)));
+    ck_assert(pages_hit(cache, numbered(215)));
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.org/")), 0);
+    ck_assert_uint_eq(stats_of(cache).pages, 139);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_of(NULL, 0)), 139);
+    ck_assert_uint_eq(stats_of(cache).bytes, 0);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(purging_all)
+{
+    struct cache *cache = pages_cache("maxs", 500, 0, 3);
+    struct page *held;
+
+    store_many(cache, 0, 250, 10);
+    held = cache_fetch(cache, span_str(numbered(3)));
+    ck_assert_uint_eq(cache_purge_all(cache), 250);
+    ck_assert_uint_eq(cache_purge_all(cache), 0);
+    ck_assert_uint_eq(stats_of(cache).pages, 0);
+    ck_assert_uint_eq(stats_of(cache).bytes, 0);
+    ck_assert_uint_eq(stats_of(cache).insertions, 250);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert_uint_eq(held->references, 1);
+    page_release(&held);
+    store_many(cache, 0, 250, 10);
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- another configuration ------------------------------------------------------------------- */
+
+static void
+configure(struct cache *cache, const char *policy, uint64_t pages, uint64_t bytes, unsigned shards)
+{
+    struct cache_config config = {policy_find(policy), pages, bytes, shards, 0};
+
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert(cache_is_valid(cache));
+}
+
+START_TEST(a_new_policy_sees_pages_in_order_of_entry)
+{
+    static const char *const others[] = {"lru", "fifo", "lfu"};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct cache *cache = pages_cache("maxs", 100, 0, 5);
+
+        store_many(cache, 0, 20, 3);
+        configure(cache, others[i], 100, 0, 1);
+        for (int n = 0; n < 20; n++) {
+            struct cache_victims victims = {0};
+            struct page *page = pages_make("http://new/", 0);
+
+            configure(cache, others[i], (uint64_t)(20 - n), 0, 1);
+            cache_store(cache, page, &victims, NULL);
+            page_release(&page);
+            ck_assert_uint_eq(victims.count, 1);
+            ck_assert(span_equal(page_url(victims.pages[0]), span_str(numbered(n))));
+            cache_victims_free(&victims);
+            cache_purge(cache, span_str("http://new/"));
+        }
+        cache_destroy(cache);
+    }
+}
+END_TEST
+
+START_TEST(what_does_not_fit_leaves_by_the_new_policy)
+{
+    struct cache *cache = pages_cache("fifo", 10, 0, 1);
+
+    for (int i = 0; i < 10; i++)
+        pages_store(cache, numbered(i), (size_t)(i * 37 % 10 * 100)); /* 0 7 4 1 8 5 2 9 6 3 */
+    configure(cache, "maxs", 4, 0, 1);
+    ck_assert_uint_eq(stats_of(cache).pages, 4);
+    ck_assert_uint_eq(stats_of(cache).evictions, 6);
+    ck_assert_uint_eq(stats_of(cache).insertions, 10);
+    /* Entering one by one, the largest leaving each time, the last to enter is always in. */
+    ck_assert(pages_hit(cache, numbered(9)) && pages_hit(cache, numbered(0)));
+    ck_assert(pages_hit(cache, numbered(3)) && pages_hit(cache, numbered(6)));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(another_capacity_alone_keeps_what_the_policy_knows)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+
+    store_many(cache, 0, 10, 1);
+    ck_assert(pages_hit(cache, numbered(0)));
+    ck_assert(pages_hit(cache, numbered(1)));
+    configure(cache, "lru", 3, 0, 1);
+    ck_assert_uint_eq(stats_of(cache).evictions, 7);
+    ck_assert(pages_hit(cache, numbered(0)) && pages_hit(cache, numbered(1)) &&
+              pages_hit(cache, numbered(9)));
+    configure(cache, "lru", 100, 0, 1);
+    ck_assert_uint_eq(stats_of(cache).pages, 3);
+    store_many(cache, 10, 90, 1);
+    ck_assert_uint_eq(stats_of(cache).pages, 83);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(fewer_bytes_take_first_who_cannot_stay)
+{
+    struct cache *cache = pages_cache("lru", 0, 100000, 1);
+
+    pages_store(cache, "small", 10);
+    pages_store(cache, "smaller", 1);
+    pages_store(cache, "large", 5000);
+    configure(cache, "lru", 0, 1000, 1);
+    ck_assert(pages_hit(cache, "small") && pages_hit(cache, "smaller"));
+    ck_assert(!pages_hit(cache, "large"));
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
+
+    pages_store(cache, "middle", 400);
+    configure(cache, "fifo", 0, 500, 1); /* the same when the policy is another */
+    ck_assert(pages_hit(cache, "small") && pages_hit(cache, "smaller"));
+    ck_assert_uint_eq(stats_of(cache).evictions, 2);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(any_number_of_shards_keeps_all_pages)
+{
+    static const unsigned counts[] = {1, 64, 2, 63, 7, 8, 1};
+    struct cache *cache = pages_cache("lru", 10000, 0, 3);
+
+    store_many(cache, 0, 1000, 5);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        configure(cache, "lru", 10000, 0, counts[i]);
+        for (int n = 0; n < 1000; n++)
+            ck_assert(pages_hit(cache, numbered(n)));
+        ck_assert_uint_eq(stats_of(cache).pages, 1000);
+        ck_assert_uint_eq(stats_of(cache).evictions, 0);
+        ck_assert_uint_eq(stats_of(cache).insertions, 1000);
+    }
+    ck_assert_uint_eq(cache_purge_all(cache), 1000);
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+#define MALLOC_HEADER 8
+
+/* All that a stored page costs beyond its own bytes, at the widest that heap and table get. */
+static size_t
+overhead_of(const struct policy_ops *ops, size_t body)
+{
+    struct page *page = pages_make("http://www.example.com/", body);
+    void *entry = malloc(sizeof(struct entry) + ops->node_size);
+    size_t own = page->url_len + page->body_len;
+    size_t total =
+        malloc_usable_size(entry) + MALLOC_HEADER + malloc_usable_size(page) + MALLOC_HEADER - own;
+
+    free(entry);
+    page_release(&page);
+    return total + sizeof(struct bucket) * 3 / 2 + sizeof(struct heap_node *) * 3 / 2;
+}
+
+START_TEST(a_page_costs_no_more_than_it_is_charged)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    static const char *const names[] = {"lru", "lfu", "fifo", "rand"};
+
+    for (size_t p = 0; p < 4; p++) {
+        for (size_t body = 0; body < 64; body++)
+            ck_assert_uint_le(overhead_of(policy_find(names[p]), body), CACHE_PAGE_OVERHEAD);
+    }
+    ck_assert_uint_le(CACHE_PAGE_OVERHEAD, 176);
+#endif
+    ck_assert_uint_le(sizeof(struct entry) + policy_find("lru")->node_size, 72);
+    ck_assert_uint_le(sizeof(struct page), 40);
+    ck_assert_uint_gt(overhead_of(policy_find("lru"), 10), 0);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("cache");
+    TCase *config = tcase_create("config");
+    TCase *store = tcase_create("store");
+    TCase *shards = tcase_create("shards");
+    TCase *purge = tcase_create("purge");
+    TCase *other = tcase_create("configure");
+    TCase *memory = tcase_create("memory");
+
+    tcase_add_test(config, bad_configurations_are_refused);
+    tcase_add_test(config, the_configuration_in_force_is_told);
+    tcase_add_test(config, no_cache_never_has_anything);
+    suite_add_tcase(suite, config);
+    tcase_add_test(store, bytes_count_a_page_whole);
+    tcase_add_test(store, a_page_that_fits_to_the_byte_is_stored_and_a_larger_one_evicts_nothing);
+    tcase_add_test(store, a_replacement_too_large_leaves_the_old_page);
+    tcase_add_test(store, a_replacement_enters_anew_and_is_no_eviction);
+    tcase_add_test(store, pages_outlive_their_eviction_and_their_cache);
+    tcase_add_test(store, a_url_may_hold_any_byte);
+    suite_add_tcase(suite, store);
+    tcase_add_test(shards, shards_share_the_pages_evenly);
+    tcase_add_test(shards, shares_add_up_to_the_capacity);
+    suite_add_tcase(suite, shards);
+    tcase_add_test(purge, purging_one);
+    tcase_add_test(purge, purging_by_prefix);
+    tcase_add_test(purge, purging_all);
+    suite_add_tcase(suite, purge);
+    tcase_add_test(other, a_new_policy_sees_pages_in_order_of_entry);
+    tcase_add_test(other, what_does_not_fit_leaves_by_the_new_policy);
+    tcase_add_test(other, another_capacity_alone_keeps_what_the_policy_knows);
+    tcase_add_test(other, fewer_bytes_take_first_who_cannot_stay);
+    tcase_add_test(other, any_number_of_shards_keeps_all_pages);
+    suite_add_tcase(suite, other);
+    tcase_add_test(memory, a_page_costs_no_more_than_it_is_charged);
+    suite_add_tcase(suite, memory);
+    return suite;
+}

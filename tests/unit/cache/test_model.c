@@ -1,0 +1,335 @@
+/*
+ * Every policy, driven through the cache by random requests, against a model that is as plain as
+ * can be: an array of pages, searched from end to end for whoever leaves next.
+ */
+#include "cache/shard.h"
+#include "tests/unit/cache/pages.h"
+
+#define URLS 60
+#define ROUNDS 2000
+
+struct model_page {
+    bool inside;
+    uint64_t bytes;
+    uint64_t entered;
+    uint64_t requested; /* the last time */
+    uint64_t count;
+    uint64_t reached; /* when the count became so */
+    uint32_t key;
+};
+
+struct model {
+    struct model_page pages[URLS];
+    uint64_t now;
+    uint64_t rng;
+    uint64_t capacity_pages, capacity_bytes;
+    uint64_t count, bytes, insertions, evictions;
+    bool (*leaves_before)(const struct model_page *a, const struct model_page *b);
+};
+
+static bool
+lru_leaves_before(const struct model_page *a, const struct model_page *b)
+{
+    return a->requested < b->requested;
+}
+
+static bool
+fifo_leaves_before(const struct model_page *a, const struct model_page *b)
+{
+    return a->entered < b->entered;
+}
+
+static bool
+lfu_leaves_before(const struct model_page *a, const struct model_page *b)
+{
+    return a->count != b->count ? a->count < b->count : a->reached < b->reached;
+}
+
+static bool
+rand_leaves_before(const struct model_page *a, const struct model_page *b)
+{
+    return a->key != b->key ? a->key < b->key : a->entered < b->entered;
+}
+
+static bool
+maxs_leaves_before(const struct model_page *a, const struct model_page *b)
+{
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->entered < b->entered;
+}
+
+/* Policies whose rule is not repeated here are held to their bounds only. */
+static const struct {
+    const char *name;
+    bool (*leaves_before)(const struct model_page *a, const struct model_page *b);
+} rules[] = {
+    {"lru", lru_leaves_before},   {"fifo", fifo_leaves_before}, {"lfu", lfu_leaves_before},
+    {"rand", rand_leaves_before}, {"maxs", maxs_leaves_before},
+};
+
+static uint64_t dice_state;
+
+static uint32_t
+dice(uint32_t sides)
+{
+    dice_state = dice_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(dice_state >> 33) % sides;
+}
+
+static uint32_t
+model_draw(struct model *m)
+{
+    uint64_t z = m->rng += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) >> 32);
+}
+
+static void
+model_remove(struct model *m, int url)
+{
+    m->pages[url].inside = false;
+    m->count--;
+    m->bytes -= m->pages[url].bytes;
+}
+
+static int
+model_victim(const struct model *m)
+{
+    int victim = -1;
+
+    for (int i = 0; i < URLS; i++) {
+        if (m->pages[i].inside && (victim < 0 || m->leaves_before(&m->pages[i], &m->pages[victim])))
+            victim = i;
+    }
+    return victim;
+}
+
+static bool
+model_has_room(const struct model *m, uint64_t pages, uint64_t bytes)
+{
+    return (!m->capacity_pages || m->count + pages <= m->capacity_pages) &&
+           (!m->capacity_bytes || m->bytes + bytes <= m->capacity_bytes);
+}
+
+static bool
+model_request(struct model *m, int url)
+{
+    struct model_page *page = &m->pages[url];
+
+    if (!page->inside)
+        return false;
+    m->now++;
+    page->requested = m->now;
+    page->count++;
+    page->reached = m->now;
+    return true;
+}
+
+/* The victims, in order, as numbers in `victims`; how many they are. */
+static size_t
+model_store(struct model *m, int url, uint64_t bytes, int *victims)
+{
+    size_t n = 0;
+
+    if (m->capacity_bytes && bytes > m->capacity_bytes)
+        return 0;
+    if (m->pages[url].inside)
+        model_remove(m, url);
+    while (!model_has_room(m, 1, bytes)) {
+        victims[n] = model_victim(m);
+        model_remove(m, victims[n++]);
+    }
+    m->now++;
+    m->pages[url] = (struct model_page){
+        .inside = true,
+        .bytes = bytes,
+        .entered = m->now,
+        .requested = m->now,
+        .count = 1,
+        .reached = m->now,
+        .key = model_draw(m),
+    };
+    m->count++;
+    m->bytes += bytes;
+    m->insertions++;
+    m->evictions += n;
+    return n;
+}
+
+static const char *
+url_of(int i)
+{
+    static char url[32];
+
+    snprintf(url, sizeof(url), "http://h%d/%d", i % 7, i);
+    return url;
+}
+
+static void
+check_store(struct cache *cache, struct model *m, int url, size_t body)
+{
+    struct page *page = pages_make(url_of(url), body);
+    uint64_t bytes = shard_page_bytes(page);
+    bool was_inside = m->pages[url].inside;
+    bool fits = !m->capacity_bytes || bytes <= m->capacity_bytes;
+    struct cache_victims victims = {0};
+    size_t evicted = 99;
+    int expected[URLS];
+    size_t n;
+    enum cache_outcome outcome = cache_store(cache, page, &victims, &evicted);
+
+    n = model_store(m, url, bytes, expected);
+    ck_assert_int_eq(outcome, !fits        ? CACHE_NOT_STORED
+                              : was_inside ? CACHE_REPLACED
+                                           : CACHE_STORED);
+    ck_assert_uint_eq(evicted, n);
+    ck_assert_uint_eq(victims.count, n);
+    for (size_t i = 0; i < n; i++)
+        ck_assert(span_equal(page_url(victims.pages[i]), span_str(url_of(expected[i]))));
+    cache_victims_free(&victims);
+    page_release(&page);
+}
+
+static void
+check_sums(struct cache *cache, const struct model *m)
+{
+    struct cache_stats stats;
+
+    cache_get_stats(cache, &stats);
+    ck_assert_uint_eq(stats.pages, m->count);
+    ck_assert_uint_eq(stats.bytes, m->bytes);
+    ck_assert_uint_eq(stats.insertions, m->insertions);
+    ck_assert_uint_eq(stats.evictions, m->evictions);
+    ck_assert(cache_is_valid(cache));
+}
+
+static void
+check_purge_prefix(struct cache *cache, struct model *m, const char *prefix)
+{
+    uint64_t gone = 0;
+
+    for (int i = 0; i < URLS; i++) {
+        if (m->pages[i].inside && span_starts_with(span_str(url_of(i)), span_str(prefix))) {
+            model_remove(m, i);
+            gone++;
+        }
+    }
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_str(prefix)), gone);
+}
+
+/* Another capacity for the policy as it is: what cannot stay goes, then victims. */
+static void
+check_resize(struct cache *cache, struct model *m)
+{
+    struct cache_config config;
+
+    m->capacity_pages = dice(4) ? 1 + dice(30) : 0;
+    m->capacity_bytes = dice(3) || !m->capacity_pages ? 300 + dice(10000) : 0;
+    cache_get_config(cache, &config);
+    config.capacity_pages = m->capacity_pages;
+    config.capacity_bytes = m->capacity_bytes;
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    for (int i = 0; i < URLS && !model_has_room(m, 0, 0); i++) {
+        if (m->pages[i].inside && m->capacity_bytes && m->pages[i].bytes > m->capacity_bytes) {
+            model_remove(m, i);
+            m->evictions++;
+        }
+    }
+    while (!model_has_room(m, 0, 0)) {
+        model_remove(m, model_victim(m));
+        m->evictions++;
+    }
+}
+
+static void
+check_against_model(const char *policy,
+                    bool (*leaves_before)(const struct model_page *, const struct model_page *),
+                    uint64_t capacity_pages, uint64_t capacity_bytes, bool resizes)
+{
+    struct model m = {
+        .capacity_pages = capacity_pages,
+        .capacity_bytes = capacity_bytes,
+        .leaves_before = leaves_before,
+    };
+    struct cache *cache = pages_cache(policy, capacity_pages, capacity_bytes, 1);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        /* Some URLs more often than others. */
+        int url = (int)(dice(2) ? dice(URLS / 5) : dice(URLS));
+        uint32_t what = dice(200);
+
+        if (what == 0) {
+            ck_assert_uint_eq(cache_purge(cache, span_str(url_of(url))), m.pages[url].inside);
+            if (m.pages[url].inside)
+                model_remove(&m, url);
+        } else if (what == 1) {
+            check_purge_prefix(cache, &m, dice(2) ? "http://h3/" : "http://h4/1");
+        } else if (what == 2 && resizes) {
+            check_resize(cache, &m);
+        } else if (what < 12) {
+            check_store(cache, &m, url, dice(2000)); /* a replacement, if it is inside */
+        } else {
+            bool hit = model_request(&m, url);
+
+            ck_assert_int_eq(pages_hit(cache, url_of(url)), hit);
+            if (!hit)
+                check_store(cache, &m, url, dice(8) ? dice(400) : dice(4000));
+        }
+        check_sums(cache, &m);
+    }
+    ck_assert_uint_gt(m.evictions, 0);
+    cache_destroy(cache);
+}
+
+static void
+check_bounds_only(const char *policy, uint64_t capacity_pages, uint64_t capacity_bytes)
+{
+    struct cache *cache = pages_cache(policy, capacity_pages, capacity_bytes, 1);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        const char *url = url_of((int)(dice(2) ? dice(URLS / 5) : dice(URLS)));
+
+        if (dice(100) == 0)
+            cache_purge(cache, span_str(url));
+        else if (!pages_hit(cache, url))
+            pages_store(cache, url, dice(1000));
+        ck_assert(cache_is_valid(cache));
+    }
+    cache_destroy(cache);
+}
+
+/* Every policy there is, at bounds in pages, in bytes and in both. */
+START_TEST(every_policy_is_its_model)
+{
+    static const uint64_t bounds[][2] = {{1, 0},    {2, 0},     {17, 0},    {40, 0},  {0, 1500},
+                                         {0, 5000}, {0, 20000}, {20, 7000}, {5, 2500}};
+
+    for (size_t p = 0; policies[p]; p++) {
+        size_t r = 0, rule_count = sizeof(rules) / sizeof(rules[0]);
+
+        while (r < rule_count && strcmp(rules[r].name, policies[p]->name) != 0)
+            r++;
+        for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
+            dice_state = 1000 * p + b;
+            if (r < rule_count)
+                check_against_model(policies[p]->name, rules[r].leaves_before, bounds[b][0],
+                                    bounds[b][1], b >= 6);
+            else
+                check_bounds_only(policies[p]->name, bounds[b][0], bounds[b][1]);
+        }
+    }
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("cache/model");
+    TCase *tc = tcase_create("model");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, every_policy_is_its_model);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

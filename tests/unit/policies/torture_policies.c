@@ -1,0 +1,120 @@
+/*
+ * Policies with every allocation failing in turn: a page that cannot enter changes nothing, and a
+ * page that enters right after another has left always can.
+ */
+#include "policies/policy.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/torture.h"
+#include "tests/unit/unit.h"
+
+#define NODES 100
+
+/* Enters all nodes, lets some leave, enters them again; counts what was refused. */
+static void
+fill_and_drain(void *context)
+{
+    const struct policy_ops *ops = *(const struct policy_ops **)context;
+    static uint64_t nodes[NODES][8];
+    bool inside[NODES] = {false};
+    uint64_t count = 0, refused = 0;
+    struct policy *policy = ops->create(ops, &(struct policy_config){.capacity_pages = 50});
+
+    ck_assert_uint_le(ops->node_size, sizeof(nodes[0]));
+    if (!policy) {
+        ck_assert(torture_failed());
+        return;
+    }
+    for (int i = 0; i < NODES; i++) {
+        memset(nodes[i], 0, sizeof(nodes[i]));
+        if (ops->insert(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i}) == 0) {
+            inside[i] = true;
+            count++;
+        } else {
+            refused++;
+        }
+        ck_assert(ops->is_valid(policy, count));
+    }
+    ck_assert_uint_eq(refused, torture_failed());
+    for (int i = 0; i < NODES; i++) {
+        if (!inside[i])
+            continue;
+        ops->access(policy, nodes[i]);
+        ops->remove(policy, nodes[i]);
+        ck_assert(ops->is_valid(policy, count - 1));
+        if (i % 3) {
+            memset(nodes[i], 0, sizeof(nodes[i]));
+            ck_assert_int_eq(
+                ops->insert(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i}), 0);
+        } else {
+            inside[i] = false;
+            count--;
+        }
+    }
+    ck_assert(ops->is_valid(policy, count));
+    while (count--)
+        ops->remove(policy, ops->victim(policy));
+    ck_assert_ptr_null(ops->victim(policy));
+    ops->destroy(policy);
+}
+
+START_TEST(every_policy)
+{
+    for (size_t p = 0; policies[p]; p++) {
+        const struct policy_ops *ops = policies[p];
+        unsigned seams = torture_walk(fill_and_drain, &ops);
+
+        ck_assert_uint_gt(seams, 3); /* the instance, and each growth */
+    }
+}
+END_TEST
+
+/* A refused page draws nothing: the run goes on as if it had never been asked for. */
+static void
+rand_order(void *context)
+{
+    const struct policy_ops *ops = policy_find("rand");
+    static uint64_t nodes[NODES][8];
+    uint64_t **order = context;
+    struct policy *policy = ops->create(ops, &(struct policy_config){.seed = 5});
+
+    if (!policy)
+        return;
+    memset(nodes, 0, sizeof(nodes));
+    for (int i = 0; i < NODES; i++) {
+        /* A second time, should it have been refused. */
+        if (ops->insert(policy, nodes[i], &(struct policy_page){.bytes = 1}) != 0)
+            ck_assert_int_eq(ops->insert(policy, nodes[i], &(struct policy_page){.bytes = 1}), 0);
+    }
+    for (int i = 0; i < NODES; i++) {
+        uint64_t *victim = ops->victim(policy);
+
+        if (order[i])
+            ck_assert_ptr_eq(victim, order[i]);
+        order[i] = victim;
+        ops->remove(policy, victim);
+    }
+    ops->destroy(policy);
+}
+
+START_TEST(a_refused_page_draws_no_key)
+{
+    uint64_t *order[NODES] = {NULL};
+
+    rand_order(order);
+    ck_assert_uint_gt(torture_walk(rand_order, order), 3);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("policies/torture");
+    TCase *tc = tcase_create("torture");
+
+    tcase_add_test(tc, every_policy);
+    tcase_add_test(tc, a_refused_page_draws_no_key);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
