@@ -1,0 +1,350 @@
+/*
+ * TLS and HTTP/2, against servers that others wrote: openssl's s_server and nghttpd, with
+ * certificates made on the spot. What is missing is named, and its tests are skipped.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/fetch/scripted.h"
+
+extern char **environ;
+
+static struct address_policy *addresses;
+static struct fetch_config config;
+static char folder[] = "/tmp/sunproxy-tls-XXXXXX";
+static char cert[64], key[64], other_cert[64], other_key[64], page[64];
+
+/* ---- other people's programs
+ * --------------------------------------------------------------------- */
+
+static bool
+exists(const char *program)
+{
+    static const char *const folders[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin"};
+    char path[128];
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folders[i], program);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Starts a program in the folder, its output in *output if that is not NULL, else nowhere. */
+static pid_t
+start_program(char *const *argv, int *output)
+{
+    posix_spawn_file_actions_t actions;
+    int ends[2] = {-1, -1};
+    pid_t pid;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (output) {
+        ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+        *output = ends[0];
+    } else {
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    }
+    ck_assert_int_eq(posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    if (output)
+        close(ends[1]);
+    return pid;
+}
+
+struct server {
+    pid_t pid;
+    int output; /* read or not, it stays open: a server that cannot write would end */
+    unsigned port;
+};
+
+static void
+stop_server(struct server *server)
+{
+    kill(server->pid, SIGKILL);
+    waitpid(server->pid, NULL, 0);
+    close(server->output);
+}
+
+static void
+make_certificate(char *to_key, char *to_cert, char *names)
+{
+    char *argv[] = {"openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:P-256",
+                    "-nodes",
+                    "-keyout",
+                    to_key,
+                    "-out",
+                    to_cert,
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=sunproxy test",
+                    "-addext",
+                    names,
+                    NULL};
+    int status;
+
+    ck_assert_int_eq(waitpid(start_program(argv, NULL), &status, 0) > 0, 1);
+    ck_assert_int_eq(status, 0);
+}
+
+/* s_server on a free port, which it names on its first line. */
+static struct server
+start_s_server(char *with_key, char *with_cert)
+{
+    char *argv[] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-key",
+                    with_key,  "-cert",    with_cert, "-WWW",        NULL};
+    char text[512];
+    size_t len = 0;
+    struct server server = {.port = 0};
+
+    server.pid = start_program(argv, &server.output);
+    while (server.port == 0 && len + 1 < sizeof(text)) {
+        struct pollfd pollfd = {.fd = server.output, .events = POLLIN};
+        const char *accept;
+        ssize_t got;
+
+        if (poll(&pollfd, 1, 20000) != 1)
+            break;
+        got = read(server.output, text + len, sizeof(text) - 1 - len);
+        if (got <= 0)
+            break;
+        len += (size_t)got;
+        text[len] = '\0';
+        accept = strstr(text, "ACCEPT 127.0.0.1:");
+        if (accept && strchr(accept, '\n'))
+            server.port = (unsigned)atoi(accept + strlen("ACCEPT 127.0.0.1:"));
+    }
+    ck_assert_uint_ne(server.port, 0);
+    return server;
+}
+
+static void
+set_up(void)
+{
+    FILE *file;
+
+    if (!exists("openssl"))
+        unit_skip("the openssl command is not here");
+    addresses = address_policy_create();
+    quick_config(&config, addresses);
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(cert, sizeof(cert), "%s/cert.pem", folder);
+    snprintf(key, sizeof(key), "%s/key.pem", folder);
+    snprintf(other_cert, sizeof(other_cert), "%s/other.pem", folder);
+    snprintf(other_key, sizeof(other_key), "%s/other-key.pem", folder);
+    snprintf(page, sizeof(page), "%s/page", folder);
+    make_certificate(key, cert, "subjectAltName=DNS:localhost,IP:127.0.0.1");
+    make_certificate(other_key, other_cert, "subjectAltName=DNS:other.test");
+    file = fopen(page, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("over TLS\n", file);
+    fclose(file);
+}
+
+static void
+tear_down(void)
+{
+    unlink(cert);
+    unlink(key);
+    unlink(other_cert);
+    unlink(other_key);
+    unlink(page);
+    rmdir(folder);
+    address_policy_destroy(addresses);
+}
+
+/* ---- TLS
+ * ------------------------------------------------------------------------------------------- */
+
+START_TEST(a_certificate_of_the_operators_authority)
+{
+    struct fetcher *fetcher;
+    struct outcome o;
+    struct server server = start_s_server(key, cert);
+
+    config.cacert = cert;
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "https://localhost:%u/page", server.port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "over TLS\n");
+    outcome_free(&o);
+    /* Read when the fetcher began: the file may go. */
+    unlink(cert);
+    fetch_one(fetcher, &o, "https://127.0.0.1:%u/page", server.port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    stop_server(&server);
+}
+END_TEST
+
+static void
+expect_tls_failure(struct fetcher *fetcher, const char *host, unsigned port)
+{
+    struct outcome o;
+
+    fetch_one(fetcher, &o, "https://%s:%u/page", host, port);
+    ck_assert_msg(o.error == FETCH_TLS_FAILED, "%s: %d %s", host, o.error, o.sentence);
+    ck_assert_uint_eq(o.heads, 0);
+    outcome_free(&o);
+}
+
+START_TEST(certificates_that_prove_nothing)
+{
+    static const struct name_row names[] = {{"wrong.test", "127.0.0.1"}, {NULL, NULL}};
+    struct fetcher *fetcher;
+    struct server server = start_s_server(key, cert);
+    struct server other = start_s_server(other_key, other_cert);
+
+    /* Without the authority, with another one, and under another name. */
+    fetcher = start_fetcher(&config);
+    expect_tls_failure(fetcher, "127.0.0.1", server.port);
+    fetcher_destroy(fetcher);
+    names_use(&config, names);
+    config.cacert = cert;
+    fetcher = start_fetcher(&config);
+    expect_tls_failure(fetcher, "127.0.0.1", other.port);
+    expect_tls_failure(fetcher, "wrong.test", server.port);
+    fetcher_destroy(fetcher);
+    config.cacert = other_cert;
+    fetcher = start_fetcher(&config);
+    expect_tls_failure(fetcher, "127.0.0.1", other.port);
+    fetcher_destroy(fetcher);
+    stop_server(&server);
+    stop_server(&other);
+}
+END_TEST
+
+START_TEST(no_tls_at_all)
+{
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct outcome o;
+    uint16_t port;
+    int listener = scripted_listen(&port, 8);
+
+    /* The other end hangs up in the middle of the handshake. */
+    outcome_init(&o);
+    {
+        char url[64];
+        int fd;
+
+        snprintf(url, sizeof(url), "https://127.0.0.1:%u/", port);
+        ck_assert(fetcher_submit(fetcher, span_str(url), span_str(""), &outcome_sink, &o));
+        fd = accept(listener, NULL, NULL);
+        scripted_send(fd, "HTTP/1.1 400 Bad\r\n\r\n", 20);
+        close(fd);
+    }
+    outcome_wait(&o);
+    ck_assert_msg(o.error == FETCH_TLS_FAILED || o.error == FETCH_CONNECT_FAILED, "%d %s", o.error,
+                  o.sentence);
+    outcome_free(&o);
+    close(listener);
+    fetcher_destroy(fetcher);
+}
+END_TEST
+
+/* ---- HTTP/2
+ * ---------------------------------------------------------------------------------------- */
+
+START_TEST(http2)
+{
+    static struct outcome outcomes[20];
+    struct fetcher *fetcher;
+    struct outcome o;
+    uint16_t port;
+    char number[16], url[64];
+    char *argv[] = {"nghttpd", "-a", "127.0.0.1", "-d", folder, "-v", number, key, cert, NULL};
+    char log[65536];
+    size_t len = 0;
+    unsigned streams = 0, handshakes = 0;
+    ssize_t got;
+    struct server server;
+
+    if (!exists("nghttpd")) {
+        printf("SKIP: HTTP/2: nghttpd is not here\n");
+        return;
+    }
+    close(scripted_listen(&port, 1));
+    snprintf(number, sizeof(number), "%u", port);
+    server.pid = start_program(argv, &server.output);
+    config.cacert = cert;
+    fetcher = start_fetcher(&config);
+    for (unsigned tries = 0; tries < 200; tries++) {
+        fetch_one(fetcher, &o, "https://127.0.0.1:%u/page", port);
+        if (o.error != FETCH_CONNECT_FAILED)
+            break;
+        outcome_free(&o);
+        usleep(50000);
+    }
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.status, 200);
+    ck_assert_str_eq(o.body, "over TLS\n");
+    ck_assert_int_eq(o.content_length, 9);
+    ck_assert_msg(strstr(o.headers, "content-length: 9\r\n") != NULL, "%s", o.headers);
+    ck_assert_msg(o.headers[0] != ':' && !strstr(o.headers, "\n:"), "%s", o.headers);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "https://127.0.0.1:%u/nowhere", port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_uint_eq(o.status, 404);
+    outcome_free(&o);
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", port);
+    for (unsigned i = 0; i < 20; i++) {
+        outcome_init(&outcomes[i]);
+        ck_assert(fetcher_submit(fetcher, span_str(url), span_str("X-A: b\r\n"), &outcome_sink,
+                                 &outcomes[i]));
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        outcome_wait(&outcomes[i]);
+        ck_assert_msg(outcomes[i].error == FETCH_OK, "%s", outcomes[i].sentence);
+        ck_assert_str_eq(outcomes[i].body, "over TLS\n");
+        outcome_free(&outcomes[i]);
+    }
+    fetcher_destroy(fetcher);
+    kill(server.pid, SIGTERM);
+    /* What the server saw: that it was HTTP/2, and one connection for all of it. */
+    while (len + 1 < sizeof(log) &&
+           (got = read(server.output, log + len, sizeof(log) - 1 - len)) > 0)
+        len += (size_t)got;
+    log[len] = '\0';
+    stop_server(&server);
+    for (const char *at = log; (at = strstr(at, ":method: GET")); at++)
+        streams++;
+    for (const char *at = log; (at = strstr(at, "The negotiated protocol: h2")); at++)
+        handshakes++;
+    ck_assert_uint_ge(streams, 3);
+    ck_assert_uint_eq(handshakes, 1);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/tls");
+    TCase *tc = tcase_create("tls");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_certificate_of_the_operators_authority);
+    tcase_add_test(tc, certificates_that_prove_nothing);
+    tcase_add_test(tc, no_tls_at_all);
+    tcase_add_test(tc, http2);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
