@@ -74,6 +74,13 @@ static const char stopping_sentence[] = "the server is shutting down";
 
 /* ---- the end of a request ------------------------------------------------------------ */
 
+static void
+update_stats(struct fetcher *fetcher)
+{
+    atomic_store_explicit(&fetcher->active, queue_active(fetcher->queue), memory_order_relaxed);
+    atomic_store_explicit(&fetcher->queued, queue_waiting(fetcher->queue), memory_order_relaxed);
+}
+
 /* Never from inside libcurl. */
 static void
 finish(struct request *r, enum fetch_error error, const char *sentence)
@@ -85,6 +92,7 @@ finish(struct request *r, enum fetch_error error, const char *sentence)
     resolved_release(&r->query.resolved);
     queue_leave(fetcher->queue, &r->turn);
     TAILQ_REMOVE(&fetcher->all, r, link);
+    update_stats(fetcher);
     r->sink.done(r->context, error, error ? sentence : "", clock_monotonic_us() - r->submitted_us);
     transfer_clear(&r->transfer, fetcher->multi);
     target_free(&r->target);
@@ -104,7 +112,7 @@ finish_with(struct request *r, enum fetch_error error, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(sentence, sizeof(sentence), format, args);
+    sentence_format(sentence, sizeof(sentence), format, args);
     va_end(args);
     finish(r, error, sentence);
 }
@@ -438,12 +446,14 @@ begin(struct request *r)
         finish(r, error, why);
         return;
     }
+    /* Turns that were given up since. */
+    start_those_whose_turn_it_is(fetcher);
     if (!queue_enter(fetcher->queue, &r->turn, r->target.origin)) {
         finish(r, FETCH_INTERNAL, "out of memory");
         return;
     }
     enter_stage(r, STAGE_QUEUED);
-    /* Everyone who could start has been started before: if anyone can now, it is this one. */
+    /* Whoever could start has started, and if anyone can now, it is this one. */
     if (queue_waiting(fetcher->queue) > fetcher->settings.config.max_queued &&
         !queue_could_start(fetcher->queue))
         finish(r, FETCH_OVERLOADED, "too many fetches are waiting already; try again");
@@ -451,29 +461,29 @@ begin(struct request *r)
         start_those_whose_turn_it_is(fetcher);
 }
 
-/* Takes up what was submitted. False once the fetcher is to stop. */
+/*
+ * Takes up what has been submitted by now; what comes meanwhile waits, so that nobody who submits
+ * without end keeps the transfers from going on. False once the fetcher is to stop.
+ */
 static bool
 read_inbox(struct fetcher *fetcher)
 {
+    struct request_list taken = TAILQ_HEAD_INITIALIZER(taken);
     struct request *r;
     bool stopping;
 
-    start_those_whose_turn_it_is(fetcher);
-    do {
-        pthread_mutex_lock(&fetcher->lock);
-        stopping = fetcher->stopping;
-        r = TAILQ_FIRST(&fetcher->inbox);
-        if (r)
-            TAILQ_REMOVE(&fetcher->inbox, r, link);
-        pthread_mutex_unlock(&fetcher->lock);
-        if (!r)
-            break;
+    pthread_mutex_lock(&fetcher->lock);
+    stopping = fetcher->stopping;
+    TAILQ_CONCAT(&taken, &fetcher->inbox, link);
+    pthread_mutex_unlock(&fetcher->lock);
+    while ((r = TAILQ_FIRST(&taken))) {
+        TAILQ_REMOVE(&taken, r, link);
         TAILQ_INSERT_TAIL(&fetcher->all, r, link);
         if (stopping)
             finish(r, FETCH_STOPPING, stopping_sentence);
         else
             begin(r);
-    } while (true);
+    }
     return !stopping;
 }
 
@@ -525,13 +535,6 @@ read_timers(struct fetcher *fetcher)
     }
 }
 
-static void
-update_stats(struct fetcher *fetcher)
-{
-    atomic_store_explicit(&fetcher->active, queue_active(fetcher->queue), memory_order_relaxed);
-    atomic_store_explicit(&fetcher->queued, queue_waiting(fetcher->queue), memory_order_relaxed);
-}
-
 static int
 find_wait_ms(struct fetcher *fetcher)
 {
@@ -544,6 +547,17 @@ find_wait_ms(struct fetcher *fetcher)
     if (left <= 0)
         return 0;
     return left / 1000 < IDLE_WAIT_MS ? (int)(left / 1000) + 1 : IDLE_WAIT_MS;
+}
+
+static bool
+has_mail(struct fetcher *fetcher)
+{
+    bool mail;
+
+    pthread_mutex_lock(&fetcher->lock);
+    mail = !TAILQ_EMPTY(&fetcher->inbox);
+    pthread_mutex_unlock(&fetcher->lock);
+    return mail;
 }
 
 static void *
@@ -565,7 +579,8 @@ run(void *argument)
     while ((r = TAILQ_FIRST(&fetcher->all)))
         finish(r, FETCH_STOPPING, stopping_sentence);
     /* What those call-backs submitted. */
-    read_inbox(fetcher);
+    while (has_mail(fetcher))
+        read_inbox(fetcher);
     update_stats(fetcher);
     return NULL;
 }
@@ -676,6 +691,7 @@ fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
                const struct fetch_sink *sink, void *context)
 {
     struct request *r = calloc(1, sizeof(*r) + url.len + headers.len);
+    bool first;
 
     if (!r)
         return false;
@@ -690,9 +706,12 @@ fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
         memcpy(r->text + url.len, headers.ptr, headers.len);
     r->submitted_us = clock_monotonic_us();
     pthread_mutex_lock(&fetcher->lock);
+    first = TAILQ_EMPTY(&fetcher->inbox);
     TAILQ_INSERT_TAIL(&fetcher->inbox, r, link);
     pthread_mutex_unlock(&fetcher->lock);
-    wake(fetcher);
+    /* The others are taken up with the first. */
+    if (first)
+        wake(fetcher);
     return true;
 }
 

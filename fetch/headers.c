@@ -303,9 +303,8 @@ answer_head_read(struct answer_head *head, struct span lines, bool *no_memory)
     size_t named_count = 0;
     const char *malformed;
     struct buf plain;
-    bool stated;
 
-    *head = (struct answer_head){.content_length = -1};
+    *head = (struct answer_head){.content_length = -1, .stated_length = -1};
     *no_memory = false;
     /* Folding and bare LF can make a line longer by a byte. */
     buf_init(&head->fields, 2 * lines.len + 2);
@@ -318,13 +317,13 @@ answer_head_read(struct answer_head *head, struct span lines, bool *no_memory)
     malformed = interpret(head, buf_span(&plain), named, &named_count, no_memory);
     if (malformed)
         goto out;
-    stated = head->content_length >= 0;
+    head->stated_length = head->content_length;
     rest = buf_span(&plain);
     while (next_line(&rest, &line)) {
         if (!split_field(line, &name, &value) || is_one_of(name, hop_by_hop) ||
             is_proxy_field(name) || is_named(name, named, named_count))
             continue;
-        if (is_name(name, "Content-Length") && (head->coded || !stated))
+        if (is_name(name, "Content-Length") && (head->coded || head->stated_length < 0))
             continue;
         if (is_name(name, "Content-Encoding") && head->coded)
             continue;

@@ -21,7 +21,9 @@ bool headers_to_list(struct span headers, bool credentials, struct curl_slist **
 struct answer_head {
     struct buf fields;      /* owned: the lines that go on, each ended by CR LF */
     char *location;         /* owned: of the first Location that says something, or NULL */
-    int64_t content_length; /* -1: not stated, or void beside a Transfer-Encoding */
+    int64_t content_length; /* of the body as it will come; -1: not stated, decoded, or void
+                               beside a Transfer-Encoding */
+    int64_t stated_length;  /* of the bytes on the wire, decoded or not; -1 likewise */
     bool coded;             /* there is a Content-Encoding other than identity */
 };
 

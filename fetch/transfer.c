@@ -1,7 +1,6 @@
 #include "fetch/transfer.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -18,6 +17,15 @@ static void fail(struct transfer *t, enum fetch_error error, const char *format,
     __attribute__((format(printf, 3, 4)));
 
 /* The first reason stands: what follows is its echo from libcurl. */
+void
+sentence_format(char *sentence, size_t size, const char *format, va_list args)
+{
+    vsnprintf(sentence, size, format, args);
+    for (char *c = sentence; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
 static void
 fail(struct transfer *t, enum fetch_error error, const char *format, ...)
 {
@@ -27,7 +35,7 @@ fail(struct transfer *t, enum fetch_error error, const char *format, ...)
         return;
     t->error = error;
     va_start(args, format);
-    vsnprintf(t->sentence, sizeof(t->sentence), format, args);
+    sentence_format(t->sentence, sizeof(t->sentence), format, args);
     va_end(args);
 }
 
@@ -423,7 +431,7 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
         .by_operator = route->by_operator,
         .literal_route = address_parse(route->host, route->port, &literal),
         .final_url = final_url,
-        .head = {.content_length = -1},
+        .head = {.content_length = -1, .stated_length = -1},
     };
     buf_init(&t->lines, settings->config.max_headers);
     t->easy = curl_easy_init();
@@ -507,10 +515,10 @@ fail_connecting(struct transfer *t, CURLcode code)
 static void
 judge_length(struct transfer *t)
 {
-    if (t->head.content_length >= 0 && t->wire_bytes > (uint64_t)t->head.content_length &&
+    if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
         !has_no_body(t->status))
         fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
-             t->target->host, (long long)t->head.content_length);
+             t->target->host, (long long)t->head.stated_length);
 }
 
 enum fetch_error
@@ -524,6 +532,11 @@ transfer_judge(struct transfer *t, CURLcode code)
     }
     if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)
         fail_connecting(t, code);
+    else if (is_tls_failure(code) || code == CURLE_SSL_CLIENTCERT)
+        fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host, reason(t, code));
+    /* What libcurl says when a single line is over its own bound. */
+    else if (code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY)
+        fail(t, FETCH_TOO_LARGE, "a header of %s is too large", t->target->host);
     else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
         fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));
     else if (code == CURLE_OPERATION_TIMEDOUT)

@@ -7,12 +7,17 @@
 #ifndef SUNPROXY_FETCH_TRANSFER_H
 #define SUNPROXY_FETCH_TRANSFER_H
 
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "fetch/headers.h"
 #include "fetch/settings.h"
 
 #define SENTENCE_MAX 512u
+
+/* A sentence for a person, with what origins say in it: control characters become '?'. */
+void sentence_format(char *sentence, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 /* How far a hop has come. */
 enum transfer_stage {

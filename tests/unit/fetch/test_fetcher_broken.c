@@ -43,6 +43,8 @@ tear_down(void)
 static const struct line broken[] = {
     {.path = "/short", .bytes = OK "Content-Length: 10\r\n\r\nshort", .then = CLOSE},
     {.path = "/long", .bytes = OK "Content-Length: 3\r\n\r\nlonger"},
+    {.path = "/long-gzip",
+     BYTES(OK "Content-Length: 26\r\nContent-Encoding: gzip\r\n\r\n" HELLO_GZ "more")},
     {.path = "/cut-head", .bytes = OK "Content-Len", .then = CLOSE},
     {.path = "/nothing", .bytes = "", .then = CLOSE},
     {.path = "/cut-chunk", .bytes = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nab", .then = CLOSE},
@@ -204,8 +206,8 @@ END_TEST
 
 START_TEST(headers_are_bounded)
 {
-    struct buf large, endless;
-    struct line script[4] = {{.path = NULL}};
+    struct buf large, endless, line;
+    struct line script[5] = {{.path = NULL}};
     struct origin *origin;
     struct fetcher *fetcher;
     struct outcome o;
@@ -220,6 +222,12 @@ START_TEST(headers_are_bounded)
         buf_append_str(&endless, "HTTP/1.1 100 Continue\r\n\r\n");
     script[0] = (struct line){.path = "/large", .bytes = large.data};
     script[1] = (struct line){.path = "/interim", .bytes = endless.data, .then = HANG};
+    buf_init(&line, 1 << 20);
+    buf_append_str(&line, OK "X: ");
+    for (unsigned i = 0; i < 20000; i++)
+        buf_append_str(&line, "0123456789");
+    buf_append_str(&line, "\r\n\r\n");
+    script[3] = (struct line){.path = "/line", .bytes = line.data, .then = CLOSE};
     script[2] = (struct line){.path = "/small", .bytes = OK "Content-Length: 0\r\n\r\n"};
     origin = origin_start(script);
     config.max_headers = 4000;
@@ -227,6 +235,9 @@ START_TEST(headers_are_bounded)
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/large", origin->port);
     ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
     ck_assert_uint_eq(o.heads, 0);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/line", origin->port);
+    ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
     outcome_free(&o);
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/interim", origin->port);
     ck_assert_msg(o.error == FETCH_ORIGIN_BROKE, "%d %s", o.error, o.sentence);
@@ -244,6 +255,7 @@ START_TEST(headers_are_bounded)
     origin_stop(origin);
     buf_free(&large);
     buf_free(&endless);
+    buf_free(&line);
 }
 END_TEST
 

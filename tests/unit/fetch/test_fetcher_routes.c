@@ -34,10 +34,8 @@ static const struct line script[] = {
 START_TEST(addresses_that_are_refused_are_passed_over)
 {
     static const struct name_row names[] = {
-        {"mixed.test", "10.0.0.1"},
-        {"mixed.test", "127.0.0.1"},
-        {"mixed.test", "fe80::1"},
-        {NULL, NULL},
+        {"mixed.test", "10.0.0.1"},    {"mixed.test", "127.0.0.1"},       {"mixed.test", "fe80::1"},
+        {"dotted.test.", "127.0.0.1"}, {"under_score.test", "127.0.0.1"}, {NULL, NULL},
     };
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
@@ -52,6 +50,12 @@ START_TEST(addresses_that_are_refused_are_passed_over)
     ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
     outcome_free(&o);
     ck_assert_uint_eq(names_asked, 1);
+    fetch_one(fetcher, &o, "http://dotted.test.:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://under_score.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
     fetch_one(fetcher, &o, "http://nowhere.test/");
     ck_assert_msg(o.error == FETCH_RESOLVE_FAILED, "%d %s", o.error, o.sentence);
     ck_assert_msg(strstr(o.sentence, "nowhere.test") != NULL, "%s", o.sentence);

@@ -282,7 +282,7 @@ START_TEST(redirect_targets)
         {"http://", NULL},
         {"http://a:b:c/", NULL},
     };
-    struct target from;
+    struct target from, other;
     char why[256];
 
     ck_assert_int_eq(target_parse(&from, span_str("http://h.example:81/a/b"), why, sizeof(why)), 0);
@@ -296,6 +296,12 @@ START_TEST(redirect_targets)
             ck_assert_str_eq(to.text, cases[i].url);
         target_free(&to);
     }
+    target_free(&from);
+    /* A name and a password stay with the host that they were given for. */
+    ck_assert_int_eq(target_parse(&from, span_str("http://u:p@h/a"), why, sizeof(why)), 0);
+    ck_assert_int_eq(target_follow(&other, &from, "//other/x", why, sizeof(why)), 0);
+    ck_assert_str_eq(other.text, "http://other/x");
+    target_free(&other);
     target_free(&from);
 }
 END_TEST
