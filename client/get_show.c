@@ -134,10 +134,12 @@ write_page(const struct get_answer *answer, const struct get_options *options, F
 
         /* A status line as in RFC 9112, whatever version the origin spoke. */
         fprintf(to, "HTTP/1.1 %u \r\n", page->http_status);
-        fwrite(page->headers.proxy_headers_val, 1, page->headers.proxy_headers_len, to);
+        if (page->headers.proxy_headers_len)
+            fwrite(page->headers.proxy_headers_val, 1, page->headers.proxy_headers_len, to);
         fputs("\r\n", to);
     }
-    fwrite(body.ptr, 1, body.len, to);
+    if (body.len) /* or there is no pointer either */
+        fwrite(body.ptr, 1, body.len, to);
     return !ferror(to);
 }
 
