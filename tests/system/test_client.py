@@ -1,0 +1,305 @@
+"""sunproxy, the client's program, against the real daemon."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+
+import harness
+import rpc
+
+
+class ClientTest(harness.SystemTest):
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+    options = ()
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.d = self.daemon(*self.options, origin=self.o)
+
+    def get(self, *arguments, **more):
+        more.setdefault("daemon", self.d)
+        return self.sunproxy("get", *arguments, **more)
+
+    def text(self, url, size=None, body=None):
+        return harness.origin_text(url, size if size is not None else len(body))
+
+
+class GetTest(ClientTest):
+    def test_every_way_to_a_page(self):
+        for scheme in ("http", "https"):
+            for tcp in (False, True):
+                for api in ("1", "2"):
+                    url = f"{scheme}://h{api}{int(tcp)}.test/"
+                    for _ in range(2):
+                        body = self.get("--api", api, url, tcp=tcp).stdout
+                        self.assertGreaterEqual(len(body), 1024)
+                        self.assertEqual(body, self.text(url, body=body))
+        self.assertEqual(len(self.o.requests()), 8)
+
+    def test_bodies_are_bytes(self):
+        url = "http://a.test/fault/zero"
+        body = self.get(url).stdout
+        self.assertEqual(body.count(b"\0"), 1)
+        done = self.get("--api", "1", url, expect=None)
+        self.assertEqual((done.returncode, done.stdout), (76, b""))
+        self.assertEqual(len(self.get("http://a.test/fault/size:20971520").stdout), 20971520)
+        self.assertEqual(self.get("http://a.test/fault/empty").stdout, b"")
+
+    def test_a_url_without_a_scheme(self):
+        body = self.get("a.test/x").stdout
+        self.assertEqual(body, self.text("http://a.test/x", body=body))
+
+    def test_in_the_order_asked_for(self):
+        urls = [f"http://a.test/{n}?fault=delay:{(7 - n) * 40}ms&fault=size:{100 + n}"
+                for n in range(8)]
+        expected = b"".join(self.text(u, 100 + n) for n, u in enumerate(urls))
+        for jobs in ("1", "3", "8"):
+            self.assertEqual(self.get("-j", jobs, *urls).stdout, expected)
+        listed = "# a list\n" + "\n".join(urls) + "\n\n"
+        self.assertEqual(self.get("-", stdin=listed.encode()).stdout, expected)
+
+    def test_a_long_list(self):
+        urls = [f"http://h{n % 9}.test/{n % 300}" for n in range(3000)]
+        done = self.get("-j", "32", "--json", "-", stdin="\n".join(urls).encode())
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([r["url"] for r in rows], urls)
+        self.assertEqual({r["exit_status"] for r in rows}, {0})
+        distinct = len(set(urls))
+        self.assertEqual(len(self.o.requests()), distinct)
+        self.assertEqual(sum(r["source"] == "miss" for r in rows), distinct)
+
+    def test_to_a_file(self):
+        url = "http://a.test/x"
+        target = self.dir / "page"
+        self.assertEqual(self.get("-o", target, url).stdout, b"")
+        body = target.read_bytes()
+        self.assertEqual(body, self.text(url, body=body))
+        # Nothing half is left, and what was there stays.
+        done = self.get("-o", target, "http://a.test/fault/short", expect=None)
+        self.assertEqual(done.returncode, 76)
+        self.assertEqual(target.read_bytes(), body)
+        self.get("-o", self.dir / "none/page", url, expect=74)
+
+    def test_to_a_folder(self):
+        urls = ["http://a.test/x", "http://b.test/y/", "http://c.test/../../etc/passwd",
+                "http://d.test/%2e%2e%2f", "http://e.test/" + "z" * 3000]
+        folder = self.dir / "pages"
+        self.get("-o", f"{folder}/", *urls)
+        files = sorted(folder.iterdir())
+        self.assertEqual(len(files), len(urls))
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir() if "passwd" in p.name), [])
+        self.assertEqual(files[0].read_bytes(),
+                         self.text(urls[0], body=files[0].read_bytes()))
+
+    def test_with_headers(self):
+        out = self.get("-i", "http://a.test/?fault=header:X-A:%20b&fault=size:5").stdout
+        head, body = out.split(b"\r\n\r\n", 1)
+        self.assertRegex(head, rb"^HTTP/1\.1 200")
+        self.assertIn(b"X-A: b\r\n", head + b"\r\n")
+        self.assertEqual(len(body), 5)
+
+    def test_own_headers_and_no_store(self):
+        for _ in range(2):
+            out = self.get("-H", "X-Own: yes", "http://a.test/fault/echo").stdout
+            self.assertIn(b"X-Own: yes\r\n", out)
+        self.get("--no-store", "http://a.test/x")
+        self.get("--no-store", "http://a.test/x")
+        self.assertEqual(len(self.o.requests()), 4)
+        self.assertEqual(self.get("-H", "Host: evil", "http://a.test/", expect=None).returncode, 64)
+
+    def test_verbose_and_silent(self):
+        url = "http://a.test/"
+        self.assertIn(b"miss", self.get("-v", url).stderr)
+        self.assertIn(b"hit", self.get("-v", url).stderr)
+        self.assertEqual(self.get(url).stderr, b"")
+        bad = "http://a.test/fault/short"
+        self.assertIn(b"a.test", self.get(bad, expect=76).stderr)
+        self.assertEqual(self.get("-s", bad, expect=76).stderr, b"")
+
+    def test_json(self):
+        url = "http://a.test/fault/size:50"
+        miss, hit = (json.loads(self.get("--json", url).stdout) for _ in range(2))
+        self.assertEqual((miss["source"], hit["source"]), ("miss", "hit"))
+        self.assertEqual((hit["url"], hit["status"], hit["final_url"]), (url, 200, url))
+        self.assertEqual(hit["body"].encode(), self.text(url, 50))
+        row = json.loads(self.get("--json", "http://a.test/fault/zero").stdout)
+        raw = self.get("http://a.test/fault/zero").stdout
+        if row["body"] is None:
+            self.assertEqual(base64.b64decode(row["body_base64"]), raw)
+        else:
+            self.assertEqual(row["body"].encode(), raw)
+        done = self.get("--json", "ftp://a.test/", expect=64)
+        row = json.loads(done.stdout)
+        self.assertEqual((row["error_code"], row["exit_status"]), ("bad_url", 64))
+
+    def test_hostile_bytes_on_a_terminal_and_in_json(self):
+        url = "http://a.test/?fault=header:X-A:%20%1b]0;x%07%ff&fault=size:5"
+        row = json.loads(self.get("--json", url).stdout)
+        self.assertTrue(any(h["name"] == "X-A" for h in row["headers"]))
+
+
+class StatusTest(ClientTest):
+    options = ("--connect-timeout", "700ms", "--first-byte-timeout", "700ms", "--stall-timeout",
+               "700ms")
+
+    def status(self, *arguments, **more):
+        done = self.get(*arguments, expect=None, **more)
+        if done.returncode:
+            self.assertGreater(len(done.stderr), 10, arguments)
+            self.assertTrue(done.stderr.isascii() and b"\x1b" not in done.stderr)
+        return done.returncode
+
+    def test_usage(self):
+        for arguments in (["get"], ["get", "--no-such", "x"], ["nonsense"], [],
+                          ["get", "--api", "3", "http://a.test/"], ["get", "-j", "0", "http://a/"],
+                          ["get", "--port", "x", "http://a/"], ["get", "--timeout", "x", "http://a/"]):
+            done = self.run_program([harness.SUNPROXY, *arguments])
+            self.assertEqual((done.returncode, done.stdout), (64, b""), arguments)
+            self.assertGreater(len(done.stderr), 10)
+
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["help"], ["get", "--help"], ["--version"], ["help", "get"]):
+            done = self.run_program([harness.SUNPROXY, *arguments])
+            self.assertEqual((done.returncode, done.stderr), (0, b""), arguments)
+            self.assertGreater(len(done.stdout), 5)
+
+    def test_bad_urls(self):
+        for url in ("ftp://a.test/", "http://a.test:99999/", "http://" + "x" * 9000 + "/"):
+            self.assertEqual(self.status(url), 64, url[:50])
+            self.assertEqual(self.status("--api", "1", url), 64, url[:50])
+
+    def test_no_server(self):
+        port = str(harness.free_port())
+        for where in (["--port", port], ["--socket", self.dir / "none"],
+                      ["--host", "127.0.0.1", "--port", port]):
+            self.assertEqual(self.status(*where, "http://a.test/", daemon=None), 69)
+        # Somebody is there, and it is not sunproxyd.
+        self.assertIn(self.status("--port", self.o.http_port, "--timeout", "3s", "http://a.test/",
+                                  daemon=None), (69, 75, 76))
+
+    def test_what_origins_do(self):
+        for fault, status in (("short", 76), ("bad-chunk", 76), ("gzip-bomb", 76), ("loop", 76),
+                              ("hang", 76), ("status:404", 0), ("garbage", 76)):
+            self.assertIn(self.status(f"http://a.test/fault/{fault}"), (status, 75 if
+                          fault == "hang" else status), fault)
+        self.assertEqual(self.status("--fail", "http://a.test/fault/status:404"), 22)
+        self.assertEqual(self.status("--fail", "http://a.test/fault/status:500"), 22)
+        self.assertEqual(self.status("--fail", "http://a.test/"), 0)
+        self.assertEqual(self.status("https://expired.test/"), 76)
+
+    def test_denied(self):
+        self.assertEqual(self.status("http://192.168.0.1:81/"), 77)
+        self.assertEqual(self.status("http://169.254.169.254:81/latest/meta-data/"), 77)
+
+    def test_patience_of_its_own(self):
+        self.assertEqual(self.status("--timeout", "300ms",
+                                     "http://a.test/?fault=delay:600ms"), 75)
+
+    def test_longer_than_25_seconds_is_not_tried_but_more_than_rpcgens_is_allowed(self):
+        # rpcgen's stubs give up after 25 s; the default here is beyond, as the help says.
+        out = self.run_program([harness.SUNPROXY, "get", "--help"]).stdout
+        self.assertIn(b"default: 90s", out)
+
+    def test_output_that_goes_nowhere(self):
+        argv = f"exec {harness.SUNPROXY} get --socket {self.d.socket} http://a.test/ > /dev/full"
+        self.assertEqual(self.run_program(["sh", "-c", argv]).returncode, 74)
+        argv = (f"{harness.SUNPROXY} get --socket {self.d.socket} http://a.test/fault/size:4M; "
+                "echo $? >&2")
+        done = self.run_program(["bash", "-c", f"({argv}) | head -c 10"])
+        self.assertRegex(done.stderr, rb"(?m)^(74|141)$")
+
+    def test_the_server_dies_in_between(self):
+        p = subprocess.Popen(
+            [harness.SUNPROXY, "get", "--socket", self.d.socket,
+             "http://a.test/?fault=delay:500ms&fault=header:X:y"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=harness.sanitizer_environment(self.dir / "sanitizer.client"))
+        with rpc.Connection(self.d.socket) as c:
+            harness.wait_until(lambda: c.stat().fetches_active, what="the fetch")
+        self.d.kill()
+        out, err = p.communicate(timeout=30)
+        self.assertEqual((p.returncode, out), (69, b""), err)
+
+    def test_interrupted(self):
+        target = self.dir / "page"
+        p = subprocess.Popen(
+            [harness.SUNPROXY, "get", "--socket", self.d.socket, "-o", target,
+             "http://a.test/?fault=delay:600ms"],
+            env=harness.sanitizer_environment(self.dir / "sanitizer.client"))
+        with rpc.Connection(self.d.socket) as c:
+            harness.wait_until(lambda: c.stat().fetches_active, what="the fetch")
+        p.send_signal(signal.SIGINT)
+        self.assertNotEqual(p.wait(30), 0)
+        self.assertEqual([f.name for f in self.dir.iterdir() if "page" in f.name], [])
+
+
+class WhereTest(ClientTest):
+    def test_by_the_environment(self):
+        url = "http://a.test/"
+        for where in (f"unix:{self.d.socket}", f"127.0.0.1:{self.d.port}"):
+            done = self.get(url, daemon=None, env={"SUNPROXY_SERVER": where})
+            self.assertGreater(len(done.stdout), 1000)
+        self.assertEqual(self.get(url, daemon=None, expect=None,
+                                  env={"SUNPROXY_SERVER": "nonsense"}).returncode, 64)
+
+    def test_by_the_default_socket(self):
+        folder = self.dir / "runtime"
+        folder.mkdir()
+        env = {"XDG_RUNTIME_DIR": str(folder)}
+        env["RUNTIME_DIRECTORY"] = ""
+        d = self.daemon(origin=self.o, listen=False, socket_path=None, env=env, port=None,
+                        ready=False)
+        harness.wait_until(lambda: (folder / "sunproxy.sock").exists(), what="the default socket")
+        out = self.sunproxy("get", "http://a.test/", env=env).stdout
+        self.assertGreater(len(out), 1000)
+        self.assertEqual(d.stop(), 0)
+
+    def test_ping(self):
+        for tcp in (False, True):
+            out = self.sunproxy("ping", "-c", "3", daemon=self.d, tcp=tcp).stdout
+            for version in (b"1", b"2"):
+                self.assertGreaterEqual(out.count(b"version " + version), 3, out)
+        self.d.stop()
+        self.sunproxy("ping", daemon=self.d, expect=69)
+
+
+class RpcbindTest(harness.SystemTest):
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+
+    def test_found_without_a_port(self):
+        ns = harness.Namespace(self)
+        ns.rpcbind()
+        o = self.origin(namespace=ns)
+        env = {"XDG_RUNTIME_DIR": str(self.dir)}  # no default socket there
+        d = self.daemon(origin=o, namespace=ns, rpcbind=True, listen=False)
+
+        def found(*arguments):
+            done = self.run_program([harness.SUNPROXY, "get", *arguments, "http://a.test/"],
+                                    namespace=ns, env=env)
+            return done.returncode == 0 and len(done.stdout) > 1000
+
+        harness.wait_until(found, what="the server by rpcbind")
+        self.assertTrue(found("--host", "127.0.0.1"))
+        self.assertTrue(found("--host", "::1"))
+        self.assertTrue(found("--api", "1"))
+        d.kill()
+        # The entry is there, and nobody behind it.
+        done = self.run_program([harness.SUNPROXY, "get", "http://a.test/"], namespace=ns, env=env)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        again = self.daemon(origin=o, namespace=ns, rpcbind=True, listen=False)
+        harness.wait_until(found, what="the new server")
+        self.assertEqual(again.stop(), 0)
+        done = self.run_program([harness.SUNPROXY, "get", "http://a.test/"], namespace=ns, env=env)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertGreater(len(done.stderr), 20)
+
+    def test_a_second_host_name(self):
+        ns = harness.Namespace(self)
+        done = self.run_program([harness.SUNPROXY, "get", "--host", "no-such-host.invalid",
+                                 "http://a.test/"], namespace=ns)
+        self.assertIn(done.returncode, (68, 69), done.stderr)
+        self.assertIn(b"no-such-host.invalid", done.stderr)
+        self.assertTrue(os.path.exists(self.dir))
