@@ -1,3 +1,7 @@
+/*
+ * A connection: bytes in, records to dispatch; replies out, as far as the kernel takes them; and
+ * the bounds that hold the one back while the other is stuck.
+ */
 #include "rpc/internal.h"
 
 #include <errno.h>
@@ -10,6 +14,8 @@
 
 /* How long the last replies may take to arrive on a connection that is otherwise over. */
 #define LINGER_US (5 * (int64_t)1000000)
+
+enum { DISCARD_AT_ONCE = 16 }; /* reads */
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
@@ -33,8 +39,7 @@ has_cleared(const struct rpc_connection *c)
            c->queued <= limits_of(c)->max_queued_bytes / 2;
 }
 
-/* ---- the worker's lists ------------------------------------------------------------------------
- */
+/* ---- the worker's lists ---------------------------------------------------------------------- */
 
 /* A byte has moved. The list is sorted anew once a tick at most: no time-out is finer than that. */
 static void
@@ -78,8 +83,7 @@ rpc_connection_mark(struct rpc_connection *c)
     STAILQ_INSERT_TAIL(&c->worker->marked, c, mark);
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 void
 rpc_connection_queue(struct rpc_connection *c, struct rpc_request *request)
@@ -199,8 +203,7 @@ on_writable(evutil_socket_t fd, short what, void *context)
     rpc_worker_settle(worker);
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Reads no more until a bound has cleared; keeps what has been read and not looked at. */
 static bool
@@ -223,7 +226,10 @@ pause_reading(struct rpc_connection *c, struct span rest)
     return true;
 }
 
-/* Looks at bytes of the stream; false when the connection cannot go on. */
+/*
+ * Looks at bytes of the stream; false when it cannot be read any further: what has been asked for
+ * until then is still answered.
+ */
 static bool
 consume(struct rpc_connection *c, struct span input)
 {
@@ -271,15 +277,18 @@ resume_reading(struct rpc_connection *c)
     alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
     free(backlog);
     if (!alive)
-        rpc_connection_close(c);
+        rpc_connection_finish(c);
     rpc_connection_mark(c);
 }
 
+/* Not without end: a peer may send as fast as we read. */
 static void
 discard_input(struct rpc_connection *c)
 {
-    while (recv(c->fd, c->worker->scratch, sizeof(c->worker->scratch), MSG_DONTWAIT) > 0)
-        ;
+    for (int i = 0; i < DISCARD_AT_ONCE; i++) {
+        if (recv(c->fd, c->worker->scratch, sizeof(c->worker->scratch), MSG_DONTWAIT) <= 0)
+            break;
+    }
 }
 
 static void
@@ -294,8 +303,9 @@ on_readable(evutil_socket_t fd, short what, void *context)
         worker->now_us = clock_monotonic_us();
         rpc_counter_add(&worker->bytes_in, (uint64_t)n);
         touch(c);
+        c->read_us = worker->now_us;
         if (!consume(c, span_of(worker->scratch, (size_t)n)))
-            rpc_connection_close(c);
+            rpc_connection_finish(c);
     } else if (n == 0) {
         /* It may have shut down its side only, and wait for answers. */
         rpc_connection_finish(c);
@@ -305,8 +315,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
     rpc_worker_settle(worker);
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void
 adopt(struct rpc_task *task)

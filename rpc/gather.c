@@ -1,3 +1,6 @@
+/*
+ * Replies, encoded into pieces: an XDR stream of our own, since libtirpc's know one buffer only.
+ */
 #include "rpc/internal.h"
 
 #include <limits.h>

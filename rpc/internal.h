@@ -49,7 +49,7 @@ rpc_store_u32(void *to, uint32_t value)
     memcpy(to, &value, sizeof(value));
 }
 
-/* ---- records: record.c ------------------------------------------------------------------- */
+/* ---- records: record.c ----------------------------------------------------------------------- */
 
 /* A record that arrives in pieces (RFC 5531, section 11). All zero is the empty state. */
 struct rpc_record {
@@ -83,7 +83,7 @@ enum rpc_record_status rpc_record_feed(struct rpc_record *r, const struct rpc_li
 /* Back to the empty state; frees. */
 void rpc_record_reset(struct rpc_record *r);
 
-/* ---- calls: call.c ----------------------------------------------------------------------- */
+/* ---- calls: call.c --------------------------------------------------------------------------- */
 
 /* AUTH_SYS credentials, cooked (RFC 5531, appendix A), as svc_req's rq_clntcred gives them. */
 struct rpc_cooked {
@@ -115,7 +115,7 @@ enum rpc_call_status {
 enum rpc_call_status rpc_call_parse(struct span record, struct rpc_call *call,
                                     struct rpc_cooked *cooked);
 
-/* ---- replies: gather.c ------------------------------------------------------------------- */
+/* ---- replies: gather.c ----------------------------------------------------------------------- */
 
 struct rpc_chunk;
 
@@ -153,7 +153,7 @@ bool rpc_gather_end(struct rpc_gather *gather);
 void rpc_reply_init(struct rpc_reply *reply);
 void rpc_reply_free(struct rpc_reply *reply);
 
-/* ---- decoding: decode.c ------------------------------------------------------------------ */
+/* ---- decoding: decode.c ---------------------------------------------------------------------- */
 
 /*
  * An XDR stream that decodes bytes where they stand, which must stay. Unlike xdrmem_create()'s it
@@ -161,7 +161,7 @@ void rpc_reply_free(struct rpc_reply *reply);
  */
 void rpc_decode_begin(XDR *xdr, struct span bytes);
 
-/* ---- requests: request.c ----------------------------------------------------------------- */
+/* ---- requests: request.c --------------------------------------------------------------------- */
 
 struct rpc_request {
     SVCXPRT transport; /* first: rpc_request_of() */
@@ -182,13 +182,13 @@ struct rpc_request {
     struct rpc_reply reply;
 };
 
-/* Dispatches a record; false when the connection cannot go on. */
+/* Dispatches a record; false when the connection is to be read no further. */
 bool rpc_request_take(struct rpc_connection *connection, struct span record);
 
 /* Drops a reference; the last one releases what is held. */
 void rpc_request_unref(struct rpc_request *request);
 
-/* ---- connections: connection.c ------------------------------------------------------------ */
+/* ---- connections: connection.c --------------------------------------------------------------- */
 
 struct rpc_connection {
     struct rpc_worker *worker;
@@ -207,6 +207,7 @@ struct rpc_connection {
     unsigned deferred; /* of those, not yet answered */
     size_t queued;     /* bytes of replies not yet written */
     int64_t active_us;
+    int64_t read_us;          /* when the latest bytes were read */
     int64_t partial_since_us; /* or lingering */
     STAILQ_HEAD(, rpc_request) out;
     LIST_HEAD(, rpc_request) waiting;
@@ -247,7 +248,7 @@ void rpc_connection_check_lingering(struct rpc_connection *connection);
 /* Frees a closed connection with all of its requests, those that nobody has answered included. */
 void rpc_connection_free(struct rpc_connection *connection);
 
-/* ---- workers: worker.c ------------------------------------------------------------------- */
+/* ---- workers: worker.c ----------------------------------------------------------------------- */
 
 /* A counter with one writer, read by anybody. */
 typedef _Atomic uint64_t rpc_counter;
@@ -327,7 +328,7 @@ void rpc_worker_tick(struct rpc_worker *worker, int64_t now_us);
 /* One connection less; wakes rpc_server_stop() where it waits for that. */
 void rpc_worker_lost_connection(struct rpc_worker *worker);
 
-/* ---- listeners: listener.c ---------------------------------------------------------------- */
+/* ---- listeners: listener.c ------------------------------------------------------------------- */
 
 struct rpc_listener {
     SLIST_ENTRY(rpc_listener) link;
@@ -342,7 +343,7 @@ struct rpc_listener {
 int rpc_listener_open(struct rpc_server *server, int fd);
 void rpc_listener_close(struct rpc_listener *listener);
 
-/* ---- servers: server.c -------------------------------------------------------------------- */
+/* ---- servers: server.c ----------------------------------------------------------------------- */
 
 struct rpc_server {
     struct rpc_limits limits;

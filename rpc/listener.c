@@ -1,3 +1,6 @@
+/*
+ * Listening sockets: which worker gets a newcomer, and what becomes of it when there is no room.
+ */
 #include "rpc/internal.h"
 
 #include <errno.h>
@@ -12,8 +15,7 @@ enum {
     PAUSE_US = 100000    /* when there is nothing that accept could take */
 };
 
-/* ---- which worker ------------------------------------------------------------------------------
- */
+/* ---- which worker ---------------------------------------------------------------------------- */
 
 static unsigned
 connections_of(struct rpc_worker *worker)
@@ -93,8 +95,7 @@ hand_over(struct rpc_listener *listener, int fd, struct rpc_peer *peer)
         rpc_worker_post(worker, &c->adopt);
 }
 
-/* ---- accepting ---------------------------------------------------------------------------------
- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static int
 open_spare(void)
@@ -176,8 +177,7 @@ on_newcomer(evutil_socket_t fd, short what, void *context)
     rpc_worker_settle(listener->server->workers[0]);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------
- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 int
 rpc_listener_open(struct rpc_server *server, int fd)

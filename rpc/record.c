@@ -1,3 +1,6 @@
+/*
+ * Record marking: where a record ends in a stream (RFC 5531, section 11).
+ */
 #include "rpc/internal.h"
 
 #include <stdlib.h>

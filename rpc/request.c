@@ -134,7 +134,9 @@ send_reply(SVCXPRT *transport, struct rpc_msg *message)
 {
     struct rpc_request *request = request_of(transport);
 
-    if (request->answered)
+    /* Only the first answer counts, and for a deferred request none but the one that it waits for.
+     */
+    if (request->answered || request->deferred)
         return TRUE;
     if (!encode_reply(request, &message->rm_reply)) {
         rpc_reply_free(&request->reply);
@@ -201,7 +203,7 @@ create_request(struct rpc_connection *connection)
     request->connection = connection;
     request->release = NULL;
     request->held = NULL;
-    request->arrived_us = worker->now_us;
+    request->arrived_us = connection->read_us;
     request->references = 1;
     request->deferred = false;
     request->answered = false;

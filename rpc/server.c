@@ -1,3 +1,6 @@
+/*
+ * The server as its owner sees it: made, started, stopped in good order, counted.
+ */
 #include "rpc/internal.h"
 
 #include <errno.h>
@@ -53,7 +56,7 @@ rpc_server_create(const struct rpc_limits *limits, unsigned workers,
 {
     struct rpc_server *server;
 
-    if (workers == 0) {
+    if (workers == 0 || !limits->max_record || !limits->max_fragments || !limits->max_requests) {
         errno = EINVAL;
         return NULL;
     }
@@ -101,8 +104,7 @@ rpc_server_start(struct rpc_server *server)
     return 0;
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Have all workers seen that they are to dispatch no more calls? */
 static bool
@@ -206,8 +208,7 @@ rpc_server_destroy(struct rpc_server *server)
     free(server);
 }
 
-/* ---- counters ----------------------------------------------------------------------------------
- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static uint64_t
 read_counter(const rpc_counter *counter)

@@ -66,16 +66,17 @@ struct rpc_stats {
     uint64_t connections_total;   /* ever accepted */
     uint64_t connections_refused; /* over max_connections, or for want of a descriptor */
     uint64_t connections_timed_out;
-    uint64_t calls; /* records that were calls */
-    uint64_t
-        calls_bad; /* answered with an RPC error, or no call at all: the connection is closed */
+    uint64_t calls;     /* records that were calls */
+    uint64_t calls_bad; /* answered with an RPC error, or no call at all: the connection is read no
+                           further */
     uint64_t bytes_in;
     uint64_t bytes_out;
 };
 
 /*
  * Makes a server with its workers' loops, not yet running. `programs` is copied. `context` is what
- * rpc_request_context() gives the procedures. NULL with errno set on failure.
+ * rpc_request_context() gives the procedures. NULL with errno set on failure; EINVAL for no workers
+ * or limits that would let no call in.
  */
 struct rpc_server *rpc_server_create(const struct rpc_limits *limits, unsigned workers,
                                      const struct rpc_program *programs, size_t program_count,
@@ -111,7 +112,7 @@ void rpc_server_destroy(struct rpc_server *server);
 /* [any] */
 void rpc_server_get_stats(struct rpc_server *server, struct rpc_stats *stats);
 
-/* ---- inside a procedure ------------------------------------------------------------------ */
+/* ---- inside a procedure ---------------------------------------------------------------------- */
 
 /* The request behind the transport of a svc_req. [worker] */
 struct rpc_request *rpc_request_of(SVCXPRT *transport);
@@ -160,7 +161,7 @@ void rpc_request_reply(struct rpc_request *request, xdrproc_t encode, void *resu
 enum rpc_error { RPC_ERROR_GARBAGE_ARGS, RPC_ERROR_SYSTEM_ERR };
 void rpc_request_error(struct rpc_request *request, enum rpc_error error);
 
-/* ---- work for a worker -------------------------------------------------------------------- */
+/* ---- work for a worker ----------------------------------------------------------------------- */
 
 /* Something to be done on a worker's thread; the memory is the poster's. */
 struct rpc_task {

@@ -1,3 +1,7 @@
+/*
+ * A worker: a thread, its event loop, the tasks that other threads hand it, and the time-outs of
+ * its connections.
+ */
 #include "rpc/internal.h"
 
 #include <errno.h>
@@ -12,8 +16,7 @@
 #define TICK_MIN_US ((int64_t)10000)
 #define TICK_MAX_US ((int64_t)1000000)
 
-/* ---- tasks -------------------------------------------------------------------------------------
- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static void
 wake(struct rpc_worker *worker)
@@ -86,8 +89,7 @@ rpc_worker_settle(struct rpc_worker *worker)
     }
 }
 
-/* ---- time-outs ---------------------------------------------------------------------------------
- */
+/* ---- time-outs ------------------------------------------------------------------------------- */
 
 static void
 time_out(struct rpc_connection *c)
@@ -182,8 +184,7 @@ set_tick(struct rpc_worker *worker, int64_t us)
     return event_add(worker->tick_event, &interval);
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Waking under the lock, so that the change cannot fall between rpc_server_stop()'s look and sleep.
  */
@@ -256,8 +257,7 @@ rpc_worker_join(struct rpc_worker *worker)
     return worker->cut_off;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *
 run(void *context)

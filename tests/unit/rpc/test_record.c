@@ -1,6 +1,6 @@
 /* Record marking (RFC 5531, section 11), fed in every way, and replies gathered in pieces. */
 #include "rpc/internal.h"
-#include "tests/unit/rpc/harness.h"
+#include "tests/unit/rpc/peer.h"
 
 static const struct rpc_limits limits = {.max_record = 5000, .max_fragments = 5};
 

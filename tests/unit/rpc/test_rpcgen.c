@@ -6,7 +6,7 @@
 #include <rpc/clnt_soc.h>
 
 #include "proxy.h"
-#include "tests/unit/rpc/harness.h"
+#include "tests/unit/rpc/peer.h"
 
 static struct tiny tiny;
 static atomic_uint freed; /* results, by the dispatchers' freeresult */

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "tests/unit/rpc/harness.h"
+#include "tests/unit/rpc/peer.h"
 
 static struct tiny tiny;
 
@@ -211,8 +211,7 @@ START_TEST(a_peer_gone_with_its_answer_half_written)
 }
 END_TEST
 
-/* ---- work posted --------------------------------------------------------------------------------
- */
+/* ---- work posted ----------------------------------------------------------------------------- */
 
 enum { POSTERS = 4, POSTS = 2000 };
 
@@ -288,8 +287,56 @@ START_TEST(tasks_run_in_the_order_of_their_posting)
 }
 END_TEST
 
-/* ---- the end ------------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
+
+/* On which worker is the connection? */
+static uint32_t
+ask_worker(int fd)
+{
+    struct buf reply;
+    uint32_t number;
+
+    ck_assert(peer_call(fd, 1, TINY_WORKER, 0));
+    ck_assert(peer_receive(fd, &reply));
+    number = get_word(&reply, 6);
+    buf_free(&reply);
+    return number;
+}
+
+START_TEST(connections_are_spread_over_the_workers)
+{
+    enum { WORKERS = 3, EACH = 50 };
+    int fds[WORKERS * EACH], i;
+    unsigned of[WORKERS] = {0};
+
+    tiny_start(&tiny, &RPC_LIMITS_DEFAULT, WORKERS);
+    for (i = 0; i < WORKERS * EACH; i++)
+        fds[i] = i % 2 ? peer_connect(&tiny) : peer_connect_unix(&tiny);
+    for (i = 0; i < WORKERS * EACH; i++)
+        of[ask_worker(fds[i])]++;
+    for (i = 0; i < WORKERS; i++)
+        ck_assert_uint_eq(of[i], EACH);
+    /* The worker that has lost its connections gets the next ones. */
+    for (i = 0; i < WORKERS * EACH; i++) {
+        if (ask_worker(fds[i]) == 1) {
+            close(fds[i]);
+            fds[i] = -1;
+        }
+    }
+    AWAIT(tiny_stats(&tiny).connections == (WORKERS - 1) * EACH);
+    for (i = 0; i < WORKERS * EACH; i++) {
+        if (fds[i] < 0) {
+            fds[i] = peer_connect(&tiny);
+            ck_assert_uint_eq(ask_worker(fds[i]), 1);
+        }
+    }
+    for (i = 0; i < WORKERS * EACH; i++)
+        close(fds[i]);
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+}
+END_TEST
+
+/* ---- the end --------------------------------------------------------------------------------- */
 
 START_TEST(a_server_that_never_started)
 {
@@ -303,6 +350,9 @@ START_TEST(a_server_that_never_started)
     rpc_server_destroy(tiny.server);
     rpc_server_destroy(NULL);
     ck_assert_ptr_null(rpc_server_create(&RPC_LIMITS_DEFAULT, 0, NULL, 0, NULL));
+    ck_assert_int_eq(errno, EINVAL);
+    errno = 0;
+    ck_assert_ptr_null(rpc_server_create(&(struct rpc_limits){0}, 1, NULL, 0, NULL));
     ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
@@ -459,6 +509,7 @@ unit_suite(void)
     suite_add_tcase(suite, one);
     tcase_set_timeout(end, 120);
     tcase_add_test(end, tasks_run_in_the_order_of_their_posting);
+    tcase_add_test(end, connections_are_spread_over_the_workers);
     tcase_add_test(end, a_server_that_never_started);
     tcase_add_test(end, a_descriptor_that_is_no_socket);
     tcase_add_test(end, calls_in_flight_are_answered_at_the_end);

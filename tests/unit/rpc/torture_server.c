@@ -4,7 +4,7 @@
  * socket pair.
  */
 #include "rpc/internal.h"
-#include "tests/unit/rpc/harness.h"
+#include "tests/unit/rpc/peer.h"
 #include "tests/unit/torture.h"
 
 static struct tiny tiny;

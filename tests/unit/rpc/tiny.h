@@ -1,17 +1,14 @@
 /*
- * What the tests of the RPC server share: a tiny program with procedures that show what the
- * transport does, a server that runs it, and a peer that writes and reads the bytes of the wire by
- * hand.
+ * A tiny program with procedures that show what the RPC server does, and a server that runs it.
  *
- * Everything waits PATIENCE_MS at most, and fails the test then.
+ * Whoever waits here does so for PATIENCE_MS at most, and fails the test then.
  */
-#ifndef SUNPROXY_TESTS_UNIT_RPC_HARNESS_H
-#define SUNPROXY_TESTS_UNIT_RPC_HARNESS_H
+#ifndef SUNPROXY_TESTS_UNIT_RPC_TINY_H
+#define SUNPROXY_TESTS_UNIT_RPC_TINY_H
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +17,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "rpc/server.h"
 #include "tests/unit/unit.h"
@@ -52,6 +48,7 @@ enum tiny_procedure {
     TINY_UID = 7,      /* out: what AUTH_SYS says */
     TINY_BROKEN = 8,   /* a result that cannot be encoded */
     TINY_LATER = 9,    /* deferred, and answered with SYSTEM_ERR by TINY_ANSWER */
+    TINY_WORKER = 12,  /* out: the number of the worker */
     TINY_PEER = 10,    /* out: family, has_uid, uid, pid */
     TINY_AT_ONCE = 11, /* deferred, and answered before it returns, with a body of 600 bytes */
 };
@@ -162,7 +159,6 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
 {
     struct rpc_request *request = rpc_request_of(transport);
     struct tiny *tiny = rpc_request_context(request);
-    char echo[8192], *bytes = echo;
     u_int n = 0;
     struct span body;
 
@@ -170,19 +166,19 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
     case TINY_NULL:
         tiny_send(transport, (xdrproc_t)(void (*)(void))xdr_void, NULL);
         return;
-    case TINY_ECHO: {
-        XDR xdr;
-        struct span arguments = rpc_request_arguments(request);
-
-        xdrmem_create(&xdr, (char *)(uintptr_t)arguments.ptr, (u_int)arguments.len, XDR_DECODE);
-        if (!xdr_bytes(&xdr, &bytes, &n, sizeof(echo))) {
+    case TINY_ECHO:
+        body = rpc_request_arguments(request);
+        if (body.len >= 4) {
+            memcpy(&n, body.ptr, 4);
+            n = ntohl(n);
+        }
+        if (body.len < 4 || n > 8192 || n > body.len - 4) {
             svcerr_decode(transport);
             return;
         }
-        body = span_of(bytes, n);
+        body = span_of(body.ptr + 4, n);
         tiny_send(transport, (xdrproc_t)tiny_xdr_body, &body);
         return;
-    }
     case TINY_BODY:
     case TINY_DEFER:
         if (!svc_getargs(transport, (xdrproc_t)xdr_u_int, &n) || n > TINY_MAX_BODY) {
@@ -214,6 +210,10 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
         n = req->rq_clntcred ? (u_int)((struct authunix_parms *)req->rq_clntcred)->aup_uid : 0;
         tiny_send(transport, (xdrproc_t)xdr_u_int, &n);
         return;
+    case TINY_WORKER:
+        n = rpc_worker_number(rpc_request_worker(request));
+        tiny_send(transport, (xdrproc_t)xdr_u_int, &n);
+        return;
     case TINY_PEER: {
         const struct rpc_peer *peer = rpc_request_peer(request);
         u_int words[4] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid};
@@ -239,8 +239,7 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
     }
 }
 
-/* ---- a server ----------------------------------------------------------------------------------
- */
+/* ---- a server -------------------------------------------------------------------------------- */
 
 static inline int
 tiny_listen_tcp(int *port)
@@ -330,218 +329,5 @@ tiny_stats(struct tiny *tiny)
             usleep(1000);                                                            \
         }                                                                            \
     } while (0)
-
-/* ---- a peer ------------------------------------------------------------------------------------
- */
-
-static inline int
-peer_connect(const struct tiny *tiny)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)tiny->port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    return fd;
-}
-
-static inline int
-peer_connect_unix(const struct tiny *tiny)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    memcpy(address.sun_path, tiny->path, sizeof(tiny->path));
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    return fd;
-}
-
-/* Writes all of it; false when the connection is lost. */
-static inline bool
-peer_write(int fd, const void *bytes, size_t len)
-{
-    const char *at = bytes;
-
-    while (len) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        ssize_t n;
-
-        ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
-        n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
-        if (n < 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* Reads that many bytes; false at the end of the stream or when it is reset. */
-static inline bool
-peer_read(int fd, void *bytes, size_t len)
-{
-    char *at = bytes;
-
-    while (len) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        ssize_t n;
-
-        ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
-        n = recv(fd, at, len, 0);
-        if (n <= 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* The server has closed: whatever is still to be read, then the end. */
-static inline bool
-peer_is_cut(int fd)
-{
-    char c;
-
-    while (peer_read(fd, &c, 1))
-        ;
-    return true;
-}
-
-static inline void
-put_word(struct buf *b, uint32_t value)
-{
-    value = htonl(value);
-    ck_assert(buf_append(b, &value, sizeof(value)));
-}
-
-/* A call message with AUTH_NONE, without a record mark; arguments are to be appended. */
-static inline void
-put_call_to(struct buf *b, uint32_t xid, uint32_t program, uint32_t version, uint32_t procedure)
-{
-    const uint32_t words[] = {xid, CALL, 2, program, version, procedure, 0, 0, 0, 0};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        put_word(b, words[i]);
-}
-
-static inline void
-put_call(struct buf *b, uint32_t xid, uint32_t procedure)
-{
-    put_call_to(b, xid, TINY_PROGRAM, 1, procedure);
-}
-
-/* Sends it as a record of one fragment, and empties it. */
-static inline bool
-peer_send(int fd, struct buf *message)
-{
-    struct buf record;
-    bool sent;
-
-    buf_init(&record, 1u << 30);
-    put_word(&record, 0x80000000u | (uint32_t)message->len);
-    ck_assert(buf_append(&record, message->data, message->len));
-    sent = peer_write(fd, record.data, record.len);
-    buf_free(&record);
-    buf_free(message);
-    return sent;
-}
-
-/* A call with one word of arguments. */
-static inline bool
-peer_call(int fd, uint32_t xid, uint32_t procedure, uint32_t argument)
-{
-    struct buf b;
-
-    buf_init(&b, 1u << 20);
-    put_call(&b, xid, procedure);
-    put_word(&b, argument);
-    return peer_send(fd, &b);
-}
-
-/* Reads a record, which must be one fragment; false when there is none. To be freed by buf_free().
- */
-static inline bool
-peer_receive(int fd, struct buf *record)
-{
-    uint32_t mark;
-
-    buf_init(record, 1u << 30);
-    if (!peer_read(fd, &mark, sizeof(mark)))
-        return false;
-    mark = ntohl(mark);
-    ck_assert_uint_ne(mark & 0x80000000u, 0);
-    mark &= 0x7fffffffu;
-    record->data = malloc(mark + 1);
-    ck_assert_ptr_nonnull(record->data);
-    record->room = mark + 1;
-    record->len = mark;
-    record->data[mark] = 0;
-    return peer_read(fd, record->data, mark);
-}
-
-static inline uint32_t
-get_word(const struct buf *b, size_t index)
-{
-    uint32_t value;
-
-    REQUIRE(b->len >= (index + 1) * sizeof(value));
-    memcpy(&value, b->data + index * sizeof(value), sizeof(value));
-    return ntohl(value);
-}
-
-/* The reply is exactly these words. */
-#define EXPECT_WORDS(fd, ...)                                     \
-    do {                                                          \
-        const uint32_t words_[] = {__VA_ARGS__};                  \
-        struct buf reply_;                                        \
-        ck_assert(peer_receive(fd, &reply_));                     \
-        for (size_t i_ = 0; i_ < sizeof(words_) / 4; i_++)        \
-            ck_assert_uint_eq(get_word(&reply_, i_), words_[i_]); \
-        ck_assert_uint_eq(reply_.len, sizeof(words_));            \
-        buf_free(&reply_);                                        \
-    } while (0)
-
-/* Six words: xid, REPLY, MSG_ACCEPTED, verifier AUTH_NONE, accept_stat. */
-#define EXPECT_ACCEPTED(fd, xid, ...) EXPECT_WORDS(fd, xid, REPLY, MSG_ACCEPTED, 0, 0, __VA_ARGS__)
-
-/* The reply is a body of n bytes of the pattern. */
-static inline void
-expect_body(const struct tiny *tiny, int fd, uint32_t xid, uint32_t n)
-{
-    struct buf reply;
-
-    ck_assert(peer_receive(fd, &reply));
-    ck_assert_uint_eq(get_word(&reply, 0), xid);
-    ck_assert_uint_eq(get_word(&reply, 5), SUCCESS);
-    ck_assert_uint_eq(get_word(&reply, 6), n);
-    ck_assert_uint_eq(reply.len, 28 + (((size_t)n + 3) & ~(size_t)3));
-    ck_assert(memcmp(reply.data + 28, tiny->body, n) == 0);
-    buf_free(&reply);
-}
-
-/* A null call, to see that the connection, or the server, lives. */
-static inline void
-expect_alive(int fd)
-{
-    struct buf b;
-
-    buf_init(&b, 1024);
-    put_call(&b, 4711, TINY_NULL);
-    ck_assert(peer_send(fd, &b));
-    EXPECT_ACCEPTED(fd, 4711, SUCCESS);
-}
-
-static inline void
-expect_serving(const struct tiny *tiny)
-{
-    int fd = peer_connect(tiny);
-
-    expect_alive(fd);
-    close(fd);
-}
 
 #endif

@@ -1,0 +1,269 @@
+/*
+ * What a peer may ask of the server has bounds, and so have descriptors and patience. Each test
+ * ends with a look whether everybody else is still served.
+ */
+#include <sys/resource.h>
+
+#include "tests/unit/rpc/peer.h"
+
+static struct tiny tiny;
+
+/* Limits small enough to be reached. */
+static const struct rpc_limits small = {
+    .max_record = 4096,
+    .max_fragments = 64,
+    .max_requests = 4,
+    .max_queued_bytes = 4u << 20,
+    .max_connections = 16,
+};
+
+static void
+start(void)
+{
+    tiny_start(&tiny, &small, 1);
+}
+
+static void
+stop(void)
+{
+    expect_serving(&tiny);
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+}
+
+/* ---- too much of it
+ * ------------------------------------------------------------------------------ */
+
+START_TEST(calls_in_flight_are_bounded)
+{
+    enum { CALLS = 10 };
+    int fd = peer_connect(&tiny), other = peer_connect(&tiny);
+    unsigned answered = 0;
+
+    for (uint32_t i = 0; i < CALLS; i++)
+        ck_assert(peer_call(fd, i, TINY_DEFER, 100));
+    while (answered < CALLS) {
+        unsigned now = CALLS - answered < 4 ? CALLS - answered : 4;
+
+        AWAIT(atomic_load(&tiny.deferred) == answered + now);
+        expect_alive(other);
+        usleep(5000);
+        ck_assert_uint_eq(atomic_load(&tiny.deferred), answered + now);
+        ck_assert(peer_call(other, 1, TINY_ANSWER, 0));
+        EXPECT_ACCEPTED(other, 1, SUCCESS, now);
+        for (unsigned i = 0; i < now; i++)
+            expect_body(&tiny, fd, answered + now - 1 - i, 100);
+        answered += now;
+    }
+    close(fd);
+    close(other);
+}
+END_TEST
+
+START_TEST(one_byte_a_moment_costs_nobody_else)
+{
+    enum { CALLS = 40, SIZE = 3 << 20 };
+    int fd = peer_connect(&tiny);
+    uint32_t mark;
+    struct buf rest;
+
+    for (uint32_t i = 0; i < CALLS; i++)
+        ck_assert(peer_call(fd, i, TINY_BODY, SIZE));
+    AWAIT(tiny_stats(&tiny).calls >= 2);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(peer_read(fd, (char *)&mark + i, 1));
+        expect_serving(&tiny);
+    }
+    /* The bound, two replies over it, and what the kernel's buffers take. */
+    ck_assert_uint_lt(tiny_stats(&tiny).calls, CALLS / 2 + 8);
+    ck_assert_uint_eq(ntohl(mark), 0x80000000u | (28 + SIZE));
+    buf_init(&rest, 8u << 20);
+    rest.data = malloc(28 + SIZE);
+    ck_assert(peer_read(fd, rest.data, 28 + SIZE));
+    ck_assert(memcmp(rest.data + 28, tiny.body, SIZE) == 0);
+    buf_free(&rest);
+    for (uint32_t i = 1; i < CALLS; i++)
+        expect_body(&tiny, fd, i, SIZE);
+    close(fd);
+}
+END_TEST
+
+START_TEST(connections_are_bounded)
+{
+    int fds[24], newcomer;
+
+    for (size_t i = 0; i < small.max_connections; i++) {
+        fds[i] = peer_connect(&tiny);
+        expect_alive(fds[i]);
+    }
+    newcomer = peer_connect(&tiny);
+    ck_assert(peer_is_cut(newcomer));
+    close(newcomer);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections, small.max_connections);
+    expect_alive(fds[3]);
+    close(fds[0]);
+    AWAIT(tiny_stats(&tiny).connections < small.max_connections);
+    fds[0] = peer_connect(&tiny);
+    expect_alive(fds[0]);
+    for (size_t i = 0; i < small.max_connections; i++)
+        close(fds[i]);
+    AWAIT(tiny_stats(&tiny).connections == 0);
+}
+END_TEST
+
+/* ---- no descriptors
+ * ------------------------------------------------------------------------------ */
+
+/* The lowest descriptor that is free. */
+static rlim_t
+next_descriptor(void)
+{
+    int fd = dup(0);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    return (rlim_t)fd;
+}
+
+static void
+connect_in_place(int fd)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)tiny.port)};
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+START_TEST(no_descriptor_left)
+{
+    struct rlimit before, none;
+    int standing = peer_connect(&tiny), newcomers[3];
+
+    expect_alive(standing);
+    for (int i = 0; i < 3; i++)
+        newcomers[i] = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = next_descriptor();
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 3; i++) {
+        connect_in_place(newcomers[i]);
+        ck_assert(peer_is_cut(newcomers[i]));
+        expect_alive(standing);
+    }
+    for (int i = 0; i < 3; i++)
+        close(newcomers[i]);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused, 3);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(standing);
+}
+END_TEST
+
+/* Not even the spare one helps: the newcomer waits until there is one. */
+START_TEST(no_descriptor_left_and_the_spare_one_lost)
+{
+    struct rlimit before, none;
+    int standing = peer_connect(&tiny), newcomer = socket(AF_INET, SOCK_STREAM, 0);
+    struct buf b;
+
+    expect_alive(standing);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    connect_in_place(newcomer);
+    buf_init(&b, 1024);
+    put_call(&b, 1, TINY_NULL);
+    ck_assert(peer_send(newcomer, &b));
+    usleep(150000);
+    expect_alive(standing);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_ACCEPTED(newcomer, 1, SUCCESS);
+    close(newcomer);
+    close(standing);
+}
+END_TEST
+
+/* ---- time-outs
+ * ----------------------------------------------------------------------------------- */
+
+START_TEST(idle_connections_are_closed)
+{
+    struct rpc_limits limits = small;
+    int idle, waiting, stuck, other;
+
+    limits.idle_timeout_us = 200000;
+    limits.max_queued_bytes = 64u << 20;
+    tiny_start(&tiny, &limits, 1);
+    idle = peer_connect(&tiny);
+    waiting = peer_connect(&tiny);
+    stuck = peer_connect(&tiny);
+    ck_assert(peer_call(waiting, 1, TINY_DEFER, 7));
+    ck_assert(peer_call(stuck, 2, TINY_BODY, TINY_MAX_BODY));
+    ck_assert(peer_is_cut(idle));
+    /* One that takes nothing of its answer is closed too, and one that waits for us is not. */
+    AWAIT(tiny_stats(&tiny).connections == 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 2);
+    other = peer_connect(&tiny);
+    ck_assert(peer_call(other, 3, TINY_ANSWER, 0));
+    EXPECT_ACCEPTED(other, 3, SUCCESS, 1);
+    expect_body(&tiny, waiting, 1, 7);
+    ck_assert(peer_is_cut(waiting));
+    close(idle);
+    close(waiting);
+    close(stuck);
+    close(other);
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+}
+END_TEST
+
+START_TEST(records_must_come_to_an_end)
+{
+    struct rpc_limits limits = small;
+    char zero = 0;
+    int fd, quiet;
+
+    limits.record_timeout_us = 200000;
+    tiny_start(&tiny, &limits, 1);
+    quiet = peer_connect(&tiny);
+    expect_alive(quiet);
+    fd = peer_connect(&tiny);
+    /* A byte now and then does not help. */
+    while (tiny_stats(&tiny).connections_timed_out == 0) {
+        uint32_t mark = htonl(0x80000000u | 4000);
+
+        if (tiny_stats(&tiny).bytes_in < 48)
+            (void)peer_write(fd, &mark, sizeof(mark));
+        else
+            (void)peer_write(fd, &zero, 1);
+        usleep(10000);
+    }
+    ck_assert(peer_is_cut(fd));
+    expect_alive(quiet);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
+    close(fd);
+    close(quiet);
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("rpc bounds");
+    TCase *tcase = tcase_create("bounds"), *times = tcase_create("time-outs");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, start, stop);
+    tcase_add_test(tcase, calls_in_flight_are_bounded);
+    tcase_add_test(tcase, one_byte_a_moment_costs_nobody_else);
+    tcase_add_test(tcase, connections_are_bounded);
+    tcase_add_test(tcase, no_descriptor_left);
+    tcase_add_test(tcase, no_descriptor_left_and_the_spare_one_lost);
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(times, 120);
+    tcase_add_test(times, idle_connections_are_closed);
+    tcase_add_test(times, records_must_come_to_an_end);
+    suite_add_tcase(suite, times);
+    return suite;
+}
