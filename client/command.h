@@ -20,6 +20,10 @@ struct command {
 };
 
 extern const struct command command_get;
+extern const struct command command_replay;
+extern const struct command command_stat;
+extern const struct command command_set;
+extern const struct command command_purge;
 extern const struct command command_ping;
 
 /* The exit status of Ctrl-C, as shells have it. */

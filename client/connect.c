@@ -248,15 +248,17 @@ server_find(const struct server_options *options, enum server_wish wish, struct 
 
     buf_init(&search.tried, MAX_TRIED);
     *status = EX_UNAVAILABLE;
-    if (options->socket && wish == SERVER_TCP) {
-        note(&search, "--socket", "is no TCP port");
-    } else if (options->socket) {
-        client = try_unix(&search, options->socket);
-    } else if (options->port && wish == SERVER_UNIX) {
-        note(&search, "--port", "is no AF_UNIX socket");
+    if (options->socket && !(options->port && (wish == SERVER_TCP || wish == SERVER_ANY))) {
+        if (wish != SERVER_TCP)
+            client = try_unix(&search, options->socket);
+        else
+            note(&search, options->socket, "is a socket, and TCP was asked for: give --port too");
     } else if (options->port) {
-        client =
-            try_tcp(&search, options->host ? options->host : "localhost", options->port, AF_UNSPEC);
+        if (wish != SERVER_UNIX)
+            client = try_tcp(&search, options->host ? options->host : "localhost", options->port,
+                             AF_UNSPEC);
+        else
+            note(&search, "--port", "is TCP, and an AF_UNIX socket was asked for: give --socket");
     } else if (!options->host && environment && *environment) {
         client = try_environment(&search, environment, wish, status);
     } else {

@@ -39,13 +39,14 @@ enum {
         "help", no_argument, NULL, OPTION_HELP                \
     }
 
-#define SERVER_OPTIONS_HELP                                                                 \
-    "Which server:\n"                                                                       \
-    "  --socket PATH       its AF_UNIX socket\n"                                            \
-    "  --host HOST         where it runs (default: localhost)\n"                            \
-    "  --port N            its TCP port on that host; without it, rpcbind is asked\n"       \
-    "  --timeout DURATION  wait so long for an answer: 500ms, 30s, 2m (default: 90s)\n"     \
-    "  Without any of them, $SUNPROXY_SERVER says where: unix:PATH or HOST:PORT. Without\n" \
+#define SERVER_OPTIONS_HELP                                                                   \
+    "Which server:\n"                                                                         \
+    "  --socket PATH       its AF_UNIX socket\n"                                              \
+    "  --host HOST         where it runs (default: localhost)\n"                              \
+    "  --port N            its TCP port on that host; without it, rpcbind is asked\n"         \
+    "  --timeout DURATION  wait so long for an answer: 500ms, 30s, 2m (default: 90s)\n"       \
+    "  With both --socket and --port, administration goes over the socket, pages over TCP.\n" \
+    "  Without any of them, $SUNPROXY_SERVER says where: unix:PATH or HOST:PORT. Without\n"   \
     "  that, rpcbind on this machine is asked, then the default socket is tried.\n"
 
 /*
@@ -68,7 +69,7 @@ struct server {
 };
 
 /*
- * Finds the server and connects. `max_reply` is enough for any answer of ours. NULL, after a
+ * Finds the server and connects. With both --socket and --port, the wish chooses. NULL, after a
  * complaint that says what was tried, with the exit status in *status.
  */
 struct rpc_client *server_find(const struct server_options *options, enum server_wish wish,

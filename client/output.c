@@ -50,6 +50,23 @@ output_finish(int status)
     return output_failed();
 }
 
+int
+output_json(struct buf *json)
+{
+    bool whole;
+
+    buf_append_char(json, '\n');
+    whole = !buf_failed(json);
+    if (whole)
+        fwrite(json->data, 1, json->len, stdout);
+    buf_free(json);
+    if (!whole) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    return fflush(stdout) == 0 ? EX_OK : output_failed();
+}
+
 bool
 output_is_lively(FILE *stream)
 {

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/buf.h"
+
 /* What stands in front of each complaint, "sunproxy get"; static memory of the caller's. */
 void output_name(const char *name);
 
@@ -22,6 +24,12 @@ int output_finish(int status);
 
 /* Complains about stdout with errno's story; returns EX_IOERR. */
 int output_failed(void);
+
+/*
+ * Prints a JSON text as one line and frees the buffer. EX_OK, or after a complaint EX_SOFTWARE if
+ * the buffer has failed, EX_IOERR if it cannot be written.
+ */
+int output_json(struct buf *json);
 
 /*
  * May this stream be redrawn and coloured? Only a terminal that is not dumb; never with NO_COLOR

@@ -1,0 +1,71 @@
+#include "client/admin.h"
+
+#include <string.h>
+#include <sysexits.h>
+
+#include "client/exit_status.h"
+#include "client/output.h"
+
+static int
+call(struct rpc_client *client, int64_t timeout_us, uint32_t procedure, xdrproc_t encode,
+     const void *args, xdrproc_t decode, void *result)
+{
+    enum rpc_client_status status =
+        rpc_client_call_wait(client, PROXY_FETCHPROG, PROXY_VERS2, procedure, encode,
+                             (void *)(uintptr_t)args, decode, result, timeout_us);
+
+    if (status != RPC_CLIENT_OK)
+        output_complain("%s", rpc_client_strstatus(status));
+    return exit_of_rpc(status);
+}
+
+int
+admin_stat(struct rpc_client *client, int64_t timeout_us, proxy_stats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    return call(client, timeout_us, PROXY_STAT, NULL, NULL, (xdrproc_t)xdr_proxy_stats, stats);
+}
+
+void
+admin_free_stats(proxy_stats *stats)
+{
+    xdr_free((xdrproc_t)xdr_proxy_stats, stats);
+    memset(stats, 0, sizeof(*stats));
+}
+
+int
+admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
+            uint64_t *purged)
+{
+    proxy_purge_result result = {.status = PROXY_OK};
+    int status = call(client, timeout_us, PROXY_PURGE, (xdrproc_t)xdr_proxy_purge_args, args,
+                      (xdrproc_t)xdr_proxy_purge_result, &result);
+
+    if (status != EX_OK)
+        return status;
+    if (result.status == PROXY_OK)
+        *purged = result.proxy_purge_result_u.purged;
+    else
+        output_complain("%s", result.proxy_purge_result_u.sentence);
+    status = exit_of_proxy(result.status);
+    xdr_free((xdrproc_t)xdr_proxy_purge_result, &result);
+    return status;
+}
+
+int
+admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args, uint64_t *kept)
+{
+    proxy_set_result result = {.status = PROXY_OK};
+    int status = call(client, timeout_us, PROXY_SET, (xdrproc_t)xdr_proxy_set_args, args,
+                      (xdrproc_t)xdr_proxy_set_result, &result);
+
+    if (status != EX_OK)
+        return status;
+    if (result.status == PROXY_OK)
+        *kept = result.proxy_set_result_u.kept;
+    else
+        output_complain("%s", result.proxy_set_result_u.sentence);
+    status = exit_of_proxy(result.status);
+    xdr_free((xdrproc_t)xdr_proxy_set_result, &result);
+    return status;
+}

@@ -1,0 +1,23 @@
+/*
+ * The calls of version 2 that are not fetches, one at a time. Each complains when it does not come
+ * to what was wanted, and returns the exit status for it.
+ */
+#ifndef SUNPROXY_CLIENT_ADMIN_H
+#define SUNPROXY_CLIENT_ADMIN_H
+
+#include "proxy.h"
+#include "rpc/client.h"
+
+/* *stats is to be freed with admin_free_stats() when EX_OK comes back. */
+int admin_stat(struct rpc_client *client, int64_t timeout_us, proxy_stats *stats);
+void admin_free_stats(proxy_stats *stats);
+
+/* How many pages left. */
+int admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
+                uint64_t *purged);
+
+/* How many pages stayed. */
+int admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
+              uint64_t *kept);
+
+#endif

@@ -1,0 +1,482 @@
+/*
+ * sunproxy replay: sends the requests of a trace to a running server and tells what its cache made
+ * of them.
+ */
+#include "client/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "client/admin.h"
+#include "client/capacity.h"
+#include "client/command.h"
+#include "client/output.h"
+#include "client/when.h"
+
+enum {
+    OPTION_POLICY = OPTION_OWN,
+    OPTION_CAPACITY,
+    OPTION_COLD,
+    OPTION_VIA,
+    OPTION_REPEAT,
+    OPTION_BASE_URLS,
+    OPTION_UNIQUE,
+    OPTION_LIMIT,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_ALL_SCHEMES,
+    OPTION_FORMAT,
+    OPTION_LOG,
+    OPTION_LOG_FORMAT,
+    OPTION_JSON,
+};
+
+static const struct option longs[] = {
+    {"policy", required_argument, NULL, OPTION_POLICY},
+    {"capacity", required_argument, NULL, OPTION_CAPACITY},
+    {"cold", no_argument, NULL, OPTION_COLD},
+    {"via", required_argument, NULL, OPTION_VIA},
+    {"jobs", required_argument, NULL, 'j'},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"base-urls", no_argument, NULL, OPTION_BASE_URLS},
+    {"unique", no_argument, NULL, OPTION_UNIQUE},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"since", required_argument, NULL, OPTION_SINCE},
+    {"until", required_argument, NULL, OPTION_UNTIL},
+    {"all-schemes", no_argument, NULL, OPTION_ALL_SCHEMES},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"log", required_argument, NULL, OPTION_LOG},
+    {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    SERVER_LONG_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+struct replay_options {
+    struct server_options server;
+    struct trace_options trace;
+    struct capacity capacity;
+    bool set_capacity;
+    const char *policy; /* NULL: as it is */
+    bool cold;
+    enum server_wish via;
+    uint64_t jobs;
+    uint64_t repeat;
+    const char *log;
+    enum replay_log_format log_format;
+    bool log_format_given;
+    bool json;
+};
+
+/* ---- options
+ * ------------------------------------------------------------------------------------- */
+
+static bool
+wrong(const char *option, const char *wanted, const char *argument)
+{
+    output_complain("%s is %s, not '%s'", option, wanted, argument);
+    return false;
+}
+
+static bool
+take_format(struct replay_options *options, const char *name)
+{
+    for (size_t i = 0; trace_formats[i]; i++)
+        if (strcmp(trace_formats[i]->name, name) == 0) {
+            options->trace.format = trace_formats[i]->name;
+            return true;
+        }
+    output_complain("no format of traces is called '%s'; there are:", name);
+    for (size_t i = 0; trace_formats[i]; i++)
+        fprintf(stderr, "  %-12s %s\n", trace_formats[i]->name, trace_formats[i]->summary);
+    return false;
+}
+
+/* Options that choose among the trace's requests; 1, 0 and -1 as server_option(). */
+static int
+take_trace_option(struct replay_options *options, int option, const char *argument)
+{
+    struct trace_options *trace = &options->trace;
+
+    switch (option) {
+    case OPTION_BASE_URLS:
+        trace->base_urls = true;
+        return 1;
+    case OPTION_UNIQUE:
+        trace->unique = true;
+        return 1;
+    case OPTION_ALL_SCHEMES:
+        trace->all_schemes = true;
+        return 1;
+    case OPTION_LIMIT:
+        if (units_parse_uint(argument, 1, UINT64_MAX, &trace->limit))
+            return 1;
+        wrong("--limit", "a number from 1 on", argument);
+        return -1;
+    case OPTION_SINCE:
+    case OPTION_UNTIL:
+        if (when_parse(argument, option == OPTION_SINCE ? &trace->since_us : &trace->until_us))
+            return 1;
+        wrong(option == OPTION_SINCE ? "--since" : "--until",
+              "a date such as 2024-05-31 or 2024-05-31T12:30:00, or seconds since 1970", argument);
+        return -1;
+    case OPTION_FORMAT:
+        return take_format(options, argument) ? 1 : -1;
+    default:
+        return 0;
+    }
+}
+
+static bool
+take_option(struct replay_options *options, int option, const char *argument)
+{
+    int taken;
+
+    switch (option) {
+    case OPTION_POLICY:
+        options->policy = argument;
+        return *argument != '\0' && strlen(argument) <= PROXY_MAX_NAME
+                   ? true
+                   : wrong("--policy", "the name of a policy", argument);
+    case OPTION_CAPACITY:
+        options->set_capacity = true;
+        return capacity_parse(argument, &options->capacity)
+                   ? true
+                   : wrong("--capacity",
+                           "a number of URLs, a size such as 64M, or a share of the distinct URLs "
+                           "such as 5%",
+                           argument);
+    case OPTION_COLD:
+        options->cold = true;
+        return true;
+    case OPTION_VIA:
+        options->via = strcmp(argument, "tcp") == 0 ? SERVER_TCP : SERVER_UNIX;
+        return options->via == SERVER_TCP || strcmp(argument, "unix") == 0
+                   ? true
+                   : wrong("--via", "tcp or unix", argument);
+    case 'j':
+        return units_parse_uint(argument, 1, 1024, &options->jobs)
+                   ? true
+                   : wrong("--jobs", "a number from 1 to 1024", argument);
+    case OPTION_REPEAT:
+        return units_parse_uint(argument, 1, 1000, &options->repeat)
+                   ? true
+                   : wrong("--repeat", "a number from 1 to 1000", argument);
+    case OPTION_LOG:
+        options->log = argument;
+        return true;
+    case OPTION_LOG_FORMAT:
+        options->log_format_given = true;
+        options->log_format = strcmp(argument, "tsv") == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;
+        return options->log_format == REPLAY_LOG_TSV || strcmp(argument, "jsonl") == 0
+                   ? true
+                   : wrong("--log-format", "tsv or jsonl", argument);
+    case OPTION_JSON:
+        options->json = true;
+        return true;
+    default:
+        taken = take_trace_option(options, option, argument);
+        if (taken == 0)
+            taken = server_option(&options->server, option, argument);
+        return taken > 0;
+    }
+}
+
+/* ---- the trace
+ * ----------------------------------------------------------------------------------- */
+
+static int
+load(const char *path, const struct trace_options *options, struct trace **trace)
+{
+    char why[1024] = "";
+
+    switch (trace_load(path, options, trace, why, sizeof(why))) {
+    case TRACE_OK:
+        return EX_OK;
+    case TRACE_CANNOT_OPEN:
+        output_complain("%s", why);
+        return EX_NOINPUT;
+    case TRACE_NOT_A_TRACE:
+    case TRACE_EMPTY:
+        output_complain("%s", why);
+        return EX_DATAERR;
+    case TRACE_NO_MEMORY:
+        break;
+    }
+    output_complain("%s: out of memory", path);
+    return EX_SOFTWARE;
+}
+
+/* One line on stderr about what the trace had and was left out. */
+static void
+tell_skipped(const char *path, const struct trace_counts *counts)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } skipped[] = {
+        {counts->skipped_scheme, "neither http nor https"},
+        {counts->skipped_time, "outside the dates"},
+        {counts->skipped_unique, "seen before"},
+        {counts->skipped_orphan, "without a URL"},
+        {counts->skipped_bad, "malformed"},
+    };
+    struct buf line;
+
+    buf_init(&line, 1024);
+    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
+        if (skipped[i].count != 0)
+            buf_printf(&line, "%s%" PRIu64 " %s", line.len ? ", " : "", skipped[i].count,
+                       skipped[i].what);
+    if (counts->skipped_bad != 0 && counts->first_bad_line != 0)
+        buf_printf(&line, " (first: line %" PRIu64 ")", counts->first_bad_line);
+    if (line.len != 0)
+        output_complain("%s: left out: %s", path, buf_str(&line));
+    buf_free(&line);
+}
+
+/* ---- the server
+ * ---------------------------------------------------------------------------------- */
+
+static bool
+changes_server(const struct replay_options *options)
+{
+    return options->policy || options->set_capacity || options->cold;
+}
+
+/* Where the requests go, and where the server is told what to do: often the same. */
+struct replay_targets {
+    struct server server;
+    struct rpc_client *admin;
+};
+
+static int
+find_targets(const struct replay_options *options, struct replay_targets *targets)
+{
+    bool admin = changes_server(options) || options->log;
+    enum server_wish wish = options->via != SERVER_ANY ? options->via
+                            : admin                    ? SERVER_ADMIN
+                                                       : SERVER_ANY;
+    struct server other;
+    int status;
+
+    targets->admin = server_find(&options->server, wish, &targets->server, &status);
+    if (!targets->admin)
+        return status;
+    /* Requests may be wanted over TCP; administrators are only known over AF_UNIX. */
+    if (targets->server.address.ss_family != AF_UNIX && changes_server(options) &&
+        (options->server.socket || !options->server.port)) {
+        struct rpc_client *better = server_find(&options->server, SERVER_ADMIN, &other, &status);
+
+        if (better) {
+            rpc_client_close(targets->admin);
+            targets->admin = better;
+        }
+    }
+    return EX_OK;
+}
+
+/* An empty cache of the policy and capacity that are wanted, all in one shard. */
+static int
+set_cold(const struct replay_options *options, struct rpc_client *admin)
+{
+    static char nothing[] = "";
+    proxy_set_args args = {
+        .policy = options->policy ? (char *)(uintptr_t)options->policy : nothing,
+        .set_capacity = options->set_capacity,
+        .capacity_urls = options->capacity.urls,
+        .capacity_bytes = options->capacity.bytes,
+        .shards = 1,
+        .cold = TRUE,
+    };
+    uint64_t kept;
+
+    if (!changes_server(options))
+        return EX_OK;
+    return admin_set(admin, options->server.timeout_us, &args, &kept);
+}
+
+static int
+ask_policy(const struct replay_options *options, struct rpc_client *admin,
+           struct replay_subject *subject)
+{
+    proxy_stats stats;
+    int status = admin_stat(admin, options->server.timeout_us, &stats);
+
+    if (status != EX_OK)
+        return status;
+    snprintf(subject->policy, sizeof(subject->policy), "%s", stats.policy);
+    subject->capacity_urls = stats.capacity_urls;
+    subject->capacity_bytes = stats.capacity_bytes;
+    admin_free_stats(&stats);
+    return EX_OK;
+}
+
+/* ---- runs
+ * ---------------------------------------------------------------------------------------- */
+
+static int
+run_all(const struct replay_options *options, struct replay_subject *subject,
+        const struct replay_targets *targets, struct replay_log *log, struct replay_result *results,
+        size_t *count)
+{
+    struct replay_plan plan = {
+        .trace = subject->trace,
+        .server = &targets->server,
+        .timeout_us = options->server.timeout_us,
+        .jobs = (unsigned)options->jobs,
+        .runs = (unsigned)options->repeat,
+        .want_victims = log != NULL,
+        .log = log,
+    };
+    int status = EX_OK;
+
+    while (*count < options->repeat && status == EX_OK) {
+        plan.run = (unsigned)*count + 1;
+        status = set_cold(options, targets->admin);
+        if (status == EX_OK && *count == 0)
+            status = ask_policy(options, targets->admin, subject);
+        if (status != EX_OK)
+            return status;
+        status = replay_run(&plan, &results[(*count)++]);
+    }
+    subject->interrupted = status == EXIT_INTERRUPTED;
+    return status;
+}
+
+static int
+report(const struct replay_options *options, const struct replay_subject *subject,
+       const struct replay_result *results, size_t count, int status)
+{
+    /* Of several runs, one that was cut off says nothing. */
+    if (count > 1 && status != EX_OK)
+        count--;
+    if (count == 0 || results[0].requests == 0)
+        return status;
+    if (!options->json)
+        replay_report_table(subject, results, count);
+    else if (replay_report_json(subject, results, count) != EX_OK)
+        return EX_IOERR;
+    return status;
+}
+
+static int
+replay_trace(struct replay_options *options, struct replay_subject *subject,
+             const struct replay_targets *targets)
+{
+    struct replay_result *results = calloc(options->repeat, sizeof(*results));
+    struct replay_log *log = NULL;
+    size_t count = 0;
+    int status, error;
+
+    if (!results) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    if (options->log) {
+        if (!options->log_format_given)
+            options->log_format = replay_log_format_of(options->log);
+        log = replay_log_open(options->log, options->log_format, (unsigned)options->repeat);
+        if (!log) {
+            output_complain("cannot write %s: %s", options->log, strerror(errno));
+            free(results);
+            return EX_CANTCREAT;
+        }
+    }
+    status = run_all(options, subject, targets, log, results, &count);
+    error = replay_log_close(log);
+    if (error && status != EX_IOERR) {
+        output_complain("cannot write %s: %s", options->log, strerror(error));
+        status = EX_IOERR;
+    }
+    status = report(options, subject, results, count, status);
+    free(results);
+    return status;
+}
+
+static int
+replay_path(struct replay_options *options, const char *path)
+{
+    struct replay_targets targets;
+    struct trace *trace = NULL;
+    int status = load(path, &options->trace, &trace);
+
+    if (status != EX_OK)
+        return status;
+    tell_skipped(path, &trace->counts);
+    capacity_resolve(&options->capacity, trace->url_count);
+    status = find_targets(options, &targets);
+    if (status == EX_OK) {
+        struct replay_subject subject = {.path = path,
+                                         .trace = trace,
+                                         .server = targets.server.name,
+                                         .jobs = (unsigned)options->jobs};
+
+        status = replay_trace(options, &subject, &targets);
+        rpc_client_close(targets.admin);
+    }
+    trace_free(trace);
+    return status;
+}
+
+static int
+replay(int argc, char **argv)
+{
+    struct replay_options options = {
+        .server = SERVER_OPTIONS_DEFAULT, .trace = TRACE_OPTIONS_DEFAULT, .jobs = 1, .repeat = 1};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "j:h", longs, NULL)) != -1) {
+        if (option == 'h' || option == OPTION_HELP)
+            return command_help(&command_replay);
+        if (!take_option(&options, option, optarg))
+            return command_usage(&command_replay);
+    }
+    if (argc - optind != 1) {
+        output_complain(optind == argc ? "a trace is missing" : "one trace at a time");
+        return command_usage(&command_replay);
+    }
+    return replay_path(&options, argv[optind]);
+}
+
+const struct command command_replay = {
+    .name = "replay",
+    .summary = "send the requests of a trace, and see what hits",
+    .help =
+        "usage: sunproxy replay [OPTION...] TRACE\n\n"
+        "Sends the requests of a trace (a Chrome History, a list of URLs) to the server in their\n"
+        "order, and sums up hits, evictions and response times.\n\n"
+        "The cache, for administrators over the AF_UNIX socket; any of these begins each run\n"
+        "with an empty cache in one shard:\n"
+        "      --policy NAME      replacement policy\n"
+        "      --capacity N       so many URLs; with a unit (64M, 1.5GB) so many bytes; with %\n"
+        "                         that share of the trace's distinct URLs\n"
+        "      --cold             policy and capacity as they are\n\n"
+        "The run:\n"
+        "      --via tcp|unix     how requests travel (default: whatever is found)\n"
+        "  -j, --jobs N           so many clients at once (default: 1). The outcomes of a trace are\n"
+        "                         exact, and the log in its order, with one only\n"
+        "      --repeat N         so many times; prints mean and standard deviation\n"
+        "      --log FILE         a line for each request: number, url, outcome (miss, hit, evicted,\n"
+        "                         coalesced, bypass, uncached, failed), victim, status, bytes, us\n"
+        "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
+        "      --json             the summary as one object\n\n"
+        "The trace:\n"
+        "      --format NAME      do not guess it\n"
+        "      --base-urls        reduce each URL to scheme://host[:port]\n"
+        "      --unique           only the first request for each URL\n"
+        "      --limit N          at most so many requests\n"
+        "      --since WHEN       from then on: 2024-05-31, 2024-05-31T12:30:00 (UTC), or seconds\n"
+        "      --until WHEN       before then\n"
+        "      --all-schemes      URLs other than http and https too\n\n"
+        "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP
+        "\nExit status: 0 done, even if single requests failed; 64 wrong usage; 65 the file is no\n"
+        "trace, or nothing is left of it; 66 it cannot be opened; 69 no server, or lost; 73 the log\n"
+        "cannot be created; 74 output could not be written; 77 not for this caller; 130 Ctrl-C, after\n"
+        "the summary of what was finished.\n",
+    .run = replay,
+};

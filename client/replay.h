@@ -1,0 +1,64 @@
+/*
+ * The parts of `sunproxy replay`: what was asked for (replay.c), sending the requests
+ * (replay_run.c), and summing up (replay_report.c).
+ */
+#ifndef SUNPROXY_CLIENT_REPLAY_H
+#define SUNPROXY_CLIENT_REPLAY_H
+
+#include "client/connect.h"
+#include "client/progress.h"
+#include "client/replay_log.h"
+#include "client/statistics.h"
+#include "proxy.h"
+#include "trace/trace.h"
+
+/* One pass over a trace. */
+struct replay_plan {
+    const struct trace *trace;
+    const struct server *server;
+    int64_t timeout_us;
+    unsigned jobs; /* connections, each with a thread and one request at a time */
+    unsigned run;  /* from 1 */
+    unsigned runs;
+    bool want_victims;
+    struct replay_log *log; /* NULL: none */
+};
+
+/* What came of it. */
+struct replay_result {
+    uint64_t requests; /* that were finished */
+    uint64_t outcomes[REPLAY_OUTCOMES];
+    uint64_t evictions;
+    uint64_t bytes;
+    uint64_t bytes_hit;
+    int64_t elapsed_us;
+    struct response_times times; /* of those that did not fail */
+};
+
+/*
+ * Sends the requests in the order of the trace. Returns EX_OK; EXIT_INTERRUPTED after SIGINT or
+ * SIGTERM, which it catches meanwhile; EX_UNAVAILABLE and the like, after a complaint, when the
+ * server is lost, EX_IOERR when the log cannot be written, EX_SOFTWARE without memory. *result
+ * holds what was finished in any case.
+ */
+int replay_run(const struct replay_plan *plan, struct replay_result *result);
+
+/* What stands above the numbers. */
+struct replay_subject {
+    const char *path;
+    const struct trace *trace;
+    const char *server; /* its name */
+    unsigned jobs;
+    bool interrupted;
+    char policy[PROXY_MAX_NAME + 1]; /* as the server says; "": not known */
+    uint64_t capacity_urls;
+    uint64_t capacity_bytes;
+};
+
+/* Prints the runs, and mean and standard deviation of several, as a table or as one JSON object. */
+void replay_report_table(const struct replay_subject *subject, const struct replay_result *results,
+                         size_t count);
+int replay_report_json(const struct replay_subject *subject, const struct replay_result *results,
+                       size_t count);
+
+#endif

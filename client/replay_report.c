@@ -1,0 +1,274 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "client/capacity.h"
+#include "client/output.h"
+#include "client/replay.h"
+
+#define MAX_RUNS 1000 /* as --repeat takes */
+
+/* Every number that is printed: its name in JSON, for people, and how it is reckoned. */
+enum kind { COUNT, RATIO, DURATION, RATE };
+
+static double
+ratio(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static double
+requests(const struct replay_result *r)
+{
+    return (double)r->requests;
+}
+
+static double
+hits(const struct replay_result *r)
+{
+    return (double)r->outcomes[REPLAY_HIT];
+}
+
+static double
+hit_ratio(const struct replay_result *r)
+{
+    return ratio(r->outcomes[REPLAY_HIT], r->requests);
+}
+
+static double
+byte_hit_ratio(const struct replay_result *r)
+{
+    return ratio(r->bytes_hit, r->bytes);
+}
+
+static double
+evictions(const struct replay_result *r)
+{
+    return (double)r->evictions;
+}
+
+static double
+failures(const struct replay_result *r)
+{
+    return (double)r->outcomes[REPLAY_FAILED];
+}
+
+static double
+total_us(const struct replay_result *r)
+{
+    return (double)r->elapsed_us;
+}
+
+static double
+per_second(const struct replay_result *r)
+{
+    return r->elapsed_us > 0 ? (double)r->requests * 1e6 / (double)r->elapsed_us : 0;
+}
+
+static double
+mean_us(const struct replay_result *r)
+{
+    return r->times.mean;
+}
+
+static double
+p50_us(const struct replay_result *r)
+{
+    return r->times.p50;
+}
+
+static double
+p90_us(const struct replay_result *r)
+{
+    return r->times.p90;
+}
+
+static double
+p99_us(const struct replay_result *r)
+{
+    return r->times.p99;
+}
+
+static const struct figure {
+    const char *name;
+    const char *label;
+    enum kind kind;
+    double (*of)(const struct replay_result *result);
+} figures[] = {
+    {"requests", "requests", COUNT, requests},
+    {"hits", "hits", COUNT, hits},
+    {"hit_ratio", "hit ratio", RATIO, hit_ratio},
+    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio},
+    {"evictions", "evictions", COUNT, evictions},
+    {"failures", "failures", COUNT, failures},
+    {"total_us", "total time", DURATION, total_us},
+    {"requests_per_second", "requests/s", RATE, per_second},
+    {"mean_us", "response time, mean", DURATION, mean_us},
+    {"p50_us", "response time, p50", DURATION, p50_us},
+    {"p90_us", "response time, p90", DURATION, p90_us},
+    {"p99_us", "response time, p99", DURATION, p99_us},
+};
+
+#define FIGURES (sizeof(figures) / sizeof(figures[0]))
+
+/* Mean and standard deviation of a figure over the runs. */
+static void
+spread(const struct figure *figure, const struct replay_result *results, size_t count, double *mean,
+       double *deviation)
+{
+    double values[MAX_RUNS];
+
+    for (size_t i = 0; i < count; i++)
+        values[i] = figure->of(&results[i]);
+    *mean = statistics_mean(values, count);
+    *deviation = statistics_deviation(values, count);
+}
+
+/* ---- for people ---------------------------------------------------------------------------------
+ */
+
+static const char *
+format(const struct figure *figure, double value, bool exact, char *text, size_t size)
+{
+    switch (figure->kind) {
+    case COUNT:
+        snprintf(text, size, exact ? "%.0f" : "%.1f", value);
+        break;
+    case RATIO:
+        snprintf(text, size, "%.2f %%", value * 100);
+        break;
+    case RATE:
+        snprintf(text, size, "%.1f", value);
+        break;
+    case DURATION:
+        units_format_duration((int64_t)(value + 0.5), text, size);
+        break;
+    }
+    return text;
+}
+
+static void
+print_figures(const struct replay_result *results, size_t count)
+{
+    for (size_t i = 0; i < FIGURES; i++) {
+        char middle[32], around[32];
+        double mean, deviation;
+
+        spread(&figures[i], results, count, &mean, &deviation);
+        format(&figures[i], mean, count == 1, middle, sizeof(middle));
+        if (count == 1)
+            printf("%-20s %14s\n", figures[i].label, middle);
+        else
+            printf("%-20s %14s  +- %s\n", figures[i].label, middle,
+                   format(&figures[i], deviation, false, around, sizeof(around)));
+    }
+}
+
+void
+replay_report_table(const struct replay_subject *subject, const struct replay_result *results,
+                    size_t count)
+{
+    char capacity[64];
+
+    printf("%s (%s, %zu requests) through %s%s\n", subject->path, subject->trace->format,
+           subject->trace->request_count, subject->server,
+           subject->interrupted ? ", interrupted" : "");
+    if (*subject->policy)
+        printf("policy %s, %s, clients: %u\n", subject->policy,
+               capacity_format(subject->capacity_urls, subject->capacity_bytes, capacity,
+                               sizeof(capacity)),
+               subject->jobs);
+    if (count > 1)
+        printf("mean and standard deviation of %zu runs\n", count);
+    putchar('\n');
+    printf("%-20s %14zu\n", "distinct URLs", subject->trace->url_count);
+    print_figures(results, count);
+    if (count != 1)
+        return;
+    for (int i = 0; i < REPLAY_OUTCOMES; i++)
+        if (i != REPLAY_HIT && i != REPLAY_FAILED && results[0].outcomes[i] != 0)
+            printf("%-20s %14" PRIu64 "\n", replay_outcome_name(i), results[0].outcomes[i]);
+}
+
+/* ---- for programs -------------------------------------------------------------------------------
+ */
+
+static void
+add_figure(struct json *j, const struct figure *figure, const char *name, double value, bool exact)
+{
+    if (exact && (figure->kind == COUNT || figure->kind == DURATION))
+        json_double(j, name, value, figure->of == mean_us ? 1 : 0);
+    else
+        json_double(j, name, value, figure->kind == RATIO ? 6 : 3);
+}
+
+static void
+add_run(struct json *j, const struct replay_result *result)
+{
+    json_open_object(j, NULL);
+    for (size_t i = 0; i < FIGURES; i++)
+        add_figure(j, &figures[i], figures[i].name, figures[i].of(result), true);
+    json_uint(j, "max_us", result->times.max);
+    json_uint(j, "bytes", result->bytes);
+    json_uint(j, "bytes_hit", result->bytes_hit);
+    json_open_object(j, "outcomes");
+    for (int i = 0; i < REPLAY_OUTCOMES; i++)
+        json_uint(j, replay_outcome_name(i), result->outcomes[i]);
+    json_close_object(j);
+    json_close_object(j);
+}
+
+static void
+add_skipped(struct json *j, const struct trace_counts *counts)
+{
+    json_open_object(j, "skipped");
+    json_uint(j, "orphan", counts->skipped_orphan);
+    json_uint(j, "scheme", counts->skipped_scheme);
+    json_uint(j, "time", counts->skipped_time);
+    json_uint(j, "unique", counts->skipped_unique);
+    json_uint(j, "bad", counts->skipped_bad);
+    json_close_object(j);
+}
+
+int
+replay_report_json(const struct replay_subject *subject, const struct replay_result *results,
+                   size_t count)
+{
+    struct buf out;
+    struct json j;
+
+    buf_init(&out, 4u << 20);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_cstring(&j, "trace", subject->path);
+    json_cstring(&j, "format", subject->trace->format);
+    json_uint(&j, "requests", subject->trace->request_count);
+    json_uint(&j, "distinct_urls", subject->trace->url_count);
+    add_skipped(&j, &subject->trace->counts);
+    json_cstring(&j, "server", subject->server);
+    if (*subject->policy) {
+        json_cstring(&j, "policy", subject->policy);
+        json_uint(&j, "capacity_urls", subject->capacity_urls);
+        json_uint(&j, "capacity_bytes", subject->capacity_bytes);
+    }
+    json_uint(&j, "clients", subject->jobs);
+    json_bool(&j, "interrupted", subject->interrupted);
+    json_open_array(&j, "runs");
+    for (size_t i = 0; i < count; i++)
+        add_run(&j, &results[i]);
+    json_close_array(&j);
+    for (int deviation = 0; deviation < 2; deviation++) {
+        json_open_object(&j, deviation ? "standard_deviation" : "mean");
+        for (size_t i = 0; i < FIGURES; i++) {
+            double of[2];
+
+            spread(&figures[i], results, count, &of[0], &of[1]);
+            add_figure(&j, &figures[i], figures[i].name, of[deviation], false);
+        }
+        json_close_object(&j);
+    }
+    json_close_object(&j);
+    return output_json(&out);
+}

@@ -1,0 +1,284 @@
+/*
+ * sunproxy stat: the counters of a running server, once or again and again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "client/admin.h"
+#include "client/capacity.h"
+#include "client/command.h"
+#include "client/connect.h"
+#include "client/output.h"
+
+enum { OPTION_JSON = OPTION_OWN };
+
+static const struct option longs[] = {
+    {"watch", optional_argument, NULL, 'w'},
+    {"json", no_argument, NULL, OPTION_JSON},
+    SERVER_LONG_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+/* Every number of the answer: its name in JSON, for people, and where it stands. */
+enum kind { COUNT, COUNT_WITH_RATE, BYTES, BYTES_WITH_RATE };
+
+static const struct {
+    const char *name;
+    const char *label;
+    enum kind kind;
+    size_t offset;
+} numbers[] = {
+#define NUMBER(name, label, kind)                       \
+    {                                                   \
+#name, label, kind, offsetof(proxy_stats, name) \
+    }
+    NUMBER(pages, "pages in the cache", COUNT),
+    NUMBER(bytes, "bytes in the cache", BYTES),
+    NUMBER(requests, "requests", COUNT_WITH_RATE),
+    NUMBER(hits, "hits", COUNT_WITH_RATE),
+    NUMBER(misses, "misses", COUNT_WITH_RATE),
+    NUMBER(coalesced, "coalesced", COUNT_WITH_RATE),
+    NUMBER(bypasses, "bypasses", COUNT_WITH_RATE),
+    NUMBER(failures, "failures", COUNT_WITH_RATE),
+    NUMBER(bytes_served, "bytes served", BYTES_WITH_RATE),
+    NUMBER(bytes_hit, "bytes from the cache", BYTES_WITH_RATE),
+    NUMBER(bytes_fetched, "bytes fetched", BYTES_WITH_RATE),
+    NUMBER(insertions, "insertions", COUNT_WITH_RATE),
+    NUMBER(evictions, "evictions", COUNT_WITH_RATE),
+    NUMBER(connections, "connections open", COUNT),
+    NUMBER(connections_total, "connections ever", COUNT_WITH_RATE),
+    NUMBER(connections_refused, "connections refused", COUNT_WITH_RATE),
+    NUMBER(calls, "RPC calls", COUNT_WITH_RATE),
+    NUMBER(calls_bad, "RPC calls gone wrong", COUNT_WITH_RATE),
+    NUMBER(fetches_active, "fetches under way", COUNT),
+    NUMBER(fetches_queued, "fetches waiting", COUNT),
+    NUMBER(log_lines_lost, "log lines lost", COUNT_WITH_RATE),
+#undef NUMBER
+};
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static uint64_t
+number(const proxy_stats *stats, size_t i)
+{
+    return *(const u_quad_t *)((const char *)stats + numbers[i].offset);
+}
+
+static double
+ratio(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+/* A view of the counters, and of those before, which rates are reckoned from. */
+struct view {
+    proxy_stats now;
+    proxy_stats before; /* zeros the first time */
+    double seconds;     /* between them; 0: no rates */
+};
+
+/* Counters that were set to zero in between have no rate. */
+static double
+rate(const struct view *view, uint64_t now, uint64_t before)
+{
+    return view->seconds > 0 && now >= before ? (double)(now - before) / view->seconds : 0;
+}
+
+/* ---- forms -------------------------------------------------------------------------------------
+ */
+
+static void
+show_table(const struct view *view, const struct server *server)
+{
+    const proxy_stats *s = &view->now;
+    char uptime[32], capacity[64];
+
+    printf("%s at %s, up %s\n", s->software, server->name,
+           units_format_duration((int64_t)s->uptime_us, uptime, sizeof(uptime)));
+    printf("policy %s, %s; workers: %u, shards: %u\n\n", s->policy,
+           capacity_format(s->capacity_urls, s->capacity_bytes, capacity, sizeof(capacity)),
+           s->workers, s->shards);
+    printf("%-22s %14.2f %%\n", "hit ratio", 100 * ratio(s->hits, s->requests));
+    printf("%-22s %14.2f %%\n", "byte hit ratio", 100 * ratio(s->bytes_hit, s->bytes_served));
+    for (size_t i = 0; i < NUMBERS; i++) {
+        bool is_bytes = numbers[i].kind == BYTES || numbers[i].kind == BYTES_WITH_RATE;
+        bool has_rate = numbers[i].kind == COUNT_WITH_RATE || numbers[i].kind == BYTES_WITH_RATE;
+        double per_second = rate(view, number(s, i), number(&view->before, i));
+        char text[32];
+
+        if (is_bytes)
+            printf("%-22s %16s", numbers[i].label,
+                   units_format_bytes(number(s, i), text, sizeof(text)));
+        else
+            printf("%-22s %16" PRIu64, numbers[i].label, number(s, i));
+        if (has_rate && view->seconds > 0 && is_bytes)
+            printf(" %14s/s", units_format_bytes((uint64_t)per_second, text, sizeof(text)));
+        else if (has_rate && view->seconds > 0)
+            printf(" %14.1f/s", per_second);
+        putchar('\n');
+    }
+}
+
+static int
+show_json(const struct view *view)
+{
+    const proxy_stats *s = &view->now;
+    struct buf out;
+    struct json j;
+
+    buf_init(&out, 16384);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_cstring(&j, "software", s->software);
+    json_cstring(&j, "policy", s->policy);
+    json_uint(&j, "workers", s->workers);
+    json_uint(&j, "shards", s->shards);
+    json_uint(&j, "uptime_us", s->uptime_us);
+    json_uint(&j, "capacity_urls", s->capacity_urls);
+    json_uint(&j, "capacity_bytes", s->capacity_bytes);
+    json_double(&j, "hit_ratio", ratio(s->hits, s->requests), 6);
+    json_double(&j, "byte_hit_ratio", ratio(s->bytes_hit, s->bytes_served), 6);
+    for (size_t i = 0; i < NUMBERS; i++)
+        json_uint(&j, numbers[i].name, number(s, i));
+    if (view->seconds > 0) {
+        json_open_object(&j, "per_second");
+        for (size_t i = 0; i < NUMBERS; i++)
+            if (numbers[i].kind == COUNT_WITH_RATE || numbers[i].kind == BYTES_WITH_RATE)
+                json_double(&j, numbers[i].name, rate(view, number(s, i), number(&view->before, i)),
+                            3);
+        json_close_object(&j);
+    }
+    json_close_object(&j);
+    return output_json(&out);
+}
+
+/* A line for a file or a pipe; its columns are named every twenty lines. */
+static void
+show_line(const struct view *view, uint64_t lines)
+{
+    const proxy_stats *s = &view->now, *b = &view->before;
+    uint64_t requests = s->requests - b->requests;
+
+    if (lines % 20 == 0)
+        printf("%10s %10s %8s %10s %10s %10s %10s %8s\n", "requests/s", "hits/s", "hit %",
+               "evicted/s", "failed/s", "pages", "fetching", "conns");
+    printf("%10.1f %10.1f %8.2f %10.1f %10.1f %10" PRIu64 " %10" PRIu64 " %8" PRIu64 "\n",
+           rate(view, s->requests, b->requests), rate(view, s->hits, b->hits),
+           s->requests >= b->requests && s->hits >= b->hits
+               ? 100 * ratio(s->hits - b->hits, requests)
+               : 0,
+           rate(view, s->evictions, b->evictions), rate(view, s->failures, b->failures),
+           (uint64_t)s->pages, (uint64_t)s->fetches_active, (uint64_t)s->connections);
+}
+
+/* ---- watching ----------------------------------------------------------------------------------
+ */
+
+struct stat_options {
+    struct server_options server;
+    int64_t watch_us; /* 0: once */
+    bool json;
+};
+
+static int
+show(const struct view *view, const struct stat_options *options, const struct server *server,
+     bool redraw, uint64_t lines)
+{
+    if (options->json)
+        return show_json(view);
+    if (options->watch_us && !redraw) {
+        /* The first look has nothing to compare with; rates begin with the second. */
+        if (view->seconds > 0)
+            show_line(view, lines);
+    } else {
+        if (redraw)
+            fputs("\033[H\033[2J", stdout);
+        show_table(view, server);
+    }
+    return fflush(stdout) == 0 ? EX_OK : output_failed();
+}
+
+static int
+watch(struct rpc_client *client, const struct stat_options *options, const struct server *server)
+{
+    struct view view = {.seconds = 0};
+    int64_t seen_us = 0;
+    bool redraw = options->watch_us != 0 && !options->json && output_is_lively(stdout);
+    int status;
+
+    for (uint64_t looks = 0;; looks++) {
+        struct timespec pause = {.tv_sec = options->watch_us / 1000000,
+                                 .tv_nsec = options->watch_us % 1000000 * 1000};
+        int64_t now_us;
+
+        status = admin_stat(client, options->server.timeout_us, &view.now);
+        if (status != EX_OK)
+            break;
+        now_us = clock_monotonic_us();
+        view.seconds = looks ? (double)(now_us - seen_us) / 1e6 : 0;
+        seen_us = now_us;
+        status = show(&view, options, server, redraw, looks - 1);
+        admin_free_stats(&view.before);
+        view.before = view.now;
+        if (status != EX_OK || options->watch_us == 0)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    admin_free_stats(&view.before);
+    return status;
+}
+
+static int
+stat_(int argc, char **argv)
+{
+    struct stat_options options = {.server = SERVER_OPTIONS_DEFAULT};
+    struct server server;
+    struct rpc_client *client;
+    int option, status;
+
+    while ((option = getopt_long(argc, argv, "w::h", longs, NULL)) != -1) {
+        if (option == 'h' || option == OPTION_HELP)
+            return command_help(&command_stat);
+        if (option == OPTION_JSON) {
+            options.json = true;
+        } else if (option == 'w') {
+            options.watch_us = 1000000;
+            if (optarg &&
+                (!units_parse_duration(optarg, &options.watch_us) || options.watch_us <= 0)) {
+                output_complain("--watch is a number of seconds, not '%s'", optarg);
+                return command_usage(&command_stat);
+            }
+        } else if (server_option(&options.server, option, optarg) <= 0) {
+            return command_usage(&command_stat);
+        }
+    }
+    if (optind != argc) {
+        output_complain("no argument is expected, but there is '%s'", argv[optind]);
+        return command_usage(&command_stat);
+    }
+    client = server_find(&options.server, SERVER_ADMIN, &server, &status);
+    if (!client)
+        return status;
+    status = watch(client, &options, &server);
+    rpc_client_close(client);
+    return status;
+}
+
+const struct command command_stat = {
+    .name = "stat",
+    .summary = "show the counters of a running server",
+    .help =
+        "usage: sunproxy stat [OPTION...]\n\n"
+        "Prints what the server has done since it started or was last set cold.\n\n"
+        "  -w, --watch[=SECONDS]  again and again, with rates (default: every second): redrawn\n"
+        "                         on a terminal, lines elsewhere; until Ctrl-C\n"
+        "      --json             one object, or one a line with --watch\n"
+        "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP
+        "\nExit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be written; 75 no\n"
+        "answer in time.\n",
+    .run = stat_,
+};
