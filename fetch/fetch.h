@@ -52,10 +52,21 @@ struct fetch_config {
     int64_t total_timeout_us;      /* everything, waiting for a turn included */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
-    const char *upstream_proxy;    /* URL; NULL: none. The environment's proxies are never used */
+    /*
+     * http or https URL; NULL: none. Excludes connect_to. Its own address needs no permission, and
+     * names are its to resolve. The environment's proxies are never used.
+     */
+    const char *upstream_proxy;
     const char *user_agent;
-    const char *const *connect_to; /* "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL */
-    /* How names are resolved; NULL is getaddrinfo(). For tests that script the resolver. */
+    /*
+     * "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL. The address of the second host needs no
+     * permission when it is reached by that rule.
+     */
+    const char *const *connect_to;
+    /*
+     * How names are resolved; NULL is getaddrinfo(). For tests that script the resolver; the
+     * service is always NULL.
+     */
     int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result);
     void (*freeaddrinfo)(struct addrinfo *result);

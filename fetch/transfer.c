@@ -16,7 +16,6 @@
 static void fail(struct transfer *t, enum fetch_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The first reason stands: what follows is its echo from libcurl. */
 void
 sentence_format(char *sentence, size_t size, const char *format, va_list args)
 {
@@ -26,6 +25,7 @@ sentence_format(char *sentence, size_t size, const char *format, va_list args)
             *c = '?';
 }
 
+/* The first reason stands: what follows is its echo from libcurl. */
 static void
 fail(struct transfer *t, enum fetch_error error, const char *format, ...)
 {

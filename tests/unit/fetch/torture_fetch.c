@@ -1,0 +1,270 @@
+/* Every allocation of the fetching code failing in turn: answered, and nothing lost. */
+#include "tests/unit/torture.h"
+
+#include "fetch/flight.h"
+#include "fetch/queue.h"
+#include "fetch/transfer.h"
+#include "tests/unit/fetch/scripted.h"
+
+static void
+walk_addresses(void *context)
+{
+    struct address_policy *policy = address_policy_create();
+    char why[128], block[32];
+    unsigned allowed = 0;
+
+    (void)context;
+    if (!policy) {
+        ck_assert(torture_failed());
+        return;
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(block, sizeof(block), "10.%u.0.0/16", i);
+        allowed += address_policy_allow(policy, block, why, sizeof(why));
+    }
+    ck_assert_uint_eq(allowed, torture_failed() ? 19 : 20);
+    address_policy_destroy(policy);
+}
+
+static void
+walk_urls(void *context)
+{
+    struct target target, next;
+    enum fetch_error error;
+    char why[128];
+
+    (void)context;
+    error = target_parse(&target, span_str("http://h.test/a"), why, sizeof(why));
+    if (error) {
+        ck_assert_int_eq(error, FETCH_INTERNAL);
+        ck_assert(torture_failed());
+        return;
+    }
+    error = target_follow(&next, &target, "/b", why, sizeof(why));
+    ck_assert_int_eq(error, torture_failed() ? FETCH_INTERNAL : FETCH_OK);
+    target_free(&next);
+    target_free(&target);
+}
+
+static void
+walk_headers(void *context)
+{
+    struct span lines = span_str("Location: /x\r\nA: b\r\n folded\r\nContent-Length: 5\r\n");
+    struct answer_head head;
+    const char *malformed;
+    bool no_memory;
+
+    (void)context;
+    malformed = answer_head_read(&head, lines, &no_memory);
+    ck_assert((malformed != NULL) == torture_failed());
+    ck_assert(no_memory == torture_failed());
+    answer_head_free(&head);
+}
+
+static void
+walk_flights(void *context)
+{
+    struct flights *flights = flights_create(4);
+    struct flight_waiter waiter;
+    struct flight *flight;
+    enum flight_role role;
+
+    (void)context;
+    if (!flights) {
+        ck_assert(torture_failed());
+        return;
+    }
+    role = flights_board(flights, span_str("u"), &waiter, NULL, NULL, &flight);
+    ck_assert_int_eq(role, torture_failed() ? FLIGHT_NO_MEMORY : FLIGHT_LED);
+    ck_assert_uint_eq(flights_count(flights), torture_failed() ? 0 : 1);
+    if (flight)
+        flights_land(flights, flight);
+    flights_destroy(flights);
+}
+
+static void
+walk_queue(void *context)
+{
+    struct queue *queue = queue_create(1, 1);
+    struct queue_entry entry = {0};
+
+    (void)context;
+    if (!queue) {
+        ck_assert(torture_failed());
+        return;
+    }
+    ck_assert(queue_enter(queue, &entry, "http://h.test:80") != torture_failed());
+    queue_leave(queue, &entry);
+    ck_assert_uint_eq(queue_waiting(queue), 0);
+    queue_destroy(queue);
+}
+
+/* A fetcher with everything configured, and a request to it. */
+static void
+walk_fetcher(void *context)
+{
+    static const char *const rules[] = {"a.test:80:b.test:81", "[::1]:80:127.0.0.1:81", NULL};
+    static const char url[] = "file:///refused/on/the/other/thread";
+    const struct address_policy *addresses = context;
+    struct fetch_config config;
+    struct fetcher *fetcher;
+    struct outcome o;
+    char why[256];
+
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    config.connect_to = rules;
+    config.resolver_threads = 1;
+    fetcher = fetcher_create(&config, why, sizeof(why));
+    if (!fetcher) {
+        ck_assert(torture_failed());
+        ck_assert_str_ne(why, "");
+        return;
+    }
+    outcome_init(&o);
+    if (fetcher_submit(fetcher, span_str(url), span_str(""), &outcome_sink, &o))
+        outcome_wait(&o);
+    else
+        ck_assert(torture_failed());
+    ck_assert_uint_eq(o.dones, torture_failed() ? 0 : 1);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+}
+
+static void
+ignore(void *context)
+{
+    (void)context;
+}
+
+static void
+walk_resolver(void *context)
+{
+    struct resolver_config config = {
+        .threads = 1,
+        .max_names = 4,
+        .ttl_us = 1000000,
+        .getaddrinfo = names_getaddrinfo,
+        .freeaddrinfo = freeaddrinfo,
+        .notify = ignore,
+    };
+    struct resolver *resolver = resolver_create(&config);
+    struct resolver_query query = {0};
+    enum resolver_answer answer;
+
+    (void)context;
+    if (!resolver) {
+        ck_assert(torture_failed());
+        return;
+    }
+    answer = resolver_ask(resolver, &query, "nowhere.test");
+    ck_assert_int_eq(answer, torture_failed() ? RESOLVER_NO_MEMORY : RESOLVER_PENDING);
+    resolver_cancel(resolver, &query);
+    resolver_destroy(resolver);
+}
+
+static void
+walk_proxy(void *context)
+{
+    const struct address_policy *addresses = context;
+    struct fetch_config config;
+    struct settings settings;
+    char why[256];
+
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    config.upstream_proxy = "http://proxy.test:3128";
+    ck_assert(settings_init(&settings, &config, why, sizeof(why)) != torture_failed());
+    settings_free(&settings);
+}
+
+static void
+never_stage(void *context, enum transfer_stage stage)
+{
+    (void)context;
+    (void)stage;
+}
+
+static bool
+never_body(void *context, const void *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    (void)len;
+    return false;
+}
+
+static bool
+never_head(void *context, const struct fetch_head *head)
+{
+    (void)context;
+    (void)head;
+    return false;
+}
+
+struct hop {
+    struct settings settings;
+    struct target target;
+    struct route route;
+    struct resolved *resolved;
+    CURLM *multi;
+};
+
+static void
+walk_transfer(void *context)
+{
+    static _Atomic uint64_t received;
+    struct transfer_owner owner = {NULL, never_head, never_body, never_stage, &received};
+    struct hop *hop = context;
+    struct transfer transfer = {0};
+
+    ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,
+                             hop->resolved, span_str("A: b\r\n"), true, span_str("u"),
+                             &owner) != torture_failed());
+    ck_assert((transfer.easy == NULL) == torture_failed());
+    transfer_clear(&transfer, hop->multi);
+    ck_assert_uint_eq(atomic_load(&hop->resolved->references), 1);
+}
+
+START_TEST(torture)
+{
+    struct address_policy *addresses = address_policy_create();
+    struct fetch_config config;
+    struct hop hop = {.multi = curl_multi_init(), .resolved = resolved_create(1)};
+    char why[256];
+
+    ck_assert_uint_ge(torture_walk(walk_addresses, NULL), 3);
+    ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
+    ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
+    ck_assert_uint_ge(torture_walk(walk_flights, NULL), 2);
+    ck_assert_uint_ge(torture_walk(walk_queue, NULL), 2);
+    ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
+    ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
+    ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);
+
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    ck_assert(settings_init(&hop.settings, &config, why, sizeof(why)));
+    ck_assert_int_eq(target_parse(&hop.target, span_str("http://h.test/"), why, sizeof(why)), 0);
+    ck_assert(address_parse("192.0.2.1", 80, &hop.resolved->list[0]));
+    hop.route = (struct route){.host = "other.test", .port = 80, .redirected = true};
+    ck_assert_uint_ge(torture_walk(walk_transfer, &hop), 2);
+    resolved_release(&hop.resolved);
+    target_free(&hop.target);
+    settings_free(&hop.settings);
+    curl_multi_cleanup(hop.multi);
+    address_policy_destroy(addresses);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/torture");
+    TCase *tc = tcase_create("torture");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, torture);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
