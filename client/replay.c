@@ -344,7 +344,7 @@ run_all(const struct replay_options *options, struct replay_subject *subject,
             return status;
         status = replay_run(&plan, &results[(*count)++]);
     }
-    subject->interrupted = status == EXIT_INTERRUPTED;
+    subject->interrupted = status != EX_OK;
     return status;
 }
 

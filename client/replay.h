@@ -49,7 +49,7 @@ struct replay_subject {
     const struct trace *trace;
     const char *server; /* its name */
     unsigned jobs;
-    bool interrupted;
+    bool interrupted;                /* not every request was sent, for whatever reason */
     char policy[PROXY_MAX_NAME + 1]; /* as the server says; "": not known */
     uint64_t capacity_urls;
     uint64_t capacity_bytes;

@@ -174,7 +174,7 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
 
     printf("%s (%s, %zu requests) through %s%s\n", subject->path, subject->trace->format,
            subject->trace->request_count, subject->server,
-           subject->interrupted ? ", interrupted" : "");
+           subject->interrupted ? ", cut short" : "");
     if (*subject->policy)
         printf("policy %s, %s, clients: %u\n", subject->policy,
                capacity_format(subject->capacity_urls, subject->capacity_bytes, capacity,

@@ -173,7 +173,8 @@ exchange_one(struct worker *worker, size_t number, struct exchange *exchange)
         return false;
     if (is_final(exchange->status)) {
         if (end_run(run, exit_of_rpc(exchange->status)))
-            output_complain("%s: %s", run->plan->server->name,
+            output_complain("the server at %s was lost at request %zu of %zu: %s",
+                            run->plan->server->name, number + 1, trace->request_count,
                             rpc_client_strstatus(exchange->status));
         return false;
     }

@@ -1,0 +1,197 @@
+/*
+ * `sunproxy get` against a server that misbehaves on demand: answers out of order, fails, breaks
+ * off.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sysexits.h>
+
+#include "client/exit_status.h"
+#include "client/get.h"
+#include "tests/unit/rpc/scripted_peer.h"
+
+#define MAX_CALLS 8
+
+/* Takes so many calls, answers them last first, and hangs up. */
+struct script {
+    struct peer peer;
+    size_t take;
+    size_t answer;
+    pthread_t thread;
+};
+
+/* The page's body is the path of the URL; /404 is an HTTP error, /fail a failure, /loud garbage. */
+static void
+answer(struct peer *peer, const struct peer_call *call)
+{
+    const char *url = (const char *)call->args + 4;
+    uint32_t len = ntohl(*(const uint32_t *)(const void *)call->args), code = 200;
+    const char *path = memchr(url + 7, '/', len - 7);
+    uint32_t body_len = (uint32_t)(url + len - path);
+    uint32_t words[64] = {htonl(call->words[0]), htonl(REPLY)};
+
+    if (body_len == 5 && memcmp(path, "/fail", 5) == 0) {
+        words[6] = htonl(PROXY_RESOLVE_FAILED);
+        words[7] = htonl(8);
+        memcpy(words + 8, "no host!", 8);
+        peer_send_record(peer, words, 40, SIZE_MAX);
+        return;
+    }
+    if (body_len == 4 && memcmp(path, "/404", 4) == 0)
+        code = 404;
+    words[7] = htonl(code);
+    words[8] = htonl(PROXY_MISS);
+    words[18] = htonl(body_len > 5 ? 8 : 0); /* headers */
+    if (body_len > 5) {
+        memcpy(words + 19, "A: b c\r\n", 8);
+        words[21] = htonl(body_len);
+        memcpy(words + 22, path, body_len);
+    } else {
+        words[19] = htonl(body_len);
+        memcpy(words + 20, path, body_len);
+    }
+    peer_send_record(peer, words, (body_len > 5 ? 88 : 80) + ((body_len + 3) & ~3u), SIZE_MAX);
+}
+
+static void *
+serve(void *context)
+{
+    struct script *script = context;
+    static struct peer_call calls[MAX_CALLS];
+
+    peer_accept(&script->peer);
+    for (size_t i = 0; i < script->take; i++)
+        peer_take_call(&script->peer, &calls[i]);
+    for (size_t i = 0; i < script->answer; i++)
+        answer(&script->peer, &calls[script->take - 1 - i]);
+    peer_hang_up(&script->peer);
+    return NULL;
+}
+
+/* Runs get over `urls` with stdout in `out`; returns its exit status. */
+static int
+get_from(size_t take, size_t answered, struct get_options *options, const char *const *urls,
+         char *out, size_t size)
+{
+    struct script script = {.take = take, .answer = answered};
+    struct url_list list = {.urls = NULL};
+    struct server server = {.name = "the script"};
+    struct rpc_client *client;
+    FILE *file = tmpfile();
+    int before, status;
+    ssize_t len;
+
+    ck_assert_ptr_nonnull(file);
+    options->silent = true;
+    options->server.timeout_us = 60 * (int64_t)1000000;
+    options->jobs = MAX_CALLS;
+    options->api = 2;
+    buf_init(&options->headers, 100);
+    for (; *urls; urls++)
+        ck_assert(url_list_add(&list, *urls));
+    peer_listen(&script.peer);
+    ck_assert_int_eq(pthread_create(&script.thread, NULL, serve, &script), 0);
+    client = rpc_client_connect((struct sockaddr *)&script.peer.address,
+                                sizeof(script.peer.address), 1000000, 1 << 20);
+    ck_assert_ptr_nonnull(client);
+
+    fflush(stdout);
+    before = dup(STDOUT_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    status = get_run(client, &server, options, &list);
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+
+    ck_assert_int_eq(pthread_join(script.thread, NULL), 0);
+    len = pread(fileno(file), out, size - 1, 0);
+    ck_assert_int_ge(len, 0);
+    out[len] = '\0';
+    fclose(file);
+    peer_free(&script.peer);
+    url_list_free(&list);
+    return status;
+}
+
+START_TEST(output_is_in_the_order_asked_for)
+{
+    static const char *const urls[] = {"http://h/1", "http://h/2", "http://h/3", "http://h/4",
+                                       NULL};
+    struct get_options options = {.verbose = false};
+    char out[256];
+
+    ck_assert_int_eq(get_from(4, 4, &options, urls, out, sizeof(out)), EX_OK);
+    ck_assert_str_eq(out, "/1/2/3/4");
+}
+END_TEST
+
+START_TEST(the_first_failure_decides)
+{
+    static const char *const urls[] = {"http://h/1", "http://h/404", "http://h/fail", "http://h/4",
+                                       NULL};
+    struct get_options options = {.fail = true};
+    char out[256];
+
+    ck_assert_int_eq(get_from(4, 4, &options, urls, out, sizeof(out)), EXIT_HTTP_ERROR);
+    ck_assert_str_eq(out, "/1/4");
+    options.fail = false;
+    ck_assert_int_eq(get_from(4, 4, &options, urls, out, sizeof(out)), EX_NOHOST);
+    ck_assert_str_eq(out, "/1/404/4");
+}
+END_TEST
+
+START_TEST(a_lost_server_ends_everything)
+{
+    static const char *const urls[] = {"http://h/1", "http://h/fail", "http://h/3", NULL};
+    struct get_options options = {.fail = false};
+    char out[256];
+
+    /* The last two are answered, the first never. */
+    ck_assert_int_eq(get_from(3, 2, &options, urls, out, sizeof(out)), EX_UNAVAILABLE);
+    ck_assert_str_eq(out, "");
+}
+END_TEST
+
+START_TEST(headers_stand_before_the_body)
+{
+    static const char *const urls[] = {"http://h/headers", NULL};
+    struct get_options options = {.include = true};
+    char out[256];
+
+    ck_assert_int_eq(get_from(1, 1, &options, urls, out, sizeof(out)), EX_OK);
+    ck_assert_str_eq(out, "HTTP/1.1 200 \r\nA: b c\r\n\r\n/headers");
+}
+END_TEST
+
+START_TEST(json_says_it_all)
+{
+    static const char *const urls[] = {"http://h/headers", "http://h/fail", "http://h/\xff", NULL};
+    struct get_options options = {.json = true};
+    char out[4096];
+
+    ck_assert_int_eq(get_from(3, 3, &options, urls, out, sizeof(out)), EX_NOHOST);
+    ck_assert_ptr_nonnull(strstr(out, "{\"url\":\"http://h/headers\","));
+    ck_assert_ptr_nonnull(strstr(out, "\"error\":null,\"final_url\":\"\",\"status\":200,"
+                                      "\"source\":\"miss\",\"stored\":false,\"age\":0,"));
+    ck_assert_ptr_nonnull(strstr(out, "\"headers\":[{\"name\":\"A\",\"value\":\"b c\"}],"
+                                      "\"body\":\"/headers\",\"body_base64\":null}\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\"exit_status\":68,\"error\":\"no host!\","
+                                      "\"error_code\":\"resolve_failed\"}\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\"body\":null,\"body_base64\":\"L/8=\"}\n"));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("get");
+    TCase *tcase = tcase_create("get");
+
+    tcase_add_test(tcase, output_is_in_the_order_asked_for);
+    tcase_add_test(tcase, the_first_failure_decides);
+    tcase_add_test(tcase, a_lost_server_ends_everything);
+    tcase_add_test(tcase, headers_stand_before_the_body);
+    tcase_add_test(tcase, json_says_it_all);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,206 @@
+#include "client/capacity.h"
+#include "client/progress.h"
+#include "client/statistics.h"
+#include "client/when.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(capacities_are_urls_bytes_or_a_share)
+{
+    static const struct {
+        const char *text;
+        uint64_t urls, bytes;
+    } cases[] = {
+        {"1", 1, 0},
+        {"700", 700, 0},
+        {"64M", 0, 64u << 20},
+        {"64MiB", 0, 64u << 20},
+        {"1.5GB", 0, 1500000000},
+        {"800B", 0, 800},
+        {"5%", 5, 0},
+        {"0.5%", 1, 0},
+        {"2.5%", 3, 0},
+        {"100%", 100, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct capacity capacity;
+
+        ck_assert_msg(capacity_parse(cases[i].text, &capacity), "%s", cases[i].text);
+        capacity_resolve(&capacity, 100);
+        ck_assert_msg(capacity.urls == cases[i].urls, "%s", cases[i].text);
+        ck_assert_msg(capacity.bytes == cases[i].bytes, "%s", cases[i].text);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_capacity_is_refused)
+{
+    static const char *const texts[] = {
+        "",     "0",    "-5",  "1.5",  "64X", "%",   "0%",  "-5%",
+        "1e9%", "nan%", "5%%", "0x10", "0M",  "5 5", "inf", "99999999999999999999",
+        "+7"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct capacity capacity;
+
+        ck_assert_msg(!capacity_parse(texts[i], &capacity), "%s", texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_share_is_at_least_one_url)
+{
+    struct capacity capacity;
+
+    ck_assert(capacity_parse("0.001%", &capacity));
+    capacity_resolve(&capacity, 3);
+    ck_assert_uint_eq(capacity.urls, 1);
+    ck_assert(capacity_parse("50%", &capacity));
+    capacity_resolve(&capacity, 1001);
+    ck_assert_uint_eq(capacity.urls, 501); /* halves are rounded up */
+}
+END_TEST
+
+START_TEST(capacities_read_well)
+{
+    char text[64];
+
+    ck_assert_str_eq(capacity_format(7, 0, text, sizeof(text)), "7 URLs");
+    ck_assert_str_eq(capacity_format(0, 1 << 20, text, sizeof(text)), "1.0 MiB");
+    ck_assert_str_eq(capacity_format(7, 1 << 20, text, sizeof(text)), "7 URLs and 1.0 MiB");
+    ck_assert_str_eq(capacity_format(0, 0, text, sizeof(text)), "no bound");
+}
+END_TEST
+
+START_TEST(dates_are_utc)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } cases[] = {
+        {"1970-01-02", 86400},
+        {"2024-02-29", 1709164800},
+        {"2024-05-31T12:30", 1717158600},
+        {"2024-05-31T12:30Z", 1717158600},
+        {"2024-05-31 12:30:15", 1717158615},
+        {"2024-05-31T12:30:15Z", 1717158615},
+        {"1717158600", 1717158600},
+        {"00000", 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t us;
+
+        ck_assert_msg(when_parse(cases[i].text, &us), "%s", cases[i].text);
+        ck_assert_msg(us == cases[i].seconds * 1000000, "%s: %lld", cases[i].text, (long long)us);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_date_is_refused)
+{
+    static const char *const texts[] = {"",
+                                        "2024",
+                                        "yesterday",
+                                        "2023-02-29",
+                                        "2024-13-01",
+                                        "2024-05-32",
+                                        "2024-05-31T",
+                                        "2024-05-31T25:00",
+                                        "2024-05-31x",
+                                        "1717158600x",
+                                        "-1717158600",
+                                        "999999999999999"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        int64_t us;
+
+        ck_assert_msg(!when_parse(texts[i], &us), "%s", texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(percentiles_are_nearest_ranks)
+{
+    static const uint32_t ten[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 50), 5);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 90), 9);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 91), 10);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 100), 10);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 0), 1);
+    ck_assert_uint_eq(statistics_percentile(ten, 1, 99), 1);
+    ck_assert_uint_eq(statistics_percentile(NULL, 0, 50), 0);
+}
+END_TEST
+
+START_TEST(times_are_summed_up_whatever_their_order)
+{
+    uint32_t times[100];
+    struct response_times of;
+
+    for (uint32_t i = 0; i < 100; i++)
+        times[i] = (i * 37) % 100 + 1; /* 1 to 100, mixed */
+    statistics_of_times(times, 100, &of);
+    ck_assert_uint_eq(of.count, 100);
+    ck_assert_double_eq_tol(of.mean, 50.5, 1e-9);
+    ck_assert_uint_eq(of.p50, 50);
+    ck_assert_uint_eq(of.p90, 90);
+    ck_assert_uint_eq(of.p99, 99);
+    ck_assert_uint_eq(of.max, 100);
+    statistics_of_times(times, 0, &of);
+    ck_assert_uint_eq(of.count, 0);
+    ck_assert_double_eq(of.mean, 0);
+}
+END_TEST
+
+START_TEST(deviation_is_of_a_sample)
+{
+    static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+
+    ck_assert_double_eq_tol(statistics_mean(values, 8), 5, 1e-12);
+    ck_assert_double_eq_tol(statistics_deviation(values, 8), 2.13808993529939, 1e-9);
+    ck_assert_double_eq(statistics_deviation(values, 1), 0);
+    ck_assert_double_eq(statistics_mean(values, 0), 0);
+}
+END_TEST
+
+START_TEST(progress_fits_its_line)
+{
+    char line[256];
+
+    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "replay", 500, 1000, 2000000),
+                     "replay [########         ]  50 %  500/1000  250/s  0:02 left");
+    ck_assert_str_eq(progress_format(line, sizeof(line), 39, "replay", 0, 1000, 0),
+                     "replay   0 %  0/1000  0/s  ? left");
+    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "r", 1, 36001, 1000000),
+                     "r [                    ]   0 %  1/36001  1/s  10:00:00 left");
+    for (unsigned width = 1; width < 100; width++)
+        ck_assert_uint_le(strlen(progress_format(line, sizeof(line), width, "replay", 12345678,
+                                                 23456789, 1000000)),
+                          width);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("client numbers");
+    TCase *tcase = tcase_create("numbers");
+
+    tcase_add_test(tcase, capacities_are_urls_bytes_or_a_share);
+    tcase_add_test(tcase, what_is_no_capacity_is_refused);
+    tcase_add_test(tcase, a_share_is_at_least_one_url);
+    tcase_add_test(tcase, capacities_read_well);
+    tcase_add_test(tcase, dates_are_utc);
+    tcase_add_test(tcase, what_is_no_date_is_refused);
+    tcase_add_test(tcase, percentiles_are_nearest_ranks);
+    tcase_add_test(tcase, times_are_summed_up_whatever_their_order);
+    tcase_add_test(tcase, deviation_is_of_a_sample);
+    tcase_add_test(tcase, progress_fits_its_line);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
