@@ -177,7 +177,7 @@ START_TEST(progress_fits_its_line)
     ck_assert_str_eq(progress_format(line, sizeof(line), 39, "replay", 0, 1000, 0),
                      "replay   0 %  0/1000  0/s  ? left");
     ck_assert_str_eq(progress_format(line, sizeof(line), 60, "r", 1, 36001, 1000000),
-                     "r [                    ]   0 %  1/36001  1/s  10:00:00 left");
+                     "r [                     ]   0 %  1/36001  1/s  10:00:00 left");
     for (unsigned width = 1; width < 100; width++)
         ck_assert_uint_le(strlen(progress_format(line, sizeof(line), width, "replay", 12345678,
                                                  23456789, 1000000)),
