@@ -64,13 +64,15 @@ server_connect(const struct server *server, int64_t timeout_us)
 struct search {
     const struct server_options *options;
     struct server *server;
-    struct buf tried; /* "unix:/a: No such file or directory; localhost:9: ..." */
+    const char *prefix; /* of what is noted meanwhile */
+    struct buf tried;   /* "unix:/a: No such file or directory; localhost:9: ..." */
 };
 
 static void
 note(struct search *search, const char *what, const char *why)
 {
-    buf_printf(&search->tried, "%s%s: %s", search->tried.len ? "; " : "", what, why);
+    buf_printf(&search->tried, "%s%s%s: %s", search->tried.len ? "; " : "", search->prefix, what,
+               why);
 }
 
 static struct rpc_client *
@@ -162,87 +164,110 @@ try_environment(struct search *search, const char *text, enum server_wish wish, 
 /* ---- rpcbind -----------------------------------------------------------------------------------
  */
 
-/* Connects to rpcbind on the host: by its socket if that is this one. */
-static struct rpc_client *
-open_rpcbind(struct search *search, const char *host, bool local)
+/* A transport that sunproxyd registers. rpcbind answers only for the one that the question came
+ * over. */
+struct transport {
+    const char *netid;
+    int family;
+};
+
+static const struct transport transports[] = {
+    {"tcp", AF_INET}, {"tcp6", AF_INET6}, {"local", AF_UNIX}};
+
+/* What rpcbind on the host says of a transport; false after a note. */
+static bool
+ask_rpcbind(struct search *search, const struct transport *transport, const char *host,
+            char *address, size_t size)
 {
     struct server rpcbind, *server = search->server;
-    struct rpc_client *client = NULL;
+    struct rpc_client *client;
+    bool found = false;
 
     search->server = &rpcbind;
-    if (local)
-        client = try_unix(search, RPCBIND_SOCKET);
-    if (!client)
-        client = try_tcp(search, host, RPCBIND_PORT, AF_UNSPEC);
+    search->prefix = transport->family == AF_INET6 ? "rpcbind over IPv6 at " : "rpcbind at ";
+    client = transport->family == AF_UNIX ? try_unix(search, RPCBIND_SOCKET)
+                                          : try_tcp(search, host, RPCBIND_PORT, transport->family);
+    if (client) {
+        found = rpcbind_find(client, PROXY_FETCHPROG, PROXY_VERS2, transport->netid,
+                             search->options->timeout_us, address, size);
+        if (!found)
+            note(search, rpcbind.name, "no sunproxyd is registered");
+    }
+    rpc_client_close(client);
     search->server = server;
+    search->prefix = "";
+    return found;
+}
+
+static struct rpc_client *
+try_registered(struct search *search, const struct transport *transport, const char *host)
+{
+    char address[256];
+    unsigned port;
+
+    if (!ask_rpcbind(search, transport, host, address, sizeof(address)))
+        return NULL;
+    if (transport->family == AF_UNIX)
+        return try_unix(search, address);
+    /* Of the host's addresses, the one that rpcbind was reached by is known to be reachable. */
+    port = rpcbind_port(address);
+    if (port != 0)
+        return try_tcp(search, host, port, transport->family);
+    note(search, "rpcbind", "its answer is no address");
+    return NULL;
+}
+
+/* The sockets of this machine. */
+static struct rpc_client *
+try_sockets(struct search *search, const char *host)
+{
+    char path[256];
+    struct rpc_client *client = NULL;
+
+    if (strcmp(host, "localhost") != 0)
+        return NULL;
+    client = try_registered(search, &transports[2], host);
+    if (!client && paths_default_socket(path, sizeof(path)))
+        client = try_unix(search, path);
     return client;
 }
 
 static struct rpc_client *
-try_registered(struct search *search, struct rpc_client *rpcbind, const char *netid,
-               const char *asked_host, bool local)
+try_ports(struct search *search, const char *host)
 {
-    char address[256], host[256];
-    unsigned port;
+    struct rpc_client *client = try_registered(search, &transports[0], host);
 
-    if (!rpcbind_find(rpcbind, PROXY_FETCHPROG, PROXY_VERS2, netid, search->options->timeout_us,
-                      address, sizeof(address)))
-        return NULL;
-    if (strcmp(netid, "local") == 0)
-        return try_unix(search, address);
-    port = rpcbind_port(address);
-    if (port == 0)
-        return NULL;
-    /* A daemon on this machine may listen on one address only; of another host's addresses, the
-     * one that the user named is known to be reachable. */
-    if (!local || !rpcbind_host(address, host, sizeof(host)))
-        snprintf(host, sizeof(host), "%s", asked_host);
-    return try_tcp(search, host, port, strcmp(netid, "tcp6") == 0 ? AF_INET6 : AF_INET);
+    return client ? client : try_registered(search, &transports[1], host);
 }
 
-static struct rpc_client *
-try_default_socket(struct search *search)
-{
-    char path[256];
-
-    return paths_default_socket(path, sizeof(path)) ? try_unix(search, path) : NULL;
-}
-
-/* Asks rpcbind, and tries the default socket, in the order that the wish wants. */
 static struct rpc_client *
 search_host(struct search *search, enum server_wish wish)
 {
     const char *host = search->options->host ? search->options->host : "localhost";
-    bool local = strcmp(host, "localhost") == 0;
-    bool sockets = local && wish != SERVER_TCP, ports = wish != SERVER_UNIX;
-    struct rpc_client *rpcbind = open_rpcbind(search, host, local), *client = NULL;
-    size_t mark = search->tried.len;
+    struct rpc_client *client = NULL;
 
-    for (int step = 0; step < 2 && !client; step++) {
-        bool turn_of_sockets = (step == 0) == (wish == SERVER_ADMIN || wish == SERVER_UNIX);
-
-        if (turn_of_sockets && sockets) {
-            if (rpcbind)
-                client = try_registered(search, rpcbind, "local", host, local);
-            if (!client)
-                client = try_default_socket(search);
-        } else if (!turn_of_sockets && ports && rpcbind) {
-            client = try_registered(search, rpcbind, "tcp", host, local);
-            if (!client)
-                client = try_registered(search, rpcbind, "tcp6", host, local);
-        }
+    switch (wish) {
+    case SERVER_ANY:
+        client = try_ports(search, host);
+        return client ? client : try_sockets(search, host);
+    case SERVER_ADMIN:
+        client = try_sockets(search, host);
+        return client ? client : try_ports(search, host);
+    case SERVER_TCP:
+        return try_ports(search, host);
+    case SERVER_UNIX:
+        if (strcmp(host, "localhost") != 0)
+            note(search, host, "has no socket here");
+        return try_sockets(search, host);
     }
-    if (rpcbind && !client && search->tried.len == mark)
-        note(search, "rpcbind", "no sunproxyd is registered there");
-    rpc_client_close(rpcbind);
-    return client;
+    return NULL;
 }
 
 struct rpc_client *
 server_find(const struct server_options *options, enum server_wish wish, struct server *server,
             int *status)
 {
-    struct search search = {.options = options, .server = server};
+    struct search search = {.options = options, .server = server, .prefix = ""};
     const char *environment = getenv("SUNPROXY_SERVER");
     struct rpc_client *client = NULL;
 

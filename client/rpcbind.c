@@ -29,46 +29,20 @@ rpcbind_find(struct rpc_client *rpcbind, uint32_t program, uint32_t version, con
     return len > 0 && (size_t)len < size;
 }
 
-/* The last two numbers of an address, each a byte of the port; where they begin, or NULL. */
-static const char *
-split(const char *address, unsigned *port)
+unsigned
+rpcbind_port(const char *address)
 {
-    const char *dot = strrchr(address, '.'), *host_end;
+    const char *dot = strrchr(address, '.'), *from;
     unsigned high, low;
     char rest;
 
     if (!dot || dot == address)
-        return NULL;
-    for (host_end = dot - 1; host_end > address && *host_end != '.'; host_end--)
+        return 0;
+    /* The last two numbers are the bytes of the port; there is an address in front of them. */
+    for (from = dot - 1; from > address && *from != '.'; from--)
         ;
-    if (*host_end != '.' || sscanf(host_end, ".%3u.%3u%c", &high, &low, &rest) != 2 || high > 255 ||
+    if (from == address || sscanf(from, ".%3u.%3u%c", &high, &low, &rest) != 2 || high > 255 ||
         low > 255)
-        return NULL;
-    *port = high * 256 + low;
-    return host_end;
-}
-
-unsigned
-rpcbind_port(const char *address)
-{
-    unsigned port;
-
-    return split(address, &port) ? port : 0;
-}
-
-bool
-rpcbind_host(const char *address, char *host, size_t size)
-{
-    unsigned port;
-    const char *end = split(address, &port);
-    size_t len = end ? (size_t)(end - address) : 0;
-
-    if (len == 0 || len >= size)
-        return false;
-    if ((len == 7 && memcmp(address, "0.0.0.0", 7) == 0) ||
-        (len == 2 && memcmp(address, "::", 2) == 0))
-        return false;
-    memcpy(host, address, len);
-    host[len] = '\0';
-    return true;
+        return 0;
+    return high * 256 + low;
 }

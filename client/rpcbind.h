@@ -20,10 +20,4 @@ bool rpcbind_find(struct rpc_client *rpcbind, uint32_t program, uint32_t version
 /* The port of a universal address of tcp or tcp6, "127.0.0.1.4.210"; 0 if it has none. */
 unsigned rpcbind_port(const char *address);
 
-/*
- * The host of it, into `host`. False, with host untouched, if it is no host in particular (0.0.0.0
- * or ::), does not fit, or there is none.
- */
-bool rpcbind_host(const char *address, char *host, size_t size);
-
 #endif
