@@ -82,8 +82,10 @@ START_TEST(a_body_of_unknown_length_grows)
     page = page_finish(&builder, 0, 0);
     body = page_body(page);
     ck_assert_uint_eq(body.len, LEN);
-    for (size_t i = 0; i < LEN; i++)
-        ck_assert_int_eq(body.ptr[i], (int)('a' + i / sizeof(piece) % 26));
+    for (size_t i = 0; i < LEN / sizeof(piece); i++) {
+        memset(piece, (int)('a' + i % 26), sizeof(piece));
+        ck_assert_mem_eq(body.ptr + i * sizeof(piece), piece, sizeof(piece));
+    }
     ck_assert_int_eq(body.ptr[LEN], 0);
     ck_assert(is(page_headers(page), "X: y\r\n"));
     page_release(&page);
@@ -93,15 +95,16 @@ END_TEST
 START_TEST(growing_doubles)
 {
     struct page_builder builder;
-    unsigned moves = 0;
+    unsigned moves = 0, errors = 0;
 
     ck_assert(begin(&builder, 0, 1 << 20));
     for (size_t i = 0; i < 1 << 20; i++) {
         size_t room = builder.body_room;
 
-        ck_assert_int_eq(page_append(&builder, "x", 1), 0);
+        errors += page_append(&builder, "x", 1) != 0;
         moves += builder.body_room != room;
     }
+    ck_assert_uint_eq(errors, 0);
     ck_assert_uint_le(moves, 11);
     page_abandon(&builder);
 }
