@@ -244,6 +244,9 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 
     if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
         return CURL_SOCKET_BAD;
+    /* A kept connection turned out to be dead, and libcurl tries again with a new one. */
+    if (t->stage == TRANSFER_ASKED)
+        enter(t, TRANSFER_CONNECTING);
     memcpy(&address, &to->addr, to->addrlen);
     if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
         permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||

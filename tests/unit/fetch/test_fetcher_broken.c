@@ -349,18 +349,12 @@ END_TEST
 START_TEST(nobody_there)
 {
     struct fetcher *fetcher = start_fetcher(&config);
-    struct origin *origin = origin_start(hanging);
     struct outcome o;
-    uint16_t port = 0;
+    uint16_t port;
 
     close(scripted_listen(&port, 1));
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/", port);
     ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    /* Plain HTTP where TLS is spoken to. */
-    fetch_one(fetcher, &o, "https://127.0.0.1:%u/", origin->port);
-    origin_stop(origin);
-    ck_assert_int_ne(o.error, FETCH_OK);
     outcome_free(&o);
     fetcher_destroy(fetcher);
 }

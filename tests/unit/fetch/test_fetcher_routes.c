@@ -126,7 +126,7 @@ START_TEST(a_name_that_hangs)
     struct outcome o, stuck;
 
     names_use(&config, names);
-    config.resolve_timeout_us = 300000;
+    config.resolve_timeout_us = 500000;
     fetcher = start_fetcher(&config);
     outcome_init(&stuck);
     ck_assert(fetcher_submit(fetcher, span_str("http://hang.test/"), span_str(""), &outcome_sink,
@@ -141,7 +141,7 @@ START_TEST(a_name_that_hangs)
     /* The thread that is still stuck is given up. */
     fetcher_destroy(fetcher);
     origin_stop(origin);
-    usleep(600000);
+    names_release();
 }
 END_TEST
 
@@ -446,7 +446,7 @@ START_TEST(an_end_under_load)
     free_all(outcomes, MANY);
     free_all(names, 3);
     origin_stop(origin);
-    usleep(600000);
+    names_release();
 }
 END_TEST
 
