@@ -5,6 +5,8 @@
 #include "rpc/internal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
@@ -400,14 +402,28 @@ rpc_connection_close(struct rpc_connection *c)
     rpc_connection_mark(c);
 }
 
-/* Has the peer's kernel all that we sent? Nobody asks this of AF_UNIX, where sent is delivered. */
+/* A peer that has closed resets the connection when it is sent something. */
+static bool
+is_reset(const struct rpc_connection *c)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+
+    return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_state == TCP_CLOSE;
+}
+
+/*
+ * Has the peer's kernel all that we sent, or will never have it? Nobody asks this of AF_UNIX, where
+ * sent is delivered.
+ */
 static bool
 is_delivered(const struct rpc_connection *c)
 {
     int unsent = 0;
 
     return c->peer.address.ss_family == AF_UNIX || ioctl(c->fd, SIOCOUTQ, &unsent) != 0 ||
-           unsent == 0;
+           unsent == 0 || is_reset(c);
 }
 
 /*
