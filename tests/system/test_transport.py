@@ -312,7 +312,10 @@ class ReaderTest(HostileTest):
                 c.close()
             else:
                 c.reset()
+        # A reset may take the call with it; those that were closed are heard.
+        harness.wait_until(lambda: len(self.o.requests()) >= 10, what="the fetches")
         harness.wait_until(lambda: self.good.stat().fetches_active == 0, what="the fetches' end")
+        harness.wait_until(lambda: self.good.stat().connections == 1, what="their connections' end")
 
     def test_the_peer_ends_its_side_and_still_gets_its_answer(self):
         c = self.connect()
