@@ -401,6 +401,43 @@ START_TEST(another_capacity_alone_keeps_what_the_policy_knows)
 }
 END_TEST
 
+static struct policy_config resized[4];
+static unsigned resizes;
+
+static void
+record_resize(struct policy *policy, const struct policy_config *config)
+{
+    ck_assert_ptr_nonnull(policy);
+    ck_assert_uint_lt(resizes, 4);
+    resized[resizes++] = *config;
+}
+
+START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
+{
+    struct policy_ops probe = *policy_find("lru");
+    struct cache_config config = {&probe, 10, 0, 2, 5};
+    enum cache_error error;
+    struct cache *cache;
+
+    probe.resize = record_resize;
+    cache = cache_create(&config, &error);
+    ck_assert_ptr_nonnull(cache);
+    ck_assert_uint_eq(resizes, 0);
+    config.capacity_pages = 7;
+    config.capacity_bytes = 1001;
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert_uint_eq(resizes, 2);
+    ck_assert_uint_eq(resized[0].capacity_pages, 4);
+    ck_assert_uint_eq(resized[0].capacity_bytes, 501);
+    ck_assert_uint_eq(resized[1].capacity_pages, 3);
+    ck_assert_uint_eq(resized[1].capacity_bytes, 500);
+    config.shards = 1; /* a new instance is told when it is made */
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert_uint_eq(resizes, 2);
+    cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(fewer_bytes_take_first_who_cannot_stay)
 {
     struct cache *cache = pages_cache("lru", 0, 100000, 1);
@@ -508,6 +545,7 @@ unit_suite(void)
     tcase_add_test(other, a_new_policy_sees_pages_in_order_of_entry);
     tcase_add_test(other, what_does_not_fit_leaves_by_the_new_policy);
     tcase_add_test(other, another_capacity_alone_keeps_what_the_policy_knows);
+    tcase_add_test(other, a_policy_that_looks_at_the_capacity_hears_of_a_new_one);
     tcase_add_test(other, fewer_bytes_take_first_who_cannot_stay);
     tcase_add_test(other, any_number_of_shards_keeps_all_pages);
     suite_add_tcase(suite, other);
