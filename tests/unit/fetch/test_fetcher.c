@@ -24,6 +24,9 @@ static const struct line plain[] = {
      .bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n"
               "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-T: z\r\n\r\n"},
     {.path = "/endless", .bytes = "HTTP/1.0 200 OK\r\n\r\nto the end", .then = CLOSE},
+    {.path = "/closing",
+     .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n",
+     .then = CLOSE},
     {.path = "/zero", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na\0b", .len = 41},
     {.path = NULL},
 };
@@ -119,6 +122,25 @@ START_TEST(a_connection_serves_again)
 }
 END_TEST
 
+/* The origin closes without a word what it said it would keep. */
+START_TEST(a_dead_connection_is_replaced)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+
+    for (unsigned i = 0; i < 20; i++) {
+        struct outcome o;
+
+        fetch_one(fetcher, &o, "http://127.0.0.1:%u/closing", origin->port);
+        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+        ck_assert_str_eq(o.body, "hello\n");
+        outcome_free(&o);
+    }
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -131,6 +153,7 @@ unit_suite(void)
     tcase_add_test(tc, bodies_of_every_framing);
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
+    tcase_add_test(tc, a_dead_connection_is_replaced);
     suite_add_tcase(suite, tc);
     return suite;
 }

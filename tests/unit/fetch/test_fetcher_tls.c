@@ -260,6 +260,86 @@ START_TEST(no_tls_at_all)
 }
 END_TEST
 
+/* ---- through a proxy -------------------------------------------------------------------- */
+
+struct tunnel {
+    int listener;
+    unsigned to;
+    char asked[1024];
+};
+
+/* Copies what there is from one end to the other; false at the end. */
+static bool
+copy_some(int from, int to)
+{
+    char bytes[4096];
+    ssize_t got = read(from, bytes, sizeof(bytes));
+
+    if (got <= 0)
+        return false;
+    scripted_send(to, bytes, (size_t)got);
+    return true;
+}
+
+/* Digs one tunnel, wherever it is asked to. */
+static void *
+dig(void *argument)
+{
+    static const char dug[] = "HTTP/1.1 200 Dug\r\nX-Proxy: yes\r\n\r\n";
+    struct tunnel *tunnel = argument;
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)tunnel->to)};
+    int near = accept(tunnel->listener, NULL, NULL);
+    int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd ends[2] = {{.fd = near, .events = POLLIN}, {.fd = far, .events = POLLIN}};
+    bool going = scripted_read(near, tunnel->asked, sizeof(tunnel->asked)) &&
+                 connect(far, (struct sockaddr *)&in, sizeof(in)) == 0;
+
+    if (going)
+        scripted_send(near, dug, strlen(dug));
+    while (going && poll(ends, 2, 20000) > 0) {
+        if (ends[0].revents)
+            going = copy_some(near, far);
+        if (ends[1].revents)
+            going = copy_some(far, near) && going;
+    }
+    close(near);
+    close(far);
+    return NULL;
+}
+
+START_TEST(https_through_a_proxy)
+{
+    struct server server = start_s_server(key, cert);
+    struct tunnel tunnel = {.to = server.port};
+    struct fetcher *fetcher;
+    struct outcome o;
+    char url[64];
+    uint16_t port;
+    pthread_t digger;
+
+    tunnel.listener = scripted_listen(&port, 8);
+    pthread_create(&digger, NULL, dig, &tunnel);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+    config.upstream_proxy = url;
+    config.cacert = cert;
+    fetcher = start_fetcher(&config);
+    /* The certificate is judged by the name, which only the proxy would resolve. */
+    fetch_with(fetcher, "https://localhost:4433/page", "X-Mine: secret\r\n", &o);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_str_eq(o.body, "over TLS\n");
+    ck_assert_msg(!strstr(o.headers, "X-Proxy"), "%s", o.headers);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    pthread_join(digger, NULL);
+    close(tunnel.listener);
+    ck_assert_msg(strncmp(tunnel.asked, "CONNECT localhost:4433 ", 23) == 0, "%s", tunnel.asked);
+    ck_assert_msg(!strstr(tunnel.asked, "X-Mine"), "%s", tunnel.asked);
+    stop_server(&server);
+}
+END_TEST
+
 /* ---- HTTP/2
  * ---------------------------------------------------------------------------------------- */
 
@@ -344,6 +424,7 @@ unit_suite(void)
     tcase_add_test(tc, a_certificate_of_the_operators_authority);
     tcase_add_test(tc, certificates_that_prove_nothing);
     tcase_add_test(tc, no_tls_at_all);
+    tcase_add_test(tc, https_through_a_proxy);
     tcase_add_test(tc, http2);
     suite_add_tcase(suite, tc);
     return suite;
