@@ -185,16 +185,27 @@ scripted_listen(uint16_t *port, int backlog)
     return fd;
 }
 
+/* On a socket that listens already, and is closed in the end. */
 HELPER struct origin *
-origin_start(const struct line *script)
+origin_start_on(const struct line *script, int fd, uint16_t port)
 {
     struct origin *origin = calloc(1, sizeof(*origin));
 
     origin->script = script;
     pthread_mutex_init(&origin->lock, NULL);
-    origin->fd = scripted_listen(&origin->port, 256);
+    origin->fd = fd;
+    origin->port = port;
     pthread_create(&origin->acceptor, NULL, scripted_accept, origin);
     return origin;
+}
+
+HELPER struct origin *
+origin_start(const struct line *script)
+{
+    uint16_t port;
+    int fd = scripted_listen(&port, 256);
+
+    return origin_start_on(script, fd, port);
 }
 
 HELPER void

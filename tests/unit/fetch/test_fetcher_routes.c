@@ -260,6 +260,53 @@ START_TEST(connect_to)
 }
 END_TEST
 
+/* ---- IPv6 -------------------------------------------------------------------------------- */
+
+START_TEST(over_ipv6)
+{
+    static const struct name_row names[] = {{"six.test", "::1"}, {NULL, NULL}};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t len = sizeof(in6);
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char rule[64], why[128];
+    const char *rules[] = {rule, NULL};
+    struct origin *origin;
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&in6, sizeof(in6)) != 0) {
+        printf("SKIP: IPv6 is not here\n");
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    ck_assert_int_eq(listen(fd, 8), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in6, &len), 0);
+    origin = origin_start_on(script, fd, ntohs(in6.sin6_port));
+    names_use(&config, names);
+    snprintf(rule, sizeof(rule), "rule.test:80:[::1]:%u", origin->port);
+    config.connect_to = rules;
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://rule.test/");
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://[::1]:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    ck_assert(address_policy_allow(addresses, "::1", why, sizeof(why)));
+    fetcher = start_fetcher(&config);
+    fetch_one(fetcher, &o, "http://[::1]:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://six.test:%u/", origin->port);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 /* ---- how many at once
  * ------------------------------------------------------------------------------ */
 
@@ -503,6 +550,7 @@ unit_suite(void)
     tcase_add_test(tc, the_environments_proxies_are_ignored);
     tcase_add_test(tc, an_upstream_proxy);
     tcase_add_test(tc, connect_to);
+    tcase_add_test(tc, over_ipv6);
     tcase_add_test(tc, a_hundred_at_once);
     tcase_add_test(tc, bounds_on_transfers);
     tcase_add_test(tc, a_full_origin_holds_up_no_other);
