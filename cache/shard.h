@@ -1,6 +1,7 @@
 /*
- * A shard: a table, an instance of the policy, and a share of the capacity. It is cache.c that
- * locks: whoever calls in here holds the lock of the shard, or is the only one who knows it.
+ * A shard: a table, an instance of the policy, and a share of the capacity. It takes no lock
+ * itself (places.h has those): whoever calls in here holds the one of the shard's place, or is the
+ * only one who knows the shard.
  *
  * Nothing is freed under the lock. What leaves is chained up and handed to the caller, who lets go
  * of it with shard_free_departed() once the lock is dropped.
