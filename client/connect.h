@@ -39,15 +39,16 @@ enum {
         "help", no_argument, NULL, OPTION_HELP                \
     }
 
-#define SERVER_OPTIONS_HELP                                                                   \
-    "Which server:\n"                                                                         \
-    "  --socket PATH       its AF_UNIX socket\n"                                              \
-    "  --host HOST         where it runs (default: localhost)\n"                              \
-    "  --port N            its TCP port on that host; without it, rpcbind is asked\n"         \
-    "  --timeout DURATION  wait so long for an answer: 500ms, 30s, 2m (default: 90s)\n"       \
-    "  With both --socket and --port, administration goes over the socket, pages over TCP.\n" \
-    "  Without any of them, $SUNPROXY_SERVER says where: unix:PATH or HOST:PORT. Without\n"   \
-    "  that, rpcbind on this machine is asked, then the default socket is tried.\n"
+#define SERVER_OPTIONS_HELP                                                             \
+    "Which server:\n"                                                                   \
+    "  --socket PATH       its AF_UNIX socket\n"                                        \
+    "  --host HOST         where it runs (default: localhost)\n"                        \
+    "  --port N            its TCP port on that host; without it, rpcbind is asked\n"   \
+    "  --timeout DURATION  wait so long for an answer: 500ms, 30s, 2m (default: 90s)\n" \
+    "  With both --socket and --port, administration goes over the socket, pages\n"     \
+    "  over TCP. Without any of them, $SUNPROXY_SERVER says where: unix:PATH or\n"      \
+    "  HOST:PORT. Without that, rpcbind on this machine is asked, then the default\n"   \
+    "  socket is tried.\n"
 
 /*
  * Takes an option of the above: 1 if it was one, 0 if it is not ours, -1 (complained) if its

@@ -218,27 +218,29 @@ get(int argc, char **argv)
 const struct command command_get = {
     .name = "get",
     .summary = "fetch pages",
-    .help =
-        "usage: sunproxy get [OPTION...] URL...\n\n"
-        "Fetches pages through the server and writes them to standard output, in the order\n"
-        "asked for. '-' reads URLs from standard input, one a line; lines that begin with #\n"
-        "are left out. A URL without a scheme is taken as http.\n\n"
-        "  -o, --output FILE    write there; a folder, or a name that ends in /, gets a file a\n"
-        "                       page: 0001-example.com_index.html. Nothing half is ever left\n"
-        "  -i, --include        status line and headers in front of the body\n"
-        "  -v, --verbose        outcome and times of each page on standard error\n"
-        "  -s, --silent         no messages about pages that could not be had\n"
-        "      --json           one object a URL, on a line of its own\n"
-        "  -H, --header LINE    'Name: value' for the origin; goes past the cache\n"
-        "      --no-store       go past the cache, and store nothing\n"
-        "      --fail           an HTTP status of 400 or more is a failure: no body, status 22\n"
-        "  -j, --jobs N         so many at a time over one connection (default: 8)\n"
-        "      --api 1|2        version of the protocol (default: 2)\n"
-        "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP
-        "\nExit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad URL;\n"
-        "68 host not found; 69 no server, or lost; 70 internal; 74 output could not be written;\n"
-        "75 try again later; 76 the origin could not be reached or broke the protocol; 77 denied.\n"
-        "Of several failures, that of the first URL in the order asked for; but 69 and 74 end\n"
-        "everything at once. Version 1 tells a bad URL (64) from everything else (76), no more.\n",
+    .help = "usage: sunproxy get [OPTION...] URL...\n\n"
+            "Fetches pages through the server and writes them to standard output, in the\n"
+            "order asked for. '-' reads URLs from standard input, one a line; lines that\n"
+            "begin with # are left out. A URL without a scheme is taken as http.\n\n"
+            "  -o, --output FILE    write there; a folder, or a name that ends in /, gets a\n"
+            "                       file a page: 0001-example.com_index.html. Nothing half\n"
+            "                       is ever left\n"
+            "  -i, --include        status line and headers in front of the body\n"
+            "  -v, --verbose        outcome and times of each page on standard error\n"
+            "  -s, --silent         no messages about pages that could not be had\n"
+            "      --json           one object a URL, on a line of its own\n"
+            "  -H, --header LINE    'Name: value' for the origin; goes past the cache\n"
+            "      --no-store       go past the cache, and store nothing\n"
+            "      --fail           an HTTP status of 400 or more is a failure: no body,\n"
+            "                       status 22\n"
+            "  -j, --jobs N         so many at a time over one connection (default: 8)\n"
+            "      --api 1|2        version of the protocol (default: 2)\n"
+            "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP "\n"
+            "Exit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad\n"
+            "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"
+            "be written; 75 try again later; 76 the origin could not be reached or broke the\n"
+            "protocol; 77 denied. Of several failures, that of the first URL in the order\n"
+            "asked for; but 69 and 74 end everything at once. Version 1 tells a bad URL (64)\n"
+            "from everything else (76), no more.\n",
     .run = get,
 };

@@ -1,9 +1,12 @@
 /*
  * sunproxy: the client of sunproxyd. Finds the subcommand and runs it.
  */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command.h"
 #include "client/output.h"
@@ -78,9 +81,25 @@ dispatch(int argc, char **argv)
     return (command = find(name)) ? run(command, argc - 1, argv + 1) : unknown(name);
 }
 
+/*
+ * A standard descriptor that was closed would be that of the next socket, and the page would go to
+ * the server. One that can be neither written nor usefully read takes its place; writing to it
+ * fails.
+ */
+static bool
+occupy_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
+    if (!occupy_standard_descriptors())
+        return EX_OSERR;
     /* A reader that goes away is a write error, which is noticed and told. */
     signal(SIGPIPE, SIG_IGN);
     return output_finish(dispatch(argc, argv));

@@ -88,12 +88,11 @@ ping(int argc, char **argv)
 const struct command command_ping = {
     .name = "ping",
     .summary = "measure the round trip of an empty call",
-    .help =
-        "usage: sunproxy ping [-c COUNT] [OPTION...]\n\n"
-        "Calls procedure 0 of versions 1 and 2 and prints how long each took.\n\n"
-        "  -c, --count COUNT   so many calls of each version (default: 1)\n"
-        "  -h, --help          this text\n\n" SERVER_OPTIONS_HELP
-        "\nExit status: 0 answered; 64 wrong usage; 69 no server, or not this program; 74 output\n"
-        "could not be written; 75 no answer in time.\n",
+    .help = "usage: sunproxy ping [-c COUNT] [OPTION...]\n\n"
+            "Calls procedure 0 of versions 1 and 2 and prints how long each took.\n\n"
+            "  -c, --count COUNT   so many calls of each version (default: 1)\n"
+            "  -h, --help          this text\n\n" SERVER_OPTIONS_HELP "\n"
+            "Exit status: 0 answered; 64 wrong usage; 69 no server, or not this program; 74\n"
+            "output could not be written; 75 no answer in time.\n",
     .run = ping,
 };

@@ -107,17 +107,17 @@ purge(int argc, char **argv)
 const struct command command_purge = {
     .name = "purge",
     .summary = "make the server forget pages",
-    .help =
-        "usage: sunproxy purge [OPTION...] URL...\n"
-        "       sunproxy purge [OPTION...] --prefix PREFIX\n"
-        "       sunproxy purge [OPTION...] --all\n\n"
-        "Takes pages out of the server's cache and prints how many there were. A URL is taken\n"
-        "letter by letter, as it was asked for. For administrators: over the AF_UNIX socket.\n\n"
-        "      --prefix PREFIX  every page whose URL begins so\n"
-        "      --all            every page\n"
-        "      --json           {\"purged\":N}\n"
-        "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP
-        "\nExit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be written; 75 no\n"
-        "answer in time; 77 not for this caller.\n",
+    .help = "usage: sunproxy purge [OPTION...] URL...\n"
+            "       sunproxy purge [OPTION...] --prefix PREFIX\n"
+            "       sunproxy purge [OPTION...] --all\n\n"
+            "Takes pages out of the server's cache and prints how many there were. A URL is\n"
+            "taken letter by letter, as it was asked for. For administrators: over the\n"
+            "AF_UNIX socket.\n\n"
+            "      --prefix PREFIX  every page whose URL begins so\n"
+            "      --all            every page\n"
+            "      --json           {\"purged\":N}\n"
+            "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP "\n"
+            "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
+            "written; 75 no answer in time; 77 not for this caller.\n",
     .run = purge,
 };

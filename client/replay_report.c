@@ -189,7 +189,8 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
         return;
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
         if (i != REPLAY_HIT && i != REPLAY_FAILED && results[0].outcomes[i] != 0)
-            printf("%-20s %14" PRIu64 "\n", replay_outcome_name(i), results[0].outcomes[i]);
+            printf("%-20s %14" PRIu64 "\n", replay_outcome_name((enum replay_outcome)i),
+                   results[0].outcomes[i]);
 }
 
 /* ---- for programs -------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ add_run(struct json *j, const struct replay_result *result)
     json_uint(j, "bytes_hit", result->bytes_hit);
     json_open_object(j, "outcomes");
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
-        json_uint(j, replay_outcome_name(i), result->outcomes[i]);
+        json_uint(j, replay_outcome_name((enum replay_outcome)i), result->outcomes[i]);
     json_close_object(j);
     json_close_object(j);
 }

@@ -191,19 +191,19 @@ set(int argc, char **argv)
 const struct command command_set = {
     .name = "set",
     .summary = "change policy and capacity of a running server",
-    .help =
-        "usage: sunproxy set [OPTION...]\n\n"
-        "Changes the cache of a running server and prints what is in force then. Pages that fit\n"
-        "stay, unless --cold is given. What is not named stays as it is. For administrators:\n"
-        "over the AF_UNIX socket.\n\n"
-        "      --policy NAME         replacement policy; 'none' is no cache\n"
-        "      --capacity-urls N     at most so many pages; 0: no bound\n"
-        "      --capacity-bytes SIZE at most so many bytes: 64M, 1.5GB; 0: no bound\n"
-        "      --shards N            so many independent parts; 1 makes outcomes exact\n"
-        "      --cold                empty the cache and set the counters to zero\n"
-        "      --json                one object\n"
-        "  -h, --help                this text\n\n" SERVER_OPTIONS_HELP
-        "\nExit status: 0 done; 64 wrong usage or a value that cannot be; 69 no server; 74 output\n"
-        "could not be written; 75 no answer in time; 77 not for this caller.\n",
+    .help = "usage: sunproxy set [OPTION...]\n\n"
+            "Changes the cache of a running server and prints what is in force then. Pages\n"
+            "that fit stay, unless --cold is given. What is not named stays as it is. For\n"
+            "administrators, over\n"
+            "the AF_UNIX socket.\n\n"
+            "      --policy NAME         replacement policy; 'none' is no cache\n"
+            "      --capacity-urls N     at most so many pages; 0: no bound\n"
+            "      --capacity-bytes SIZE at most so many bytes: 64M, 1.5GB; 0: no bound\n"
+            "      --shards N            so many independent parts; 1 makes outcomes exact\n"
+            "      --cold                empty the cache and set the counters to zero\n"
+            "      --json                one object\n"
+            "  -h, --help                this text\n\n" SERVER_OPTIONS_HELP "\n"
+            "Exit status: 0 done; 64 wrong usage or a value that cannot be; 69 no server; 74\n"
+            "output could not be written; 75 no answer in time; 77 not for this caller.\n",
     .run = set,
 };

@@ -271,14 +271,13 @@ stat_(int argc, char **argv)
 const struct command command_stat = {
     .name = "stat",
     .summary = "show the counters of a running server",
-    .help =
-        "usage: sunproxy stat [OPTION...]\n\n"
-        "Prints what the server has done since it started or was last set cold.\n\n"
-        "  -w, --watch[=SECONDS]  again and again, with rates (default: every second): redrawn\n"
-        "                         on a terminal, lines elsewhere; until Ctrl-C\n"
-        "      --json             one object, or one a line with --watch\n"
-        "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP
-        "\nExit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be written; 75 no\n"
-        "answer in time.\n",
+    .help = "usage: sunproxy stat [OPTION...]\n\n"
+            "Prints what the server has done since it started or was last set cold.\n\n"
+            "  -w, --watch[=SECONDS]  again and again, with rates (default: every second):\n"
+            "                         redrawn on a terminal, lines elsewhere; until Ctrl-C\n"
+            "      --json             one object, or one a line with --watch\n"
+            "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP "\n"
+            "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
+            "written; 75 no answer in time.\n",
     .run = stat_,
 };

@@ -128,7 +128,7 @@ START_TEST(each_answer_has_its_exit_status)
                                 EX_PROTOCOL, EX_TEMPFAIL, EX_TEMPFAIL, EX_SOFTWARE, EX_USAGE};
 
     for (int i = 0; i <= PROXY_BAD_VALUE; i++)
-        ck_assert_msg(exit_of_proxy(i) == proxy[i], "status %d", i);
+        ck_assert_msg(exit_of_proxy((proxy_status)i) == proxy[i], "status %d", i);
     ck_assert_int_eq(exit_of_proxy(999), EX_PROTOCOL);
     ck_assert_int_eq(exit_of_rpc(RPC_CLIENT_OK), EX_OK);
     ck_assert_int_eq(exit_of_rpc(RPC_CLIENT_LOST), EX_UNAVAILABLE);
@@ -142,14 +142,14 @@ END_TEST
 START_TEST(every_status_has_a_name)
 {
     for (int i = 0; i <= PROXY_BAD_VALUE; i++)
-        ck_assert_str_ne(proxy_status_name(i), "unknown");
+        ck_assert_str_ne(proxy_status_name((proxy_status)i), "unknown");
     ck_assert_str_eq(proxy_status_name(999), "unknown");
     for (int i = 0; i <= PROXY_STALE; i++)
-        ck_assert_str_ne(proxy_source_name(i), "unknown");
+        ck_assert_str_ne(proxy_source_name((proxy_source)i), "unknown");
     ck_assert_str_eq(proxy_source_name(PROXY_STALE), "stale");
     ck_assert_str_eq(proxy_source_name(6), "unknown");
     for (int i = 0; i <= RPC_CLIENT_BAD_REPLY; i++)
-        ck_assert_ptr_nonnull(rpc_status_name(i));
+        ck_assert_ptr_nonnull(rpc_status_name((enum rpc_client_status)i));
 }
 END_TEST
 

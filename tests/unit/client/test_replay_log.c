@@ -82,7 +82,7 @@ START_TEST(outcomes_have_their_names)
                                         "bypass", "uncached", "failed"};
 
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
-        ck_assert_str_eq(replay_outcome_name(i), names[i]);
+        ck_assert_str_eq(replay_outcome_name((enum replay_outcome)i), names[i]);
 }
 END_TEST
 
