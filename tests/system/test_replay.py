@@ -1,0 +1,302 @@
+"""sunproxy replay, stat, set and purge against the real daemon."""
+
+import json
+import re
+import signal
+import subprocess
+import unittest
+
+import harness
+import rpc
+from test_paper import FOLDER, HITS, authors_log
+
+TRACE = FOLDER / "dataset1-urls.txt"
+CHROME = harness.DATASETS / "chrome"
+
+
+class ReplayCase(harness.SystemTest):
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin("--size-min", "100", "--size-max", "3000")
+        self.d = self.daemon(origin=self.o)
+
+    def replay(self, *arguments, **more):
+        more.setdefault("daemon", self.d)
+        return self.sunproxy("replay", *arguments, **more)
+
+    def summary(self, *arguments, **more):
+        return json.loads(self.replay("--json", *arguments, **more).stdout)
+
+    def trace(self, *urls):
+        path = self.dir / "trace.txt"
+        path.write_text("".join(f"{u}\n" for u in urls))
+        return path
+
+
+@unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
+class PaperReplayTest(ReplayCase):
+    def log_rows(self, path):
+        lines = path.read_text().splitlines()
+        names = lines[0].split("\t")
+        return [dict(zip(names, line.split("\t"))) for line in lines[1:]]
+
+    def test_lru_with_room_for_seven_line_by_line(self):
+        log = self.dir / "replay.log"
+        self.replay(TRACE, "--policy", "lru", "--capacity", "7", "--log", log)
+        rows = self.log_rows(log)
+        expected = authors_log()
+        self.assertEqual(len(rows), len(expected))
+        words = {"new": "miss", "hit": "hit", "evicted": "evicted"}
+        for row, (outcome, url, victim) in zip(rows, expected):
+            self.assertEqual((row["outcome"], row["url"], row["victim"]),
+                             (words[outcome], url, victim or ""), f"request {row['number']}")
+
+    def test_over_tcp_it_is_the_same(self):
+        outcome = {}
+        for via in ("tcp", "unix"):
+            log = self.dir / f"{via}.log"
+            self.sunproxy("replay", TRACE, "--policy", "lfu", "--capacity", "14", "--via", via,
+                          "--socket", self.d.socket, "--host", "127.0.0.1", "--port", self.d.port,
+                          "--log", log)
+            outcome[via] = [(r["number"], r["url"], r["outcome"]) for r in self.log_rows(log)]
+        self.assertEqual(outcome["tcp"], outcome["unix"])
+        self.assertEqual(sum(r[2] == "hit" for r in outcome["tcp"]), HITS[14]["lfu"])
+
+    def test_summaries(self):
+        for entries, policy in ((7, "fifo"), (21, "lru"), (35, "lfu")):
+            s = self.summary(TRACE, "--policy", policy, "--capacity", entries)
+            self.assertEqual((s["requests"], s["distinct_urls"], s["policy"]), (997, 68, policy))
+            run = s["runs"][0]
+            self.assertEqual(run["hits"], HITS[entries][policy])
+            self.assertEqual(run["outcomes"]["hit"] + run["outcomes"]["miss"]
+                             + run["outcomes"]["evicted"], 997)
+            self.assertEqual(run["failures"], 0)
+
+    def test_by_share_of_the_distinct_urls(self):
+        s = self.summary(TRACE, "--policy", "lru", "--capacity", "10%")
+        self.assertEqual((s["capacity_urls"], s["runs"][0]["hits"]), (7, HITS[7]["lru"]))
+
+    def test_many_clients(self):
+        s = self.summary(TRACE, "--policy", "lru", "--capacity", "68", "-j", "8")
+        run = s["runs"][0]
+        self.assertEqual((run["requests"], run["failures"], run["evictions"]), (997, 0, 0))
+        self.assertEqual(run["hits"] + run["outcomes"]["coalesced"] + run["outcomes"]["miss"], 997)
+
+    def test_repeated(self):
+        s = self.summary(TRACE, "--policy", "rand", "--capacity", "7", "--repeat", "3")
+        self.assertEqual([r["requests"] for r in s["runs"]], [997] * 3)
+
+    def test_part_of_it(self):
+        s = self.summary(TRACE, "--policy", "lru", "--capacity", "7", "--limit", "100")
+        self.assertEqual(s["requests"], 100)
+        s = self.summary(TRACE, "--policy", "lru", "--capacity", "100", "--unique")
+        self.assertEqual((s["requests"], s["runs"][0]["hits"]), (68, 0))
+
+
+@unittest.skipUnless(CHROME.exists(), f"{CHROME} is not here")
+class ChromeTest(ReplayCase):
+    def test_a_history(self):
+        path = CHROME / "hindsight-60-History"
+        before = path.read_bytes()
+        s = self.summary(path, "--policy", "lru", "--capacity", "1000")
+        self.assertEqual((s["requests"], s["distinct_urls"]), (61, 31))
+        self.assertEqual(s["runs"][0]["hits"], 30)
+        s = self.summary(path, "--policy", "lru", "--capacity", "1000", "--base-urls")
+        self.assertEqual((s["requests"], s["distinct_urls"]), (61, 6))
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_a_span_of_time(self):
+        path = CHROME / "browserexport-chrome.sqlite"
+        whole = self.summary(path, "--cold")["requests"]
+        early = self.summary(path, "--cold", "--until", "2021-03-01")["requests"]
+        late = self.summary(path, "--cold", "--since", "2021-03-01")["requests"]
+        self.assertEqual((whole, early + late), (6, 6))
+        self.assertGreater(early, 0)
+        self.assertGreater(late, 0)
+
+
+class ShippedTest(harness.SystemTest):
+    """The traces that ship, with bodies of the sizes that ship with them."""
+
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+    folder = harness.TOP / "datasets"
+
+    def replay(self, trace, sizes=None):
+        o = self.origin(*(["--sizes", sizes] if sizes else ["--size-max", "3000"]))
+        d = self.daemon(origin=o)
+        log = self.dir / "log.jsonl"
+        s = json.loads(self.sunproxy("replay", trace, "--policy", "lru", "--capacity", "1000000",
+                                     "--limit", "500", "--json", "--log", log, daemon=d).stdout)
+        run = s["runs"][0]
+        self.assertEqual((run["failures"], run["requests"]), (0, s["requests"]))
+        self.assertEqual(run["outcomes"]["miss"], s["distinct_urls"])
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+    def history(self, name):
+        sizes = self.folder / name / "sizes.tsv"
+        table = dict(line.split("\t") for line in sizes.read_text().splitlines())
+        rows = self.replay(self.folder / name / "History", sizes)
+        self.assertGreater(len(rows), 100)
+        known = [row for row in rows if row["url"] in table]
+        self.assertGreater(len(known), 100)
+        for row in known:
+            self.assertEqual(row["bytes"], int(table[row["url"]]), row["url"])
+
+    def test_dataset1(self):
+        self.history("dataset1")
+
+    def test_dataset2(self):
+        self.history("dataset2")
+
+    def test_lists(self):
+        self.assertGreater(len(self.replay(self.folder / "thrift/repeated.urls")), 10)
+
+
+class ReplayStatusTest(ReplayCase):
+    def status(self, *arguments, **more):
+        done = self.replay(*arguments, expect=None, **more)
+        if done.returncode:
+            self.assertGreater(len(done.stderr), 10)
+        return done.returncode
+
+    def test_usage(self):
+        good = self.trace("http://a.test/")
+        for arguments in ([], ["--no-such"], [good, "--capacity", "x"], [good, "-j", "0"],
+                          [good, "--repeat", "0"], [good, good], [good, "--since", "once"],
+                          [good, "--policy", "nosuch"], [good, "--log-format", "xml"]):
+            self.assertEqual(self.status(*arguments), 64, arguments)
+
+    def test_traces_that_are_none(self):
+        self.assertEqual(self.status(self.dir / "none"), 66)
+        path = self.dir / "noise"
+        path.write_bytes(bytes(range(256)) * 100)
+        self.assertEqual(self.status(path), 65)
+        path.write_bytes(b"")
+        self.assertEqual(self.status(path), 65)
+        path.write_bytes(b"SQLite format 3\0" + bytes(2000))
+        self.assertEqual(self.status(path), 65)
+        self.assertEqual(self.status(self.dir), 65 if self.status(self.dir) == 65 else 66)
+        self.assertEqual(self.o.requests(), [])
+
+    def test_no_server(self):
+        trace = self.trace("http://a.test/")
+        self.assertEqual(self.status(trace, "--port", harness.free_port(), daemon=None), 69)
+
+    def test_not_for_this_caller(self):
+        trace = self.trace("http://a.test/")
+        self.assertEqual(self.status(trace, "--policy", "lru", "--capacity", "5", "--host",
+                                     "127.0.0.1", "--port", self.d.port, daemon=None), 77)
+        self.assertEqual(self.o.requests(), [])
+
+    def test_single_failures_do_not_end_it(self):
+        trace = self.trace("http://a.test/1", "http://a.test/fault/short", "http://a.test/1",
+                           "http://a.test/fault/status:500", "http://10.0.0.1:81/")
+        log = self.dir / "log.jsonl"
+        s = self.summary(trace, "--cold", "--log", log)
+        self.assertEqual((s["runs"][0]["failures"], s["runs"][0]["hits"]), (2, 1))
+        rows = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual([r["outcome"] for r in rows],
+                         ["miss", "failed", "hit", "uncached", "failed"])
+
+    def test_logs_that_cannot_be(self):
+        trace = self.trace("http://a.test/1")
+        self.assertEqual(self.status(trace, "--log", self.dir / "none/log"), 73)
+        self.assertEqual(self.status(trace, "--log", "/dev/full"), 74)
+
+    def begin(self, *arguments):
+        trace = self.trace(*[f"http://a.test/{n}?fault=delay:30ms" for n in range(2000)])
+        p = subprocess.Popen(
+            [str(a) for a in (harness.SUNPROXY, "replay", "--socket", self.d.socket, trace,
+                              *arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=harness.sanitizer_environment(self.dir / "sanitizer.replay"))
+        with rpc.Connection(self.d.socket) as c:
+            harness.wait_until(lambda: c.stat().misses > 3, what="the replay")
+        return p
+
+    def test_interrupted_it_sums_up(self):
+        p = self.begin("--json")
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 130, err)
+        s = json.loads(out)
+        self.assertTrue(s["interrupted"])
+        self.assertGreater(s["runs"][0]["requests"], 2)
+
+    def test_the_server_goes(self):
+        p = self.begin()
+        self.d.kill()
+        out, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 69, err)
+
+
+class StatTest(ReplayCase):
+    def test_as_the_wire_says(self):
+        self.sunproxy("get", "-s", "-j", "1", "http://a.test/1", "http://a.test/1", "ftp://x",
+                      daemon=self.d, expect=None)
+        mine = self.stat(self.d)
+        with rpc.Connection(self.d.socket) as c:
+            theirs = c.stat()
+        for name in ("policy", "workers", "shards", "capacity_bytes", "pages", "bytes", "requests",
+                     "hits", "misses", "failures", "bytes_served", "insertions", "evictions"):
+            self.assertEqual(mine[name], getattr(theirs, name), name)
+        text = self.sunproxy("stat", daemon=self.d, tcp=True).stdout.decode()
+        self.assertRegex(text, r"(?m)^hits +1$")
+        self.assertRegex(text, r"(?m)^failures +1$")
+
+    def test_watched(self):
+        p = subprocess.Popen(
+            [str(harness.SUNPROXY), "stat", "--watch=0.2", "--json", "--socket", self.d.socket],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=harness.sanitizer_environment(self.dir / "sanitizer.stat"))
+        rows = [json.loads(p.stdout.readline()) for _ in range(3)]
+        self.assertEqual({r["policy"] for r in rows}, {"lru"})
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=30)
+        self.assertIn(p.returncode, (0, 130, -signal.SIGINT))
+
+
+class AdministerTest(ReplayCase):
+    def urls(self):
+        return [f"http://h{n % 2}.test/{n}" for n in range(6)]
+
+    def setUp(self):
+        super().setUp()
+        self.sunproxy("get", *self.urls(), daemon=self.d)
+
+    def purged(self, *arguments):
+        out = self.sunproxy("purge", "--json", *arguments, daemon=self.d).stdout
+        return json.loads(out)["purged"]
+
+    def test_purge(self):
+        self.assertEqual(self.purged("http://h1.test/1", "http://h1.test/none"), 1)
+        self.assertEqual(self.purged("--prefix", "http://h0.test/"), 3)
+        self.assertEqual(self.purged("--all"), 2)
+        self.assertEqual(self.stat(self.d)["pages"], 0)
+
+    def test_set(self):
+        out = self.sunproxy("set", "--policy", "maxs", "--capacity-urls", "4", "--json",
+                            daemon=self.d).stdout
+        self.assertIsInstance(json.loads(out), dict)
+        s = self.stat(self.d)
+        self.assertEqual((s["policy"], s["capacity_urls"], s["pages"]), ("maxs", 4, 4))
+        # What is not named stays as it is.
+        self.sunproxy("set", "--policy", "lru", daemon=self.d)
+        s = self.stat(self.d)
+        self.assertEqual((s["policy"], s["capacity_urls"], s["pages"]), ("lru", 4, 4))
+        self.sunproxy("set", "--cold", daemon=self.d)
+        self.assertEqual(self.stat(self.d)["pages"], 0)
+
+    def test_refused(self):
+        for arguments in (["purge", "--all"], ["set", "--policy", "fifo"]):
+            done = self.sunproxy(*arguments, daemon=self.d, tcp=True, expect=77)
+            self.assertRegex(done.stderr, rb"AF_UNIX|socket")
+        for arguments in (["purge"], ["set"], ["set", "--policy", "nosuch"],
+                          ["set", "--capacity-urls", "x"], ["set", "--shards", "9999"],
+                          ["purge", "--all", "http://a/"], ["purge", "--all", "--prefix", "h"]):
+            done = self.sunproxy(*arguments, daemon=self.d, expect=None)
+            self.assertEqual(done.returncode, 64, (arguments, done.stdout, done.stderr))
+        s = self.stat(self.d)
+        self.assertEqual((s["policy"], s["pages"]), ("lru", 6))
+        self.assertIsNotNone(re.match(r"sunproxyd", s["software"]))
