@@ -53,7 +53,7 @@ capacity_format(uint64_t urls, uint64_t bytes, char *text, size_t size)
     if (urls && bytes)
         snprintf(text, size, "%" PRIu64 " URLs and %s", urls, as_bytes);
     else if (urls)
-        snprintf(text, size, "%" PRIu64 " URLs", urls);
+        snprintf(text, size, "%" PRIu64 " URL%s", urls, urls == 1 ? "" : "s");
     else
         snprintf(text, size, "%s", bytes ? as_bytes : "no bound");
     return text;

@@ -1,7 +1,7 @@
 /*
- * A replay against a server that answers by what the URL says: /N is a page that is stored the first
- * time and hit from then on; /evict, /fail, /bypass, /coalesced, /uncached and /garbage are what they
- * are called; /interrupt is a Ctrl-C in the middle.
+ * A replay against a server that answers by what the URL says: /N is a page that is stored the
+ * first time and hit from then on; /evict, /fail, /bypass, /coalesced, /uncached and /garbage are
+ * what they are called; /interrupt is a Ctrl-C in the middle.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -341,6 +341,22 @@ START_TEST(each_call_has_its_own_time)
 }
 END_TEST
 
+START_TEST(an_answer_that_is_there_is_in_time)
+{
+    struct outcome outcome;
+    struct peer_call seen;
+
+    /* The caller is busy for longer than the call's time. */
+    call_within(&outcome, 1, SECOND);
+    ck_assert(rpc_client_run(client, 0));
+    reply_value(peer_take_call(&peer, &seen), 7);
+    usleep(1050000);
+    ck_assert(rpc_client_run(client, SECOND));
+    ck_assert_int_eq(outcome.status, RPC_CLIENT_OK);
+    ck_assert_uint_eq(outcome.value, 7);
+}
+END_TEST
+
 START_TEST(a_long_wait_does_not_widen_the_table)
 {
     static struct outcome stuck; /* its end comes with the connection's */
@@ -582,6 +598,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_lost_connection_ends_every_call);
     tcase_add_test(tcase, closing_ends_every_call);
     tcase_add_test(tcase, each_call_has_its_own_time);
+    tcase_add_test(tcase, an_answer_that_is_there_is_in_time);
     tcase_add_test(tcase, a_long_wait_does_not_widen_the_table);
     tcase_add_test(tcase, an_answer_may_lead_to_the_next_call);
     tcase_add_test(tcase, what_cannot_be_encoded_is_not_sent);
