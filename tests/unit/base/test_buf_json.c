@@ -55,7 +55,8 @@ END_TEST
 
 START_TEST(json_is_utf8_whatever_comes)
 {
-    static const char *const bad[] = {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82"};
+    static const char *const bad[] = {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+                                      "\xe2\x82"};
     struct buf b;
     struct json j;
 
@@ -89,6 +90,19 @@ START_TEST(djb_hash_is_the_papers)
 }
 END_TEST
 
+START_TEST(djb_hash_is_the_same_byte_by_byte)
+{
+    char bytes[41];
+    uint32_t hash = 5381;
+
+    for (size_t len = 0; len < sizeof(bytes); len++) {
+        ck_assert_uint_eq(djb_hash(span_of(bytes, len)), hash);
+        bytes[len] = (char)(255 - 37 * len);
+        hash = hash * 33 + (unsigned char)bytes[len];
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -99,6 +113,7 @@ unit_suite(void)
     tcase_add_test(tc, json_nests_and_quotes);
     tcase_add_test(tc, json_is_utf8_whatever_comes);
     tcase_add_test(tc, djb_hash_is_the_papers);
+    tcase_add_test(tc, djb_hash_is_the_same_byte_by_byte);
     suite_add_tcase(suite, tc);
     return suite;
 }
