@@ -143,7 +143,8 @@ fill_page(proxy_page *reply, const struct page *page, proxy_source source,
 static u_int
 age_of(const struct page *page)
 {
-    int64_t age_us = clock_wall_us() - page->fetched_at_us;
+    /* In whole seconds, for which the clock of the last tick is good enough, and much cheaper. */
+    int64_t age_us = clock_read_us(CLOCK_REALTIME_COARSE) - page->fetched_at_us;
 
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
 }
