@@ -36,7 +36,7 @@ enum fetch_error {
     FETCH_INTERNAL,
 };
 
-/* Only max_queued, max_redirects, max_body and dns_ttl_us may be zero. */
+/* Only max_queued, max_redirects, max_body and dns_ttl_us may be zero; no time is over a week. */
 struct fetch_config {
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
     unsigned max_active;                    /* transfers at once */

@@ -9,6 +9,7 @@
 #include "base/units.h"
 
 #define AUTHORITIES_MAX (16u << 20)
+#define LONGEST_US (7 * 86400 * (int64_t)1000000)
 
 void
 fetch_config_default(struct fetch_config *config)
@@ -40,6 +41,13 @@ refuse(char *why, size_t why_size, const char *reason)
     return false;
 }
 
+/* So long that nobody means more, and short enough to be added to a clock. */
+static bool
+is_time(int64_t us)
+{
+    return us > 0 && us <= LONGEST_US;
+}
+
 static bool
 judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
 {
@@ -50,10 +58,12 @@ judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
         return refuse(why, why_size, "there must be at least one transfer and one resolver thread");
     if (config->max_headers == 0)
         return refuse(why, why_size, "the bound on headers must not be zero");
-    if (config->resolve_timeout_us <= 0 || config->connect_timeout_us <= 0 ||
-        config->first_byte_timeout_us <= 0 || config->stall_timeout_us <= 0 ||
-        config->total_timeout_us <= 0)
-        return refuse(why, why_size, "every time-out must be more than zero");
+    if (!is_time(config->resolve_timeout_us) || !is_time(config->connect_timeout_us) ||
+        !is_time(config->first_byte_timeout_us) || !is_time(config->stall_timeout_us) ||
+        !is_time(config->total_timeout_us))
+        return refuse(why, why_size, "every time-out must be more than zero and at most a week");
+    if (config->dns_ttl_us != 0 && !is_time(config->dns_ttl_us))
+        return refuse(why, why_size, "names may be remembered for a week at most");
     if (!config->getaddrinfo != !config->freeaddrinfo)
         return refuse(why, why_size, "getaddrinfo and freeaddrinfo go together");
     return true;

@@ -2,9 +2,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -12,32 +10,6 @@
 #define REDIRECT_BODY_MAX 65536u /* read to keep the connection; more is not worth it */
 #define RECEIVE_BUFFER 65536L
 #define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
-
-static void fail(struct transfer *t, enum fetch_error error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-void
-sentence_format(char *sentence, size_t size, const char *format, va_list args)
-{
-    vsnprintf(sentence, size, format, args);
-    for (char *c = sentence; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-}
-
-/* The first reason stands: what follows is its echo from libcurl. */
-static void
-fail(struct transfer *t, enum fetch_error error, const char *format, ...)
-{
-    va_list args;
-
-    if (t->error)
-        return;
-    t->error = error;
-    va_start(args, format);
-    sentence_format(t->sentence, sizeof(t->sentence), format, args);
-    va_end(args);
-}
 
 static void
 enter(struct transfer *t, enum transfer_stage stage)
@@ -90,8 +62,8 @@ judge_head(struct transfer *t)
     answer_head_free(&t->head);
     malformed = answer_head_read(&t->head, buf_span(&t->lines), &no_memory);
     if (malformed) {
-        fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
-             t->target->host, malformed);
+        transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
+                      t->target->host, malformed);
         return false;
     }
     if (has_no_body(t->status))
@@ -102,9 +74,9 @@ judge_head(struct transfer *t)
         return true;
     }
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > config->max_body) {
-        fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
-             t->target->host, (long long)t->head.content_length,
-             (unsigned long long)config->max_body);
+        transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
+                      t->target->host, (long long)t->head.content_length,
+                      (unsigned long long)config->max_body);
         return false;
     }
     head = (struct fetch_head){
@@ -114,7 +86,7 @@ judge_head(struct transfer *t)
         .content_length = t->head.content_length,
     };
     if (!t->owner.head(t->owner.context, &head)) {
-        fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
         return false;
     }
     return true;
@@ -125,7 +97,7 @@ static bool
 end_head(struct transfer *t)
 {
     if (t->status < 100) {
-        fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status", t->target->host);
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status", t->target->host);
         return false;
     }
     if (t->status >= 200) {
@@ -135,7 +107,8 @@ end_head(struct transfer *t)
         return true;
     }
     if (++t->interim > MAX_INTERIM) {
-        fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", t->target->host);
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end",
+                      t->target->host);
         return false;
     }
     buf_reset(&t->lines);
@@ -164,10 +137,10 @@ on_header(char *line, size_t size, size_t count, void *context)
     }
     if (!buf_append(&t->lines, line, len)) {
         if (t->lines.len + len > t->lines.ceiling)
-            fail(t, FETCH_TOO_LARGE, "the headers of %s are over %zu bytes", t->target->host,
-                 t->lines.ceiling);
+            transfer_fail(t, FETCH_TOO_LARGE, "the headers of %s are over %zu bytes",
+                          t->target->host, t->lines.ceiling);
         else
-            fail(t, FETCH_INTERNAL, "out of memory");
+            transfer_fail(t, FETCH_INTERNAL, "out of memory");
         return 0;
     }
     return len;
@@ -188,12 +161,12 @@ on_body(char *bytes, size_t size, size_t count, void *context)
         return t->body_bytes <= REDIRECT_BODY_MAX ? len : 0;
     }
     if (len > max - t->body_bytes) {
-        fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
-             t->target->host, (unsigned long long)max);
+        transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
+                      t->target->host, (unsigned long long)max);
         return 0;
     }
     if (!t->owner.body(t->owner.context, bytes, len)) {
-        fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
         return 0;
     }
     t->body_bytes += len;
@@ -464,90 +437,4 @@ transfer_clear(struct transfer *t, CURLM *multi)
     answer_head_free(&t->head);
     buf_free(&t->lines);
     *t = (struct transfer){0};
-}
-
-/* ---- judging ------------------------------------------------------------------------- */
-
-static const char *
-reason(const struct transfer *t, CURLcode code)
-{
-    return t->error_text[0] ? t->error_text : curl_easy_strerror(code);
-}
-
-static bool
-is_tls_failure(CURLcode code)
-{
-    switch (code) {
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_SSL_ENGINE_SETFAILED:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_USE_SSL_FAILED:
-    case CURLE_SSL_ENGINE_INITFAILED:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CRL_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void
-fail_connecting(struct transfer *t, CURLcode code)
-{
-    if (code == CURLE_OPERATION_TIMEDOUT)
-        fail(t, FETCH_TIMED_OUT, "connecting to %s took too long", t->target->host);
-    else if (is_tls_failure(code))
-        fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host, reason(t, code));
-    else if (code == CURLE_COULDNT_CONNECT && t->sentence[0])
-        t->error = FETCH_DENIED; /* on_open_socket() has left the sentence */
-    else if (code == CURLE_OUT_OF_MEMORY)
-        fail(t, FETCH_INTERNAL, "out of memory");
-    else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
-        fail(t, FETCH_RESOLVE_FAILED, "%s cannot be resolved", t->target->host);
-    else
-        fail(t, FETCH_CONNECT_FAILED, "cannot connect to %s: %s", t->target->host, reason(t, code));
-}
-
-/* The bytes of a body are those stated; libcurl itself reports too few, and broken framing. */
-static void
-judge_length(struct transfer *t)
-{
-    if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
-        !has_no_body(t->status))
-        fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
-             t->target->host, (long long)t->head.stated_length);
-}
-
-enum fetch_error
-transfer_judge(struct transfer *t, CURLcode code)
-{
-    if (t->error)
-        return t->error;
-    if (code == CURLE_OK && t->head_read) {
-        judge_length(t);
-        return t->error;
-    }
-    if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)
-        fail_connecting(t, code);
-    else if (is_tls_failure(code) || code == CURLE_SSL_CLIENTCERT)
-        fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host, reason(t, code));
-    /* What libcurl says when a single line is over its own bound. */
-    else if (code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY)
-        fail(t, FETCH_TOO_LARGE, "a header of %s is too large", t->target->host);
-    else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
-        fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));
-    else if (code == CURLE_OPERATION_TIMEDOUT)
-        fail(t, FETCH_TIMED_OUT, "%s took too long", t->target->host);
-    else if (code == CURLE_OK)
-        fail(t, FETCH_ORIGIN_BROKE, "%s ended without an answer", t->target->host);
-    else
-        fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
-             reason(t, code));
-    return t->error;
 }

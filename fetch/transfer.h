@@ -78,6 +78,10 @@ bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settin
                     struct resolved *addresses, struct span headers, bool credentials,
                     struct span final_url, const struct transfer_owner *owner);
 
+/* Says why it has to end; the first reason stands. What libcurl says then is an echo of it. */
+void transfer_fail(struct transfer *transfer, enum fetch_error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /*
  * What came of it, once libcurl says that it is done: FETCH_OK, or an error with
  * transfer->sentence. A redirect is in transfer->head.location when transfer->redirecting is set,

@@ -416,6 +416,12 @@ START_TEST(configurations_that_cannot_be)
     bad.stall_timeout_us = 0;
     ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
     bad = config;
+    bad.total_timeout_us = INT64_MAX;
+    ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
+    bad = config;
+    bad.dns_ttl_us = -1;
+    ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
+    bad = config;
     bad.addresses = NULL;
     ck_assert_ptr_null(fetcher_create(&bad, why, sizeof(why)));
     address_policy_destroy(addresses);

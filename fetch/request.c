@@ -1,0 +1,409 @@
+#include "fetch/request.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+void
+request_update_stats(struct fetch_loop *loop)
+{
+    atomic_store_explicit(&loop->active, queue_active(loop->queue), memory_order_relaxed);
+    atomic_store_explicit(&loop->queued, queue_waiting(loop->queue), memory_order_relaxed);
+}
+
+void
+request_finish(struct request *r, enum fetch_error error, const char *sentence)
+{
+    struct fetch_loop *loop = r->loop;
+
+    timers_disarm(&loop->timers, &r->timer);
+    resolver_cancel(loop->resolver, &r->query);
+    resolved_release(&r->query.resolved);
+    queue_leave(loop->queue, &r->turn);
+    TAILQ_REMOVE(&loop->all, r, link);
+    request_update_stats(loop);
+    r->sink.done(r->context, error, error ? sentence : "", clock_monotonic_us() - r->submitted_us);
+    transfer_clear(&r->transfer, loop->multi);
+    target_free(&r->target);
+    for (unsigned i = 0; i < r->redirects; i++)
+        free(r->visited[i]);
+    free(r->visited);
+    free(r);
+}
+
+static void finish_with(struct request *r, enum fetch_error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void
+finish_with(struct request *r, enum fetch_error error, const char *format, ...)
+{
+    char sentence[SENTENCE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    sentence_format(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    request_finish(r, error, sentence);
+}
+
+/* A refused address is a matter of the request at first, and of the redirect later. */
+static void
+deny(struct request *r, const char *reason)
+{
+    if (r->redirects)
+        finish_with(r, FETCH_BAD_REDIRECT, "redirected to where nobody may go: %s", reason);
+    else
+        request_finish(r, FETCH_DENIED, reason);
+}
+
+/* ---- time limits --------------------------------------------------------------------- */
+
+/* When this request has waited too long, and for what. */
+static int64_t
+find_deadline(const struct request *r, const char **what)
+{
+    const struct fetch_config *config = &r->loop->settings.config;
+    int64_t total = r->submitted_us + config->total_timeout_us;
+    int64_t due = total;
+
+    if (r->stage == REQUEST_RESOLVING) {
+        due = r->stage_since_us + config->resolve_timeout_us;
+        *what = "resolving the name";
+    } else if (r->stage == REQUEST_TRANSFER) {
+        switch (r->transfer.stage) {
+        case TRANSFER_CONNECTING:
+            due = r->stage_since_us + config->connect_timeout_us;
+            *what = "connecting";
+            break;
+        case TRANSFER_ASKED:
+            due = r->stage_since_us + config->first_byte_timeout_us;
+            *what = "waiting for the first byte of the answer";
+            break;
+        case TRANSFER_ANSWERING:
+            due = r->transfer.last_byte_us + config->stall_timeout_us;
+            *what = "waiting for more of the headers";
+            break;
+        case TRANSFER_BODY:
+            due = r->transfer.last_byte_us + config->stall_timeout_us;
+            *what = "waiting for more of the body";
+            break;
+        }
+    }
+    if (due < total)
+        return due;
+    *what = r->stage == REQUEST_QUEUED ? "waiting for a turn" : "the whole fetch";
+    return total;
+}
+
+static void
+enter_stage(struct request *r, enum request_stage stage)
+{
+    const char *what;
+
+    r->stage = stage;
+    r->stage_since_us = clock_monotonic_us();
+    timers_arm(&r->loop->timers, &r->timer, find_deadline(r, &what));
+}
+
+/* ---- one hop ------------------------------------------------------------------------- */
+
+static bool
+on_head(void *context, const struct fetch_head *head)
+{
+    struct request *r = context;
+
+    return r->sink.head(r->context, head);
+}
+
+static bool
+on_body(void *context, const void *bytes, size_t len)
+{
+    struct request *r = context;
+
+    return r->sink.body(r->context, bytes, len);
+}
+
+static void
+on_stage(void *context, enum transfer_stage stage)
+{
+    (void)stage;
+    enter_stage(context, REQUEST_TRANSFER);
+}
+
+/* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
+static struct span
+current_url(const struct request *r)
+{
+    return r->redirects ? span_str(r->target.text) : r->url;
+}
+
+static void
+connect_to(struct request *r, struct resolved *addresses)
+{
+    struct fetch_loop *loop = r->loop;
+    struct transfer_owner owner = {
+        .context = r,
+        .head = on_head,
+        .body = on_body,
+        .stage = on_stage,
+        .received = &loop->received,
+    };
+
+    if (transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route, addresses,
+                       r->headers, !r->no_credentials, current_url(r), &owner))
+        enter_stage(r, REQUEST_TRANSFER);
+    else
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+}
+
+/* Keeps of a name's addresses those that may be connected to. NULL without memory. */
+static struct resolved *
+keep_permitted(const struct address_policy *policy, const struct resolved *from)
+{
+    struct resolved *kept = resolved_create(from->count);
+
+    if (!kept)
+        return NULL;
+    kept->count = 0;
+    for (size_t i = 0; i < from->count; i++)
+        if (address_policy_permits(policy, &from->list[i].any))
+            kept->list[kept->count++] = from->list[i];
+    return kept;
+}
+
+/* The name stands for these addresses. The reference is dropped. */
+static void
+judge_addresses(struct request *r, struct resolved *addresses)
+{
+    struct resolved *kept;
+    char text[INET6_ADDRSTRLEN], sentence[SENTENCE_MAX];
+
+    if (r->route.by_operator) {
+        connect_to(r, addresses);
+        resolved_release(&addresses);
+        return;
+    }
+    kept = keep_permitted(r->loop->settings.config.addresses, addresses);
+    if (!kept) {
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+    } else if (kept->count == 0) {
+        snprintf(sentence, sizeof(sentence), "%s is at %s, which may not be connected to",
+                 r->route.host, address_format(&addresses->list[0], text, sizeof(text)));
+        deny(r, sentence);
+    } else {
+        connect_to(r, kept);
+    }
+    resolved_release(&kept);
+    resolved_release(&addresses);
+}
+
+void
+request_take_addresses(struct request *r)
+{
+    struct resolved *addresses = r->query.resolved;
+
+    r->query.resolved = NULL;
+    if (r->query.error)
+        finish_with(r, r->query.error == EAI_MEMORY ? FETCH_INTERNAL : FETCH_RESOLVE_FAILED,
+                    "%s cannot be resolved: %s", r->route.host, gai_strerror(r->query.error));
+    else
+        judge_addresses(r, addresses);
+}
+
+/* With its turn, and r->target in place. */
+static void
+start_hop(struct request *r)
+{
+    struct fetch_loop *loop = r->loop;
+    const struct settings *settings = &loop->settings;
+    struct resolved *one;
+    union address literal;
+
+    r->route = settings_route(settings, &r->target);
+    /* Behind a proxy a name is the proxy's to resolve, but an address says itself what it is. */
+    if (r->route.proxied && r->target.literal &&
+        !address_policy_permits(settings->config.addresses, &r->target.address.any)) {
+        char sentence[SENTENCE_MAX];
+
+        snprintf(sentence, sizeof(sentence), "%s may not be connected to", r->target.host);
+        deny(r, sentence);
+        return;
+    }
+    if (address_parse(r->route.host, r->route.port, &literal)) {
+        one = resolved_create(1);
+        if (!one) {
+            request_finish(r, FETCH_INTERNAL, "out of memory");
+            return;
+        }
+        one->list[0] = literal;
+        judge_addresses(r, one);
+        return;
+    }
+    enter_stage(r, REQUEST_RESOLVING);
+    switch (resolver_ask(loop->resolver, &r->query, r->route.host)) {
+    case RESOLVER_ANSWERED:
+        request_take_addresses(r);
+        break;
+    case RESOLVER_PENDING:
+        break;
+    case RESOLVER_NO_MEMORY:
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+        break;
+    }
+}
+
+/* ---- redirects ----------------------------------------------------------------------- */
+
+static bool
+was_visited(const struct request *r, const char *url)
+{
+    for (unsigned i = 0; i < r->redirects; i++)
+        if (strcmp(r->visited[i], url) == 0)
+            return true;
+    return strcmp(r->target.text, url) == 0;
+}
+
+/* Moves on to `next`, whose content it takes. False without memory. */
+static bool
+move_on(struct request *r, struct target *next)
+{
+    char **longer = realloc(r->visited, (r->redirects + 1) * sizeof(*longer));
+
+    if (!longer)
+        return false;
+    r->visited = longer;
+    r->visited[r->redirects++] = r->target.text;
+    r->target.text = NULL;
+    target_free(&r->target);
+    r->target = *next;
+    *next = (struct target){0};
+    return true;
+}
+
+static void
+redirect(struct request *r)
+{
+    struct fetch_loop *loop = r->loop;
+    unsigned max = loop->settings.config.max_redirects;
+    struct target next;
+    char why[256], host[HOST_MAX + 1];
+    enum fetch_error error;
+    bool same_origin;
+
+    snprintf(host, sizeof(host), "%s", r->target.host);
+    error = target_follow(&next, &r->target, r->transfer.head.location, why, sizeof(why));
+    if (error) {
+        finish_with(r, error == FETCH_BAD_URL ? FETCH_BAD_REDIRECT : error,
+                    "%s redirects to \"%.100s\": %s", host, r->transfer.head.location, why);
+        return;
+    }
+    if (was_visited(r, next.text)) {
+        finish_with(r, FETCH_BAD_REDIRECT, "redirected in a circle, back to %.300s", next.text);
+        target_free(&next);
+        return;
+    }
+    if (r->redirects >= max) {
+        finish_with(r, FETCH_BAD_REDIRECT, "redirected more than %u times, last by %s", max, host);
+        target_free(&next);
+        return;
+    }
+    transfer_clear(&r->transfer, loop->multi);
+    same_origin = strcmp(next.origin, r->target.origin) == 0;
+    if (!move_on(r, &next)) {
+        target_free(&next);
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+        return;
+    }
+    if (same_origin) {
+        start_hop(r);
+        return;
+    }
+    /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
+    r->no_credentials = true;
+    queue_leave(loop->queue, &r->turn);
+    if (queue_enter(loop->queue, &r->turn, r->target.origin))
+        enter_stage(r, REQUEST_QUEUED);
+    else
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+}
+
+void
+request_take_result(struct request *r, CURLcode code)
+{
+    enum fetch_error error;
+
+    /* The rest of a redirect's answer is of no interest, be it broken or endless. */
+    if (r->transfer.redirecting) {
+        redirect(r);
+        return;
+    }
+    error = transfer_judge(&r->transfer, code);
+    if (error == FETCH_DENIED)
+        deny(r, r->transfer.sentence);
+    else
+        request_finish(r, error, r->transfer.sentence);
+}
+
+/* ---- turns --------------------------------------------------------------------------- */
+
+void
+request_start_next(struct fetch_loop *loop)
+{
+    struct queue_entry *entry;
+
+    while ((entry = queue_next(loop->queue))) {
+        struct request *r = container_of(entry, struct request, turn);
+
+        if (r->redirects == 0)
+            atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
+        start_hop(r);
+    }
+}
+
+void
+request_begin(struct request *r)
+{
+    struct fetch_loop *loop = r->loop;
+    char why[SENTENCE_MAX];
+    enum fetch_error error;
+
+    error = target_parse(&r->target, r->url, why, sizeof(why));
+    if (!error)
+        error = fetch_check_headers(r->headers, why, sizeof(why));
+    if (error) {
+        request_finish(r, error, why);
+        return;
+    }
+    /* Turns that were given up since. */
+    request_start_next(loop);
+    if (!queue_enter(loop->queue, &r->turn, r->target.origin)) {
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+        return;
+    }
+    enter_stage(r, REQUEST_QUEUED);
+    /* Whoever could start has started, and if anyone can now, it is this one. */
+    if (queue_waiting(loop->queue) > loop->settings.config.max_queued &&
+        !queue_could_start(loop->queue))
+        request_finish(r, FETCH_OVERLOADED, "too many fetches are waiting already; try again");
+    else
+        request_start_next(loop);
+}
+
+void
+request_check_time(struct request *r, int64_t now_us)
+{
+    int64_t end = r->submitted_us + r->loop->settings.config.total_timeout_us;
+    const char *what;
+    /* Bytes that came meanwhile have moved the deadline without touching the timer. */
+    int64_t due = find_deadline(r, &what);
+
+    if (due > now_us)
+        timers_arm(&r->loop->timers, &r->timer, due);
+    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && end > now_us)
+        redirect(r);
+    else
+        finish_with(r, FETCH_TIMED_OUT, "%s: %s took too long", r->target.host, what);
+}

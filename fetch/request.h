@@ -1,0 +1,85 @@
+/*
+ * A fetch from its submission to its end: waiting for its turn, hop after hop through resolving,
+ * connecting and receiving, redirects, time limits. The fetcher's loop drives it.
+ *
+ * Everything here happens on the fetcher's thread, and never from inside libcurl.
+ */
+#ifndef SUNPROXY_FETCH_REQUEST_H
+#define SUNPROXY_FETCH_REQUEST_H
+
+#include "fetch/queue.h"
+#include "fetch/timers.h"
+#include "fetch/transfer.h"
+
+enum request_stage {
+    REQUEST_QUEUED,
+    REQUEST_RESOLVING,
+    REQUEST_TRANSFER /* its own stages are the transfer's */
+};
+
+struct request {
+    struct fetch_loop *loop;
+    TAILQ_ENTRY(request) link; /* in the fetcher's inbox, then in loop->all */
+    /* given, constant */
+    struct fetch_sink sink;
+    void *context;
+    struct span url;     /* in text */
+    struct span headers; /* in text */
+    int64_t submitted_us;
+    /* the fetcher thread's */
+    enum request_stage stage;
+    int64_t stage_since_us;
+    struct timer timer;
+    struct queue_entry turn;
+    struct resolver_query query;
+    struct transfer transfer;
+    struct target target; /* of this hop */
+    struct route route;
+    char **visited; /* the URLs of earlier hops, owned */
+    unsigned redirects;
+    bool no_credentials; /* it has left the origin that they were meant for */
+    char text[];
+};
+
+TAILQ_HEAD(request_list, request);
+
+/* What all requests of a fetcher work with. */
+struct fetch_loop {
+    struct settings settings; /* constant */
+    CURLM *multi;
+    /* the fetcher thread's */
+    struct request_list all;
+    struct queue *queue;
+    struct timers timers;
+    struct resolver *resolver;
+    /* shared */
+    _Atomic uint64_t active;
+    _Atomic uint64_t queued;
+    _Atomic uint64_t started;
+    _Atomic uint64_t received;
+};
+
+#define container_of(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* Judges a request that is in loop->all already, and puts it in the queue; it may start at once. */
+void request_begin(struct request *request);
+
+/* Starts all whose turn has come. */
+void request_start_next(struct fetch_loop *loop);
+
+/* Its name has been looked up. */
+void request_take_addresses(struct request *request);
+
+/* libcurl is done with its hop. */
+void request_take_result(struct request *request, CURLcode code);
+
+/* Its timer has come due: ends it, or arms the timer anew. */
+void request_check_time(struct request *request, int64_t now_us);
+
+/* Ends it with its last call-back, and frees it. */
+void request_finish(struct request *request, enum fetch_error error, const char *sentence);
+
+void request_update_stats(struct fetch_loop *loop);
+
+#endif

@@ -1,0 +1,112 @@
+#include "fetch/transfer.h"
+
+#include <stdio.h>
+
+void
+sentence_format(char *sentence, size_t size, const char *format, va_list args)
+{
+    vsnprintf(sentence, size, format, args);
+    for (char *c = sentence; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
+void
+transfer_fail(struct transfer *t, enum fetch_error error, const char *format, ...)
+{
+    va_list args;
+
+    if (t->error)
+        return;
+    t->error = error;
+    va_start(args, format);
+    sentence_format(t->sentence, sizeof(t->sentence), format, args);
+    va_end(args);
+}
+
+static const char *
+reason(const struct transfer *t, CURLcode code)
+{
+    return t->error_text[0] ? t->error_text : curl_easy_strerror(code);
+}
+
+static bool
+is_tls_failure(CURLcode code)
+{
+    switch (code) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_USE_SSL_FAILED:
+    case CURLE_SSL_ENGINE_INITFAILED:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+fail_connecting(struct transfer *t, CURLcode code)
+{
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        transfer_fail(t, FETCH_TIMED_OUT, "connecting to %s took too long", t->target->host);
+    else if (is_tls_failure(code))
+        transfer_fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host,
+                      reason(t, code));
+    else if (code == CURLE_COULDNT_CONNECT && t->sentence[0])
+        t->error = FETCH_DENIED; /* on_open_socket() has left the sentence */
+    else if (code == CURLE_OUT_OF_MEMORY)
+        transfer_fail(t, FETCH_INTERNAL, "out of memory");
+    else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)
+        transfer_fail(t, FETCH_RESOLVE_FAILED, "%s cannot be resolved", t->target->host);
+    else
+        transfer_fail(t, FETCH_CONNECT_FAILED, "cannot connect to %s: %s", t->target->host,
+                      reason(t, code));
+}
+
+/* The bytes of a body are those stated; libcurl itself reports too few, and broken framing. */
+static void
+judge_length(struct transfer *t)
+{
+    if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
+        t->status != 204 && t->status != 304)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
+                      t->target->host, (long long)t->head.stated_length);
+}
+
+enum fetch_error
+transfer_judge(struct transfer *t, CURLcode code)
+{
+    if (t->error)
+        return t->error;
+    if (code == CURLE_OK && t->head_read) {
+        judge_length(t);
+        return t->error;
+    }
+    if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)
+        fail_connecting(t, code);
+    else if (is_tls_failure(code) || code == CURLE_SSL_CLIENTCERT)
+        transfer_fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host,
+                      reason(t, code));
+    /* What libcurl says when a single line is over its own bound. */
+    else if (code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY)
+        transfer_fail(t, FETCH_TOO_LARGE, "a header of %s is too large", t->target->host);
+    else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
+        transfer_fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));
+    else if (code == CURLE_OPERATION_TIMEDOUT)
+        transfer_fail(t, FETCH_TIMED_OUT, "%s took too long", t->target->host);
+    else if (code == CURLE_OK)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s ended without an answer", t->target->host);
+    else
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
+                      reason(t, code));
+    return t->error;
+}
