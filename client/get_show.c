@@ -90,19 +90,19 @@ tell_page(const struct get_answer *answer)
     units_format_bytes(get_answer_body(answer).len, size, sizeof(size));
     units_format_duration(answer->us, here, sizeof(here));
     if (answer->api == 1) {
-        fprintf(stderr, "* %s: %s in %s\n", answer->url, size, here);
+        output_note("%s: %s in %s", answer->url, size, here);
         return;
     }
     units_format_duration((int64_t)page->total_us, total, sizeof(total));
     units_format_duration((int64_t)page->fetch_us, fetch, sizeof(fetch));
-    fprintf(stderr, "* %s: HTTP %u, %s%s, %s in %s (server %s, origin %s), age %u s, evicted %u\n",
-            answer->url, page->http_status, proxy_source_name(page->source),
-            page->stored ? ", stored" : "", size, here, total, fetch, page->age, page->evicted);
+    output_note("%s: HTTP %u, %s%s, %s in %s (server %s, origin %s), age %u s, evicted %u",
+                answer->url, page->http_status, proxy_source_name(page->source),
+                page->stored ? ", stored" : "", size, here, total, fetch, page->age, page->evicted);
     if (!span_equal(span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len),
                     span_str(answer->url)) &&
         page->final_url.proxy_url_len != 0)
-        fprintf(stderr, "* %s: came from %.*s\n", answer->url, (int)page->final_url.proxy_url_len,
-                page->final_url.proxy_url_val);
+        output_note("%s: came from %.*s", answer->url, (int)page->final_url.proxy_url_len,
+                    page->final_url.proxy_url_val);
 }
 
 static void

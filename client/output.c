@@ -7,6 +7,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#define MAX_LINE 16384 /* a URL and what is to be said of it */
+
 static const char *program_name = "sunproxy";
 
 void
@@ -15,18 +17,38 @@ output_name(const char *name)
     program_name = name;
 }
 
+/* One whole line, with nothing in it that a terminal would obey: URLs and sentences come from afar.
+ */
+static void
+print_line(const char *prefix, const char *separator, const char *format, va_list args)
+{
+    char text[MAX_LINE];
+
+    vsnprintf(text, sizeof(text), format, args);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    fprintf(stderr, "%s%s%s\n", prefix, separator, text);
+}
+
 void
 output_complain(const char *format, ...)
 {
     va_list args;
 
-    flockfile(stderr);
-    fprintf(stderr, "%s: ", program_name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    print_line(program_name, ": ", format, args);
     va_end(args);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+}
+
+void
+output_note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print_line("*", " ", format, args);
+    va_end(args);
 }
 
 int

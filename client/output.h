@@ -13,8 +13,9 @@
 /* What stands in front of each complaint, "sunproxy get"; static memory of the caller's. */
 void output_name(const char *name);
 
-/* A line on stderr. */
+/* A line on stderr, the second without the program's name. Control characters come out as '?'. */
 void output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * Flushes stdout at the end of the program. Returns `status`, unless something that was written did
