@@ -66,6 +66,12 @@ judge_head(struct transfer *t)
                       t->target->host, malformed);
         return false;
     }
+    /* Ended by CR LF, lines that came with a bare LF have grown. */
+    if (t->head.fields.len > config->max_headers) {
+        transfer_fail(t, FETCH_TOO_LARGE, "the headers of %s are over %u bytes", t->target->host,
+                      (unsigned)config->max_headers);
+        return false;
+    }
     if (has_no_body(t->status))
         t->head.content_length = 0;
     t->head_read = true;

@@ -206,8 +206,8 @@ END_TEST
 
 START_TEST(headers_are_bounded)
 {
-    struct buf large, endless, line;
-    struct line script[5] = {{.path = NULL}};
+    struct buf large, endless, line, grows;
+    struct line script[6] = {{.path = NULL}};
     struct origin *origin;
     struct fetcher *fetcher;
     struct outcome o;
@@ -222,6 +222,13 @@ START_TEST(headers_are_bounded)
         buf_append_str(&endless, "HTTP/1.1 100 Continue\r\n\r\n");
     script[0] = (struct line){.path = "/large", .bytes = large.data};
     script[1] = (struct line){.path = "/interim", .bytes = endless.data, .then = HANG};
+    /* Short lines with a bare LF: within the bound as they come, over it as they go on. */
+    buf_init(&grows, 1 << 20);
+    buf_append_str(&grows, "HTTP/1.1 200 OK\nContent-Length: 0\n");
+    for (unsigned i = 0; i < 990; i++)
+        buf_append_str(&grows, "A:b\n");
+    buf_append_str(&grows, "\n");
+    script[4] = (struct line){.path = "/grows", .bytes = grows.data};
     buf_init(&line, 1 << 20);
     buf_append_str(&line, OK "X: ");
     for (unsigned i = 0; i < 20000; i++)
@@ -235,6 +242,9 @@ START_TEST(headers_are_bounded)
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/large", origin->port);
     ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
     ck_assert_uint_eq(o.heads, 0);
+    outcome_free(&o);
+    fetch_one(fetcher, &o, "http://127.0.0.1:%u/grows", origin->port);
+    ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
     outcome_free(&o);
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/line", origin->port);
     ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
@@ -256,6 +266,7 @@ START_TEST(headers_are_bounded)
     buf_free(&large);
     buf_free(&endless);
     buf_free(&line);
+    buf_free(&grows);
 }
 END_TEST
 
