@@ -84,9 +84,18 @@ END_TEST
 
 START_TEST(djb_hash_is_the_papers)
 {
+    static const char text[] = "http://example.com/\xff\x80\0path?query";
+
     ck_assert_uint_eq(djb_hash(span_str("")), 5381);
     ck_assert_uint_eq(djb_hash(span_str("a")), 5381 * 33 + 'a');
     ck_assert_uint_eq(djb_hash(span_str("xEz")), djb_hash(span_str("xFY")));
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        uint32_t hash = 5381;
+
+        for (size_t i = 0; i < len; i++)
+            hash = hash * 33 + (unsigned char)text[i];
+        ck_assert_uint_eq(djb_hash(span_of(text, len)), hash);
+    }
 }
 END_TEST
 
