@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rpc/client_reply.h"
 #include "rpc/client_stream.h"
 #include "rpc/internal.h"
 
-#define CALL_HEADER 40u   /* bytes of a call's header with AUTH_NONE twice (RFC 5531 section 9) */
-#define MAX_VERIFIER 400u /* RFC 5531 section 8.2 */
+#define CALL_HEADER 40u /* bytes of a call's header with AUTH_NONE twice (RFC 5531 section 9) */
 #define FIRST_SLOTS 16u
 #define MAX_READS 4096 /* in a row, of a peer that always has more */
 
@@ -336,82 +336,6 @@ rpc_client_pending(const struct rpc_client *client)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static bool
-take_u32(struct span *from, uint32_t *value)
-{
-    if (from->len < sizeof(*value))
-        return false;
-    memcpy(value, from->ptr, sizeof(*value));
-    *value = ntohl(*value);
-    *from = span_of(from->ptr + sizeof(*value), from->len - sizeof(*value));
-    return true;
-}
-
-/* The verifier is read over: calls are made with AUTH_NONE, so there is nothing to verify. */
-static bool
-skip_verifier(struct span *from)
-{
-    uint32_t flavour, len;
-
-    if (!take_u32(from, &flavour) || !take_u32(from, &len) || len > MAX_VERIFIER)
-        return false;
-    len = (len + 3) & ~3u;
-    if (from->len < len)
-        return false;
-    *from = span_of(from->ptr + len, from->len - len);
-    return true;
-}
-
-static enum rpc_client_status
-decode_result(const struct call *call, struct span bytes)
-{
-    XDR xdrs;
-    bool decoded;
-
-    if (!call->decode)
-        return RPC_CLIENT_OK;
-    rpc_decode_begin(&xdrs, bytes);
-    decoded = call->decode(&xdrs, call->result);
-    xdr_destroy(&xdrs);
-    if (decoded)
-        return RPC_CLIENT_OK;
-    xdr_free(call->decode, call->result);
-    return RPC_CLIENT_BAD_REPLY;
-}
-
-/* Reads a reply after its xid (RFC 5531 section 9). */
-static enum rpc_client_status
-read_reply(const struct call *call, struct span reply)
-{
-    uint32_t type, how, status;
-
-    if (!take_u32(&reply, &type) || type != REPLY || !take_u32(&reply, &how))
-        return RPC_CLIENT_BAD_REPLY;
-    if (how == MSG_DENIED) {
-        if (take_u32(&reply, &status) && (status == RPC_MISMATCH || status == AUTH_ERROR))
-            return RPC_CLIENT_DENIED;
-        return RPC_CLIENT_BAD_REPLY;
-    }
-    if (how != MSG_ACCEPTED || !skip_verifier(&reply) || !take_u32(&reply, &status))
-        return RPC_CLIENT_BAD_REPLY;
-    switch (status) {
-    case SUCCESS:
-        return decode_result(call, reply);
-    case PROG_UNAVAIL:
-        return RPC_CLIENT_PROG_UNAVAIL;
-    case PROG_MISMATCH:
-        return RPC_CLIENT_PROG_MISMATCH;
-    case PROC_UNAVAIL:
-        return RPC_CLIENT_PROC_UNAVAIL;
-    case GARBAGE_ARGS:
-        return RPC_CLIENT_GARBAGE_ARGS;
-    case SYSTEM_ERR:
-        return RPC_CLIENT_SYSTEM_ERR;
-    default:
-        return RPC_CLIENT_BAD_REPLY;
-    }
-}
-
 /* False for a record that is no message at all: the stream cannot be trusted any further. */
 static bool
 take_record(struct rpc_client *client, struct span record)
@@ -419,13 +343,15 @@ take_record(struct rpc_client *client, struct span record)
     struct call *call;
     uint32_t xid;
 
-    if (!take_u32(&record, &xid))
+    if (record.len < sizeof(xid))
         return false;
+    memcpy(&xid, record.ptr, sizeof(xid));
+    xid = ntohl(xid);
     call = client->slot_count ? client->slots[xid & (client->slot_count - 1)] : NULL;
     /* An answer that nobody waits for is one whose call has timed out. */
     if (call && call->xid == xid) {
         unlink_call(client, call);
-        finish(client, call, read_reply(call, record));
+        finish(client, call, client_reply_read(record, call->decode, call->result));
     }
     return true;
 }
