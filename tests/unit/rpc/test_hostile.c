@@ -298,6 +298,10 @@ START_TEST(credentials_of_auth_sys)
 {
     int fd = peer_connect(&tiny);
     struct buf b;
+    char long_name[257];
+
+    memset(long_name, 'n', 256);
+    long_name[256] = '\0';
 
     put_auth_sys(&b, "here", 4, 1001, 16, 16);
     send_with_credential(fd, 1, AUTH_SYS, (uint32_t)b.len, &b);
@@ -328,6 +332,13 @@ START_TEST(credentials_of_auth_sys)
     put_auth_sys(&b, "here", 4, 1001, 0x40000000u, 0);
     send_with_credential(fd, 8, AUTH_SYS, (uint32_t)b.len, &b);
     EXPECT_AUTH_ERROR(fd, 8, AUTH_BADCRED);
+    /* a name longer than names may be, all of it there, */
+    put_auth_sys(&b, long_name, 256, 1001, 0, 0);
+    send_with_credential(fd, 11, AUTH_SYS, (uint32_t)b.len, &b);
+    EXPECT_AUTH_ERROR(fd, 11, AUTH_BADCRED);
+    put_auth_sys(&b, long_name + 1, 255, 1003, 0, 0);
+    send_with_credential(fd, 12, AUTH_SYS, (uint32_t)b.len, &b);
+    EXPECT_ACCEPTED(fd, 12, SUCCESS, 1003);
     /* nothing at all, and a length that is no multiple of four. */
     buf_init(&b, 16);
     send_with_credential(fd, 9, AUTH_SYS, 0, &b);

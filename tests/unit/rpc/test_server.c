@@ -402,6 +402,36 @@ START_TEST(calls_in_flight_are_answered_at_the_end)
 }
 END_TEST
 
+/* All is written, but not all has arrived, when the peer says one thing more: no reason to reset.
+ */
+START_TEST(a_late_call_costs_no_answer)
+{
+    enum { SIZE = 200000 };
+    static struct rpc_task task = {.run = answer_all};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), little = 4096;
+
+    tiny_start(&tiny, &RPC_LIMITS_DEFAULT, 1);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)tiny.port);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert(peer_call(fd, 1, TINY_DEFER, SIZE));
+    AWAIT(atomic_load(&tiny.deferred) == 1);
+    rpc_server_stop_accepting(tiny.server);
+    rpc_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    AWAIT(atomic_load(&tiny.released) == 1);
+    for (uint32_t i = 0; i < 5; i++) {
+        ck_assert(peer_call(fd, 2 + i, TINY_NULL, 0));
+        usleep(20000);
+    }
+    expect_body(&tiny, fd, 1, SIZE);
+    ck_assert(peer_is_cut(fd));
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+    close(fd);
+}
+END_TEST
+
 START_TEST(nobody_waits_longer_than_the_time_out)
 {
     int fd;
@@ -513,6 +543,7 @@ unit_suite(void)
     tcase_add_test(end, a_server_that_never_started);
     tcase_add_test(end, a_descriptor_that_is_no_socket);
     tcase_add_test(end, calls_in_flight_are_answered_at_the_end);
+    tcase_add_test(end, a_late_call_costs_no_answer);
     tcase_add_test(end, nobody_waits_longer_than_the_time_out);
     tcase_add_test(end, stop_under_load_cuts_no_reply_short);
     suite_add_tcase(suite, end);
