@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "rpc/client_reply.h"
 #include "rpc/client_stream.h"
-#include "rpc/internal.h"
 
 #define CALL_HEADER 40u /* bytes of a call's header with AUTH_NONE twice (RFC 5531 section 9) */
 #define FIRST_SLOTS 16u

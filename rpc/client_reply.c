@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "rpc/internal.h"
+
 #define MAX_VERIFIER 400u /* RFC 5531 section 8.2 */
 
 static bool
