@@ -4,6 +4,7 @@
  */
 #include <sys/resource.h>
 
+#include "rpc/internal.h"
 #include "tests/unit/rpc/peer.h"
 
 static struct tiny tiny;
@@ -216,71 +217,143 @@ START_TEST(no_descriptor_left_and_the_spare_one_lost)
 }
 END_TEST
 
-/* ---- time-outs
- * ----------------------------------------------------------------------------------- */
+/* ---- time-outs: on the test's own thread, by the test's own clock ---------------------------- */
+
+#define TIMEOUT_US ((int64_t)1000000000)
+
+static struct rpc_worker *
+start_here(struct rpc_limits limits)
+{
+    static const struct rpc_program program = {TINY_PROGRAM, 1, tiny_dispatch};
+
+    memset(&tiny, 0, sizeof(tiny));
+    tiny_fill(&tiny);
+    tiny.server = rpc_server_create(&limits, 1, &program, 1, &tiny);
+    ck_assert_ptr_nonnull(tiny.server);
+    return tiny.server->workers[0];
+}
+
+static int
+connect_here(struct rpc_worker *worker, struct rpc_connection **c)
+{
+    struct rpc_peer peer = {.address = {.ss_family = AF_UNIX}, .address_len = 2};
+    int fds[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    *c = rpc_connection_create(worker, fds[0], &peer);
+    ck_assert_ptr_nonnull(*c);
+    atomic_fetch_add(&worker->connections, 1);
+    rpc_connection_adopt(*c);
+    return fds[1];
+}
 
 static void
-answer_all(struct rpc_task *task)
+turn(struct rpc_worker *worker)
 {
-    (void)task;
-    (void)tiny_answer(&tiny);
+    event_base_loop(worker->base, EVLOOP_NONBLOCK);
 }
 
 START_TEST(idle_connections_are_closed)
 {
     struct rpc_limits limits = small;
-    static struct rpc_task task = {.run = answer_all};
+    struct rpc_worker *worker;
+    struct rpc_connection *c, *first;
     int idle, waiting, stuck;
+    int64_t begin_us;
 
-    limits.idle_timeout_us = 200000;
+    limits.idle_timeout_us = TIMEOUT_US;
     limits.max_queued_bytes = 64u << 20;
-    tiny_start(&tiny, &limits, 1);
-    idle = peer_connect(&tiny);
-    waiting = peer_connect(&tiny);
-    stuck = peer_connect(&tiny);
+    worker = start_here(limits);
+    idle = connect_here(worker, &first);
+    begin_us = first->active_us;
+    waiting = connect_here(worker, &c);
+    stuck = connect_here(worker, &c);
     ck_assert(peer_call(waiting, 1, TINY_DEFER, 7));
     ck_assert(peer_call(stuck, 2, TINY_BODY, TINY_MAX_BODY));
-    ck_assert(peer_is_cut(idle));
+    turn(worker);
+    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections, 3);
+    /* A byte begins the time anew. */
+    ck_assert(peer_write(idle, "\x80", 1));
+    turn(worker);
+    begin_us = first->active_us;
+    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_ge(tiny_stats(&tiny).connections, 2);
     /* One that takes nothing of its answer is closed too, and one that waits for us is not. */
-    AWAIT(tiny_stats(&tiny).connections == 1);
+    rpc_worker_tick(worker, begin_us + TIMEOUT_US);
+    ck_assert(peer_is_cut(idle));
+    rpc_worker_tick(worker, begin_us + 2 * TIMEOUT_US);
+    ck_assert(peer_is_cut(stuck));
+    ck_assert_uint_eq(tiny_stats(&tiny).connections, 1);
     ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 2);
-    rpc_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    ck_assert_uint_eq(tiny_answer(&tiny), 1);
+    rpc_worker_settle(worker);
     expect_body(&tiny, waiting, 1, 7);
+    rpc_worker_tick(worker, begin_us + 4 * TIMEOUT_US);
     ck_assert(peer_is_cut(waiting));
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 3);
     close(idle);
     close(waiting);
     close(stuck);
-    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+    ck_assert_uint_eq(tiny_stop(&tiny, 0), 0);
 }
 END_TEST
 
 START_TEST(records_must_come_to_an_end)
 {
     struct rpc_limits limits = small;
-    char zero = 0;
-    int fd, quiet;
+    struct rpc_worker *worker;
+    struct rpc_connection *c;
+    int slow, quiet, full;
+    int64_t begin_us;
+    struct buf b;
 
-    limits.record_timeout_us = 200000;
-    tiny_start(&tiny, &limits, 1);
-    quiet = peer_connect(&tiny);
-    expect_alive(quiet);
-    fd = peer_connect(&tiny);
-    /* A byte now and then does not help. */
-    while (tiny_stats(&tiny).connections_timed_out == 0) {
-        uint32_t mark = htonl(0x80000000u | 4000);
-
-        if (tiny_stats(&tiny).bytes_in < 48)
-            (void)peer_write(fd, &mark, sizeof(mark));
-        else
-            (void)peer_write(fd, &zero, 1);
-        usleep(10000);
+    limits.record_timeout_us = TIMEOUT_US;
+    worker = start_here(limits);
+    quiet = connect_here(worker, &c);
+    ck_assert(peer_call(quiet, 1, TINY_NULL, 0));
+    slow = connect_here(worker, &c);
+    ck_assert(peer_write(slow, "\x80\0", 2));
+    turn(worker);
+    ck_assert(c->in_partial);
+    begin_us = c->partial_since_us;
+    /* More calls in flight than may be, and a record begun behind them. */
+    full = connect_here(worker, &c);
+    buf_init(&b, 4096);
+    for (uint32_t i = 0; i < small.max_requests + 1; i++) {
+        put_word(&b, 0x80000000u | 44);
+        put_call(&b, i, TINY_DEFER);
+        put_word(&b, 10);
     }
-    ck_assert(peer_is_cut(fd));
-    expect_alive(quiet);
+    put_word(&b, 0x80000000u | 44);
+    ck_assert(peer_write(full, b.data, b.len));
+    buf_free(&b);
+    turn(worker);
+    ck_assert(c->paused);
+    /* A byte now and then does not help. */
+    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections, 3);
+    ck_assert(peer_write(slow, "\0", 1));
+    turn(worker);
+    rpc_worker_tick(worker, begin_us + TIMEOUT_US);
+    ck_assert(peer_is_cut(slow));
+    rpc_worker_tick(worker, begin_us + 10 * TIMEOUT_US);
+    /* Who is quiet between records is none of this, nor is who is not read. */
+    ck_assert_uint_eq(tiny_stats(&tiny).connections, 2);
     ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
-    close(fd);
+    EXPECT_ACCEPTED(quiet, 1, SUCCESS);
+    ck_assert_uint_eq(tiny_answer(&tiny), small.max_requests);
+    rpc_worker_settle(worker);
+    ck_assert_uint_eq(tiny_answer(&tiny), 1);
+    rpc_worker_settle(worker);
+    for (uint32_t i = 0; i < small.max_requests; i++)
+        expect_body(&tiny, full, small.max_requests - 1 - i, 10);
+    expect_body(&tiny, full, small.max_requests, 10);
+    ck_assert(c->in_partial && !c->paused);
+    close(slow);
     close(quiet);
-    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+    close(full);
+    ck_assert_uint_eq(tiny_stop(&tiny, 0), 0);
 }
 END_TEST
 
