@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,19 @@ default_path(char *path, size_t size)
     return paths_default_socket(path, size);
 }
 
+/* As clients elsewhere, and rpcbind, have to know it. False if it does not fit. */
+static bool
+absolute_path(const char *given, char *path, size_t size)
+{
+    char folder[PATH_MAX];
+
+    if (given[0] == '/')
+        return (size_t)snprintf(path, size, "%s", given) < size;
+    if (!getcwd(folder, sizeof(folder)))
+        return false;
+    return (size_t)snprintf(path, size, "%s/%s", folder, given) < size;
+}
+
 static enum listen_error
 open_local(struct listening *listening, const struct options *options, struct buf *why)
 {
@@ -258,12 +272,11 @@ open_local(struct listening *listening, const struct options *options, struct bu
     if (options->socket && strcmp(options->socket, "none") == 0)
         return LISTEN_OK;
     if (options->socket) {
-        if (strlen(options->socket) >= sizeof(listening->path)) {
-            buf_printf(why, "socket: %s is longer than %zu bytes", options->socket,
-                       sizeof(listening->path) - 1);
+        if (!absolute_path(options->socket, listening->path, sizeof(listening->path))) {
+            buf_printf(why, "socket: the whole path of %s is longer than %zu bytes",
+                       options->socket, sizeof(listening->path) - 1);
             return LISTEN_BAD_ADDRESS;
         }
-        snprintf(listening->path, sizeof(listening->path), "%s", options->socket);
     } else if (!default_path(listening->path, sizeof(listening->path))) {
         buf_append_str(why, "there is no default path for the socket here; give --socket");
         return LISTEN_FAILED;

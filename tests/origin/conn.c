@@ -4,6 +4,8 @@
  */
 #include <ctype.h>
 #include <event2/bufferevent_ssl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -12,6 +14,7 @@
 #include "tests/origin/origin.h"
 
 #define OUTPUT_HIGH (256u << 10) /* bytes queued on a connection before making more waits */
+#define PIECES_A_SECOND 50u      /* in which a bounded bandwidth is spent */
 
 enum conn_state {
     CONN_READING,  /* waits for a request's head */
@@ -287,6 +290,27 @@ end_answer(struct conn *c)
     }
 }
 
+/*
+ * How much goes out before the next pause, and how long that is; 0: no pause. (libevent's own rate
+ * limits leave TLS connections hanging.)
+ */
+static size_t
+next_piece(const struct conn *c, bool drip, int64_t *pause_us)
+{
+    uint64_t bandwidth = c->origin->bandwidth;
+    size_t piece = bandwidth > PIECES_A_SECOND ? (size_t)(bandwidth / PIECES_A_SECOND) : 1;
+
+    *pause_us = 0;
+    if (drip) {
+        *pause_us = c->plan.drip_us;
+        return 1;
+    }
+    if (!bandwidth)
+        return SIZE_MAX;
+    *pause_us = (int64_t)(piece * 1000000 / bandwidth);
+    return piece;
+}
+
 /* Moves bytes on. True if the state has changed. */
 static bool
 pump(struct conn *c)
@@ -296,6 +320,8 @@ pump(struct conn *c)
     while (evbuffer_get_length(out) < OUTPUT_HIGH) {
         size_t len = evbuffer_get_length(c->staged);
         bool drip = c->plan.drip_us && (c->plan.drip_head || c->sent >= c->head);
+        int64_t pause_us;
+        size_t piece = next_piece(c, drip, &pause_us);
 
         if (c->sent >= c->limit || (len == 0 && c->body.done)) {
             end_answer(c);
@@ -307,15 +333,15 @@ pump(struct conn *c)
         }
         if (c->plan.drip_us && !drip && len > c->head - c->sent)
             len = (size_t)(c->head - c->sent);
-        if (drip)
-            len = 1;
+        if (len > piece)
+            len = piece;
         if (len > c->limit - c->sent)
             len = (size_t)(c->limit - c->sent);
         evbuffer_remove_buffer(c->staged, out, len);
         c->sent += len;
-        if (drip) {
+        if (pause_us) {
             c->state = CONN_DRIPPING;
-            wait_for(c, c->plan.drip_us);
+            wait_for(c, pause_us);
             return true;
         }
     }
@@ -378,9 +404,12 @@ void
 conn_accept(struct origin *origin, evutil_socket_t fd, bool tls)
 {
     struct conn *c = calloc(1, sizeof(*c));
+    int on = 1;
 
     if (!c)
         goto fail;
+    /* As servers of the web do: else the end of an answer over TLS waits for an acknowledgement. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->origin = origin;
     if (tls) {
         c->ssl = authority_accept(origin->authority);
@@ -399,8 +428,6 @@ conn_accept(struct origin *origin, evutil_socket_t fd, bool tls)
     c->staged = evbuffer_new();
     if (!c->timer || !c->staged)
         abort();
-    if (origin->bandwidth)
-        bufferevent_set_rate_limit(c->bev, origin->bandwidth);
     c->next = origin->conns;
     c->link = &origin->conns;
     if (c->next)

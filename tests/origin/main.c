@@ -317,13 +317,7 @@ prepare(struct origin *origin, const struct options *o)
         }
         setvbuf(origin->log, NULL, _IOLBF, 0);
     }
-    if (o->bandwidth) {
-        struct timeval tick = {.tv_sec = 0, .tv_usec = 20000};
-        size_t rate = (size_t)(o->bandwidth / 50 ? o->bandwidth / 50 : 1);
-
-        origin->bandwidth =
-            ev_token_bucket_cfg_new(EV_RATE_LIMIT_MAX, EV_RATE_LIMIT_MAX, rate, rate, &tick);
-    }
+    origin->bandwidth = o->bandwidth;
     return true;
 fail:
     fprintf(stderr, "origin: %s\n", why);
@@ -360,8 +354,6 @@ main(int argc, char **argv)
         status = serve(&origin, &o);
     if (origin.log)
         fclose(origin.log);
-    if (origin.bandwidth)
-        ev_token_bucket_cfg_free(origin.bandwidth);
     sizes_free(origin.sizes);
     authority_free(origin.authority);
     buf_free(&origin.headers);

@@ -64,7 +64,7 @@ struct origin {
     int64_t latency_us;                    /* fixed, or the median of a log-normal distribution */
     double latency_sigma;                  /* 0: fixed */
     struct buf headers;                    /* lines that every answer carries */
-    struct ev_token_bucket_cfg *bandwidth; /* or NULL */
+    uint64_t bandwidth; /* bytes a second for each connection; 0: no bound */
     struct conn *conns;                    /* all that are open */
     uint64_t open;
 };

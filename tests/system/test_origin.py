@@ -53,6 +53,17 @@ class OriginTest(harness.SystemTest):
             done = self.run_program([harness.ORIGIN, "--latency", bad])
             self.assertEqual(done.returncode, 64)
 
+    def test_a_bounded_bandwidth_loses_nothing_over_http_and_https(self):
+        o = self.origin("--bandwidth", "500K", "--size-min", "60000", "--size-max", "60000")
+        self.assertEqual(len(self.ask(o, "/")[2]), 60000)
+        context = ssl.create_default_context(cafile=o.cacert)
+        c = http.client.HTTPSConnection("localhost", o.https_port, timeout=10, context=context)
+        try:
+            c.request("GET", "/")
+            self.assertEqual(len(c.getresponse().read()), 60000)
+        finally:
+            c.close()
+
     def test_pipelined_requests_are_answered_in_order(self):
         o = self.origin()
         answer = self.raw(o, b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"

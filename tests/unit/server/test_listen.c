@@ -157,6 +157,26 @@ START_TEST(addresses_that_cannot_be)
 }
 END_TEST
 
+START_TEST(a_relative_path_is_told_whole)
+{
+    struct listening listening;
+    char before[4096];
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_ptr_nonnull(getcwd(before, sizeof(before)));
+    ck_assert_int_eq(chdir(folder), 0);
+    free(options.socket);
+    options.socket = strdup("socket");
+    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_str_eq(listening.path, path);
+    ck_assert_int_eq(chdir(before), 0);
+    listen_close(&listening);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    buf_free(&why);
+}
+END_TEST
+
 START_TEST(without_tcp_there_is_still_the_socket)
 {
     char none[] = "none", *items[] = {none, NULL};
@@ -190,6 +210,7 @@ unit_suite(void)
     tcase_add_test(tc, a_socket_left_behind_is_replaced);
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
     tcase_add_test(tc, addresses_that_cannot_be);
+    tcase_add_test(tc, a_relative_path_is_told_whole);
     tcase_add_test(tc, without_tcp_there_is_still_the_socket);
     suite_add_tcase(suite, tc);
     return suite;
