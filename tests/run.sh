@@ -173,6 +173,12 @@ if ! pkg-config --exists check; then
     skip "unit tests: the package check is not installed"
 fi
 
+stage() { # what has been done
+    printf '%s: %d s\n' "$1" $((SECONDS - stage_started))
+    stage_started=$SECONDS
+}
+stage_started=$SECONDS
+
 if wants build; then
     # shellcheck disable=SC2086 # no target is no argument
     build asan VARIANT=asan programs origin peers $unit_target
@@ -187,13 +193,16 @@ if wants build; then
     else
         skip "warnings under clang: clang is not installed"
     fi
+    stage builds
 fi
 if [ -n "$has_check" ]; then
     wants unit && run_units asan "${unit_sources[@]}" "${torture_sources[@]}"
     wants tsan && run_units tsan "${threaded_sources[@]}"
+    stage "unit tests"
 fi
 wants system && run_system asan
 wants system-tsan && run_system tsan --threads
+stage "system tests"
 
 printf '\n'
 for name in "${skips[@]}"; do

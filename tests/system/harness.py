@@ -179,7 +179,10 @@ class Namespace:
 
     def __init__(self, test, resolv_conf=None):
         if os.geteuid() != 0:
-            test.skipTest("a namespace with an rpcbind of its own needs root")
+            test.skipTest("a network namespace of the test's own needs root")
+        for tool in ("unshare", "nsenter", "ip"):
+            if not shutil.which(tool):
+                test.skipTest(f"a network namespace of the test's own needs {tool}")
         script = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up"
         if resolv_conf is not None:
             path = test.dir / "resolv.conf"

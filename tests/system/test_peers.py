@@ -65,11 +65,19 @@ class StubsTest(harness.SystemTest):
 class PythonTest(harness.SystemTest):
     """Two clients from the Python Package Index, each in an environment of its own."""
 
+    @staticmethod
+    def runs_here(python):
+        """Another user's Python may be out of our reach."""
+        try:
+            return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+        except OSError:
+            return False
+
     def install(self, package, *more):
         folder = PEERS / re.sub(r"\W", "-", package)
         python = folder / "bin/python"
         done = folder / "installed"
-        if done.exists():
+        if done.exists() and self.runs_here(python):
             return python
         shutil.rmtree(folder, ignore_errors=True)
         for argv in ([sys.executable, "-m", "venv", folder],

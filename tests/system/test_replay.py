@@ -78,12 +78,6 @@ class PaperReplayTest(ReplayCase):
         s = self.summary(TRACE, "--policy", "lru", "--capacity", "10%")
         self.assertEqual((s["capacity_urls"], s["runs"][0]["hits"]), (7, HITS[7]["lru"]))
 
-    def test_many_clients(self):
-        s = self.summary(TRACE, "--policy", "lru", "--capacity", "68", "-j", "8")
-        run = s["runs"][0]
-        self.assertEqual((run["requests"], run["failures"], run["evictions"]), (997, 0, 0))
-        self.assertEqual(run["hits"] + run["outcomes"]["coalesced"] + run["outcomes"]["miss"], 997)
-
     def test_repeated(self):
         s = self.summary(TRACE, "--policy", "rand", "--capacity", "7", "--repeat", "3")
         self.assertEqual([r["requests"] for r in s["runs"]], [997] * 3)
@@ -93,6 +87,29 @@ class PaperReplayTest(ReplayCase):
         self.assertEqual(s["requests"], 100)
         s = self.summary(TRACE, "--policy", "lru", "--capacity", "100", "--unique")
         self.assertEqual((s["requests"], s["runs"][0]["hits"]), (68, 0))
+
+
+class ManyClientsTest(ReplayCase):
+    threads = True
+
+    def test_as_many_answers_as_requests(self):
+        trace = self.trace(*[f"http://h{n % 7}.test/{n * n % 50}" for n in range(1000)])
+        distinct = len(set(trace.read_text().split()))
+        s = self.summary(trace, "--policy", "lru", "--capacity", "1000", "-j", "8")
+        run = s["runs"][0]
+        self.assertEqual((run["requests"], run["failures"], run["evictions"]), (1000, 0, 0))
+        self.assertEqual(run["outcomes"]["miss"], distinct)
+        self.assertEqual(run["hits"] + run["outcomes"]["coalesced"], 1000 - distinct)
+        self.assertEqual(len(self.o.requests()), distinct)
+
+    def test_a_small_cache_that_all_fight_for(self):
+        trace = self.trace(*[f"http://h{n % 7}.test/{n * n % 50}" for n in range(1000)])
+        for policy in ("lru", "lfu", "fifo", "rand", "maxs"):
+            s = self.summary(trace, "--policy", policy, "--capacity", "5", "-j", "8")
+            run = s["runs"][0]
+            self.assertEqual((run["requests"], run["failures"]), (1000, 0), policy)
+            self.assertEqual(sum(run["outcomes"].values()), 1000)
+            self.assertEqual(self.stat(self.d)["pages"], 5)
 
 
 @unittest.skipUnless(CHROME.exists(), f"{CHROME} is not here")

@@ -1,5 +1,7 @@
 """URLs and addresses: what is refused, how it is said, and that nothing is fetched then."""
 
+import sys
+
 import harness
 import rpc
 
@@ -132,7 +134,31 @@ class AddressTest(harness.SystemTest):
             self.assertEqual(page.status, "ok", page.sentence)
             self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").status, "denied")
 
-    def test_the_sentence_says_how_to_allow_it(self):
+    def test_what_a_name_resolves_to_is_judged(self):
+        ns = harness.Namespace(self, "nameserver 127.0.0.9\n")
+        p = harness.Process(self, "nameserver", ns.enter(
+            [sys.executable, "-B", harness.TOP / "tests/system/nameserver.py", "127.0.0.9"]),
+            expect=None)
+        harness.wait_until(lambda: "ready" in p.out, what="the nameserver")
+        o = self.origin(namespace=ns, name="inner")
+        d = self.daemon(namespace=ns)
+        with rpc.Connection(d.socket) as c:
+            for name in ("127-0-0-1.a.test", "10-0-0-1.a.test", "169-254-169-254.a.test",
+                         "0-0-0-0.a.test", "127-0-0-1.rebind.test", "0-0-0-0-0-0-0-1.aaaa.test",
+                         "0-0-0-0-0-ffff-7f00-1.aaaa.test"):
+                for _ in range(3):
+                    page = c.get(f"http://{name}:{o.http_port}/")
+                    # Elsewhere, where the public addresses of rebind.test are, there is no way.
+                    self.assertIn(page.status, ("denied", "connect_failed"), (name, page.sentence))
+            self.assertEqual(c.get(f"http://none.test:{o.http_port}/").status, "resolve_failed")
+        self.assertEqual(o.requests(), [])
+        d = self.daemon("--allow-net", "127.0.0.1", namespace=ns)
+        with rpc.Connection(d.socket) as c:
+            page = c.get(f"http://127-0-0-1.a.test:{o.http_port}/")
+            self.assertEqual(page.status, "ok", page.sentence)
+            self.assertEqual(c.get(f"http://10-0-0-1.a.test:{o.http_port}/").status, "denied")
+
+    def test_the_sentence_names_the_address(self):
         d = self.daemon()
         with rpc.Connection(d.socket) as c:
             self.assertIn("127.0.0.1", c.get(f"http://127.0.0.1:{self.o.http_port}/").sentence)
