@@ -70,8 +70,9 @@ sum(struct counters *counters, uint64_t sums[COUNTERS])
 void
 counters_read(struct counters *counters, uint64_t sums[COUNTERS])
 {
-    sum(counters, sums);
+    /* Summed under the lock: a base set in between would be more than the sum. */
     pthread_mutex_lock(&counters->lock);
+    sum(counters, sums);
     for (unsigned which = 0; which < COUNTERS; which++)
         sums[which] -= counters->base[which];
     pthread_mutex_unlock(&counters->lock);
@@ -80,10 +81,7 @@ counters_read(struct counters *counters, uint64_t sums[COUNTERS])
 void
 counters_rebase(struct counters *counters)
 {
-    uint64_t sums[COUNTERS];
-
-    sum(counters, sums);
     pthread_mutex_lock(&counters->lock);
-    memcpy(counters->base, sums, sizeof(sums));
+    sum(counters, counters->base);
     pthread_mutex_unlock(&counters->lock);
 }
