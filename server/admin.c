@@ -139,8 +139,6 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     else if (shards_are_ours)
         config.shards = service_suitable_shards(service->workers, config.capacity_pages,
                                                 config.capacity_bytes);
-    if (args->cold)
-        cache_purge_all(service->cache);
     switch (cache_configure(service->cache, &config)) {
     case CACHE_OK:
         break;
@@ -152,6 +150,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     }
     service->shards_are_ours = shards_are_ours;
     if (args->cold) {
+        cache_purge_all(service->cache);
         cache_reset_stats(service->cache);
         counters_rebase(service->counters);
     }

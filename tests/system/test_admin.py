@@ -124,6 +124,13 @@ class AdminTest(harness.SystemTest):
         s = self.c.stat()
         self.assertEqual((s.policy, s.shards, s.capacity_urls, s.pages), ("lru", 1, 100, 6))
 
+    def test_a_refused_cold_start_leaves_the_cache_as_it_was(self):
+        self.fill()
+        status, _ = self.c.set(set_capacity=True, urls=2, shards=8, cold=True)
+        self.assertEqual(status, "bad_value")
+        s = self.c.stat()
+        self.assertEqual((s.pages, s.requests), (6, 6))
+
     def test_change_under_load(self):
         import threading
 
