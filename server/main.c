@@ -2,7 +2,6 @@
  * sunproxyd: the daemon's command line. What it does is in daemon.c.
  */
 #include <locale.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -65,9 +64,10 @@ main(int argc, char **argv)
     struct buf why;
     int status = EX_OSERR;
 
-    /* URLs are UTF-8 whatever the environment says: libcurl turns names into ASCII by the locale. */
-    setlocale(LC_CTYPE, "C.UTF-8");
-    /* libidn2, which libcurl asks about internationalised names, goes by the locale's characters. */
+    /*
+     * URLs are UTF-8 whatever the environment says: libidn2, which libcurl asks about
+     * internationalised names, goes by the locale's characters.
+     */
     setlocale(LC_CTYPE, "C.UTF-8");
     buf_init(&why, 4096);
     if (options_init(&options)) {
