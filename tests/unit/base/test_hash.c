@@ -1,0 +1,108 @@
+/*
+ * The 64-bit hash: fixed values, since the daemon and the simulator must agree for ever, and how
+ * well it mixes.
+ */
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(values_never_change)
+{
+    ck_assert_uint_eq(hash64_uint(0), 0xe220a8397b1dcdafU); /* SplitMix64's first, seeded with 0 */
+    ck_assert_uint_eq(hash64_bytes(span_str("")), 0x2cb0f69f4abea221U);
+    ck_assert_uint_eq(hash64_bytes(span_str("http://a.test/")), 0xcbd569fa42cb2675U);
+}
+END_TEST
+
+START_TEST(length_and_place_count)
+{
+    static const char zeros[32] = {0};
+
+    for (size_t len = 0; len < sizeof(zeros); len++)
+        ck_assert_uint_ne(hash64_bytes(span_of(zeros, len)), hash64_bytes(span_of(zeros, len + 1)));
+    ck_assert_uint_ne(hash64_bytes(span_str("abcdefghABCDEFGH")),
+                      hash64_bytes(span_str("ABCDEFGHabcdefgh")));
+    /* Bytes beyond the span are not looked at, wherever it begins. */
+    for (size_t i = 0; i < 8; i++) {
+        char text[32];
+
+        memset(text, 'x', sizeof(text));
+        memcpy(text + i, "http://a.test/", 14);
+        ck_assert_uint_eq(hash64_bytes(span_of(text + i, 14)),
+                          hash64_bytes(span_str("http://a.test/")));
+    }
+}
+END_TEST
+
+/* Each bit that goes in turns over about half of those that come out. */
+START_TEST(bits_spread)
+{
+    enum { LEN = 24, BITS = LEN * 8, ROUNDS = 64 };
+    unsigned turned[BITS] = {0};
+
+    srandom(1);
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned char text[LEN];
+        uint64_t before;
+
+        for (size_t i = 0; i < LEN; i++)
+            text[i] = (unsigned char)random();
+        before = hash64_bytes(span_of(text, LEN));
+        for (size_t bit = 0; bit < BITS; bit++) {
+            text[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+            turned[bit] +=
+                (unsigned)__builtin_popcountll(before ^ hash64_bytes(span_of(text, LEN)));
+            text[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+        }
+    }
+    for (size_t bit = 0; bit < BITS; bit++) {
+        ck_assert_uint_ge(turned[bit], ROUNDS * 28);
+        ck_assert_uint_le(turned[bit], ROUNDS * 36);
+    }
+}
+END_TEST
+
+static int
+ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+START_TEST(urls_that_differ_little_do_not_collide)
+{
+    enum { COUNT = 100000 };
+    uint64_t *hashes = malloc(COUNT * sizeof(*hashes));
+
+    ck_assert_ptr_nonnull(hashes);
+    for (int i = 0; i < COUNT; i++) {
+        char url[64];
+        int len = snprintf(url, sizeof(url), "http://host%d.test/%d", i % 10, i);
+
+        hashes[i] = hash64_bytes(span_of(url, (size_t)len));
+    }
+    qsort(hashes, COUNT, sizeof(*hashes), ascending);
+    for (int i = 1; i < COUNT; i++)
+        ck_assert_uint_ne(hashes[i - 1], hashes[i]);
+    free(hashes);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("hash");
+    TCase *tcase = tcase_create("hash");
+
+    tcase_add_test(tcase, values_never_change);
+    tcase_add_test(tcase, length_and_place_count);
+    tcase_add_test(tcase, bits_spread);
+    tcase_add_test(tcase, urls_that_differ_little_do_not_collide);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
