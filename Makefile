@@ -71,8 +71,8 @@ endif
 
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
 
-# Recursion keeps the probes from running for targets that compile nothing; := once they are needed.
-ifneq ($(filter-out help clean distclean setup setup-test format lint,$(or $(MAKECMDGOALS),all)),)
+# Probes run once, and only for targets that compile: before setup there may be nothing to ask.
+ifneq ($(filter-out help clean distclean setup setup-test demo test bench format uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
 ALL_OPTIMISE := $(OPTIMISE)

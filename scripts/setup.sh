@@ -24,6 +24,8 @@ sqlite3:library:libsqlite3-dev
 openssl:library:libssl-dev
 openssl:command:openssl
 rpcbind:command:rpcbind
+/etc/services:file:netbase
+/etc/ssl/certs/ca-certificates.crt:file:ca-certificates
 python3:command:python3
 sqlite3:python:python3'
 test_needs='
@@ -47,6 +49,7 @@ have() {
     case $2 in
     command) command -v "$1" >/dev/null 2>&1 ;;
     library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" ;;
+    file) [ -e "$1" ] ;;
     python) command -v python3 >/dev/null 2>&1 && python3 -c "import $1" 2>/dev/null ;;
     esac
 }
