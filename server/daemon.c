@@ -426,7 +426,14 @@ daemon_check(const struct options *options)
 {
     struct parts parts = {.options = options};
     int status = make_parts(&parts);
+    struct buf why;
 
+    buf_init(&why, 1024);
+    if (status == EX_OK && listen_check(options, &why) != LISTEN_OK) {
+        log_error("%s", buf_str(&why));
+        status = EX_CONFIG;
+    }
+    buf_free(&why);
     free_parts(&parts);
     return status;
 }

@@ -19,6 +19,20 @@
 #define BACKLOG 4096
 #define PORT_TRIES 20 /* for a port that is free on every address */
 
+static const char nothing_left[] = "neither an address nor a socket is left to listen on";
+
+static void
+bad_address(struct buf *why, const char *text)
+{
+    buf_printf(why, "listen: \"%s\" is not an IPv4 or IPv6 address", text);
+}
+
+static void
+too_many_addresses(struct buf *why)
+{
+    buf_printf(why, "listen: more than %d addresses", LISTEN_MOST_TCP);
+}
+
 /* ---- TCP ---------------------------------------------------------------------------------- */
 
 static int
@@ -159,13 +173,13 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
             buf_append_str(why, "a process that cannot be seen from here");
         return LISTEN_IN_USE;
     case EINVAL:
-        buf_printf(why, "listen: \"%s\" is not an IPv4 or IPv6 address", failed);
+        bad_address(why, failed);
         return LISTEN_BAD_ADDRESS;
     case EADDRNOTAVAIL:
         buf_printf(why, "listen: %s is not an address of this machine", failed);
         return LISTEN_BAD_ADDRESS;
     case E2BIG:
-        buf_printf(why, "listen: more than %d addresses", LISTEN_MOST_TCP);
+        too_many_addresses(why);
         return LISTEN_BAD_ADDRESS;
     default:
         buf_printf(why, "listening on %s port %u: %s", failed, (unsigned)port, strerror(error));
@@ -249,17 +263,17 @@ default_path(char *path, size_t size)
     return paths_default_socket(path, size);
 }
 
-/* As clients elsewhere, and rpcbind, have to know it. False if it does not fit. */
+/* As clients elsewhere, and rpcbind, have to know it. False, with a sentence, if it does not fit. */
 static bool
-absolute_path(const char *given, char *path, size_t size)
+absolute_path(const char *given, char *path, size_t size, struct buf *why)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX] = "";
 
-    if (given[0] == '/')
-        return (size_t)snprintf(path, size, "%s", given) < size;
-    if (!getcwd(folder, sizeof(folder)))
-        return false;
-    return (size_t)snprintf(path, size, "%s/%s", folder, given) < size;
+    if ((given[0] == '/' || getcwd(folder, sizeof(folder))) &&
+        (size_t)snprintf(path, size, given[0] == '/' ? "%s%s" : "%s/%s", folder, given) < size)
+        return true;
+    buf_printf(why, "socket: the whole path of %s is longer than %zu bytes", given, size - 1);
+    return false;
 }
 
 static enum listen_error
@@ -272,11 +286,8 @@ open_local(struct listening *listening, const struct options *options, struct bu
     if (options->socket && strcmp(options->socket, "none") == 0)
         return LISTEN_OK;
     if (options->socket) {
-        if (!absolute_path(options->socket, listening->path, sizeof(listening->path))) {
-            buf_printf(why, "socket: the whole path of %s is longer than %zu bytes",
-                       options->socket, sizeof(listening->path) - 1);
+        if (!absolute_path(options->socket, listening->path, sizeof(listening->path), why))
             return LISTEN_BAD_ADDRESS;
-        }
     } else if (!default_path(listening->path, sizeof(listening->path))) {
         buf_append_str(why, "there is no default path for the socket here; give --socket");
         return LISTEN_FAILED;
@@ -306,6 +317,34 @@ open_local(struct listening *listening, const struct options *options, struct bu
 }
 
 enum listen_error
+listen_check(const struct options *options, struct buf *why)
+{
+    bool tcp = options->listen.count == 0 || strcmp(options->listen.items[0], "none") != 0;
+    bool local = !options->socket || strcmp(options->socket, "none") != 0;
+    char path[sizeof(((struct listening *)NULL)->path)];
+    struct sockaddr_storage address;
+    socklen_t len;
+
+    for (size_t i = 0; tcp && i < options->listen.count; i++) {
+        if (!parse_address(options->listen.items[i], &address, &len)) {
+            bad_address(why, options->listen.items[i]);
+            return LISTEN_BAD_ADDRESS;
+        }
+    }
+    if (options->listen.count > LISTEN_MOST_TCP) {
+        too_many_addresses(why);
+        return LISTEN_BAD_ADDRESS;
+    }
+    if (local && options->socket && !absolute_path(options->socket, path, sizeof(path), why))
+        return LISTEN_BAD_ADDRESS;
+    if (!tcp && !local) {
+        buf_append_str(why, nothing_left);
+        return LISTEN_BAD_ADDRESS;
+    }
+    return LISTEN_OK;
+}
+
+enum listen_error
 listen_open(struct listening *listening, const struct options *options, struct buf *why)
 {
     enum listen_error error;
@@ -315,7 +354,7 @@ listen_open(struct listening *listening, const struct options *options, struct b
     if (error == LISTEN_OK)
         error = open_local(listening, options, why);
     if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local < 0) {
-        buf_append_str(why, "neither an address nor a socket is left to listen on");
+        buf_append_str(why, nothing_left);
         error = LISTEN_BAD_ADDRESS;
     }
     if (error != LISTEN_OK)

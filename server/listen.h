@@ -35,6 +35,9 @@ enum listen_error {
     LISTEN_FAILED,
 };
 
+/* Are the addresses and the path of the socket such as can be listened on? Opens nothing. */
+enum listen_error listen_check(const struct options *options, struct buf *why);
+
 /* Opens what the options ask for; otherwise nothing is open and `why` has a sentence. */
 enum listen_error listen_open(struct listening *listening, const struct options *options,
                               struct buf *why);

@@ -41,7 +41,9 @@ class OptionsTest(harness.SystemTest):
     def test_values_that_only_the_parts_can_judge(self):
         for arguments in (["--policy", "nosuch"], ["--allow-net", "127.0.0.1/33"],
                           ["--allow-net", "words"], ["--cacert", "/nowhere"],
-                          ["--connect-to", "nonsense"], ["--capacity-urls", "2", "--shards", "8"]):
+                          ["--connect-to", "nonsense"], ["--capacity-urls", "2", "--shards", "8"],
+                          ["--listen", "words"], ["--listen", "300.1.1.1"],
+                          ["--listen", "none", "--socket", "none"], ["--socket", "x" * 120]):
             for more in ([], ["--check-config"]):
                 argv = ["--no-rpcbind", "--socket", self.dir / "s", *arguments, *more]
                 done = self.run_daemon(*argv)
