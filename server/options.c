@@ -35,6 +35,8 @@ struct option_row {
     const char *help;
 };
 
+#define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
+
 #define AT(field) offsetof(struct options, field)
 
 /* A row without a name is a heading of --help. */
@@ -251,11 +253,12 @@ set_field(struct options *options, const struct option_row *row, const char *tex
     case OPTION_DURATION: {
         int64_t us;
 
-        if (units_parse_duration(text, &us) && us >= (int64_t)row->low) {
+        if (units_parse_duration(text, &us) && us >= (int64_t)row->low && us <= LONGEST_US) {
             *(int64_t *)field = us;
             return true;
         }
-        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m", row->name, text);
+        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
+                   row->name, text);
         return false;
     }
     case OPTION_CHOICE:

@@ -109,6 +109,8 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         {"log-level = loud\n", ":1: log-level: \"loud\" is none of error|warning|info|debug"},
         {"no-rpcbind = maybe\n", ":1: no-rpcbind: \"maybe\" is neither yes nor no"},
         {"idle-timeout = soon\n", "is not a time such as"},
+        {"stop-timeout = 366d\n", "of at most 365d"},
+        {"stop-timeout = 106751991d\n", "of at most 365d"},
         {"max-page = 21M\n", "is not a size such as 64M of at most 20971520 bytes"},
         {"socket-mode = 0888\n", "is not an octal number"},
         {"config = other\n", "can only be given on the command line"},
