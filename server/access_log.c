@@ -25,7 +25,8 @@ struct access_log {
     char *path;
     enum log_format format;
     pthread_t thread;
-    _Atomic uint64_t lost;
+    _Atomic uint64_t unwritten; /* lines lost because of the file, */
+    _Atomic uint64_t unheld;    /* and for want of room in memory */
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t wake;
@@ -37,6 +38,7 @@ struct access_log {
     int fd;
     bool mid_line; /* the last write ended inside a line */
     int64_t complained_us;
+    uint64_t unheld_told;
     struct buf writing;
 };
 
@@ -58,17 +60,36 @@ count_lines(struct span text)
     return lines;
 }
 
-static void
-lose(struct access_log *log, uint64_t lines, int error)
+/* Not without end: false if that was too soon after the last time. */
+static bool
+complain(struct access_log *log, const char *why)
 {
-    uint64_t lost = atomic_fetch_add(&log->lost, lines) + lines;
     int64_t now = clock_monotonic_us();
 
     if (log->complained_us && now - log->complained_us < COMPLAIN_EVERY_US)
-        return;
+        return false;
     log->complained_us = now;
-    log_warning("access log %s: %s; %" PRIu64 " lines lost so far", log->path, strerror(error),
-                lost);
+    log_warning("access log %s: %s; %" PRIu64 " lines lost so far", log->path, why,
+                access_log_lost(log));
+    return true;
+}
+
+static void
+lose(struct access_log *log, uint64_t lines, int error)
+{
+    atomic_fetch_add(&log->unwritten, lines);
+    complain(log, strerror(error));
+}
+
+/* Tells of the lines that access_log_add() had no room for, and could only count. */
+static void
+tell_unheld(struct access_log *log)
+{
+    uint64_t unheld = atomic_load(&log->unheld);
+
+    if (unheld != log->unheld_told &&
+        complain(log, "lines came faster than they could be written"))
+        log->unheld_told = unheld;
 }
 
 /* Writes all of `text`; what cannot be written is counted as lost. */
@@ -143,6 +164,7 @@ run(void *argument)
 
         write_out(log, buf_span(&log->writing));
         buf_reset(&log->writing);
+        tell_unheld(log);
         if (reopen)
             open_again(log);
     }
@@ -304,7 +326,7 @@ access_log_add(struct access_log *log, const struct access_entry *entry)
         pthread_cond_signal(&log->wake);
     pthread_mutex_unlock(&log->lock);
     if (full)
-        atomic_fetch_add(&log->lost, 1);
+        atomic_fetch_add(&log->unheld, 1);
     buf_free(&line);
 }
 
@@ -320,5 +342,5 @@ access_log_reopen(struct access_log *log)
 uint64_t
 access_log_lost(struct access_log *log)
 {
-    return atomic_load(&log->lost);
+    return atomic_load(&log->unwritten) + atomic_load(&log->unheld);
 }

@@ -1,6 +1,7 @@
 #include "server/access_log.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,60 @@ START_TEST(a_full_disk_loses_lines_and_counts_them)
 }
 END_TEST
 
+/* What is written to standard error, in a file of its own. */
+static int
+divert_errors(void)
+{
+    int before = dup(STDERR_FILENO), fd = open(moved, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    ck_assert_int_ge(before, 0);
+    ck_assert_int_ge(fd, 0);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    return before;
+}
+
+START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
+{
+    struct access_log *log;
+    uint64_t lost = 0, lines = 0;
+    struct buf text, errors;
+    char piece[65536], told[64];
+    int reader, before;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_ge(reader, 0);
+    before = divert_errors();
+    log_setup(LOG_LEVEL_WARNING, LOG_FORMAT_PLAIN);
+    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    ck_assert_ptr_nonnull(log);
+    for (; lost < 10 && lines < 1000000; lines++) {
+        add(log, "http://example.com/a-url-of-some-length-so-that-it-takes-fewer-of-them");
+        lost = access_log_lost(log);
+    }
+    ck_assert_uint_eq(lost, 10);
+    snprintf(told, sizeof(told), "; %d lines lost so far", (int)lost);
+    buf_init(&text, 64u << 20);
+    for (int i = 0; i < 1000 && count_lines(buf_str(&text)) < lines - lost; i++) {
+        ssize_t n;
+
+        while ((n = read(reader, piece, sizeof(piece))) > 0)
+            buf_append(&text, piece, (size_t)n);
+        usleep(10000);
+    }
+    ck_assert_uint_eq(count_lines(buf_str(&text)), lines - lost);
+    access_log_close(log);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(reader);
+    errors = read_file(moved);
+    ck_assert_msg(strstr(buf_str(&errors), told), "%s", buf_str(&errors));
+    buf_free(&errors);
+    buf_free(&text);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_made)
 {
     ck_assert_ptr_null(access_log_open("/nonexistent/access.log", LOG_FORMAT_PLAIN));
@@ -228,6 +283,7 @@ unit_suite(void)
     tcase_add_test(tc, json_lines);
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
+    tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_told);
     tcase_add_test(tc, a_file_that_cannot_be_made);
     tcase_add_test(tc, lines_of_many_threads_stay_whole);
     suite_add_tcase(suite, tc);
