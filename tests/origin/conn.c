@@ -328,6 +328,9 @@ pump(struct conn *c)
             return true;
         }
         if (len == 0) {
+            /* A piece of a bomb takes long to make for what it is: what there is goes out first. */
+            if (c->plan.coding == CODED_GZIP_BOMB && evbuffer_get_length(out))
+                return false;
             body_next(&c->body, c->staged);
             continue;
         }

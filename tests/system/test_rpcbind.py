@@ -65,7 +65,7 @@ class RpcbindTest(harness.SystemTest):
         d = self.start()
         with rpc.Connection(d.socket) as c:
             self.assertTrue(c.ping(), "it serves meanwhile")
-        self.assertIn("rpcbind", d.err)
+        harness.wait_until(lambda: "rpcbind" in d.err, what="a word on it")
         self.ns.rpcbind()
         self.registered()
 
