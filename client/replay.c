@@ -204,6 +204,9 @@ load(const char *path, const struct trace_options *options, struct trace **trace
     case TRACE_EMPTY:
         output_complain("%s", why);
         return EX_DATAERR;
+    case TRACE_BAD_OPTION:
+        output_complain("%s", why);
+        return EX_USAGE;
     case TRACE_NO_MEMORY:
         break;
     }
@@ -219,6 +222,9 @@ tell_skipped(const char *path, const struct trace_counts *counts)
         uint64_t count;
         const char *what;
     } skipped[] = {
+        {counts->skipped_method, "of other methods"},
+        {counts->skipped_status, "of other statuses"},
+        {counts->skipped_redirect, "redirects"},
         {counts->skipped_scheme, "neither http nor https"},
         {counts->skipped_time, "outside the dates"},
         {counts->skipped_unique, "seen before"},

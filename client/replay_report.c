@@ -226,6 +226,9 @@ add_skipped(struct json *j, const struct trace_counts *counts)
 {
     json_open_object(j, "skipped");
     json_uint(j, "orphan", counts->skipped_orphan);
+    json_uint(j, "method", counts->skipped_method);
+    json_uint(j, "status", counts->skipped_status);
+    json_uint(j, "redirect", counts->skipped_redirect);
     json_uint(j, "scheme", counts->skipped_scheme);
     json_uint(j, "time", counts->skipped_time);
     json_uint(j, "unique", counts->skipped_unique);

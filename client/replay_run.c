@@ -106,7 +106,7 @@ account(struct worker *worker, size_t number, const struct exchange *exchange, i
     struct span victims[PROXY_MAX_VICTIMS];
     struct replay_entry entry = {.run = run->plan->run,
                                  .number = number + 1,
-                                 .url = trace->urls[trace->requests[number].url],
+                                 .url = trace->urls[trace->ids[number]],
                                  .outcome = REPLAY_FAILED,
                                  .us = us > 0 ? (uint64_t)us : 1};
     int error;
@@ -165,7 +165,7 @@ exchange_one(struct worker *worker, size_t number, struct exchange *exchange)
     int64_t begun_us = clock_monotonic_us();
 
     memset(exchange, 0, sizeof(*exchange));
-    exchange->status = send_request(worker, trace->urls[trace->requests[number].url], exchange);
+    exchange->status = send_request(worker, trace->urls[trace->ids[number]], exchange);
     exchange->done = exchange->status != RPC_CLIENT_OK;
     while (!exchange->done && atomic_load(&run->status) == EX_OK)
         rpc_client_run(worker->client, LOOK_AGAIN_US);

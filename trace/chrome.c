@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "trace/builder.h"
 #include "trace/formats.h"
 #include "trace/snapshot.h"
 
@@ -107,6 +108,7 @@ static bool
 add_visit(sqlite3_stmt *statement, struct trace_builder *builder, bool *no_memory)
 {
     struct trace_counts *counts = trace_builder_counts(builder);
+    struct trace_entry entry = TRACE_ENTRY_EMPTY;
     const unsigned char *text;
     int64_t time_us;
 
@@ -118,7 +120,7 @@ add_visit(sqlite3_stmt *statement, struct trace_builder *builder, bool *no_memor
         sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT ||
         __builtin_sub_overflow(sqlite3_column_int64(statement, COLUMN_TIME), EPOCH_1601_US,
                                &time_us)) {
-        counts->skipped_bad++;
+        trace_add_bad(builder, 0, span_of(NULL, 0));
         return true;
     }
     text = sqlite3_column_text(statement, COLUMN_URL);
@@ -126,8 +128,9 @@ add_visit(sqlite3_stmt *statement, struct trace_builder *builder, bool *no_memor
         *no_memory = true;
         return false;
     }
-    return trace_add(builder, time_us,
-                     span_of(text, (size_t)sqlite3_column_bytes(statement, COLUMN_URL)), -1);
+    entry.time_us = time_us;
+    entry.url = span_of(text, (size_t)sqlite3_column_bytes(statement, COLUMN_URL));
+    return trace_add(builder, &entry);
 }
 
 static int

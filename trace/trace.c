@@ -11,165 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "trace/base_url.h"
+#include "trace/builder.h"
 #include "trace/formats.h"
-#include "trace/url_table.h"
 
-#define FIRST_REQUESTS 256u
-
-/* What trace_load() hands out: the public part first, then what it points into. */
-struct owned_trace {
-    struct trace trace;
-    struct url_table table;
-};
-
-struct trace_builder {
-    const struct trace_options *options; /* not owned */
-    struct url_table table;
-    struct trace_request *requests; /* owned */
-    size_t count;
-    size_t room;
-    struct buf base; /* the reduced URL, with --base-urls */
-    struct trace_counts counts;
-    bool failed;
-};
-
-static void
-builder_init(struct trace_builder *b, const struct trace_options *options)
+struct span
+trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT])
 {
-    memset(b, 0, sizeof(*b));
-    b->options = options;
-    url_table_init(&b->table);
-    buf_init(&b->base, TRACE_URL_MAX);
-}
-
-static void
-builder_free(struct trace_builder *b)
-{
-    url_table_free(&b->table);
-    free(b->requests);
-    buf_free(&b->base);
-}
-
-static bool
-append_request(struct trace_builder *b, int64_t time_us, uint32_t url)
-{
-    if (b->count == b->room) {
-        size_t room = b->room ? b->room * 2 : FIRST_REQUESTS;
-        struct trace_request *grown = realloc(b->requests, room * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        b->requests = grown;
-        b->room = room;
-    }
-    b->requests[b->count++] = (struct trace_request){.time_us = time_us, .url = url};
-    return true;
-}
-
-/* Counts the request under the reason for leaving it out; false if there is none. */
-static bool
-leave_out(struct trace_builder *b, int64_t time_us, struct span url)
-{
-    const struct trace_options *o = b->options;
-    bool web = base_url_is_web(url);
-
-    if (url.len == 0 || url.len > TRACE_URL_MAX || span_has_zero(url) ||
-        (web && base_url_host_port(url).len == 0))
-        b->counts.skipped_bad++;
-    else if (!web && !o->all_schemes)
-        b->counts.skipped_scheme++;
-    else if (time_us < o->since_us || time_us >= o->until_us)
-        b->counts.skipped_time++;
-    else
-        return false;
-    return true;
-}
-
-bool
-trace_add(struct trace_builder *b, int64_t time_us, struct span url, int64_t size)
-{
-    const struct trace_options *o = b->options;
-    uint32_t number;
-    bool fresh;
-
-    if (b->failed || (o->limit != 0 && b->count >= o->limit))
-        return false;
-    if (leave_out(b, time_us, url))
-        return true;
-    if (o->base_urls) {
-        buf_reset(&b->base);
-        if (!base_url_append(&b->base, url)) {
-            b->failed = true;
-            return false;
-        }
-        url = buf_span(&b->base);
-    }
-    if (!url_table_put(&b->table, url, &number, &fresh)) {
-        b->failed = true;
-        return false;
-    }
-    /* A page keeps the size that it had first. */
-    if (size >= 0 && b->table.sizes[number] < 0)
-        b->table.sizes[number] = size;
-    if (o->unique && !fresh) {
-        b->counts.skipped_unique++;
-        return true;
-    }
-    if (!append_request(b, time_us, number)) {
-        b->failed = true;
-        return false;
-    }
-    b->counts.requests = b->count;
-    return o->limit == 0 || b->count < o->limit;
-}
-
-bool
-trace_builder_failed(const struct trace_builder *b)
-{
-    return b->failed;
-}
-
-struct trace_counts *
-trace_builder_counts(struct trace_builder *b)
-{
-    return &b->counts;
-}
-
-/* Turns what was built into a trace; the builder is left empty. NULL without memory. */
-static struct trace *
-builder_finish(struct trace_builder *b, const struct trace_format *format)
-{
-    struct owned_trace *owned = calloc(1, sizeof(*owned));
-
-    if (!owned)
-        return NULL;
-    owned->table = b->table;
-    owned->trace = (struct trace){
-        .format = format->name,
-        .requests = b->requests,
-        .request_count = b->count,
-        .urls = owned->table.urls,
-        .url_count = owned->table.count,
-        .sizes = owned->table.sizes,
-        .counts = b->counts,
-    };
-    url_table_init(&b->table);
-    b->requests = NULL;
-    return &owned->trace;
-}
-
-void
-trace_free(struct trace *trace)
-{
-    struct owned_trace *owned = (struct owned_trace *)trace;
-
-    if (!owned)
-        return;
-    free(owned->trace.requests);
-    url_table_free(&owned->table);
-    free(owned);
+    if (trace->urls)
+        return trace->urls[id];
+    return span_of(text, (size_t)snprintf(text, TRACE_URL_TEXT, "%" PRIu64, trace->numbers[id]));
 }
 
 /* ---- sentences ----------------------------------------------------------------------------- */
@@ -214,8 +64,12 @@ explain_empty(const char *path, const struct trace_counts *c, char *why, size_t 
     say(&s, "%s: no request in it", path);
     say_left_out(&s, c->skipped_bad, "malformed", &any);
     say_left_out(&s, c->skipped_orphan, "without a URL", &any);
+    say_left_out(&s, c->skipped_method, "of other methods", &any);
+    say_left_out(&s, c->skipped_status, "of other statuses", &any);
+    say_left_out(&s, c->skipped_redirect, "redirects", &any);
     say_left_out(&s, c->skipped_scheme, "neither http nor https", &any);
     say_left_out(&s, c->skipped_time, "outside the wanted times", &any);
+    say_left_out(&s, c->skipped_unique, "seen before", &any);
     if (any)
         say(&s, ")");
 }
@@ -297,27 +151,30 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
            size_t why_size)
 {
     const struct trace_format *format;
-    struct trace_builder builder;
-    enum trace_error error = choose_format(path, options->format, &format, why, why_size);
+    struct trace_builder *builder;
+    enum trace_error error;
 
     *trace = NULL;
+    if (!trace_options_check(options, why, why_size))
+        return TRACE_BAD_OPTION;
+    error = choose_format(path, options->format, &format, why, why_size);
     if (error != TRACE_OK)
         return error;
-    builder_init(&builder, options);
-    error = format->read(path, options, &builder, why, why_size);
-    if (error == TRACE_OK && builder.failed)
+    builder = trace_builder_create(options);
+    error = builder ? format->read(path, options, builder, why, why_size) : TRACE_NO_MEMORY;
+    if (error == TRACE_OK && trace_builder_failed(builder))
         error = TRACE_NO_MEMORY;
-    if (error == TRACE_OK && builder.count == 0) {
-        explain_empty(path, &builder.counts, why, why_size);
+    if (error == TRACE_OK && trace_builder_counts(builder)->requests == 0) {
+        explain_empty(path, trace_builder_counts(builder), why, why_size);
         error = TRACE_EMPTY;
     }
     if (error == TRACE_OK) {
-        *trace = builder_finish(&builder, format);
+        *trace = trace_builder_finish(builder, format->name);
         if (!*trace)
             error = TRACE_NO_MEMORY;
     }
     if (error == TRACE_NO_MEMORY)
         snprintf(why, why_size, "%s: not enough memory to load the trace", path);
-    builder_free(&builder);
+    trace_builder_destroy(builder);
     return error;
 }

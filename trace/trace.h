@@ -1,7 +1,7 @@
 /*
  * Traces: sequences of requests, read from a file of any known format. Loading gives every distinct
- * URL a dense number once, from 0 in the order of first appearance, so that whoever replays works
- * on arrays.
+ * URL a dense number once, from 0 in the order of first appearance, so that whoever replays or
+ * simulates works on arrays.
  *
  * A loaded trace is immutable; any thread may read it.
  */
@@ -13,37 +13,73 @@
 
 #include "base/span.h"
 
-struct trace_request {
-    int64_t time_us; /* since 1970-01-01 UTC, or 0 where the format has no times */
-    uint32_t url;    /* number of the URL */
+#define TRACE_SIZE_UNKNOWN UINT32_MAX
+#define TRACE_TIME_UNKNOWN INT64_MIN
+#define TRACE_STATUS_UNKNOWN 0u /* the format has none */
+#define TRACE_STATUS_NONE 1u    /* the format says that there was no answer */
+
+/* A line or record that is no request, as an example of those that were passed over. */
+struct trace_bad_line {
+    uint64_t line; /* from 1; of binary formats and databases, the record */
+    char text[80]; /* how it begins; control characters as '?' */
 };
+
+#define TRACE_BAD_LINES 5u
 
 /* What was read, what was left out, and why. */
 struct trace_counts {
-    uint64_t requests;       /* in the trace as loaded */
-    uint64_t skipped_orphan; /* visits whose URL row is missing */
-    uint64_t skipped_scheme; /* neither http nor https, unless all schemes are wanted */
-    uint64_t skipped_time;   /* outside since/until */
-    uint64_t skipped_unique; /* seen before, with --unique */
+    uint64_t requests;         /* in the trace as loaded */
+    uint64_t skipped_orphan;   /* visits whose URL row is missing */
+    uint64_t skipped_method;   /* a method that is not wanted */
+    uint64_t skipped_status;   /* a status that is not wanted, redirects apart */
+    uint64_t skipped_redirect; /* led elsewhere, where redirects are not wanted */
+    uint64_t skipped_scheme;   /* neither http nor https, unless all schemes are wanted */
+    uint64_t skipped_time;     /* outside since/until */
+    uint64_t skipped_unique;   /* seen before, with --unique */
     uint64_t skipped_bad;    /* malformed lines; visits with no time, or no URL that could be one */
     uint64_t first_bad_line; /* of the lines, the first; 0: none */
+    struct trace_bad_line bad[TRACE_BAD_LINES]; /* the first ones */
+    size_t bad_count;
 };
 
 struct trace {
     const char *format; /* name of the format it was read as; static */
-    struct trace_request *requests;
     size_t request_count;
-    struct span *urls; /* by number; each is followed by a zero byte; with --base-urls, reduced */
+    /* By request: */
+    uint32_t *ids;      /* number of the URL */
+    int64_t *times_us;  /* since 1970-01-01 UTC, or since the trace began; NULL: there are none */
+    uint32_t *sizes;    /* of the body asked for; TRACE_SIZE_UNKNOWN; NULL: unknown throughout */
+    uint16_t *statuses; /* of HTTP; TRACE_STATUS_UNKNOWN; NULL: there are none */
+    /* By number of the URL: */
     size_t url_count;
-    int64_t *sizes; /* by number: bytes of the body where the trace says so, else -1 */
+    struct span *urls; /* each is followed by a zero byte; NULL: the format knows numbers only */
+    uint64_t *numbers; /* the format's own numbers; NULL: it has URLs */
+    uint64_t *keys;    /* base/hash.h of the URL, or of the format's number */
     struct trace_counts counts;
 };
 
+enum trace_redirects {
+    TRACE_REDIRECTS_DEFAULT, /* histories: kept, as what the user asked for; logs: by their status
+                              */
+    TRACE_REDIRECTS_KEEP,    /* logs: 301, 302, 303, 307 and 308 count too */
+    TRACE_REDIRECTS_DROP,
+};
+
+#define TRACE_DEFAULT_METHODS "GET"
+#define TRACE_DEFAULT_STATUSES "200,304"
+#define TRACE_DEFAULT_SITE "http://localhost"
+
 struct trace_options {
-    const char *format; /* a name from trace_formats, or NULL: look at the content */
+    const char *format;   /* a name from trace_formats, or NULL: look at the content */
+    const char *methods;  /* "GET,HEAD", or "all"; NULL: TRACE_DEFAULT_METHODS */
+    const char *statuses; /* "200,304,2xx,200-206", or "all"; NULL: TRACE_DEFAULT_STATUSES */
+    const char *site;     /* stands before what is only a path; NULL: TRACE_DEFAULT_SITE */
+    enum trace_redirects redirects;
     bool all_schemes;   /* keep URLs other than http and https */
     bool base_urls;     /* reduce each URL to scheme://host[:port], as the paper did */
+    bool cut_query;     /* cut each URL before its query, "?..." */
     bool unique;        /* only the first request for each URL */
+    bool sizes_as_read; /* leave unknown sizes unknown: see trace_load() */
     uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
     int64_t until_us;   /* exclusive; INT64_MAX: no bound */
@@ -57,14 +93,22 @@ enum trace_error {
     TRACE_NOT_A_TRACE, /* not the format it was taken for, or truncated, or other columns */
     TRACE_EMPTY,       /* no request is left; the sentence says what was left out */
     TRACE_NO_MEMORY,
+    TRACE_BAD_OPTION, /* methods, statuses or site that are none */
 };
 
 /*
  * Loads a file. On success *trace is the caller's, freed with trace_free(). Otherwise a sentence in
  * `why` that names the file and what was expected.
+ *
+ * A request whose size the trace does not tell has the size that its URL had last, or else the
+ * first that it has later: a 304 is logged without a body, but it is the body that was asked for.
  */
 enum trace_error trace_load(const char *path, const struct trace_options *options,
                             struct trace **trace, char *why, size_t why_size);
+
+/* The URL of a number, or the format's own number in digits, written into `text`. */
+#define TRACE_URL_TEXT 24u
+struct span trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT]);
 
 /* NULL is harmless. */
 void trace_free(struct trace *trace);
@@ -83,14 +127,5 @@ struct trace_format {
 
 /* Every format there is, ended by NULL. */
 extern const struct trace_format *const trace_formats[];
-
-/*
- * For readers: one more request; the builder filters by scheme, time, limit, uniqueness and
- * reduces URLs as the options say. `size` is -1 where unknown. False: stop reading, the limit is
- * reached or memory is out (trace_builder_failed() tells which).
- */
-bool trace_add(struct trace_builder *builder, int64_t time_us, struct span url, int64_t size);
-bool trace_builder_failed(const struct trace_builder *builder);
-struct trace_counts *trace_builder_counts(struct trace_builder *builder);
 
 #endif

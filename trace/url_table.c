@@ -32,10 +32,20 @@ url_table_free(struct url_table *t)
         t->chunk = next;
     }
     free(t->urls);
-    free(t->sizes);
     free(t->hashes);
     free(t->slots);
     memset(t, 0, sizeof(*t));
+}
+
+void
+url_table_settle(struct url_table *t)
+{
+    free(t->hashes);
+    free(t->slots);
+    t->hashes = NULL;
+    t->slots = NULL;
+    t->slot_count = 0;
+    t->room = 0;
 }
 
 static uint64_t
@@ -134,7 +144,6 @@ grow_rows(struct url_table *t)
 {
     size_t room = t->room ? t->room * 2 : FIRST_SLOTS;
     struct span *urls;
-    int64_t *sizes;
     uint64_t *hashes;
 
     if (t->count < t->room)
@@ -142,13 +151,10 @@ grow_rows(struct url_table *t)
     urls = realloc(t->urls, room * sizeof(*urls));
     if (urls)
         t->urls = urls;
-    sizes = realloc(t->sizes, room * sizeof(*sizes));
-    if (sizes)
-        t->sizes = sizes;
     hashes = realloc(t->hashes, room * sizeof(*hashes));
     if (hashes)
         t->hashes = hashes;
-    if (!urls || !sizes || !hashes)
+    if (!urls || !hashes)
         return false;
     t->room = room;
     return true;
@@ -199,7 +205,6 @@ url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fres
         if (!bytes)
             return false;
         t->urls[t->count] = span_of(bytes, url.len);
-        t->sizes[t->count] = -1;
         t->hashes[t->count] = hash;
         t->slots[slot] = (uint32_t)++t->count;
     }

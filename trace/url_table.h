@@ -16,9 +16,8 @@ struct url_chunk;
 
 struct url_table {
     struct span *urls; /* by number; each is followed by a zero byte */
-    int64_t *sizes;    /* by number; -1: unknown */
     size_t count;
-    size_t room;             /* of urls, sizes and hashes */
+    size_t room;             /* of urls and hashes */
     uint64_t *hashes;        /* by number, so that growing hashes nothing again */
     uint32_t *slots;         /* number + 1; 0: free */
     size_t slot_count;       /* a power of two, or 0 */
@@ -28,6 +27,9 @@ struct url_table {
 
 void url_table_init(struct url_table *t);
 void url_table_free(struct url_table *t);
+
+/* Gives back what is only needed to find URLs; no more can be put then. */
+void url_table_settle(struct url_table *t);
 
 /* The number of a URL, a new one if it was not there (*fresh). False without memory. */
 bool url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "trace/base_url.h"
+#include "trace/builder.h"
 #include "trace/formats.h"
 
 /* A URL, a tab, the digits of a size and some air. */
@@ -146,18 +147,15 @@ read_lines(FILE *file, struct trace_builder *builder)
     for (uint64_t number = 1; next_line(file, &text, &bad, &no_memory); number++) {
         uint64_t bad_before = counts->skipped_bad;
         struct span line = trim(buf_span(&text));
-        struct span url;
-        int64_t size;
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
         bool more = true;
 
-        if (bad)
-            counts->skipped_bad++;
-        else if (is_comment(line))
+        if (!bad && is_comment(line))
             continue;
-        else if (!parse_line(line, &url, &size))
-            counts->skipped_bad++;
+        if (bad || !parse_line(line, &entry.url, &entry.size))
+            trace_add_bad(builder, number, line);
         else
-            more = trace_add(builder, 0, url, size);
+            more = trace_add(builder, &entry);
         if (counts->skipped_bad != bad_before && counts->first_bad_line == 0)
             counts->first_bad_line = number;
         if (!more)

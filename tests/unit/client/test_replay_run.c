@@ -133,14 +133,14 @@ struct made {
     struct trace trace;
     char urls[PAGES][80];
     struct span spans[PAGES];
-    struct trace_request requests[4096];
+    uint32_t ids[4096];
 };
 
 static void
 make_trace(struct made *made, const char *text, unsigned times)
 {
     memset(made, 0, sizeof(*made));
-    made->trace = (struct trace){.requests = made->requests, .urls = made->spans};
+    made->trace = (struct trace){.ids = made->ids, .urls = made->spans};
     while (times-- != 0)
         for (const char *at = text; *at; at += *at == ' ') {
             size_t len = strcspn(at, " ");
@@ -155,7 +155,7 @@ make_trace(struct made *made, const char *text, unsigned times)
                 made->spans[number] = span_str(made->urls[number]);
                 made->trace.url_count++;
             }
-            made->requests[made->trace.request_count++].url = number;
+            made->ids[made->trace.request_count++] = number;
             at += len;
         }
 }

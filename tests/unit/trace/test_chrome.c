@@ -125,14 +125,14 @@ START_TEST(order_times_and_ties)
     ck_assert_uint_eq(t->request_count, 6);
     ck_assert_uint_eq(t->url_count, 2); /* two rows, one URL */
     ck_assert_str_eq(t->urls[0].ptr, "https://b.test/");
-    ck_assert_int_eq(t->requests[0].time_us, -5 - EPOCH_1601_US);
-    ck_assert_int_eq(t->requests[1].time_us, -EPOCH_1601_US);
-    ck_assert_int_eq(t->requests[2].time_us, 13000000000000001 - EPOCH_1601_US);
-    ck_assert_uint_eq(t->requests[2].url, 1);
-    ck_assert_uint_eq(t->requests[3].url, 0);
-    ck_assert_uint_eq(t->requests[4].url, 1);
-    ck_assert_int_eq(t->requests[5].time_us, 13000000000000002 - EPOCH_1601_US);
-    ck_assert_int_eq(t->sizes[0], -1);
+    ck_assert_int_eq(t->times_us[0], -5 - EPOCH_1601_US);
+    ck_assert_int_eq(t->times_us[1], -EPOCH_1601_US);
+    ck_assert_int_eq(t->times_us[2], 13000000000000001 - EPOCH_1601_US);
+    ck_assert_uint_eq(t->ids[2], 1);
+    ck_assert_uint_eq(t->ids[3], 0);
+    ck_assert_uint_eq(t->ids[4], 1);
+    ck_assert_int_eq(t->times_us[5], 13000000000000002 - EPOCH_1601_US);
+    ck_assert_ptr_null(t->sizes);
     trace_free(t);
 }
 END_TEST
@@ -149,8 +149,8 @@ START_TEST(since_until_and_limit)
     options.until_us = 3;
     ck_assert_int_eq(load("History", options, &t), TRACE_OK);
     ck_assert_uint_eq(t->request_count, 2);
-    ck_assert_int_eq(t->requests[0].time_us, 1);
-    ck_assert_int_eq(t->requests[1].time_us, 2);
+    ck_assert_int_eq(t->times_us[0], 1);
+    ck_assert_int_eq(t->times_us[1], 2);
     ck_assert_uint_eq(t->counts.skipped_time, 2);
     trace_free(t);
     options.limit = 1;

@@ -37,7 +37,7 @@ busiest_percent(const struct trace *trace)
     unsigned most = 0;
 
     for (size_t i = 0; i < trace->request_count; i++) {
-        unsigned count = ++counts[trace->requests[i].url];
+        unsigned count = ++counts[trace->ids[i]];
 
         most = count > most ? count : most;
     }
@@ -59,7 +59,7 @@ START_TEST(real_files)
     ck_assert_uint_eq(t->counts.skipped_scheme + t->counts.skipped_bad, 0);
     ck_assert_uint_eq(t->url_count, real[_i].urls);
     for (size_t i = 1; i < t->request_count; i++)
-        ck_assert_int_le(t->requests[i - 1].time_us, t->requests[i].time_us);
+        ck_assert_int_le(t->times_us[i - 1], t->times_us[i]);
     trace_free(t);
     options.base_urls = true;
     ck_assert_int_eq(trace_load(path, &options, &t, why, sizeof(why)), TRACE_OK);

@@ -36,7 +36,7 @@ lru_percent(const struct trace *trace, uint64_t room)
     size_t hits = 0;
 
     for (size_t i = 0; i < trace->request_count; i++) {
-        const char *url = trace->urls[trace->requests[i].url].ptr;
+        const char *url = trace->urls[trace->ids[i]].ptr;
 
         if (pages_hit(cache, url))
             hits++;
@@ -54,7 +54,7 @@ busiest(const struct trace *trace)
     size_t most = 0;
 
     for (size_t i = 0; i < trace->request_count; i++) {
-        size_t count = ++counts[trace->requests[i].url];
+        size_t count = ++counts[trace->ids[i]];
 
         most = count > most ? count : most;
     }
@@ -80,7 +80,7 @@ small_percent(const struct trace *trace, const struct trace *sizes)
     size_t small = 0;
 
     for (size_t i = 0; i < trace->request_count; i++)
-        small += size_of(sizes, trace->urls[trace->requests[i].url]) <= 20000;
+        small += size_of(sizes, trace->urls[trace->ids[i]]) <= 20000;
     return percent(small, trace->request_count);
 }
 

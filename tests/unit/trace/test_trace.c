@@ -3,6 +3,7 @@
  */
 #include "trace/trace.h"
 
+#include "base/hash.h"
 #include "tests/unit/trace/scratch.h"
 #include "trace/base_url.h"
 
@@ -45,8 +46,8 @@ order(const struct trace *trace)
 
     text[0] = '\0';
     for (size_t i = 0; i < trace->request_count; i++)
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", i ? " " : "",
-                                trace->requests[i].url);
+        len +=
+            (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", i ? " " : "", trace->ids[i]);
     return text;
 }
 
@@ -61,23 +62,35 @@ START_TEST(a_list_is_read_in_order_and_numbered)
     ck_assert_str_eq(t->urls[1].ptr, "https://a.test/x?y#z");
     ck_assert_uint_eq(t->urls[1].len, strlen("https://a.test/x?y#z"));
     ck_assert_str_eq(t->urls[2].ptr, "http://c.test/");
-    ck_assert_int_eq(t->sizes[0], -1);
-    ck_assert_int_eq(t->requests[0].time_us, 0);
+    ck_assert_uint_eq(t->keys[2], hash64_bytes(span_str("http://c.test/")));
+    ck_assert_ptr_null(t->sizes);
+    ck_assert_ptr_null(t->times_us);
+    ck_assert_ptr_null(t->statuses);
+    ck_assert_ptr_null(t->numbers);
     ck_assert_uint_eq(t->counts.skipped_bad, 0);
     trace_free(t);
 }
 END_TEST
 
-START_TEST(sizes_are_kept_as_first_told)
+START_TEST(sizes_stand_by_request_and_fill_the_unknown)
 {
-    struct trace *t = load("http://a.test/\nhttp://a.test/\t12\r\nhttp://a.test/\t99\n"
-                           "http://b.test/\t0\nhttp://c.test/\n"
-                           "http://d.test/\t9223372036854775807\n");
+    const char *text = "http://a.test/\nhttp://a.test/\t12\r\nhttp://a.test/\nhttp://a.test/\t99\n"
+                       "http://a.test/\nhttp://b.test/\t0\nhttp://c.test/\n"
+                       "http://d.test/\t9223372036854775807\nhttp://e.test/\t4294967294\n";
+    static const uint32_t filled[] = {
+        12, 12, 12, 99, 99, 0, TRACE_SIZE_UNKNOWN, TRACE_SIZE_UNKNOWN - 1, TRACE_SIZE_UNKNOWN - 1};
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t = load(text);
 
-    ck_assert_int_eq(t->sizes[0], 12);
-    ck_assert_int_eq(t->sizes[1], 0);
-    ck_assert_int_eq(t->sizes[2], -1);
-    ck_assert_int_eq(t->sizes[3], INT64_MAX);
+    ck_assert_mem_eq(t->sizes, filled, sizeof(filled));
+    trace_free(t);
+    options.sizes_as_read = true;
+    t = load_with(text, options);
+    ck_assert_uint_eq(t->sizes[0], TRACE_SIZE_UNKNOWN);
+    ck_assert_uint_eq(t->sizes[1], 12);
+    ck_assert_uint_eq(t->sizes[2], TRACE_SIZE_UNKNOWN);
+    ck_assert_uint_eq(t->sizes[3], 99);
+    ck_assert_uint_eq(t->sizes[4], TRACE_SIZE_UNKNOWN);
     trace_free(t);
 }
 END_TEST
@@ -92,6 +105,9 @@ START_TEST(malformed_lines_are_counted_and_passed_over)
     ck_assert_str_eq(order(t), "0 1");
     ck_assert_uint_eq(t->counts.skipped_bad, 10);
     ck_assert_uint_eq(t->counts.first_bad_line, 2);
+    ck_assert_uint_eq(t->counts.bad_count, TRACE_BAD_LINES);
+    ck_assert_uint_eq(t->counts.bad[1].line, 3);
+    ck_assert_str_eq(t->counts.bad[1].text, "http://b.test/?huge");
     trace_free(t);
 }
 END_TEST
@@ -237,8 +253,8 @@ START_TEST(many_urls_keep_their_numbers)
 
         snprintf(url, sizeof(url), "http://%u.test/%u", i % 100, i);
         ck_assert_str_eq(t->urls[i].ptr, url);
-        ck_assert_uint_eq(t->requests[2 * i].url, i);
-        ck_assert_uint_eq(t->requests[2 * i + 1].url, i / STEP);
+        ck_assert_uint_eq(t->ids[2 * i], i);
+        ck_assert_uint_eq(t->ids[2 * i + 1], i / STEP);
     }
     trace_free(t);
     buf_free(&text);
@@ -312,7 +328,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_test(tcase, a_list_is_read_in_order_and_numbered);
-    tcase_add_test(tcase, sizes_are_kept_as_first_told);
+    tcase_add_test(tcase, sizes_stand_by_request_and_fill_the_unknown);
     tcase_add_test(tcase, malformed_lines_are_counted_and_passed_over);
     tcase_add_test(tcase, zero_bytes_and_endless_lines_are_malformed);
     tcase_add_test(tcase, only_the_web_unless_all_schemes);

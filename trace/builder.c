@@ -1,0 +1,390 @@
+#include "trace/builder.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "trace/base_url.h"
+#include "trace/formats.h"
+#include "trace/number_table.h"
+#include "trace/url_table.h"
+#include "trace/wanted.h"
+
+#define FIRST_REQUESTS 256u
+#define SIZE_MOST (TRACE_SIZE_UNKNOWN - 1u)
+
+/* What trace_load() hands out: the public part first, then what it points into. */
+struct owned_trace {
+    struct trace trace;
+    struct url_table table;
+};
+
+struct trace_builder {
+    const struct trace_options *options; /* not owned */
+    const char *methods;
+    struct wanted_statuses statuses;
+    struct wanted_statuses redirects; /* those among the unwanted that are counted as such */
+    struct url_table urls;
+    struct number_table numbers;
+    uint32_t *ids;
+    int64_t *times_us;   /* NULL until the first is known */
+    uint32_t *sizes;     /* likewise */
+    uint16_t *status_of; /* likewise */
+    size_t count;
+    size_t room;
+    struct buf base; /* the reduced URL */
+    struct trace_counts counts;
+    bool failed;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+static const unsigned redirects[] = {301, 302, 303, 307, 308};
+#define REDIRECTS (sizeof(redirects) / sizeof(redirects[0]))
+
+static bool
+settle_statuses(struct trace_builder *b)
+{
+    const struct trace_options *o = b->options;
+
+    if (!wanted_parse_statuses(o->statuses ? o->statuses : TRACE_DEFAULT_STATUSES, &b->statuses))
+        return false;
+    for (size_t i = 0; i < REDIRECTS; i++) {
+        if (o->redirects == TRACE_REDIRECTS_KEEP)
+            wanted_set_status(&b->statuses, redirects[i], true);
+        else if (o->redirects == TRACE_REDIRECTS_DROP || !wanted_status(&b->statuses, redirects[i]))
+            wanted_set_status(&b->redirects, redirects[i], true);
+    }
+    return true;
+}
+
+bool
+trace_options_check(const struct trace_options *o, char *why, size_t why_size)
+{
+    struct wanted_statuses statuses;
+
+    if (o->methods && !wanted_methods_ok(o->methods))
+        snprintf(why, why_size, "methods are names with commas between, or 'all', not '%s'",
+                 o->methods);
+    else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
+        snprintf(why, why_size, "statuses are such as 200,304,2xx,200-206, or 'all', not '%s'",
+                 o->statuses);
+    else if (o->site && (!base_url_is_web(span_str(o->site)) ||
+                         base_url_host_port(span_str(o->site)).len == 0))
+        snprintf(why, why_size, "a site is such as http://www.example.com, not '%s'", o->site);
+    else
+        return true;
+    return false;
+}
+
+struct trace_builder *
+trace_builder_create(const struct trace_options *options)
+{
+    struct trace_builder *b = calloc(1, sizeof(*b));
+
+    if (!b)
+        return NULL;
+    b->options = options;
+    b->methods = options->methods ? options->methods : TRACE_DEFAULT_METHODS;
+    settle_statuses(b);
+    url_table_init(&b->urls);
+    number_table_init(&b->numbers);
+    buf_init(&b->base, TRACE_URL_MAX);
+    return b;
+}
+
+void
+trace_builder_destroy(struct trace_builder *b)
+{
+    if (!b)
+        return;
+    url_table_free(&b->urls);
+    number_table_free(&b->numbers);
+    free(b->ids);
+    free(b->times_us);
+    free(b->sizes);
+    free(b->status_of);
+    buf_free(&b->base);
+    free(b);
+}
+
+bool
+trace_builder_failed(const struct trace_builder *b)
+{
+    return b->failed;
+}
+
+struct trace_counts *
+trace_builder_counts(struct trace_builder *b)
+{
+    return &b->counts;
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* Each array may be longer than `room` says when a later one could not grow: harmless. */
+static bool
+grow(struct trace_builder *b)
+{
+    size_t room = b->room ? b->room * 2 : FIRST_REQUESTS;
+    uint32_t *ids = realloc(b->ids, room * sizeof(*ids));
+
+    if (!ids)
+        return false;
+    b->ids = ids;
+    if (b->times_us) {
+        int64_t *times_us = realloc(b->times_us, room * sizeof(*times_us));
+
+        if (!times_us)
+            return false;
+        b->times_us = times_us;
+    }
+    if (b->sizes) {
+        uint32_t *sizes = realloc(b->sizes, room * sizeof(*sizes));
+
+        if (!sizes)
+            return false;
+        b->sizes = sizes;
+    }
+    if (b->status_of) {
+        uint16_t *status_of = realloc(b->status_of, room * sizeof(*status_of));
+
+        if (!status_of)
+            return false;
+        b->status_of = status_of;
+    }
+    b->room = room;
+    return true;
+}
+
+/* Makes the arrays that this request is the first to need, for all requests before it. */
+static bool
+make_arrays(struct trace_builder *b, const struct trace_entry *e)
+{
+    if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us) {
+        b->times_us = malloc(b->room * sizeof(*b->times_us));
+        if (!b->times_us)
+            return false;
+        for (size_t i = 0; i < b->count; i++)
+            b->times_us[i] = e->time_us;
+    }
+    if (e->size >= 0 && !b->sizes) {
+        b->sizes = malloc(b->room * sizeof(*b->sizes));
+        if (!b->sizes)
+            return false;
+        for (size_t i = 0; i < b->count; i++)
+            b->sizes[i] = TRACE_SIZE_UNKNOWN;
+    }
+    if (e->status != TRACE_STATUS_UNKNOWN && !b->status_of) {
+        b->status_of = calloc(b->room, sizeof(*b->status_of));
+        if (!b->status_of)
+            return false;
+    }
+    return true;
+}
+
+static bool
+append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
+{
+    if ((b->count == b->room && !grow(b)) || !make_arrays(b, e))
+        return false;
+    b->ids[b->count] = id;
+    /* Among times that are known, an unknown one is that of its neighbour. */
+    if (b->times_us)
+        b->times_us[b->count] =
+            e->time_us != TRACE_TIME_UNKNOWN ? e->time_us : b->times_us[b->count - 1];
+    if (b->sizes)
+        b->sizes[b->count] = e->size < 0           ? TRACE_SIZE_UNKNOWN
+                             : e->size > SIZE_MOST ? SIZE_MOST
+                                                   : (uint32_t)e->size;
+    if (b->status_of)
+        b->status_of[b->count] = (uint16_t)(e->status > UINT16_MAX ? UINT16_MAX : e->status);
+    b->count++;
+    b->counts.requests = b->count;
+    return true;
+}
+
+/* Counts the request under the reason for leaving it out; false if there is none. */
+static bool
+leave_out(struct trace_builder *b, const struct trace_entry *e)
+{
+    const struct trace_options *o = b->options;
+    bool web = e->url.ptr && base_url_is_web(e->url);
+
+    if (e->url.ptr && (e->url.len == 0 || e->url.len > TRACE_URL_MAX || span_has_zero(e->url) ||
+                       (web && base_url_host_port(e->url).len == 0)))
+        trace_add_bad(b, 0, e->url);
+    else if (e->method.len != 0 && !wanted_method(b->methods, e->method))
+        b->counts.skipped_method++;
+    else if (e->status != TRACE_STATUS_UNKNOWN && !b->redirects.all &&
+             wanted_status(&b->redirects, e->status))
+        b->counts.skipped_redirect++;
+    else if (e->status != TRACE_STATUS_UNKNOWN && !wanted_status(&b->statuses, e->status))
+        b->counts.skipped_status++;
+    else if (e->url.ptr && !web && !o->all_schemes)
+        b->counts.skipped_scheme++;
+    else if ((o->since_us != INT64_MIN || o->until_us != INT64_MAX) &&
+             (e->time_us == TRACE_TIME_UNKNOWN || e->time_us < o->since_us ||
+              e->time_us >= o->until_us))
+        b->counts.skipped_time++;
+    else
+        return false;
+    return true;
+}
+
+/* The URL as the options want it; false without memory. */
+static bool
+reduce(struct trace_builder *b, struct span *url)
+{
+    if (b->options->cut_query) {
+        const char *end = memchr(url->ptr, '?', url->len);
+
+        if (end)
+            url->len = (size_t)(end - url->ptr);
+    }
+    if (b->options->base_urls) {
+        buf_reset(&b->base);
+        if (!base_url_append(&b->base, *url))
+            return false;
+        *url = buf_span(&b->base);
+    }
+    return true;
+}
+
+bool
+trace_add(struct trace_builder *b, const struct trace_entry *e)
+{
+    const struct trace_options *o = b->options;
+    struct span url = e->url;
+    uint32_t id;
+    bool fresh;
+
+    if (b->failed || (o->limit != 0 && b->count >= o->limit))
+        return false;
+    if (leave_out(b, e))
+        return true;
+    if (!url.ptr)
+        b->failed = !number_table_put(&b->numbers, e->number, &id, &fresh);
+    else
+        b->failed = !reduce(b, &url) || !url_table_put(&b->urls, url, &id, &fresh);
+    if (b->failed)
+        return false;
+    if (o->unique && !fresh) {
+        b->counts.skipped_unique++;
+        return true;
+    }
+    b->failed = !append(b, e, id);
+    return !b->failed && (o->limit == 0 || b->count < o->limit);
+}
+
+void
+trace_add_bad(struct trace_builder *b, uint64_t line, struct span text)
+{
+    struct trace_counts *c = &b->counts;
+
+    c->skipped_bad++;
+    if (line != 0 && c->first_bad_line == 0)
+        c->first_bad_line = line;
+    if (c->bad_count < TRACE_BAD_LINES) {
+        struct trace_bad_line *bad = &c->bad[c->bad_count++];
+        size_t len = text.len < sizeof(bad->text) - 1 ? text.len : sizeof(bad->text) - 1;
+
+        bad->line = line;
+        for (size_t i = 0; i < len; i++)
+            bad->text[i] = text.ptr[i] >= ' ' && text.ptr[i] < 0x7f ? text.ptr[i] : '?';
+        bad->text[len] = '\0';
+    }
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* Unknown sizes become the last known of their URL, those before the first known that one. */
+static bool
+fill_sizes(struct trace_builder *b, size_t url_count)
+{
+    uint32_t *known = malloc(url_count * sizeof(*known));
+
+    if (!known)
+        return false;
+    memset(known, 0xff, url_count * sizeof(*known));
+    for (size_t i = b->count; i-- != 0;) {
+        if (b->sizes[i] != TRACE_SIZE_UNKNOWN)
+            known[b->ids[i]] = b->sizes[i];
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->sizes[i] == TRACE_SIZE_UNKNOWN)
+            b->sizes[i] = known[b->ids[i]];
+        else
+            known[b->ids[i]] = b->sizes[i];
+    }
+    free(known);
+    return true;
+}
+
+static uint64_t *
+make_keys(const struct trace_builder *b, size_t url_count)
+{
+    uint64_t *keys = malloc(url_count * sizeof(*keys));
+
+    for (size_t i = 0; keys && i < url_count; i++)
+        keys[i] =
+            b->urls.count != 0 ? hash64_bytes(b->urls.urls[i]) : hash64_uint(b->numbers.numbers[i]);
+    return keys;
+}
+
+struct trace *
+trace_builder_finish(struct trace_builder *b, const char *format)
+{
+    struct owned_trace *owned = calloc(1, sizeof(*owned));
+    bool has_urls = b->urls.count != 0;
+    size_t url_count = has_urls ? b->urls.count : b->numbers.count;
+    uint64_t *keys = make_keys(b, url_count);
+
+    if (!owned || !keys || (b->sizes && !b->options->sizes_as_read && !fill_sizes(b, url_count))) {
+        free(owned);
+        free(keys);
+        return NULL;
+    }
+    url_table_settle(&b->urls);
+    owned->table = b->urls;
+    owned->trace = (struct trace){
+        .format = format,
+        .request_count = b->count,
+        .ids = b->ids,
+        .times_us = b->times_us,
+        .sizes = b->sizes,
+        .statuses = b->status_of,
+        .url_count = url_count,
+        .urls = has_urls ? owned->table.urls : NULL,
+        .numbers = has_urls ? NULL : b->numbers.numbers,
+        .keys = keys,
+        .counts = b->counts,
+    };
+    if (!has_urls)
+        b->numbers.numbers = NULL;
+    url_table_init(&b->urls);
+    b->ids = NULL;
+    b->times_us = NULL;
+    b->sizes = NULL;
+    b->status_of = NULL;
+    b->count = 0;
+    b->room = 0;
+    return &owned->trace;
+}
+
+void
+trace_free(struct trace *trace)
+{
+    struct owned_trace *owned = (struct owned_trace *)trace;
+
+    if (!owned)
+        return;
+    free(owned->trace.ids);
+    free(owned->trace.times_us);
+    free(owned->trace.sizes);
+    free(owned->trace.statuses);
+    free(owned->trace.numbers);
+    free(owned->trace.keys);
+    url_table_free(&owned->table);
+    free(owned);
+}

@@ -1,0 +1,47 @@
+/*
+ * Builds a trace out of the requests that a reader hands over one by one: leaves out what the
+ * options do not want, and says why; reduces URLs; gives out numbers; keeps what is known.
+ *
+ * Whether a trace has URLs or numbers is settled by its first request. A builder belongs to one
+ * thread.
+ */
+#ifndef SUNPROXY_TRACE_BUILDER_H
+#define SUNPROXY_TRACE_BUILDER_H
+
+#include "trace/trace.h"
+
+/* What a reader knows of a request. */
+struct trace_entry {
+    struct span url;    /* .ptr NULL: there is only a number */
+    uint64_t number;    /* the format's, where there is no URL */
+    int64_t time_us;    /* or TRACE_TIME_UNKNOWN */
+    int64_t size;       /* of the body; -1: unknown */
+    struct span method; /* empty: unknown, counts as wanted */
+    unsigned status;    /* TRACE_STATUS_UNKNOWN counts as wanted */
+};
+
+#define TRACE_ENTRY_EMPTY ((struct trace_entry){.time_us = TRACE_TIME_UNKNOWN, .size = -1})
+
+/* NULL without memory. The options, which are right, must stay as long as the builder. */
+struct trace_builder *trace_builder_create(const struct trace_options *options);
+void trace_builder_destroy(struct trace_builder *builder);
+
+/*
+ * One more request. False: stop reading, the limit is reached or memory is out
+ * (trace_builder_failed() tells which).
+ */
+bool trace_add(struct trace_builder *builder, const struct trace_entry *entry);
+
+/* Counts a malformed line or record and keeps the first ones. `text` may be empty. */
+void trace_add_bad(struct trace_builder *builder, uint64_t line, struct span text);
+
+bool trace_builder_failed(const struct trace_builder *builder);
+struct trace_counts *trace_builder_counts(struct trace_builder *builder);
+
+/* Turns what was built into a trace; the builder is then empty. NULL without memory. */
+struct trace *trace_builder_finish(struct trace_builder *builder, const char *format);
+
+/* Are methods, statuses and site what they should be? Otherwise a sentence. */
+bool trace_options_check(const struct trace_options *options, char *why, size_t why_size);
+
+#endif

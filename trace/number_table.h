@@ -1,0 +1,44 @@
+/*
+ * Numbers the 64-bit identities of a binary trace from 0 in the order of their first appearance.
+ *
+ * The slots are chosen by base/hash.h under a random start, so that a made-up trace cannot choose
+ * them. A table belongs to one thread at a time.
+ */
+#ifndef SUNPROXY_TRACE_NUMBER_TABLE_H
+#define SUNPROXY_TRACE_NUMBER_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct number_slot {
+    uint64_t number;
+    uint64_t id_plus_1; /* 0: free */
+};
+
+struct number_table {
+    uint64_t *numbers; /* by id */
+    size_t count;
+    size_t room;
+    struct number_slot *slots;
+    size_t slot_count; /* a power of two, or 0 */
+    uint64_t key;
+};
+
+void number_table_init(struct number_table *t);
+void number_table_free(struct number_table *t);
+
+/* The id of a number, a new one if it was not there. False without memory. */
+bool number_table_put(struct number_table *t, uint64_t number, uint32_t *id, bool *fresh);
+
+/* Asks the memory for the slot of a number that will be put soon. */
+static inline void
+number_table_prefetch(const struct number_table *t, uint64_t number)
+{
+    if (t->slot_count != 0)
+        __builtin_prefetch(&t->slots[hash64_uint(number ^ t->key) & (t->slot_count - 1)]);
+}
+
+#endif
