@@ -26,10 +26,8 @@
 
 enum {
     RPC_SCRATCH = 65536,      /* bytes read at once */
-    RPC_BY_REFERENCE = 2048,  /* a byte run this long is sent from where it stands: copying less
-                                 costs less than one piece more costs the kernel */
-    RPC_REPLY_BUFFER = 2560,  /* bytes of a reply that cost no allocation; more than the former, so
-                                 that a short page and its header lines are one piece */
+    RPC_BY_REFERENCE = 512,   /* a byte run this long is sent from where it stands */
+    RPC_REPLY_BUFFER = 1024,  /* bytes of a reply that cost no allocation */
     RPC_REPLY_PIECES = 6,     /* likewise, pieces */
     RPC_SEND_PIECES = 128,    /* given to the kernel at once */
     RPC_POOLED_REQUESTS = 256 /* kept by a worker for reuse */

@@ -137,8 +137,8 @@ int64_t rpc_request_arrived_us(const struct rpc_request *request);
 /*
  * Hands something over that must live until the last byte of the reply is written or the
  * connection is gone: release(held) is called then, once, on the worker. With something held, byte
- * runs of 2048 bytes or more in the result are sent from where they stand, so all of them must
- * stand in what is held; with nothing held they are copied. To be called before the reply, once per
+ * runs of 512 bytes or more in the result are sent from where they stand, so all of them must stand
+ * in what is held; with nothing held they are copied. To be called before the reply, once per
  * request. [worker]
  */
 void rpc_request_hold(struct rpc_request *request, void (*release)(void *held), void *held);

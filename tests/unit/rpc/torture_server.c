@@ -23,7 +23,7 @@ static bool_t
 xdr_much(XDR *xdr, struct span *body)
 {
     for (unsigned i = 0; i < 64; i++) {
-        struct span piece = span_of(body->ptr, 2048 + i), copied = span_of(body->ptr, 300);
+        struct span piece = span_of(body->ptr, 512 + i), copied = span_of(body->ptr, 300);
 
         if (!tiny_xdr_body(xdr, &piece) || !tiny_xdr_body(xdr, &copied))
             return FALSE;
