@@ -15,7 +15,7 @@
 #include "client/capacity.h"
 #include "client/command.h"
 #include "client/output.h"
-#include "client/when.h"
+#include "client/trace_options.h"
 
 enum {
     OPTION_POLICY = OPTION_OWN,
@@ -23,13 +23,6 @@ enum {
     OPTION_COLD,
     OPTION_VIA,
     OPTION_REPEAT,
-    OPTION_BASE_URLS,
-    OPTION_UNIQUE,
-    OPTION_LIMIT,
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_ALL_SCHEMES,
-    OPTION_FORMAT,
     OPTION_LOG,
     OPTION_LOG_FORMAT,
     OPTION_JSON,
@@ -42,16 +35,10 @@ static const struct option longs[] = {
     {"via", required_argument, NULL, OPTION_VIA},
     {"jobs", required_argument, NULL, 'j'},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"base-urls", no_argument, NULL, OPTION_BASE_URLS},
-    {"unique", no_argument, NULL, OPTION_UNIQUE},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"since", required_argument, NULL, OPTION_SINCE},
-    {"until", required_argument, NULL, OPTION_UNTIL},
-    {"all-schemes", no_argument, NULL, OPTION_ALL_SCHEMES},
-    {"format", required_argument, NULL, OPTION_FORMAT},
     {"log", required_argument, NULL, OPTION_LOG},
     {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
     {"json", no_argument, NULL, OPTION_JSON},
+    TRACE_LONG_OPTIONS,
     SERVER_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };
@@ -80,55 +67,6 @@ wrong(const char *option, const char *wanted, const char *argument)
 {
     output_complain("%s is %s, not '%s'", option, wanted, argument);
     return false;
-}
-
-static bool
-take_format(struct replay_options *options, const char *name)
-{
-    for (size_t i = 0; trace_formats[i]; i++)
-        if (strcmp(trace_formats[i]->name, name) == 0) {
-            options->trace.format = trace_formats[i]->name;
-            return true;
-        }
-    output_complain("no format of traces is called '%s'; there are:", name);
-    for (size_t i = 0; trace_formats[i]; i++)
-        fprintf(stderr, "  %-12s %s\n", trace_formats[i]->name, trace_formats[i]->summary);
-    return false;
-}
-
-/* Options that choose among the trace's requests; 1, 0 and -1 as server_option(). */
-static int
-take_trace_option(struct replay_options *options, int option, const char *argument)
-{
-    struct trace_options *trace = &options->trace;
-
-    switch (option) {
-    case OPTION_BASE_URLS:
-        trace->base_urls = true;
-        return 1;
-    case OPTION_UNIQUE:
-        trace->unique = true;
-        return 1;
-    case OPTION_ALL_SCHEMES:
-        trace->all_schemes = true;
-        return 1;
-    case OPTION_LIMIT:
-        if (units_parse_uint(argument, 1, UINT64_MAX, &trace->limit))
-            return 1;
-        wrong("--limit", "a number from 1 on", argument);
-        return -1;
-    case OPTION_SINCE:
-    case OPTION_UNTIL:
-        if (when_parse(argument, option == OPTION_SINCE ? &trace->since_us : &trace->until_us))
-            return 1;
-        wrong(option == OPTION_SINCE ? "--since" : "--until",
-              "a date such as 2024-05-31 or 2024-05-31T12:30:00, or seconds since 1970", argument);
-        return -1;
-    case OPTION_FORMAT:
-        return take_format(options, argument) ? 1 : -1;
-    default:
-        return 0;
-    }
 }
 
 static bool
@@ -179,70 +117,11 @@ take_option(struct replay_options *options, int option, const char *argument)
         options->json = true;
         return true;
     default:
-        taken = take_trace_option(options, option, argument);
+        taken = trace_option(&options->trace, option, argument);
         if (taken == 0)
             taken = server_option(&options->server, option, argument);
         return taken > 0;
     }
-}
-
-/* ---- the trace
- * ----------------------------------------------------------------------------------- */
-
-static int
-load(const char *path, const struct trace_options *options, struct trace **trace)
-{
-    char why[1024] = "";
-
-    switch (trace_load(path, options, trace, why, sizeof(why))) {
-    case TRACE_OK:
-        return EX_OK;
-    case TRACE_CANNOT_OPEN:
-        output_complain("%s", why);
-        return EX_NOINPUT;
-    case TRACE_NOT_A_TRACE:
-    case TRACE_EMPTY:
-        output_complain("%s", why);
-        return EX_DATAERR;
-    case TRACE_BAD_OPTION:
-        output_complain("%s", why);
-        return EX_USAGE;
-    case TRACE_NO_MEMORY:
-        break;
-    }
-    output_complain("%s: out of memory", path);
-    return EX_SOFTWARE;
-}
-
-/* One line on stderr about what the trace had and was left out. */
-static void
-tell_skipped(const char *path, const struct trace_counts *counts)
-{
-    const struct {
-        uint64_t count;
-        const char *what;
-    } skipped[] = {
-        {counts->skipped_method, "of other methods"},
-        {counts->skipped_status, "of other statuses"},
-        {counts->skipped_redirect, "redirects"},
-        {counts->skipped_scheme, "neither http nor https"},
-        {counts->skipped_time, "outside the dates"},
-        {counts->skipped_unique, "seen before"},
-        {counts->skipped_orphan, "without a URL"},
-        {counts->skipped_bad, "malformed"},
-    };
-    struct buf line;
-
-    buf_init(&line, 1024);
-    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
-        if (skipped[i].count != 0)
-            buf_printf(&line, "%s%" PRIu64 " %s", line.len ? ", " : "", skipped[i].count,
-                       skipped[i].what);
-    if (counts->skipped_bad != 0 && counts->first_bad_line != 0)
-        buf_printf(&line, " (first: line %" PRIu64 ")", counts->first_bad_line);
-    if (line.len != 0)
-        output_complain("%s: left out: %s", path, buf_str(&line));
-    buf_free(&line);
 }
 
 /* ---- the server
@@ -409,11 +288,10 @@ replay_path(struct replay_options *options, const char *path)
 {
     struct replay_targets targets;
     struct trace *trace = NULL;
-    int status = load(path, &options->trace, &trace);
+    int status = trace_open(path, &options->trace, &trace);
 
     if (status != EX_OK)
         return status;
-    tell_skipped(path, &trace->counts);
     capacity_resolve(&options->capacity, trace->url_count);
     status = find_targets(options, &targets);
     if (status == EX_OK) {
@@ -452,39 +330,31 @@ replay(int argc, char **argv)
 const struct command command_replay = {
     .name = "replay",
     .summary = "send the requests of a trace, and see what hits",
-    .help = "usage: sunproxy replay [OPTION...] TRACE\n\n"
-            "Sends the requests of a trace (a Chrome History, a list of URLs) to the server\n"
-            "in their order, and sums up hits, evictions and response times.\n\n"
-            "The cache, for administrators over the AF_UNIX socket; any of these begins each\n"
-            "run with an empty cache in one shard:\n"
-            "      --policy NAME      replacement policy\n"
-            "      --capacity N       so many URLs; with a unit (64M, 1.5GB) so many bytes;\n"
-            "                         with % that share of the trace's distinct URLs\n"
-            "      --cold             policy and capacity as they are\n\n"
-            "The run:\n"
-            "      --via tcp|unix     how requests travel (default: whatever is found)\n"
-            "  -j, --jobs N           so many clients at once (default: 1). The outcomes of\n"
-            "                         a trace are exact, and the log in its order, with one\n"
-            "                         only\n"
-            "      --repeat N         so many times; prints mean and standard deviation\n"
-            "      --log FILE         a line for each request: number, url, outcome (miss,\n"
-            "                         hit, evicted, coalesced, bypass, uncached, failed),\n"
-            "                         victim, status, bytes, us\n"
-            "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
-            "      --json             the summary as one object\n\n"
-            "The trace:\n"
-            "      --format NAME      do not guess it\n"
-            "      --base-urls        reduce each URL to scheme://host[:port]\n"
-            "      --unique           only the first request for each URL\n"
-            "      --limit N          at most so many requests\n"
-            "      --since WHEN       from then on: 2024-05-31, 2024-05-31T12:30:00 (UTC),\n"
-            "                         or seconds\n"
-            "      --until WHEN       before then\n"
-            "      --all-schemes      URLs other than http and https too\n\n"
-            "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP "\n"
-            "Exit status: 0 done, even if single requests failed; 64 wrong usage; 65 the\n"
-            "file is no trace, or nothing is left of it; 66 it cannot be opened; 69 no\n"
-            "server, or lost; 73 the log cannot be created; 74 output could not be written;\n"
-            "77 not for this caller; 130 Ctrl-C, after the summary of what was finished.\n",
+    .help =
+        "usage: sunproxy replay [OPTION...] TRACE\n\n"
+        "Sends the requests of a trace (a Chrome History, a list of URLs) to the server\n"
+        "in their order, and sums up hits, evictions and response times.\n\n"
+        "The cache, for administrators over the AF_UNIX socket; any of these begins each\n"
+        "run with an empty cache in one shard:\n"
+        "      --policy NAME      replacement policy\n"
+        "      --capacity N       so many URLs; with a unit (64M, 1.5GB) so many bytes;\n"
+        "                         with % that share of the trace's distinct URLs\n"
+        "      --cold             policy and capacity as they are\n\n"
+        "The run:\n"
+        "      --via tcp|unix     how requests travel (default: whatever is found)\n"
+        "  -j, --jobs N           so many clients at once (default: 1). The outcomes of\n"
+        "                         a trace are exact, and the log in its order, with one\n"
+        "                         only\n"
+        "      --repeat N         so many times; prints mean and standard deviation\n"
+        "      --log FILE         a line for each request: number, url, outcome (miss,\n"
+        "                         hit, evicted, coalesced, bypass, uncached, failed),\n"
+        "                         victim, status, bytes, us\n"
+        "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
+        "      --json             the summary as one object\n\n"
+        "  -h, --help             this text\n\n" TRACE_OPTIONS_HELP "\n" SERVER_OPTIONS_HELP "\n"
+        "Exit status: 0 done, even if single requests failed; 64 wrong usage; 65 the\n"
+        "file is no trace, or nothing is left of it; 66 it cannot be opened; 69 no\n"
+        "server, or lost; 73 the log cannot be created; 74 output could not be written;\n"
+        "77 not for this caller; 130 Ctrl-C, after the summary of what was finished.\n",
     .run = replay,
 };

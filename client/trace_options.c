@@ -1,0 +1,157 @@
+#include "client/trace_options.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "client/output.h"
+#include "client/when.h"
+
+/* ---- options -----------------------------------------------------------------------------------
+ */
+
+static int
+wrong(const char *option, const char *wanted, const char *argument)
+{
+    output_complain("%s is %s, not '%s'", option, wanted, argument);
+    return -1;
+}
+
+static int
+take_format(struct trace_options *options, const char *name)
+{
+    for (size_t i = 0; trace_formats[i]; i++)
+        if (strcmp(trace_formats[i]->name, name) == 0) {
+            options->format = trace_formats[i]->name;
+            return 1;
+        }
+    output_complain("no format of traces is called '%s'; there are:", name);
+    for (size_t i = 0; trace_formats[i]; i++)
+        fprintf(stderr, "  %-12s %s\n", trace_formats[i]->name, trace_formats[i]->summary);
+    return -1;
+}
+
+static int
+take_redirects(struct trace_options *options, const char *argument)
+{
+    bool keep = strcmp(argument, "keep") == 0;
+
+    if (!keep && strcmp(argument, "drop") != 0)
+        return wrong("--redirects", "keep or drop", argument);
+    options->redirects = keep ? TRACE_REDIRECTS_KEEP : TRACE_REDIRECTS_DROP;
+    return 1;
+}
+
+static int
+take_when(const char *name, const char *argument, int64_t *when_us)
+{
+    return when_parse(argument, when_us)
+               ? 1
+               : wrong(name,
+                       "a date such as 2024-05-31 or 2024-05-31T12:30:00, or seconds since 1970",
+                       argument);
+}
+
+int
+trace_option(struct trace_options *options, int option, const char *argument)
+{
+    switch (option) {
+    case TRACE_OPTION_FORMAT:
+        return take_format(options, argument);
+    case TRACE_OPTION_METHODS:
+        options->methods = argument;
+        return 1;
+    case TRACE_OPTION_STATUSES:
+        options->statuses = argument;
+        return 1;
+    case TRACE_OPTION_REDIRECTS:
+        return take_redirects(options, argument);
+    case TRACE_OPTION_SITE:
+        options->site = argument;
+        return 1;
+    case TRACE_OPTION_BASE_URLS:
+        options->base_urls = true;
+        return 1;
+    case TRACE_OPTION_CUT_QUERY:
+        options->cut_query = true;
+        return 1;
+    case TRACE_OPTION_UNIQUE:
+        options->unique = true;
+        return 1;
+    case TRACE_OPTION_LIMIT:
+        return units_parse_uint(argument, 1, UINT64_MAX, &options->limit)
+                   ? 1
+                   : wrong("--limit", "a number from 1 on", argument);
+    case TRACE_OPTION_SINCE:
+        return take_when("--since", argument, &options->since_us);
+    case TRACE_OPTION_UNTIL:
+        return take_when("--until", argument, &options->until_us);
+    case TRACE_OPTION_ALL_SCHEMES:
+        options->all_schemes = true;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* ---- loading -----------------------------------------------------------------------------------
+ */
+
+/* One line on stderr about what the trace had and was left out. */
+static void
+tell_skipped(const char *path, const struct trace_counts *counts)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } skipped[] = {
+        {counts->skipped_method, "of other methods"},
+        {counts->skipped_status, "of other statuses"},
+        {counts->skipped_redirect, "redirects"},
+        {counts->skipped_scheme, "neither http nor https"},
+        {counts->skipped_time, "outside the dates"},
+        {counts->skipped_unique, "seen before"},
+        {counts->skipped_orphan, "without a URL"},
+        {counts->skipped_bad, "malformed"},
+    };
+    struct buf line;
+
+    buf_init(&line, 1024);
+    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
+        if (skipped[i].count != 0)
+            buf_printf(&line, "%s%" PRIu64 " %s", line.len ? ", " : "", skipped[i].count,
+                       skipped[i].what);
+    if (counts->skipped_bad != 0 && counts->first_bad_line != 0)
+        buf_printf(&line, " (first: line %" PRIu64 ")", counts->first_bad_line);
+    if (line.len != 0)
+        output_complain("%s: left out: %s", path, buf_str(&line));
+    buf_free(&line);
+}
+
+int
+trace_open(const char *path, const struct trace_options *options, struct trace **trace)
+{
+    char why[1024] = "";
+
+    switch (trace_load(path, options, trace, why, sizeof(why))) {
+    case TRACE_OK:
+        tell_skipped(path, &(*trace)->counts);
+        return EX_OK;
+    case TRACE_CANNOT_OPEN:
+        output_complain("%s", why);
+        return EX_NOINPUT;
+    case TRACE_NOT_A_TRACE:
+    case TRACE_EMPTY:
+        output_complain("%s", why);
+        return EX_DATAERR;
+    case TRACE_BAD_OPTION:
+        output_complain("%s", why);
+        return EX_USAGE;
+    case TRACE_NO_MEMORY:
+        break;
+    }
+    output_complain("%s: out of memory", path);
+    return EX_SOFTWARE;
+}

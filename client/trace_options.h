@@ -1,0 +1,69 @@
+/*
+ * The options that choose among a trace's requests, and loading with complaints: alike for every
+ * subcommand that takes a trace.
+ */
+#ifndef SUNPROXY_CLIENT_TRACE_OPTIONS_H
+#define SUNPROXY_CLIENT_TRACE_OPTIONS_H
+
+#include <getopt.h>
+
+#include "trace/trace.h"
+
+/* Values of the long options below, out of the way of connect.h's and of a subcommand's own. */
+enum {
+    TRACE_OPTION_FORMAT = 1024,
+    TRACE_OPTION_METHODS,
+    TRACE_OPTION_STATUSES,
+    TRACE_OPTION_REDIRECTS,
+    TRACE_OPTION_SITE,
+    TRACE_OPTION_BASE_URLS,
+    TRACE_OPTION_CUT_QUERY,
+    TRACE_OPTION_UNIQUE,
+    TRACE_OPTION_LIMIT,
+    TRACE_OPTION_SINCE,
+    TRACE_OPTION_UNTIL,
+    TRACE_OPTION_ALL_SCHEMES,
+    TRACE_OPTION_END,
+};
+
+#define TRACE_LONG_OPTIONS                                              \
+    {"format", required_argument, NULL, TRACE_OPTION_FORMAT},           \
+        {"methods", required_argument, NULL, TRACE_OPTION_METHODS},     \
+        {"statuses", required_argument, NULL, TRACE_OPTION_STATUSES},   \
+        {"redirects", required_argument, NULL, TRACE_OPTION_REDIRECTS}, \
+        {"site", required_argument, NULL, TRACE_OPTION_SITE},           \
+        {"base-urls", no_argument, NULL, TRACE_OPTION_BASE_URLS},       \
+        {"cut-query", no_argument, NULL, TRACE_OPTION_CUT_QUERY},       \
+        {"unique", no_argument, NULL, TRACE_OPTION_UNIQUE},             \
+        {"limit", required_argument, NULL, TRACE_OPTION_LIMIT},         \
+        {"since", required_argument, NULL, TRACE_OPTION_SINCE},         \
+        {"until", required_argument, NULL, TRACE_OPTION_UNTIL},         \
+    {                                                                   \
+        "all-schemes", no_argument, NULL, TRACE_OPTION_ALL_SCHEMES      \
+    }
+
+#define TRACE_OPTIONS_HELP                                                                         \
+    "The trace:\n"                                                                                 \
+    "      --format NAME      do not guess it\n"                                                   \
+    "      --methods LIST     of logs: which count (default: " TRACE_DEFAULT_METHODS "), or all\n" \
+    "      --statuses LIST    likewise (default: " TRACE_DEFAULT_STATUSES "); 2xx, 200-206, all\n" \
+    "      --redirects WHICH  keep or drop: count redirects (default: histories do,\n"             \
+    "                         logs do not)\n"                                                      \
+    "      --site URL         stands before what is only a path (default:\n"                       \
+    "                         " TRACE_DEFAULT_SITE ")\n"                                           \
+    "      --base-urls        reduce each URL to scheme://host[:port]\n"                           \
+    "      --cut-query        cut each URL before its query\n"                                     \
+    "      --unique           only the first request for each URL\n"                               \
+    "      --limit N          at most so many requests\n"                                          \
+    "      --since WHEN       from then on: 2024-05-31, 2024-05-31T12:30:00 (UTC),\n"              \
+    "                         or seconds\n"                                                        \
+    "      --until WHEN       before then\n"                                                       \
+    "      --all-schemes      URLs other than http and https too\n"
+
+/* 1: taken; 0: not one of these; -1: wrong, and complained about. */
+int trace_option(struct trace_options *options, int option, const char *argument);
+
+/* Loads a trace: EX_OK, or the exit status after a complaint. Says on stderr what was left out. */
+int trace_open(const char *path, const struct trace_options *options, struct trace **trace);
+
+#endif
