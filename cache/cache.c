@@ -93,8 +93,18 @@ cache_store(struct cache *cache, struct page *page, struct cache_victims *victim
     struct departed replaced = {0}, out = {0};
     enum cache_outcome outcome = CACHE_NOT_STORED;
 
-    if (shard_store(&place->shard, hash, page, entered, &replaced, &out) == SHARD_OK)
+    switch (shard_store(&place->shard, hash, page, entered, &replaced, &out)) {
+    case SHARD_OK:
         outcome = replaced.count ? CACHE_REPLACED : CACHE_STORED;
+        break;
+    case SHARD_PASSED_ON:
+        outcome = CACHE_PASSED_ON;
+        break;
+    case SHARD_TOO_LARGE:
+    case SHARD_REFUSED:
+    case SHARD_NO_MEMORY:
+        break;
+    }
     place_unlock(place);
     if (evicted)
         *evicted = out.count;

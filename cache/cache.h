@@ -4,7 +4,8 @@
  * its instance of the policy and its share of the capacity, so that threads seldom meet. With one
  * shard the outcome of a sequence of requests is exactly the policy's.
  *
- * Bytes count a page whole: URL, final URL, headers, body and CACHE_PAGE_OVERHEAD of bookkeeping.
+ * Bytes count a page whole: URL, final URL, headers, body and CACHE_PAGE_OVERHEAD of bookkeeping;
+ * or the body alone, for studies in which a cache has to count as a trace does.
  *
  * Every function is safe on any thread. None blocks on anything but the locks.
  */
@@ -16,9 +17,9 @@
 
 /*
  * What a page is charged beyond its own bytes: the most that it costs, with a node of 16 bytes, in
- * glibc's malloc. 80 are the entry, 64 the page's struct with the rounding of its allocation, 12 its
- * slot in the heap and 12 its bucket, with the slack of both arrays. (MAXS, with a node of 24, may
- * cost 16 more. The mean is lower: about 152.)
+ * glibc's malloc. 80 are the entry, 64 the page's struct with the rounding of its allocation, 12
+ * its slot in the heap and 12 its bucket, with the slack of both arrays. (Where a node is larger,
+ * or ghosts are kept, it may cost more: 16 for MAXS. The mean is lower: about 152.)
  */
 #define CACHE_PAGE_OVERHEAD 168u
 #define CACHE_MAX_SHARDS 64u
@@ -26,11 +27,12 @@
 struct cache;
 
 struct cache_config {
-    const struct policy_ops *policy; /* NULL: no cache at all; nothing is ever stored */
-    uint64_t capacity_pages;         /* 0: not bounded in pages; one of the two must be bounded */
-    uint64_t capacity_bytes;         /* 0: not bounded in bytes */
-    unsigned shards;                 /* 1 to CACHE_MAX_SHARDS, which share the capacity equally */
-    uint64_t seed;                   /* shard i draws from seed + i */
+    struct policy_spec policy; /* without ops no cache at all: nothing is ever stored */
+    uint64_t capacity_pages;   /* 0: not bounded in pages; one of the two must be bounded */
+    uint64_t capacity_bytes;   /* 0: not bounded in bytes */
+    unsigned shards;           /* 1 to CACHE_MAX_SHARDS, which share the capacity equally */
+    uint64_t seed;             /* shard i draws from seed + i */
+    bool body_only;            /* bytes count bodies alone */
 };
 
 struct cache_stats {
@@ -43,15 +45,20 @@ struct cache_stats {
 enum cache_error {
     CACHE_OK = 0,
     CACHE_NO_MEMORY,
-    CACHE_BAD_CONFIG, /* no bound, or shards out of range, or fewer pages or bytes than shards */
+    CACHE_BAD_CONFIG, /* no bound, or shards out of range, or fewer pages or bytes than shards, or
+                         a policy that needs the future */
 };
 
 /* What came of storing a page. */
 enum cache_outcome {
     CACHE_STORED,
-    CACHE_REPLACED,  /* stored in place of an older page of the same URL, which is no eviction */
-    CACHE_NOT_STORED /* no cache, larger than a shard's share, or no memory; nothing has changed:
-                        nothing was evicted, and an older page of the same URL is still there */
+    CACHE_REPLACED,   /* stored in place of an older page of the same URL, which is no eviction */
+    CACHE_NOT_STORED, /* no cache, larger than a shard's share, refused by the policy, or no memory;
+                        nothing has changed: nothing was evicted, and an older page of the same URL
+                        is still there */
+    CACHE_PASSED_ON,  /* it entered, and was itself the one to leave, perhaps with others: so do
+                         policies whose newcomers compete (policy.h, enters_first). It counts neither
+                         as an insertion nor as an eviction; an older page of the same URL is gone */
 };
 
 /* The pages that had to leave for another, each with a reference that the holder drops. */
@@ -75,9 +82,9 @@ struct page *cache_fetch(struct cache *cache, struct span url);
 
 /*
  * Stores a page under its URL; the cache takes a reference of its own. Victims leave first, until
- * the page fits. They are handed over in *victims if that is not NULL (it must be empty; without
- * memory for the list they are released and only counted), and *evicted, if not NULL, is set to
- * their number.
+ * the page fits (or, if the policy says so, right afterwards). They are handed over in *victims if
+ * that is not NULL (it must be empty; without memory for the list they are released and only
+ * counted), and *evicted, if not NULL, is set to their number.
  */
 enum cache_outcome cache_store(struct cache *cache, struct page *page,
                                struct cache_victims *victims, size_t *evicted);

@@ -18,8 +18,10 @@ config_is_valid(const struct cache_config *config)
 {
     if (config->shards < 1 || config->shards > CACHE_MAX_SHARDS)
         return false;
-    if (!config->policy)
+    if (!config->policy.ops)
         return true;
+    if (config->policy.ops->needs_future)
+        return false;
     if (config->capacity_pages == 0 && config->capacity_bytes == 0)
         return false;
     return (config->capacity_pages == 0 || config->capacity_pages >= config->shards) &&
@@ -57,7 +59,7 @@ shards_init(struct shard *shards, const struct cache_config *config)
     for (unsigned i = 0; i < config->shards; i++) {
         struct policy_config part = config_of_shard(config, i);
 
-        if (!shard_init(&shards[i], config->policy, &part)) {
+        if (!shard_init(&shards[i], &config->policy, &part, config->body_only)) {
             shards_free(shards, i);
             return false;
         }
@@ -215,8 +217,8 @@ cache_configure(struct cache *cache, const struct cache_config *config)
     for (unsigned i = 1; i < locked; i++)
         place_lock(&cache->places[i]);
 
-    if (config->policy == cache->config.policy && config->shards == old_count &&
-        config->seed == cache->config.seed) {
+    if (policy_spec_equal(&config->policy, &cache->config.policy) && config->shards == old_count &&
+        config->seed == cache->config.seed && config->body_only == cache->config.body_only) {
         /* Only the capacity: what the policy knows of its pages need not be lost for that. */
         for (unsigned i = 0; i < old_count; i++) {
             struct policy_config part = config_of_shard(config, i);

@@ -2,24 +2,33 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "cache/cache.h"
 
 uint64_t
-shard_page_bytes(const struct page *page)
+shard_page_bytes(const struct page *page, bool body_only)
 {
+    if (body_only)
+        return page->body_len;
     return (uint64_t)page->url_len + page->final_url_len + page->headers_len + page->body_len +
            CACHE_PAGE_OVERHEAD;
 }
 
 bool
-shard_init(struct shard *shard, const struct policy_ops *ops, const struct policy_config *config)
+shard_init(struct shard *shard, const struct policy_spec *spec, const struct policy_config *config,
+           bool body_only)
 {
-    *shard = (struct shard){.ops = ops, .config = *config};
-    if (!ops)
+    struct policy_config with_params = *config;
+
+    *shard =
+        (struct shard){.ops = spec->ops, .config = *config, .spec = *spec, .body_only = body_only};
+    shard->config.params = NULL; /* a shard moves, and what is in it */
+    if (!spec->ops)
         return true;
     if (!table_init(&shard->table))
         return false;
-    shard->policy = ops->create(ops, config);
+    with_params.params = spec->params;
+    shard->policy = spec->ops->create(spec->ops, &with_params);
     if (!shard->policy) {
         table_free(&shard->table);
         return false;
@@ -64,9 +73,28 @@ shard_free(struct shard *shard)
     *shard = (struct shard){0};
 }
 
+static uint64_t
+bytes_of(const struct shard *shard, const struct page *page)
+{
+    return shard_page_bytes(page, shard->body_only);
+}
+
+/* What the policy is told of a page. */
+static struct policy_page
+tell_page(const struct shard *shard, const struct page *page)
+{
+    return (struct policy_page){
+        .bytes = bytes_of(shard, page),
+        .key = hash64_bytes(page_url(page)),
+        .cost_us = page->fetch_us,
+        .next = POLICY_NEVER,
+    };
+}
+
 struct page *
 shard_fetch(struct shard *shard, uint32_t hash, struct span url)
 {
+    struct policy_page told;
     struct entry *entry;
 
     if (!shard->ops)
@@ -74,17 +102,18 @@ shard_fetch(struct shard *shard, uint32_t hash, struct span url)
     entry = table_find(&shard->table, hash, url);
     if (!entry)
         return NULL;
-    shard->ops->access(shard->policy, entry->node);
+    told = tell_page(shard, entry->page);
+    shard->ops->access(shard->policy, entry->node, &told);
     return entry->page;
 }
 
 /* Takes an entry out of everything and puts it at the end of a chain. */
 static void
-shard_depart(struct shard *shard, struct entry *entry, struct departed *departed)
+shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct departed *departed)
 {
     table_remove(&shard->table, entry);
-    shard->ops->remove(shard->policy, entry->node);
-    shard->bytes -= shard_page_bytes(entry->page);
+    shard->ops->remove(shard->policy, entry->node, evicted);
+    shard->bytes -= bytes_of(shard, entry->page);
     /* An entry that is in no tree has its links free for the chain. */
     RB_RIGHT(entry, links) = NULL;
     if (departed->last)
@@ -95,12 +124,18 @@ shard_depart(struct shard *shard, struct entry *entry, struct departed *departed
     departed->count++;
 }
 
-static void
-shard_evict(struct shard *shard, struct departed *victims)
+static struct entry *
+shard_victim(struct shard *shard)
 {
     unsigned char *node = shard->ops->victim(shard->policy);
 
-    shard_depart(shard, (struct entry *)(void *)(node - offsetof(struct entry, node)), victims);
+    return (struct entry *)(void *)(node - offsetof(struct entry, node));
+}
+
+static void
+shard_evict(struct shard *shard, struct departed *victims)
+{
+    shard_depart(shard, shard_victim(shard), true, victims);
     shard->evictions++;
 }
 
@@ -121,28 +156,35 @@ shard_can_hold(const struct shard *shard, const struct page *page)
 {
     uint64_t capacity = shard->config.capacity_bytes;
 
-    return shard->ops && (capacity == 0 || shard_page_bytes(page) <= capacity);
+    return shard->ops && (capacity == 0 || bytes_of(shard, page) <= capacity);
 }
 
 enum shard_error
 shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t entered,
             struct departed *replaced, struct departed *victims)
 {
-    uint64_t bytes = shard_page_bytes(page);
+    const struct policy_ops *ops = shard->ops;
+    struct policy_page told;
     struct entry *entry, *old;
+    bool stays = true;
 
     if (!shard_can_hold(shard, page))
         return SHARD_TOO_LARGE;
-    entry = calloc(1, sizeof(*entry) + shard->ops->node_size);
+    entry = calloc(1, sizeof(*entry) + ops->node_size);
     if (!entry)
         return SHARD_NO_MEMORY;
+    told = tell_page(shard, page);
+    if (ops->admit && !ops->admit(shard->policy, &told)) {
+        free(entry);
+        return SHARD_REFUSED;
+    }
     old = table_find(&shard->table, hash, page_url(page));
     if (old)
-        shard_depart(shard, old, replaced);
-    while (!shard_has_room(shard, 1, bytes))
+        shard_depart(shard, old, false, replaced);
+    while (!ops->enters_first && !shard_has_room(shard, 1, told.bytes))
         shard_evict(shard, victims);
     /* Fails only if nobody has left: see policy.h. */
-    if (shard->ops->insert(shard->policy, entry->node, &(struct policy_page){.bytes = bytes}) < 0) {
+    if (ops->insert(shard->policy, entry->node, &told) < 0) {
         free(entry);
         return SHARD_NO_MEMORY;
     }
@@ -150,10 +192,18 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     entry->entered = entered;
     entry->hash = hash;
     table_insert(&shard->table, entry);
+    shard->bytes += told.bytes;
+    while (stays && !shard_has_room(shard, 0, 0)) {
+        if (shard_victim(shard) == entry) {
+            shard_depart(shard, entry, true, replaced);
+            stays = false;
+        } else {
+            shard_evict(shard, victims);
+        }
+    }
     table_tidy(&shard->table); /* many small pages may have left for a large one */
-    shard->bytes += bytes;
-    shard->insertions++;
-    return SHARD_OK;
+    shard->insertions += stays;
+    return stays ? SHARD_OK : SHARD_PASSED_ON;
 }
 
 void
@@ -170,7 +220,7 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct dep
     for (entry = table_first(&shard->table); entry && !shard_has_room(shard, 0, 0); entry = next) {
         next = table_next(&shard->table, entry);
         if (!shard_can_hold(shard, entry->page)) {
-            shard_depart(shard, entry, victims);
+            shard_depart(shard, entry, false, victims);
             shard->evictions++;
         }
     }
@@ -188,7 +238,7 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed
         return;
     entry = table_find(&shard->table, hash, url);
     if (entry)
-        shard_depart(shard, entry, departed);
+        shard_depart(shard, entry, false, departed);
     table_tidy(&shard->table);
 }
 
@@ -202,7 +252,7 @@ shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *dep
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
         if (span_starts_with(page_url(entry->page), prefix))
-            shard_depart(shard, entry, departed);
+            shard_depart(shard, entry, false, departed);
     }
     table_tidy(&shard->table);
 }
@@ -212,7 +262,7 @@ shard_purge_all(struct shard *shard, struct shard *old, struct departed *departe
 {
     struct shard fresh;
 
-    if (!shard_init(&fresh, shard->ops, &shard->config)) {
+    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only)) {
         *old = (struct shard){0};
         shard_purge_prefix(shard, span_of(NULL, 0), departed);
         return;
@@ -248,6 +298,6 @@ shard_is_valid(const struct shard *shard)
     if (!table_is_valid(&shard->table) || !shard_has_room(shard, 0, 0))
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry))
-        bytes += shard_page_bytes(entry->page);
+        bytes += bytes_of(shard, entry->page);
     return bytes == shard->bytes && shard->ops->is_valid(shard->policy, shard->table.entry_count);
 }

@@ -16,7 +16,9 @@ struct shard {
     struct table table;
     const struct policy_ops *ops; /* NULL: no cache, and nothing else is set */
     struct policy *policy;        /* owned */
-    struct policy_config config;  /* its share of the capacity, and its seed */
+    struct policy_config config;  /* its share of the capacity, and its seed; no params */
+    struct policy_spec spec;      /* of the policy, whose ops are those above */
+    bool body_only;               /* bytes are those of bodies */
     uint64_t bytes;               /* of the pages inside, as shard_page_bytes() has them */
     uint64_t insertions;
     uint64_t evictions;
@@ -33,14 +35,19 @@ enum shard_error {
     SHARD_OK = 0,
     SHARD_TOO_LARGE, /* for this shard, ever */
     SHARD_NO_MEMORY,
+    SHARD_REFUSED,   /* the policy did not admit it */
+    SHARD_PASSED_ON, /* it entered and left at once; others may have left, too */
 };
 
-/* What a page counts: its own bytes and CACHE_PAGE_OVERHEAD. */
-uint64_t shard_page_bytes(const struct page *page);
+/* What a page counts: its own bytes and CACHE_PAGE_OVERHEAD, or its body alone. */
+uint64_t shard_page_bytes(const struct page *page, bool body_only);
 
-/* An empty shard; false without memory. `ops` NULL is a shard that stores nothing. */
-bool shard_init(struct shard *shard, const struct policy_ops *ops,
-                const struct policy_config *config);
+/*
+ * An empty shard; false without memory. A spec without ops is a shard that stores nothing. The
+ * params of `config` are not looked at: they are those of the spec.
+ */
+bool shard_init(struct shard *shard, const struct policy_spec *spec,
+                const struct policy_config *config, bool body_only);
 
 /* Frees the shard and lets go of all pages inside. Harmless on a zeroed one. */
 void shard_free(struct shard *shard);
@@ -51,7 +58,8 @@ struct page *shard_fetch(struct shard *shard, uint32_t hash, struct span url);
 /*
  * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
  * First a page of the same URL leaves (to `replaced`), then victims do until the page fits (to
- * `victims`), then it enters. On an error nothing has left.
+ * `victims`), then it enters; where newcomers compete, it enters before the victims leave. On an
+ * error other than SHARD_PASSED_ON nothing has left.
  */
 enum shard_error shard_store(struct shard *shard, uint32_t hash, struct page *page,
                              uint64_t entered, struct departed *replaced, struct departed *victims);

@@ -4,8 +4,9 @@
 
 struct policy {
     const struct heap_policy_ops *hooks;
-    struct heap heap;
     struct heap_policy_state state;
+    struct heap heap; /* where pages are compared */
+    struct list list; /* where they are not */
 };
 
 /* Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators" (2014), figure 16. */
@@ -28,7 +29,10 @@ heap_policy_create(const struct policy_ops *ops, const struct policy_config *con
         return NULL;
     policy->hooks = ops->hooks;
     heap_init(&policy->heap, policy->hooks->compare);
+    list_init(&policy->list);
     policy->state = (struct heap_policy_state){.rng = config->seed};
+    for (size_t i = 0; i < policy_param_count(ops); i++)
+        policy->state.params[i] = policy_param_value(ops, config, i);
     return policy;
 }
 
@@ -44,26 +48,39 @@ heap_policy_destroy(struct policy *policy)
 int
 heap_policy_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct heap_policy_state before = policy->state;
+    const struct heap_policy_ops *hooks = policy->hooks;
+    uint64_t now = policy->state.now, rng = policy->state.rng;
 
     policy->state.now++;
-    if (policy->hooks->new_node)
-        policy->hooks->new_node(&policy->state, node, page);
-    policy->hooks->link_and_initialize(&policy->state, node);
+    if (hooks->new_node)
+        hooks->new_node(&policy->state, node, page);
+    if (hooks->link_and_initialize)
+        hooks->link_and_initialize(&policy->state, node);
+    if (!hooks->compare) {
+        list_add_last(&policy->list, node, 0);
+        return 0;
+    }
     if (heap_insert(&policy->heap, node))
         return 0;
-    policy->state = before; /* a drawn key, too, was not drawn */
+    policy->state.now = now; /* a drawn key, too, was not drawn */
+    policy->state.rng = rng;
     return -1;
 }
 
 void
-heap_policy_access(struct policy *policy, void *node)
+heap_policy_access(struct policy *policy, void *node, const struct policy_page *page)
 {
     policy->state.now++;
     if (!policy->hooks->update_metadata)
         return;
-    switch (policy->hooks->update_metadata(&policy->state, node)) {
+    switch (policy->hooks->update_metadata(&policy->state, node, page)) {
     case HEAP_SAME:
+        break;
+    case HEAP_LAST:
+        if (!policy->hooks->compare)
+            list_move_last(&policy->list, node);
+        else
+            heap_sink(&policy->heap, node);
         break;
     case HEAP_LATER:
         heap_sink(&policy->heap, node);
@@ -77,17 +94,23 @@ heap_policy_access(struct policy *policy, void *node)
 void *
 heap_policy_victim(struct policy *policy)
 {
-    return heap_first(&policy->heap);
+    return policy->hooks->compare ? heap_first(&policy->heap) : list_first(&policy->list);
 }
 
 void
-heap_policy_remove(struct policy *policy, void *node)
+heap_policy_remove(struct policy *policy, void *node, bool evicted)
 {
-    heap_remove(&policy->heap, node);
+    if (evicted && policy->hooks->evicted)
+        policy->hooks->evicted(&policy->state, node);
+    if (policy->hooks->compare)
+        heap_remove(&policy->heap, node);
+    else
+        list_remove(&policy->list, node, 0);
 }
 
 bool
 heap_policy_is_valid(const struct policy *policy, uint64_t count)
 {
-    return policy->heap.count == count && heap_is_valid(&policy->heap);
+    return policy->heap.count + policy->list.pages == count && heap_is_valid(&policy->heap) &&
+           list_is_valid(&policy->list, NULL);
 }

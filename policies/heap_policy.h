@@ -3,20 +3,32 @@
  * policies): a policy that is an order on pages writes the four hooks below and has everything else
  * from the shared heap. The page at the top of the heap is the next victim; O(log n) a change.
  *
- * Such a policy's file is: a node whose first member is a struct heap_node, the hooks, and one
- *     const struct policy_ops policy_lru = HEAP_POLICY("lru", ..., sizeof(struct lru_node),
- * &hooks);
+ * Such a policy's file is: a node whose first member is a struct heap_node, the hooks, and
+ *     const struct policy_ops policy_lfu = {
+ *         .name = "lfu", ..., .node_size = sizeof(struct lfu_node), .hooks = &hooks,
+ *         HEAP_POLICY_FUNCTIONS,
+ *     };
+ *
+ * Where pages go only ever to the end of the order, when they enter or are requested, no two need
+ * to be compared: the order is kept as a linked list then, and a change costs O(1). Such a policy
+ * has no compare, and its nodes begin with a struct list_node instead.
  */
 #ifndef SUNPROXY_POLICIES_HEAP_POLICY_H
 #define SUNPROXY_POLICIES_HEAP_POLICY_H
 
 #include "policies/heap.h"
+#include "policies/list.h"
 #include "policies/policy.h"
 
 /* What the hooks may use of the instance. */
 struct heap_policy_state {
     uint64_t now; /* logical clock: the number of this insert or access, from 1 */
     uint64_t rng; /* state of the generator, see heap_policy_random() */
+
+    double params[POLICY_MAX_PARAMS];
+
+    /* The policy's own, 0 at first: what it learns from its victims (an age, say). */
+    double value;
 };
 
 /* What a request did to a page's place in the order. */
@@ -24,44 +36,49 @@ enum heap_change {
     HEAP_SAME,  /* nothing */
     HEAP_LATER, /* it leaves later than before, or at the same time; never earlier */
     HEAP_MOVED, /* any change */
+    HEAP_LAST,  /* it is now the last to leave; what a policy without compare answers, or HEAP_SAME
+                 */
 };
 
 struct heap_policy_ops {
-    /* Negative when a leaves before b. A total order, so that every run can be repeated. */
+    /*
+     * Negative when a leaves before b. A total order, so that every run can be repeated. NULL:
+     * pages leave in the order in which they entered or were last moved to the end (HEAP_LAST).
+     */
     heap_compare *compare;
 
     /*
      * A page was seen for the first time: the fields that stay as they are (size, a drawn key).
      * NULL if there are none.
      */
-    void (*new_node)(struct heap_policy_state *state, struct heap_node *node,
-                     const struct policy_page *page);
+    void (*new_node)(struct heap_policy_state *state, void *node, const struct policy_page *page);
 
-    /* It enters the order: the fields that requests change get their first value. */
-    void (*link_and_initialize)(struct heap_policy_state *state, struct heap_node *node);
+    /* It enters the order: the fields that requests change get their first value. NULL if none. */
+    void (*link_and_initialize)(struct heap_policy_state *state, void *node);
 
-    /* It was requested again. NULL if that changes nothing. */
-    enum heap_change (*update_metadata)(struct heap_policy_state *state, struct heap_node *node);
+    /* It was requested again, as `page` says. NULL if that changes nothing. */
+    enum heap_change (*update_metadata)(struct heap_policy_state *state, void *node,
+                                        const struct policy_page *page);
+
+    /* It leaves as a victim: what the policy learns from that. NULL if nothing. */
+    void (*evicted)(struct heap_policy_state *state, const void *node);
 };
 
 /* 64 bits from the instance's seeded generator (SplitMix64). */
 uint64_t heap_policy_random(struct heap_policy_state *state);
 
-/* The policy_ops functions over a heap; `hooks` of the ops is a struct heap_policy_ops. */
+/* The policy_ops functions; `hooks` of the ops is a struct heap_policy_ops. */
 struct policy *heap_policy_create(const struct policy_ops *ops, const struct policy_config *config);
 void heap_policy_destroy(struct policy *policy);
 int heap_policy_insert(struct policy *policy, void *node, const struct policy_page *page);
-void heap_policy_access(struct policy *policy, void *node);
+void heap_policy_access(struct policy *policy, void *node, const struct policy_page *page);
 void *heap_policy_victim(struct policy *policy);
-void heap_policy_remove(struct policy *policy, void *node);
+void heap_policy_remove(struct policy *policy, void *node, bool evicted);
 bool heap_policy_is_valid(const struct policy *policy, uint64_t count);
 
-#define HEAP_POLICY(name_, summary_, source_, node_size_, hooks_)                                 \
-    {                                                                                             \
-        .name = (name_), .summary = (summary_), .source = (source_), .node_size = (node_size_),   \
-        .hooks = (hooks_), .create = heap_policy_create, .destroy = heap_policy_destroy,          \
-        .insert = heap_policy_insert, .access = heap_policy_access, .victim = heap_policy_victim, \
-        .remove = heap_policy_remove, .is_valid = heap_policy_is_valid                            \
-    }
+#define HEAP_POLICY_FUNCTIONS                                                                   \
+    .create = heap_policy_create, .destroy = heap_policy_destroy, .insert = heap_policy_insert, \
+    .access = heap_policy_access, .victim = heap_policy_victim, .remove = heap_policy_remove,   \
+    .is_valid = heap_policy_is_valid
 
 #endif

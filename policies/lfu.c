@@ -22,19 +22,20 @@ lfu_compare(const struct heap_node *a, const struct heap_node *b)
 }
 
 static void
-lfu_link_and_initialize(struct heap_policy_state *state, struct heap_node *node)
+lfu_link_and_initialize(struct heap_policy_state *state, void *node)
 {
-    struct lfu_node *lfu = (struct lfu_node *)node;
+    struct lfu_node *lfu = node;
 
     lfu->count = 1;
     lfu->reached = state->now;
 }
 
 static enum heap_change
-lfu_update_metadata(struct heap_policy_state *state, struct heap_node *node)
+lfu_update_metadata(struct heap_policy_state *state, void *node, const struct policy_page *page)
 {
-    struct lfu_node *lfu = (struct lfu_node *)node;
+    struct lfu_node *lfu = node;
 
+    (void)page;
     if (lfu->count == UINT32_MAX)
         return HEAP_SAME;
     lfu->count++;
@@ -48,6 +49,13 @@ static const struct heap_policy_ops hooks = {
     .update_metadata = lfu_update_metadata,
 };
 
-const struct policy_ops policy_lfu =
-    HEAP_POLICY("lfu", "the page with the fewest requests leaves first",
-                "RPC-Based Web Proxy Server, Table 2 (LFU)", sizeof(struct lfu_node), &hooks);
+const struct policy_ops policy_lfu = {
+    .name = "lfu",
+    .summary = "the page with the fewest requests leaves first",
+    .source = "RPC-Based Web Proxy Server, Table 2 (LFU)",
+    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
+    .cost = "O(log n): a page sinks in a heap.",
+    .node_size = sizeof(struct lfu_node),
+    .hooks = &hooks,
+    HEAP_POLICY_FUNCTIONS,
+};

@@ -21,15 +21,14 @@ maxs_compare(const struct heap_node *a, const struct heap_node *b)
 }
 
 static void
-maxs_new_node(struct heap_policy_state *state, struct heap_node *node,
-              const struct policy_page *page)
+maxs_new_node(struct heap_policy_state *state, void *node, const struct policy_page *page)
 {
     (void)state;
     ((struct maxs_node *)node)->bytes = page->bytes;
 }
 
 static void
-maxs_link_and_initialize(struct heap_policy_state *state, struct heap_node *node)
+maxs_link_and_initialize(struct heap_policy_state *state, void *node)
 {
     ((struct maxs_node *)node)->entered = state->now;
 }
@@ -40,6 +39,13 @@ static const struct heap_policy_ops hooks = {
     .link_and_initialize = maxs_link_and_initialize,
 };
 
-const struct policy_ops policy_maxs =
-    HEAP_POLICY("maxs", "the largest page leaves first",
-                "RPC-Based Web Proxy Server, Table 2 (MAXS)", sizeof(struct maxs_node), &hooks);
+const struct policy_ops policy_maxs = {
+    .name = "maxs",
+    .summary = "the largest page leaves first",
+    .source = "RPC-Based Web Proxy Server, Table 2 (MAXS)",
+    .sizes = "Sizes are all it looks at: the largest leaves, whatever it is worth.",
+    .cost = "O(log n) to enter and to leave; a hit costs nothing.",
+    .node_size = sizeof(struct maxs_node),
+    .hooks = &hooks,
+    HEAP_POLICY_FUNCTIONS,
+};

@@ -18,25 +18,59 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define POLICY_MAX_PARAMS 4
+#define POLICY_MAX_TEXT 128     /* bytes of a policy with its parameters as text, and a zero byte */
+#define POLICY_NEVER UINT64_MAX /* as the number of the next request: there is none */
+
 struct policy; /* one instance; each policy defines its own */
 
 struct policy_config {
     uint64_t capacity_pages; /* 0: not bounded in pages */
     uint64_t capacity_bytes; /* 0: not bounded in bytes */
     uint64_t seed;           /* of the generator, for policies that draw; the same seed repeats a run */
+    const double
+        *params; /* one value for each of ops->params, read by create only; NULL: defaults */
 };
 
-/* What a policy may know of a page when it enters. */
+/* What a policy may know of a page, as of one request for it. */
 struct policy_page {
-    uint64_t bytes; /* as the cache counts them; 1 where every page counts the same */
+    uint64_t bytes;   /* as the cache counts them; 1 where every page counts the same */
+    uint64_t key;     /* who it is beyond its stay: a 64-bit hash (base/hash.h) of the URL */
+    uint64_t cost_us; /* what fetching it took; 0: unknown */
+    uint64_t next;    /* number of the next request for it, POLICY_NEVER if there is none or it is
+                         unknown; for policies that need the future */
+};
+
+/* A number that a policy can be told, as in "lru-k:k=3". */
+struct policy_param {
+    const char *name; /* in lower case */
+    double start;     /* the default */
+    double low, high; /* the range, both ends included */
+    bool whole;       /* only whole numbers */
+    const char *const
+        *words;          /* ended by NULL: a choice, its value the word's place; NULL: a number */
+    const char *meaning; /* for people */
 };
 
 struct policy_ops {
     const char *name;    /* as it is typed after --policy, in lower case */
     const char *summary; /* one line for people: which page leaves first */
     const char *source;  /* paper and section of the rule */
-    size_t node_size;    /* bytes of a node */
-    const void *hooks;   /* what a shared implementation needs, e.g. struct heap_policy_ops */
+    const char *sizes;   /* one sentence: how it treats sizes */
+    const char *cost;    /* one sentence: what a request costs */
+    const struct policy_param
+        *params;       /* ended by a name of NULL, at most POLICY_MAX_PARAMS; or NULL */
+    size_t node_size;  /* bytes of a node */
+    const void *hooks; /* what a shared implementation needs, e.g. struct heap_policy_ops */
+
+    /* It needs policy_page.next, which only a simulation knows; no daemon can run it. */
+    bool needs_future;
+
+    /*
+     * The newcomer enters first, and then victims leave until it fits; it may be one of them. Where
+     * this is false victims leave first, and the newcomer is never among them.
+     */
+    bool enters_first;
 
     /* A new instance, or NULL when there is no memory. */
     struct policy *(*create)(const struct policy_ops *ops, const struct policy_config *config);
@@ -52,21 +86,36 @@ struct policy_ops {
      */
     int (*insert)(struct policy *policy, void *node, const struct policy_page *page);
 
-    /* A page that is inside was requested. Cannot fail. */
-    void (*access)(struct policy *policy, void *node);
+    /*
+     * May this page enter? Asked once about each page that was missed and is about to be stored,
+     * before victims are chosen for it; a policy may learn from the question. False: it does not
+     * enter, and nobody leaves. After true insert() follows with the same page, with only removes
+     * (of an older page of the same URL, and of victims) between, unless memory runs out or the
+     * page proves to be too large: the next admit() then is about another one. NULL: always.
+     */
+    bool (*admit)(struct policy *policy, const struct policy_page *page);
+
+    /* A page that is inside was requested; `page` with the bytes with which it entered. Cannot
+     * fail. */
+    void (*access)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
      * The node that should leave next, or NULL if none is inside. Does not take it out: the cache
-     * calls remove. Asked twice without a change between, it gives the same answer.
+     * calls remove. It may reorder inside (a hand moves on), but asked twice without a change
+     * between, it gives the same answer.
      */
     void *(*victim)(struct policy *policy);
 
-    /* A page leaves, as victim or for any other reason. Cannot fail. */
-    void (*remove)(struct policy *policy, void *node);
+    /*
+     * A page leaves: `evicted` as a victim, so that a policy that remembers the departed does;
+     * otherwise because it was purged, replaced, or is too large for a new capacity. Cannot fail.
+     */
+    void (*remove)(struct policy *policy, void *node, bool evicted);
 
     /*
      * The cache's capacity is from now on that of `config`; pages may still be inside beyond it and
-     * leave next. Cannot fail. NULL for a policy that does not look at the capacity.
+     * leave next. Parameters stay as they are. Cannot fail. NULL for a policy that does not look at
+     * the capacity.
      */
     void (*resize)(struct policy *policy, const struct policy_config *config);
 
@@ -79,5 +128,36 @@ extern const struct policy_ops *const policies[];
 
 /* The policy of that name, in any case ("LRU", "lru"), or NULL. */
 const struct policy_ops *policy_find(const char *name);
+
+/* A policy with its parameters: what people type, and what a cache and a simulation are told. */
+struct policy_spec {
+    const struct policy_ops *ops;     /* NULL: no cache at all */
+    double params[POLICY_MAX_PARAMS]; /* those beyond the policy's own are 0 */
+};
+
+/* That policy with its defaults; of NULL, no cache. */
+struct policy_spec policy_spec_of(const struct policy_ops *ops);
+
+/*
+ * Reads "lru", "lru-k:k=3" or "none", names in any case. False if that is no policy, or a parameter
+ * or a value that it does not have, with a sentence in `why` that names the nearest right one.
+ */
+bool policy_parse(const char *text, struct policy_spec *spec, char *why, size_t why_size);
+
+/*
+ * The same as text that reads back equal, with only the parameters that are off their defaults.
+ * POLICY_MAX_TEXT is enough. Returns text.
+ */
+const char *policy_format(const struct policy_spec *spec, char *text, size_t size);
+
+/* The same policy with the same parameters? */
+bool policy_spec_equal(const struct policy_spec *a, const struct policy_spec *b);
+
+/* How many parameters a policy has. */
+size_t policy_param_count(const struct policy_ops *ops);
+
+/* For a policy's create: the value of its i-th parameter. */
+double policy_param_value(const struct policy_ops *ops, const struct policy_config *config,
+                          size_t i);
 
 #endif

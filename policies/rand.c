@@ -22,15 +22,14 @@ rand_compare(const struct heap_node *a, const struct heap_node *b)
 }
 
 static void
-rand_new_node(struct heap_policy_state *state, struct heap_node *node,
-              const struct policy_page *page)
+rand_new_node(struct heap_policy_state *state, void *node, const struct policy_page *page)
 {
     (void)page;
     ((struct rand_node *)node)->key = (uint32_t)(heap_policy_random(state) >> 32);
 }
 
 static void
-rand_link_and_initialize(struct heap_policy_state *state, struct heap_node *node)
+rand_link_and_initialize(struct heap_policy_state *state, void *node)
 {
     ((struct rand_node *)node)->entered = state->now;
 }
@@ -41,6 +40,13 @@ static const struct heap_policy_ops hooks = {
     .link_and_initialize = rand_link_and_initialize,
 };
 
-const struct policy_ops policy_rand =
-    HEAP_POLICY("rand", "the page with the lowest key, drawn when it entered, leaves first",
-                "RPC-Based Web Proxy Server, Table 2 (RAND)", sizeof(struct rand_node), &hooks);
+const struct policy_ops policy_rand = {
+    .name = "rand",
+    .summary = "the page with the lowest key, drawn when it entered, leaves first",
+    .source = "RPC-Based Web Proxy Server, Table 2 (RAND)",
+    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
+    .cost = "O(log n) to enter and to leave; a hit costs nothing.",
+    .node_size = sizeof(struct rand_node),
+    .hooks = &hooks,
+    HEAP_POLICY_FUNCTIONS,
+};

@@ -19,6 +19,10 @@ unconst(const char *text)
     return (char *)(uintptr_t)text;
 }
 
+/* Answers are encoded on the thread that made them, before it makes another. */
+static _Thread_local char policy_text[POLICY_MAX_TEXT];
+static _Thread_local char policy_sentence[256];
+
 /* ---- PROXY_STAT ------------------------------------------------------------------------------- */
 
 bool_t
@@ -40,7 +44,7 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     fetcher_get_stats(service->fetcher, &fetch);
 
     result->software = unconst("sunproxyd " SUNPROXY_VERSION);
-    result->policy = unconst(config.policy ? config.policy->name : "none");
+    result->policy = unconst(policy_format(&config.policy, policy_text, sizeof(policy_text)));
     result->workers = service->workers;
     result->shards = config.shards;
     result->uptime_us = (uint64_t)(clock_monotonic_us() - service->started_us);
@@ -119,13 +123,9 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     struct cache_config config;
 
     cache_get_config(service->cache, &config);
-    if (strcmp(args->policy, "none") == 0) {
-        config.policy = NULL;
-    } else if (args->policy[0] != '\0') {
-        config.policy = policy_find(args->policy);
-        if (!config.policy)
-            return refuse(why, "there is no policy of that name; sunproxyd --policy help lists them");
-    }
+    if (args->policy[0] != '\0' && !service_parse_policy(args->policy, &config.policy,
+                                                         policy_sentence, sizeof(policy_sentence)))
+        return refuse(why, policy_sentence);
     if (args->set_capacity) {
         config.capacity_pages = args->capacity_urls;
         config.capacity_bytes = args->capacity_bytes;
@@ -156,7 +156,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     }
     log_info("the cache is now: policy %s, room for %llu URLs and %llu bytes (0: no bound), %u "
              "shards%s",
-             config.policy ? config.policy->name : "none",
+             policy_format(&config.policy, policy_text, sizeof(policy_text)),
              (unsigned long long)config.capacity_pages, (unsigned long long)config.capacity_bytes,
              config.shards, args->cold ? ", empty" : "");
     return PROXY_OK;

@@ -140,15 +140,14 @@ make_cache(struct service *service)
         .capacity_bytes = options->capacity_bytes,
         .shards = (unsigned)options->shards,
         .seed = options->seed,
+        .body_only = options->count_bytes == COUNT_BODY,
     };
     enum cache_error error;
+    char why[256];
 
-    if (strcmp(options->policy, "none") != 0) {
-        config.policy = policy_find(options->policy);
-        if (!config.policy) {
-            log_error("there is no policy \"%s\"; --policy help lists them", options->policy);
-            return EX_CONFIG;
-        }
+    if (!service_parse_policy(options->policy, &config.policy, why, sizeof(why))) {
+        log_error("%s; --policy help lists them all", why);
+        return EX_CONFIG;
     }
     service->shards_are_ours = config.shards == 0;
     if (service->shards_are_ours)
@@ -348,14 +347,15 @@ tell_start(const struct parts *parts)
 {
     const struct listening *listening = &parts->listening;
     struct cache_config config;
-    char bytes[32];
+    char policy[POLICY_MAX_TEXT], bytes[32];
 
     cache_get_config(parts->service.cache, &config);
-    if (!config.policy)
+    if (!config.policy.ops)
         log_info("no cache: every request goes to its origin");
     else
         log_info("cache: policy %s, %llu URLs and %s (0: no bound), %u shards",
-                 config.policy->name, (unsigned long long)config.capacity_pages,
+                 policy_format(&config.policy, policy, sizeof(policy)),
+                 (unsigned long long)config.capacity_pages,
                  units_format_bytes(config.capacity_bytes, bytes, sizeof(bytes)), config.shards);
     if (listening->port)
         log_info("listening on TCP port %u (%s%s%s)", listening->port,

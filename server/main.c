@@ -13,11 +13,31 @@
 #include "server/options.h"
 
 static void
+print_param(const struct policy_param *param)
+{
+    printf("             %s=", param->name);
+    if (param->words) {
+        for (size_t i = 0; param->words[i]; i++)
+            printf("%s%s", i ? "|" : "", param->words[i]);
+        printf(": %s (default: %s)\n", param->meaning, param->words[(size_t)param->start]);
+    } else {
+        printf("%g..%g: %s (default: %g)\n", param->low, param->high, param->meaning, param->start);
+    }
+}
+
+static void
 print_policies(void)
 {
-    for (size_t i = 0; policies[i]; i++)
-        printf("%-8s %s\n", policies[i]->name, policies[i]->summary);
-    printf("%-8s %s\n", "none", "no cache: every request goes to its origin");
+    for (size_t i = 0; policies[i]; i++) {
+        const struct policy_ops *ops = policies[i];
+
+        if (ops->needs_future) /* no daemon can run it */
+            continue;
+        printf("%-10s %s\n", ops->name, ops->summary);
+        for (size_t p = 0; p < policy_param_count(ops); p++)
+            print_param(&ops->params[p]);
+    }
+    printf("%-10s %s\n", "none", "no cache: every request goes to its origin");
 }
 
 /* What was asked for on standard output has to have arrived there. */

@@ -19,6 +19,7 @@ struct option_list {
     size_t count;
 };
 
+enum count_bytes { COUNT_WHOLE, COUNT_BODY };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -34,6 +35,7 @@ struct options {
     char *policy;
     uint64_t capacity_urls;
     uint64_t capacity_bytes;
+    uint64_t count_bytes;
     uint64_t shards; /* 0: as many as fit workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

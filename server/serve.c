@@ -219,9 +219,12 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
     if (error == FETCH_OK) {
         outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
         /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
-        if (job->flight && outcome->page->status == 200)
-            outcome->stored = cache_store(job->service->cache, outcome->page, &outcome->victims,
-                                          &outcome->evicted) != CACHE_NOT_STORED;
+        if (job->flight && outcome->page->status == 200) {
+            enum cache_outcome stored = cache_store(job->service->cache, outcome->page,
+                                                    &outcome->victims, &outcome->evicted);
+
+            outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+        }
     }
     land(job);
 }

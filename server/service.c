@@ -1,6 +1,7 @@
 #include "server/service.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define FEWEST_PAGES_A_SHARD 4096u
@@ -25,6 +26,19 @@ service_is_admin(const struct service *service, const struct rpc_peer *peer)
     for (size_t i = 0; i < service->admin_count; i++)
         if (service->admins[i] == peer->uid)
             return true;
+    return false;
+}
+
+bool
+service_parse_policy(const char *text, struct policy_spec *spec, char *why, size_t why_size)
+{
+    if (!policy_parse(text, spec, why, why_size))
+        return false;
+    if (!spec->ops || !spec->ops->needs_future)
+        return true;
+    snprintf(why, why_size,
+             "policy %s needs to know every request to come, which only a simulation does",
+             spec->ops->name);
     return false;
 }
 

@@ -47,6 +47,12 @@ struct service *service_of(const struct rpc_request *request);
 bool service_is_admin(const struct service *service, const struct rpc_peer *peer);
 
 /*
+ * Reads a policy that a daemon can run, as policy_parse() does; false with a sentence in `why`,
+ * also for one that needs the future.
+ */
+bool service_parse_policy(const char *text, struct policy_spec *spec, char *why, size_t why_size);
+
+/*
  * How many shards suit workers and capacity: one per worker, but none so small that its share of
  * pages says little (4,096) or could not hold the largest page thrice over (64 MiB).
  */

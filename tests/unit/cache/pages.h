@@ -63,7 +63,7 @@ pages_cache(const char *policy, uint64_t pages, uint64_t bytes, unsigned shards)
     enum cache_error error = CACHE_NO_MEMORY;
     struct cache *cache = cache_create(
         &(struct cache_config){
-            .policy = policy_find(policy),
+            .policy = policy_spec_of(policy_find(policy)),
             .capacity_pages = pages,
             .capacity_bytes = bytes,
             .shards = shards,

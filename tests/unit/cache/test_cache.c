@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include "base/djb.h"
+#include "base/hash.h"
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
 
@@ -35,16 +36,21 @@ store_many(struct cache *cache, int from, int to, size_t body)
 
 START_TEST(bad_configurations_are_refused)
 {
-    const struct policy_ops *lru = policy_find("lru");
+    struct policy_ops future = *policy_find("lru");
+    struct policy_spec oracle = policy_spec_of(&future);
+    struct policy_spec lru = policy_spec_of(policy_find("lru")), none = policy_spec_of(NULL);
     const struct cache_config bad[] = {
-        {lru, 0, 0, 1, 0},    {lru, 10, 0, 0, 0}, {lru, 100, 0, CACHE_MAX_SHARDS + 1, 0},
-        {lru, 3, 0, 4, 0},    {lru, 0, 3, 4, 0},  {lru, 100, 3, 4, 0},
-        {lru, 3, 1000, 4, 0}, {NULL, 1, 1, 0, 0},
+        {lru, 0, 0, 1, 0, false},     {lru, 10, 0, 0, 0, false},
+        {lru, 3, 0, 4, 0, false},     {lru, 100, 0, CACHE_MAX_SHARDS + 1, 0, false},
+        {lru, 0, 3, 4, 0, false},     {lru, 100, 3, 4, 0, false},
+        {lru, 3, 1000, 4, 0, false},  {none, 1, 1, 0, 0, false},
+        {oracle, 10, 0, 1, 0, false},
     };
     struct cache *cache = pages_cache("lru", 10, 0, 1);
     struct cache_config config;
     enum cache_error error;
 
+    future.needs_future = true;
     store_many(cache, 0, 10, 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         error = CACHE_OK;
@@ -62,21 +68,30 @@ END_TEST
 
 START_TEST(the_configuration_in_force_is_told)
 {
-    struct cache_config wanted = {policy_find("maxs"), 100, 5000, 7, 42}, told;
+    struct cache_config wanted = {
+        .policy = policy_spec_of(policy_find("maxs")),
+        .capacity_pages = 100,
+        .capacity_bytes = 5000,
+        .shards = 7,
+        .seed = 42,
+        .body_only = true,
+    };
+    struct cache_config told;
     enum cache_error error;
     struct cache *cache = cache_create(&wanted, &error);
 
     cache_get_config(cache, &told);
-    ck_assert_ptr_eq(told.policy, wanted.policy);
+    ck_assert(policy_spec_equal(&told.policy, &wanted.policy));
     ck_assert_uint_eq(told.capacity_pages, 100);
     ck_assert_uint_eq(told.capacity_bytes, 5000);
     ck_assert_uint_eq(told.shards, 7);
     ck_assert_uint_eq(told.seed, 42);
-    wanted.policy = policy_find("fifo");
+    ck_assert(told.body_only);
+    wanted.policy = policy_spec_of(policy_find("fifo"));
     wanted.shards = 64;
     ck_assert_int_eq(cache_configure(cache, &wanted), CACHE_OK);
     cache_get_config(cache, &told);
-    ck_assert_ptr_eq(told.policy, wanted.policy);
+    ck_assert(policy_spec_equal(&told.policy, &wanted.policy));
     ck_assert_uint_eq(told.shards, 64);
     cache_destroy(cache);
 }
@@ -86,7 +101,8 @@ START_TEST(no_cache_never_has_anything)
 {
     enum cache_error error;
     struct cache *cache = cache_create(&(struct cache_config){.shards = 2}, &error);
-    struct cache_config config = {.policy = policy_find("lru"), .capacity_pages = 5, .shards = 1};
+    struct cache_config config = {
+        .policy = policy_spec_of(policy_find("lru")), .capacity_pages = 5, .shards = 1};
 
     ck_assert_ptr_nonnull(cache);
     ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_NOT_STORED);
@@ -100,7 +116,7 @@ START_TEST(no_cache_never_has_anything)
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_STORED);
     ck_assert(pages_hit(cache, "http://a/"));
-    config.policy = NULL;
+    config.policy = policy_spec_of(NULL);
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     ck_assert(!pages_hit(cache, "http://a/"));
     ck_assert_uint_eq(stats_of(cache).evictions, 1);
@@ -333,7 +349,8 @@ END_TEST
 static void
 configure(struct cache *cache, const char *policy, uint64_t pages, uint64_t bytes, unsigned shards)
 {
-    struct cache_config config = {policy_find(policy), pages, bytes, shards, 0};
+    struct cache_config config = {
+        policy_spec_of(policy_find(policy)), pages, bytes, shards, 0, false};
 
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     ck_assert(cache_is_valid(cache));
@@ -415,7 +432,7 @@ record_resize(struct policy *policy, const struct policy_config *config)
 START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
 {
     struct policy_ops probe = *policy_find("lru");
-    struct cache_config config = {&probe, 10, 0, 2, 5};
+    struct cache_config config = {policy_spec_of(&probe), 10, 0, 2, 5, false};
     enum cache_error error;
     struct cache *cache;
 
@@ -434,6 +451,104 @@ START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
     config.shards = 1; /* a new instance is told when it is made */
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     ck_assert_uint_eq(resizes, 2);
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- policies that refuse, and whose newcomers compete ----------------------------------------
+ */
+
+static struct policy_page asked, entered, requested;
+static unsigned refusals;
+
+static bool
+refuse_large(struct policy *policy, const struct policy_page *page)
+{
+    ck_assert_ptr_nonnull(policy);
+    asked = *page;
+    refusals += page->bytes >= 100;
+    return page->bytes < 100;
+}
+
+static int
+record_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    entered = *page;
+    return policy_find("lru")->insert(policy, node, page);
+}
+
+static void
+record_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    requested = *page;
+    policy_find("lru")->access(policy, node, page);
+}
+
+START_TEST(what_a_policy_refuses_changes_nothing)
+{
+    struct policy_ops probe = *policy_find("lru");
+    struct cache_config config = {policy_spec_of(&probe), 3, 0, 1, 0, true};
+    enum cache_error error;
+    struct cache *cache;
+    size_t evicted = 99;
+    struct page *page = pages_make(numbered(9), 100);
+
+    probe.admit = refuse_large;
+    probe.insert = record_insert;
+    probe.access = record_access;
+    cache = cache_create(&config, &error);
+    store_many(cache, 0, 3, 99);
+    ck_assert_int_eq(cache_store(cache, page, NULL, &evicted), CACHE_NOT_STORED);
+    ck_assert_uint_eq(evicted, 0);
+    ck_assert_int_eq(pages_store(cache, numbered(1), 100), CACHE_NOT_STORED);
+    ck_assert(pages_hit(cache, numbered(0)) && pages_hit(cache, numbered(1)) &&
+              pages_hit(cache, numbered(2)));
+    ck_assert_uint_eq(refusals, 2);
+    ck_assert_uint_eq(stats_of(cache).insertions, 3);
+    ck_assert_uint_eq(stats_of(cache).bytes, 3 * 99); /* bodies alone */
+
+    /* A page is told alike when it is asked for, enters and is requested. */
+    ck_assert_int_eq(pages_store(cache, numbered(7), 50), CACHE_STORED);
+    ck_assert(pages_hit(cache, numbered(7)));
+    ck_assert_mem_eq(&asked, &entered, sizeof(asked));
+    ck_assert_mem_eq(&asked, &requested, sizeof(asked));
+    ck_assert_uint_eq(asked.bytes, 50);
+    ck_assert_uint_eq(asked.key, hash64_bytes(span_str(numbered(7))));
+    ck_assert_uint_eq(asked.cost_us, 1);
+    ck_assert_uint_eq(asked.next, POLICY_NEVER);
+    page_release(&page);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_newcomer_that_competes_may_be_the_one_to_leave)
+{
+    struct policy_ops probe = *policy_find("maxs");
+    struct cache_config config = {policy_spec_of(&probe), 0, 1000, 1, 0, true};
+    struct cache_victims victims = {0};
+    enum cache_error error;
+    struct cache *cache;
+    struct page *page;
+
+    probe.enters_first = true;
+    cache = cache_create(&config, &error);
+    ck_assert_int_eq(pages_store(cache, "http://a/", 300), CACHE_STORED);
+    ck_assert_int_eq(pages_store(cache, "http://b/", 600), CACHE_STORED);
+    ck_assert_int_eq(pages_store(cache, "http://c/", 700), CACHE_PASSED_ON);
+    ck_assert_int_eq(pages_store(cache, "http://a/", 900), CACHE_PASSED_ON);
+    ck_assert(!pages_hit(cache, "http://a/"));
+    ck_assert_uint_eq(stats_of(cache).insertions, 2);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+
+    page = pages_make("http://d/", 550); /* the larger one leaves for it */
+    ck_assert_int_eq(cache_store(cache, page, &victims, NULL), CACHE_STORED);
+    ck_assert_uint_eq(victims.count, 1);
+    ck_assert(span_equal(page_url(victims.pages[0]), span_str("http://b/")));
+    ck_assert_uint_eq(stats_of(cache).bytes, 550);
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
+    ck_assert(cache_is_valid(cache));
+    cache_victims_free(&victims);
+    page_release(&page);
     cache_destroy(cache);
 }
 END_TEST
@@ -546,6 +661,8 @@ unit_suite(void)
     tcase_add_test(other, what_does_not_fit_leaves_by_the_new_policy);
     tcase_add_test(other, another_capacity_alone_keeps_what_the_policy_knows);
     tcase_add_test(other, a_policy_that_looks_at_the_capacity_hears_of_a_new_one);
+    tcase_add_test(other, what_a_policy_refuses_changes_nothing);
+    tcase_add_test(other, a_newcomer_that_competes_may_be_the_one_to_leave);
     tcase_add_test(other, fewer_bytes_take_first_who_cannot_stay);
     tcase_add_test(other, any_number_of_shards_keeps_all_pages);
     suite_add_tcase(suite, other);

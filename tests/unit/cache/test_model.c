@@ -170,7 +170,7 @@ static void
 check_store(struct cache *cache, struct model *m, int url, size_t body)
 {
     struct page *page = pages_make(url_of(url), body);
-    uint64_t bytes = shard_page_bytes(page);
+    uint64_t bytes = shard_page_bytes(page, false);
     bool was_inside = m->pages[url].inside;
     bool fits = !m->capacity_bytes || bytes <= m->capacity_bytes;
     struct cache_victims victims = {0};

