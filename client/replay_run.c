@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,6 +34,8 @@ struct worker {
     struct rpc_client *client;
     pthread_t thread;
     struct replay_result tally; /* the thread's own until it is joined */
+    size_t failed;              /* its first request that failed, from 1; 0: none did */
+    char failure[512];          /* what became of that */
 };
 
 /* A request under way. */
@@ -97,6 +100,17 @@ fill_from_page(struct replay_entry *entry, const proxy_page *page, struct span *
                                                  page->victims.victims_val[i].proxy_url_len);
 }
 
+/* Keeps the first failure: of many, most have the same cause. */
+static void
+note_failure(struct worker *worker, size_t number, struct span url, const char *sentence)
+{
+    if (worker->failed)
+        return;
+    worker->failed = number + 1;
+    snprintf(worker->failure, sizeof(worker->failure), "%.*s: %s",
+             (int)(url.len < 200 ? url.len : 200), url.ptr, sentence);
+}
+
 static void
 account(struct worker *worker, size_t number, const struct exchange *exchange, int64_t us)
 {
@@ -111,12 +125,15 @@ account(struct worker *worker, size_t number, const struct exchange *exchange, i
                                  .us = us > 0 ? (uint64_t)us : 1};
     int error;
 
-    if (exchange->status != RPC_CLIENT_OK)
+    if (exchange->status != RPC_CLIENT_OK) {
         entry.error = rpc_status_name(exchange->status);
-    else if (exchange->result.status != PROXY_OK)
+        note_failure(worker, number, entry.url, rpc_client_strstatus(exchange->status));
+    } else if (exchange->result.status != PROXY_OK) {
         entry.error = proxy_status_name(exchange->result.status);
-    else
+        note_failure(worker, number, entry.url, exchange->result.proxy_fetch_result_u.sentence);
+    } else {
         fill_from_page(&entry, &exchange->result.proxy_fetch_result_u.page, victims);
+    }
 
     tally->requests++;
     tally->outcomes[entry.outcome]++;
@@ -284,6 +301,19 @@ sum_up(const struct run *run, const struct worker *workers, struct replay_result
 }
 
 static void
+tell_failures(const struct worker *workers, unsigned jobs, const struct replay_result *result)
+{
+    const struct worker *first = NULL;
+
+    for (unsigned i = 0; i < jobs; i++)
+        if (workers[i].failed && (!first || workers[i].failed < first->failed))
+            first = &workers[i];
+    if (first)
+        output_complain("%" PRIu64 " of %" PRIu64 " requests failed, the first was %s",
+                        result->outcomes[REPLAY_FAILED], result->requests, first->failure);
+}
+
+static void
 run_threads(struct run *run, struct worker *workers, int signals)
 {
     unsigned started = 0;
@@ -332,6 +362,7 @@ replay_run(const struct replay_plan *plan, struct replay_result *result)
         run_threads(&run, workers, signals);
         result->elapsed_us = clock_monotonic_us() - begun_us;
         sum_up(&run, workers, result);
+        tell_failures(workers, plan->jobs, result);
         status = atomic_load(&run.status);
     }
     for (unsigned i = 0; workers && i < plan->jobs; i++)

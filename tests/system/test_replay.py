@@ -194,7 +194,7 @@ class ReplayStatusTest(ReplayCase):
         self.assertEqual(self.status(path), 65)
         path.write_bytes(b"SQLite format 3\0" + bytes(2000))
         self.assertEqual(self.status(path), 65)
-        self.assertEqual(self.status(self.dir), 65 if self.status(self.dir) == 65 else 66)
+        self.assertEqual(self.status(self.dir), 66)
         self.assertEqual(self.o.requests(), [])
 
     def test_no_server(self):
@@ -216,6 +216,14 @@ class ReplayStatusTest(ReplayCase):
         rows = [json.loads(line) for line in log.read_text().splitlines()]
         self.assertEqual([r["outcome"] for r in rows],
                          ["miss", "failed", "hit", "uncached", "failed"])
+
+    def test_why_requests_failed_is_told_once(self):
+        trace = self.trace("http://a.test/1", "http://10.0.0.1:81/", "http://10.0.0.2:81/")
+        told = self.replay(trace, "--cold").stderr.decode()
+        self.assertIn("2 of 3 requests failed", told)
+        self.assertIn("http://10.0.0.1:81/: 10.0.0.1 is at 10.0.0.1", told)
+        self.assertEqual(len(told.splitlines()), 1)
+        self.assertEqual(self.replay(self.trace("http://a.test/1")).stderr, b"")
 
     def test_logs_that_cannot_be(self):
         trace = self.trace("http://a.test/1")
