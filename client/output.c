@@ -25,9 +25,12 @@ print_line(const char *prefix, const char *separator, const char *format, va_lis
     char text[MAX_LINE];
 
     vsnprintf(text, sizeof(text), format, args);
-    for (char *at = text; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7f)
             *at = '?';
+        else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) /* U+0080 to U+009F */
+            at[0] = at[1] = '?';
+    }
     fprintf(stderr, "%s%s%s\n", prefix, separator, text);
 }
 

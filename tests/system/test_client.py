@@ -139,6 +139,12 @@ class GetTest(ClientTest):
         url = "http://a.test/?fault=header:X-A:%20%1b]0;x%07%ff&fault=size:5"
         row = json.loads(self.get("--json", url).stdout)
         self.assertTrue(any(h["name"] == "X-A" for h in row["headers"]))
+        for hostile in ("\x1b]0;x\x07", "\x9b31m", "\x7f"):
+            done = self.get(f"ftp://a.test/{hostile}", expect=None)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("ftp://a.test/", done.stderr.decode())
+            for c in done.stderr.decode().rstrip("\n"):
+                self.assertFalse(ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0, ascii(done.stderr))
 
 
 class StatusTest(ClientTest):
