@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,9 @@ def run_group(names, logs):
 
 
 def main():
+    # A shell's background job ignores SIGINT, and so would every program that is started here; what
+    # has a handler is back at its default in a new program.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--threads", action="store_true")
