@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool
@@ -17,4 +19,21 @@ paths_default_socket(char *path, size_t size)
     else
         len = snprintf(path, size, "/tmp/sunproxy-%lu/sunproxy.sock", (unsigned long)geteuid());
     return len > 0 && (size_t)len < size;
+}
+
+bool
+paths_folder_is_safe(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    char *folder;
+    bool safe;
+
+    if (!slash)
+        return false;
+    folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    safe = folder && lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
+           (st.st_uid == geteuid() || st.st_uid == 0);
+    free(folder);
+    return safe;
 }

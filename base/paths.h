@@ -14,4 +14,10 @@
  */
 bool paths_default_socket(char *path, size_t size);
 
+/*
+ * May what stands under this path be trusted to be this user's or root's? True if its folder is
+ * one of theirs, and no link. In /tmp anybody may make a folder of any name.
+ */
+bool paths_folder_is_safe(const char *path);
+
 #endif

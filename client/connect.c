@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/paths.h"
@@ -222,14 +223,18 @@ static struct rpc_client *
 try_sockets(struct search *search, const char *host)
 {
     char path[256];
-    struct rpc_client *client = NULL;
+    struct rpc_client *client;
 
     if (strcmp(host, "localhost") != 0)
         return NULL;
     client = try_registered(search, &transports[2], host);
-    if (!client && paths_default_socket(path, sizeof(path)))
-        client = try_unix(search, path);
-    return client;
+    if (client || !paths_default_socket(path, sizeof(path)))
+        return client;
+    /* Somebody else's folder may hold somebody else's server. */
+    if (paths_folder_is_safe(path))
+        return try_unix(search, path);
+    note(search, path, access(path, F_OK) == 0 ? "its folder is another user's" : strerror(errno));
+    return NULL;
 }
 
 static struct rpc_client *

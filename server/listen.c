@@ -197,7 +197,6 @@ static bool
 prepare_folder(const char *path, struct buf *why)
 {
     char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    struct stat st;
     char *slash;
 
     snprintf(folder, sizeof(folder), "%s", path);
@@ -209,8 +208,7 @@ prepare_folder(const char *path, struct buf *why)
         buf_printf(why, "%s: %s", folder, strerror(errno));
         return false;
     }
-    if (lstat(folder, &st) != 0 || !S_ISDIR(st.st_mode) ||
-        (st.st_uid != geteuid() && st.st_uid != 0)) {
+    if (!paths_folder_is_safe(path)) {
         buf_printf(why, "%s is not a folder of this user's", folder);
         return false;
     }
