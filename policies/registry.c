@@ -3,7 +3,8 @@
 #include <strings.h>
 
 /* One row a policy, NAME for the policy_NAME that policies/NAME.c defines. */
-#define POLICIES(row) row(lru) row(lfu) row(fifo) row(rand) row(maxs)
+#define POLICIES(row) \
+    row(lru) row(lfu) row(fifo) row(rand) row(maxs) row(gdsf) row(gds) row(lfuda) row(opt)
 
 #define DECLARE(name) extern const struct policy_ops policy_##name;
 #define ADDRESS(name) &policy_##name,

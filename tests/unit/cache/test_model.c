@@ -308,6 +308,8 @@ START_TEST(every_policy_is_its_model)
     for (size_t p = 0; policies[p]; p++) {
         size_t r = 0, rule_count = sizeof(rules) / sizeof(rules[0]);
 
+        if (policies[p]->needs_future)
+            continue;
         while (r < rule_count && strcmp(rules[r].name, policies[p]->name) != 0)
             r++;
         for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {

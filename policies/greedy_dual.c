@@ -1,0 +1,96 @@
+#include "policies/greedy_dual.h"
+
+#include <stdlib.h>
+
+struct policy {
+    const struct greedy_dual_ops *hooks;
+    struct rank_heap heap;
+    double level; /* L */
+    uint64_t now; /* the number of this insert or access, from 1 */
+    double params[POLICY_MAX_PARAMS];
+};
+
+struct policy *
+greedy_dual_create(const struct policy_ops *ops, const struct policy_config *config)
+{
+    struct policy *policy = calloc(1, sizeof(*policy));
+
+    if (!policy)
+        return NULL;
+    policy->hooks = ops->hooks;
+    rank_init(&policy->heap);
+    for (size_t i = 0; i < policy_param_count(ops); i++)
+        policy->params[i] = policy_param_value(ops, config, i);
+    return policy;
+}
+
+void
+greedy_dual_destroy(struct policy *policy)
+{
+    if (!policy)
+        return;
+    rank_free(&policy->heap);
+    free(policy);
+}
+
+static inline void
+greedy_dual_revalue(struct policy *policy, struct greedy_dual_node *node)
+{
+    node->rank.major = rank_of_double(policy->level + policy->hooks->worth(node));
+    node->rank.minor = ++policy->now;
+}
+
+int
+greedy_dual_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct greedy_dual_node *page_node = node;
+
+    policy->hooks->enter(page_node, page, policy->params);
+    greedy_dual_revalue(policy, page_node);
+    if (rank_insert(&policy->heap, &page_node->rank))
+        return 0;
+    policy->now--;
+    return -1;
+}
+
+void
+greedy_dual_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    (void)page;
+    if (policy->hooks->count)
+        policy->hooks->count(node);
+    greedy_dual_revalue(policy, node);
+}
+
+void *
+greedy_dual_victim(struct policy *policy)
+{
+    return rank_first(&policy->heap);
+}
+
+void
+greedy_dual_remove(struct policy *policy, void *node, bool evicted)
+{
+    struct greedy_dual_node *page_node = node;
+
+    /* Somebody else's leaving says nothing about what a page must be worth to stay. */
+    if (evicted && rank_first(&policy->heap) == &page_node->rank)
+        policy->level = rank_to_double(page_node->rank.major);
+    rank_remove(&policy->heap, &page_node->rank);
+}
+
+bool
+greedy_dual_is_valid(const struct policy *policy, uint64_t count)
+{
+    uint64_t lowest = rank_of_double(policy->level);
+
+    if (policy->heap.count != count || !rank_is_valid(&policy->heap))
+        return false;
+    for (size_t i = 0; i < policy->heap.count; i++) {
+        const struct rank_node *node = policy->heap.slots[i].node;
+
+        if (node->major < lowest || node->minor > policy->now)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,50 @@
+/*
+ * What GDS, GDSF and LFUDA share. Each page has a value H, set at its entry and at each request to
+ * L plus what the page is worth; the page of the lowest H leaves, and L, which begins at 0, becomes
+ * its H: pages that nobody asks for are overtaken by L. Of equal values the one that was requested
+ * least recently leaves first. A newcomer enters before victims are chosen and may be one.
+ *
+ * L and H are doubles. H never falls while a page is inside, so a request stores it and moves
+ * nothing (rank.h).
+ */
+#ifndef SUNPROXY_POLICIES_GREEDY_DUAL_H
+#define SUNPROXY_POLICIES_GREEDY_DUAL_H
+
+#include "policies/policy.h"
+#include "policies/rank.h"
+
+/* The first member of a policy's node. H is rank.major, the time of the last request rank.minor. */
+struct greedy_dual_node {
+    struct rank_node rank;
+};
+
+struct greedy_dual_ops {
+    /* A page enters: its fields get their first values. `params` are the instance's. */
+    void (*enter)(struct greedy_dual_node *node, const struct policy_page *page,
+                  const double *params);
+
+    /* It was requested again. NULL if that changes nothing about its worth. */
+    void (*count)(struct greedy_dual_node *node);
+
+    /* What it is worth now: finite, not below 0, and not less than at the last request. */
+    double (*worth)(const struct greedy_dual_node *node);
+};
+
+struct policy *greedy_dual_create(const struct policy_ops *ops, const struct policy_config *config);
+void greedy_dual_destroy(struct policy *policy);
+int greedy_dual_insert(struct policy *policy, void *node, const struct policy_page *page);
+void greedy_dual_access(struct policy *policy, void *node, const struct policy_page *page);
+void *greedy_dual_victim(struct policy *policy);
+void greedy_dual_remove(struct policy *policy, void *node, bool evicted);
+bool greedy_dual_is_valid(const struct policy *policy, uint64_t count);
+
+/* The cost of a request, the same for all. */
+#define GREEDY_DUAL_COST \
+    "O(1) for a hit, O(log n) for a page that enters or leaves; a hit may cost one O(log n) later"
+
+#define GREEDY_DUAL_FUNCTIONS                                                                 \
+    .enters_first = true, .create = greedy_dual_create, .destroy = greedy_dual_destroy,       \
+    .insert = greedy_dual_insert, .access = greedy_dual_access, .victim = greedy_dual_victim, \
+    .remove = greedy_dual_remove, .is_valid = greedy_dual_is_valid
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * OPT (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"): the page
+ * whose next request is farthest in the future leaves first. No policy that sees only the past has
+ * fewer misses where all pages are of one size and each that is missed enters; others are measured
+ * against it. Only a simulation knows the future.
+ *
+ * Of pages that are never requested again the one that was requested first leaves first.
+ */
+#include "policies/policy.h"
+#include "policies/rank.h"
+
+#include <stdlib.h>
+
+struct opt_node {
+    struct rank_node rank; /* major falls as the next request is farther away */
+};
+
+struct policy {
+    struct rank_heap heap;
+    uint64_t now; /* the number of this insert or access, from 1 */
+};
+
+static struct policy *
+opt_create(const struct policy_ops *ops, const struct policy_config *config)
+{
+    (void)ops;
+    (void)config;
+    return calloc(1, sizeof(struct policy));
+}
+
+static void
+opt_destroy(struct policy *policy)
+{
+    if (!policy)
+        return;
+    rank_free(&policy->heap);
+    free(policy);
+}
+
+static int
+opt_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct opt_node *opt = node;
+
+    opt->rank.major = POLICY_NEVER - page->next;
+    opt->rank.minor = policy->now + 1;
+    if (!rank_insert(&policy->heap, &opt->rank))
+        return -1;
+    policy->now++;
+    return 0;
+}
+
+static void
+opt_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct opt_node *opt = node;
+    uint64_t major = POLICY_NEVER - page->next;
+    bool lower = major < opt->rank.major;
+
+    /* Time goes on, so that of a known future only the farther is news; whatever comes is obeyed.
+     */
+    opt->rank.major = major;
+    opt->rank.minor = ++policy->now;
+    if (lower)
+        rank_lowered(&policy->heap, &opt->rank);
+}
+
+static void *
+opt_victim(struct policy *policy)
+{
+    return rank_first(&policy->heap);
+}
+
+static void
+opt_remove(struct policy *policy, void *node, bool evicted)
+{
+    (void)evicted;
+    rank_remove(&policy->heap, &((struct opt_node *)node)->rank);
+}
+
+static bool
+opt_is_valid(const struct policy *policy, uint64_t count)
+{
+    return policy->heap.count == count && rank_is_valid(&policy->heap);
+}
+
+const struct policy_ops policy_opt = {
+    .name = "opt",
+    .summary = "the page whose next request is farthest away leaves first (needs the future)",
+    .source = "Belady 1966, A study of replacement algorithms for a virtual-storage computer",
+    .sizes = "Sizes are ignored; it is the bound where all pages count the same.",
+    .cost = "O(log n), least for pages that are requested again soon",
+    .node_size = sizeof(struct opt_node),
+    .needs_future = true,
+    .create = opt_create,
+    .destroy = opt_destroy,
+    .insert = opt_insert,
+    .access = opt_access,
+    .victim = opt_victim,
+    .remove = opt_remove,
+    .is_valid = opt_is_valid,
+};

@@ -1,0 +1,195 @@
+#include "policies/rank.h"
+
+#include <stdlib.h>
+
+#define RANK_MIN_ROOM 16u
+#define RANK_CHILDREN 4u
+
+void
+rank_init(struct rank_heap *heap)
+{
+    *heap = (struct rank_heap){0};
+}
+
+void
+rank_free(struct rank_heap *heap)
+{
+    free(heap->slots);
+    rank_init(heap);
+}
+
+static inline bool
+rank_less(const struct rank_slot *a, const struct rank_slot *b)
+{
+    /* Without a branch on the first word: which of them decides cannot be foreseen. */
+    return (a->major < b->major) | ((a->major == b->major) & (a->minor < b->minor));
+}
+
+static inline void
+rank_place(struct rank_heap *heap, size_t slot, const struct rank_slot *what)
+{
+    heap->slots[slot] = *what;
+    what->node->slot = (uint32_t)slot;
+}
+
+static inline struct rank_slot
+rank_now(struct rank_node *node)
+{
+    return (struct rank_slot){.major = node->major, .minor = node->minor, .node = node};
+}
+
+/* Both walks move a hole. This one fills it with `what` on the way to the top. */
+static void
+rank_rise(struct rank_heap *heap, size_t slot, const struct rank_slot *what)
+{
+    while (slot > 0) {
+        size_t parent = (slot - 1) / RANK_CHILDREN;
+
+        if (rank_less(&heap->slots[parent], what))
+            break;
+        rank_place(heap, slot, &heap->slots[parent]);
+        slot = parent;
+    }
+    rank_place(heap, slot, what);
+}
+
+static inline size_t
+rank_lowest_child(const struct rank_heap *heap, size_t first)
+{
+    const struct rank_slot *slots = heap->slots;
+    size_t best = first, end = first + RANK_CHILDREN;
+
+    if (end <= heap->count) {
+        size_t left = first + rank_less(&slots[first + 1], &slots[first]);
+        size_t right = first + 2 + rank_less(&slots[first + 3], &slots[first + 2]);
+
+        return rank_less(&slots[right], &slots[left]) ? right : left;
+    }
+    for (size_t child = first + 1; child < heap->count; child++) {
+        if (rank_less(&slots[child], &slots[best]))
+            best = child;
+    }
+    return best;
+}
+
+static void
+rank_sink(struct rank_heap *heap, size_t slot, const struct rank_slot *what)
+{
+    for (;;) {
+        size_t child = RANK_CHILDREN * slot + 1;
+
+        if (child >= heap->count)
+            break;
+        child = rank_lowest_child(heap, child);
+        if (rank_less(what, &heap->slots[child]))
+            break;
+        rank_place(heap, slot, &heap->slots[child]);
+        slot = child;
+    }
+    rank_place(heap, slot, what);
+}
+
+/* Half again as much each time: slack is at most half a slot a node, and copying stays amortised.
+ */
+static bool
+rank_grow(struct rank_heap *heap)
+{
+    uint64_t room = heap->room < RANK_MIN_ROOM ? RANK_MIN_ROOM : heap->room + heap->room / 2ull;
+    struct rank_slot *slots;
+
+    if (room > UINT32_MAX)
+        room = UINT32_MAX;
+    slots = realloc(heap->slots, (size_t)room * sizeof(*slots));
+    if (!slots)
+        return false;
+    heap->slots = slots;
+    heap->room = (uint32_t)room;
+    return true;
+}
+
+static void
+rank_shrink(struct rank_heap *heap)
+{
+    uint32_t room = heap->room / 2;
+    struct rank_slot *slots;
+
+    if (room < RANK_MIN_ROOM || heap->count >= heap->room / 4)
+        return;
+    slots = realloc(heap->slots, room * sizeof(*slots));
+    if (!slots)
+        return;
+    heap->slots = slots;
+    heap->room = room;
+}
+
+bool
+rank_insert(struct rank_heap *heap, struct rank_node *node)
+{
+    struct rank_slot what = rank_now(node);
+
+    if (heap->count == UINT32_MAX)
+        return false;
+    if (heap->count == heap->room && !rank_grow(heap))
+        return false;
+    heap->count++;
+    rank_rise(heap, heap->count - 1, &what);
+    return true;
+}
+
+void
+rank_remove(struct rank_heap *heap, struct rank_node *node)
+{
+    size_t slot = node->slot;
+    struct rank_slot last = heap->slots[--heap->count];
+
+    if (last.node != node) {
+        /* What comes from the end may belong above its new place as well as below it. */
+        if (slot > 0 && rank_less(&last, &heap->slots[(slot - 1) / RANK_CHILDREN]))
+            rank_rise(heap, slot, &last);
+        else
+            rank_sink(heap, slot, &last);
+    }
+    rank_shrink(heap);
+}
+
+void
+rank_lowered(struct rank_heap *heap, struct rank_node *node)
+{
+    struct rank_slot what = rank_now(node);
+
+    /* It may have grown before, untold, and still be above what the array holds. */
+    if (rank_less(&what, &heap->slots[node->slot]))
+        rank_rise(heap, node->slot, &what);
+}
+
+struct rank_node *
+rank_first(struct rank_heap *heap)
+{
+    if (heap->count == 0)
+        return NULL;
+    for (;;) {
+        const struct rank_slot *top = &heap->slots[0];
+        struct rank_slot now = rank_now(top->node);
+
+        if (now.major == top->major && now.minor == top->minor)
+            return top->node;
+        rank_sink(heap, 0, &now);
+    }
+}
+
+bool
+rank_is_valid(const struct rank_heap *heap)
+{
+    if (heap->count > heap->room)
+        return false;
+    for (size_t i = 0; i < heap->count; i++) {
+        const struct rank_slot *slot = &heap->slots[i];
+        struct rank_slot now = rank_now(slot->node);
+
+        if (slot->node->slot != i || rank_less(&now, slot))
+            return false;
+        if (i > 0 && !rank_less(&heap->slots[(i - 1) / RANK_CHILDREN], slot))
+            return false;
+    }
+    return true;
+}

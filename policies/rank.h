@@ -1,0 +1,82 @@
+/*
+ * A heap of nodes ranked by numbers, for policies that change many ranks and look at the first now
+ * and then. It differs from heap.h in three ways. The array holds each node's rank beside its
+ * address, so that ordering reads no nodes. Four children a parent make it half as deep. And a rank
+ * that has only grown need not be told: what the array holds is then a lower bound, put right when
+ * it comes up as the first. A page that is requested a hundred times between two evictions costs a
+ * hundred stores and moves once.
+ *
+ * The heap owns its array and no node.
+ */
+#ifndef SUNPROXY_POLICIES_RANK_H
+#define SUNPROXY_POLICIES_RANK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The first member of whatever stands in the heap. Lower (major, minor) is nearer to the top. */
+struct rank_node {
+    uint64_t major;
+    uint64_t minor; /* no two nodes may have both the same */
+    uint32_t slot;  /* where in the array; the heap's own */
+    uint32_t word;  /* the policy's own: it would be padding otherwise */
+};
+
+struct rank_slot {
+    uint64_t major;
+    uint64_t minor;
+    struct rank_node *node;
+};
+
+struct rank_heap {
+    struct rank_slot *slots; /* owned */
+    uint32_t count;
+    uint32_t room;
+};
+
+void rank_init(struct rank_heap *heap);
+
+/* Frees the array; nodes are not touched. */
+void rank_free(struct rank_heap *heap);
+
+/* Puts a node in; false without memory, and then nothing changed. */
+bool rank_insert(struct rank_heap *heap, struct rank_node *node);
+
+/*
+ * Takes out a node that is inside. Gives memory back when three quarters of the array are empty,
+ * but never so much that the next insert could fail.
+ */
+void rank_remove(struct rank_heap *heap, struct rank_node *node);
+
+/* To be called after a node's rank has become lower. One that became higher needs no call. */
+void rank_lowered(struct rank_heap *heap, struct rank_node *node);
+
+/* The node of the lowest rank, or NULL. Brings the ranks of those that come up before it up to
+ * date. */
+struct rank_node *rank_first(struct rank_heap *heap);
+
+/* True if every node is where its rank and its slot say. For tests; O(n). */
+bool rank_is_valid(const struct rank_heap *heap);
+
+/* Numbers from 0 up to infinity order as their bits do (IEEE 754). */
+static inline uint64_t
+rank_of_double(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline double
+rank_to_double(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+#endif

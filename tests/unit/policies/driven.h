@@ -1,0 +1,164 @@
+/*
+ * A cache of numbered pages that drives one policy as policies/policy.h has it: what a simulation
+ * does, as plainly as can be, for tests of policies. Every step can be checked with is_valid().
+ */
+#ifndef SUNPROXY_TESTS_POLICIES_DRIVEN_H
+#define SUNPROXY_TESTS_POLICIES_DRIVEN_H
+
+#include "policies/policy.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/unit.h"
+
+struct driven {
+    struct policy_spec spec;
+    struct policy *policy;
+    struct policy_config config;
+    unsigned char *nodes; /* one for each id */
+    uint64_t *bytes;      /* likewise; as it entered */
+    bool *inside;
+    uint32_t ids;
+    uint64_t page_count, byte_count;
+    uint64_t evictions;
+    bool checks;       /* is_valid() after each step */
+    uint32_t *victims; /* of the last request, in order */
+    size_t victim_count;
+};
+
+static inline void *
+driven_node(struct driven *d, uint32_t id)
+{
+    return d->nodes + (size_t)id * ((d->spec.ops->node_size + 7) & ~(size_t)7);
+}
+
+static inline void
+driven_check(struct driven *d)
+{
+    if (d->checks)
+        ck_assert_msg(d->spec.ops->is_valid(d->policy, d->page_count), "%s", d->spec.ops->name);
+}
+
+/* `text` as people type it. */
+static inline void
+driven_begin(struct driven *d, const char *text, uint32_t ids, uint64_t pages, uint64_t bytes)
+{
+    char why[200] = "";
+
+    *d = (struct driven){.ids = ids};
+    ck_assert_msg(policy_parse(text, &d->spec, why, sizeof(why)), "%s: %s", text, why);
+    ck_assert_ptr_nonnull(d->spec.ops);
+    d->config = (struct policy_config){
+        .capacity_pages = pages, .capacity_bytes = bytes, .seed = 1, .params = d->spec.params};
+    d->policy = d->spec.ops->create(d->spec.ops, &d->config);
+    d->config.params = NULL;
+    d->nodes = calloc(ids, (d->spec.ops->node_size + 7) & ~(size_t)7);
+    d->bytes = calloc(ids, sizeof(*d->bytes));
+    d->inside = calloc(ids, sizeof(*d->inside));
+    d->victims = calloc(ids, sizeof(*d->victims));
+    ck_assert(d->policy && d->nodes && d->bytes && d->inside && d->victims);
+}
+
+static inline void
+driven_end(struct driven *d)
+{
+    d->spec.ops->destroy(d->policy);
+    free(d->nodes);
+    free(d->bytes);
+    free(d->inside);
+    free(d->victims);
+}
+
+static inline void
+driven_remove(struct driven *d, uint32_t id, bool evicted)
+{
+    ck_assert(d->inside[id]);
+    d->spec.ops->remove(d->policy, driven_node(d, id), evicted);
+    d->inside[id] = false;
+    d->page_count--;
+    d->byte_count -= d->bytes[id];
+    driven_check(d);
+}
+
+static inline bool
+driven_fits(const struct driven *d, uint64_t pages, uint64_t bytes)
+{
+    return (!d->config.capacity_pages || d->page_count + pages <= d->config.capacity_pages) &&
+           (!d->config.capacity_bytes || d->byte_count + bytes <= d->config.capacity_bytes);
+}
+
+static inline void
+driven_evict(struct driven *d)
+{
+    size_t stride = (d->spec.ops->node_size + 7) & ~(size_t)7;
+    unsigned char *victim = d->spec.ops->victim(d->policy);
+    uint32_t id;
+
+    ck_assert_ptr_nonnull(victim);
+    ck_assert_ptr_eq(victim, d->spec.ops->victim(d->policy));
+    id = (uint32_t)((size_t)(victim - d->nodes) / stride);
+    ck_assert_uint_lt(id, d->ids);
+    d->victims[d->victim_count++] = id;
+    d->evictions++;
+    driven_remove(d, id, true);
+}
+
+static inline void
+driven_enter(struct driven *d, uint32_t id, const struct policy_page *page)
+{
+    memset(driven_node(d, id), 0, d->spec.ops->node_size);
+    ck_assert_int_eq(d->spec.ops->insert(d->policy, driven_node(d, id), page), 0);
+    d->inside[id] = true;
+    d->bytes[id] = page->bytes;
+    d->page_count++;
+    d->byte_count += page->bytes;
+    driven_check(d);
+}
+
+/* One request; true on a hit. A key of 0 stands for one that is made from the id. */
+static inline bool
+driven_request(struct driven *d, uint32_t id, struct policy_page page)
+{
+    d->victim_count = 0;
+    if (!page.key)
+        page.key = (id + 1) * 0x9e3779b97f4a7c15u;
+    if (d->inside[id]) {
+        page.bytes = d->bytes[id];
+        d->spec.ops->access(d->policy, driven_node(d, id), &page);
+        driven_check(d);
+        return true;
+    }
+    if (d->config.capacity_bytes && page.bytes > d->config.capacity_bytes)
+        return false;
+    if (d->spec.ops->admit && !d->spec.ops->admit(d->policy, &page))
+        return false;
+    if (d->spec.ops->enters_first) {
+        driven_enter(d, id, &page);
+        while (!driven_fits(d, 0, 0))
+            driven_evict(d);
+    } else {
+        while (!driven_fits(d, 1, page.bytes))
+            driven_evict(d);
+        driven_enter(d, id, &page);
+    }
+    return false;
+}
+
+/* Another capacity: what can no longer be there leaves, then victims do. */
+static inline void
+driven_resize(struct driven *d, uint64_t pages, uint64_t bytes)
+{
+    d->victim_count = 0;
+    d->config.capacity_pages = pages;
+    d->config.capacity_bytes = bytes;
+    if (d->spec.ops->resize)
+        d->spec.ops->resize(d->policy, &d->config);
+    for (uint32_t id = 0; id < d->ids; id++) {
+        if (d->inside[id] && bytes && d->bytes[id] > bytes)
+            driven_remove(d, id, false);
+    }
+    while (!driven_fits(d, 0, 0))
+        driven_evict(d);
+}
+
+#endif

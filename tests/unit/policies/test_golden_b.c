@@ -1,0 +1,78 @@
+/*
+ * GDSF and OPT, miss for miss, beside libCacheSim's counts, and OPT on the paper's dataset1.
+ */
+#include "tests/unit/policies/golden.h"
+
+START_TEST(gdsf_misses_what_libcachesim_misses)
+{
+    ck_assert_uint_eq(golden_check_policy("gdsf", "gdsf"), 4);
+}
+END_TEST
+
+START_TEST(opt_misses_what_libcachesim_misses)
+{
+    ck_assert_uint_eq(golden_check_policy("belady", "opt"), 2);
+}
+END_TEST
+
+#define MAX_REQUESTS 2000
+
+/* The paper's first data set: one URL a line. */
+START_TEST(opt_on_the_papers_first_data_set)
+{
+    static const uint64_t known[][2] = {{7, 898},  {14, 924}, {21, 929},
+                                        {28, 929}, {35, 929}, {56, 929}};
+    static char urls[MAX_REQUESTS][512];
+    static uint32_t ids[MAX_REQUESTS];
+    static uint64_t next[MAX_REQUESTS];
+    FILE *file = fopen(unit_dataset("sunrpc-paper/dataset1-urls.txt"), "r");
+    char line[512];
+    uint32_t distinct = 0, count = 0;
+
+    ck_assert_ptr_nonnull(file);
+    for (; fgets(line, sizeof(line), file); count++) {
+        uint32_t id = 0;
+
+        ck_assert_uint_lt(count, MAX_REQUESTS);
+        while (id < distinct && strcmp(urls[id], line) != 0)
+            id++;
+        if (id == distinct)
+            strcpy(urls[distinct++], line);
+        ids[count] = id;
+        next[count] = POLICY_NEVER;
+        for (uint32_t before = count; before-- > 0;) {
+            if (ids[before] == id) {
+                next[before] = count;
+                break;
+            }
+        }
+    }
+    fclose(file);
+    ck_assert_uint_eq(count, 997);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct driven d;
+        uint64_t hits = 0;
+
+        driven_begin(&d, "opt", distinct, known[i][0], 0);
+        d.checks = true;
+        for (uint32_t r = 0; r < count; r++)
+            hits += driven_request(&d, ids[r], (struct policy_page){.bytes = 1, .next = next[r]});
+        ck_assert_uint_eq(hits, known[i][1]);
+        driven_end(&d);
+    }
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("policies/golden_b");
+    TCase *tc = tcase_create("golden");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, gdsf_misses_what_libcachesim_misses);
+    tcase_add_test(tc, opt_misses_what_libcachesim_misses);
+    tcase_add_test(tc, opt_on_the_papers_first_data_set);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
