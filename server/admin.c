@@ -90,6 +90,7 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
         return TRUE;
     }
     result->status = PROXY_OK;
+    atomic_fetch_add(&service->purges, 1);
     switch (args->kind) {
     case PROXY_PURGE_URL:
         result->proxy_purge_result_u.purged = cache_purge(service->cache, url);
@@ -150,6 +151,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     }
     service->shards_are_ours = shards_are_ours;
     if (args->cold) {
+        atomic_fetch_add(&service->purges, 1);
         cache_purge_all(service->cache);
         cache_reset_stats(service->cache);
         counters_rebase(service->counters);

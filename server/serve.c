@@ -26,7 +26,8 @@ struct job {
     struct pending *pending; /* which has one request only */
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct page_builder builder;
-    int error; /* why we ended the fetch ourselves: ENOMEM, EFBIG or 0 */
+    uint64_t purges; /* the service's when the fetch began */
+    int error;       /* why we ended the fetch ourselves: ENOMEM, EFBIG or 0 */
 };
 
 static void
@@ -205,6 +206,28 @@ job_body(void *context, const void *bytes, size_t len)
     return job->error == 0;
 }
 
+/*
+ * A page that was asked for before a purge may be the very one that was to go. A purge counts first
+ * and looks into the cache then, so either it finds the page there or we find that it has counted.
+ * Nobody else stores a page of this URL as long as the flight has not landed.
+ */
+static void
+store(struct job *job)
+{
+    struct service *service = job->service;
+    struct outcome *outcome = job->outcome;
+    enum cache_outcome stored;
+
+    if (atomic_load(&service->purges) != job->purges)
+        return;
+    stored = cache_store(service->cache, outcome->page, &outcome->victims, &outcome->evicted);
+    outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+    if (outcome->stored && atomic_load(&service->purges) != job->purges) {
+        cache_purge(service->cache, outcome->url);
+        outcome->stored = false;
+    }
+}
+
 static void
 job_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
@@ -219,12 +242,8 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
     if (error == FETCH_OK) {
         outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
         /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
-        if (job->flight && outcome->page->status == 200) {
-            enum cache_outcome stored = cache_store(job->service->cache, outcome->page,
-                                                    &outcome->victims, &outcome->evicted);
-
-            outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
-        }
+        if (job->flight && outcome->page->status == 200)
+            store(job);
     }
     land(job);
 }
@@ -265,6 +284,7 @@ make_job(struct service *service, struct span url)
     if (!job)
         return NULL;
     job->service = service;
+    job->purges = atomic_load(&service->purges);
     job->outcome = outcome_create(url);
     if (!job->outcome) {
         free_job(job);

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 
 import harness
 import rpc
@@ -41,6 +42,24 @@ class AdminTest(harness.SystemTest):
         self.assertEqual(self.c.purge(rpc.PURGE_ALL), ("ok", 6))
         self.assertEqual(self.c.stat().pages, 0)
         self.assertEqual(set(self.sources()), {"miss"})
+
+    def test_what_is_on_its_way_is_purged_as_well(self):
+        url = "http://h.test/?fault=delay:500ms"
+        for purge in (lambda: self.c.purge(rpc.PURGE_URL, url)[0],
+                      lambda: self.c.purge(rpc.PURGE_ALL)[0], lambda: self.c.set(cold=True)[0]):
+            answers = []
+
+            def ask(answers=answers):
+                with rpc.Connection(self.d.socket) as c:
+                    answers.append(c.get(url))
+
+            other = threading.Thread(target=ask)
+            other.start()
+            harness.wait_until(lambda: self.c.stat().fetches_active, what="the fetch")
+            self.assertEqual(purge(), "ok")
+            other.join()
+            self.assertEqual((answers[0].source, answers[0].stored), ("miss", False))
+            self.assertEqual(self.c.stat().pages, 0)
 
     def test_not_over_tcp(self):
         self.fill()
