@@ -7,24 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
+
+/* A share: digits and a point. No sign, no hex, no nan: strtod() knows more than people should
+ * write.
+ */
+static bool
+parse_share(const char *text, size_t len, double *percent)
+{
+    char *end;
+
+    if (len == 0 || strspn(text, "0123456789.") < len)
+        return false;
+    *percent = strtod(text, &end);
+    return end == text + len && isfinite(*percent) && *percent > 0;
+}
 
 bool
 capacity_parse(const char *text, struct capacity *capacity)
 {
     size_t len = strlen(text);
-    char *end;
 
     *capacity = (struct capacity){.urls = 0};
     if (len == 0)
         return false;
-    if (text[len - 1] == '%') {
-        /* No sign, no hex, no nan: strtod() knows more than people should write. */
-        if (strspn(text, "0123456789.") != len - 1)
-            return false;
-        capacity->percent = strtod(text, &end);
-        return end == text + len - 1 && isfinite(capacity->percent) && capacity->percent > 0;
-    }
+    if (text[len - 1] == '%')
+        return parse_share(text, len - 1, &capacity->percent);
+    if (len >= 2 && text[len - 2] == '%' && toupper((unsigned char)text[len - 1]) == 'B')
+        return parse_share(text, len - 2, &capacity->percent_bytes);
     if (strspn(text, "0123456789") == len)
         return units_parse_uint(text, 1, UINT64_MAX, &capacity->urls);
     /* A fraction of a byte is a slip of the pen; a size has its unit. */
@@ -33,15 +44,57 @@ capacity_parse(const char *text, struct capacity *capacity)
     return units_parse_bytes(text, &capacity->bytes) && capacity->bytes != 0;
 }
 
-void
-capacity_resolve(struct capacity *capacity, uint64_t distinct_urls)
+bool
+capacity_is_nothing(const char *text)
 {
-    double urls = round((double)distinct_urls * capacity->percent / 100);
+    struct capacity ignored;
+    char one[64];
 
-    if (capacity->percent <= 0)
-        return;
-    capacity->urls = urls < 1 ? 1 : urls >= 0x1p63 ? UINT64_MAX / 2 : (uint64_t)urls;
-    capacity->percent = 0;
+    /* Would it be a capacity if it were not nothing? */
+    if (*text != '0' || strchr(text, '.') != strrchr(text, '.'))
+        return false;
+    return snprintf(one, sizeof(one), "1%s", text + strspn(text, "0.")) < (int)sizeof(one) &&
+           capacity_parse(one, &ignored);
+}
+
+const char *
+capacity_explain(const char *text, char *why, size_t size)
+{
+    static const char *const units[] = {"B",   "K",  "M",  "G",  "T",  "KiB", "MiB", "GiB",
+                                        "TiB", "kB", "MB", "GB", "TB", "%",   "%B",  NULL};
+    const char *unit = text + strspn(text, "0123456789.");
+    size_t nearest = 0;
+
+    if (unit == text || *unit == '\0') {
+        snprintf(why, size,
+                 "a capacity is a number of URLs (700), a size (64M, 1.5GB), or a share of the "
+                 "distinct URLs (5%%) or of their bytes (5%%B), not '%.60s'",
+                 text);
+        return why;
+    }
+    for (size_t i = 1; units[i]; i++)
+        if (nearest_distance(unit, units[i]) < nearest_distance(unit, units[nearest]))
+            nearest = i;
+    snprintf(why, size, "'%.60s' has no unit that sizes come in; did you mean %.*s%s?", text,
+             (int)(unit - text), text, units[nearest]);
+    return why;
+}
+
+static void
+resolve_share(double percent, uint64_t whole, uint64_t *number)
+{
+    double share = round((double)whole * percent / 100);
+
+    if (percent > 0)
+        *number = share < 1 ? 1 : share >= 0x1p63 ? UINT64_MAX / 2 : (uint64_t)share;
+}
+
+void
+capacity_resolve(struct capacity *capacity, uint64_t distinct_urls, uint64_t distinct_bytes)
+{
+    resolve_share(capacity->percent, distinct_urls, &capacity->urls);
+    resolve_share(capacity->percent_bytes, distinct_bytes, &capacity->bytes);
+    capacity->percent = capacity->percent_bytes = 0;
 }
 
 const char *

@@ -72,6 +72,7 @@ wrong(const char *option, const char *wanted, const char *argument)
 static bool
 take_option(struct replay_options *options, int option, const char *argument)
 {
+    char why[256];
     int taken;
 
     switch (option) {
@@ -82,12 +83,10 @@ take_option(struct replay_options *options, int option, const char *argument)
                    : wrong("--policy", "the name of a policy", argument);
     case OPTION_CAPACITY:
         options->set_capacity = true;
-        return capacity_parse(argument, &options->capacity)
-                   ? true
-                   : wrong("--capacity",
-                           "a number of URLs, a size such as 64M, or a share of the distinct URLs "
-                           "such as 5%",
-                           argument);
+        if (capacity_parse(argument, &options->capacity))
+            return true;
+        output_complain("--capacity: %s", capacity_explain(argument, why, sizeof(why)));
+        return false;
     case OPTION_COLD:
         options->cold = true;
         return true;
@@ -283,6 +282,26 @@ replay_trace(struct replay_options *options, struct replay_subject *subject,
     return status;
 }
 
+/* URLs are numbered as they appear, so a new number is a first request. */
+static int
+resolve_capacity(const char *path, const struct trace *trace, struct capacity *capacity)
+{
+    uint64_t bytes = 0;
+    size_t seen = 0;
+
+    for (size_t i = 0; trace->sizes && i < trace->request_count; i++)
+        if (trace->ids[i] == seen) {
+            seen++;
+            bytes += trace->sizes[i] == TRACE_SIZE_UNKNOWN ? 0 : trace->sizes[i];
+        }
+    if (capacity->percent_bytes > 0 && bytes == 0) {
+        output_complain("%s: a share of the bytes needs a trace that tells sizes", path);
+        return EX_USAGE;
+    }
+    capacity_resolve(capacity, trace->url_count, bytes);
+    return EX_OK;
+}
+
 static int
 replay_path(struct replay_options *options, const char *path)
 {
@@ -292,8 +311,9 @@ replay_path(struct replay_options *options, const char *path)
 
     if (status != EX_OK)
         return status;
-    capacity_resolve(&options->capacity, trace->url_count);
-    status = find_targets(options, &targets);
+    status = resolve_capacity(path, trace, &options->capacity);
+    if (status == EX_OK)
+        status = find_targets(options, &targets);
     if (status == EX_OK) {
         struct replay_subject subject = {.path = path,
                                          .trace = trace,
@@ -338,7 +358,7 @@ const struct command command_replay = {
         "run with an empty cache in one shard:\n"
         "      --policy NAME      replacement policy\n"
         "      --capacity N       so many URLs; with a unit (64M, 1.5GB) so many bytes;\n"
-        "                         with % that share of the trace's distinct URLs\n"
+        "                         with % (%B) that share of the distinct URLs (bytes)\n"
         "      --cold             policy and capacity as they are\n\n"
         "The run:\n"
         "      --via tcp|unix     how requests travel (default: whatever is found)\n"

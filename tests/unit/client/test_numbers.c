@@ -29,7 +29,7 @@ START_TEST(capacities_are_urls_bytes_or_a_share)
         struct capacity capacity;
 
         ck_assert_msg(capacity_parse(cases[i].text, &capacity), "%s", cases[i].text);
-        capacity_resolve(&capacity, 100);
+        capacity_resolve(&capacity, 100, 0);
         ck_assert_msg(capacity.urls == cases[i].urls, "%s", cases[i].text);
         ck_assert_msg(capacity.bytes == cases[i].bytes, "%s", cases[i].text);
     }
@@ -56,10 +56,10 @@ START_TEST(a_share_is_at_least_one_url)
     struct capacity capacity;
 
     ck_assert(capacity_parse("0.001%", &capacity));
-    capacity_resolve(&capacity, 3);
+    capacity_resolve(&capacity, 3, 0);
     ck_assert_uint_eq(capacity.urls, 1);
     ck_assert(capacity_parse("50%", &capacity));
-    capacity_resolve(&capacity, 1001);
+    capacity_resolve(&capacity, 1001, 0);
     ck_assert_uint_eq(capacity.urls, 501); /* halves are rounded up */
 }
 END_TEST

@@ -1,0 +1,408 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/units.h"
+#include "client/capacity.h"
+#include "client/output.h"
+#include "client/simulate.h"
+
+#define MAX_REPORT (1u << 30)
+
+/* What is printed of a row: of a sample, estimates for the whole trace. */
+struct figures {
+    uint64_t requests;
+    uint64_t hits;
+    uint64_t bytes;
+    uint64_t bytes_hit;
+    uint64_t evictions;
+    uint64_t insertions;
+    uint64_t not_admitted;
+    uint64_t too_large;
+    double admitted; /* share of the misses */
+};
+
+static uint64_t
+scale(uint64_t count, double rate)
+{
+    return rate < 1 ? (uint64_t)((double)count / rate + 0.5) : count;
+}
+
+static void
+find_figures(const struct simulate_row *row, struct figures *f)
+{
+    const struct sim_result *r = &row->job.result;
+    const struct sim_sampling *sampling = row->job.config.sampling;
+    double rate = sampling ? sampling->rate : 1;
+    uint64_t misses = r->requests - r->hits;
+
+    *f = (struct figures){
+        .requests = r->requests,
+        .hits = r->hits,
+        .bytes = r->bytes,
+        .bytes_hit = r->bytes_hit,
+        .evictions = scale(r->evictions, rate),
+        .insertions = scale(r->insertions, rate),
+        .not_admitted = scale(r->not_admitted, rate),
+        .too_large = scale(r->too_large, rate),
+        .admitted = misses ? (double)r->insertions / (double)misses : 0,
+    };
+    if (sampling) {
+        f->requests = sampling->requests;
+        f->bytes = sampling->bytes;
+        f->hits = (uint64_t)((double)f->requests * r->hit_ratio + 0.5);
+        f->bytes_hit = (uint64_t)((double)f->bytes * r->byte_hit_ratio + 0.5);
+    }
+}
+
+/* Why no page was ever inside, or NULL if one was. */
+static const char *
+stored_nothing(const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+
+    if (r->insertions != 0 || r->pages != 0 || r->hits != 0)
+        return NULL;
+    if (!row->spec.ops)
+        return "without a cache nothing was stored";
+    if (!row->urls && !row->bytes)
+        return "nothing was stored: the capacity is zero";
+    if (row->bytes && subject->facts.smallest > row->bytes)
+        return "nothing was stored: every page is larger than the cache";
+    return "nothing was stored: the policy let no page in";
+}
+
+/* ---- order -------------------------------------------------------------------------------------
+ */
+
+static int
+compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
+{
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return a->urls < b->urls ? -1 : a->urls > b->urls;
+}
+
+static double
+goal(const struct simulate_row *row, bool by_bytes)
+{
+    return by_bytes ? row->job.result.byte_hit_ratio : row->job.result.hit_ratio;
+}
+
+static int
+compare_rows(const void *a, const void *b, void *by_bytes)
+{
+    const struct simulate_row *x = a, *y = b;
+    int order = compare_sizes(x, y);
+    double gain = goal(x, by_bytes != NULL) - goal(y, by_bytes != NULL);
+
+    if (order)
+        return order;
+    if (gain > 0 || gain < 0)
+        return gain > 0 ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* ---- for people --------------------------------------------------------------------------------
+ */
+
+static void
+print_subject(const struct simulate_subject *subject, const struct simulate_options *options)
+{
+    const struct sim_facts *facts = &subject->facts;
+    char bytes[32];
+
+    printf("%s (%s): %zu requests for %zu URLs", subject->path, subject->trace->format,
+           subject->trace->request_count, subject->trace->url_count);
+    if (subject->sized)
+        printf(" of %s", units_format_bytes(facts->distinct_bytes, bytes, sizeof(bytes)));
+    putchar('\n');
+    if (subject->warmup)
+        printf("without the first %zu requests\n", subject->warmup);
+    if (options->rate < 1)
+        printf("from a sample: %zu requests for %zu URLs\n", subject->sample.trace.request_count,
+               subject->sample.trace.page_count);
+    printf("a cache that never forgets: hit ratio %.2f %%",
+           facts->requests ? 100.0 * (double)facts->hits / (double)facts->requests : 0);
+    if (subject->sized)
+        printf(", byte hit ratio %.2f %%",
+               facts->bytes ? 100.0 * (double)facts->bytes_hit / (double)facts->bytes : 0);
+    putchar('\n');
+}
+
+static void
+print_size(const struct simulate_row *row)
+{
+    char text[64];
+
+    if (!row->urls && !row->bytes)
+        printf("\nno room at all\n");
+    else
+        printf("\n%s (%.3g %% of the %s)\n",
+               capacity_format(row->urls, row->bytes, text, sizeof(text)), row->share * 100,
+               row->bytes ? "bytes" : "URLs");
+}
+
+static void
+print_names(bool sampled, bool sized)
+{
+    printf("  %-24s %9s", "policy", "hit ratio");
+    if (sampled)
+        printf(" %8s", "+-");
+    if (sized)
+        printf(" %9s", "of bytes");
+    if (sampled && sized)
+        printf(" %8s", "+-");
+    printf(" %12s %9s %10s\n", "evictions", "admitted", "time");
+}
+
+/* 95 % of all samples are as near as this to the truth. */
+static void
+print_ratio(double ratio, double error, bool sampled)
+{
+    printf(" %7.2f %%", ratio * 100);
+    if (sampled)
+        printf(" %6.2f %%", 1.96 * error * 100);
+}
+
+static void
+print_row(const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    bool sampled = row->job.config.sampling;
+    const char *nothing = stored_nothing(row, subject);
+    char name[POLICY_MAX_TEXT], text[32];
+    struct figures f;
+
+    find_figures(row, &f);
+    printf("  %-24s", policy_format(&row->spec, name, sizeof(name)));
+    print_ratio(r->hit_ratio, r->hit_ratio_error, sampled);
+    if (subject->sized)
+        print_ratio(r->byte_hit_ratio, r->byte_hit_ratio_error, sampled);
+    printf(" %12" PRIu64 " %7.2f %% %10s%s%s%s\n", f.evictions, f.admitted * 100,
+           units_format_duration(r->cpu_us, text, sizeof(text)),
+           row->spec.ops && row->spec.ops->needs_future ? "  (knows the future)" : "",
+           nothing ? "  " : "", nothing ? nothing : "");
+}
+
+static void
+print_rows(const struct simulate_subject *subject, const struct simulate_options *options,
+           const struct simulate_row *rows, size_t count)
+{
+    print_subject(subject, options);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || compare_sizes(&rows[i - 1], &rows[i]) != 0) {
+            print_size(&rows[i]);
+            print_names(options->rate < 1, subject->sized);
+        }
+        print_row(&rows[i], subject);
+    }
+}
+
+/* ---- for programs ------------------------------------------------------------------------------
+ */
+
+static void
+add_skipped(struct json *j, const struct trace_counts *counts)
+{
+    json_open_object(j, "skipped");
+    json_uint(j, "orphan", counts->skipped_orphan);
+    json_uint(j, "method", counts->skipped_method);
+    json_uint(j, "status", counts->skipped_status);
+    json_uint(j, "redirect", counts->skipped_redirect);
+    json_uint(j, "scheme", counts->skipped_scheme);
+    json_uint(j, "time", counts->skipped_time);
+    json_uint(j, "unique", counts->skipped_unique);
+    json_uint(j, "bad", counts->skipped_bad);
+    json_close_object(j);
+}
+
+void
+simulate_json_subject(struct json *j, const struct simulate_subject *subject,
+                      const struct simulate_options *options)
+{
+    const struct sim_facts *facts = &subject->facts;
+
+    json_cstring(j, "trace", subject->path);
+    json_cstring(j, "format", subject->trace->format);
+    json_uint(j, "requests", subject->trace->request_count);
+    json_uint(j, "distinct_urls", subject->trace->url_count);
+    if (subject->sized)
+        json_uint(j, "distinct_bytes", facts->distinct_bytes);
+    else
+        json_null(j, "distinct_bytes");
+    add_skipped(j, &subject->trace->counts);
+    json_uint(j, "warmup", subject->warmup);
+    json_double(j, "sample", options->rate, 9);
+    json_open_object(j, "infinite");
+    json_double(j, "hit_ratio", facts->requests ? (double)facts->hits / (double)facts->requests : 0,
+                6);
+    json_double(j, "byte_hit_ratio",
+                facts->bytes ? (double)facts->bytes_hit / (double)facts->bytes : 0, 6);
+    json_close_object(j);
+}
+
+static void
+json_row(struct json *j, const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    const char *nothing = stored_nothing(row, subject);
+    char name[POLICY_MAX_TEXT];
+    struct figures f;
+
+    find_figures(row, &f);
+    json_open_object(j, NULL);
+    json_cstring(j, "policy", policy_format(&row->spec, name, sizeof(name)));
+    json_uint(j, "capacity_urls", row->urls);
+    json_uint(j, "capacity_bytes", row->bytes);
+    json_double(j, "capacity_share", row->share, 9);
+    json_uint(j, "requests", f.requests);
+    json_uint(j, "hits", f.hits);
+    json_uint(j, "misses", f.requests - f.hits);
+    json_double(j, "hit_ratio", r->hit_ratio, 6);
+    json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
+    if (subject->sized) {
+        json_uint(j, "bytes", f.bytes);
+        json_uint(j, "bytes_hit", f.bytes_hit);
+        json_uint(j, "bytes_missed", f.bytes - f.bytes_hit);
+        json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
+        json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
+    }
+    json_uint(j, "evictions", f.evictions);
+    json_uint(j, "insertions", f.insertions);
+    json_uint(j, "not_admitted", f.not_admitted);
+    json_uint(j, "too_large", f.too_large);
+    json_double(j, "admitted", f.admitted, 6);
+    json_int(j, "cpu_us", r->cpu_us);
+    if (nothing)
+        json_cstring(j, "note", nothing);
+    else
+        json_null(j, "note");
+    json_close_object(j);
+}
+
+static void
+json_rows(struct json *j, const struct simulate_subject *subject,
+          const struct simulate_options *options, const struct simulate_row *rows, size_t count)
+{
+    json_open_object(j, NULL);
+    simulate_json_subject(j, subject, options);
+    json_open_array(j, "results");
+    for (size_t i = 0; i < count; i++)
+        json_row(j, &rows[i], subject);
+    json_close_array(j);
+    json_close_object(j);
+}
+
+/* RFC 4180: in quotes where it must be. */
+void
+simulate_csv_text(struct buf *out, const char *text)
+{
+    if (strcspn(text, ",\"\r\n") == strlen(text)) {
+        buf_append_str(out, text);
+        return;
+    }
+    buf_append_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            buf_append_char(out, '"');
+        buf_append_char(out, *text);
+    }
+    buf_append_char(out, '"');
+}
+
+static void
+csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    char name[POLICY_MAX_TEXT];
+    struct figures f;
+
+    find_figures(row, &f);
+    simulate_csv_text(out, row->path);
+    buf_append_char(out, ',');
+    simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
+    buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,",
+               row->urls, row->bytes, row->share, f.requests, f.hits, f.requests - f.hits,
+               r->hit_ratio, r->hit_ratio_error);
+    if (subject->sized)
+        buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,", f.bytes, f.bytes_hit,
+                   f.bytes - f.bytes_hit, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    else
+        buf_append_str(out, ",,,,,");
+    buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 "\n",
+               f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+void
+simulate_report_begin(struct simulate_report *report, enum simulate_output output, bool by_bytes)
+{
+    *report = (struct simulate_report){.output = output, .by_bytes = by_bytes, .first = true};
+    buf_init(&report->out, MAX_REPORT);
+    json_init(&report->json, &report->out);
+    if (output == SIMULATE_JSON) {
+        json_open_object(&report->json, NULL);
+        json_open_array(&report->json, "traces");
+    }
+}
+
+void
+simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
+                      const struct simulate_options *options, struct simulate_row *rows,
+                      size_t count)
+{
+    size_t finished = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].job.error == SIM_OK)
+            rows[finished++] = rows[i];
+    qsort_r(rows, finished, sizeof(*rows), compare_rows, report->by_bytes ? report : NULL);
+    switch (report->output) {
+    case SIMULATE_TABLE:
+        if (!report->first)
+            putchar('\n');
+        print_rows(subject, options, rows, finished);
+        break;
+    case SIMULATE_JSON:
+        json_rows(&report->json, subject, options, rows, finished);
+        break;
+    case SIMULATE_CSV:
+        if (report->first)
+            buf_append_str(&report->out,
+                           "trace,policy,capacity_urls,capacity_bytes,capacity_share,requests,hits,"
+                           "misses,hit_ratio,hit_ratio_error,bytes,bytes_hit,bytes_missed,"
+                           "byte_hit_ratio,byte_hit_ratio_error,evictions,insertions,not_admitted,"
+                           "too_large,admitted,cpu_us\n");
+        for (size_t i = 0; i < finished; i++)
+            csv_row(&report->out, &rows[i], subject);
+        break;
+    }
+    report->first = false;
+}
+
+int
+simulate_report_end(struct simulate_report *report)
+{
+    bool whole;
+
+    if (report->output == SIMULATE_JSON) {
+        json_close_array(&report->json);
+        json_bool(&report->json, "interrupted", report->interrupted);
+        json_close_object(&report->json);
+        return output_json(&report->out);
+    }
+    whole = !buf_failed(&report->out);
+    if (whole && report->out.len)
+        fwrite(report->out.data, 1, report->out.len, stdout);
+    buf_free(&report->out);
+    if (!whole) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    return EX_OK;
+}

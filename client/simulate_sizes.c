@@ -1,0 +1,176 @@
+#include "client/simulate_sizes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/hash.h"
+#include "base/units.h"
+#include "client/output.h"
+
+#define UNKNOWN TRACE_SIZE_UNKNOWN
+
+struct entry {
+    uint64_t key; /* of the URL */
+    uint32_t bytes;
+};
+
+struct entries {
+    struct entry *entries; /* owned */
+    size_t count;
+    size_t room;
+};
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* "http://host/" without its slash: it is the same as "http://host". */
+static struct span
+significant(struct span url)
+{
+    const char *host = memmem(url.ptr, url.len, "://", 3);
+
+    if (host && url.ptr[url.len - 1] == '/') {
+        size_t from = (size_t)(host - url.ptr) + 3;
+
+        if (memchr(url.ptr + from, '/', url.len - from) == url.ptr + url.len - 1)
+            url.len--;
+    }
+    return url;
+}
+
+static bool
+add_entry(struct entries *entries, struct span url, uint64_t bytes)
+{
+    if (entries->count == entries->room) {
+        size_t room = entries->room ? 2 * entries->room : 256;
+        struct entry *grown = realloc(entries->entries, room * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        entries->entries = grown;
+        entries->room = room;
+    }
+    entries->entries[entries->count++] = (struct entry){
+        hash64_bytes(significant(url)), bytes < UNKNOWN ? (uint32_t)bytes : UNKNOWN - 1};
+    return true;
+}
+
+static int
+read_lines(const char *path, FILE *file, struct entries *entries)
+{
+    char *line = NULL;
+    size_t room = 0, number = 0;
+    ssize_t len;
+    int status = EX_OK;
+
+    while (status == EX_OK && (len = getline(&line, &room, file)) >= 0) {
+        char *tab = memchr(line, '\t', (size_t)len);
+        uint64_t bytes;
+
+        number++;
+        line[strcspn(line, "\r\n")] = '\0';
+        if (*line == '\0' || *line == '#')
+            continue;
+        if (!tab || !units_parse_uint(tab + 1, 0, UINT64_MAX, &bytes)) {
+            output_complain("%s: line %zu is not a URL, a tab and a number of bytes", path, number);
+            status = EX_DATAERR;
+        } else if (!add_entry(entries, span_of(line, (size_t)(tab - line)), bytes)) {
+            output_complain("out of memory");
+            status = EX_SOFTWARE;
+        }
+    }
+    if (status == EX_OK && ferror(file)) {
+        output_complain("%s: %s", path, strerror(errno));
+        status = EX_IOERR;
+    }
+    free(line);
+    return status;
+}
+
+static void
+apply(const struct entries *entries, const struct trace *trace, uint32_t *by_url)
+{
+    for (size_t id = 0; id < trace->url_count; id++) {
+        char text[TRACE_URL_TEXT];
+        struct entry wanted = {
+            .key = hash64_bytes(significant(trace_url_text(trace, (uint32_t)id, text)))};
+        const struct entry *found =
+            bsearch(&wanted, entries->entries, entries->count, sizeof(wanted), compare_entries);
+
+        by_url[id] = found ? found->bytes : UNKNOWN;
+    }
+}
+
+int
+simulate_sizes_read(const char *path, const struct trace *trace, uint32_t *sizes)
+{
+    struct entries entries = {0};
+    uint32_t *by_url;
+    FILE *file = fopen(path, "re");
+    int status;
+
+    if (!file) {
+        output_complain("%s: %s", path, strerror(errno));
+        return EX_NOINPUT;
+    }
+    by_url = malloc((trace->url_count + 1) * sizeof(*by_url));
+    status = by_url ? read_lines(path, file, &entries) : EX_SOFTWARE;
+    if (!by_url)
+        output_complain("out of memory");
+    fclose(file);
+    if (status == EX_OK && entries.count != 0) {
+        qsort(entries.entries, entries.count, sizeof(*entries.entries), compare_entries);
+        apply(&entries, trace, by_url);
+        for (size_t i = 0; i < trace->request_count; i++)
+            if (by_url[trace->ids[i]] != UNKNOWN)
+                sizes[i] = by_url[trace->ids[i]];
+    }
+    free(entries.entries);
+    free(by_url);
+    return status;
+}
+
+int
+simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *sizes)
+{
+    uint64_t known = 0, unknown = 0, sum = 0;
+    bool *seen = calloc(trace->url_count + 1, sizeof(*seen));
+    uint32_t mean;
+
+    if (!seen) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    for (size_t i = 0; i < trace->request_count; i++) {
+        if (seen[trace->ids[i]])
+            continue;
+        seen[trace->ids[i]] = true;
+        if (sizes[i] == UNKNOWN) {
+            unknown++;
+        } else {
+            known++;
+            sum += sizes[i];
+        }
+    }
+    free(seen);
+    if (unknown == 0)
+        return EX_OK;
+    if (known < unknown)
+        return EX_DATAERR;
+    mean = (uint32_t)(sum / known);
+    for (size_t i = 0; i < trace->request_count; i++)
+        if (sizes[i] == UNKNOWN)
+            sizes[i] = mean;
+    output_complain("%s: the size of %" PRIu64 " of %" PRIu64
+                    " URLs is unknown and taken to be the mean of the others, %" PRIu32 " bytes",
+                    path, unknown, known + unknown, mean);
+    return EX_OK;
+}

@@ -1,0 +1,172 @@
+#include "client/simulate_subject.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "client/output.h"
+#include "client/simulate_sizes.h"
+#include "sim/sweep.h"
+
+static int
+no_memory(const char *path)
+{
+    output_complain("%s: out of memory", path);
+    return EX_SOFTWARE;
+}
+
+static bool
+has_unknown(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->request_count; i++)
+        if (trace->sizes[i] == TRACE_SIZE_UNKNOWN)
+            return true;
+    return false;
+}
+
+/*
+ * Sizes from the trace, from the file of sizes, or none: then every page counts 1, and a capacity
+ * in bytes is refused later. Too few sizes are none.
+ */
+static int
+find_sizes(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    const struct trace *trace = subject->trace;
+    size_t bytes = trace->request_count * sizeof(*subject->sizes);
+    int status = EX_OK;
+
+    if (options->ignore_sizes || (!trace->sizes && !options->sizes))
+        return EX_OK;
+    if (!options->sizes && !has_unknown(trace)) {
+        subject->sized = true;
+        return EX_OK;
+    }
+    subject->sizes = malloc(bytes);
+    if (!subject->sizes)
+        return no_memory(subject->path);
+    if (trace->sizes)
+        memcpy(subject->sizes, trace->sizes, bytes);
+    else
+        memset(subject->sizes, 0xff, bytes); /* unknown */
+    if (options->sizes)
+        status = simulate_sizes_read(options->sizes, trace, subject->sizes);
+    if (status == EX_OK)
+        status = simulate_sizes_complete(subject->path, trace, subject->sizes);
+    if (status == EX_OK) {
+        subject->sized = true;
+        return EX_OK;
+    }
+    free(subject->sizes);
+    subject->sizes = NULL;
+    if (status != EX_DATAERR || options->sizes)
+        return status;
+    output_complain("%s: the sizes of most URLs are unknown, so all are passed over",
+                    subject->path);
+    return EX_OK;
+}
+
+static bool
+needs_future(const struct simulate_options *options)
+{
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (options->specs[i].ops && options->specs[i].ops->needs_future)
+            return true;
+    return false;
+}
+
+/* What policies and runs ask of the trace that is simulated: the sample if there is one. */
+static int
+prepare(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    struct sim_trace *simulated = &subject->sim;
+
+    subject->warmup =
+        options->warmup_percent > 0
+            ? (size_t)round((double)subject->trace->request_count * options->warmup_percent / 100)
+            : (size_t)options->warmup;
+    if (subject->warmup >= subject->trace->request_count) {
+        output_complain("%s: the warm-up takes all %zu requests, so nothing would be counted",
+                        subject->path, subject->trace->request_count);
+        return EX_DATAERR;
+    }
+    if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
+        return no_memory(subject->path);
+    if (options->rate < 1) {
+        if (!sim_sample_make(&subject->sim, options->rate, options->seed, subject->warmup,
+                             &subject->sample))
+            return no_memory(subject->path);
+        simulated = &subject->sample.trace;
+        if (simulated->page_count == 0) {
+            output_complain("%s: a sample of %g %% of %zu URLs is empty; take a larger one",
+                            subject->path, options->rate * 100, subject->trace->url_count);
+            return EX_DATAERR;
+        }
+    }
+    if (needs_future(options)) {
+        subject->next = sim_next(simulated);
+        if (!subject->next)
+            return no_memory(subject->path);
+        simulated->next = subject->next;
+    }
+    return EX_OK;
+}
+
+int
+simulate_subject_load(const char *path, const struct simulate_options *options,
+                      struct simulate_subject *subject)
+{
+    int status;
+
+    *subject = (struct simulate_subject){.path = path};
+    status = trace_open(path, &options->trace, &subject->trace);
+    if (status != EX_OK)
+        return status;
+    if (subject->trace->request_count >= SIM_MAX_REQUESTS) {
+        output_complain("%s: %s", path, sim_strerror(SIM_TOO_MANY));
+        status = EX_DATAERR;
+    } else {
+        status = find_sizes(options, subject);
+    }
+    subject->sim = (struct sim_trace){.request_count = subject->trace->request_count,
+                                      .ids = subject->trace->ids,
+                                      .sizes = subject->sizes   ? subject->sizes
+                                               : subject->sized ? subject->trace->sizes
+                                                                : NULL,
+                                      .page_count = subject->trace->url_count,
+                                      .keys = subject->trace->keys};
+    if (status == EX_OK)
+        status = prepare(options, subject);
+    if (status != EX_OK)
+        simulate_subject_free(subject);
+    return status;
+}
+
+void
+simulate_subject_free(struct simulate_subject *subject)
+{
+    sim_sample_free(&subject->sample);
+    free(subject->sizes);
+    free(subject->next);
+    trace_free(subject->trace);
+    *subject = (struct simulate_subject){0};
+}
+
+struct sim_job
+simulate_job(const struct simulate_subject *subject, const struct simulate_options *options,
+             const struct policy_spec *spec, uint64_t urls, uint64_t bytes)
+{
+    bool sampled = options->rate < 1;
+    struct sim_job job = {
+        .trace = sampled ? &subject->sample.trace : &subject->sim,
+        .config = {.spec = *spec,
+                   .capacity_pages = sim_sample_capacity(urls, options->rate),
+                   .capacity_bytes = sim_sample_capacity(bytes, options->rate),
+                   .seed = options->seed,
+                   .warmup = sampled ? subject->sample.warmup : subject->warmup,
+                   .sampling = sampled ? &subject->sample.sampling : NULL},
+    };
+
+    return job;
+}

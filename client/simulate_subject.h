@@ -1,0 +1,42 @@
+/*
+ * A trace made ready to be simulated: loaded, with every size known or none, and what is worth
+ * knowing of it.
+ */
+#ifndef SUNPROXY_CLIENT_SIMULATE_SUBJECT_H
+#define SUNPROXY_CLIENT_SIMULATE_SUBJECT_H
+
+#include "client/simulate_options.h"
+#include "sim/sample.h"
+#include "sim/sweep.h"
+
+struct simulate_subject {
+    const char *path;
+    struct trace *trace;  /* owned */
+    struct sim_trace sim; /* of the whole trace */
+    bool sized;           /* sizes are known and to be heeded */
+    size_t warmup;        /* requests */
+    struct sim_facts facts;
+    struct sim_sample sample; /* of the trace, where one was asked for */
+    uint32_t *sizes;          /* owned: where they are not the trace's own */
+    uint32_t *next;           /* owned: where a policy needs it, of the sample if there is one */
+};
+
+/*
+ * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed. Says
+ * on stderr what was left out or taken for granted. The path is kept, not copied.
+ */
+int simulate_subject_load(const char *path, const struct simulate_options *options,
+                          struct simulate_subject *subject);
+
+/* Harmless on one that is all zero. */
+void simulate_subject_free(struct simulate_subject *subject);
+
+/*
+ * A run of this policy in a cache of this capacity, which is made smaller if there is a sample;
+ * both 0: nothing is stored.
+ */
+struct sim_job simulate_job(const struct simulate_subject *subject,
+                            const struct simulate_options *options, const struct policy_spec *spec,
+                            uint64_t urls, uint64_t bytes);
+
+#endif

@@ -1,0 +1,117 @@
+#include "sim/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEFT_OUT UINT32_MAX
+
+/* The finisher of SplitMix64: keys may be numbers in a row. */
+static uint64_t
+mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* By page: its number in the sample, or LEFT_OUT; gives how many were drawn. */
+static size_t
+draw_pages(const struct sim_trace *whole, double rate, uint64_t seed, uint32_t *numbers)
+{
+    uint64_t below = rate >= 1 ? UINT64_MAX : (uint64_t)(rate * 0x1p64);
+    uint64_t salt = mix(seed + 0x9e3779b97f4a7c15u);
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < whole->page_count; i++) {
+        uint64_t key = whole->keys ? whole->keys[i] : i;
+
+        numbers[i] = mix(key ^ salt) <= below ? count++ : LEFT_OUT;
+    }
+    return count;
+}
+
+static size_t
+count_requests(const struct sim_trace *whole, const uint32_t *numbers)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < whole->request_count; i++)
+        count += numbers[whole->ids[i]] != LEFT_OUT;
+    return count;
+}
+
+static bool
+fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_t requests,
+     size_t warmup, struct sim_sample *sample)
+{
+    uint32_t *ids = malloc((requests + 1) * sizeof(*ids));
+    uint32_t *sizes = whole->sizes ? malloc((requests + 1) * sizeof(*sizes)) : NULL;
+    uint64_t *keys = malloc((pages + 1) * sizeof(*keys));
+    size_t at = 0;
+
+    sample->trace = (struct sim_trace){
+        .request_count = requests, .ids = ids, .sizes = sizes, .page_count = pages, .keys = keys};
+    if (!ids || (whole->sizes && !sizes) || !keys)
+        return false;
+    for (size_t i = 0; i < whole->page_count; i++)
+        if (numbers[i] != LEFT_OUT)
+            keys[numbers[i]] = whole->keys ? whole->keys[i] : i;
+    for (size_t i = 0; i < whole->request_count; i++) {
+        uint32_t bytes = whole->sizes ? whole->sizes[i] : 1;
+
+        if (i >= warmup)
+            sample->sampling.bytes += bytes;
+        if (numbers[whole->ids[i]] == LEFT_OUT)
+            continue;
+        if (i < warmup)
+            sample->warmup++;
+        ids[at] = numbers[whole->ids[i]];
+        if (sizes)
+            sizes[at] = bytes;
+        at++;
+    }
+    return true;
+}
+
+bool
+sim_sample_make(const struct sim_trace *whole, double rate, uint64_t seed, size_t warmup,
+                struct sim_sample *sample)
+{
+    uint32_t *numbers = malloc((whole->page_count + 1) * sizeof(*numbers));
+    size_t pages;
+    bool made;
+
+    *sample = (struct sim_sample){.sampling.rate = rate};
+    if (!numbers)
+        return false;
+    if (warmup > whole->request_count)
+        warmup = whole->request_count;
+    sample->sampling.requests = whole->request_count - warmup;
+    pages = draw_pages(whole, rate, seed, numbers);
+    made = fill(whole, numbers, pages, count_requests(whole, numbers), warmup, sample);
+    free(numbers);
+    if (!made)
+        sim_sample_free(sample);
+    return made;
+}
+
+uint64_t
+sim_sample_capacity(uint64_t capacity, double rate)
+{
+    double small = round((double)capacity * rate);
+
+    if (capacity == 0 || rate >= 1)
+        return capacity;
+    return small < 1 ? 1 : (uint64_t)small;
+}
+
+void
+sim_sample_free(struct sim_sample *sample)
+{
+    /* The sample's own, const only for those who simulate. */
+    free((void *)(uintptr_t)sample->trace.ids);
+    free((void *)(uintptr_t)sample->trace.sizes);
+    free((void *)(uintptr_t)sample->trace.keys);
+    *sample = (struct sim_sample){0};
+}

@@ -1,0 +1,136 @@
+/*
+ * The simulator: drives the policies that the daemon runs over a trace of densely numbered pages,
+ * and counts. It reads plain arrays and knows no file format and no URL; no time passes in it.
+ *
+ * The rules are the cache's own (cache/shard.c): a request looks up; a hit tells the policy; on a
+ * miss victims leave until the page fits, and it enters. A page larger than the cache is a miss,
+ * does not enter and evicts nothing. Requests and bytes are counted by the size in the request; a
+ * page keeps the size that it entered with.
+ *
+ * A trace is only read, by any number of runs at once; a run belongs to the thread that calls.
+ */
+#ifndef SUNPROXY_SIM_SIM_H
+#define SUNPROXY_SIM_SIM_H
+
+#include <stdatomic.h>
+
+#include "policies/policy.h"
+
+/* All arrays are the caller's. */
+struct sim_trace {
+    size_t request_count;  /* fewer than SIM_MAX_REQUESTS */
+    const uint32_t *ids;   /* by request: number of the page, less than page_count */
+    const uint32_t *sizes; /* by request: bytes; NULL: every page counts 1 */
+    size_t page_count;
+    const uint64_t *keys; /* by page: what it is known by beyond its stay; NULL: its number */
+    const uint32_t *next; /* by request: of sim_next(); only for policies that need the future */
+};
+
+#define SIM_MAX_REQUESTS UINT32_MAX
+
+enum sim_outcome {
+    SIM_HIT,
+    SIM_MISS,     /* entered, and nobody had to leave */
+    SIM_EVICTED,  /* entered in the place of victims */
+    SIM_UNCACHED, /* did not enter, or left at once */
+};
+
+/* What came of one request. */
+struct sim_event {
+    size_t number; /* of the request, from 0 */
+    uint32_t id;
+    uint32_t bytes; /* as the request has them */
+    enum sim_outcome outcome;
+    const uint32_t *victims; /* the run's, valid during the call */
+    size_t victim_count;
+};
+
+/* What a trace is a sample of (sim/sample.h); the capacity is then the sample's share of it. */
+struct sim_sampling {
+    double rate;       /* the chance of each page to be in the sample */
+    uint64_t requests; /* of the whole trace, without the warm-up */
+    uint64_t bytes;    /* that those ask for */
+};
+
+struct sim_config {
+    struct policy_spec spec; /* ops NULL: no cache */
+    uint64_t capacity_pages; /* 0: not bounded in pages; both 0: nothing is ever stored */
+    uint64_t capacity_bytes; /* 0: not bounded in bytes */
+    uint64_t seed;
+    size_t warmup;                       /* so many requests at the start are not counted */
+    const struct sim_sampling *sampling; /* NULL: the trace is no sample */
+
+    /* Told of every request, warm-up included; false ends the run. NULL: nobody. */
+    bool (*tell)(void *context, const struct sim_event *event);
+    void *context;
+};
+
+struct sim_result {
+    uint64_t requests;
+    uint64_t hits;
+    uint64_t bytes;        /* asked for */
+    uint64_t bytes_hit;    /* of those, from the cache */
+    uint64_t insertions;   /* pages that entered and did not leave at once */
+    uint64_t evictions;    /* pages that left as victims */
+    uint64_t not_admitted; /* misses whose page the policy turned away, at the door or at once */
+    uint64_t too_large;    /* misses whose page is larger than the cache */
+    uint64_t pages;        /* inside at the end */
+    uint64_t bytes_inside;
+    uint64_t memory; /* bytes of nodes and places, without what the policy has beyond them */
+    int64_t cpu_us;  /* of the thread */
+
+    /* Of a sample: estimates for the whole trace, and their standard errors. Otherwise exact. */
+    double hit_ratio;
+    double byte_hit_ratio;
+    double hit_ratio_error;
+    double byte_hit_ratio_error;
+};
+
+enum sim_error {
+    SIM_OK = 0,
+    SIM_NO_MEMORY,
+    SIM_STOPPED,     /* *stop was set, or tell() had enough; the result is of what was done */
+    SIM_NEEDS_SIZES, /* a capacity in bytes, and the trace has no sizes */
+    SIM_NEEDS_NEXT,  /* a policy that needs the future, and the trace has no `next` */
+    SIM_TOO_MANY,    /* SIM_MAX_REQUESTS or more */
+};
+
+/* A sentence for people; static. */
+const char *sim_strerror(enum sim_error error);
+
+/*
+ * Whoever waits for a run: shared by many. `done` grows by the requests that were simulated, now
+ * and then; the run ends soon after `stop` is set.
+ */
+struct sim_watch {
+    atomic_bool stop;
+    atomic_uint_fast64_t done;
+};
+
+/* One run. watch may be NULL. */
+enum sim_error sim_run(const struct sim_trace *trace, const struct sim_config *config,
+                       struct sim_watch *watch, struct sim_result *result);
+
+/*
+ * For policies that need the future: by request, the number of the next request for the same page,
+ * or UINT32_MAX if there is none, in one pass from the end. The caller frees it; NULL without
+ * memory.
+ */
+uint32_t *sim_next(const struct sim_trace *trace);
+
+/* What can be known of a trace without a cache, or with one that never forgets. */
+struct sim_facts {
+    uint64_t
+        distinct_bytes; /* of the pages, each at its first request; their number without sizes */
+    uint64_t requests;  /* the rest without the warm-up */
+    uint64_t hits;      /* of the cache that never forgets */
+    uint64_t bytes;
+    uint64_t bytes_hit;
+    uint32_t smallest; /* bytes of a request */
+    uint32_t largest;
+};
+
+/* False without memory. */
+bool sim_find_facts(const struct sim_trace *trace, size_t warmup, struct sim_facts *facts);
+
+#endif
