@@ -56,7 +56,8 @@ say_left_out(struct sentence *s, uint64_t count, const char *what, bool *any)
 }
 
 static void
-explain_empty(const char *path, const struct trace_counts *c, char *why, size_t why_size)
+explain_empty(const char *path, const struct trace_format *format, const struct trace_counts *c,
+              char *why, size_t why_size)
 {
     struct sentence s = {.text = why, .size = why_size};
     bool any = false;
@@ -70,8 +71,8 @@ explain_empty(const char *path, const struct trace_counts *c, char *why, size_t 
     say_left_out(&s, c->skipped_scheme, "neither http nor https", &any);
     say_left_out(&s, c->skipped_time, "outside the wanted times", &any);
     say_left_out(&s, c->skipped_unique, "seen before", &any);
-    if (any)
-        say(&s, ")");
+    say(&s, "%s; expected at least one in what was read as %s (%s)", any ? ")" : "", format->name,
+        format->summary);
 }
 
 static void
@@ -165,7 +166,7 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
     if (error == TRACE_OK && trace_builder_failed(builder))
         error = TRACE_NO_MEMORY;
     if (error == TRACE_OK && trace_builder_counts(builder)->requests == 0) {
-        explain_empty(path, trace_builder_counts(builder), why, why_size);
+        explain_empty(path, format, trace_builder_counts(builder), why, why_size);
         error = TRACE_EMPTY;
     }
     if (error == TRACE_OK) {
