@@ -52,7 +52,9 @@ struct pool {
     struct query_list answered;
     size_t cached;
     bool stopping;
-    unsigned worker_count;
+    unsigned idle;         /* threads that wait for work, */
+    unsigned queued;       /* names that wait for a thread */
+    unsigned worker_count; /* threads started, as names come that find none idle */
     struct worker workers[];
 };
 
@@ -193,6 +195,7 @@ look_up(struct pool *pool, struct worker *worker, struct name *name)
     int error;
 
     TAILQ_REMOVE(&pool->queue, name, link);
+    pool->queued--;
     name->state = NAME_RUNNING;
     worker->busy = true;
     pthread_mutex_unlock(&pool->lock);
@@ -225,10 +228,13 @@ work(void *argument)
     while (!pool->stopping) {
         struct name *name = TAILQ_FIRST(&pool->queue);
 
-        if (name)
+        if (name) {
             look_up(pool, worker, name);
-        else
+        } else {
+            pool->idle++;
             pthread_cond_wait(&pool->work, &pool->lock);
+            pool->idle--;
+        }
     }
     pthread_mutex_unlock(&pool->lock);
     pool_release(pool);
@@ -274,13 +280,12 @@ resolver_create(const struct resolver_config *config)
     TAILQ_INIT(&pool->cache);
     TAILQ_INIT(&pool->answered);
     resolver->pool = pool;
-    while (pool->worker_count < config->threads) {
-        if (!start_worker(pool, &pool->workers[pool->worker_count])) {
-            resolver_destroy(resolver);
-            return NULL;
-        }
-        pool->worker_count++;
+    /* One at least; the others are not needed before names come faster than they are found. */
+    if (!start_worker(pool, &pool->workers[0])) {
+        resolver_destroy(resolver);
+        return NULL;
     }
+    pool->worker_count = 1;
     return resolver;
 
 no_memory:
@@ -343,6 +348,11 @@ add_name(struct pool *pool, const char *host)
     TAILQ_INIT(&name->waiting);
     RB_INSERT(name_tree, &pool->names, name);
     TAILQ_INSERT_TAIL(&pool->queue, name, link);
+    pool->queued++;
+    /* A thread that cannot be started is no failure: the name waits for one that there is. */
+    if (pool->queued > pool->idle && pool->worker_count < pool->config.threads &&
+        start_worker(pool, &pool->workers[pool->worker_count]))
+        pool->worker_count++;
     pthread_cond_signal(&pool->work);
     return name;
 }
@@ -394,6 +404,7 @@ resolver_cancel(struct resolver *resolver, struct resolver_query *query)
          */
         if (name->state == NAME_QUEUED && TAILQ_EMPTY(&name->waiting)) {
             TAILQ_REMOVE(&pool->queue, name, link);
+            pool->queued--;
             drop_name(pool, name);
         }
     } else {

@@ -63,7 +63,7 @@ struct resolver_query {
 
 enum resolver_answer { RESOLVER_ANSWERED, RESOLVER_PENDING, RESOLVER_NO_MEMORY };
 
-/* Starts the threads. NULL if that fails. */
+/* Starts a thread, and more when names find none idle. NULL if that fails. */
 struct resolver *resolver_create(const struct resolver_config *config);
 
 /*

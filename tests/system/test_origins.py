@@ -108,9 +108,9 @@ class TimeTest(OriginsTest):
         p = harness.Process(self, "deaf", ns.enter(["python3", "-c", deaf]), expect=None)
         harness.wait_until(lambda: "ready" in p.out, what="the dead nameserver")
         o = self.origin(namespace=ns, name="inner")
-        # Names must be looked up here, so only ports are led elsewhere, and only for one host.
-        d = self.daemon(*self.options, "--allow-net", "127.0.0.0/8", "--connect-to",
-                        f"good.test:80:127.0.0.1:{o.http_port}", namespace=ns)
+        # A name that needs a look-up as well, and no nameserver.
+        d = self.daemon(*self.options, "--allow-net", "127.0.0.0/8", "--dns-ttl", "0",
+                        namespace=ns)
         results = []
 
         def lost(n):
@@ -123,7 +123,7 @@ class TimeTest(OriginsTest):
         served = 0
         with rpc.Connection(d.socket) as c:
             while any(t.is_alive() for t in threads):
-                self.assertEqual(c.get(f"http://good.test/{served}").status, "ok")
+                self.assertEqual(c.get(f"http://localhost:{o.http_port}/{served}").status, "ok")
                 served += 1
         for t in threads:
             t.join()
