@@ -158,11 +158,12 @@ simulate_job(const struct simulate_subject *subject, const struct simulate_optio
              const struct policy_spec *spec, uint64_t urls, uint64_t bytes)
 {
     bool sampled = options->rate < 1;
+    double rate = sampled ? subject->sample.sampling.rate : 1;
     struct sim_job job = {
         .trace = sampled ? &subject->sample.trace : &subject->sim,
         .config = {.spec = *spec,
-                   .capacity_pages = sim_sample_capacity(urls, options->rate),
-                   .capacity_bytes = sim_sample_capacity(bytes, options->rate),
+                   .capacity_pages = sim_sample_capacity(urls, rate),
+                   .capacity_bytes = sim_sample_capacity(bytes, rate),
                    .seed = options->seed,
                    .warmup = sampled ? subject->sample.warmup : subject->warmup,
                    .sampling = sampled ? &subject->sample.sampling : NULL},

@@ -82,13 +82,15 @@ sim_sample_make(const struct sim_trace *whole, double rate, uint64_t seed, size_
     size_t pages;
     bool made;
 
-    *sample = (struct sim_sample){.sampling.rate = rate};
+    *sample = (struct sim_sample){0};
     if (!numbers)
         return false;
     if (warmup > whole->request_count)
         warmup = whole->request_count;
     sample->sampling.requests = whole->request_count - warmup;
     pages = draw_pages(whole, rate, seed, numbers);
+    if (whole->page_count)
+        sample->sampling.rate = (double)pages / (double)whole->page_count;
     made = fill(whole, numbers, pages, count_requests(whole, numbers), warmup, sample);
     free(numbers);
     if (!made)

@@ -47,7 +47,7 @@ struct sim_event {
 
 /* What a trace is a sample of (sim/sample.h); the capacity is then the sample's share of it. */
 struct sim_sampling {
-    double rate;       /* the chance of each page to be in the sample */
+    double rate;       /* the share of the pages that is in the sample */
     uint64_t requests; /* of the whole trace, without the warm-up */
     uint64_t bytes;    /* that those ask for */
 };

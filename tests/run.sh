@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 jobs=${JOBS:-2}
 unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
-threaded="rpc cache fetch server client"
+threaded="rpc cache fetch sim server client"
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
 export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
