@@ -22,6 +22,7 @@ struct command {
 extern const struct command command_get;
 extern const struct command command_replay;
 extern const struct command command_simulate;
+extern const struct command command_advise;
 extern const struct command command_policies;
 extern const struct command command_stat;
 extern const struct command command_set;

@@ -12,7 +12,7 @@
 #include "client/output.h"
 
 static const struct command *const commands[] = {
-    &command_get,  &command_replay, &command_simulate, &command_policies,
+    &command_get,  &command_replay, &command_simulate, &command_advise, &command_policies,
     &command_stat, &command_set,    &command_purge,    &command_ping,
 };
 
