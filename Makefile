@@ -39,7 +39,7 @@ endif
 
 # ---- flags ---------------------------------------------------------------------------------------
 
-PACKAGES := libtirpc libcurl libevent_core libbsd sqlite3
+PACKAGES := libtirpc libcurl libevent_core libbsd sqlite3 zlib liblzma libzstd libcjson
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')

@@ -21,6 +21,10 @@ libevent_core:library:libevent-dev
 libevent_openssl:library:libevent-dev
 libbsd:library:libbsd-dev
 sqlite3:library:libsqlite3-dev
+zlib:library:zlib1g-dev
+liblzma:library:liblzma-dev
+libzstd:library:libzstd-dev
+libcjson:library:libcjson-dev
 openssl:library:libssl-dev
 openssl:command:openssl
 rpcbind:command:rpcbind

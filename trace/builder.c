@@ -69,7 +69,7 @@ trace_options_check(const struct trace_options *o, char *why, size_t why_size)
     else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
         snprintf(why, why_size, "statuses are such as 200,304,2xx,200-206, or 'all', not '%s'",
                  o->statuses);
-    else if (o->site && (!base_url_is_web(span_str(o->site)) ||
+    else if (o->site && (strlen(o->site) > 4096 || !base_url_is_web(span_str(o->site)) ||
                          base_url_host_port(span_str(o->site)).len == 0))
         snprintf(why, why_size, "a site is such as http://www.example.com, not '%s'", o->site);
     else
@@ -193,8 +193,10 @@ append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
     if (b->times_us)
         b->times_us[b->count] =
             e->time_us != TRACE_TIME_UNKNOWN ? e->time_us : b->times_us[b->count - 1];
+    /* A 304 has no body: what is logged, if anything, is not the size of the page. */
     if (b->sizes)
-        b->sizes[b->count] = e->size < 0           ? TRACE_SIZE_UNKNOWN
+        b->sizes[b->count] = e->size < 0 || (e->status == 304 && !b->options->sizes_as_read)
+                                 ? TRACE_SIZE_UNKNOWN
                              : e->size > SIZE_MOST ? SIZE_MOST
                                                    : (uint32_t)e->size;
     if (b->status_of)
@@ -213,7 +215,7 @@ leave_out(struct trace_builder *b, const struct trace_entry *e)
 
     if (e->url.ptr && (e->url.len == 0 || e->url.len > TRACE_URL_MAX || span_has_zero(e->url) ||
                        (web && base_url_host_port(e->url).len == 0)))
-        trace_add_bad(b, 0, e->url);
+        trace_add_bad(b, e->line, e->url);
     else if (e->method.len != 0 && !wanted_method(b->methods, e->method))
         b->counts.skipped_method++;
     else if (e->status != TRACE_STATUS_UNKNOWN && !b->redirects.all &&

@@ -15,9 +15,10 @@ struct trace_entry {
     struct span url;    /* .ptr NULL: there is only a number */
     uint64_t number;    /* the format's, where there is no URL */
     int64_t time_us;    /* or TRACE_TIME_UNKNOWN */
-    int64_t size;       /* of the body; -1: unknown */
+    int64_t size;       /* of the body; -1: unknown, which a 304's always is */
     struct span method; /* empty: unknown, counts as wanted */
     unsigned status;    /* TRACE_STATUS_UNKNOWN counts as wanted */
+    uint64_t line;      /* from 1, to tell where something is wrong; 0: unknown */
 };
 
 #define TRACE_ENTRY_EMPTY ((struct trace_entry){.time_us = TRACE_TIME_UNKNOWN, .size = -1})

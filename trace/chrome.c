@@ -1,184 +1,42 @@
 /*
  * Chrome's History, as Chromium and the browsers built on it write it (components/history/core/
  * browser/, schema versions from 16 on): an SQLite database with the tables urls(id, url, ...) and
- * visits(id, url, visit_time, ...), where visits.url is a urls.id and times are microseconds since
- * 1601-01-01 UTC. Each visit is a request, in order of time, then id.
- *
- * What is read is a private copy (snapshot.h). The database is not trusted: views, triggers and
- * functions in its schema are switched off, and only tables are read.
+ * visits(id, url, visit_time, transition, ...), where visits.url is a urls.id and times are
+ * microseconds since 1601-01-01 UTC.
  */
-#include <sqlite3.h>
-#include <sys/stat.h>
-
-#include "trace/builder.h"
 #include "trace/formats.h"
-#include "trace/snapshot.h"
-
-/* From 1601-01-01 to 1970-01-01, in microseconds. */
-#define EPOCH_1601_US 11644473600000000
-
-#define EXPECTED "expected Chrome's tables urls(id, url) and visits(id, url, visit_time)"
+#include "trace/history.h"
 
 /*
  * NOT INDEXED: an index may be damaged or missing where the table is not. One sort is also faster
  * than a walk over the index of times.
  */
-static const char query[] =
-    "SELECT v.visit_time, u.id, u.url FROM visits AS v NOT INDEXED LEFT JOIN urls AS u "
-    "ON u.id = v.url ORDER BY v.visit_time, v.id";
+#define VISITS                                                                           \
+    "SELECT v.visit_time, u.id, u.url FROM visits AS v NOT INDEXED LEFT JOIN urls AS u " \
+    "ON u.id = v.url "
+#define ORDER "ORDER BY v.visit_time, v.id"
 
-enum column { COLUMN_TIME, COLUMN_URL_ID, COLUMN_URL };
+/* PAGE_TRANSITION_CHAIN_END (ui/base/page_transition_types.h): the end of a chain of redirects. */
+#define CHAIN_END "0x20000000"
 
-static bool
-sniff(struct span head)
-{
-    static const char magic[] = "SQLite format 3"; /* with its zero byte: 16 bytes */
-
-    return span_starts_with(head, span_of(magic, sizeof(magic)));
-}
-
-static enum trace_error
-explain(sqlite3 *db, int rc, const char *path, char *why, size_t why_size)
-{
-    bool own = !db || sqlite3_errcode(db) == SQLITE_OK; /* a verdict of ours, not of the library */
-    const char *said = own ? sqlite3_errstr(rc) : sqlite3_errmsg(db);
-
-    switch (rc & 0xff) {
-    case SQLITE_NOMEM:
-        return TRACE_NO_MEMORY;
-    case SQLITE_NOTADB:
-        snprintf(why, why_size, "%s: not an SQLite database (or an encrypted one); " EXPECTED,
-                 path);
-        return TRACE_NOT_A_TRACE;
-    case SQLITE_CORRUPT:
-        snprintf(why, why_size, "%s: damaged or cut short (%s); " EXPECTED, path, said);
-        return TRACE_NOT_A_TRACE;
-    case SQLITE_ERROR:
-        snprintf(why, why_size, "%s: %s; " EXPECTED, path, said);
-        return TRACE_NOT_A_TRACE;
-    default:
-        snprintf(why, why_size, "%s: cannot read the database: %s", path, said);
-        return TRACE_CANNOT_OPEN;
-    }
-}
-
-/* Opens the copy so that nothing in it is run and nothing is written beside it. */
-static int
-open_copy(const char *copy, sqlite3 **db)
-{
-    int rc = sqlite3_open_v2(copy, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-
-    if (rc != SQLITE_OK)
-        return rc;
-    sqlite3_extended_result_codes(*db, 1);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    /* Exclusive: a log needs no index file then, and the copy is locked until it is closed. */
-    return sqlite3_exec(*db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;", NULL,
-                        NULL, NULL);
-}
-
-/* SQLite reads the missing end of a last page that was cut as zeros: catch that here. */
-static int
-check_whole_pages(sqlite3 *db, const char *copy)
-{
-    sqlite3_stmt *statement;
-    struct stat st;
-    int rc = sqlite3_prepare_v2(db, "PRAGMA page_size", -1, &statement, NULL);
-
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW) {
-        rc = SQLITE_OK;
-        if (stat(copy, &st) != 0)
-            rc = SQLITE_IOERR_FSTAT;
-        else if (st.st_size % sqlite3_column_int64(statement, 0) != 0)
-            rc = SQLITE_CORRUPT;
-    }
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-/* One visit; false when the builder wants no more. */
-static bool
-add_visit(sqlite3_stmt *statement, struct trace_builder *builder, bool *no_memory)
-{
-    struct trace_counts *counts = trace_builder_counts(builder);
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
-    const unsigned char *text;
-    int64_t time_us;
-
-    if (sqlite3_column_type(statement, COLUMN_URL_ID) == SQLITE_NULL) {
-        counts->skipped_orphan++;
-        return true;
-    }
-    if (sqlite3_column_type(statement, COLUMN_TIME) != SQLITE_INTEGER ||
-        sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT ||
-        __builtin_sub_overflow(sqlite3_column_int64(statement, COLUMN_TIME), EPOCH_1601_US,
-                               &time_us)) {
-        trace_add_bad(builder, 0, span_of(NULL, 0));
-        return true;
-    }
-    text = sqlite3_column_text(statement, COLUMN_URL);
-    if (!text) {
-        *no_memory = true;
-        return false;
-    }
-    entry.time_us = time_us;
-    entry.url = span_of(text, (size_t)sqlite3_column_bytes(statement, COLUMN_URL));
-    return trace_add(builder, &entry);
-}
-
-static int
-read_visits(sqlite3_stmt *statement, struct trace_builder *builder)
-{
-    bool no_memory = false;
-    int rc;
-
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (!add_visit(statement, builder, &no_memory))
-            return no_memory ? SQLITE_NOMEM : SQLITE_OK;
-    }
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
+static const struct history history = {
+    .query = VISITS ORDER,
+    .without_redirects = VISITS "WHERE (v.transition & " CHAIN_END ") != 0 " ORDER,
+    .expected = "expected Chrome's tables urls(id, url) and visits(id, url, visit_time)",
+    .epoch_us = 11644473600000000,
+};
 
 static enum trace_error
-read_history(const char *path, const struct trace_options *options, struct trace_builder *builder,
-             char *why, size_t why_size)
+read_visits(struct input *in, const struct trace_options *options, struct trace_builder *builder,
+            char *why, size_t why_size)
 {
-    struct snapshot snapshot;
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    enum trace_error error = snapshot_take(&snapshot, path, why, why_size);
-    int rc;
-
-    (void)options;
-    if (error != TRACE_OK)
-        return error;
-    rc = open_copy(snapshot.path, &db);
-    /* Reads the schema, and with that whatever stands in a log or a journal. */
-    if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(db, query, -1, &statement, NULL);
-    if (rc == SQLITE_OK)
-        rc = check_whole_pages(db, snapshot.path);
-    /* All files are open and locked now: were we killed, no copy would stay behind. */
-    snapshot_remove(&snapshot);
-    if (rc == SQLITE_OK)
-        rc = read_visits(statement, builder);
-    if (rc != SQLITE_OK)
-        error = explain(db, rc, path, why, why_size);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return error;
+    return history_read(in, &history, options, builder, why, why_size);
 }
 
 const struct trace_format trace_format_chrome = {
     .name = "chrome",
     .summary = "the History file of Chrome or a browser built on it",
-    .sniff = sniff,
-    .read = read_history,
+    .sniff = history_is_sqlite,
+    .files_only = true,
+    .read = read_visits,
 };

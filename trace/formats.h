@@ -7,11 +7,21 @@
 
 #include "trace/trace.h"
 
-#define TRACE_HEAD_BYTES 4096u /* what sniffing sees of a file */
+#define TRACE_HEAD_BYTES 65536u /* what sniffing sees of a file: a page of SQLite at most */
 #define TRACE_URL_MAX \
     (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
 
+extern const struct trace_format trace_format_firefox;
 extern const struct trace_format trace_format_chrome;
+extern const struct trace_format trace_format_zeek;
+extern const struct trace_format trace_format_har;
+extern const struct trace_format trace_format_access;
+extern const struct trace_format trace_format_squid;
+extern const struct trace_format trace_format_table;
+extern const struct trace_format trace_format_adaptsize;
+extern const struct trace_format trace_format_oracle;
+extern const struct trace_format trace_format_wc98;
+extern const struct trace_format trace_format_cache2k;
 extern const struct trace_format trace_format_urls;
 
 /* By name, or NULL. */

@@ -3,16 +3,12 @@
  */
 #include "trace/trace.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "trace/builder.h"
 #include "trace/formats.h"
+#include "trace/input.h"
 
 struct span
 trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT])
@@ -90,59 +86,50 @@ explain_formats(const char *path, const char *wanted, char *why, size_t why_size
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
-/* The first bytes of a regular file; *len is how many. */
 static enum trace_error
-read_head(const char *path, char head[TRACE_HEAD_BYTES], size_t *len, char *why, size_t why_size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    ssize_t n;
-
-    if (fd < 0) {
-        snprintf(why, why_size, "%s: cannot open the trace: %s", path, strerror(errno));
-        return TRACE_CANNOT_OPEN;
-    }
-    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
-        snprintf(why, why_size, "%s: cannot read the trace: not a regular file", path);
-        close(fd);
-        return TRACE_CANNOT_OPEN;
-    }
-    for (*len = 0; *len < TRACE_HEAD_BYTES; *len += (size_t)n) {
-        n = read(fd, head + *len, TRACE_HEAD_BYTES - *len);
-        if (n < 0 && errno == EINTR)
-            n = 0;
-        else if (n <= 0)
-            break;
-    }
-    if (n < 0)
-        snprintf(why, why_size, "%s: cannot read the trace: %s", path, strerror(errno));
-    close(fd);
-    return n < 0 ? TRACE_CANNOT_OPEN : TRACE_OK;
-}
-
-static enum trace_error
-choose_format(const char *path, const char *wanted, const struct trace_format **format, char *why,
+choose_format(struct input *in, const char *wanted, const struct trace_format **format, char *why,
               size_t why_size)
 {
-    char head[TRACE_HEAD_BYTES];
-    size_t len = 0;
-    enum trace_error error = read_head(path, head, &len, why, why_size);
+    struct span head = input_peek(in, TRACE_HEAD_BYTES);
+    enum trace_error error = head.len == 0 ? input_finish(in, false, why, why_size) : TRACE_OK;
 
     if (error != TRACE_OK)
         return error;
-    if (wanted)
-        *format = trace_format_find(wanted);
-    else if (len == 0)
-        *format = NULL;
-    else
-        *format = trace_format_sniff(span_of(head, len));
-    if (!*format && !wanted && len == 0) {
-        snprintf(why, why_size, "%s: the file is empty, no trace", path);
+    *format = wanted ? trace_format_find(wanted) : head.len ? trace_format_sniff(head) : NULL;
+    if (!*format && !wanted && head.len == 0) {
+        snprintf(why, why_size, "%s: %s, no trace", input_name(in),
+                 input_is_plain_file(in) ? "the file is empty" : "there is nothing in it");
         return TRACE_EMPTY;
     }
     if (!*format) {
-        explain_formats(path, wanted, why, why_size);
+        explain_formats(input_name(in), wanted, why, why_size);
         return TRACE_NOT_A_TRACE;
+    }
+    if ((*format)->files_only && !input_is_plain_file(in)) {
+        snprintf(why, why_size,
+                 "%s: %s can only be read from a plain file: save or unpack it first",
+                 input_name(in), (*format)->summary);
+        return TRACE_NOT_A_TRACE;
+    }
+    return TRACE_OK;
+}
+
+static enum trace_error
+read_all(struct input *in, const struct trace_format *format, const struct trace_options *options,
+         struct trace_builder *builder, char *why, size_t why_size)
+{
+    enum trace_error error = format->read(in, options, builder, why, why_size);
+    bool limited = options->limit != 0 && trace_builder_counts(builder)->requests >= options->limit;
+    enum trace_error broken;
+
+    if (error == TRACE_NO_MEMORY || trace_builder_failed(builder))
+        return TRACE_NO_MEMORY;
+    broken = input_finish(in, !limited && !format->files_only, why, why_size);
+    if (broken != TRACE_OK || error != TRACE_OK)
+        return broken != TRACE_OK ? broken : error;
+    if (trace_builder_counts(builder)->requests == 0) {
+        explain_empty(input_name(in), format, trace_builder_counts(builder), why, why_size);
+        return TRACE_EMPTY;
     }
     return TRACE_OK;
 }
@@ -151,23 +138,20 @@ enum trace_error
 trace_load(const char *path, const struct trace_options *options, struct trace **trace, char *why,
            size_t why_size)
 {
-    const struct trace_format *format;
-    struct trace_builder *builder;
+    const struct trace_format *format = NULL;
+    struct trace_builder *builder = NULL;
+    struct input *in = NULL;
     enum trace_error error;
 
     *trace = NULL;
     if (!trace_options_check(options, why, why_size))
         return TRACE_BAD_OPTION;
-    error = choose_format(path, options->format, &format, why, why_size);
-    if (error != TRACE_OK)
-        return error;
-    builder = trace_builder_create(options);
-    error = builder ? format->read(path, options, builder, why, why_size) : TRACE_NO_MEMORY;
-    if (error == TRACE_OK && trace_builder_failed(builder))
-        error = TRACE_NO_MEMORY;
-    if (error == TRACE_OK && trace_builder_counts(builder)->requests == 0) {
-        explain_empty(path, format, trace_builder_counts(builder), why, why_size);
-        error = TRACE_EMPTY;
+    error = input_open(path, &in, why, why_size);
+    if (error == TRACE_OK)
+        error = choose_format(in, options->format, &format, why, why_size);
+    if (error == TRACE_OK) {
+        builder = trace_builder_create(options);
+        error = builder ? read_all(in, format, options, builder, why, why_size) : TRACE_NO_MEMORY;
     }
     if (error == TRACE_OK) {
         *trace = trace_builder_finish(builder, format->name);
@@ -175,7 +159,9 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
             error = TRACE_NO_MEMORY;
     }
     if (error == TRACE_NO_MEMORY)
-        snprintf(why, why_size, "%s: not enough memory to load the trace", path);
+        snprintf(why, why_size, "%s: not enough memory to load the trace",
+                 in ? input_name(in) : path);
     trace_builder_destroy(builder);
+    input_close(in);
     return error;
 }

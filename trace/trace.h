@@ -97,8 +97,9 @@ enum trace_error {
 };
 
 /*
- * Loads a file. On success *trace is the caller's, freed with trace_free(). Otherwise a sentence in
- * `why` that names the file and what was expected.
+ * Loads a file, plain or compressed with gzip, xz or zstd; "-" is standard input. On success *trace
+ * is the caller's, freed with trace_free(). Otherwise a sentence in `why` that names the file and
+ * what was expected.
  *
  * A request whose size the trace does not tell has the size that its URL had last, or else the
  * first that it has later: a 304 is logged without a body, but it is the body that was asked for.
@@ -115,13 +116,18 @@ void trace_free(struct trace *trace);
 
 /* A format: one file in trace/, one row in trace_formats. */
 struct trace_builder;
+struct input;
 struct trace_format {
     const char *name;
     const char *summary;
     /* Could these first bytes of a file be this format? Asked in the order of the rows. */
     bool (*sniff)(struct span head);
-    /* Reads a file and adds its requests in order with trace_add(). */
-    enum trace_error (*read)(const char *path, const struct trace_options *options,
+    bool files_only; /* cannot come from standard input, nor compressed */
+    /*
+     * Adds the requests of the input in order with trace_add(). Whatever is wrong with the input
+     * itself is told by trace_load().
+     */
+    enum trace_error (*read)(struct input *in, const struct trace_options *options,
                              struct trace_builder *builder, char *why, size_t why_size);
 };
 

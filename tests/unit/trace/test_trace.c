@@ -302,7 +302,7 @@ START_TEST(what_is_no_trace)
     ck_assert_int_eq(refuse("binary", options), TRACE_NOT_A_TRACE);
     options.format = "parchment";
     ck_assert_int_eq(refuse("ftp", options), TRACE_NOT_A_TRACE);
-    ck_assert_ptr_nonnull(strstr(why, "no trace format is called 'parchment'; there are: chrome"));
+    ck_assert_ptr_nonnull(strstr(why, "no trace format is called 'parchment'; there are: firefox"));
 }
 END_TEST
 

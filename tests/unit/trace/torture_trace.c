@@ -6,6 +6,7 @@
 #include "trace/trace.h"
 
 #include <sqlite3.h>
+#include <zlib.h>
 
 #include "tests/unit/torture.h"
 #include "tests/unit/trace/scratch.h"
@@ -54,6 +55,42 @@ START_TEST(a_list)
 }
 END_TEST
 
+/* Texts whose readers put URLs together, keep fields, or compress nothing. */
+static const char *const texts[] = {
+    "h - - [01/Jan/1970:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 7\n",
+    "1.5 1 h A/200 1 CONNECT b.test:443 - - -\n",
+    "#separator \\x09\n#fields\tts\tmethod\thost\turi\n1\tGET\ta.test\t/\n",
+    "url,time,size,status\n\"http://a.test/\"\"x\",1,2,200\n",
+    "key\nuser:1\n",
+    "1 2 3\n4 5 6\n",
+    "{\"log\":{\"entries\":[{\"request\":{\"url\":\"http://a.test/\"}}]}}",
+};
+
+START_TEST(other_formats)
+{
+    struct job job = {.options = TRACE_OPTIONS_DEFAULT};
+
+    job.path = scratch_write("trace", texts[_i], strlen(texts[_i]));
+    job.options.methods = "all";
+    ck_assert_uint_ge(torture_walk(load, &job), 6);
+    ck_assert_msg(job.loaded != 0, "%s", why);
+}
+END_TEST
+
+START_TEST(compressed)
+{
+    struct job job = {.options = TRACE_OPTIONS_DEFAULT};
+    gzFile file = gzopen(scratch_path("list.gz"), "wb");
+
+    for (int i = 0; i < URLS; i++)
+        ck_assert_int_gt(gzprintf(file, "http://host%d.test/%d\t%d\n", i, i, i), 0);
+    ck_assert_int_eq(gzclose(file), Z_OK);
+    job.path = scratch_path("list.gz");
+    ck_assert_uint_ge(torture_walk(load, &job), 15);
+    ck_assert_msg(job.loaded == URLS, "%s", why);
+}
+END_TEST
+
 START_TEST(a_history)
 {
     static const char sql[] =
@@ -86,6 +123,8 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_loop_test(tcase, a_list, 0, 2);
+    tcase_add_loop_test(tcase, other_formats, 0, (int)(sizeof(texts) / sizeof(texts[0])));
+    tcase_add_test(tcase, compressed);
     tcase_add_test(tcase, a_history);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,0 +1,406 @@
+/*
+ * Every format of a request a line, HAR and the binary ones: what is read, what is malformed, and
+ * what is sniffed.
+ */
+#include <sqlite3.h>
+
+#include "tests/unit/trace/loading.h"
+
+#define T "[01/Jan/1970:00:00:0"
+
+static struct trace_options
+all(void)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+    options.methods = "all";
+    options.statuses = "all";
+    return options;
+}
+
+/* Text of a format, with every method and status, and the requests that it has. */
+static const struct {
+    const char *format;
+    const char *text;
+    const char *requests;
+    unsigned bad;
+} texts[] = {
+    {"access",
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n"
+     "h - u " T "2 +0000] \"GET /b?x=\\\"y\\\" HTTP/1.1\" 404 - \"-\" \"Agent [\\\"x\\\"]\"\r\n",
+     "http://localhost/a@1=7/200 http://localhost/b?x=\\\"y\\\"@2/404", 0},
+    {"access",
+     "www.a.test:80 h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7 \"-\" \"-\"\n"
+     "www.a.test:8080 h - - " T "2 +0000] \"POST /a HTTP/1.0\" 200 7\n"
+     "www.a.test:443 h - - " T "3 +0000] \"GET /a HTTP/2.0\" 200 7\n"
+     "www.b.test h - - " T "4 +0000] \"GET http://c.test/ HTTP/1.0\" 200 7\n",
+     "http://www.a.test/a@1=7/200 http://www.a.test:8080/a@2=7/200 https://www.a.test/a@3=7/200 "
+     "http://c.test/@4=7/200",
+     0},
+    /* Unescaped quotes, HTTP/0.9, no ident, blanks and a missing slash in a target. */
+    {"access",
+     "h " T "1 +0000] \"GET /a\"b HTTP/1.0\" 200 7\nh " T "2 +0000] \"GET /a\" 200 7\n"
+     "h " T "3 +0000] \"GET /a b HTTP/1.0\" 200 7\nh " T "4 +0000] \"GET c HTTP/1.0\" 400 0\n"
+     "h " T "5 +0000] \"OPTIONS * HTTP/1.0\" 200 0\n",
+     "http://localhost/a\"b@1=7/200 http://localhost/a@2=7/200 http://localhost/a b@3=7/200 "
+     "http://localhost/c@4=0/400 http://localhost/*@5=0/200",
+     0},
+    {"access",
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n\n# comment\n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200\nh - - " T "1 +0000] \"-\" 408 0\n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 x\nh - - [today] \"GET / HTTP/1.0\" 200 1\n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0 200 1\nnonsense\n"
+     "h - - " T "2 +0000] \"GET /b HTTP/1.0\" 200 7\nh - - " T
+     "3 +0000] \"GET /c HTTP/1.0\" 200 1\n"
+     "h - - " T "3 +0000] \"GET /c HTTP/1.0\" 200 1\nh - - " T
+     "3 +0000] \"GET /c HTTP/1.0\" 200 1\n"
+     "h - - " T "3 +0000] \"GET /c HTTP/1.0\" 200 1\nh - - " T "3 +0000] \"GET /c HTTP/1.0\" 200 1",
+     "http://localhost/a@1=7/200 http://localhost/b@2=7/200 http://localhost/c@3=1/200 "
+     "http://localhost/c@3=1/200 http://localhost/c@3=1/200 http://localhost/c@3=1/200 "
+     "http://localhost/c@3=1/200",
+     6},
+    {"squid",
+     "1.5   5006 10.1.1.1 TCP_MISS/200 19763 CONNECT a.test:443 u DIRECT/209.73.177.115 -\n"
+     "2.25 -1 10.1.1.1 TCP_HIT/000 0 GET http://b.test/ - NONE/- text/html\n"
+     "3 1 10.1.1.1 TCP_MISS/200 x GET http://b.test/ - NONE/- text/html\n"
+     "4 1 10.1.1.1 TCP_MISS 1 GET http://b.test/ - NONE/- text/html\n"
+     "5 1 10.1.1.1 TCP_MISS/200 1 GET http://b.test/ - NONE/- text/html\n"
+     "6 1 10.1.1.1 TCP_MISS/200 1 CONNECT c.test:8443 - NONE/- -\n",
+     "https://a.test@1.5=19763/200 http://b.test/@2.25=0/1 http://b.test/@5=1/200 "
+     "https://c.test:8443@6=1/200",
+     2},
+    {"zeek",
+     "#separator \\x09\n#set_separator\t,\n#path\thttp\n"
+     "#fields\tts\tmethod\thost\turi\tid.resp_h\tid.resp_p\tresponse_body_len\tstatus_code\tx\n"
+     "#types\ttime\tstring\n1.5\tGET\ta.test\t/x\t10.0.0.1\t80\t12\t200\t-\n"
+     "2\tPOST\t-\t/y\t10.0.0.1\t8080\t-\t-\t-\n3\tGET\ta.test:81\t/\t1.2.3.4\t81\t0\t301\t\n"
+     "4\t-\t-\t-\t10.0.0.1\t80\t0\t-\t-\n5\tGET\tb.test\thttp://c.test/\t1.2.3.4\t80\t0\t200\t-\n"
+     "6\tGET\tb.test\n#close\tx\n#separator \\x2c\n#fields,uri,host,ts\n/z,d.test,7\nx\n",
+     "http://a.test/x@1.5=12/200 http://10.0.0.1:8080/y@2/1 http://a.test:81/@3=0/301 "
+     "http://c.test/@5=0/200 http://d.test/z@7/0",
+     2},
+    {"table",
+     "Time,URL,Size,Method,Status,other\n1.5,http://a.test/,12,GET,200,x\n"
+     "1970-01-01T00:00:02Z,\"http://a.test/\"\"q\"\",r\",,PUT,404,\"a,b\"\r\n\n3,/p,0,GET,,\n"
+     "4,http://a.test/,1,GET,200\n5,http://a.test/,-3,GET,200,x\n6,\"http://a.test/,1,GET,200,x\n"
+     "7,\"http://a.test/\"x,1,GET,200,x\nnow,http://a.test/,1,GET,200,x\n8,word,1,GET,200,x\n"
+     "9,,1,GET,200,x\n",
+     "http://a.test/@1.5=12/200 http://a.test/\"q\",r@2/404 http://localhost/p@3=0/1", 7},
+    {"table", "url\thost\ttime_us\n/a\tb.test\t1500000\n\"q\tb.test\t2\nhttp://c.test/\tb\t-1\n",
+     "http://b.test/a@1.5 http://c.test/@-1e-06", 1},
+    {"table", "id;time_ms;bytes\n18446744073709551615;1500;3\n7;2000;\nx;3000;1\n",
+     "18446744073709551615@1.5=3 7@2", 1},
+    {"table", "\xef\xbb\xbfkey\nuser:1\n42\nuser:1\n",
+     "http://localhost/user:1 http://localhost/42 http://localhost/user:1", 0},
+    {"adaptsize", "1 0 68\n2\t1 7454 \n3 0 4294967295\n4 1 2 3\n5 x 1\n6 2 -1\n\n9 5 1",
+     "0@1=68 1@2=7454 0@3=4294967294 5@9=1", 3},
+};
+
+START_TEST(lines)
+{
+    struct trace_options options = all();
+    struct trace *t = loading_text(texts[_i].text, options);
+
+    ck_assert_str_eq(t->format, texts[_i].format);
+    ck_assert_str_eq(loading_picture(t), texts[_i].requests);
+    ck_assert_uint_eq(t->counts.skipped_bad, texts[_i].bad);
+    trace_free(t);
+    /* The same when told so. */
+    options.format = texts[_i].format;
+    t = loading_text(texts[_i].text, options);
+    ck_assert_str_eq(loading_picture(t), texts[_i].requests);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(first_bad_lines_are_kept)
+{
+    struct trace *t = loading_text("1.5 1 h A/200 1 GET http://b.test/ - - -\noops\n"
+                                   "1.6 1 h A/200 1 GET http:///x - - -\n"
+                                   "1.5 1 h A/200 1 GET http://b.test/ - - -\n\x01zz\n"
+                                   "1.5 1 h A/200 1 GET http://b.test/ - - -\n",
+                                   all());
+
+    ck_assert_uint_eq(t->counts.skipped_bad, 3);
+    ck_assert_uint_eq(t->counts.first_bad_line, 2);
+    ck_assert_uint_eq(t->counts.bad[0].line, 2);
+    ck_assert_str_eq(t->counts.bad[0].text, "oops");
+    ck_assert_uint_eq(t->counts.bad[1].line, 3);
+    ck_assert_str_eq(t->counts.bad[1].text, "http:///x");
+    ck_assert_uint_eq(t->counts.bad[2].line, 5);
+    ck_assert_str_eq(t->counts.bad[2].text, "?zz");
+    trace_free(t);
+}
+END_TEST
+
+/* ---- choices ------------------------------------------------------------------------------- */
+
+static const char choices[] = "h - - " T "1 +0000] \"GET /a?q HTTP/1.0\" 200 7\n"
+                              "h - - " T "2 +0000] \"GET /a?r HTTP/1.0\" 304 99\n"
+                              "h - - " T "3 +0000] \"HEAD /b HTTP/1.0\" 200 0\n"
+                              "h - - " T "4 +0000] \"GET /c HTTP/1.0\" 302 5\n"
+                              "h - - " T "5 +0000] \"GET /d HTTP/1.0\" 404 6\n"
+                              "h - - " T "6 +0000] \"GET /a?q HTTP/1.0\" 304 -\n";
+
+START_TEST(defaults)
+{
+    struct trace *t = loading_text(choices, TRACE_OPTIONS_DEFAULT);
+
+    /* A 304 says nothing of the size: the page's own is known from elsewhere, or not. */
+    ck_assert_str_eq(loading_picture(t), "http://localhost/a?q@1=7/200 http://localhost/a?r@2/304 "
+                                         "http://localhost/a?q@6=7/304");
+    ck_assert_uint_eq(t->counts.skipped_method, 1);
+    ck_assert_uint_eq(t->counts.skipped_redirect, 1);
+    ck_assert_uint_eq(t->counts.skipped_status, 1);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(options_choose)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t;
+
+    options.site = "https://site.test:8443/";
+    options.cut_query = true;
+    options.redirects = TRACE_REDIRECTS_KEEP;
+    options.methods = "GET,HEAD";
+    t = loading_text(choices, options);
+    ck_assert_str_eq(loading_picture(t),
+                     "https://site.test:8443/a@1=7/200 https://site.test:8443/a@2=7/304 "
+                     "https://site.test:8443/b@3=0/200 https://site.test:8443/c@4=5/302 "
+                     "https://site.test:8443/a@6=7/304");
+    trace_free(t);
+    options.statuses = "all";
+    options.redirects = TRACE_REDIRECTS_DROP;
+    options.since_us = 3000000;
+    options.until_us = 6000000;
+    t = loading_text(choices, options);
+    ck_assert_str_eq(loading_picture(t),
+                     "https://site.test:8443/b@3=0/200 https://site.test:8443/d@5=6/404");
+    ck_assert_uint_eq(t->counts.skipped_redirect, 1);
+    ck_assert_uint_eq(t->counts.skipped_time, 3);
+    trace_free(t);
+    options = TRACE_OPTIONS_DEFAULT;
+    options.statuses = "5xx";
+    ck_assert_int_eq(loading_refused(scratch_path("trace"), options), TRACE_EMPTY);
+    ck_assert_ptr_nonnull(
+        strstr(loading_why, "1 of other methods, 4 of other statuses, 1 redirects"));
+}
+END_TEST
+
+START_TEST(options_that_are_none)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+    scratch_write("trace", choices, sizeof(choices) - 1);
+    options.methods = "GET PUT";
+    ck_assert_int_eq(loading_refused(scratch_path("trace"), options), TRACE_BAD_OPTION);
+    ck_assert_ptr_nonnull(strstr(loading_why, "'GET PUT'"));
+    options = TRACE_OPTIONS_DEFAULT;
+    options.statuses = "2x";
+    ck_assert_int_eq(loading_refused(scratch_path("trace"), options), TRACE_BAD_OPTION);
+    options = TRACE_OPTIONS_DEFAULT;
+    options.site = "www.a.test";
+    ck_assert_int_eq(loading_refused(scratch_path("trace"), options), TRACE_BAD_OPTION);
+}
+END_TEST
+
+/* ---- HAR ----------------------------------------------------------------------------------- */
+
+static const char har[] =
+    "\xef\xbb\xbf{ \"log\" : {\"version\":\"1.2\",\"entries\":["
+    "{\"startedDateTime\":\"1970-01-01T00:00:01.5Z\",\"request\":{\"method\":\"GET\","
+    "\"url\":\"http://a.test/\\u00e9\"},\"response\":{\"status\":200,\"content\":{\"size\":12}}},"
+    "{\"request\":{\"url\":\"http://b.test/\"},\"response\":{\"status\":0,\"bodySize\":7,"
+    "\"content\":{\"size\":-1}}},"
+    "{\"request\":{\"url\":\"data:x,y\"}},{\"request\":{}},{},7,"
+    "{\"request\":{\"url\":\"http://a.test/\"},\"response\":{\"status\":302,"
+    "\"content\":{\"size\":1e300}}}]}}";
+
+START_TEST(har_entries)
+{
+    struct trace *t = loading_text(har, all());
+
+    ck_assert_str_eq(t->format, "har");
+    ck_assert_str_eq(
+        loading_picture(t),
+        "http://a.test/\xc3\xa9@1.5=12/200 http://b.test/@1.5=7/1 http://a.test/@1.5/302");
+    ck_assert_uint_eq(t->counts.skipped_bad, 3);
+    ck_assert_uint_eq(t->counts.first_bad_line, 4);
+    ck_assert_uint_eq(t->counts.skipped_scheme, 1);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(har_that_is_none)
+{
+    struct trace_options options = all();
+
+    for (size_t len = 17; len < sizeof(har) - 1; len += 7) {
+        scratch_write("cut", har, len);
+        options.format = "har";
+        ck_assert_int_eq(loading_refused(scratch_path("cut"), options), TRACE_NOT_A_TRACE);
+        ck_assert_ptr_nonnull(strstr(loading_why, "not JSON, or cut short"));
+    }
+    scratch_write("log", "{\"log\":{\"entries\":{}}}", 22);
+    ck_assert_int_eq(loading_refused(scratch_path("log"), all()), TRACE_NOT_A_TRACE);
+    ck_assert_ptr_nonnull(strstr(loading_why, "no array log.entries"));
+    scratch_write("none", "{\"log\":{\"entries\":[]}}", 22);
+    ck_assert_int_eq(loading_refused(scratch_path("none"), all()), TRACE_EMPTY);
+}
+END_TEST
+
+/* ---- binary -------------------------------------------------------------------------------- */
+
+static const unsigned char oracle[] = {
+    1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0x80, 5, 0, 0, 0, 3,   0,   0,   0,   0,   0,   0,   0,
+    1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,    0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+    3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0x80, 5, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+};
+
+static const unsigned char wc98[] = {
+    0x35, 0x48, 0xed, 0x69, 0, 0, 0, 1, 0, 0, 0x0c, 0x88, 0,    0,    0,    9,    0, 0x42, 1, 0x60,
+    0x35, 0x48, 0xed, 0x70, 0, 0, 0, 1, 0, 0, 0,    7,    0xff, 0xff, 0xff, 0xff, 1, 0x8d, 1, 0x60,
+    0x35, 0x48, 0xed, 0x71, 0, 0, 0, 1, 0, 0, 0,    8,    0,    0,    0,    0,    8, 0x3f, 1, 0x60,
+};
+
+static const unsigned char ids[] = {0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1};
+
+static const struct {
+    const char *format;
+    const void *bytes;
+    size_t len;
+    const char *requests;
+} binaries[] = {
+    {"oracle", oracle, sizeof(oracle), "9223372036854775817@1=5 2@1=256 9223372036854775817@3=5"},
+    {"wc98", wc98, sizeof(wc98), "3208@8.93972e+08=9/200 7@8.93972e+08/304 8@8.93972e+08=0/1"},
+    {"cache2k", ids, sizeof(ids), "1 256 1"},
+};
+
+START_TEST(records)
+{
+    struct trace_options options = all();
+    struct trace *t = loading_bytes(binaries[_i].bytes, binaries[_i].len, options);
+
+    ck_assert_str_eq(t->format, binaries[_i].format);
+    ck_assert_str_eq(loading_picture(t), binaries[_i].requests);
+    ck_assert_ptr_null(t->urls);
+    trace_free(t);
+    options.format = binaries[_i].format;
+    scratch_write("cut", binaries[_i].bytes, binaries[_i].len - 1);
+    ck_assert_int_eq(loading_refused(scratch_path("cut"), options), TRACE_NOT_A_TRACE);
+    ck_assert_ptr_nonnull(strstr(loading_why, "ends within a record"));
+    options.limit = 1;
+    t = loading_file(scratch_path("cut"), options);
+    ck_assert_uint_eq(t->request_count, 1);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(methods_of_the_world_cup)
+{
+    struct trace *t = loading_bytes(wc98, sizeof(wc98), TRACE_OPTIONS_DEFAULT);
+
+    ck_assert_str_eq(loading_picture(t), "3208@8.93972e+08=9/200");
+    ck_assert_uint_eq(t->counts.skipped_method, 2);
+    trace_free(t);
+}
+END_TEST
+
+/* ---- Firefox ------------------------------------------------------------------------------- */
+
+static void
+make_places(const char *rows)
+{
+    sqlite3 *db;
+
+    ck_assert_int_eq(sqlite3_open(scratch_path("places.sqlite"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "CREATE TABLE moz_places(id INTEGER PRIMARY KEY, url TEXT);"
+                                  "CREATE TABLE moz_historyvisits(id INTEGER PRIMARY KEY, "
+                                  "from_visit INTEGER, place_id INTEGER, visit_date INTEGER, "
+                                  "visit_type INTEGER);",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, rows, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+START_TEST(places)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t;
+
+    make_places("INSERT INTO moz_places VALUES(1,'http://a.test/'),(2,'http://b.test/'),"
+                "(3,'place:x');"
+                "INSERT INTO moz_historyvisits VALUES(1,0,1,3000000,1),(2,1,2,3000000,5),"
+                "(3,0,2,1000000,1),(4,0,9,1,1),(5,0,3,2,1),(6,0,1,NULL,1);");
+    t = loading_file(scratch_path("places.sqlite"), options);
+    ck_assert_str_eq(t->format, "firefox");
+    ck_assert_str_eq(loading_picture(t), "http://b.test/@1 http://a.test/@3 http://b.test/@3");
+    ck_assert_uint_eq(t->counts.skipped_orphan, 1);
+    ck_assert_uint_eq(t->counts.skipped_scheme, 1);
+    ck_assert_uint_eq(t->counts.skipped_bad, 1);
+    trace_free(t);
+    options.redirects = TRACE_REDIRECTS_DROP;
+    t = loading_file(scratch_path("places.sqlite"), options);
+    ck_assert_str_eq(loading_picture(t), "http://b.test/@1 http://b.test/@3");
+    trace_free(t);
+}
+END_TEST
+
+/* What looks like nothing, or only a little like something. */
+static const char *const nothings[] = {
+    "To whom it may concern\n", "1 2\n3 4\n",         "time,size\n1,2\n",
+    "{\"entries\":[]}",         "#separator \\x09\n", "h - - [x] \"GET / HTTP/1.0\" 200 1\n",
+    "1.5 TCP_MISS/200\n",
+};
+
+START_TEST(nothing)
+{
+    scratch_write("nothing", nothings[_i], strlen(nothings[_i]));
+    ck_assert_int_eq(loading_refused(scratch_path("nothing"), TRACE_OPTIONS_DEFAULT),
+                     _i == 4 ? TRACE_EMPTY : TRACE_NOT_A_TRACE);
+}
+END_TEST
+
+START_TEST(a_table_without_names)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+    options.format = "table";
+    scratch_write("bare", "1,2,3\n", 6);
+    ck_assert_int_eq(loading_refused(scratch_path("bare"), options), TRACE_NOT_A_TRACE);
+    ck_assert_ptr_nonnull(strstr(loading_why, "names no column url or id"));
+    /* All malformed is fatal, and is told. */
+    scratch_write("bad", "url,size\nx\ny\n", 13);
+    ck_assert_int_eq(loading_refused(scratch_path("bad"), options), TRACE_EMPTY);
+    ck_assert_ptr_nonnull(strstr(loading_why, "(left out: 2 malformed)"));
+}
+END_TEST
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("formats");
+    TCase *tcase = tcase_create("formats");
+
+    tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
+    tcase_add_loop_test(tcase, lines, 0, COUNT(texts));
+    tcase_add_test(tcase, first_bad_lines_are_kept);
+    tcase_add_test(tcase, defaults);
+    tcase_add_test(tcase, options_choose);
+    tcase_add_test(tcase, options_that_are_none);
+    tcase_add_test(tcase, har_entries);
+    tcase_add_test(tcase, har_that_is_none);
+    tcase_add_loop_test(tcase, records, 0, COUNT(binaries));
+    tcase_add_test(tcase, methods_of_the_world_cup);
+    tcase_add_test(tcase, places);
+    tcase_add_loop_test(tcase, nothing, 0, COUNT(nothings));
+    tcase_add_test(tcase, a_table_without_names);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,323 @@
+/*
+ * Where the bytes of a trace come from: compressed in three ways, in several members, cut short,
+ * damaged; from standard input; lines of any length; files that change while they are read.
+ */
+#include "trace/input.h"
+
+#include <fcntl.h>
+#include <lzma.h>
+#include <pthread.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "tests/unit/trace/loading.h"
+
+#define LINES 20000
+
+/* A list of URLs of about a megabyte. */
+static char *
+make_list(size_t *len)
+{
+    char *text = malloc(LINES * 64);
+
+    *len = 0;
+    ck_assert_ptr_nonnull(text);
+    for (int i = 0; i < LINES; i++)
+        *len += (size_t)sprintf(text + *len, "http://host%d.test/some/longer/path/%d\t%d\n", i % 7,
+                                i % 5000, i);
+    return text;
+}
+
+static size_t
+pack_gzip(const char *text, size_t len, char *out, size_t room)
+{
+    z_stream z = {0};
+
+    ck_assert_int_eq(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (unsigned char *)(uintptr_t)text;
+    z.avail_in = (unsigned)len;
+    z.next_out = (unsigned char *)out;
+    z.avail_out = (unsigned)room;
+    ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    return room - z.avail_out;
+}
+
+static size_t
+pack_xz(const char *text, size_t len, char *out, size_t room)
+{
+    size_t at = 0;
+
+    ck_assert_int_eq(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)text, len,
+                                             (uint8_t *)out, &at, room),
+                     LZMA_OK);
+    return at;
+}
+
+static size_t
+pack_zstd(const char *text, size_t len, char *out, size_t room)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    size_t packed;
+
+    /* With the checksum that the program zstd writes. */
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    packed = ZSTD_compress2(context, out, room, text, len);
+    ck_assert(!ZSTD_isError(packed));
+    ZSTD_freeCCtx(context);
+    return packed;
+}
+
+static size_t (*const packers[])(const char *text, size_t len, char *out,
+                                 size_t room) = {pack_gzip, pack_xz, pack_zstd};
+
+#define PACKERS ((int)(sizeof(packers) / sizeof(packers[0])))
+
+static void
+check_list(const struct trace *t, size_t times)
+{
+    ck_assert_uint_eq(t->request_count, LINES * times);
+    ck_assert_uint_eq(t->counts.skipped_bad, 0);
+    for (uint32_t i = 0; i < t->request_count; i++)
+        ck_assert_uint_eq(t->sizes[i], i % LINES);
+}
+
+START_TEST(compressed)
+{
+    size_t len;
+    char *text = make_list(&len);
+    size_t room = 2 * len + 4096;
+    char *packed = malloc(room);
+    size_t half = packers[_i](text, len, packed, room / 2);
+    struct trace *t = loading_bytes(packed, half, TRACE_OPTIONS_DEFAULT);
+
+    check_list(t, 1);
+    trace_free(t);
+    /* Two of them on end are one. */
+    memcpy(packed + half, packed, half);
+    t = loading_bytes(packed, 2 * half, TRACE_OPTIONS_DEFAULT);
+    check_list(t, 2);
+    trace_free(t);
+    /* An end between them is an end; anywhere else it is not. */
+    for (size_t cut = 8; cut < half; cut += half / 50 + 1) {
+        scratch_write("cut", packed, half + cut);
+        ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
+                         TRACE_NOT_A_TRACE);
+        ck_assert_msg(strstr(loading_why, "break off") != NULL, "%s", loading_why);
+    }
+    /* Damage is noticed: the middle is turned over. */
+    for (size_t i = half / 2; i < half / 2 + 64; i++)
+        packed[i] = (char)~packed[i];
+    scratch_write("damaged", packed, half);
+    ck_assert_int_eq(loading_refused(scratch_path("damaged"), TRACE_OPTIONS_DEFAULT),
+                     TRACE_NOT_A_TRACE);
+    ck_assert_msg(strstr(loading_why, "are damaged") != NULL, "%s", loading_why);
+    free(packed);
+    free(text);
+}
+END_TEST
+
+START_TEST(nothing_compressed)
+{
+    char packed[256];
+    size_t len = packers[_i]("", 0, packed, sizeof(packed));
+
+    scratch_write("empty", packed, len);
+    ck_assert_int_eq(loading_refused(scratch_path("empty"), TRACE_OPTIONS_DEFAULT), TRACE_EMPTY);
+    ck_assert_ptr_nonnull(strstr(loading_why, "there is nothing in it"));
+}
+END_TEST
+
+START_TEST(padding_behind_gzip_is_ignored)
+{
+    static const char text[] = "http://a.test/\n";
+    char packed[256] = "";
+    size_t len = pack_gzip(text, sizeof(text) - 1, packed, 128);
+    struct trace *t = loading_bytes(packed, len + 50, TRACE_OPTIONS_DEFAULT);
+
+    ck_assert_uint_eq(t->request_count, 1);
+    trace_free(t);
+}
+END_TEST
+
+/* Standard input from a file, with the old one put back. */
+static int
+redirect(const char *path)
+{
+    int saved = dup(STDIN_FILENO);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ge(dup2(fd, STDIN_FILENO), 0);
+    close(fd);
+    return saved;
+}
+
+static void
+restore(int saved)
+{
+    if (saved >= 0) {
+        dup2(saved, STDIN_FILENO);
+        close(saved);
+    } else {
+        close(STDIN_FILENO);
+    }
+}
+
+struct feed {
+    int fd;
+    const char *bytes;
+    size_t len;
+};
+
+/* In small pieces, as a slow program writes them. */
+static void *
+feed(void *argument)
+{
+    struct feed *f = argument;
+
+    for (size_t at = 0; at < f->len;) {
+        size_t piece = f->len - at < 1009 ? f->len - at : 1009;
+        ssize_t n = write(f->fd, f->bytes + at, piece);
+
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    close(f->fd);
+    return NULL;
+}
+
+START_TEST(standard_input)
+{
+    size_t len;
+    char *text = make_list(&len);
+    char *packed = malloc(len);
+    size_t packed_len = pack_zstd(text, len, packed, len);
+    int saved = dup(STDIN_FILENO);
+    struct trace *t;
+
+    for (int round = 0; round < 2; round++) {
+        struct feed f = {.bytes = round ? packed : text, .len = round ? packed_len : len};
+        pthread_t thread;
+        int ends[2];
+
+        ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+        ck_assert_int_ge(dup2(ends[0], STDIN_FILENO), 0);
+        close(ends[0]);
+        /* Whoever made the pipe may have made it non-blocking. */
+        if (round)
+            ck_assert_int_eq(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK), 0);
+        f.fd = ends[1];
+        ck_assert_int_eq(pthread_create(&thread, NULL, feed, &f), 0);
+        t = loading_file("-", TRACE_OPTIONS_DEFAULT);
+        pthread_join(thread, NULL);
+        check_list(t, 1);
+        trace_free(t);
+    }
+    restore(saved);
+    free(packed);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_database_cannot_come_from_standard_input)
+{
+    int saved = redirect(scratch_write("db", "SQLite format 3", 16));
+
+    ck_assert_int_eq(loading_refused("-", TRACE_OPTIONS_DEFAULT), TRACE_NOT_A_TRACE);
+    restore(saved);
+    ck_assert_ptr_nonnull(
+        strstr(loading_why, "standard input: the History file of Chrome or a browser"));
+}
+END_TEST
+
+START_TEST(lines_of_any_length)
+{
+    /* Around the sizes of the buffer, whole and in front of more. */
+    static const size_t lengths[] = {1, 262142, 262143, 262144, 262145, 524288, 1000000, 1000001};
+    size_t room = 4U << 20U;
+    char *text = malloc(room);
+    struct input *in;
+    struct span line;
+    bool too_long;
+    size_t len = 0;
+    size_t count = sizeof(lengths) / sizeof(lengths[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        memset(text + len, 'a' + (int)i, lengths[i]);
+        len += lengths[i];
+        memcpy(text + len, i % 2 ? "\r\n" : "\n\n", 2);
+        len += 2;
+    }
+    len -= 2; /* the last line has no end */
+    ck_assert_int_eq(input_open(scratch_write("lines", text, len), &in, loading_why, 100),
+                     TRACE_OK);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(input_line(in, 1000000, &line, &too_long));
+        ck_assert_int_eq(too_long, lengths[i] > 1000000);
+        if (!too_long)
+            ck_assert_uint_eq(line.len, lengths[i]);
+        ck_assert_int_eq(line.ptr[0], 'a' + (int)i);
+        ck_assert_int_eq(line.ptr[line.len - 1], 'a' + (int)i);
+        if (i % 2 == 0) {
+            ck_assert(input_line(in, 1000000, &line, &too_long));
+            ck_assert_uint_eq(line.len, 0);
+        }
+    }
+    ck_assert(!input_line(in, 1000000, &line, &too_long));
+    ck_assert_int_eq(input_finish(in, true, loading_why, 100), TRACE_OK);
+    input_close(in);
+    free(text);
+}
+END_TEST
+
+/* Reads a line, lets somebody change the file, and reads the rest. */
+static enum trace_error
+read_changed(off_t new_len)
+{
+    size_t len;
+    char *text = make_list(&len);
+    struct input *in;
+    struct span line;
+    bool too_long;
+    enum trace_error error;
+
+    ck_assert_int_eq(input_open(scratch_write("list", text, len), &in, loading_why, 512), TRACE_OK);
+    ck_assert(input_line(in, 1000, &line, &too_long));
+    ck_assert_int_eq(truncate(scratch_path("list"), (off_t)len + new_len), 0);
+    while (input_line(in, 1000000, &line, &too_long))
+        continue;
+    error = input_finish(in, true, loading_why, sizeof(loading_why));
+    input_close(in);
+    free(text);
+    return error;
+}
+
+START_TEST(files_that_change)
+{
+    ck_assert_int_eq(read_changed(-300000), TRACE_CANNOT_OPEN);
+    ck_assert_ptr_nonnull(strstr(loading_why, "changed while it was read"));
+    ck_assert_int_eq(read_changed(10), TRACE_CANNOT_OPEN);
+    ck_assert_int_eq(read_changed(0), TRACE_OK);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("input");
+    TCase *tcase = tcase_create("input");
+
+    tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, compressed, 0, PACKERS);
+    tcase_add_loop_test(tcase, nothing_compressed, 0, PACKERS);
+    tcase_add_test(tcase, padding_behind_gzip_is_ignored);
+    tcase_add_test(tcase, standard_input);
+    tcase_add_test(tcase, a_database_cannot_come_from_standard_input);
+    tcase_add_test(tcase, lines_of_any_length);
+    tcase_add_test(tcase, files_that_change);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

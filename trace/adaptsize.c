@@ -1,0 +1,50 @@
+/*
+ * The traces of AdaptSize and of webcachesim: a request a line, "time id size", whole numbers with
+ * blanks between. The time only orders the requests; it is taken for seconds.
+ */
+#include "trace/fields.h"
+#include "trace/formats.h"
+#include "trace/lines.h"
+
+#define MICRO INT64_C(1000000)
+
+static enum line_kind
+parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+{
+    struct span rest = line;
+    struct span when = fields_word(&rest);
+    uint64_t seconds, size;
+
+    (void)reader;
+    if (when.len == 0)
+        return LINE_OTHER;
+    if (!fields_uint(when, &seconds) || !fields_uint(fields_word(&rest), &entry->number) ||
+        !fields_uint(fields_word(&rest), &size) || fields_trim(rest).len != 0 ||
+        seconds > (uint64_t)(INT64_MAX / MICRO) || size > INT64_MAX)
+        return LINE_BAD;
+    entry->time_us = (int64_t)seconds * MICRO;
+    entry->size = (int64_t)size;
+    return LINE_REQUEST;
+}
+
+static bool
+sniff(struct span head)
+{
+    return lines_sniff(head, NULL, parse);
+}
+
+static enum trace_error
+read_lines(struct input *in, const struct trace_options *options, struct trace_builder *builder,
+           char *why, size_t why_size)
+{
+    (void)why;
+    (void)why_size;
+    return lines_read(in, builder, options, NULL, parse);
+}
+
+const struct trace_format trace_format_adaptsize = {
+    .name = "adaptsize",
+    .summary = "AdaptSize's and webcachesim's \"time id size\"",
+    .sniff = sniff,
+    .read = read_lines,
+};

@@ -1,0 +1,220 @@
+#include "trace/decoder.h"
+
+#include <limits.h>
+#include <lzma.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define XZ_MEMORY (UINT64_C(256) << 20U) /* xz -9 asks for 65 MiB */
+#define ZSTD_WINDOW 31                   /* bits; as zstd --long=31 */
+
+struct method {
+    const char *name;
+    const char *magic;
+    size_t magic_len;
+    bool (*open)(struct decoder *d);
+    enum decoder_result (*run)(struct decoder *d, struct span *in, char **out, size_t *out_len);
+    void (*close)(struct decoder *d);
+};
+
+struct decoder {
+    const struct method *method;
+    bool inside; /* of a member or frame */
+    union {
+        z_stream gzip;
+        lzma_stream xz;
+        ZSTD_DStream *zstd;
+    } state;
+};
+
+/* Counts of zlib are unsigned int. */
+static unsigned
+at_most_uint(size_t n)
+{
+    return n > UINT_MAX ? UINT_MAX : (unsigned)n;
+}
+
+static void
+advance(struct span *in, size_t taken, char **out, size_t *out_len, size_t given)
+{
+    in->ptr += taken;
+    in->len -= taken;
+    *out += given;
+    *out_len -= given;
+}
+
+/* ---- gzip ---------------------------------------------------------------------------------- */
+
+static bool
+gzip_open(struct decoder *d)
+{
+    return inflateInit2(&d->state.gzip, 16 + MAX_WBITS) == Z_OK;
+}
+
+static void
+gzip_close(struct decoder *d)
+{
+    inflateEnd(&d->state.gzip);
+}
+
+static enum decoder_result
+gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+{
+    z_stream *z = &d->state.gzip;
+    unsigned in_len = at_most_uint(in->len);
+    unsigned room = at_most_uint(*out_len);
+    int rc;
+
+    /* Between members: another one, or padding. */
+    if (!d->inside && (unsigned char)in->ptr[0] != 0x1f)
+        return DECODER_ENDED;
+    z->next_in = (unsigned char *)(uintptr_t)in->ptr;
+    z->avail_in = in_len;
+    z->next_out = (unsigned char *)*out;
+    z->avail_out = room;
+    rc = inflate(z, Z_NO_FLUSH);
+    advance(in, in_len - z->avail_in, out, out_len, room - z->avail_out);
+    d->inside = rc != Z_STREAM_END;
+    if (rc == Z_STREAM_END)
+        rc = inflateReset(z);
+    if (rc == Z_MEM_ERROR)
+        return DECODER_NO_MEMORY;
+    return rc == Z_OK || rc == Z_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
+}
+
+/* ---- xz ------------------------------------------------------------------------------------ */
+
+static bool
+xz_open(struct decoder *d)
+{
+    static const lzma_stream fresh = LZMA_STREAM_INIT;
+
+    d->state.xz = fresh;
+    return lzma_stream_decoder(&d->state.xz, XZ_MEMORY, 0) == LZMA_OK;
+}
+
+static void
+xz_close(struct decoder *d)
+{
+    lzma_end(&d->state.xz);
+}
+
+/* Streams are told apart here and not by LZMA_CONCATENATED, to know where the input may end. */
+static enum decoder_result
+xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+{
+    lzma_stream *x = &d->state.xz;
+    size_t in_len = in->len;
+    size_t room = *out_len;
+    lzma_ret rc;
+
+    if (!d->inside && in->ptr[0] == '\0') { /* padding between streams */
+        advance(in, 1, out, out_len, 0);
+        return DECODER_OK;
+    }
+    x->next_in = (const uint8_t *)in->ptr;
+    x->avail_in = in_len;
+    x->next_out = (uint8_t *)*out;
+    x->avail_out = room;
+    rc = lzma_code(x, LZMA_RUN);
+    advance(in, in_len - x->avail_in, out, out_len, room - x->avail_out);
+    d->inside = rc != LZMA_STREAM_END;
+    if (rc == LZMA_STREAM_END)
+        rc = lzma_stream_decoder(x, XZ_MEMORY, 0);
+    if (rc == LZMA_MEM_ERROR)
+        return DECODER_NO_MEMORY;
+    return rc == LZMA_OK || rc == LZMA_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
+}
+
+/* ---- zstd ---------------------------------------------------------------------------------- */
+
+static bool
+zstd_open(struct decoder *d)
+{
+    d->state.zstd = ZSTD_createDStream();
+    if (!d->state.zstd)
+        return false;
+    ZSTD_DCtx_setParameter(d->state.zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW);
+    return true;
+}
+
+static void
+zstd_close(struct decoder *d)
+{
+    ZSTD_freeDStream(d->state.zstd);
+}
+
+static enum decoder_result
+zstd_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+{
+    ZSTD_inBuffer from = {.src = in->ptr, .size = in->len};
+    ZSTD_outBuffer to = {.dst = *out, .size = *out_len};
+    size_t left = ZSTD_decompressStream(d->state.zstd, &to, &from);
+
+    advance(in, from.pos, out, out_len, to.pos);
+    if (ZSTD_isError(left))
+        return DECODER_BROKEN;
+    d->inside = left != 0;
+    return DECODER_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static const struct method methods[] = {
+    {"gzip", "\x1f\x8b\x08", 3, gzip_open, gzip_run, gzip_close},
+    {"xz", "\xfd\x37zXZ\0", 6, xz_open, xz_run, xz_close},
+    {"zstd", "\x28\xb5\x2f\xfd", 4, zstd_open, zstd_run, zstd_close},
+};
+
+#define METHODS (sizeof(methods) / sizeof(methods[0]))
+
+const char *
+decoder_sniff(struct span head)
+{
+    for (size_t i = 0; i < METHODS; i++) {
+        if (span_starts_with(head, span_of(methods[i].magic, methods[i].magic_len)))
+            return methods[i].name;
+    }
+    return NULL;
+}
+
+struct decoder *
+decoder_create(const char *name)
+{
+    struct decoder *d = calloc(1, sizeof(*d));
+
+    for (size_t i = 0; d && i < METHODS; i++) {
+        if (strcmp(methods[i].name, name) == 0)
+            d->method = &methods[i];
+    }
+    if (d && !d->method->open(d)) {
+        free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void
+decoder_destroy(struct decoder *d)
+{
+    if (!d)
+        return;
+    d->method->close(d);
+    free(d);
+}
+
+enum decoder_result
+decoder_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+{
+    if (!d->inside && in->len == 0)
+        return DECODER_OK;
+    return d->method->run(d, in, out, out_len);
+}
+
+bool
+decoder_is_whole(const struct decoder *d)
+{
+    return !d->inside;
+}

@@ -1,0 +1,303 @@
+#include "trace/fields.h"
+
+#include "trace/trace.h"
+
+#define MICRO INT64_C(1000000)
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+struct span
+fields_trim(struct span s)
+{
+    while (s.len != 0 && is_blank(s.ptr[s.len - 1]))
+        s.len--;
+    while (s.len != 0 && is_blank(s.ptr[0])) {
+        s.ptr++;
+        s.len--;
+    }
+    return s;
+}
+
+struct span
+fields_trim_spaces(struct span s)
+{
+    while (s.len != 0 && s.ptr[s.len - 1] == ' ')
+        s.len--;
+    while (s.len != 0 && s.ptr[0] == ' ') {
+        s.ptr++;
+        s.len--;
+    }
+    return s;
+}
+
+struct span
+fields_word(struct span *rest)
+{
+    struct span word;
+    size_t at = 0;
+    size_t end;
+
+    while (at < rest->len && is_blank(rest->ptr[at]))
+        at++;
+    for (end = at; end < rest->len && !is_blank(rest->ptr[end]); end++)
+        continue;
+    word = span_of(rest->ptr + at, end - at);
+    *rest = span_of(rest->ptr + end, rest->len - end);
+    return word;
+}
+
+bool
+fields_uint(struct span s, uint64_t *value)
+{
+    uint64_t sum = 0;
+
+    if (s.len == 0 || s.len > 20)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        uint64_t digit = (uint64_t)(s.ptr[i] - '0');
+
+        if (!is_digit(s.ptr[i]) || __builtin_mul_overflow(sum, 10U, &sum) ||
+            __builtin_add_overflow(sum, digit, &sum))
+            return false;
+    }
+    *value = sum;
+    return true;
+}
+
+bool
+fields_int(struct span s, int64_t *value)
+{
+    bool negative = s.len != 0 && s.ptr[0] == '-';
+    uint64_t number;
+
+    if (!fields_uint(negative ? span_of(s.ptr + 1, s.len - 1) : s, &number) || number > INT64_MAX)
+        return false;
+    *value = negative ? -(int64_t)number : (int64_t)number;
+    return true;
+}
+
+static bool
+is_nothing(struct span s)
+{
+    return s.len == 0 || (s.len == 1 && s.ptr[0] == '-');
+}
+
+bool
+fields_size(struct span s, int64_t *size)
+{
+    uint64_t value;
+
+    *size = -1;
+    if (is_nothing(s))
+        return true;
+    if (!fields_uint(s, &value) || value > INT64_MAX)
+        return false;
+    *size = (int64_t)value;
+    return true;
+}
+
+bool
+fields_status(struct span s, unsigned *status)
+{
+    uint64_t value;
+
+    *status = TRACE_STATUS_NONE;
+    if (is_nothing(s))
+        return true;
+    if (s.ptr[0] == '-') /* an error code of a browser's */
+        return fields_uint(span_of(s.ptr + 1, s.len - 1), &value);
+    if (!fields_uint(s, &value) || value > UINT16_MAX)
+        return false;
+    if (value >= 100)
+        *status = (unsigned)value;
+    return true;
+}
+
+/* Digits after a point, as microseconds; what is finer is dropped. */
+static bool
+fraction(struct span s, int64_t *us)
+{
+    int64_t unit = MICRO;
+
+    *us = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_digit(s.ptr[i]))
+            return false;
+        unit /= 10;
+        *us += (s.ptr[i] - '0') * unit;
+    }
+    return s.len != 0;
+}
+
+bool
+fields_seconds(struct span s, int64_t *us)
+{
+    const char *point;
+    bool negative = s.len != 0 && s.ptr[0] == '-';
+    struct span whole;
+    uint64_t seconds;
+    int64_t rest = 0;
+
+    if (negative)
+        s = span_of(s.ptr + 1, s.len - 1);
+    point = s.len ? memchr(s.ptr, '.', s.len) : NULL;
+    whole = span_of(s.ptr, point ? (size_t)(point - s.ptr) : s.len);
+    if (!fields_uint(whole, &seconds) || seconds > (uint64_t)(INT64_MAX / MICRO - 1))
+        return false;
+    if (point && !fraction(span_of(point + 1, s.len - whole.len - 1), &rest))
+        return false;
+    *us = (int64_t)seconds * MICRO + rest;
+    if (negative)
+        *us = -*us;
+    return true;
+}
+
+/* ---- dates --------------------------------------------------------------------------------- */
+
+/* Days since 1970-01-01 of the proleptic Gregorian calendar; month from 1. */
+static int64_t
+days_since_epoch(int64_t year, int64_t month, int64_t day)
+{
+    /* Years from March on, so that the leap day is the last. */
+    int64_t y = month <= 2 ? year - 1 : year;
+    int64_t m = month <= 2 ? month + 9 : month - 3;
+
+    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
+}
+
+/* Takes exactly `digits` digits off the front, and the character behind them unless it is 0. */
+static bool
+take_number(struct span *s, size_t digits, char behind, int64_t *value)
+{
+    *value = 0;
+    if (s->len < digits + (behind ? 1 : 0))
+        return false;
+    for (size_t i = 0; i < digits; i++) {
+        if (!is_digit(s->ptr[i]))
+            return false;
+        *value = *value * 10 + (s->ptr[i] - '0');
+    }
+    if (behind && s->ptr[digits] != behind)
+        return false;
+    digits += behind ? 1 : 0;
+    *s = span_of(s->ptr + digits, s->len - digits);
+    return true;
+}
+
+static bool
+take_clock(struct span *s, int64_t *seconds)
+{
+    int64_t hour, minute, second;
+
+    if (!take_number(s, 2, ':', &hour) || !take_number(s, 2, ':', &minute) ||
+        !take_number(s, 2, '\0', &second) || hour > 23 || minute > 59 || second > 60)
+        return false;
+    *seconds = (hour * 60 + minute) * 60 + second;
+    return true;
+}
+
+/* "+0100", "-01:00", "Z" or nothing: all that is left. */
+static bool
+take_zone(struct span s, int64_t *seconds)
+{
+    bool negative;
+    int64_t hour, minute;
+
+    *seconds = 0;
+    if (s.len == 0 || (s.len == 1 && (s.ptr[0] == 'Z' || s.ptr[0] == 'z')))
+        return true;
+    if (s.ptr[0] != '+' && s.ptr[0] != '-')
+        return false;
+    negative = s.ptr[0] == '-';
+    s = span_of(s.ptr + 1, s.len - 1);
+    if (!take_number(&s, 2, '\0', &hour))
+        return false;
+    if (s.len == 3 && s.ptr[0] == ':')
+        s = span_of(s.ptr + 1, 2);
+    if (!take_number(&s, 2, '\0', &minute) || s.len != 0 || hour > 23 || minute > 59)
+        return false;
+    *seconds = (hour * 60 + minute) * (negative ? -60 : 60);
+    return true;
+}
+
+static bool
+month_of(const char *name, int64_t *month)
+{
+    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+    for (*month = 1; *month <= 12; (*month)++) {
+        if (memcmp(names + 3 * (*month - 1), name, 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+valid_day(int64_t month, int64_t day)
+{
+    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+bool
+fields_log_date(struct span s, int64_t *us)
+{
+    struct span epa = s;
+    int64_t day, month, year, seconds, zone;
+
+    if (take_number(&epa, 2, ':', &day) && take_clock(&epa, &seconds) && epa.len == 0) {
+        *us = (day * 86400 + seconds) * MICRO;
+        return true;
+    }
+    if (!take_number(&s, 2, '/', &day) || s.len < 4 || !month_of(s.ptr, &month) || s.ptr[3] != '/')
+        return false;
+    s = span_of(s.ptr + 4, s.len - 4);
+    if (!take_number(&s, 4, ':', &year) || !take_clock(&s, &seconds) || !valid_day(month, day))
+        return false;
+    if (!take_zone(fields_trim(s), &zone))
+        return false;
+    *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO;
+    return true;
+}
+
+bool
+fields_iso_date(struct span s, int64_t *us)
+{
+    int64_t day, month, year;
+    int64_t seconds = 0;
+    int64_t zone = 0;
+    int64_t rest = 0;
+
+    if (!take_number(&s, 4, '-', &year) || !take_number(&s, 2, '-', &month) ||
+        !take_number(&s, 2, '\0', &day) || !valid_day(month, day))
+        return false;
+    if (s.len != 0) {
+        if (s.ptr[0] != 'T' && s.ptr[0] != 't' && s.ptr[0] != ' ')
+            return false;
+        s = span_of(s.ptr + 1, s.len - 1);
+        if (!take_clock(&s, &seconds))
+            return false;
+        if (s.len != 0 && s.ptr[0] == '.') {
+            size_t digits = 1;
+
+            while (digits < s.len && is_digit(s.ptr[digits]))
+                digits++;
+            if (!fraction(span_of(s.ptr + 1, digits - 1), &rest))
+                return false;
+            s = span_of(s.ptr + digits, s.len - digits);
+        }
+        if (!take_zone(fields_trim(s), &zone))
+            return false;
+    }
+    *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;
+    return true;
+}

@@ -1,0 +1,44 @@
+/*
+ * What stands in the lines of logs: words, numbers, dates. Pure functions on spans.
+ */
+#ifndef SUNPROXY_TRACE_FIELDS_H
+#define SUNPROXY_TRACE_FIELDS_H
+
+#include <stdint.h>
+
+#include "base/span.h"
+
+/* Without blanks and tabs at either end. */
+struct span fields_trim(struct span s);
+
+/* Without blanks at either end. */
+struct span fields_trim_spaces(struct span s);
+
+/* Takes the next word off the front, words being separated by blanks and tabs; empty: none left. */
+struct span fields_word(struct span *rest);
+
+/* Decimal digits, all of them. */
+bool fields_uint(struct span s, uint64_t *value);
+
+/* Decimal digits, with or without a minus sign. */
+bool fields_int(struct span s, int64_t *value);
+
+/* A size: digits, "-" or nothing for an unknown one (-1). */
+bool fields_size(struct span s, int64_t *size);
+
+/*
+ * A status of HTTP: digits; "-", nothing or less than 100 is TRACE_STATUS_NONE: there was no
+ * answer.
+ */
+bool fields_status(struct span s, unsigned *status);
+
+/* Seconds with or without a fraction, as microseconds. A minus sign is allowed. */
+bool fields_seconds(struct span s, int64_t *us);
+
+/* "17/May/2015:10:05:03 +0000", or EPA-HTTP's "29:23:53:25" (day, hour, minute, second). */
+bool fields_log_date(struct span s, int64_t *us);
+
+/* RFC 3339, a blank for the T, a fraction and a missing zone (UTC) allowed; also a mere date. */
+bool fields_iso_date(struct span s, int64_t *us);
+
+#endif

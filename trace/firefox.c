@@ -1,0 +1,46 @@
+/*
+ * Firefox's places.sqlite (toolkit/components/places): moz_places(id, url, ...) and
+ * moz_historyvisits(id, from_visit, place_id, visit_date, visit_type), times in microseconds since
+ * 1970-01-01 UTC.
+ */
+#include "trace/formats.h"
+#include "trace/history.h"
+
+#define VISITS                                                                  \
+    "SELECT v.visit_date, p.id, p.url FROM moz_historyvisits AS v NOT INDEXED " \
+    "LEFT JOIN moz_places AS p ON p.id = v.place_id "
+#define ORDER "ORDER BY v.visit_date, v.id"
+
+/* TRANSITION_REDIRECT_PERMANENT and _TEMPORARY: where they come from led elsewhere. */
+#define REDIRECTS "SELECT r.from_visit FROM moz_historyvisits AS r WHERE r.visit_type IN (5, 6)"
+
+static const struct history history = {
+    .query = VISITS ORDER,
+    .without_redirects = VISITS "WHERE v.id NOT IN (" REDIRECTS ") " ORDER,
+    .expected = "expected Firefox's tables moz_places(id, url) and "
+                "moz_historyvisits(id, place_id, visit_date)",
+};
+
+/* The first page of the database holds the names of its tables. */
+static bool
+sniff(struct span head)
+{
+    static const char table[] = "moz_historyvisits";
+
+    return history_is_sqlite(head) && memmem(head.ptr, head.len, table, sizeof(table) - 1);
+}
+
+static enum trace_error
+read_visits(struct input *in, const struct trace_options *options, struct trace_builder *builder,
+            char *why, size_t why_size)
+{
+    return history_read(in, &history, options, builder, why, why_size);
+}
+
+const struct trace_format trace_format_firefox = {
+    .name = "firefox",
+    .summary = "the places.sqlite of Firefox",
+    .sniff = sniff,
+    .files_only = true,
+    .read = read_visits,
+};

@@ -1,0 +1,337 @@
+#include "trace/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/decoder.h"
+#include "trace/formats.h"
+
+#define BUFFER_BYTES (256u * 1024u)
+
+struct input {
+    const char *path; /* not owned */
+    int fd;
+    bool is_stdin;
+    struct stat opened; /* how the file stood */
+    uint64_t read;      /* bytes from it */
+
+    char *bytes; /* the buffer: [at, end) lies ahead */
+    size_t at;
+    size_t end;
+    size_t room;
+    bool ended; /* nothing comes behind the buffer, for whatever reason */
+
+    const char *compression; /* NULL: none */
+    struct decoder *decoder;
+    char *packed; /* the compressed bytes: [packed_at, packed_end) lie ahead */
+    size_t packed_at;
+    size_t packed_end;
+    bool packed_ended;
+
+    char start[sizeof(((struct trace_bad_line *)0)->text)]; /* of a line that is too long */
+
+    enum trace_error error;
+    int errno_read;  /* of TRACE_CANNOT_OPEN; 0: the file changed */
+    bool breaks_off; /* of TRACE_NOT_A_TRACE; else it is damaged */
+};
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+static void
+stop(struct input *in, enum trace_error error)
+{
+    in->ended = true;
+    in->error = error;
+}
+
+/* Reads once; 0 at the end and after an error. */
+static size_t
+read_some(struct input *in, char *bytes, size_t room)
+{
+    ssize_t n;
+
+    for (;;) {
+        struct pollfd wait = {.fd = in->fd, .events = POLLIN};
+
+        n = read(in->fd, bytes, room);
+        if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+            break;
+        /* Who gave us standard input may have made it non-blocking. */
+        if (errno == EAGAIN)
+            poll(&wait, 1, -1);
+    }
+    if (n < 0) {
+        in->errno_read = errno;
+        stop(in, TRACE_CANNOT_OPEN);
+        return 0;
+    }
+    in->read += (size_t)n;
+    return (size_t)n;
+}
+
+/* Decompresses at least a byte into the buffer, or ends. */
+static void
+decode_some(struct input *in)
+{
+    size_t before = in->end;
+
+    while (in->end == before && !in->ended) {
+        struct span packed;
+        char *out = in->bytes + in->end;
+        size_t room = in->room - in->end;
+        enum decoder_result result;
+
+        if (in->packed_at == in->packed_end && !in->packed_ended) {
+            in->packed_at = 0;
+            in->packed_end = read_some(in, in->packed, BUFFER_BYTES);
+            in->packed_ended = in->packed_end == 0;
+            if (in->ended)
+                return;
+        }
+        packed = span_of(in->packed + in->packed_at, in->packed_end - in->packed_at);
+        result = decoder_run(in->decoder, &packed, &out, &room);
+        in->packed_at = in->packed_end - packed.len;
+        in->end = in->room - room;
+        if (result != DECODER_OK)
+            stop(in, result == DECODER_ENDED       ? TRACE_OK
+                     : result == DECODER_NO_MEMORY ? TRACE_NO_MEMORY
+                                                   : TRACE_NOT_A_TRACE);
+        else if (in->packed_ended && in->end == before) {
+            in->breaks_off = true;
+            stop(in, decoder_is_whole(in->decoder) ? TRACE_OK : TRACE_NOT_A_TRACE);
+        }
+    }
+}
+
+/* Moves what lies ahead to the front of the buffer and makes room for `need` bytes in all. */
+static bool
+make_room(struct input *in, size_t need)
+{
+    size_t room = in->room;
+    char *bytes;
+
+    if (in->at != 0) {
+        memmove(in->bytes, in->bytes + in->at, in->end - in->at);
+        in->end -= in->at;
+        in->at = 0;
+    }
+    while (room < need && room <= SIZE_MAX / 2)
+        room *= 2;
+    if (room < need)
+        return false;
+    if (room == in->room)
+        return true;
+    bytes = realloc(in->bytes, room);
+    if (!bytes)
+        return false;
+    in->bytes = bytes;
+    in->room = room;
+    return true;
+}
+
+struct span
+input_peek(struct input *in, size_t need)
+{
+    if (in->end - in->at < need && !in->ended && !make_room(in, need))
+        stop(in, TRACE_NO_MEMORY);
+    while (in->end - in->at < need && !in->ended) {
+        if (in->decoder) {
+            decode_some(in);
+        } else {
+            size_t n = read_some(in, in->bytes + in->end, in->room - in->end);
+
+            in->end += n;
+            in->ended = in->ended || n == 0;
+        }
+    }
+    return span_of(in->bytes + in->at, in->end - in->at);
+}
+
+void
+input_take(struct input *in, size_t len)
+{
+    in->at += len;
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+/* Takes everything up to the next line end. */
+static void
+skip_line(struct input *in)
+{
+    for (;;) {
+        struct span ahead = input_peek(in, 1);
+        const char *end = ahead.len ? memchr(ahead.ptr, '\n', ahead.len) : NULL;
+
+        input_take(in, end ? (size_t)(end - ahead.ptr) + 1 : ahead.len);
+        if (end || ahead.len == 0)
+            return;
+    }
+}
+
+bool
+input_line(struct input *in, size_t longest, struct span *line, bool *too_long)
+{
+    struct span ahead = span_of(in->bytes + in->at, in->end - in->at);
+    size_t seen = 0;
+    const char *end;
+
+    *too_long = false;
+    while (!(end = seen < ahead.len ? memchr(ahead.ptr + seen, '\n', ahead.len - seen) : NULL)) {
+        seen = ahead.len;
+        if (seen > longest) {
+            memcpy(in->start, ahead.ptr, sizeof(in->start));
+            skip_line(in);
+            *line = span_of(in->start, sizeof(in->start));
+            *too_long = true;
+            return true;
+        }
+        ahead = input_peek(in, seen + 1);
+        if (ahead.len == seen)
+            break;
+    }
+    if (!end && (ahead.len == 0 || in->error != TRACE_OK))
+        return false;
+    *line = span_of(ahead.ptr, end ? (size_t)(end - ahead.ptr) : ahead.len);
+    input_take(in, line->len + (end ? 1 : 0));
+    if (line->len != 0 && line->ptr[line->len - 1] == '\r')
+        line->len--;
+    return true;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+static enum trace_error
+open_file(struct input *in, char *why, size_t why_size)
+{
+    in->is_stdin = strcmp(in->path, "-") == 0;
+    /* O_NONBLOCK: a FIFO without a writer would hold us up. It changes nothing for a file. */
+    in->fd = in->is_stdin ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (in->fd < 0 || fstat(in->fd, &in->opened) != 0) {
+        snprintf(why, why_size, "%s: cannot open the trace: %s", input_name(in), strerror(errno));
+        return TRACE_CANNOT_OPEN;
+    }
+    if (!in->is_stdin && !S_ISREG(in->opened.st_mode)) {
+        snprintf(why, why_size, "%s: cannot read the trace: not a regular file", in->path);
+        return TRACE_CANNOT_OPEN;
+    }
+    posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return TRACE_OK;
+}
+
+/* Puts a decoder in between when the first bytes ask for one. */
+static bool
+look_for_compression(struct input *in)
+{
+    struct span head = input_peek(in, BUFFER_BYTES);
+
+    in->compression = decoder_sniff(head);
+    if (!in->compression)
+        return true;
+    in->decoder = decoder_create(in->compression);
+    in->packed = in->bytes;
+    in->packed_at = in->at;
+    in->packed_end = in->end;
+    in->packed_ended = in->ended;
+    in->bytes = malloc(BUFFER_BYTES);
+    in->room = BUFFER_BYTES;
+    in->at = 0;
+    in->end = 0;
+    in->ended = in->error != TRACE_OK;
+    return in->decoder && in->bytes;
+}
+
+enum trace_error
+input_open(const char *path, struct input **input, char *why, size_t why_size)
+{
+    struct input *in = calloc(1, sizeof(*in));
+    enum trace_error error;
+
+    *input = NULL;
+    if (!in)
+        return TRACE_NO_MEMORY;
+    in->path = path;
+    error = open_file(in, why, why_size);
+    in->bytes = malloc(BUFFER_BYTES);
+    in->room = BUFFER_BYTES;
+    if (error == TRACE_OK && (!in->bytes || !look_for_compression(in)))
+        error = TRACE_NO_MEMORY;
+    if (error != TRACE_OK) {
+        input_close(in);
+        return error;
+    }
+    *input = in;
+    return TRACE_OK;
+}
+
+void
+input_close(struct input *in)
+{
+    if (!in)
+        return;
+    if (!in->is_stdin && in->fd >= 0)
+        close(in->fd);
+    decoder_destroy(in->decoder);
+    free(in->bytes);
+    free(in->packed);
+    free(in);
+}
+
+const char *
+input_path(const struct input *in)
+{
+    return in->path;
+}
+
+const char *
+input_name(const struct input *in)
+{
+    return in->is_stdin ? "standard input" : in->path;
+}
+
+const char *
+input_compression(const struct input *in)
+{
+    return in->compression;
+}
+
+bool
+input_is_plain_file(const struct input *in)
+{
+    return !in->is_stdin && !in->compression;
+}
+
+/* Only what was read to its end can be compared with what stood there. */
+static bool
+has_changed(const struct input *in)
+{
+    struct stat now;
+
+    if (!S_ISREG(in->opened.st_mode) || in->is_stdin || fstat(in->fd, &now) != 0)
+        return false;
+    return in->read != (uint64_t)in->opened.st_size || now.st_size != in->opened.st_size;
+}
+
+enum trace_error
+input_finish(struct input *in, bool whole, char *why, size_t why_size)
+{
+    /* Packed bytes that were ignored at the end are none that were missed. */
+    bool to_its_end = in->ended && (!in->decoder || in->packed_ended);
+
+    if (in->error == TRACE_CANNOT_OPEN)
+        snprintf(why, why_size, "%s: cannot read the trace: %s", input_name(in),
+                 strerror(in->errno_read));
+    else if ((whole || in->error == TRACE_NOT_A_TRACE) && to_its_end && has_changed(in)) {
+        snprintf(why, why_size,
+                 "%s: changed while it was read (it had %lld bytes at first); read a copy of it",
+                 input_name(in), (long long)in->opened.st_size);
+        return TRACE_CANNOT_OPEN;
+    } else if (in->error == TRACE_NOT_A_TRACE)
+        snprintf(why, why_size, "%s: the %s data %s", input_name(in), in->compression,
+                 in->breaks_off ? "break off before their end" : "are damaged");
+    return in->error;
+}

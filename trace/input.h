@@ -1,0 +1,56 @@
+/*
+ * The bytes of a trace, wherever they come from: a regular file, or standard input under the name
+ * "-"; plain or compressed (decoder.h), which its first bytes tell.
+ *
+ * They pass through a buffer of some hundred kilobytes, read with read(2). A file is not mapped
+ * into memory: when another program cuts a mapped file short, whoever touches the missing end is
+ * killed; and a block that is read again and again stays in the processor's cache, which costs no
+ * more than the page faults of a map.
+ *
+ * A reader takes lines or records until there are no more; what went wrong, a file that changed
+ * meanwhile included, input_finish() tells at the end. An input belongs to one thread.
+ */
+#ifndef SUNPROXY_TRACE_INPUT_H
+#define SUNPROXY_TRACE_INPUT_H
+
+#include "trace/trace.h"
+
+struct input;
+
+/* TRACE_CANNOT_OPEN with a sentence, TRACE_NO_MEMORY, or TRACE_OK and *in, to be closed. */
+enum trace_error input_open(const char *path, struct input **in, char *why, size_t why_size);
+void input_close(struct input *in);
+
+/* As it was named, and as it is called in sentences: "standard input" for "-". */
+const char *input_path(const struct input *in);
+const char *input_name(const struct input *in);
+
+/* The compression's name, or NULL. */
+const char *input_compression(const struct input *in);
+
+/* Are these the bytes of a regular file at input_path()? */
+bool input_is_plain_file(const struct input *in);
+
+/*
+ * What lies ahead: at least `need` bytes, unless the input ends before or something is wrong. Good
+ * until the next call. Nothing is taken.
+ */
+struct span input_peek(struct input *in, size_t need);
+
+/* Takes bytes that were seen with input_peek(). */
+void input_take(struct input *in, size_t len);
+
+/*
+ * Takes the next line, without its "\n" or "\r\n"; good until the next call. False: there are no
+ * more. Of a line of more than `longest` bytes, the beginning comes back, with *too_long.
+ */
+bool input_line(struct input *in, size_t longest, struct span *line, bool *too_long);
+
+/*
+ * What went wrong, if anything did: TRACE_OK; TRACE_CANNOT_OPEN when it could not be read or
+ * changed meanwhile, TRACE_NOT_A_TRACE when compressed data are damaged or break off. With
+ * `whole`, the end should have been reached.
+ */
+enum trace_error input_finish(struct input *in, bool whole, char *why, size_t why_size);
+
+#endif

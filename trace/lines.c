@@ -1,0 +1,143 @@
+#include "trace/lines.h"
+
+#include "trace/base_url.h"
+#include "trace/fields.h"
+#include "trace/formats.h"
+
+/* A URL, and as much again of user agents and the like. */
+#define LINE_MOST (TRACE_URL_MAX + 256u * 1024u)
+#define SNIFF_LINES 100
+#define URL_ROOM 8192u /* for a scheme, a site, a port */
+
+enum trace_error
+lines_read(struct input *in, struct trace_builder *builder, const struct trace_options *options,
+           void *state,
+           enum line_kind (*parse)(struct line_reader *reader, struct span line,
+                                   struct trace_entry *entry))
+{
+    struct line_reader reader = {.options = options, .state = state};
+    bool too_long;
+    bool more = true;
+    struct span line;
+
+    buf_init(&reader.url, TRACE_URL_MAX);
+    for (uint64_t number = 1;
+         more && !reader.no_memory && input_line(in, LINE_MOST, &line, &too_long); number++) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        enum line_kind kind = too_long ? LINE_BAD : parse(&reader, line, &entry);
+
+        entry.line = number;
+        if (kind == LINE_ORPHAN)
+            trace_builder_counts(builder)->skipped_orphan++;
+        else if (kind == LINE_BAD)
+            trace_add_bad(builder, number, line);
+        else if (kind == LINE_REQUEST)
+            more = trace_add(builder, &entry);
+    }
+    buf_free(&reader.url);
+    return reader.no_memory ? TRACE_NO_MEMORY : TRACE_OK;
+}
+
+struct span
+lines_next(struct span *rest)
+{
+    const char *end = rest->len ? memchr(rest->ptr, '\n', rest->len) : NULL;
+    struct span line = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
+
+    *rest = end ? span_of(end + 1, rest->len - line.len - 1) : span_of(rest->ptr + rest->len, 0);
+    if (line.len != 0 && line.ptr[line.len - 1] == '\r')
+        line.len--;
+    return line;
+}
+
+bool
+lines_sniff(struct span head, void *state,
+            enum line_kind (*parse)(struct line_reader *reader, struct span line,
+                                    struct trace_entry *entry))
+{
+    static const struct trace_options options = {.since_us = INT64_MIN, .until_us = INT64_MAX};
+    struct line_reader reader = {.options = &options, .state = state, .sniffing = true};
+    int requests = 0;
+    int bad = 0;
+
+    if (span_has_zero(head))
+        return false;
+    for (int i = 0; i < SNIFF_LINES && head.len != 0; i++) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        struct span line = lines_next(&head);
+        enum line_kind kind;
+
+        if (head.len == 0 && requests + bad != 0)
+            break;
+        kind = parse(&reader, line, &entry);
+        requests += kind == LINE_REQUEST;
+        bad += kind == LINE_BAD;
+    }
+    return requests != 0 && requests >= bad;
+}
+
+static bool
+append_origin(struct line_reader *reader, struct span host, unsigned port)
+{
+    struct buf *out = &reader->url;
+    const char *site = reader->options->site ? reader->options->site : TRACE_DEFAULT_SITE;
+    size_t site_len = strlen(site);
+
+    if (host.len == 0) {
+        while (site_len != 0 && site[site_len - 1] == '/')
+            site_len--;
+        return buf_append(out, site, site_len);
+    }
+    return buf_append_str(out, port == 443 ? "https://" : "http://") &&
+           buf_append(out, host.ptr, host.len) &&
+           (port == 0 || port == 80 || port == 443 || buf_printf(out, ":%u", port));
+}
+
+enum line_kind
+lines_make_url(struct line_reader *reader, struct span method, struct span host, unsigned port,
+               struct span target, struct span *url)
+{
+    struct buf *out = &reader->url;
+    bool ok;
+
+    *url = target;
+    if (target.len == 0 || target.len + host.len > TRACE_URL_MAX - URL_ROOM)
+        return LINE_BAD;
+    if (reader->sniffing)
+        return target.ptr[0] == '/' || target.ptr[0] == '*' || base_url_scheme(target).len != 0 ||
+                       span_equal(method, span_str("CONNECT"))
+                   ? LINE_REQUEST
+                   : LINE_BAD;
+    buf_reset(out);
+    if (span_equal(method, span_str("CONNECT"))) {
+        bool https = target.len > 4 && memcmp(target.ptr + target.len - 4, ":443", 4) == 0;
+
+        ok = buf_append_str(out, "https://") &&
+             buf_append(out, target.ptr, target.len - (https ? 4 : 0));
+    } else if (target.ptr[0] == '/' || target.ptr[0] == '*') {
+        ok = append_origin(reader, host, port) &&
+             (target.ptr[0] == '/' || buf_append_char(out, '/')) &&
+             buf_append(out, target.ptr, target.len);
+    } else {
+        return base_url_scheme(target).len != 0 ? LINE_REQUEST : LINE_BAD;
+    }
+    *url = buf_span(out);
+    reader->no_memory = !ok;
+    return ok ? LINE_REQUEST : LINE_BAD;
+}
+
+enum line_kind
+lines_make_path(struct line_reader *reader, struct span name, struct span *url)
+{
+    struct buf *out = &reader->url;
+
+    if (name.len == 0 || name.len > TRACE_URL_MAX - URL_ROOM)
+        return LINE_BAD;
+    if (reader->sniffing)
+        return LINE_REQUEST;
+    buf_reset(out);
+    reader->no_memory = !append_origin(reader, span_of("", 0), 0) || !buf_append_char(out, '/') ||
+                        !buf_append(out, name.ptr, name.len);
+    *url = buf_span(out);
+    return reader->no_memory ? LINE_BAD : LINE_REQUEST;
+}

@@ -1,0 +1,56 @@
+/*
+ * libCacheSim's oracleGeneral: packed records of 24 bytes, little endian: u32 time in seconds, u64
+ * id, u32 size, i64 number (from 1) of the next request for that id, or -1. The last is not
+ * believed, and not used.
+ */
+#include "trace/formats.h"
+#include "trace/records.h"
+
+#define RECORD 24u
+#define MICRO INT64_C(1000000)
+#define SNIFF_RECORDS 100u
+#define SNIFF_NEXT_MOST (INT64_C(1) << 40U)
+
+static bool
+parse(const char *record, struct trace_entry *entry)
+{
+    entry->time_us = records_le32(record) * MICRO;
+    entry->number = records_le64(record + 4);
+    entry->size = records_le32(record + 12);
+    return true;
+}
+
+/* Times that do not go back, and next requests that lie ahead. */
+static bool
+sniff(struct span head)
+{
+    size_t count = head.len / RECORD;
+    uint32_t before = 0;
+
+    for (size_t i = 0; i < count && i < SNIFF_RECORDS; i++) {
+        const char *record = head.ptr + i * RECORD;
+        uint32_t time = records_le32(record);
+        int64_t next = (int64_t)records_le64(record + 16);
+
+        if (time < before || next < -1 || next > SNIFF_NEXT_MOST ||
+            (next != -1 && next <= (int64_t)i))
+            return false;
+        before = time;
+    }
+    return count != 0;
+}
+
+static enum trace_error
+read_requests(struct input *in, const struct trace_options *options, struct trace_builder *builder,
+              char *why, size_t why_size)
+{
+    (void)options;
+    return records_read(in, builder, RECORD, parse, why, why_size);
+}
+
+const struct trace_format trace_format_oracle = {
+    .name = "oracle",
+    .summary = "libCacheSim's oracleGeneral",
+    .sniff = sniff,
+    .read = read_requests,
+};
