@@ -311,6 +311,13 @@ replay_path(struct replay_options *options, const char *path)
 
     if (status != EX_OK)
         return status;
+    if (!trace->urls) {
+        output_complain("%s: the format %s has numbers and no URLs that could be asked for; "
+                        "'sunproxy simulate' takes it",
+                        path, trace->format);
+        trace_free(trace);
+        return EX_DATAERR;
+    }
     status = resolve_capacity(path, trace, &options->capacity);
     if (status == EX_OK)
         status = find_targets(options, &targets);

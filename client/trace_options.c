@@ -128,6 +128,8 @@ tell_skipped(const char *path, const struct trace_counts *counts)
     if (line.len != 0)
         output_complain("%s: left out: %s", path, buf_str(&line));
     buf_free(&line);
+    for (size_t i = 0; i < counts->bad_count && counts->bad[i].line != 0; i++)
+        output_note("line %" PRIu64 ": %s", counts->bad[i].line, counts->bad[i].text);
 }
 
 int
@@ -137,7 +139,7 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
 
     switch (trace_load(path, options, trace, why, sizeof(why))) {
     case TRACE_OK:
-        tell_skipped(path, &(*trace)->counts);
+        tell_skipped(strcmp(path, "-") == 0 ? "standard input" : path, &(*trace)->counts);
         return EX_OK;
     case TRACE_CANNOT_OPEN:
         output_complain("%s", why);
