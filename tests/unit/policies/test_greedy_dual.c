@@ -1,0 +1,335 @@
+/*
+ * GDSF, GDS, LFUDA and OPT: by hand, and beside their rules as the papers have them.
+ */
+#include "tests/unit/policies/naive.h"
+
+/* ---- by hand ------------------------------------------------------------------------------ */
+
+/* One request of a page 'a' to 'z'; who left for it, in order. */
+static const char *
+request(struct driven *d, char page, uint64_t bytes, uint64_t cost_us, uint64_t next)
+{
+    static char left[30];
+    size_t i;
+
+    driven_request(d, (uint32_t)(page - 'a'),
+                   (struct policy_page){.bytes = bytes, .cost_us = cost_us, .next = next});
+    for (i = 0; i < d->victim_count; i++)
+        left[i] = (char)('a' + d->victims[i]);
+    left[i] = '\0';
+    return left;
+}
+
+static void
+begin(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)
+{
+    driven_begin(d, text, 26, pages, bytes);
+    d->checks = true;
+}
+
+START_TEST(gdsf_by_hand)
+{
+    struct driven d;
+
+    begin(&d, "gdsf", 0, 100);
+    request(&d, 'a', 50, 0, 0);                        /* H = 1/50 */
+    request(&d, 'b', 20, 0, 0);                        /* 1/20 */
+    request(&d, 'c', 25, 0, 0);                        /* 1/25 */
+    ck_assert_str_eq(request(&d, 'd', 10, 0, 0), "a"); /* 1/10; L = 1/50 */
+    ck_assert_str_eq(request(&d, 'c', 25, 0, 0), "");  /* L + 2/25 = 0.1 */
+    /* e is at L + 1/60, b at 1/20, d at 1/10: e comes and goes. L = 0.0367 */
+    ck_assert_str_eq(request(&d, 'e', 60, 0, 0), "e");
+    /* Now b, d and c have 0.05, 0.1 and 0.1. */
+    ck_assert_str_eq(request(&d, 'f', 46, 0, 0), "b"); /* at 0.0584; L = 0.05 */
+    ck_assert_str_eq(request(&d, 'g', 20, 0, 0), "f"); /* at 0.1, as d and c */
+    driven_end(&d);
+}
+END_TEST
+
+START_TEST(gdsf_breaks_ties_by_the_last_request)
+{
+    struct driven d;
+
+    begin(&d, "gdsf", 3, 0);
+    request(&d, 'a', 1, 0, 0);
+    request(&d, 'b', 1, 0, 0);
+    request(&d, 'c', 1, 0, 0);
+    ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "a"); /* all have 1; L = 1 */
+    request(&d, 'c', 1, 0, 0);                        /* 3 */
+    request(&d, 'b', 1, 0, 0);                        /* 3, later */
+    ck_assert_str_eq(request(&d, 'e', 1, 0, 0), "d"); /* e has 2 */
+    request(&d, 'e', 1, 0, 0);                        /* 3 */
+    ck_assert_str_eq(request(&d, 'f', 1, 0, 0), "f"); /* 2 is the lowest; L = 2 */
+    ck_assert_str_eq(request(&d, 'g', 1, 0, 0), "c"); /* all have 3; L = 3 */
+    ck_assert_str_eq(request(&d, 'h', 1, 0, 0), "b");
+    driven_end(&d);
+}
+END_TEST
+
+START_TEST(gds_by_cost)
+{
+    struct driven d;
+
+    begin(&d, "gds", 0, 100); /* cost 1: the largest, and requests count no more than one */
+    request(&d, 'a', 10, 900, 0);
+    request(&d, 'b', 70, 900000, 0);
+    request(&d, 'b', 70, 900000, 0);
+    request(&d, 'c', 20, 1, 0);
+    ck_assert_str_eq(request(&d, 'd', 15, 1, 0), "b");
+    driven_end(&d);
+
+    begin(&d, "gds:cost=time", 0, 100); /* microseconds a byte: 90, 12857, 0.05 */
+    request(&d, 'a', 10, 900, 0);
+    request(&d, 'b', 70, 900000, 0);
+    request(&d, 'c', 20, 1, 0);
+    ck_assert_str_eq(request(&d, 'd', 15, 100, 0), "c");
+    ck_assert_str_eq(request(&d, 'e', 50, 5000000, 0), "dab");
+    driven_end(&d);
+
+    begin(&d, "gds:cost=bytes", 0, 100); /* LRU */
+    request(&d, 'a', 10, 900, 0);
+    request(&d, 'b', 70, 900000, 0);
+    request(&d, 'c', 20, 1, 0);
+    request(&d, 'a', 10, 1, 0);
+    ck_assert_str_eq(request(&d, 'd', 15, 1, 0), "b");
+    ck_assert_str_eq(request(&d, 'e', 90, 1, 0), "cad");
+    driven_end(&d);
+}
+END_TEST
+
+START_TEST(lfuda_ages)
+{
+    struct driven d;
+
+    begin(&d, "lfuda", 2, 0);
+    for (int i = 0; i < 4; i++)
+        request(&d, 'a', 1, 0, 0); /* 4 */
+    request(&d, 'b', 1, 0, 0);     /* 1 */
+    /* A newcomer has L + 1, and L follows those who leave: a is overtaken by pages seen once. */
+    ck_assert_str_eq(request(&d, 'c', 1, 0, 0), "b"); /* 1, with L = 0; L = 1 */
+    ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "c"); /* 2 */
+    ck_assert_str_eq(request(&d, 'e', 1, 0, 0), "d"); /* 2; L = 2 */
+    ck_assert_str_eq(request(&d, 'f', 1, 0, 0), "e"); /* 3 */
+    ck_assert_str_eq(request(&d, 'g', 1, 0, 0), "f"); /* 3; L = 3 */
+    ck_assert_str_eq(request(&d, 'h', 1, 0, 0), "g"); /* 4 */
+    ck_assert_str_eq(request(&d, 'i', 1, 0, 0), "a"); /* 4, as a and h */
+    driven_end(&d);
+}
+END_TEST
+
+START_TEST(a_page_that_is_purged_ages_nobody)
+{
+    struct driven d;
+
+    begin(&d, "lfuda", 2, 0);
+    for (int i = 0; i < 4; i++)
+        request(&d, 'a', 1, 0, 0);
+    driven_remove(&d, 0, false);
+    request(&d, 'b', 1, 0, 0);
+    request(&d, 'b', 1, 0, 0);
+    request(&d, 'c', 1, 0, 0);
+    ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "c"); /* with L = 4 nobody would be below b */
+    driven_end(&d);
+}
+END_TEST
+
+START_TEST(opt_by_hand)
+{
+    struct driven d;
+
+    begin(&d, "opt", 3, 0);
+    request(&d, 'a', 1, 0, 9);
+    request(&d, 'b', 1, 0, 5);
+    request(&d, 'c', 1, 0, POLICY_NEVER);
+    ck_assert_str_eq(request(&d, 'd', 1, 0, POLICY_NEVER), "c");
+    ck_assert_str_eq(request(&d, 'e', 1, 0, 7), "d");
+    request(&d, 'b', 1, 0, 20);
+    ck_assert_str_eq(request(&d, 'f', 1, 0, 8), "b");
+    ck_assert_str_eq(request(&d, 'g', 1, 0, 10), "a");
+    /* Of those who never come back whoever was requested first. */
+    request(&d, 'g', 1, 0, POLICY_NEVER);
+    request(&d, 'e', 1, 0, POLICY_NEVER);
+    ck_assert_str_eq(request(&d, 'h', 1, 0, 30), "g");
+    ck_assert_str_eq(request(&d, 'i', 1, 0, 31), "e");
+    driven_end(&d);
+}
+END_TEST
+
+/* ---- beside the rules --------------------------------------------------------------------- */
+
+static struct {
+    double level;
+    double value[NAIVE_IDS];
+    uint64_t count[NAIVE_IDS];
+    uint64_t requested[NAIVE_IDS];
+    uint64_t next[NAIVE_IDS];
+    uint64_t cost[NAIVE_IDS];
+    double (*worth)(const struct naive *n, uint32_t id);
+} model;
+
+static double
+gdsf_worth(const struct naive *n, uint32_t id)
+{
+    return (double)model.count[id] * 1e6 / (double)n->bytes[id];
+}
+
+static double
+gds_one_worth(const struct naive *n, uint32_t id)
+{
+    return 1e6 / (double)n->bytes[id];
+}
+
+static double
+gds_time_worth(const struct naive *n, uint32_t id)
+{
+    return (double)(model.cost[id] ? model.cost[id] : 1) * 1e6 / (double)n->bytes[id];
+}
+
+static double
+gds_bytes_worth(const struct naive *n, uint32_t id)
+{
+    (void)n;
+    (void)id;
+    return 1e6;
+}
+
+static double
+lfuda_worth(const struct naive *n, uint32_t id)
+{
+    (void)n;
+    return (double)model.count[id];
+}
+
+static void
+dual_begin(struct naive *n)
+{
+    (void)n;
+    model.level = 0;
+}
+
+static void
+dual_hit(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    (void)page;
+    model.count[id]++;
+    model.requested[id] = n->now;
+    model.value[id] = model.level + model.worth(n, id);
+}
+
+static void
+dual_enter(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    model.count[id] = 0;
+    model.cost[id] = page->cost_us;
+    dual_hit(n, id, page);
+}
+
+static uint32_t
+dual_victim(struct naive *n)
+{
+    uint32_t victim = NAIVE_IDS;
+
+    for (uint32_t id = 0; id < NAIVE_IDS; id++) {
+        if (n->inside[id] && (victim == NAIVE_IDS || model.value[id] < model.value[victim] ||
+                              (model.value[id] <= model.value[victim] &&
+                               model.requested[id] < model.requested[victim])))
+            victim = id;
+    }
+    return victim;
+}
+
+static void
+dual_leave(struct naive *n, uint32_t id, bool evicted)
+{
+    (void)n;
+    if (evicted)
+        model.level = model.value[id];
+}
+
+static const struct naive_rule dual_rule = {
+    .enters_first = true,
+    .begin = dual_begin,
+    .enter = dual_enter,
+    .hit = dual_hit,
+    .victim = dual_victim,
+    .leave = dual_leave,
+};
+
+START_TEST(greedy_dual_policies_are_their_rules)
+{
+    static const struct {
+        const char *text;
+        double (*worth)(const struct naive *n, uint32_t id);
+    } rows[] = {
+        {"gdsf", gdsf_worth},
+        {"gds", gds_one_worth},
+        {"gds:cost=time", gds_time_worth},
+        {"gds:cost=bytes", gds_bytes_worth},
+        {"lfuda", lfuda_worth},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        model.worth = rows[i].worth;
+        naive_compare_all(rows[i].text, &dual_rule, NULL);
+    }
+}
+END_TEST
+
+static void
+opt_note(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    model.next[id] = page->next;
+    model.requested[id] = n->now;
+}
+
+static uint32_t
+opt_victim(struct naive *n)
+{
+    uint32_t victim = NAIVE_IDS;
+
+    for (uint32_t id = 0; id < NAIVE_IDS; id++) {
+        if (n->inside[id] && (victim == NAIVE_IDS || model.next[id] > model.next[victim] ||
+                              (model.next[id] == model.next[victim] &&
+                               model.requested[id] < model.requested[victim])))
+            victim = id;
+    }
+    return victim;
+}
+
+static void
+opt_leave(struct naive *n, uint32_t id, bool evicted)
+{
+    (void)n;
+    (void)id;
+    (void)evicted;
+}
+
+START_TEST(opt_is_its_rule)
+{
+    static const struct naive_rule rule = {
+        .enter = opt_note, .hit = opt_note, .victim = opt_victim, .leave = opt_leave};
+
+    naive_compare_all("opt", &rule, NULL);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("policies/greedy_dual");
+    TCase *hand = tcase_create("hand");
+    TCase *rules = tcase_create("rules");
+
+    tcase_add_test(hand, gdsf_by_hand);
+    tcase_add_test(hand, gdsf_breaks_ties_by_the_last_request);
+    tcase_add_test(hand, gds_by_cost);
+    tcase_add_test(hand, lfuda_ages);
+    tcase_add_test(hand, a_page_that_is_purged_ages_nobody);
+    tcase_add_test(hand, opt_by_hand);
+    suite_add_tcase(suite, hand);
+    tcase_set_timeout(rules, 120);
+    tcase_add_test(rules, greedy_dual_policies_are_their_rules);
+    tcase_add_test(rules, opt_is_its_rule);
+    suite_add_tcase(suite, rules);
+    return suite;
+}
