@@ -170,9 +170,11 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
     for (size_t i = 0; i < count; i++) {
         struct entry *e = entries[i];
         struct shard *to = &fresh[shard_number(e->hash, config->shards)];
-        struct departed none = {0};
+        struct departed passed_on = {0}; /* where it entered and left at once */
+        enum shard_error error = shard_store(to, e->hash, e->page, e->entered, &passed_on, victims);
 
-        if (shard_store(to, e->hash, e->page, e->entered, &none, victims) == SHARD_NO_MEMORY) {
+        shard_free_departed(&passed_on);
+        if (error == SHARD_NO_MEMORY) {
             free(entries);
             shards_free(fresh, config->shards);
             return false;

@@ -399,6 +399,23 @@ START_TEST(what_does_not_fit_leaves_by_the_new_policy)
 }
 END_TEST
 
+/* Where newcomers compete, some are passed on while the new policy is filled: nothing is lost. */
+START_TEST(a_new_policy_may_pass_pages_on)
+{
+    struct cache *cache = pages_cache("fifo", 10, 0, 1);
+
+    for (int i = 0; i < 10; i++)
+        pages_store(cache, numbered(i), (size_t)(100 + i * 1000));
+    configure(cache, "gdsf", 4, 0, 1);
+    ck_assert_uint_eq(stats_of(cache).pages, 4);
+    ck_assert_uint_eq(stats_of(cache).evictions, 6);
+    ck_assert(pages_hit(cache, numbered(0)));  /* the smallest is worth most */
+    ck_assert(!pages_hit(cache, numbered(4))); /* it was the first to be passed on */
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(another_capacity_alone_keeps_what_the_policy_knows)
 {
     struct cache *cache = pages_cache("lru", 10, 0, 1);
@@ -659,6 +676,7 @@ unit_suite(void)
     suite_add_tcase(suite, purge);
     tcase_add_test(other, a_new_policy_sees_pages_in_order_of_entry);
     tcase_add_test(other, what_does_not_fit_leaves_by_the_new_policy);
+    tcase_add_test(other, a_new_policy_may_pass_pages_on);
     tcase_add_test(other, another_capacity_alone_keeps_what_the_policy_knows);
     tcase_add_test(other, a_policy_that_looks_at_the_capacity_hears_of_a_new_one);
     tcase_add_test(other, what_a_policy_refuses_changes_nothing);

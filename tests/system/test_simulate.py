@@ -1,0 +1,390 @@
+"""sunproxy simulate, advise and policies; and that a simulation is what the daemon does."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from test_paper import FOLDER, HITS, authors_log
+
+SHIPPED = harness.TOP / "datasets/dataset1"
+PAPER = FOLDER / "dataset1-urls.txt"
+CLASSICS = ["lru", "lfu", "fifo", "rand", "maxs"]
+
+
+class SimulateCase(harness.SystemTest):
+    needs = (harness.SUNPROXY,)
+
+    def simulate(self, *arguments, **more):
+        return self.sunproxy("simulate", *arguments, **more)
+
+    def summary(self, *arguments, command="simulate"):
+        return json.loads(self.sunproxy(command, "--json", *arguments).stdout)
+
+    def results(self, *arguments):
+        """{(policy, URLs, bytes): result} of one trace."""
+        trace, = self.summary(*arguments)["traces"]
+        return {(r["policy"], r["capacity_urls"], r["capacity_bytes"]): r for r in trace["results"]}
+
+    def complaint(self, *arguments, expect=harness.EX_USAGE, command="simulate"):
+        done = self.sunproxy(command, *arguments, expect=expect)
+        return done.stderr.decode()
+
+    def trace(self, urls, name="trace.txt"):
+        path = self.dir / name
+        path.write_text("".join(f"{u}\n" for u in urls))
+        return path
+
+    def policies(self):
+        return json.loads(self.sunproxy("policies", "--json").stdout)
+
+
+class LiveCase(SimulateCase):
+    """One trace through the daemon and through the simulator, every policy, several sizes."""
+
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+
+    @staticmethod
+    def lines(path):
+        """All but the last column, which is the time."""
+        return [line.rsplit("\t", 1)[0] for line in path.read_text().splitlines()]
+
+    def compare(self, trace, sizes, capacities):
+        daemon = self.daemon("--count-bytes", "body", origin=self.origin("--sizes", sizes))
+        runnable = [p["name"] for p in self.policies() if not p["needs_future"]]
+        self.assertGreaterEqual(set(runnable), set(CLASSICS))
+        for policy in runnable:
+            for capacity in capacities:
+                with self.subTest(policy=policy, capacity=capacity):
+                    live, simulated = self.dir / "live.tsv", self.dir / "simulated.tsv"
+                    self.sunproxy("replay", trace, "--policy", policy, "--capacity", capacity,
+                                  "--log", live, daemon=daemon)
+                    self.simulate(trace, "--policy", policy, "--capacity", capacity,
+                                  "--sizes", sizes, "--log", simulated)
+                    mine, theirs = self.lines(simulated), self.lines(live)
+                    self.assertGreater(len(mine), 900)
+                    for n, (a, b) in enumerate(zip(mine, theirs)):
+                        self.assertEqual(a, b, f"request {n}")
+                    self.assertEqual(len(mine), len(theirs))
+
+
+class ShippedLiveTest(LiveCase):
+    trace_path = SHIPPED / "History"
+    sizes = SHIPPED / "sizes.tsv"
+
+    def test_in_urls(self):
+        self.compare(self.trace_path, self.sizes, ["1", "7", "30"])
+
+    def test_in_bytes(self):
+        self.compare(self.trace_path, self.sizes, ["30000B", "300K", "1M"])
+
+
+@unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
+class PaperLiveTest(LiveCase):
+    def sizes_file(self):
+        path = self.dir / "sizes.tsv"
+        urls = sorted(set(PAPER.read_text().split()))
+        path.write_text("".join(f"{u}\t{harness.fnv1a(u) % 40000}\n" for u in urls))
+        return path
+
+    def test_in_urls(self):
+        self.compare(PAPER, self.sizes_file(), ["3", "7", "21"])
+
+    def test_in_bytes(self):
+        self.compare(PAPER, self.sizes_file(), ["25K", "150kB", "600K"])
+
+
+@unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
+class PaperTest(SimulateCase):
+    def test_the_published_hits(self):
+        capacities = ",".join(str(c) for c in HITS)
+        results = self.results(PAPER, "--policy", "lru,fifo,lfu", "--capacity", capacities)
+        for capacity, hits in HITS.items():
+            for policy, count in hits.items():
+                r = results[policy, capacity, 0]
+                self.assertEqual((r["requests"], r["hits"], r["misses"]), (997, count, 997 - count))
+
+    def test_the_log_is_what_the_authors_server_wrote(self):
+        log = self.dir / "log.tsv"
+        self.simulate(PAPER, "--policy", "lru", "--capacity", "7", "--log", log)
+        rows = [line.split("\t") for line in log.read_text().splitlines()]
+        self.assertEqual(rows[0],
+                         ["number", "url", "outcome", "victim", "status", "bytes", "us"])
+        words = {"new": "miss", "hit": "hit", "evicted": "evicted"}
+        expected = authors_log()
+        self.assertEqual(len(rows) - 1, len(expected))
+        for row, (outcome, url, victim) in zip(rows[1:], expected):
+            self.assertEqual((row[2], row[1], row[3]), (words[outcome], url, victim or ""))
+            self.assertEqual(row[6], "0")
+
+    def test_the_log_as_json(self):
+        log = self.dir / "log.jsonl"
+        self.simulate(PAPER, "--policy", "fifo", "--capacity", "14", "--log", log)
+        rows = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual(sum(r["outcome"] == "hit" for r in rows), HITS[14]["fifo"])
+        self.assertEqual(rows[0]["victims"], [])
+
+    def test_the_curve_is_what_is_simulated(self):
+        curve, = self.summary(PAPER, "--curve=urls", "--points", "1000", "--policy",
+                              "lru,fifo")["traces"][0:1]
+        by_policy = {c["policy"]: c["points"] for c in curve["curves"]}
+        for policy in ("lru", "fifo"):
+            points = {p["capacity_urls"]: p["hit_ratio"] for p in by_policy[policy]}
+            self.assertEqual(sorted(points), list(range(1, 69)))
+            for capacity, hits in HITS.items():
+                self.assertAlmostEqual(points[capacity], hits[policy] / 997, places=5)
+
+
+class TableTest(SimulateCase):
+    URLS = ["a", "b", "c", "a", "b", "d", "a"]
+
+    def test_best_first(self):
+        trace = self.trace([f"http://h/{n * n % 37}" for n in range(500)])
+        t, = self.summary(trace, "--capacity", "5,10%,20")["traces"]
+        self.assertEqual((t["requests"], t["distinct_urls"]), (500, 19))
+        sizes = [r["capacity_urls"] for r in t["results"]]
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertEqual(set(sizes), {2, 5, 20})
+        for size in set(sizes):
+            ratios = [r["hit_ratio"] for r in t["results"] if r["capacity_urls"] == size]
+            self.assertEqual(ratios, sorted(ratios, reverse=True))
+        self.assertGreaterEqual({r["policy"] for r in t["results"]}, {*CLASSICS, "opt"})
+        bound = {r["capacity_urls"]: r["hits"] for r in t["results"] if r["policy"] == "opt"}
+        for r in t["results"]:
+            self.assertLessEqual(r["hits"], bound[r["capacity_urls"]])
+            self.assertLessEqual(r["hit_ratio"], t["infinite"]["hit_ratio"] + 1e-6)
+
+    def test_for_people(self):
+        trace = self.trace([f"http://h/{u}" for u in self.URLS])
+        text = self.simulate(trace, "--policy", "lru,none", "--capacity", "2,0").stdout.decode()
+        self.assertIn("7 requests for 4 URLs", text)
+        self.assertIn("42.86 %", text)  # of a cache that never forgets
+        self.assertIn("nothing was stored: the capacity is zero", text)
+        self.assertIn("without a cache nothing was stored", text)
+        self.assertIn("2 URLs (50 % of the URLs)", text)
+
+    def test_csv(self):
+        trace = self.trace([f"http://h/{u}" for u in self.URLS], name='odd, "name".txt')
+        text = self.simulate(trace, trace, "--policy", "lru,fifo", "--capacity", "3",
+                             "--csv").stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            self.assertEqual(row["trace"], str(trace))
+            self.assertEqual((row["requests"], row["capacity_urls"], row["bytes"]), ("7", "3", ""))
+        text = self.simulate(trace, "--curve", "--csv", "--policy", "lru").stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual([r["capacity_urls"] for r in rows], ["1", "2", "3", "4"])
+        self.assertEqual(rows[-1]["hit_ratio"], f"{3 / 7:.6f}")
+
+    def test_bytes(self):
+        trace = self.trace(["http://h/a\t100", "http://h/b\t50", "http://h/a\t100",
+                            "http://h/c\t400", "http://h/b\t50"])
+        t, = self.summary(trace, "--policy", "lru", "--capacity", "200B,50%B,10B")["traces"]
+        self.assertEqual(t["distinct_bytes"], 550)
+        small, middle, large = t["results"]
+        self.assertEqual([r["capacity_bytes"] for r in t["results"]], [10, 200, 275])
+        self.assertEqual(small["note"], "nothing was stored: every page is larger than the cache")
+        for r in (middle, large):
+            self.assertEqual((r["hits"], r["bytes"], r["bytes_hit"], r["bytes_missed"],
+                              r["too_large"], r["note"]), (2, 700, 150, 550, 1, None))
+        r, = self.results(trace, "--policy", "lru", "--capacity", "2", "--ignore-sizes").values()
+        self.assertNotIn("bytes", r)
+
+    def test_sizes_that_are_missing(self):
+        trace = self.trace(["http://h\t100", "http://h/b", "http://h/c\t300", "http://h/b"])
+        done = self.simulate(trace, "--policy", "lru", "--capacity", "1K", "--json")
+        self.assertIn("the size of 1 of 3 URLs is unknown", done.stderr.decode())
+        t, = json.loads(done.stdout)["traces"]
+        self.assertEqual(t["distinct_bytes"], 600)
+        sizes = self.dir / "sizes"
+        sizes.write_text("# sizes\nhttp://h/\t7\nhttp://h/b\t20\n\n")
+        t, = self.summary(trace, "--policy", "lru", "--capacity", "1K", "--sizes", sizes)["traces"]
+        self.assertEqual(t["distinct_bytes"], 327)
+        sizes.write_text("http://h/ 7\n")
+        self.assertIn("line 1", self.complaint(trace, "--sizes", sizes, expect=65))
+        self.complaint(trace, "--sizes", self.dir / "none", expect=66)
+
+    def test_warm_up(self):
+        trace = self.trace([f"http://h/{u}" for u in "abcdabcd"])
+        r, = self.results(trace, "--policy", "lru", "--capacity", "4", "--warmup", "50%").values()
+        self.assertEqual((r["requests"], r["hits"]), (4, 4))
+        r, = self.results(trace, "--policy", "lru", "--capacity", "4", "--warmup", "3").values()
+        self.assertEqual((r["requests"], r["hits"]), (5, 4))
+        self.complaint(trace, "--warmup", "8", expect=65)
+
+    def test_a_sample_says_its_error(self):
+        trace = self.trace([f"http://h/{n * n % 4999}" for n in range(20000)])
+        (truth,) = self.results(trace, "--policy", "lru", "--capacity", "50%").values()
+        (r,) = self.results(trace, "--policy", "lru", "--capacity", "50%", "--sample", "20%",
+                            "--seed", "5").values()
+        self.assertEqual(truth["hit_ratio_error"], 0)
+        self.assertGreater(r["hit_ratio_error"], 0)
+        self.assertEqual(r["requests"], 20000)
+        self.assertLess(abs(r["hit_ratio"] - truth["hit_ratio"]), 4 * r["hit_ratio_error"])
+        text = self.simulate(trace, "--sample", "0.2").stdout.decode()
+        self.assertIn("from a sample:", text)
+        self.assertIn("+-", text)
+
+    def test_jobs_change_nothing(self):
+        trace = self.trace([f"http://h/{n * n % 499}" for n in range(5000)])
+        outcome = []
+        for jobs in ("1", "3"):
+            results = self.results(trace, "--policy", "all", "--capacity", "5,50,100", "-j", jobs)
+            for r in results.values():
+                del r["cpu_us"]
+            outcome.append(results)
+        self.assertEqual(*outcome)
+        self.assertEqual(len(outcome[0]), 3 * len(self.policies()))
+
+
+class TroubleTest(SimulateCase):
+    def setUp(self):
+        super().setUp()
+        self.path = self.trace([f"http://h/{u}" for u in "abcabc"])
+
+    def test_the_nearest_right_one_is_named(self):
+        self.assertIn("did you mean lru", self.complaint(self.path, "--policy", "lrv"))
+        self.assertIn("did you mean fifo", self.complaint(self.path, "--policy", "lru,fofo"))
+        self.assertIn("no parameter", self.complaint(self.path, "--policy", "lru:k=2"))
+        self.assertIn("10MiB", self.complaint(self.path, "--capacity", "10MiX"))
+        self.assertIn("'ten'", self.complaint(self.path, "--capacity", "ten"))
+        self.assertIn("urls", self.complaint(self.path, "--format", "url"))
+        self.assertIn("did you mean lru", self.complaint("lrr", command="policies"))
+
+    def test_bytes_without_sizes(self):
+        for how in (["--capacity", "10M"], ["--capacity", "10%B"], ["--curve=bytes"]):
+            text = self.complaint(self.path, *how)
+            self.assertIn("--sizes", text)
+            self.assertIn("in URLs", text)
+        sized = self.trace(["http://h/a\t5"], name="sized")
+        self.assertIn("--ignore-sizes", self.complaint(sized, "--capacity", "1K", "--ignore-sizes"))
+
+    def test_numbers_that_are_none(self):
+        for option, value in (("--warmup", "100%"), ("--warmup", "x"), ("--sample", "0"),
+                              ("--sample", "1.5"), ("--sample", "101%"), ("--jobs", "0"),
+                              ("--seed", "-1"), ("--points", "0"), ("--capacity", ""),
+                              ("--capacity", "5,,6"), ("--policy", ""), ("--curve", "of"),
+                              ("--log-format", "xml")):
+            self.complaint(self.path, f"{option}={value}")
+        self.complaint(self.path, "--share", "0", command="advise")
+        self.complaint(self.path, "--share", "101%", command="advise")
+
+    def test_what_cannot_be_had_together(self):
+        self.complaint()
+        log = self.dir / "log"
+        self.assertIn("one policy", self.complaint(self.path, "--log", log, "--capacity", "2"))
+        self.complaint(self.path, "--log", log, "--capacity", "2,3", "--policy", "lru")
+        self.complaint(self.path, self.path, "--log", log, "--capacity", "2", "--policy", "lru")
+        self.complaint(self.path, "--curve", "--capacity", "2")
+        self.assertFalse(log.exists())
+
+    def test_traces_that_are_none(self):
+        self.complaint(self.dir / "none", expect=66)
+        empty = self.trace(["ftp://h/a"], name="empty")
+        self.assertIn("neither http", self.complaint(empty, expect=65))
+        # The others are simulated none the less.
+        done = self.simulate(empty, self.path, "--json", expect=65)
+        self.assertEqual(len(json.loads(done.stdout)["traces"]), 1)
+
+    def test_a_log_that_cannot_be_written(self):
+        self.complaint(self.path, "--policy", "lru", "--capacity", "2", "--log",
+                       self.dir / "no/log", expect=73)
+        self.complaint(self.path, "--policy", "lru", "--capacity", "2", "--log", "/dev/full",
+                       expect=74)
+
+    def test_ctrl_c_prints_what_is_finished(self):
+        trace = self.trace([f"http://h/{n * n % 19997}" for n in range(200000)])
+        terminal, theirs = pty.openpty()
+        out = self.dir / "out.json"
+        with open(out, "wb") as stdout:
+            run = subprocess.Popen(
+                [harness.SUNPROXY, "simulate", trace, "--json", "--policy", "lru,lfu,rand,opt",
+                 "--capacity", ",".join(str(n) for n in range(1, 1001))],
+                stdout=stdout, stderr=theirs, stdin=subprocess.DEVNULL,
+                env=harness.sanitizer_environment(self.dir / "sanitizer.ctrl-c",
+                                                  {"TERM": "vt100", "NO_COLOR": ""}))
+        os.close(theirs)
+        seen = b""
+        end = time.monotonic() + 60
+        # The bar stands there, and something is finished.
+        while not re.search(rb"simulate [^\r]* [1-9]\d* %", seen) and time.monotonic() < end:
+            if select.select([terminal], [], [], 1)[0]:
+                seen += os.read(terminal, 4096)
+        run.send_signal(signal.SIGINT)
+        while run.poll() is None and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    os.read(terminal, 4096)
+                except OSError:
+                    break
+        status = run.wait(timeout=60)
+        os.close(terminal)
+        self.assertEqual(status, 130, seen)
+        summary = json.loads(out.read_text())
+        self.assertTrue(summary["interrupted"])
+        results = summary["traces"][0]["results"]
+        self.assertGreater(len(results), 0)
+        self.assertLess(len(results), 4000)
+        for r in results:
+            self.assertEqual(r["requests"], 200000)
+
+
+class AdviseTest(SimulateCase):
+    def test_the_size_that_is_advised_is_enough_and_less_is_not(self):
+        trace, sizes = SHIPPED / "History", SHIPPED / "sizes.tsv"
+        for more in ([], ["--sizes", sizes], ["--sizes", sizes, "--by-bytes"],
+                     ["--share", "0.5"]):
+            a = self.summary(trace, *more, command="advise")
+            self.assertAlmostEqual(a["target"], a["share"] * a["infinite"], places=5)
+            unit = "capacity_bytes" if "--sizes" in more else "capacity_urls"
+            best = a[unit]
+            capacity = f"{best}B" if unit == "capacity_bytes" else str(best)
+            options = [m for m in more if m not in ("--share", "0.5")]
+            r, = self.results(trace, *options, "--policy", a["policy"], "--capacity",
+                              capacity).values()
+            self.assertGreaterEqual(r[a["goal"]], a["target"] - 1e-6)
+            for p in a["policies"]:
+                if p["reached"] and not p["needs_future"]:
+                    self.assertGreaterEqual(p[unit], best)
+            less = int(best * 0.97) - 1
+            if less < 1:
+                continue
+            capacity = f"{less}B" if unit == "capacity_bytes" else str(less)
+            for r in self.results(trace, *options, "--policy", "lru", "--capacity",
+                                  capacity).values():
+                self.assertLess(r[a["goal"]], a["target"])
+
+    def test_in_plain_words(self):
+        text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
+        self.assertRegex(text, r"Take [a-z0-9-]+ with \d+ URLs")
+        self.assertIn("knows the future: a bound", text)
+        command = re.search(r"sunproxy set (--policy \S+ --capacity \S+)", text)
+        self.assertTrue(command)
+
+    def test_what_no_cache_helps(self):
+        trace = self.trace([f"http://h/{n}" for n in range(20)])
+        self.assertIn("no cache helps", self.sunproxy("advise", trace).stdout.decode())
+        self.assertIsNone(self.summary(trace, command="advise")["policy"])
+
+
+class PoliciesTest(SimulateCase):
+    def test_each_says_what_it_is(self):
+        listed = self.sunproxy("policies").stdout.decode()
+        for p in self.policies():
+            self.assertRegex(listed, rf"(?m)^{p['name']} +{re.escape(p['summary'][:20])}")
+            text = self.sunproxy("policies", p["name"]).stdout.decode()
+            for word in ("sizes", "cost", "source"):
+                self.assertTrue(p[word], f"{p['name']}: {word}")
+                self.assertRegex(text, rf"(?m)^  {word}")
+            for parameter in p["parameters"]:
+                self.assertTrue(parameter["meaning"])
+                self.assertRegex(text, rf"(?m)^  {parameter['name']} ")
