@@ -58,11 +58,13 @@ cache_fetch(struct cache *cache, struct span url)
 {
     uint32_t hash = djb_hash(url);
     struct place *place = cache_lock(cache, hash);
-    struct page *page = shard_fetch(&place->shard, hash, url);
+    struct departed victims = {0};
+    struct page *page = shard_fetch(&place->shard, hash, url, &victims);
 
     if (page)
         page_retain(page);
     place_unlock(place);
+    shard_free_departed(&victims);
     return page;
 }
 

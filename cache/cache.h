@@ -76,7 +76,8 @@ void cache_destroy(struct cache *cache);
 
 /*
  * The page of this URL with a reference that the caller drops, and the policy told of the request;
- * NULL on a miss.
+ * NULL on a miss. Where a policy lets others leave for it (SLRU may, see policy.h, has_surplus)
+ * they are counted as evictions, and not named.
  */
 struct page *cache_fetch(struct cache *cache, struct span url);
 

@@ -91,22 +91,6 @@ tell_page(const struct shard *shard, const struct page *page)
     };
 }
 
-struct page *
-shard_fetch(struct shard *shard, uint32_t hash, struct span url)
-{
-    struct policy_page told;
-    struct entry *entry;
-
-    if (!shard->ops)
-        return NULL;
-    entry = table_find(&shard->table, hash, url);
-    if (!entry)
-        return NULL;
-    told = tell_page(shard, entry->page);
-    shard->ops->access(shard->policy, entry->node, &told);
-    return entry->page;
-}
-
 /* Takes an entry out of everything and puts it at the end of a chain. */
 static void
 shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct departed *departed)
@@ -137,6 +121,27 @@ shard_evict(struct shard *shard, struct departed *victims)
 {
     shard_depart(shard, shard_victim(shard), true, victims);
     shard->evictions++;
+}
+
+struct page *
+shard_fetch(struct shard *shard, uint32_t hash, struct span url, struct departed *victims)
+{
+    struct policy_page told;
+    struct entry *entry;
+
+    if (!shard->ops)
+        return NULL;
+    entry = table_find(&shard->table, hash, url);
+    if (!entry)
+        return NULL;
+    told = tell_page(shard, entry->page);
+    shard->ops->access(shard->policy, entry->node, &told);
+    if (shard->ops->has_surplus && shard->ops->has_surplus(shard->policy)) {
+        while (shard->ops->has_surplus(shard->policy))
+            shard_evict(shard, victims);
+        table_tidy(&shard->table);
+    }
+    return entry->page;
 }
 
 /* Is there room for that much more? */

@@ -52,8 +52,12 @@ bool shard_init(struct shard *shard, const struct policy_spec *spec,
 /* Frees the shard and lets go of all pages inside. Harmless on a zeroed one. */
 void shard_free(struct shard *shard);
 
-/* The page of this URL, without a reference of its own, and the policy told; NULL on a miss. */
-struct page *shard_fetch(struct shard *shard, uint32_t hash, struct span url);
+/*
+ * The page of this URL, without a reference of its own, and the policy told; NULL on a miss. Where
+ * the policy has a surplus then, others leave to `victims`.
+ */
+struct page *shard_fetch(struct shard *shard, uint32_t hash, struct span url,
+                         struct departed *victims);
 
 /*
  * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.

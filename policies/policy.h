@@ -100,6 +100,13 @@ struct policy_ops {
     void (*access)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
+     * After a request for a page inside: has it pushed others out, so that victims leave until this
+     * is false although the cache has room? The page that was requested is not among them. NULL:
+     * never; only SLRU does so.
+     */
+    bool (*has_surplus)(const struct policy *policy);
+
+    /*
      * The node that should leave next, or NULL if none is inside. Does not take it out: the cache
      * calls remove. It may reorder inside (a hand moves on), but asked twice without a change
      * between, it gives the same answer.
@@ -126,7 +133,8 @@ struct policy_ops {
 /* The registry: every policy there is, in the order in which people are shown them, ended by NULL. */
 extern const struct policy_ops *const policies[];
 
-/* The policy of that name, in any case ("LRU", "lru"), or NULL. */
+/* The policy of that name, in any case and with or without hyphens ("S3FIFO", "s3-fifo"), or NULL.
+ */
 const struct policy_ops *policy_find(const char *name);
 
 /* A policy with its parameters: what people type, and what a cache and a simulation are told. */

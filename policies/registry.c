@@ -1,10 +1,13 @@
 #include "policies/policy.h"
 
-#include <strings.h>
+#include <ctype.h>
 
 /* One row a policy, NAME for the policy_NAME that policies/NAME.c defines. */
-#define POLICIES(row) \
-    row(lru) row(lfu) row(fifo) row(rand) row(maxs) row(gdsf) row(gds) row(lfuda) row(opt)
+/* clang-format off: a line a row, so that two who add one do not meet */
+#define POLICIES(row)                                                                          \
+    row(lru) row(lfu) row(fifo) row(rand) row(maxs) row(clock) row(sieve) row(slru) row(two_q) \
+        row(lru_k) row(s3_fifo) row(arc) row(gdsf) row(gds) row(lfuda) row(opt)
+/* clang-format on */
 
 #define DECLARE(name) extern const struct policy_ops policy_##name;
 #define ADDRESS(name) &policy_##name,
@@ -13,11 +16,29 @@ POLICIES(DECLARE)
 
 const struct policy_ops *const policies[] = {POLICIES(ADDRESS) NULL};
 
+/* The same name, but for case and hyphens? */
+static bool
+names_equal(const char *a, const char *b)
+{
+    for (;;) {
+        while (*a == '-')
+            a++;
+        while (*b == '-')
+            b++;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (*a == '\0')
+            return true;
+        a++;
+        b++;
+    }
+}
+
 const struct policy_ops *
 policy_find(const char *name)
 {
     for (size_t i = 0; policies[i]; i++) {
-        if (strcasecmp(policies[i]->name, name) == 0)
+        if (names_equal(policies[i]->name, name))
             return policies[i];
     }
     return NULL;

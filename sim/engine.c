@@ -274,6 +274,10 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
             hit_bytes += bytes;
             page.bytes = resident->bytes;
             ops->access(run->policy, node_of(resident), &page);
+            while (ops->has_surplus && ops->has_surplus(run->policy)) {
+                evict(run); /* counted and not named, as in the cache */
+                run->result->evictions++;
+            }
         } else {
             page.bytes = bytes;
             error = miss(run, id, &page, telling, &outcome);

@@ -570,6 +570,37 @@ START_TEST(a_newcomer_that_competes_may_be_the_one_to_leave)
 }
 END_TEST
 
+static uint64_t surplus_beyond;
+
+static bool
+has_surplus(const struct policy *policy)
+{
+    return !policy_find("lru")->is_valid(policy, surplus_beyond);
+}
+
+START_TEST(a_surplus_leaves_with_a_hit)
+{
+    struct policy_ops probe = *policy_find("lru");
+    struct cache_config config = {policy_spec_of(&probe), 10, 0, 1, 0, false};
+    enum cache_error error;
+    struct cache *cache;
+
+    probe.has_surplus = has_surplus;
+    cache = cache_create(&config, &error);
+    store_many(cache, 0, 10, 5);
+    surplus_beyond = 4; /* as many may stay */
+    ck_assert(!pages_hit(cache, "http://a/"));
+    ck_assert_uint_eq(stats_of(cache).pages, 10);
+    ck_assert(pages_hit(cache, numbered(1)));
+    ck_assert_uint_eq(stats_of(cache).pages, 4);
+    ck_assert_uint_eq(stats_of(cache).evictions, 6);
+    ck_assert(pages_hit(cache, numbered(1)) && pages_hit(cache, numbered(7)));
+    ck_assert(!pages_hit(cache, numbered(0)) && !pages_hit(cache, numbered(6)));
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(fewer_bytes_take_first_who_cannot_stay)
 {
     struct cache *cache = pages_cache("lru", 0, 100000, 1);
@@ -680,6 +711,7 @@ unit_suite(void)
     tcase_add_test(other, another_capacity_alone_keeps_what_the_policy_knows);
     tcase_add_test(other, a_policy_that_looks_at_the_capacity_hears_of_a_new_one);
     tcase_add_test(other, what_a_policy_refuses_changes_nothing);
+    tcase_add_test(other, a_surplus_leaves_with_a_hit);
     tcase_add_test(other, a_newcomer_that_competes_may_be_the_one_to_leave);
     tcase_add_test(other, fewer_bytes_take_first_who_cannot_stay);
     tcase_add_test(other, any_number_of_shards_keeps_all_pages);

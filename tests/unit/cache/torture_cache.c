@@ -158,8 +158,8 @@ store_all(void *context)
             ck_assert(!is_inside(cache, i));
             ck_assert_uint_eq(count_inside(cache), before - evicted);
         } else {
-            ck_assert(is_inside(cache, i));
             ck_assert_uint_eq(count_inside(cache), before + 1 - evicted);
+            ck_assert(is_inside(cache, i)); /* a request: with a surplus others leave */
         }
         /* Without memory for the list victims are only counted. */
         ck_assert(victims.count == evicted || (victims.count == 0 && torture_failed()));
@@ -169,7 +169,10 @@ store_all(void *context)
         ck_assert(cache_is_valid(cache));
     }
     cache_get_stats(cache, &stats);
-    ck_assert_uint_eq(stats.evictions, evicted_in_all);
+    if (config->policy.ops->has_surplus)
+        ck_assert_uint_ge(stats.evictions, evicted_in_all);
+    else
+        ck_assert_uint_eq(stats.evictions, evicted_in_all);
     ck_assert_uint_le(refused, torture_failed());
     ck_assert_uint_le(evicted_in_all - handed, 2 * torture_failed() + 3 * refused);
 

@@ -23,9 +23,15 @@ struct bench {
 static void
 begin(struct bench *b, const char *name, uint64_t seed)
 {
-    *b = (struct bench){.ops = policy_find(name)};
+    struct policy_config config = {.capacity_pages = 8, .seed = seed};
+    struct policy_spec spec;
+    char why[128];
+
+    ck_assert_msg(policy_parse(name, &spec, why, sizeof(why)), "%s", why);
+    *b = (struct bench){.ops = spec.ops};
     ck_assert_ptr_nonnull(b->ops);
-    b->policy = b->ops->create(b->ops, &(struct policy_config){.capacity_pages = 8, .seed = seed});
+    config.params = spec.params;
+    b->policy = b->ops->create(b->ops, &config);
     ck_assert_ptr_nonnull(b->policy);
     ck_assert_ptr_null(b->ops->victim(b->policy));
 }
@@ -41,12 +47,14 @@ end(struct bench *b)
 static void
 enter(struct bench *b, char page, uint64_t bytes)
 {
+    struct policy_page told = {.bytes = bytes, .key = (uint64_t)page, .next = POLICY_NEVER};
     int i = page - 'a';
 
     free(b->nodes[i]);
     b->nodes[i] = calloc(1, b->ops->node_size);
-    ck_assert_int_eq(b->ops->insert(b->policy, b->nodes[i], &(struct policy_page){.bytes = bytes}),
-                     0);
+    if (b->ops->admit && !b->ops->admit(b->policy, &told))
+        return;
+    ck_assert_int_eq(b->ops->insert(b->policy, b->nodes[i], &told), 0);
     b->inside[i] = true;
     b->count++;
     ck_assert(b->ops->is_valid(b->policy, b->count));
@@ -134,6 +142,78 @@ START_TEST(lfu_by_count_then_by_who_reached_it_first)
 }
 END_TEST
 
+START_TEST(clock_spares_once_who_was_requested)
+{
+    check_order("clock", "abcd", "abcd");
+    check_order("clock", "abcda", "bcda");
+    check_order("clock", "abcdacc", "bdac");
+    check_order("clock", "abcdabcd", "abcd"); /* all are spared: once round */
+}
+END_TEST
+
+START_TEST(sieve_leaves_its_hand_where_it_was)
+{
+    struct bench b;
+
+    check_order("sieve", "abcd", "abcd");
+    check_order("sieve", "abcda", "bcda");
+    begin(&b, "sieve", 0);
+    play(&b, "abcdac");
+    ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[1]);
+    leave(&b, 'b', true);
+    play(&b, "e"); /* the hand is at c, who loses its bit */
+    ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[3]);
+    leave(&b, 'd', true);
+    ck_assert_str_eq(drain(&b), "eac"); /* the hand was at e, the youngest, and goes round */
+    end(&b);
+
+    begin(&b, "sieve", 0);
+    play(&b, "abcdabcd");
+    ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[0]);
+    leave(&b, 'a', false); /* purged under the hand */
+    ck_assert_str_eq(drain(&b), "bcd");
+    end(&b);
+}
+END_TEST
+
+/* Four segments of two. */
+START_TEST(slru_by_segments)
+{
+    check_order("slru", "abcd", "abcd");     /* ab lowest, cd above */
+    check_order("slru", "abcdaa", "bcda");   /* a goes up twice, past c and d */
+    check_order("slru", "abcdabe", "cdabe"); /* c and d sink for a and b; e enters above */
+}
+END_TEST
+
+/* Two of eight in the queue. */
+START_TEST(two_q_keeps_who_comes_back)
+{
+    struct bench b;
+
+    check_order("2q", "abcdaab", "abcd"); /* hits in the queue say nothing */
+    begin(&b, "2q", 0);
+    play(&b, "abcd");
+    leave(&b, 'a', true);
+    leave(&b, 'b', true);
+    leave(&b, 'c', false); /* purged: not remembered */
+    play(&b, "abc");
+    ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[0]); /* d and c are within the share */
+    play(&b, "ea");
+    ck_assert_str_eq(drain(&b), "dbace");
+    end(&b);
+}
+END_TEST
+
+START_TEST(lru_k_by_the_kth_last_request)
+{
+    check_order("lru-k", "abcd", "abcd");
+    check_order("lru-k", "abcdcaab", "dbca"); /* d once; second last at 2, 3 and 6 */
+    check_order("lru-k:k=1", "abcdbbac", "dbac");
+    check_order("lru-k:k=3", "abcaabbcc", "abc");
+    check_order("lru-k:k=3", "abcaab", "bca");
+}
+END_TEST
+
 START_TEST(lfu_forgets_a_count_when_its_page_leaves)
 {
     struct bench b;
@@ -191,12 +271,13 @@ END_TEST
 
 START_TEST(rand_favours_nobody)
 {
+    static const char *const ways[] = {"rand", "rand:draw=each"};
     unsigned left_first[4] = {0};
 
     for (uint64_t seed = 0; seed < 4000; seed++) {
         struct bench b;
 
-        begin(&b, "rand", seed);
+        begin(&b, ways[_i], seed);
         play(&b, "abcd");
         left_first[drain(&b)[0] - 'a']++;
         end(&b);
@@ -206,6 +287,28 @@ START_TEST(rand_favours_nobody)
         ck_assert_uint_gt(left_first[i], 863);
         ck_assert_uint_lt(left_first[i], 1137);
     }
+}
+END_TEST
+
+/* Whoever stays through many draws is drawn in the end: no key makes a page safe. */
+START_TEST(rand_draws_anew_each_time)
+{
+    unsigned rounds = 0;
+    struct bench b;
+
+    begin(&b, "rand:draw=each", 9);
+    play(&b, "ab");
+    for (;;) {
+        void *victim = b.ops->victim(b.policy);
+
+        ck_assert_ptr_eq(victim, b.ops->victim(b.policy));
+        if (victim == b.nodes[0])
+            break;
+        leave(&b, 'b', true);
+        play(&b, "b");
+        ck_assert_uint_lt(++rounds, 100);
+    }
+    end(&b);
 }
 END_TEST
 
@@ -235,6 +338,9 @@ START_TEST(registry_finds_by_name_in_any_case)
         ck_assert_str_eq(policy_find(names[i])->name, names[i]);
         ck_assert_ptr_eq(policy_find(upper), policy_find(names[i]));
     }
+    ck_assert_ptr_nonnull(policy_find("lru-k"));
+    ck_assert_ptr_eq(policy_find("LRUK"), policy_find("lru-k"));
+    ck_assert_ptr_eq(policy_find("S3FIFO"), policy_find("s3-fifo"));
     ck_assert_ptr_null(policy_find("lr"));
     ck_assert_ptr_null(policy_find("lruu"));
     ck_assert_ptr_null(policy_find(""));
@@ -249,6 +355,7 @@ START_TEST(registry_rows_are_complete)
         const struct policy_ops *ops = policies[count];
 
         ck_assert_msg(ops->name && ops->summary && ops->source && ops->node_size, "row %zu", count);
+        ck_assert_msg(ops->sizes && ops->cost, "%s", ops->name);
         ck_assert(ops->create && ops->destroy && ops->insert && ops->access && ops->victim &&
                   ops->remove && ops->is_valid);
         for (const char *c = ops->name; *c; c++)
@@ -267,6 +374,8 @@ START_TEST(nodes_are_small)
     ck_assert_uint_le(policy_find("fifo")->node_size, 16);
     ck_assert_uint_le(policy_find("rand")->node_size, 16);
     ck_assert_uint_le(policy_find("maxs")->node_size, 24);
+    for (size_t i = 0; policies[i]; i++)
+        ck_assert_msg(policies[i]->node_size <= 40, "%s", policies[i]->name);
 }
 END_TEST
 
@@ -305,10 +414,16 @@ unit_suite(void)
     tcase_add_test(order, lru_by_last_request);
     tcase_add_test(order, fifo_by_entry_whatever_is_requested);
     tcase_add_test(order, lfu_by_count_then_by_who_reached_it_first);
+    tcase_add_test(order, clock_spares_once_who_was_requested);
+    tcase_add_test(order, sieve_leaves_its_hand_where_it_was);
+    tcase_add_test(order, slru_by_segments);
+    tcase_add_test(order, two_q_keeps_who_comes_back);
+    tcase_add_test(order, lru_k_by_the_kth_last_request);
     tcase_add_test(order, lfu_forgets_a_count_when_its_page_leaves);
     tcase_add_test(order, maxs_by_size_then_by_entry);
     tcase_add_test(order, rand_repeats_with_its_seed_and_differs_with_another);
-    tcase_add_test(order, rand_favours_nobody);
+    tcase_add_loop_test(order, rand_favours_nobody, 0, 2);
+    tcase_add_test(order, rand_draws_anew_each_time);
     tcase_add_test(order, splitmix_is_splitmix);
     tcase_add_test(order, every_policy_survives_any_order_of_calls);
     suite_add_tcase(suite, order);

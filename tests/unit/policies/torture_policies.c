@@ -11,6 +11,17 @@
 
 #define NODES 100
 
+/* A page of so many bytes wants to enter; its key is that number, too. */
+static int
+insert(const struct policy_ops *ops, struct policy *policy, uint64_t *node, uint64_t bytes)
+{
+    struct policy_page page = {.bytes = bytes, .key = bytes, .next = POLICY_NEVER};
+
+    if (ops->admit && !ops->admit(policy, &page))
+        ck_abort_msg("%s refuses", ops->name);
+    return ops->insert(policy, node, &page);
+}
+
 /* Enters all nodes, lets some leave, enters them again; counts what was refused. */
 static void
 fill_and_drain(void *context)
@@ -28,7 +39,7 @@ fill_and_drain(void *context)
     }
     for (int i = 0; i < NODES; i++) {
         memset(nodes[i], 0, sizeof(nodes[i]));
-        if (ops->insert(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i}) == 0) {
+        if (insert(ops, policy, nodes[i], (uint64_t)i) == 0) {
             inside[i] = true;
             count++;
         } else {
@@ -36,7 +47,7 @@ fill_and_drain(void *context)
         }
         ck_assert(ops->is_valid(policy, count));
     }
-    ck_assert_uint_eq(refused, torture_failed());
+    ck_assert_uint_le(refused, torture_failed()); /* a ghost that is not remembered is no refusal */
     for (int i = 0; i < NODES; i++) {
         if (!inside[i])
             continue;
@@ -45,8 +56,7 @@ fill_and_drain(void *context)
         ck_assert(ops->is_valid(policy, count - 1));
         if (i % 3) {
             memset(nodes[i], 0, sizeof(nodes[i]));
-            ck_assert_int_eq(
-                ops->insert(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i}), 0);
+            ck_assert_int_eq(insert(ops, policy, nodes[i], (uint64_t)i), 0);
         } else {
             inside[i] = false;
             count--;

@@ -1,0 +1,225 @@
+#include "policies/ghost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define GHOST_MIN_ROOM 16u
+#define GHOST_MAX_ROOM (1u << 31)
+
+struct ghost_entry {
+    uint64_t key;
+    uint64_t bytes;
+    uint32_t older, newer;
+    uint32_t chain; /* the next one in the same slot, or that is free */
+};
+
+void
+ghost_init(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes)
+{
+    /*
+     * Keys can be chosen by whoever chooses URLs, and chains made long with them. Where the
+     * instance lies in memory is not known to them; it decides on slots alone, never on outcomes.
+     */
+    *ghost = (struct ghost){
+        .max_pages = max_pages,
+        .max_bytes = max_bytes,
+        .secret = hash64_uint((uint64_t)(uintptr_t)ghost),
+    };
+}
+
+void
+ghost_free(struct ghost *ghost)
+{
+    free(ghost->entries);
+    free(ghost->slots);
+    ghost->entries = NULL;
+    ghost->slots = NULL;
+}
+
+static struct ghost_entry *
+entry_at(const struct ghost *ghost, uint32_t i)
+{
+    return &ghost->entries[i - 1];
+}
+
+static uint32_t *
+slot_of(const struct ghost *ghost, uint64_t key)
+{
+    return &ghost->slots[hash64_uint(key ^ ghost->secret) & (ghost->room - 1)];
+}
+
+static uint64_t
+weight(uint64_t bytes)
+{
+    return bytes ? bytes : 1;
+}
+
+/* Where the number of the entry with that key is written, or the 0 at the end of its chain. */
+static uint32_t *
+find(const struct ghost *ghost, uint64_t key)
+{
+    uint32_t *at = slot_of(ghost, key);
+
+    while (*at && entry_at(ghost, *at)->key != key)
+        at = &entry_at(ghost, *at)->chain;
+    return at;
+}
+
+bool
+ghost_has(const struct ghost *ghost, uint64_t key)
+{
+    return ghost->pages && *find(ghost, key);
+}
+
+/* Takes out the entry whose number is written at `at`. */
+static void
+forget(struct ghost *ghost, uint32_t *at)
+{
+    uint32_t i = *at;
+    struct ghost_entry *entry = entry_at(ghost, i);
+
+    *at = entry->chain;
+    if (entry->older)
+        entry_at(ghost, entry->older)->newer = entry->newer;
+    else
+        ghost->oldest = entry->newer;
+    if (entry->newer)
+        entry_at(ghost, entry->newer)->older = entry->older;
+    else
+        ghost->newest = entry->older;
+    ghost->pages--;
+    ghost->bytes -= entry->bytes;
+    entry->chain = ghost->unused;
+    ghost->unused = i;
+}
+
+bool
+ghost_take(struct ghost *ghost, uint64_t key)
+{
+    uint32_t *at;
+
+    if (!ghost->pages)
+        return false;
+    at = find(ghost, key);
+    if (!*at)
+        return false;
+    forget(ghost, at);
+    return true;
+}
+
+void
+ghost_drop_oldest(struct ghost *ghost)
+{
+    if (ghost->oldest)
+        forget(ghost, find(ghost, entry_at(ghost, ghost->oldest)->key));
+}
+
+void
+ghost_limit(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes)
+{
+    ghost->max_pages = max_pages;
+    ghost->max_bytes = max_bytes;
+    while (ghost->pages > max_pages || ghost->bytes > max_bytes)
+        ghost_drop_oldest(ghost);
+}
+
+/* Twice the room. False without memory, and then nothing has changed. */
+static bool
+grow(struct ghost *ghost)
+{
+    uint32_t room = ghost->room ? ghost->room * 2 : GHOST_MIN_ROOM;
+    struct ghost_entry *entries;
+    uint32_t *slots;
+
+    if (ghost->room == GHOST_MAX_ROOM)
+        return false;
+    slots = calloc(room, sizeof(*slots));
+    if (!slots)
+        return false;
+    entries = realloc(ghost->entries, room * sizeof(*entries));
+    if (!entries) {
+        free(slots);
+        return false;
+    }
+    free(ghost->slots);
+    ghost->entries = entries;
+    ghost->slots = slots;
+    ghost->room = room;
+    for (uint32_t i = ghost->oldest; i; i = entry_at(ghost, i)->newer) {
+        uint32_t *slot = slot_of(ghost, entry_at(ghost, i)->key);
+
+        entry_at(ghost, i)->chain = *slot;
+        *slot = i;
+    }
+    return true;
+}
+
+/* The number of an entry that is free, or 0 without memory. */
+static uint32_t
+allot(struct ghost *ghost)
+{
+    uint32_t i = ghost->unused;
+
+    if (i) {
+        ghost->unused = entry_at(ghost, i)->chain;
+        return i;
+    }
+    if (ghost->used == ghost->room && !grow(ghost))
+        return 0;
+    return ++ghost->used;
+}
+
+void
+ghost_add(struct ghost *ghost, uint64_t key, uint64_t bytes)
+{
+    struct ghost_entry *entry;
+    uint32_t *slot, i;
+
+    bytes = weight(bytes);
+    if (ghost->max_pages == 0 || bytes > ghost->max_bytes || ghost_has(ghost, key))
+        return;
+    while (ghost->pages >= ghost->max_pages || ghost->bytes > ghost->max_bytes - bytes)
+        ghost_drop_oldest(ghost);
+    i = allot(ghost);
+    if (!i)
+        return;
+    entry = entry_at(ghost, i);
+    slot = slot_of(ghost, key);
+    *entry =
+        (struct ghost_entry){.key = key, .bytes = bytes, .older = ghost->newest, .chain = *slot};
+    *slot = i;
+    if (ghost->newest)
+        entry_at(ghost, ghost->newest)->newer = i;
+    else
+        ghost->oldest = i;
+    ghost->newest = i;
+    ghost->pages++;
+    ghost->bytes += bytes;
+}
+
+bool
+ghost_is_valid(const struct ghost *ghost)
+{
+    uint64_t pages = 0, bytes = 0, unused = 0, chained = 0;
+    uint32_t older = 0;
+
+    for (uint32_t i = ghost->oldest; i && pages <= ghost->used; i = entry_at(ghost, i)->newer) {
+        if (entry_at(ghost, i)->older != older || *find(ghost, entry_at(ghost, i)->key) != i)
+            return false;
+        older = i;
+        pages++;
+        bytes += entry_at(ghost, i)->bytes;
+    }
+    for (uint32_t i = ghost->unused; i && unused <= ghost->used; i = entry_at(ghost, i)->chain)
+        unused++;
+    for (uint32_t s = 0; s < ghost->room; s++) {
+        for (uint32_t i = ghost->slots[s]; i && chained <= ghost->used;
+             i = entry_at(ghost, i)->chain)
+            chained++;
+    }
+    return older == ghost->newest && pages == ghost->pages && chained == pages &&
+           bytes == ghost->bytes && pages + unused == ghost->used && ghost->used <= ghost->room &&
+           pages <= ghost->max_pages && bytes <= ghost->max_bytes;
+}

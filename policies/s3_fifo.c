@@ -1,0 +1,209 @@
+/*
+ * S3-FIFO: new pages pass through a small FIFO queue of a tenth of the cache. Who was requested
+ * twice there goes on to the main queue; who was not leaves, and is remembered for nine tenths of a
+ * cache. Who is asked for again while remembered enters the main queue at once. The main queue is a
+ * FIFO in which each request, up to three, gives a page another round.
+ *
+ * Until the first victim leaves, pages for which the small queue has no room enter the main one, so
+ * that a cache that is still filling up is not filled with what the small queue would hold.
+ */
+#include <stdlib.h>
+
+#include "policies/ghost.h"
+#include "policies/list.h"
+#include "policies/policy.h"
+#include "policies/share.h"
+
+#define SMALL_SHARE 0.1
+#define GHOST_SHARE 0.9
+#define HITS_TO_MAIN 2u
+#define MAX_HITS 3u
+#define S3_FIFO_BYTES ((UINT64_C(1) << 61) - 1)
+
+struct s3_fifo_node {
+    struct list_node links;
+    uint64_t key;
+    uint64_t bytes : 61;
+    uint64_t hits : 2; /* stays at MAX_HITS */
+    uint64_t is_main : 1;
+};
+
+struct policy {
+    struct list small, main; /* the oldest first */
+    struct share small_share, main_share;
+    struct ghost ghost;
+    struct s3_fifo_node *victim; /* found by the last question, until anything changes */
+    bool was_ghost;              /* the page that was last asked about was remembered */
+    bool has_evicted;
+};
+
+static uint64_t
+s3_fifo_bytes(const void *node)
+{
+    return ((const struct s3_fifo_node *)node)->bytes;
+}
+
+static void
+s3_fifo_resize(struct policy *policy, const struct policy_config *config)
+{
+    struct share ghost = share_of(config, GHOST_SHARE);
+
+    policy->small_share = share_of(config, SMALL_SHARE);
+    policy->main_share = share_rest(config, policy->small_share);
+    policy->victim = NULL;
+    ghost_limit(&policy->ghost, ghost.pages, ghost.bytes);
+}
+
+static struct policy *
+s3_fifo_create(const struct policy_ops *ops, const struct policy_config *config)
+{
+    struct policy *policy = malloc(sizeof(*policy));
+
+    (void)ops;
+    if (!policy)
+        return NULL;
+    list_init(&policy->small);
+    list_init(&policy->main);
+    ghost_init(&policy->ghost, 0, 0);
+    policy->was_ghost = false;
+    policy->has_evicted = false;
+    s3_fifo_resize(policy, config);
+    return policy;
+}
+
+static void
+s3_fifo_destroy(struct policy *policy)
+{
+    if (!policy)
+        return;
+    ghost_free(&policy->ghost);
+    free(policy);
+}
+
+static bool
+s3_fifo_admit(struct policy *policy, const struct policy_page *page)
+{
+    policy->was_ghost = ghost_take(&policy->ghost, page->key);
+    return share_can_hold(&policy->small_share, page->bytes);
+}
+
+static int
+s3_fifo_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct s3_fifo_node *entering = node;
+
+    entering->key = page->key;
+    entering->bytes = page->bytes & S3_FIFO_BYTES;
+    entering->hits = 0;
+    entering->is_main = policy->was_ghost || (!policy->has_evicted &&
+                                              share_is_full(&policy->small_share, &policy->small));
+    list_add_last(entering->is_main ? &policy->main : &policy->small, entering, entering->bytes);
+    policy->was_ghost = false;
+    policy->victim = NULL;
+    return 0;
+}
+
+static void
+s3_fifo_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct s3_fifo_node *requested = node;
+
+    (void)page;
+    if (requested->hits < MAX_HITS)
+        requested->hits = (requested->hits + 1u) & MAX_HITS;
+    policy->victim = NULL;
+}
+
+/* Whoever has no hits left; the others go round, a hit poorer. */
+static struct s3_fifo_node *
+s3_fifo_victim_of_main(struct policy *policy)
+{
+    struct s3_fifo_node *node;
+
+    while ((node = list_first(&policy->main)) && node->hits) {
+        node->hits = (node->hits - 1u) & MAX_HITS;
+        list_move_last(&policy->main, node);
+    }
+    return node;
+}
+
+/* Who was not requested twice; those before go on to main. NULL if all were. */
+static struct s3_fifo_node *
+s3_fifo_victim_of_small(struct policy *policy)
+{
+    struct s3_fifo_node *node;
+
+    while ((node = list_first(&policy->small)) && node->hits >= HITS_TO_MAIN) {
+        list_remove(&policy->small, node, node->bytes);
+        list_add_last(&policy->main, node, node->bytes);
+        node->is_main = 1;
+        node->hits = 0;
+    }
+    return node;
+}
+
+static void *
+s3_fifo_victim(struct policy *policy)
+{
+    /* Pages that go on to main may make it exceed its share: the answer would be another then. */
+    if (policy->victim)
+        return policy->victim;
+    if (!share_is_exceeded(&policy->main_share, &policy->main))
+        policy->victim = s3_fifo_victim_of_small(policy);
+    if (!policy->victim)
+        policy->victim = s3_fifo_victim_of_main(policy);
+    if (!policy->victim) /* main's share is exceeded by nothing */
+        policy->victim = s3_fifo_victim_of_small(policy);
+    return policy->victim;
+}
+
+static void
+s3_fifo_remove(struct policy *policy, void *node, bool evicted)
+{
+    struct s3_fifo_node *leaving = node;
+
+    list_remove(leaving->is_main ? &policy->main : &policy->small, leaving, leaving->bytes);
+    policy->victim = NULL;
+    if (!evicted)
+        return;
+    policy->has_evicted = true;
+    if (!leaving->is_main)
+        ghost_add(&policy->ghost, leaving->key, leaving->bytes);
+}
+
+static bool
+s3_fifo_list_is_valid(const struct list *list, bool is_main)
+{
+    for (const struct s3_fifo_node *node = list_first(list); node; node = list_next(list, node)) {
+        if (node->is_main != is_main)
+            return false;
+    }
+    return list_is_valid(list, s3_fifo_bytes);
+}
+
+static bool
+s3_fifo_is_valid(const struct policy *policy, uint64_t count)
+{
+    return policy->small.pages + policy->main.pages == count &&
+           s3_fifo_list_is_valid(&policy->small, false) &&
+           s3_fifo_list_is_valid(&policy->main, true) && ghost_is_valid(&policy->ghost);
+}
+
+const struct policy_ops policy_s3_fifo = {
+    .name = "s3-fifo",
+    .summary = "three FIFO queues: small for newcomers, main for the proven, one of those who left",
+    .source =
+        "J. Yang et al., FIFO Queues are All You Need for Cache Eviction, SOSP 2023, algorithm 1",
+    .sizes = "The small queue has a tenth of the bytes; a page over that does not enter.",
+    .cost = "A hit counts; a victim costs O(1), amortised over the hits before.",
+    .node_size = sizeof(struct s3_fifo_node),
+    .create = s3_fifo_create,
+    .destroy = s3_fifo_destroy,
+    .admit = s3_fifo_admit,
+    .insert = s3_fifo_insert,
+    .access = s3_fifo_access,
+    .victim = s3_fifo_victim,
+    .remove = s3_fifo_remove,
+    .resize = s3_fifo_resize,
+    .is_valid = s3_fifo_is_valid,
+};

@@ -1,0 +1,110 @@
+/*
+ * SIEVE: pages stay in the order in which they entered, each with a bit that a request sets. A hand
+ * walks from the oldest towards the youngest and clears bits; the first page without one leaves,
+ * and the hand stays where it stood. From the youngest it goes on at the oldest.
+ */
+#include <stdlib.h>
+
+#include "policies/list.h"
+#include "policies/policy.h"
+
+struct sieve_node {
+    struct list_node links;
+    bool requested; /* since it entered or the hand passed */
+};
+
+struct policy {
+    struct list pages;       /* the oldest first */
+    struct sieve_node *hand; /* who is looked at next; NULL: the oldest */
+};
+
+static struct policy *
+sieve_create(const struct policy_ops *ops, const struct policy_config *config)
+{
+    struct policy *policy = malloc(sizeof(*policy));
+
+    (void)ops, (void)config;
+    if (policy) {
+        list_init(&policy->pages);
+        policy->hand = NULL;
+    }
+    return policy;
+}
+
+static void
+sieve_destroy(struct policy *policy)
+{
+    free(policy);
+}
+
+static int
+sieve_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct sieve_node *entering = node;
+
+    (void)page;
+    entering->requested = false;
+    list_add_last(&policy->pages, entering, 0);
+    return 0;
+}
+
+static void
+sieve_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct sieve_node *requested = node;
+
+    (void)policy, (void)page;
+    requested->requested = true;
+}
+
+static void *
+sieve_victim(struct policy *policy)
+{
+    struct sieve_node *node = policy->hand ? policy->hand : list_first(&policy->pages);
+
+    while (node && node->requested) {
+        node->requested = false;
+        node = list_next(&policy->pages, node);
+        if (!node)
+            node = list_first(&policy->pages);
+    }
+    policy->hand = node;
+    return node;
+}
+
+static void
+sieve_remove(struct policy *policy, void *node, bool evicted)
+{
+    (void)evicted;
+    if (policy->hand == node)
+        policy->hand = list_next(&policy->pages, node);
+    list_remove(&policy->pages, node, 0);
+}
+
+static bool
+sieve_is_valid(const struct policy *policy, uint64_t count)
+{
+    const struct sieve_node *node = list_first(&policy->pages);
+
+    if (policy->pages.pages != count || !list_is_valid(&policy->pages, NULL))
+        return false;
+    while (node && node != policy->hand)
+        node = list_next(&policy->pages, node);
+    return node == policy->hand; /* it is on a page that is inside, or on none */
+}
+
+const struct policy_ops policy_sieve = {
+    .name = "sieve",
+    .summary = "a hand sweeps from old to young, sparing once who was requested",
+    .source = "Y. Zhang et al., SIEVE is Simpler than LRU, NSDI 2024, algorithm 1",
+    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
+    .cost = "A hit sets a bit; a victim costs O(1), amortised over the hits before.",
+    .node_size = sizeof(struct sieve_node),
+    .create = sieve_create,
+    .destroy = sieve_destroy,
+    .insert = sieve_insert,
+    .access = sieve_access,
+    .victim = sieve_victim,
+    .remove = sieve_remove,
+    .is_valid = sieve_is_valid,
+};

@@ -1,0 +1,189 @@
+/*
+ * SLRU, segmented LRU: four LRU lists, each with a quarter of the cache. A page enters the lowest
+ * that has room for it, or the lowest of all; a request lifts it into the next one; who no longer
+ * fits there goes down one, to its young end. The oldest of the lowest list that has any leaves.
+ *
+ * Karedla et al. have two segments; four of equal size are those of Huang et al., "An Analysis of
+ * Facebook Photo Caching" (SOSP 2013). When sizes differ, pages that go down may be larger than the
+ * one that went up, and the lowest segment has more than its share then: its oldest leave at once.
+ */
+#include <stdlib.h>
+
+#include "policies/list.h"
+#include "policies/policy.h"
+#include "policies/share.h"
+
+#define SEGMENTS 4
+#define SLRU_BYTES ((UINT64_C(1) << 62) - 1)
+
+struct slru_node {
+    struct list_node links;
+    uint64_t bytes : 62;
+    uint64_t segment : 2;
+};
+
+struct policy {
+    struct list segments[SEGMENTS]; /* the oldest first */
+    struct share share;             /* of each */
+    bool was_pushed; /* the last request pushed a page down into the lowest segment */
+};
+
+static uint64_t
+slru_bytes(const void *node)
+{
+    return ((const struct slru_node *)node)->bytes;
+}
+
+static void
+slru_move(struct policy *policy, struct slru_node *node, unsigned to)
+{
+    list_remove(&policy->segments[node->segment], node, node->bytes);
+    list_add_last(&policy->segments[to], node, node->bytes);
+    node->segment = to & 3;
+}
+
+/* From a segment downwards: who is beyond a share goes down one. */
+static void
+slru_settle(struct policy *policy, unsigned from)
+{
+    uint64_t lowest = policy->segments[0].pages;
+
+    for (unsigned i = from; i > 0; i--) {
+        while (share_is_exceeded(&policy->share, &policy->segments[i]))
+            slru_move(policy, list_first(&policy->segments[i]), i - 1);
+    }
+    policy->was_pushed = policy->segments[0].pages > lowest;
+}
+
+static void
+slru_resize(struct policy *policy, const struct policy_config *config)
+{
+    policy->share = share_of(config, 1.0 / SEGMENTS);
+    slru_settle(policy, SEGMENTS - 1);
+    policy->was_pushed = false; /* the cache itself makes room now */
+}
+
+static struct policy *
+slru_create(const struct policy_ops *ops, const struct policy_config *config)
+{
+    struct policy *policy = malloc(sizeof(*policy));
+
+    (void)ops;
+    if (!policy)
+        return NULL;
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        list_init(&policy->segments[i]);
+    slru_resize(policy, config);
+    return policy;
+}
+
+static void
+slru_destroy(struct policy *policy)
+{
+    free(policy);
+}
+
+static bool
+slru_admit(struct policy *policy, const struct policy_page *page)
+{
+    return share_can_hold(&policy->share, page->bytes);
+}
+
+static int
+slru_insert(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct slru_node *entering = node;
+    unsigned i = 0;
+
+    while (i < SEGMENTS && !share_has_room(&policy->share, &policy->segments[i], page->bytes))
+        i++;
+    if (i == SEGMENTS)
+        i = 0;
+    entering->bytes = page->bytes & SLRU_BYTES;
+    entering->segment = i & 3;
+    list_add_last(&policy->segments[i], entering, entering->bytes);
+    return 0;
+}
+
+static void
+slru_access(struct policy *policy, void *node, const struct policy_page *page)
+{
+    struct slru_node *requested = node;
+
+    (void)page;
+    if (requested->segment == SEGMENTS - 1) {
+        list_move_last(&policy->segments[SEGMENTS - 1], requested);
+        policy->was_pushed = false;
+        return;
+    }
+    slru_move(policy, requested, requested->segment + 1u);
+    slru_settle(policy, requested->segment);
+}
+
+static bool
+slru_has_surplus(const struct policy *policy)
+{
+    return policy->was_pushed && share_is_exceeded(&policy->share, &policy->segments[0]);
+}
+
+static void *
+slru_victim(struct policy *policy)
+{
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        void *node = list_first(&policy->segments[i]);
+
+        if (node)
+            return node;
+    }
+    return NULL;
+}
+
+static void
+slru_remove(struct policy *policy, void *node, bool evicted)
+{
+    struct slru_node *leaving = node;
+
+    (void)evicted;
+    list_remove(&policy->segments[leaving->segment], leaving, leaving->bytes);
+}
+
+static bool
+slru_is_valid(const struct policy *policy, uint64_t count)
+{
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        const struct list *segment = &policy->segments[i];
+
+        if (!list_is_valid(segment, slru_bytes) || segment->pages > count)
+            return false;
+        if (i > 0 && share_is_exceeded(&policy->share, segment))
+            return false;
+        for (const struct slru_node *node = list_first(segment); node;
+             node = list_next(segment, node)) {
+            if (node->segment != i)
+                return false;
+        }
+        count -= segment->pages;
+    }
+    return count == 0;
+}
+
+const struct policy_ops policy_slru = {
+    .name = "slru",
+    .summary =
+        "four LRU lists, through which pages rise with each request and sink for want of room",
+    .source =
+        "R. Karedla, J. S. Love, B. G. Wherry, IEEE Computer 27/3, 1994; Q. Huang et al., SOSP 2013",
+    .sizes = "Each list has a quarter of the bytes; a page over that does not enter.",
+    .cost = "O(1) where pages are alike; a large one may push several down.",
+    .node_size = sizeof(struct slru_node),
+    .create = slru_create,
+    .destroy = slru_destroy,
+    .admit = slru_admit,
+    .insert = slru_insert,
+    .access = slru_access,
+    .has_surplus = slru_has_surplus,
+    .victim = slru_victim,
+    .remove = slru_remove,
+    .resize = slru_resize,
+    .is_valid = slru_is_valid,
+};
