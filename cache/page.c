@@ -7,6 +7,36 @@
 #define PAGE_MAX_FIRST_ROOM 1048576u
 #define PAGE_MIN_ROOM 1024u
 
+/* Bytes of the whole allocation with a body of that length. */
+static size_t
+page_size(const struct page *page, size_t body)
+{
+    return sizeof(*page) + page->url_len + page->final_url_len + page->headers_len + body + 1;
+}
+
+/* Changed when a page is made, grows or goes, never for a hit. */
+static _Atomic uint64_t bytes_alive;
+
+uint64_t
+page_bytes_alive(void)
+{
+    return atomic_load_explicit(&bytes_alive, memory_order_relaxed);
+}
+
+static void
+page_count(size_t more, size_t less)
+{
+    atomic_fetch_add_explicit(&bytes_alive, (uint64_t)more - less, memory_order_relaxed);
+}
+
+/* `room` is what was allocated for the body. */
+static void
+page_free(struct page *page, size_t room)
+{
+    page_count(0, page_size(page, room));
+    free(page);
+}
+
 void
 page_release(struct page **page)
 {
@@ -15,14 +45,7 @@ page_release(struct page **page)
     *page = NULL;
     /* Acquire as well as release: what other holders did with the page happens before the free. */
     if (p && atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) == 1)
-        free(p);
-}
-
-/* Bytes of the whole allocation with a body of that length. */
-static size_t
-page_size(const struct page *page, size_t body)
-{
-    return sizeof(*page) + page->url_len + page->final_url_len + page->headers_len + body + 1;
+        page_free(p, p->body_len);
 }
 
 static char *
@@ -63,6 +86,7 @@ page_begin(struct page_builder *builder, struct span url, struct span final_url,
         .final_url_len = (uint32_t)final_url.len,
         .headers_len = (uint32_t)headers.len,
     };
+    page_count(page_size(page, room), 0);
     at = page_put(page->bytes, url);
     at = page_put(at, final_url);
     page_put(at, headers);
@@ -88,6 +112,7 @@ page_grow(struct page_builder *builder, size_t need)
     page = realloc(builder->page, page_size(builder->page, room));
     if (!page)
         return false;
+    page_count(room, builder->body_room);
     builder->page = page;
     builder->body_room = room;
     return true;
@@ -123,6 +148,8 @@ page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_
 
         if (trimmed)
             page = trimmed;
+        /* Counted as trimmed in any case: the page knows no other size. */
+        page_count(page->body_len, builder->body_room);
     }
     page->bytes[page_size(page, page->body_len) - sizeof(*page) - 1] = '\0';
     page->fetch_us = fetch_us > UINT32_MAX ? UINT32_MAX : (uint32_t)fetch_us;
@@ -134,6 +161,7 @@ page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_
 void
 page_abandon(struct page_builder *builder)
 {
-    free(builder->page);
+    if (builder->page)
+        page_free(builder->page, builder->body_room);
     *builder = (struct page_builder){0};
 }

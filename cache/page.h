@@ -65,6 +65,12 @@ page_retain(struct page *page)
 void page_release(struct page **page);
 
 /*
+ * Bytes of all pages there are in the process, under construction included: what the pages take
+ * that are in no cache is this less what the caches hold. [any thread]
+ */
+uint64_t page_bytes_alive(void);
+
+/*
  * Building: begin with everything but the body, append the body as it arrives, finish. The page
  * under construction belongs to one thread, is not yet shared, and moves as it grows.
  */

@@ -27,8 +27,8 @@ fetch_config_default(struct fetch_config *config)
         .resolve_timeout_us = 10 * second,
         .connect_timeout_us = 10 * second,
         .first_byte_timeout_us = 30 * second,
-        .stall_timeout_us = 30 * second,
-        .total_timeout_us = 300 * second,
+        .stall_timeout_us = 20 * second,
+        .total_timeout_us = 60 * second,
         .dns_ttl_us = 60 * second,
         .user_agent = "sunproxy/" SUNPROXY_VERSION,
     };

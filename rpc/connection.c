@@ -90,6 +90,7 @@ rpc_connection_mark(struct rpc_connection *c)
 void
 rpc_connection_queue(struct rpc_connection *c, struct rpc_request *request)
 {
+    request->queued_us = c->worker->now_us;
     STAILQ_INSERT_TAIL(&c->out, request, queue);
     c->queued += request->reply.len;
     rpc_connection_mark(c);

@@ -175,6 +175,7 @@ struct rpc_request {
     void *held;
     struct span arguments;
     int64_t arrived_us;
+    int64_t queued_us; /* when it was answered */
     uint32_t xid;
     unsigned references; /* the dispatcher's, and the answer's */
     bool deferred;
@@ -285,6 +286,7 @@ struct rpc_worker {
     bool running; /* the thread is there to be joined */
     struct rpc_task drain_task;
     struct rpc_task halt_task;
+    struct rpc_task relieve_task;
 
     /* Written by the worker alone, read by anybody. */
     rpc_counter timed_out;
@@ -299,6 +301,7 @@ struct rpc_worker {
     _Atomic(struct rpc_task *) tasks; /* latest first */
     atomic_uint connections;          /* assigned by the listener, and not yet closed */
     atomic_bool drained;              /* the drain task has run */
+    atomic_bool relieving;            /* the relieve task is posted */
     int wake_fd;
 };
 
@@ -312,6 +315,9 @@ int rpc_worker_start(struct rpc_worker *worker);
 
 /* Asks the worker to finish its connections: each closes as soon as nothing is in flight on it. */
 void rpc_worker_drain(struct rpc_worker *worker);
+
+/* Asks the worker to close the connection whose reply has waited longest. [any] */
+void rpc_worker_relieve(struct rpc_worker *worker);
 
 /* Asks the worker to close what is left and to end, and waits; returns the connections cut off. */
 unsigned rpc_worker_join(struct rpc_worker *worker);

@@ -210,6 +210,13 @@ rpc_server_destroy(struct rpc_server *server)
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
+void
+rpc_server_relieve(struct rpc_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++)
+        rpc_worker_relieve(server->workers[i]);
+}
+
 static uint64_t
 read_counter(const rpc_counter *counter)
 {

@@ -65,7 +65,7 @@ struct rpc_stats {
     uint64_t connections;         /* open now */
     uint64_t connections_total;   /* ever accepted */
     uint64_t connections_refused; /* over max_connections, or for want of a descriptor */
-    uint64_t connections_timed_out;
+    uint64_t connections_timed_out; /* and those closed by rpc_server_relieve() */
     uint64_t calls;     /* records that were calls */
     uint64_t calls_bad; /* answered with an RPC error, or no call at all: the connection is read no
                            further */
@@ -108,6 +108,13 @@ unsigned rpc_server_stop(struct rpc_server *server, int64_t timeout_us);
 
 /* After rpc_server_stop(), or without a start. NULL is harmless. */
 void rpc_server_destroy(struct rpc_server *server);
+
+/*
+ * When what waits to be read by slow peers takes too much memory: has each worker close the one
+ * connection whose next reply has waited longest to be read whole, if that is a second and more.
+ * Returns at once. [any]
+ */
+void rpc_server_relieve(struct rpc_server *server);
 
 /* [any] */
 void rpc_server_get_stats(struct rpc_server *server, struct rpc_stats *stats);

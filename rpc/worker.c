@@ -16,6 +16,9 @@
 #define TICK_MIN_US ((int64_t)10000)
 #define TICK_MAX_US ((int64_t)1000000)
 
+/* A reply that has waited no longer than this is not given up for want of memory. */
+#define RELIEF_AGE_US ((int64_t)1000000)
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static void
@@ -74,6 +77,7 @@ on_wake(evutil_socket_t fd, short what, void *context)
     (void)what;
     /* Cleared before the tasks are taken: one that is posted meanwhile wakes again. */
     (void)!read(fd, &count, sizeof(count));
+    ((struct rpc_worker *)context)->now_us = clock_monotonic_us();
     (void)rpc_worker_run_tasks(context);
 }
 
@@ -227,6 +231,32 @@ drain(struct rpc_task *task)
     tell_server(worker);
 }
 
+/* Whoever waits to write, and since when its next reply waits; INT64_MAX if nothing does. */
+static int64_t
+waiting_since(const struct rpc_connection *c)
+{
+    const struct rpc_request *first = STAILQ_FIRST(&c->out);
+
+    return c->writing && first ? first->queued_us : INT64_MAX;
+}
+
+static void
+relieve(struct rpc_task *task)
+{
+    struct rpc_worker *worker =
+        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, relieve_task));
+    struct rpc_connection *c, *slowest = NULL;
+
+    atomic_store(&worker->relieving, false);
+    TAILQ_FOREACH(c, &worker->open, link)
+    {
+        if (waiting_since(c) < (slowest ? waiting_since(slowest) : INT64_MAX))
+            slowest = c;
+    }
+    if (slowest && worker->now_us - waiting_since(slowest) >= RELIEF_AGE_US)
+        time_out(slowest);
+}
+
 static void
 halt(struct rpc_task *task)
 {
@@ -240,6 +270,13 @@ halt(struct rpc_task *task)
         rpc_connection_close(c);
     }
     event_base_loopbreak(worker->base);
+}
+
+void
+rpc_worker_relieve(struct rpc_worker *worker)
+{
+    if (!atomic_exchange(&worker->relieving, true))
+        rpc_worker_post(worker, &worker->relieve_task);
 }
 
 void
@@ -327,6 +364,7 @@ rpc_worker_create(struct rpc_server *server, unsigned number)
     SLIST_INIT(&worker->pool);
     worker->drain_task.run = drain;
     worker->halt_task.run = halt;
+    worker->relieve_task.run = relieve;
     worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (worker->wake_fd < 0 || !set_up_events(worker)) {
         int error = errno ? errno : ENOMEM;

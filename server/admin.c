@@ -122,6 +122,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
 {
     bool shards_are_ours = service->shards_are_ours && args->shards == 0;
     struct cache_config config;
+    char text[SERVICE_CACHE_TEXT];
 
     cache_get_config(service->cache, &config);
     if (args->policy[0] != '\0' && !service_parse_policy(args->policy, &config.policy,
@@ -156,11 +157,8 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
         cache_reset_stats(service->cache);
         counters_rebase(service->counters);
     }
-    log_info("the cache is now: policy %s, room for %llu URLs and %llu bytes (0: no bound), %u "
-             "shards%s",
-             policy_format(&config.policy, policy_text, sizeof(policy_text)),
-             (unsigned long long)config.capacity_pages, (unsigned long long)config.capacity_bytes,
-             config.shards, args->cold ? ", empty" : "");
+    log_info("the cache is now: %s%s", service_describe_cache(&config, text, sizeof(text)),
+             args->cold ? "; emptied" : "");
     return PROXY_OK;
 }
 

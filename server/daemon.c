@@ -347,16 +347,10 @@ tell_start(const struct parts *parts)
 {
     const struct listening *listening = &parts->listening;
     struct cache_config config;
-    char policy[POLICY_MAX_TEXT], bytes[32];
+    char text[SERVICE_CACHE_TEXT];
 
     cache_get_config(parts->service.cache, &config);
-    if (!config.policy.ops)
-        log_info("no cache: every request goes to its origin");
-    else
-        log_info("cache: policy %s, %llu URLs and %s (0: no bound), %u shards",
-                 policy_format(&config.policy, policy, sizeof(policy)),
-                 (unsigned long long)config.capacity_pages,
-                 units_format_bytes(config.capacity_bytes, bytes, sizeof(bytes)), config.shards);
+    log_info("cache: %s", service_describe_cache(&config, text, sizeof(text)));
     if (listening->port)
         log_info("listening on TCP port %u (%s%s%s)", listening->port,
                  listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",

@@ -51,6 +51,7 @@ struct options {
     uint64_t max_fetches_per_origin;
     uint64_t max_fetches_queued;
     uint64_t max_waiters;
+    uint64_t max_transit;
     uint64_t max_redirects;
     uint64_t resolver_threads;
     int64_t resolve_timeout;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "server/log.h"
 
 /* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
 struct pending {
@@ -27,7 +28,7 @@ struct job {
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct page_builder builder;
     uint64_t purges; /* the service's when the fetch began */
-    int error;       /* why we ended the fetch ourselves: ENOMEM, EFBIG or 0 */
+    int error;             /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
 };
 
 static void
@@ -180,6 +181,9 @@ land(struct job *job)
     free(job);
 }
 
+static const char no_room[] =
+    "too many bytes are being fetched, or wait for clients to read them; try again";
+
 /* ---- the fetch's call-backs, on the fetcher's thread ------------------------------------------ */
 
 static bool
@@ -189,6 +193,10 @@ job_head(void *context, const struct fetch_head *head)
     struct span url = job->outcome->url;
     size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
 
+    if (!service_has_room(job->service)) {
+        job->error = ENOBUFS;
+        return false;
+    }
     if (page_begin(&job->builder, url,
                    span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
                    head->headers, (uint16_t)head->status, hint, job->service->options->max_page))
@@ -202,7 +210,7 @@ job_body(void *context, const void *bytes, size_t len)
 {
     struct job *job = context;
 
-    job->error = page_append(&job->builder, bytes, len);
+    job->error = service_has_room(job->service) ? page_append(&job->builder, bytes, len) : ENOBUFS;
     return job->error == 0;
 }
 
@@ -236,9 +244,15 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
 
     if (job->error == EFBIG)
         error = FETCH_TOO_LARGE;
+    else if (job->error == ENOBUFS)
+        error = FETCH_OVERLOADED;
+    if (job->error)
+        sentence = job->error == ENOBUFS ? no_room : strerror(job->error);
     outcome->status = outcome_status(error);
-    snprintf(outcome->sentence, sizeof(outcome->sentence), "%s",
-             job->error ? strerror(job->error) : sentence);
+    snprintf(outcome->sentence, sizeof(outcome->sentence), "%s", sentence);
+    log_debug("fetched %.*s in %lld us: %s%s%s", (int)outcome->url.len, outcome->url.ptr,
+              (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
+              outcome->sentence);
     if (error == FETCH_OK) {
         outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
         /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
@@ -377,5 +391,7 @@ serve(struct service *service, const struct serve_request *request, struct serve
         error = fetch_check_headers(request->headers, sentence, sizeof(sentence));
     if (error != FETCH_OK)
         return answer_failure(service, request, outcome_status(error), sentence, answer);
+    if (!service_has_room(service))
+        return answer_failure(service, request, PROXY_OVERLOADED, no_room, answer);
     return serve_miss(service, request, bypass, answer);
 }

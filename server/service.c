@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/units.h"
+
 #define FEWEST_PAGES_A_SHARD 4096u
 #define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
 
@@ -39,6 +42,44 @@ service_parse_policy(const char *text, struct policy_spec *spec, char *why, size
     snprintf(why, why_size,
              "policy %s needs to know every request to come, which only a simulation does",
              spec->ops->name);
+    return false;
+}
+
+const char *
+service_describe_cache(const struct cache_config *config, char *text, size_t size)
+{
+    char policy[POLICY_MAX_TEXT], bytes[32];
+    struct buf phrase;
+
+    if (!config->policy.ops) {
+        snprintf(text, size, "none, every request goes to its origin");
+        return text;
+    }
+    buf_init(&phrase, size - 1);
+    buf_printf(&phrase, "policy %s", policy_format(&config->policy, policy, sizeof(policy)));
+    if (config->capacity_pages)
+        buf_printf(&phrase, ", %llu URLs", (unsigned long long)config->capacity_pages);
+    if (config->capacity_bytes)
+        buf_printf(&phrase, ", %s",
+                   units_format_bytes(config->capacity_bytes, bytes, sizeof(bytes)));
+    buf_printf(&phrase, ", %u shard%s", config->shards, config->shards == 1 ? "" : "s");
+    snprintf(text, size, "%s", buf_str(&phrase));
+    buf_free(&phrase);
+    return text;
+}
+
+bool
+service_has_room(const struct service *service)
+{
+    uint64_t alive = page_bytes_alive(), most = service->options->max_transit;
+    struct cache_stats cache;
+
+    if (alive <= most)
+        return true;
+    cache_get_stats(service->cache, &cache);
+    if (alive <= cache.bytes || alive - cache.bytes <= most)
+        return true;
+    rpc_server_relieve(service->rpc);
     return false;
 }
 

@@ -57,6 +57,19 @@ bool service_is_admin(const struct service *service, const struct rpc_peer *peer
 bool service_parse_policy(const char *text, struct policy_spec *spec, char *why, size_t why_size);
 
 /*
+ * A configuration of the cache as a phrase for people: "policy lru, 7 URLs, 1 shard". Returns text;
+ * SERVICE_CACHE_TEXT bytes are enough.
+ */
+#define SERVICE_CACHE_TEXT (POLICY_MAX_TEXT + 128)
+const char *service_describe_cache(const struct cache_config *config, char *text, size_t size);
+
+/*
+ * Is there memory for one more page that is not in the cache? If not, connections whose peers take
+ * the longest to read are asked to go. Any thread.
+ */
+bool service_has_room(const struct service *service);
+
+/*
  * How many shards suit workers and capacity: one per worker, but none so small that its share of
  * pages says little (4,096) or could not hold the largest page thrice over (64 MiB).
  */

@@ -355,6 +355,29 @@ class ReaderTest(HostileTest):
             (c.reset if n % 2 else c.close)()
 
 
+class TransitTest(HostileTest):
+    options = ("--capacity-bytes", "10M", "--max-transit", "64M", "--max-fetches", "1")
+
+    def test_pages_that_nobody_reads_do_not_pile_up(self):
+        before = self.d.rss()
+        c = self.connect(receive_buffer=4096)
+        c.send(b"".join(rpc.record(rpc.call(
+            xid=n, procedure=rpc.V2_GET,
+            arguments=rpc.get_arguments(f"http://big.test/{n}?fault=size:16M")))
+            for n in range(60)))
+        harness.wait_until(lambda: self.good.stat().fetches_active == 0 and
+                           len(self.o.requests()) >= 60, what="the fetches' end")
+        # 960 MB are asked for, and none is read. (AddressSanitizer keeps 256 MB that are free.)
+        self.assertLess(self.d.rss() - before, 500 * MEBI)
+
+        def others_are_served():
+            return self.good.get("http://good.test/fault/size:20M").status == "ok"
+
+        # Three of them are held for it still: that leaves no room for another, so it has to go.
+        harness.wait_until(others_are_served, what="room for others")
+        harness.wait_until(lambda: self.good.stat().connections == 1, what="the slow peer's end")
+
+
 class CrowdTest(HostileTest):
     options = ("--capacity-urls", "10000")
 

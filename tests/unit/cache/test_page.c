@@ -217,6 +217,33 @@ START_TEST(the_last_reference_frees)
 }
 END_TEST
 
+START_TEST(what_pages_take_is_counted_to_the_byte)
+{
+    static const char body[5000];
+    uint64_t before = page_bytes_alive(), whole;
+    struct page_builder builder;
+    struct page *page;
+
+    ck_assert(begin(&builder, 0, 0));
+    ck_assert_uint_gt(page_bytes_alive(), before);
+    page_abandon(&builder);
+    ck_assert_uint_eq(page_bytes_alive(), before);
+    page_abandon(&builder);
+    ck_assert_uint_eq(page_bytes_alive(), before);
+
+    ck_assert(page_begin(&builder, span_str("http://a/"), span_of(NULL, 0), span_of(NULL, 0), 200, 10,
+                         100000));
+    whole = before + sizeof(*page) + strlen("http://a/") + 1;
+    ck_assert_uint_eq(page_bytes_alive(), whole + 10);
+    ck_assert_int_eq(page_append(&builder, body, sizeof(body)), 0);
+    ck_assert_uint_ge(page_bytes_alive(), whole + sizeof(body));
+    page = page_finish(&builder, 0, 0);
+    ck_assert_uint_eq(page_bytes_alive(), whole + sizeof(body));
+    page_release(&page);
+    ck_assert_uint_eq(page_bytes_alive(), before);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -224,6 +251,7 @@ unit_suite(void)
     TCase *tc = tcase_create("page");
 
     tcase_add_test(tc, a_page_is_what_went_into_it);
+    tcase_add_test(tc, what_pages_take_is_counted_to_the_byte);
     tcase_add_test(tc, an_equal_final_url_is_not_kept_twice);
     tcase_add_test(tc, a_body_of_unknown_length_grows);
     tcase_add_test(tc, growing_doubles);

@@ -120,6 +120,36 @@ START_TEST(replies_not_taken_are_bounded)
 }
 END_TEST
 
+START_TEST(whoever_reads_slowest_goes_when_memory_is_short)
+{
+    enum { SIZE = 16 << 20 };
+    int slow = peer_connect(&tiny), slower, idle = peer_connect(&tiny);
+    uint32_t mark;
+
+    slower = slow;
+    ck_assert(peer_call(slower, 1, TINY_BODY, SIZE));
+    ck_assert(peer_read(slower, (char *)&mark, sizeof(mark)));
+    rpc_server_relieve(tiny.server);
+    expect_serving(&tiny);
+    /* It has been given a second. */
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 0);
+    usleep(1100000);
+    slow = peer_connect(&tiny);
+    ck_assert(peer_call(slow, 1, TINY_BODY, SIZE));
+    ck_assert(peer_read(slow, (char *)&mark, sizeof(mark)));
+    rpc_server_relieve(tiny.server);
+    AWAIT(tiny_stats(&tiny).connections_timed_out == 1);
+    /* Neither the one with nothing to read, nor the one that has only begun to. */
+    rpc_server_relieve(tiny.server);
+    expect_alive(idle);
+    expect_serving(&tiny);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
+    close(slow);
+    close(slower);
+    close(idle);
+}
+END_TEST
+
 START_TEST(connections_are_bounded)
 {
     int fds[24], newcomer;
@@ -367,6 +397,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, start, stop);
     tcase_add_test(tcase, calls_in_flight_are_bounded);
     tcase_add_test(tcase, one_byte_a_moment_costs_nobody_else);
+    tcase_add_test(tcase, whoever_reads_slowest_goes_when_memory_is_short);
     tcase_add_test(tcase, connections_are_bounded);
     tcase_add_test(tcase, no_descriptor_left);
     tcase_add_test(tcase, no_descriptor_left_and_the_spare_one_lost);
