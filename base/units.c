@@ -23,89 +23,69 @@ units_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *value)
     return true;
 }
 
-/* The number in front of a unit; *unit is what follows it. No sign, hex, inf or nan. */
+struct unit {
+    const char *name;
+    double factor;
+};
+
+/* A number, no sign, hex, inf or nan, and one of the units (ended by a NULL name) behind it. */
 static bool
-parse_quantity(const char *text, double *number, const char **unit)
+parse_quantity(const char *text, const struct unit *units, double *product)
 {
+    double number;
     char *end;
 
     if (!isdigit((unsigned char)text[0]) && text[0] != '.')
         return false;
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
         return false;
-    *number = strtod(text, &end);
+    number = strtod(text, &end);
     if (end == text)
         return false;
     while (*end == ' ')
         end++;
-    *unit = end;
-    return true;
+    for (; units->name; units++) {
+        if (strcmp(end, units->name) != 0)
+            continue;
+        *product = nearbyint(number * units->factor);
+        return *product < 0x1p63;
+    }
+    return false;
 }
 
 bool
 units_parse_bytes(const char *text, uint64_t *bytes)
 {
-    static const struct {
-        const char *name;
-        double factor;
-    } units[] = {
-        {"", 1},       {"B", 1},      {"K", 0x1p10},   {"k", 0x1p10},   {"KiB", 0x1p10},
-        {"M", 0x1p20}, {"m", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"g", 0x1p30},
-        {"GiB", 0x1p30}, {"T", 0x1p40}, {"t", 0x1p40}, {"TiB", 0x1p40}, {"kB", 1e3},
-        {"KB", 1e3},   {"MB", 1e6},   {"GB", 1e9},     {"TB", 1e12},
+    static const struct unit units[] = {
+        {"", 1},         {"B", 1},      {"K", 0x1p10},   {"k", 0x1p10},   {"KiB", 0x1p10},
+        {"M", 0x1p20},   {"m", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"g", 0x1p30},
+        {"GiB", 0x1p30}, {"T", 0x1p40}, {"t", 0x1p40},   {"TiB", 0x1p40}, {"kB", 1e3},
+        {"KB", 1e3},     {"MB", 1e6},   {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
     };
-    const char *unit;
-    double number;
-    uint64_t whole;
+    double product;
 
     /* Plain digits keep all 64 bits, which a double would not. */
-    if (units_parse_uint(text, 0, UINT64_MAX, &whole)) {
-        *bytes = whole;
+    if (units_parse_uint(text, 0, UINT64_MAX, bytes))
         return true;
-    }
-    if (!parse_quantity(text, &number, &unit))
+    if (!parse_quantity(text, units, &product))
         return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        double product;
-
-        if (strcmp(unit, units[i].name) != 0)
-            continue;
-        product = nearbyint(number * units[i].factor);
-        if (product >= 0x1p63)
-            return false;
-        *bytes = (uint64_t)product;
-        return true;
-    }
-    return false;
+    *bytes = (uint64_t)product;
+    return true;
 }
 
 bool
 units_parse_duration(const char *text, int64_t *us)
 {
-    static const struct {
-        const char *name;
-        double factor;
-    } units[] = {
-        {"", 1e6}, {"us", 1},   {"ms", 1e3},   {"s", 1e6},
-        {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6},
+    static const struct unit units[] = {
+        {"", 1e6},   {"us", 1},     {"ms", 1e3},    {"s", 1e6},
+        {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6}, {NULL, 0},
     };
-    const char *unit;
-    double number;
+    double product;
 
-    if (!parse_quantity(text, &number, &unit))
+    if (!parse_quantity(text, units, &product))
         return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        double product;
-
-        if (strcmp(unit, units[i].name) != 0)
-            continue;
-        product = nearbyint(number * units[i].factor);
-        if (product >= 0x1p63)
-            return false;
-        *us = (int64_t)product;
-        return true;
-    }
-    return false;
+    *us = (int64_t)product;
+    return true;
 }
 
 const char *
