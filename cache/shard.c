@@ -178,12 +178,13 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     entry = calloc(1, sizeof(*entry) + ops->node_size);
     if (!entry)
         return SHARD_NO_MEMORY;
+    old = table_find(&shard->table, hash, page_url(page));
     told = tell_page(shard, page);
+    told.old = old ? old->node : NULL;
     if (ops->admit && !ops->admit(shard->policy, &told)) {
         free(entry);
         return SHARD_REFUSED;
     }
-    old = table_find(&shard->table, hash, page_url(page));
     if (old)
         shard_depart(shard, old, false, replaced);
     while (!ops->enters_first && !shard_has_room(shard, 1, told.bytes))

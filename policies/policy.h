@@ -39,6 +39,8 @@ struct policy_page {
     uint64_t cost_us; /* what fetching it took; 0: unknown */
     uint64_t next;    /* number of the next request for it, POLICY_NEVER if there is none or it is
                          unknown; for policies that need the future */
+    const void *old;  /* for admit() alone: the node of an older page of the same URL, which is
+                         removed before this one enters; NULL if there is none */
 };
 
 /* A number that a policy can be told, as in "lru-k:k=3". */

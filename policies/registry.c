@@ -3,10 +3,13 @@
 #include <ctype.h>
 
 /* One row a policy, NAME for the policy_NAME that policies/NAME.c defines. */
-/* clang-format off: a line a row, so that two who add one do not meet */
-#define POLICIES(row)                                                                          \
-    row(lru) row(lfu) row(fifo) row(rand) row(maxs) row(clock) row(sieve) row(slru) row(two_q) \
-        row(lru_k) row(s3_fifo) row(arc) row(gdsf) row(gds) row(lfuda) row(opt)
+/* clang-format off: lines that can be added to without touching the others */
+#define POLICIES(row) \
+    row(lru) row(lfu) row(fifo) row(rand) row(maxs) \
+    row(clock) row(sieve) row(slru) row(two_q) row(lru_k) row(s3_fifo) row(arc) \
+    row(gdsf) row(gds) row(lfuda) \
+    row(tinylfu) row(w_tinylfu) \
+    row(opt)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct policy_ops policy_##name;

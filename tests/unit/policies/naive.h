@@ -24,6 +24,7 @@ struct naive_rule {
     void (*hit)(struct naive *n, uint32_t id, const struct policy_page *page);
     uint32_t (*victim)(struct naive *n);
     void (*leave)(struct naive *n, uint32_t id, bool evicted); /* it is still inside */
+    void (*resizing)(struct naive *n); /* with the capacity as it was */
     void (*resized)(struct naive *n);
 };
 
@@ -116,6 +117,8 @@ static inline void
 naive_resize(struct naive *n, uint64_t pages, uint64_t bytes)
 {
     n->victim_count = 0;
+    if (n->rule->resizing)
+        n->rule->resizing(n);
     n->capacity_pages = pages;
     n->capacity_bytes = bytes;
     if (n->rule->resized)

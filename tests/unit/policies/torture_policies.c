@@ -30,7 +30,7 @@ fill_and_drain(void *context)
     static uint64_t nodes[NODES][8];
     bool inside[NODES] = {false};
     uint64_t count = 0, refused = 0;
-    struct policy *policy = ops->create(ops, &(struct policy_config){.capacity_pages = 50});
+    struct policy *policy = ops->create(ops, &(struct policy_config){.capacity_pages = NODES});
 
     ck_assert_uint_le(ops->node_size, sizeof(nodes[0]));
     if (!policy) {
