@@ -109,6 +109,12 @@ ghost_take(struct ghost *ghost, uint64_t key)
     return true;
 }
 
+uint64_t
+ghost_oldest_bytes(const struct ghost *ghost)
+{
+    return ghost->oldest ? entry_at(ghost, ghost->oldest)->bytes : 0;
+}
+
 void
 ghost_drop_oldest(struct ghost *ghost)
 {

@@ -49,6 +49,9 @@ bool ghost_has(const struct ghost *ghost, uint64_t key);
 /* Forgets it; true if it was remembered. */
 bool ghost_take(struct ghost *ghost, uint64_t key);
 
+/* What was told of the oldest as its bytes; 0 if there is none. */
+uint64_t ghost_oldest_bytes(const struct ghost *ghost);
+
 /* Forgets the oldest, if there is one. */
 void ghost_drop_oldest(struct ghost *ghost);
 

@@ -8,7 +8,7 @@
     row(lru) row(lfu) row(fifo) row(rand) row(maxs) \
     row(clock) row(sieve) row(slru) row(two_q) row(lru_k) row(s3_fifo) row(arc) \
     row(gdsf) row(gds) row(lfuda) \
-    row(tinylfu) row(w_tinylfu) \
+    row(tinylfu) row(w_tinylfu) row(lirs) \
     row(opt)
 /* clang-format on */
 

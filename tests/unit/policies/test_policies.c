@@ -375,7 +375,7 @@ START_TEST(nodes_are_small)
     ck_assert_uint_le(policy_find("rand")->node_size, 16);
     ck_assert_uint_le(policy_find("maxs")->node_size, 24);
     for (size_t i = 0; policies[i]; i++)
-        ck_assert_msg(policies[i]->node_size <= 40, "%s", policies[i]->name);
+        ck_assert_msg(policies[i]->node_size <= 56, "%s", policies[i]->name);
 }
 END_TEST
 
