@@ -114,18 +114,55 @@ START_TEST(counts_hold_under_load)
 }
 END_TEST
 
+/* Every policy that a daemon can run, in pages and in bytes. */
+START_TEST(every_policy_under_load)
+{
+    for (size_t p = 0; policies[p]; p++) {
+        for (unsigned in_bytes = 0; in_bytes < 2; in_bytes++) {
+            struct user users[THREADS], sum;
+            struct cache_stats stats;
+
+            if (policies[p]->needs_future)
+                continue;
+            cache = pages_cache(policies[p]->name, in_bytes ? 0 : 100, in_bytes ? 40000 : 0, 2);
+            users_start(users, &(struct user){.rounds = 1500, .purges = true});
+            sum = users_join(users);
+            cache_get_stats(cache, &stats);
+            ck_assert_msg(cache_is_valid(cache), "%s", policies[p]->name);
+            ck_assert_msg(sum.hits > 0 && sum.stored > 0, "%s", policies[p]->name);
+            ck_assert_uint_ge(stats.evictions, sum.evicted);
+            ck_assert_uint_le(stats.pages, sum.stored - sum.purged);
+            cache_destroy(cache);
+        }
+    }
+}
+END_TEST
+
+/* One that a daemon can run, or NULL for no cache. */
+static const struct policy_ops *
+draw_policy(uint64_t *dice)
+{
+    const struct policy_ops *ops;
+    uint32_t count = 0;
+
+    while (policies[count])
+        count++;
+    do
+        ops = policies[draw(dice, count + 1)];
+    while (ops && ops->needs_future);
+    return ops;
+}
+
 START_TEST(configuring_under_load)
 {
-    static const char *const names[] = {"lru", "lfu", "fifo", "rand", "maxs", NULL};
     struct user users[THREADS];
     uint64_t dice = 99;
 
     cache = pages_cache("lru", 200, 0, 4);
     users_start(users, &(struct user){.rounds = 1000000, .until_stop = true, .purges = true});
     for (int round = 0; round < 200; round++) {
-        const char *name = names[draw(&dice, 6)];
         struct cache_config config = {
-            .policy = policy_spec_of(name ? policy_find(name) : NULL),
+            .policy = policy_spec_of(draw_policy(&dice)),
             .shards = 1 + draw(&dice, 12),
             .capacity_pages = draw(&dice, 4) ? 12 + draw(&dice, 200) : 0,
             .capacity_bytes = 20000 + draw(&dice, 100000),
@@ -252,6 +289,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, counts_hold_under_load);
+    tcase_add_test(tc, every_policy_under_load);
     tcase_add_test(tc, configuring_under_load);
     tcase_add_test(tc, two_may_configure_at_once_and_no_page_is_lost);
     tcase_add_test(tc, a_purge_misses_nothing_while_shards_are_rebuilt);

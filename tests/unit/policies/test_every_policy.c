@@ -1,0 +1,148 @@
+/*
+ * Every policy there is, whatever happens: random requests of all sizes, purges and changes of the
+ * capacity. Its structures agree after each step, the bounds hold, and a run can be repeated.
+ */
+#include "tests/unit/policies/driven.h"
+
+#define IDS 150u
+#define ROUNDS 2500u
+
+/* Policies off their defaults, where that is another path. */
+static const char *const variants[] = {
+    "gds:cost=time",
+    "gds:cost=bytes",
+    "tinylfu:width=0.5,sample=1",
+    "w-tinylfu:window=0.5,protected=0",
+    "w-tinylfu:window=1",
+    "lirs:hir=1",
+    "lirs:hir=0.5,history=0",
+};
+
+static uint64_t dice;
+
+static uint32_t
+draw(uint32_t below)
+{
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(dice >> 33) % below;
+}
+
+static uint64_t
+draw_bytes(void)
+{
+    switch (draw(20)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1 + draw(3000);
+    case 2:
+        return UINT64_MAX - draw(2); /* never fits where bytes are bounded */
+    default:
+        return 1 + draw(60);
+    }
+}
+
+static void
+check_bounds(const struct driven *d)
+{
+    ck_assert_msg(driven_fits(d, 0, 0), "%s is beyond its bounds", d->spec.ops->name);
+}
+
+/* A number that says what hit and who left. */
+static uint64_t
+run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
+{
+    static uint32_t ids[ROUNDS];
+    static uint64_t next[ROUNDS], last[IDS];
+    struct driven d;
+    uint64_t story = seed;
+
+    dice = seed;
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        ids[i] = draw(2) ? draw(1 + draw(IDS)) : draw(IDS);
+    memset(last, 0xff, sizeof(last)); /* POLICY_NEVER */
+    for (uint32_t i = ROUNDS; i-- > 0;) {
+        next[i] = last[ids[i]];
+        last[ids[i]] = i;
+    }
+    driven_begin(&d, text, IDS, pages, bytes);
+    d.checks = true;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint64_t size = draw_bytes();
+        struct policy_page page = {.bytes = !bytes && size > 10000 ? 1 : size, .next = next[i]};
+
+        switch (draw(100)) {
+        case 0:
+        case 1:
+            for (uint32_t n = draw(IDS / 2); n > 0; n--) {
+                uint32_t id = draw(IDS);
+
+                if (d.inside[id])
+                    driven_remove(&d, id, false);
+            }
+            break;
+        case 2:
+            if (pages && !bytes)
+                driven_resize(&d, 1 + draw(60), 0);
+            else
+                driven_resize(&d, draw(3) ? 0 : 1 + draw(60), 1 + draw(2000));
+            check_bounds(&d);
+            break;
+        default:
+            break;
+        }
+        story = story * 31 + driven_request(&d, ids[i], page);
+        for (size_t v = 0; v < d.victim_count; v++)
+            story = story * 1000003 + d.victims[v];
+        check_bounds(&d);
+    }
+    ck_assert_msg(d.evictions > 0, "%s", text);
+    d.victim_count = 0;
+    while (d.page_count)
+        driven_evict(&d);
+    ck_assert_uint_eq(d.byte_count, 0);
+    ck_assert_ptr_null(d.spec.ops->victim(d.policy));
+    driven_end(&d);
+    return story;
+}
+
+static void
+check_policy(const char *text)
+{
+    static const uint64_t bounds[][2] = {{1, 0}, {3, 0}, {40, 0}, {0, 100}, {0, 1500}, {20, 900}};
+
+    for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
+        uint64_t story = run(text, bounds[b][0], bounds[b][1], b);
+
+        if (b >= 2 && b != 3)
+            ck_assert_msg(run(text, bounds[b][0], bounds[b][1], b) == story,
+                          "%s does not repeat itself", text);
+    }
+}
+
+START_TEST(every_policy_keeps_its_promises)
+{
+    for (size_t p = 0; policies[p]; p++)
+        check_policy(policies[p]->name);
+}
+END_TEST
+
+START_TEST(so_do_those_off_their_defaults)
+{
+    for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
+        check_policy(variants[i]);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("policies/every_policy");
+    TCase *tc = tcase_create("every_policy");
+
+    tcase_set_timeout(tc, 240);
+    tcase_add_test(tc, every_policy_keeps_its_promises);
+    tcase_add_test(tc, so_do_those_off_their_defaults);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
