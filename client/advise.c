@@ -264,7 +264,9 @@ print_runner_up(const struct advice *advice, const struct candidate *candidate,
     printf("  %-20s %14s %9s", name, size_text(advice, candidate->high, size), more);
     if (best)
         printf("   %5.1f %%", 100 * goal(advice, &candidate->at_best));
-    printf("%s\n", candidate->spec.ops->needs_future ? "  (knows the future: a bound)" : "");
+    if (candidate->spec.ops->needs_future)
+        printf("  (knows the future%s)", advice->in_bytes ? ", not sizes" : ": a bound");
+    putchar('\n');
 }
 
 static void

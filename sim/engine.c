@@ -150,6 +150,16 @@ evict(struct run *run)
     return id;
 }
 
+/* Those that a hit has pushed out: counted, and as in the server not named. */
+static void
+evict_surplus(struct run *run)
+{
+    while (run->ops->has_surplus(run->policy)) {
+        evict(run);
+        run->result->evictions++;
+    }
+}
+
 /* How a page that is to enter fares. */
 enum entry { ENTERED, TURNED_AWAY, LEFT_AT_ONCE, TOO_LARGE, NO_MEMORY };
 
@@ -250,6 +260,7 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
     const struct sim_trace *trace = run->trace;
     const struct policy_ops *ops = run->ops;
     const bool future = ops && ops->needs_future;
+    const bool surplus = ops && ops->has_surplus;
     const bool telling = extra && run->config->tell;
     struct policy_page page = {.bytes = 1, .next = POLICY_NEVER};
     uint64_t hits = 0, asked = 0, hit_bytes = 0;
@@ -274,6 +285,8 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
             hit_bytes += bytes;
             page.bytes = resident->bytes;
             ops->access(run->policy, node_of(resident), &page);
+            if (surplus)
+                evict_surplus(run);
             while (ops->has_surplus && ops->has_surplus(run->policy)) {
                 evict(run); /* counted and not named, as in the cache */
                 run->result->evictions++;

@@ -41,7 +41,7 @@ struct sim_event {
     uint32_t id;
     uint32_t bytes; /* as the request has them */
     enum sim_outcome outcome;
-    const uint32_t *victims; /* the run's, valid during the call */
+    const uint32_t *victims; /* of a miss; the run's, valid during the call */
     size_t victim_count;
 };
 
