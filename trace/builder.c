@@ -280,6 +280,13 @@ trace_add(struct trace_builder *b, const struct trace_entry *e)
 }
 
 void
+trace_add_soon(const struct trace_builder *b, const struct trace_entry *e)
+{
+    if (!e->url.ptr)
+        __builtin_prefetch(number_table_place(&b->numbers, e->number));
+}
+
+void
 trace_add_bad(struct trace_builder *b, uint64_t line, struct span text)
 {
     struct trace_counts *c = &b->counts;

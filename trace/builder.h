@@ -33,6 +33,12 @@ void trace_builder_destroy(struct trace_builder *builder);
  */
 bool trace_add(struct trace_builder *builder, const struct trace_entry *entry);
 
+/*
+ * Has the memory fetch what trace_add() will look at for this request some twenty requests later:
+ * where there is only a number, most of the time of a load is waiting for that.
+ */
+void trace_add_soon(const struct trace_builder *builder, const struct trace_entry *entry);
+
 /* Counts a malformed line or record and keeps the first ones. `text` may be empty. */
 void trace_add_bad(struct trace_builder *builder, uint64_t line, struct span text);
 

@@ -1,9 +1,11 @@
 #include "trace/number_table.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #define FIRST_SLOTS 1024U
+#define HUGE_PAGE (2U << 20U)
 
 void
 number_table_init(struct number_table *t)
@@ -33,6 +35,23 @@ slot_of(const struct number_table *t, uint64_t number)
     return &t->slots[at];
 }
 
+/* All free; in large pages where the system has them, for looks go all over the place. */
+static struct number_slot *
+make_slots(size_t count)
+{
+    size_t bytes = count * sizeof(struct number_slot);
+    struct number_slot *slots;
+
+    if (bytes < HUGE_PAGE)
+        return calloc(count, sizeof(*slots));
+    slots = aligned_alloc(HUGE_PAGE, bytes); /* a power of two, like the page */
+    if (slots) {
+        madvise(slots, bytes, MADV_HUGEPAGE);
+        memset(slots, 0, bytes);
+    }
+    return slots;
+}
+
 /* Keeps the table at most half full. */
 static bool
 grow(struct number_table *t)
@@ -47,7 +66,7 @@ grow(struct number_table *t)
     if (!numbers)
         return false;
     t->numbers = numbers;
-    slots = calloc(room * 2, sizeof(*slots));
+    slots = make_slots(room * 2);
     if (!slots)
         return false;
     free(t->slots);

@@ -33,12 +33,15 @@ void number_table_free(struct number_table *t);
 /* The id of a number, a new one if it was not there. False without memory. */
 bool number_table_put(struct number_table *t, uint64_t number, uint32_t *id, bool *fresh);
 
-/* Asks the memory for the slot of a number that will be put soon. */
-static inline void
-number_table_prefetch(const struct number_table *t, uint64_t number)
+/*
+ * Where a number will be looked for, NULL before there is a table: for a prefetch. (One that stood
+ * in here, in an inline function without other effects, would be taken for nothing by gcc.)
+ */
+static inline const void *
+number_table_place(const struct number_table *t, uint64_t number)
 {
-    if (t->slot_count != 0)
-        __builtin_prefetch(&t->slots[hash64_uint(number ^ t->key) & (t->slot_count - 1)]);
+    return t->slot_count == 0 ? NULL
+                              : &t->slots[hash64_uint(number ^ t->key) & (t->slot_count - 1)];
 }
 
 #endif
