@@ -56,7 +56,8 @@ static const struct policy_param params[] = {
      .high = GDS_BYTES,
      .whole = true,
      .words = costs,
-     .meaning = "what a miss costs: 1, the microseconds that fetching took, or the page's bytes"},
+     .meaning = "what a miss costs: 1, the microseconds that fetching took (1 where they are "
+                "unknown, as in most traces), or the page's bytes"},
     {.name = NULL},
 };
 

@@ -296,7 +296,7 @@ const struct policy_ops policy_lirs = {
     .summary =
         "pages requested twice within a short time stay, of the others the oldest leaves first",
     .source = "Jiang, Zhang 2002, LIRS: An Efficient Low Inter-reference Recency Set Replacement "
-              "Policy, section 3",
+              "Policy to Improve Buffer Cache Performance, section 3",
     .sizes = "Both shares are counted in bytes; a page larger than the LIR share stays HIR.",
     .cost = "O(1) on average",
     .params = params,

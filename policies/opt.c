@@ -57,8 +57,6 @@ opt_access(struct policy *policy, void *node, const struct policy_page *page)
     uint64_t major = POLICY_NEVER - page->next;
     bool lower = major < opt->rank.major;
 
-    /* Time goes on, so that of a known future only the farther is news; whatever comes is obeyed.
-     */
     opt->rank.major = major;
     opt->rank.minor = ++policy->now;
     if (lower)

@@ -10,6 +10,10 @@
  *
  * It is sized by pages: `width` counters in each row for each page, rounded up to a power of two,
  * and `sample` requests for each page. It grows by doubling, and every estimate stays as it was.
+ *
+ * It is the same for the same keys in every program, so that a simulation does what a server does:
+ * who chooses URLs can choose some that share counters. All that is won is that pages of theirs are
+ * taken for more popular than they are, as they could be by asking for them.
  */
 #ifndef SUNPROXY_POLICIES_SKETCH_H
 #define SUNPROXY_POLICIES_SKETCH_H
