@@ -100,10 +100,27 @@ class AdminTest(harness.SystemTest):
 
     def test_set_keeps_the_pages(self):
         self.fill()
-        for policy in ("fifo", "lfu", "rand", "maxs", "lru"):
+        for policy in ("fifo", "lfu", "rand", "maxs", "clock", "sieve", "2q", "s3-fifo", "arc",
+                       "rand:draw=each", "lru-k", "lru-k:k=3", "lru"):
             self.assertEqual(self.c.set(policy=policy), ("ok", 6))
             self.assertEqual(self.c.stat().policy, policy)
             self.assertEqual(set(self.sources()), {"hit"})
+
+    def test_parameters_are_told_as_they_are(self):
+        for typed, told in (("LRU-K:K=2", "lru-k"), ("lruk:k=4", "lru-k:k=4"), ("S3FIFO", "s3-fifo"),
+                            ("rand:draw=once", "rand")):
+            self.assertEqual(self.c.set(policy=typed)[0], "ok")
+            self.assertEqual(self.c.stat().policy, told)
+
+    def test_a_wrong_policy_is_told_the_right_one(self):
+        for typed, sentence in (("lur", "did you mean lru?"), ("lru-k:q=3", "did you mean k=?"),
+                                ("lru-k:k=9", "a whole number from 1 to 4, not \"9\""),
+                                ("rand:draw=eech", "did you mean draw=each?"),
+                                ("opt", "which only a simulation does")):
+            status, told = self.c.set(policy=typed)
+            self.assertEqual(status, "bad_value", typed)
+            self.assertIn(sentence, told)
+        self.assertEqual(self.c.stat().policy, "lru")
 
     def test_set_a_smaller_capacity(self):
         self.fill()
@@ -170,7 +187,7 @@ class AdminTest(harness.SystemTest):
         for t in threads:
             t.start()
         for n in range(40):
-            policy = ("lru", "fifo", "lfu", "rand", "maxs")[n % 5]
+            policy = ("lru", "s3-fifo", "lfu", "rand", "arc", "2q", "gdsf", "slru")[n % 8]
             values = {"policy": policy, "shards": 1 + n % 4}
             values.update(set_capacity=True, urls=20 + 13 * (n % 7))
             self.assertEqual(self.c.set(**values)[0], "ok")

@@ -27,8 +27,11 @@ class OptionsTest(harness.SystemTest):
         self.assertRegex(done.stdout, rb"^sunproxyd \d+\.\d+\.\d+\n$")
         done = self.run_daemon("--policy", "help")
         self.assertEqual(done.returncode, 0)
-        for policy in (b"lru", b"lfu", b"fifo", b"rand", b"maxs", b"none"):
-            self.assertRegex(done.stdout, rb"(?m)^" + policy + rb"\b")
+        for policy in (b"lru", b"lfu", b"fifo", b"rand", b"maxs", b"lru-k", b"s3-fifo", b"none"):
+            self.assertRegex(done.stdout, rb"(?m)^" + policy + rb" ")
+        self.assertRegex(done.stdout, rb"(?m)^ +k=1\.\.4: .*\(default: 2\)$")
+        self.assertRegex(done.stdout, rb"(?m)^ +draw=once\|each: .*\(default: once\)$")
+        self.assertNotRegex(done.stdout, rb"(?m)^opt\b")  # no daemon knows what is to come
 
     def test_wrong_usage(self):
         for arguments in (["--no-such"], ["stray"], ["--port", "x"], ["--port", "65536"],
