@@ -7,222 +7,42 @@ against a daemon of its own.
 """
 
 import argparse
-import concurrent.futures
-import ctypes
-import json
-import os
 import pathlib
 import queue
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
 
-BUILD = pathlib.Path("build/release")
+import harness
+
 LOGS = pathlib.Path("build/demo")
 DATASETS = ["dataset1", "dataset2"]
 POLICIES = ["lru", "lfu", "fifo", "rand", "maxs"]
 PERCENT = [10, 20, 30, 40, 50, 80]
-DAEMONS = 4
+DAEMONS = 4  # for each data set
 LATENCY = "lognormal:20ms:0.5"
-READY_SECONDS = 20
-PROGRAM = 0x23451111
-STOPPED_BY = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
-class Failure(Exception):
-    """A sentence for the user."""
-
-
-class Children:
-    """Everything that was started, each in a process group of its own, to be stopped by pid."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.running = []
-        self.stopping = False
-
-    def start(self, argv, log, output=None, die_with_us=False):
-        """A program whose complaints go to a log, and its output to a file of its own or there."""
-        def die_with_parent():
-            ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-        with self.lock, open(log, "ab") as err, open(output or log, "ab") as out:
-            if self.stopping:
-                raise Failure("interrupted")
-            child = subprocess.Popen(
-                [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                start_new_session=True, preexec_fn=die_with_parent if die_with_us else None)
-            self.running.append(child)
-        return child
-
-    def run(self, argv, log, output):
-        """Waits for the program; its output as text. Fails with its last words if it fails."""
-        child = self.start(argv, log, output)
-        status = child.wait()
-        with self.lock:
-            self.running.remove(child)
-        if status != 0:
-            raise Failure(f"{argv[0]} ended with status {status}:\n{last_words(log)}")
-        return output.read_text()
-
-    def stop(self):
-        """The last to start is the first to stop, so that nobody misses what it still needs."""
-        with self.lock:
-            self.stopping = True
-            children = list(reversed(self.running))
-        for child in children:
-            if child.poll() is None:
-                child.terminate()
-            try:
-                child.wait(10)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-
-
-def last_words(log):
-    return "\n".join("    " + line for line in log.read_text(errors="replace").splitlines()[-5:])
-
-
-def wait_for(condition, child, what, log):
-    """Until it is true; fails when the child ends or takes too long."""
-    end = time.monotonic() + READY_SECONDS
-    while not condition():
-        if child.poll() is not None or time.monotonic() > end:
-            raise Failure(f"{what} does not start; its log {log} ends with\n{last_words(log)}")
-        time.sleep(0.02)
-
-
-# ---- what the replays need -----------------------------------------------------------------------
-
-def has_program(name):
-    return shutil.which(name) is not None
-
-
-def rpcbind_answers():
-    try:
-        socket.create_connection(("127.0.0.1", 111), 1).close()
-        return True
-    except OSError:
-        return False
-
-
-def registered():
-    """Is some sunproxyd registered with rpcbind?"""
-    if not has_program("rpcinfo"):
-        return False
-    listing = subprocess.run(["rpcinfo", "-p", "127.0.0.1"], capture_output=True, text=True,
-                             timeout=10, check=False).stdout
-    return any(line.split()[:1] == [str(PROGRAM)] for line in listing.splitlines())
-
-
-def start_rpcbind(children):
-    """Whether the first daemon should register; says why not."""
-    if not rpcbind_answers():
-        if not has_program("rpcbind"):
-            print("rpcbind: not installed; going on without")
-            return False
-        if os.geteuid() != 0:
-            print("rpcbind: none runs, and only root can start one; going on without")
-            return False
-        log = LOGS / "rpcbind.log"
-        child = children.start(["rpcbind", "-f"], log, die_with_us=True)
-        try:
-            wait_for(rpcbind_answers, child, "rpcbind", log)
-        except Failure:
-            print(f"rpcbind: does not answer, see {log}; going on without")
-            return False
-        print("rpcbind: started, until the demo ends")
-        return True
-    if registered():
-        print("rpcbind: runs, and knows another sunproxyd, which is left alone")
-        return False
-    print("rpcbind: runs")
-    return True
-
-
-def start_origin(children):
-    """Ports for http and https."""
-    sizes = LOGS / "sizes.tsv"
-    sizes.write_text("".join(pathlib.Path("datasets", name, "sizes.tsv").read_text()
-                             for name in DATASETS))
-    ports_file, log = LOGS / "origin.ports", LOGS / "origin.log"
-    child = children.start(
-        [BUILD / "tests/origin/origin", "--ports-file", ports_file, "--tls-dir", LOGS,
-         "--sizes", sizes, "--latency", LATENCY, "--max-seconds", 1800, "--quiet"],
-        log, die_with_us=True)
-    wait_for(lambda: ports_file.exists() and len(ports_file.read_text().split()) == 4, child,
-             "the origin", log)
-    ports = dict(line.split() for line in ports_file.read_text().splitlines())
-    print(f"origin: http on port {ports['http']}, https on {ports['https']}, latency {LATENCY}")
-    return ports
-
-
-def start_daemon(children, number, ports, register):
-    """The socket of a new daemon."""
-    path, log = LOGS / f"daemon{number}.sock", LOGS / f"daemon{number}.log"
-    argv = [BUILD / "sunproxyd", "--listen", "127.0.0.1", "--port", 0, "--socket", path,
-            "--shards", 1, "--workers", 1, "--allow-net", "127.0.0.0/8",
-            "--connect-to", f":80:127.0.0.1:{ports['http']}",
-            "--connect-to", f":443:127.0.0.1:{ports['https']}", "--cacert", LOGS / "ca.pem"]
-    child = children.start(argv if register else argv + ["--no-rpcbind"], log, die_with_us=True)
-
-    def answers():
-        with socket.socket(socket.AF_UNIX) as s:
-            return s.connect_ex(str(path)) == 0
-
-    wait_for(answers, child, "sunproxyd", log)
-    return path
 
 
 # ---- the runs ------------------------------------------------------------------------------------
 
-def rooms(distinct):
-    return [max(1, round(distinct * percent / 100)) for percent in PERCENT]
-
-
-def replay(children, sockets, dataset, policy, room):
+def replay(children, daemons, dataset, policy, room):
     """One run; what the client measured."""
-    path = sockets.get()
+    daemon = daemons[dataset].get()
     try:
         name = f"{dataset}-{policy}-{room}" if room else f"{dataset}-none"
-        argv = [BUILD / "sunproxy", "replay", f"datasets/{dataset}/History", "--socket", path,
-                "--policy", policy, "--log", LOGS / f"{name}.log", "--json"]
-        if room:
-            argv += ["--capacity", room]
-        result = json.loads(children.run(argv, LOGS / f"{name}.err", LOGS / f"{name}.json"))
-        if result["runs"][0]["failures"]:
-            raise Failure(f"{result['runs'][0]['failures']} requests failed; see {LOGS}/{name}.log")
-        return result
+        return harness.replay(children, daemon, f"datasets/{dataset}/History", policy, room or None,
+                              LOGS, name)
     finally:
-        sockets.put(path)
+        daemons[dataset].put(daemon)
 
 
-def replay_all(children, sockets, at_once):
+def replay_all(children, daemons, at_once):
     """(dataset, policy, room) to what was measured; the longest runs begin first."""
     wanted = [(dataset, "none", 0) for dataset in DATASETS]
     for dataset in DATASETS:
         urls = len(pathlib.Path("datasets", dataset, "sizes.tsv").read_text().splitlines())
-        wanted += [(dataset, policy, room) for room in rooms(urls) for policy in POLICIES]
-    results = {}
-    pool = concurrent.futures.ThreadPoolExecutor(at_once)
-    try:
-        runs = {pool.submit(replay, children, sockets, *run): run for run in wanted}
-        for done in concurrent.futures.as_completed(runs):
-            results[runs[done]] = done.result()
-            show_progress(len(results), len(wanted))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return results
-
-
-def show_progress(done, total):
-    if sys.stdout.isatty():
-        print(f"\r{done} of {total} runs\033[K" if done < total else "\r\033[K", end="", flush=True)
+        wanted += [(dataset, policy, room) for room in harness.rooms(urls, PERCENT)
+                   for policy in POLICIES]
+    return harness.run_all(lambda *run: replay(children, daemons, *run), wanted, at_once)
 
 
 # ---- what is printed -----------------------------------------------------------------------------
@@ -260,22 +80,30 @@ def print_dataset(dataset, results):
           f"{fast[0]:.1f} times ({fast[1]}, {fast[2]}) as fast\n  as without.\n")
 
 
-def demo(children, daemons):
+def demo(children, at_once):
     started = time.monotonic()
-    register = start_rpcbind(children)
-    ports = start_origin(children)
-    sockets = queue.SimpleQueue()
-    for number in range(1, daemons + 1):
-        sockets.put(start_daemon(children, number, ports, register and number == 1))
+    register = harness.start_rpcbind(children, LOGS)
+    daemons = {}
+    for dataset in DATASETS:
+        # Each its own: the two have URLs in common, of other sizes.
+        origin = harness.Origin(children, LOGS / dataset, "--latency", LATENCY,
+                                "--sizes", f"datasets/{dataset}/sizes.tsv")
+        print(f"origin of {dataset}: http on port {origin.http}, https on {origin.https}, "
+              f"latency {LATENCY}")
+        daemons[dataset] = queue.SimpleQueue()
+        for number in range(1, at_once + 1):
+            daemons[dataset].put(harness.Daemon(children, LOGS, f"{dataset}-{number}", origin,
+                                                register=register))
+            register = False
     runs = len(DATASETS) * (len(POLICIES) * len(PERCENT) + 1)
-    print(f"sunproxyd: {daemons}, so that {daemons} of the {runs} replays run at a time"
-          + ("; the first is registered" if register and registered() else ""))
-    results = replay_all(children, sockets, daemons)
+    print(f"sunproxyd: {at_once} for each, so that {at_once} of the {runs} replays run at a time"
+          + ("; the first is registered" if harness.registered() else ""))
+    results = replay_all(children, daemons, at_once)
     print()
     for dataset in DATASETS:
         print_dataset(dataset, results)
     print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay, a line a "
-          "request\n(DATASET-POLICY-ROOM.log), what was measured (.json), and the logs of origin "
+          "request\n(DATASET-POLICY-ROOM.log), what was measured (.json), and the logs of origins "
           "and\ndaemons.")
 
 
@@ -284,32 +112,7 @@ def main():
     parser.add_argument("--daemons", type=int, default=DAEMONS, choices=range(1, 33), metavar="N",
                         help=f"replays at a time, each against a daemon of its own ({DAEMONS})")
     args = parser.parse_args()
-    sys.stdout.reconfigure(line_buffering=True)
-    children = Children()
-
-    def handle(handler):
-        for number in STOPPED_BY:
-            signal.signal(number, handler)
-
-    def interrupt(number, _):
-        handle(signal.SIG_IGN)  # stopping is not interrupted
-        raise SystemExit(128 + number)
-
-    handle(interrupt)
-    try:
-        shutil.rmtree(LOGS, ignore_errors=True)
-        LOGS.mkdir(parents=True, exist_ok=True)
-        demo(children, args.daemons)
-        return 0
-    except (Failure, OSError) as e:
-        print(f"demo: {e}", file=sys.stderr)
-        return 70
-    except SystemExit:
-        print("\ndemo: interrupted; stopping what was started", file=sys.stderr)
-        raise
-    finally:
-        handle(signal.SIG_IGN)
-        children.stop()
+    return harness.perform("demo", LOGS, lambda children: demo(children, args.daemons))
 
 
 if __name__ == "__main__":
