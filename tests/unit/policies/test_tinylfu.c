@@ -88,6 +88,43 @@ START_TEST(sketch_errs_upwards_and_seldom)
 }
 END_TEST
 
+static unsigned
+sum_of_counters(const struct sketch *sketch)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < (sketch->block_mask + 1) * SKETCH_BLOCK_WORDS; i++) {
+        for (unsigned shift = 0; shift < 64; shift += 4)
+            sum += (unsigned)(sketch->words[i] >> shift) & 15u;
+    }
+    return sum;
+}
+
+/* A counter that is above a key's lowest was raised by others, and stays as it is. */
+START_TEST(sketch_raises_the_lowest_only)
+{
+    unsigned shared = 0;
+
+    for (uint64_t key = 1; key < 200; key++) {
+        struct sketch sketch;
+        unsigned sum;
+
+        ck_assert(sketch_init(&sketch, 0.5, 1000)); /* one block */
+        ck_assert_uint_eq(sketch.block_mask, 0);
+        for (int i = 0; i < 5; i++)
+            sketch_count(&sketch, nth_key(0));
+        sketch_count(&sketch, nth_key(key));
+        sum = sum_of_counters(&sketch);
+        ck_assert_uint_ge(sum, 20 + 1);
+        ck_assert_uint_le(sum, 20 + 4);
+        ck_assert_uint_eq(sketch_estimate(&sketch, nth_key(key)), 1);
+        shared += sum < 20 + 4;
+        sketch_free(&sketch);
+    }
+    ck_assert_uint_gt(shared, 0);
+}
+END_TEST
+
 START_TEST(sketch_keeps_estimates_when_it_grows)
 {
     static unsigned before[KEYS];
@@ -576,6 +613,7 @@ unit_suite(void)
     tcase_add_test(sketch, sketch_counts_up_to_15);
     tcase_add_test(sketch, sketch_halves_after_a_sample);
     tcase_add_test(sketch, sketch_errs_upwards_and_seldom);
+    tcase_add_test(sketch, sketch_raises_the_lowest_only);
     tcase_add_test(sketch, sketch_keeps_estimates_when_it_grows);
     tcase_add_test(sketch, sketch_tells_bad_keys_apart);
     suite_add_tcase(suite, sketch);
