@@ -25,6 +25,7 @@ extern const struct command command_simulate;
 extern const struct command command_advise;
 extern const struct command command_policies;
 extern const struct command command_stat;
+extern const struct command command_trace;
 extern const struct command command_set;
 extern const struct command command_purge;
 extern const struct command command_ping;

@@ -20,24 +20,34 @@ parse(const char *record, struct trace_entry *entry)
     return true;
 }
 
-/* Times that do not go back, and next requests that lie ahead. */
+/*
+ * Each next request lies ahead, and is for the same id as far as it can be seen. Where none can,
+ * times must not go back.
+ */
 static bool
 sniff(struct span head)
 {
-    size_t count = head.len / RECORD;
-    uint32_t before = 0;
+    uint64_t count = head.len / RECORD;
+    uint64_t confirmed = 0;
+    bool in_order = true;
 
-    for (size_t i = 0; i < count && i < SNIFF_RECORDS; i++) {
+    for (uint64_t i = 0; i < count && i < SNIFF_RECORDS; i++) {
         const char *record = head.ptr + i * RECORD;
-        uint32_t time = records_le32(record);
         int64_t next = (int64_t)records_le64(record + 16);
 
-        if (time < before || next < -1 || next > SNIFF_NEXT_MOST ||
-            (next != -1 && next <= (int64_t)i))
+        in_order = in_order && (i == 0 || records_le32(record - RECORD) <= records_le32(record));
+        if (next == -1)
+            continue;
+        if (next < (int64_t)i + 2 || next > SNIFF_NEXT_MOST)
             return false;
-        before = time;
+        if ((uint64_t)next <= count) {
+            if (records_le64(head.ptr + ((uint64_t)next - 1) * RECORD + 4) !=
+                records_le64(record + 4))
+                return false;
+            confirmed++;
+        }
     }
-    return count != 0;
+    return count != 0 && (in_order || confirmed != 0);
 }
 
 static enum trace_error

@@ -1,0 +1,106 @@
+/*
+ * sunproxy trace: what can be done with traces apart from replaying and simulating them.
+ */
+#include "client/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/output.h"
+
+static const struct command *const parts[] = {
+    &command_trace_convert,
+    &command_trace_describe,
+    &command_trace_generate,
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static const struct command *
+find(const char *name)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (strcmp(strchr(parts[i]->name, ' ') + 1, name) == 0)
+            return parts[i];
+    return NULL;
+}
+
+static int
+run(int argc, char **argv)
+{
+    static char name[64];
+    const struct command *part = argc > 1 ? find(argv[1]) : NULL;
+
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return command_help(&command_trace);
+    if (!part) {
+        if (argc > 1)
+            output_complain("convert, describe or generate, not '%s'", argv[1]);
+        else
+            output_complain("convert, describe or generate is missing");
+        return command_usage(&command_trace);
+    }
+    snprintf(name, sizeof(name), "sunproxy %s", part->name);
+    output_name(name);
+    argv[1] = name;
+    return part->run(argc - 1, argv + 1);
+}
+
+const struct trace_writer *
+trace_choose_writer(const char *to, const char *output, const struct trace_writer *otherwise)
+{
+    const struct trace_writer *writer = to ? trace_writer_find(to) : trace_writer_for(output);
+
+    if (!writer && !to)
+        writer = otherwise;
+    if (writer)
+        return writer;
+    if (to)
+        output_complain("no format to write is called '%s'; there are:", to);
+    else
+        output_complain("--to is missing; it is one of:");
+    for (size_t i = 0; trace_writers[i]; i++)
+        fprintf(stderr, "  %-8s %s\n", trace_writers[i]->name, trace_writers[i]->summary);
+    return NULL;
+}
+
+int
+trace_write_out(const struct trace *trace, const struct trace_writer *writer,
+                const struct trace_write_options *options, const char *output)
+{
+    char why[1024];
+
+    if (trace_write(trace, writer, options, output, why, sizeof(why)))
+        return EX_OK;
+    output_complain("%s", why);
+    if (strcmp(output, "-") != 0)
+        return EX_CANTCREAT;
+    return writer->files_only ? EX_USAGE : EX_IOERR;
+}
+
+const struct command command_trace = {
+    .name = "trace",
+    .summary = "convert, describe and generate traces",
+    .help = "usage: sunproxy trace convert [OPTION...] TRACE\n"
+            "       sunproxy trace describe [OPTION...] TRACE...\n"
+            "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
+            "convert    writes a trace in another format\n"
+            "describe   prints what it is like: popularity, sizes, reuse\n"
+            "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
+            "Each tells its options with --help. TRACE is a file, plain or compressed\n"
+            "with gzip, xz or zstd, or '-' for standard input, of one of these formats,\n"
+            "told by its content or with --format:\n"
+            "  firefox    the places.sqlite of Firefox\n"
+            "  chrome     the History of Chrome or a browser built on it\n"
+            "  har        a HAR file of a browser's developer tools\n"
+            "  zeek       Zeek's http.log\n"
+            "  access     an access log, Common, Combined or vhost-prefixed\n"
+            "  squid      Squid's native access log\n"
+            "  adaptsize  lines of \"time id size\"\n"
+            "  table      CSV or TSV with named columns, among them url or id\n"
+            "  wc98       the binary access logs of the 1998 World Cup\n"
+            "  oracle     libCacheSim's oracleGeneral\n"
+            "  cache2k    ids of 32 bits, big endian\n"
+            "  urls       a URL a line, optionally a tab and its size in bytes\n",
+    .run = run,
+};

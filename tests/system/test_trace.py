@@ -1,0 +1,89 @@
+"""sunproxy trace: convert, describe and generate as programs that pipe."""
+
+import gzip
+import json
+
+import harness
+
+LOG = "".join('h - - [01/Jan/2024:00:00:%02d +0000] "GET /%s HTTP/1.1" %d %d\n' % line for line in [
+    (0, "a", 200, 100), (1, "b", 200, 50), (2, "a", 304, 0), (3, "c", 200, 7), (4, "d", 302, 1),
+    (5, "a", 200, 100), (6, "b", 404, 9), (7, "b", 200, 60)]) + "nonsense\n"
+
+
+class TraceTest(harness.SystemTest):
+    needs = (harness.SUNPROXY,)
+
+    def trace(self, *argv, status=0, **more):
+        done = self.run_program([harness.SUNPROXY, "trace", *argv], **more)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def log(self):
+        path = self.dir / "access.log.gz"
+        path.write_bytes(gzip.compress(LOG.encode()))
+        return path
+
+    def describe(self, path, *options):
+        return json.loads(self.trace("describe", "--json", *options, path).stdout)
+
+    def test_describe(self):
+        done = self.trace("describe", self.log())
+        self.assertIn(b"infinite cache  hits 50.00 % of the requests", done.stdout)
+        self.assertIn(b"1 of other statuses, 1 redirects, 1 malformed (first: line 9)", done.stderr)
+        self.assertIn(b"line 9: nonsense", done.stderr)
+        facts = self.describe(self.log())
+        self.assertEqual((facts["requests"], facts["distinct_urls"]), (6, 3))
+        self.assertEqual((facts["one_hit_wonders"], facts["infinite_hit_ratio"]), (1, 0.5))
+        self.assertEqual((facts["bytes"], facts["distinct_bytes"]), (417, 167))
+        self.assertEqual(facts["size_changes"], 1)
+        # a b a c a b: one other between the first two a, one between the next, two between the b
+        self.assertEqual(facts["reuse_distance"]["count"], 3)
+        self.assertEqual([facts["reuse_distance"][p] for p in ("min", "p50", "max")], [1, 1, 2])
+        self.assertEqual(facts["busiest"][0],
+                         {"url": "http://localhost/a", "requests": 3, "share": 0.5})
+        self.assertEqual(facts["left_out"]["bad"], 1)
+        facts = self.describe(self.log(), "--statuses", "all", "--busiest", "1")
+        self.assertEqual((facts["requests"], len(facts["busiest"])), (8, 1))
+
+    def test_every_format_gives_the_same_back(self):
+        for name in ("out.tsv", "out.urls", "out.bin", "History"):
+            with self.subTest(name=name):
+                self.trace("convert", self.log(), "-o", self.dir / name)
+                facts = self.describe(self.dir / name)
+                self.assertEqual((facts["requests"], facts["distinct_urls"]), (6, 3))
+                self.assertEqual(facts.get("bytes"), None if name == "History" else 417)
+                self.assertEqual(facts["reuse_distance"]["max"], 2)
+
+    def test_pipes(self):
+        table = self.trace("convert", "--to", "tsv", "-", stdin=LOG.encode()).stdout
+        self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200")
+        facts = json.loads(self.trace("describe", "--json", "-", stdin=table).stdout)
+        self.assertEqual((facts["format"], facts["requests"]), ("table", 6))
+
+    def test_generate(self):
+        made = [self.trace("generate", "zipf", "-n", "5000", "--urls", "100", "--seed", seed).stdout
+                for seed in ("1", "1", "2")]
+        self.assertEqual(made[0], made[1])
+        self.assertNotEqual(made[0], made[2])
+        self.assertEqual(made[0].count(b"\n"), 5000)
+        self.assertTrue(made[0].startswith(b"http://www.example.com/"))
+        done = self.trace("generate", "ycsb-a", "-n", "1000", "-o", self.dir / "y.bin")
+        self.assertIn(b"left out", done.stderr)
+        facts = self.describe(self.dir / "y.bin")
+        self.assertTrue(400 < facts["requests"] < 600, facts["requests"])
+        repeated = self.trace("generate", "thrift-repeated").stdout.decode().splitlines()
+        for first in range(0, 150, 30):
+            self.assertEqual(len(set(repeated[first:first + 30])), 5)
+
+    def test_wrong_usage(self):
+        for argv in ((), ("frob",), ("convert",), ("convert", self.log()), ("convert", "x", "y"),
+                     ("convert", "--to", "parchment", self.log()), ("describe",),
+                     ("describe", "--busiest", "x", self.log()), ("describe", "--statuses", "2x", self.log()),
+                     ("generate",), ("generate", "poetry"), ("generate", "zipf", "--constant", "-1"),
+                     ("generate", "uniform", "--constant", "1"), ("generate", "zipf", "--sizes", "big"),
+                     ("convert", "--to", "chrome", self.log())):
+            with self.subTest(argv=argv):
+                self.assertEqual(self.trace(*argv, status=64).stdout, b"")
+        self.trace("describe", self.dir / "none", status=66)
+        self.trace("describe", "-", status=65, stdin=b"To whom it may concern\n")
+        self.trace("convert", self.log(), "-o", self.dir / "none" / "out.tsv", status=73)

@@ -1,0 +1,219 @@
+/*
+ * Writing: what is written gives the same requests when it is read, and what cannot be written
+ * leaves no traces.
+ */
+#include "trace/write.h"
+
+#include "tests/unit/trace/loading.h"
+
+static const char source[] = "time,url,size,status\n1.5,http://a.test/,12,200\n"
+                             "2,http://b.test/x y\tz,0,200\n-1.000001,http://a.test/,,304\n"
+                             "3,http://c.test/,4294967294,200\n4,http://a.test/,7,304\n";
+
+static struct trace *
+load_source(bool as_read)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+    options.sizes_as_read = as_read;
+    return loading_text(source, options);
+}
+
+static void
+write_to(const struct trace *t, const char *writer, const struct trace_write_options *how,
+         const char *name)
+{
+    char why[256] = "";
+
+    ck_assert_msg(
+        trace_write(t, trace_writer_find(writer), how, scratch_path(name), why, sizeof(why)), "%s",
+        why);
+}
+
+static const struct trace_write_options plain;
+
+START_TEST(a_table)
+{
+    struct trace *t = load_source(true);
+    struct trace *again;
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    size_t len;
+    char *text;
+
+    write_to(t, "tsv", &plain, "out");
+    text = scratch_read(scratch_path("out"), &len);
+    ck_assert_str_eq(text, "time\turl\tsize\tstatus\n1.500000\thttp://a.test/\t12\t200\n"
+                           "2.000000\thttp://b.test/x%20y%09z\t0\t200\n"
+                           "-1.000001\thttp://a.test/\t\t304\n"
+                           "3.000000\thttp://c.test/\t4294967294\t200\n"
+                           "4.000000\thttp://a.test/\t7\t304\n");
+    free(text);
+    options.sizes_as_read = true;
+    again = loading_file(scratch_path("out"), options);
+    ck_assert_str_eq(again->format, "table");
+    ck_assert_mem_eq(again->ids, t->ids, t->request_count * sizeof(*t->ids));
+    ck_assert_mem_eq(again->times_us, t->times_us, t->request_count * sizeof(*t->times_us));
+    ck_assert_mem_eq(again->sizes, t->sizes, t->request_count * sizeof(*t->sizes));
+    ck_assert_mem_eq(again->statuses, t->statuses, t->request_count * sizeof(*t->statuses));
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(a_list)
+{
+    struct trace *t = load_source(false);
+    struct trace *again;
+
+    write_to(t, "urls", &plain, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again),
+                     "http://a.test/=12 http://b.test/x%20y%09z=0 http://a.test/=12 "
+                     "http://c.test/=4294967294 http://a.test/=12");
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(oracle)
+{
+    struct trace *t = load_source(false);
+    struct trace *again;
+    unsigned char *bytes;
+    size_t len;
+
+    write_to(t, "oracle", &plain, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(again->format, "oracle");
+    ck_assert_str_eq(loading_picture(again), "1@1=12 2@2=0 1@0=12 3@3=4294967294 1@4=12");
+    trace_free(again);
+    trace_free(t);
+    bytes = (unsigned char *)scratch_read(scratch_path("out"), &len);
+    ck_assert_uint_eq(len, 5U * 24U);
+    ck_assert_int_eq(bytes[16], 3);        /* the third is the next for URL 1 */
+    ck_assert_int_eq(bytes[24 + 16], 255); /* none */
+    ck_assert_int_eq(bytes[48 + 16], 5);
+    ck_assert_int_eq(bytes[96 + 23], 255);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(history)
+{
+    struct trace *t =
+        loading_text("http://a.test/\nhttp://b.test/\nhttp://a.test/\n", TRACE_OPTIONS_DEFAULT);
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *again;
+
+    write_to(t, "chrome", &plain, "History");
+    trace_free(t);
+    options.redirects = TRACE_REDIRECTS_DROP; /* none is one */
+    again = loading_file(scratch_path("History"), options);
+    ck_assert_str_eq(again->format, "chrome");
+    ck_assert_str_eq(loading_picture(again),
+                     "http://a.test/@9.46685e+08 http://b.test/@9.46685e+08 "
+                     "http://a.test/@9.46685e+08");
+    ck_assert_int_eq(again->times_us[1] - again->times_us[0], 1000000);
+    trace_free(again);
+    /* Times are kept where there are some. */
+    t = loading_text("time,url\n5,http://b.test/\n6.5,http://a.test/\n", TRACE_OPTIONS_DEFAULT);
+    write_to(t, "chrome", &plain, "History"); /* in the place of the other */
+    again = loading_file(scratch_path("History"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "http://b.test/@5 http://a.test/@6.5");
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(numbers)
+{
+    struct trace *t = loading_text("1 77 5\n2 78 6\n3 77 5\n", TRACE_OPTIONS_DEFAULT);
+    static const uint8_t writes[] = {0, 0, 1};
+    struct trace_write_options how = {.site = "http://s.test", .writes = writes};
+    struct trace *again;
+
+    write_to(t, "tsv", &plain, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "77@1=5 78@2=6 77@3=5");
+    trace_free(again);
+    write_to(t, "oracle", &plain, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "77@1=5 78@2=6 77@3=5");
+    trace_free(again);
+    write_to(t, "urls", &plain, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again),
+                     "http://localhost/77=5 http://localhost/78=6 http://localhost/77=5");
+    trace_free(again);
+    /* Writes: a table has methods, and a GET is what counts; the others leave them out. */
+    write_to(t, "tsv", &how, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "http://s.test/77@1=5 http://s.test/78@2=6");
+    ck_assert_uint_eq(again->counts.skipped_method, 1);
+    trace_free(again);
+    write_to(t, "oracle", &how, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "77@1=5 78@2=6");
+    trace_free(again);
+    write_to(t, "chrome", &how, "out");
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "http://s.test/77@1 http://s.test/78@2");
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(what_cannot_be_written)
+{
+    struct trace *t = load_source(false);
+    struct buf before, after;
+    char why[256] = "";
+
+    scratch_write("kept", "kept", 4);
+    scratch_picture(&before);
+    for (size_t i = 0; trace_writers[i]; i++) {
+        ck_assert(
+            !trace_write(t, trace_writers[i], &plain, scratch_path("none/out"), why, sizeof(why)));
+        ck_assert_ptr_nonnull(strstr(why, "none/out: No such file"));
+        ck_assert(trace_writers[i]->files_only ||
+                  !trace_write(t, trace_writers[i], &plain, "/dev/full", why, sizeof(why)));
+        ck_assert_ptr_nonnull(strstr(why, trace_writers[i]->files_only ? "none" : "No space"));
+    }
+    ck_assert(!trace_write(t, trace_writer_find("chrome"), &plain, "-", why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "only be written to a file"));
+    scratch_picture(&after);
+    ck_assert_str_eq(buf_str(&before), buf_str(&after));
+    buf_free(&before);
+    buf_free(&after);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(what_a_name_asks_for)
+{
+    ck_assert_str_eq(trace_writer_for("a/b.tsv")->name, "tsv");
+    ck_assert_str_eq(trace_writer_for("x.oracleGeneral")->name, "oracle");
+    ck_assert_str_eq(trace_writer_for("x/History")->name, "chrome");
+    ck_assert_ptr_null(trace_writer_for("-"));
+    ck_assert_ptr_null(trace_writer_for("tsv"));
+    ck_assert_ptr_null(trace_writer_find("parchment"));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("write");
+    TCase *tcase = tcase_create("write");
+
+    tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
+    tcase_add_test(tcase, a_table);
+    tcase_add_test(tcase, a_list);
+    tcase_add_test(tcase, oracle);
+    tcase_add_test(tcase, history);
+    tcase_add_test(tcase, numbers);
+    tcase_add_test(tcase, what_cannot_be_written);
+    tcase_add_test(tcase, what_a_name_asks_for);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,272 @@
+#include "trace/generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "trace/builder.h"
+#include "trace/random.h"
+
+#define THRIFT_SETS 5u
+#define TIMES_EACH 6u
+#define SIZE_MOST 4294967294.0
+#define PI 3.14159265358979323846
+
+struct generate_state {
+    const struct generate_options *options;
+    struct random_numbers random;
+    struct zipf zipf;
+    uint64_t inserted; /* pages that there are so far, of a workload that inserts */
+    uint64_t *set;     /* the requests of one of the Thrift study's sets, shuffled */
+    uint64_t set_at;   /* the request that it begins at */
+};
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+static uint64_t
+draw_zipf(struct generate_state *s, uint64_t i)
+{
+    (void)i;
+    return zipf_draw(&s->zipf, &s->random) - 1;
+}
+
+static uint64_t
+draw_uniform(struct generate_state *s, uint64_t i)
+{
+    (void)i;
+    return random_below(&s->random, s->options->urls);
+}
+
+/* Five sets of pages, one after the other; within one, each page as often, in random order. */
+static uint64_t
+draw_repeated(struct generate_state *s, uint64_t i)
+{
+    uint64_t pages = s->options->urls / THRIFT_SETS;
+    uint64_t requests = s->options->requests / THRIFT_SETS;
+    uint64_t set = i / requests < THRIFT_SETS ? i / requests : THRIFT_SETS - 1;
+
+    if (i == 0 || i - s->set_at == requests) {
+        s->set_at = i;
+        for (uint64_t k = 0; k < requests; k++)
+            s->set[k] = k % pages;
+        for (uint64_t k = requests; k > 1; k--) {
+            uint64_t other = random_below(&s->random, k);
+            uint64_t swapped = s->set[k - 1];
+
+            s->set[k - 1] = s->set[other];
+            s->set[other] = swapped;
+        }
+    }
+    return set * pages + s->set[i - s->set_at];
+}
+
+/* YCSB's "latest": the newest of the pages is the most popular; who does not read inserts one. */
+static uint64_t
+draw_latest(struct generate_state *s, uint64_t i)
+{
+    uint64_t back;
+
+    (void)i;
+    do
+        back = zipf_draw(&s->zipf, &s->random);
+    while (back > s->inserted);
+    return s->inserted - back;
+}
+
+#define YCSB(share)                                   \
+    .defaults = {.requests = 100000,                  \
+                 .urls = 10000,                       \
+                 .constant = 0.99,                    \
+                 .reads = (share),                    \
+                 .sizes = {GENERATE_FIXED, 1000, 0}}, \
+    .has_constant = true
+#define THRIFT .defaults = {.urls = 25, .reads = 1, .sizes = {GENERATE_LOGNORMAL, 45000, 0.8}}
+
+const struct generate_workload generate_workloads[] = {
+    {.name = "zipf",
+     .summary = "pages by Zipf's law, each request for itself",
+     .defaults = {.requests = 100000, .urls = 10000, .constant = 1, .reads = 1},
+     .has_constant = true,
+     .draw = draw_zipf},
+    {.name = "uniform",
+     .summary = "every page as likely as every other",
+     .defaults = {.requests = 100000, .urls = 10000, .reads = 1},
+     .draw = draw_uniform},
+    {.name = "thrift-random",
+     .summary = "the Thrift study's random workload: 25 pages, 150 draws",
+     THRIFT,
+     .draw = draw_uniform},
+    {.name = "thrift-repeated",
+     .summary = "the Thrift study's repeated one: five sets of five pages, six times each",
+     THRIFT,
+     .draw = draw_repeated},
+    {.name = "ycsb-a", .summary = "YCSB A: half reads, half updates", YCSB(0.5), .draw = draw_zipf},
+    {.name = "ycsb-b", .summary = "YCSB B: 95 % reads, 5 % updates", YCSB(0.95), .draw = draw_zipf},
+    {.name = "ycsb-c", .summary = "YCSB C: reads only", YCSB(1), .draw = draw_zipf},
+    {.name = "ycsb-d",
+     .summary = "YCSB D: 95 % reads of what is newest, 5 % inserts",
+     YCSB(0.95),
+     .draw = draw_latest},
+    {.name = NULL},
+};
+
+const struct generate_workload *
+generate_find(const char *name)
+{
+    for (const struct generate_workload *w = generate_workloads; w->name; w++) {
+        if (strcmp(w->name, name) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+bool
+generate_parse_sizes(const char *text, struct generate_sizes *sizes)
+{
+    static const struct {
+        const char *name;
+        enum generate_law law;
+        int numbers;
+    } laws[] = {
+        {"none", GENERATE_NO_SIZES, 0},   {"fixed", GENERATE_FIXED, 1},
+        {"uniform", GENERATE_UNIFORM, 2}, {"lognormal", GENERATE_LOGNORMAL, 2},
+        {"pareto", GENERATE_PARETO, 2},
+    };
+    size_t len = strcspn(text, ":");
+
+    for (size_t i = 0; i < sizeof(laws) / sizeof(laws[0]); i++) {
+        double numbers[2] = {0, 0};
+        const char *at = text + len;
+
+        if (strlen(laws[i].name) != len || memcmp(laws[i].name, text, len) != 0)
+            continue;
+        for (int k = 0; k < laws[i].numbers; k++) {
+            char *end;
+
+            if (*at != ':' || ((at[1] < '0' || at[1] > '9') && at[1] != '.'))
+                return false;
+            numbers[k] = strtod(at + 1, &end);
+            if (!isfinite(numbers[k]) || numbers[k] > SIZE_MOST)
+                return false;
+            at = end;
+        }
+        *sizes = (struct generate_sizes){laws[i].law, numbers[0], numbers[1]};
+        return *at == '\0' && (laws[i].law != GENERATE_UNIFORM || numbers[0] <= numbers[1]) &&
+               (laws[i].law != GENERATE_PARETO || numbers[1] > 0);
+    }
+    return false;
+}
+
+/* The same for a page however often and in whatever order it is asked. */
+static int64_t
+size_of(const struct generate_options *o, uint64_t page)
+{
+    const struct generate_sizes *sizes = &o->sizes;
+    struct random_numbers random;
+    double size = sizes->a;
+    double u, v;
+
+    if (sizes->law == GENERATE_NO_SIZES)
+        return -1;
+    random_seed(&random, hash64_uint(o->seed) ^ hash64_uint(page));
+    u = 1 - random_unit(&random); /* not 0 */
+    v = random_unit(&random);
+    if (sizes->law == GENERATE_UNIFORM)
+        size = floor(sizes->a + v * (sizes->b - sizes->a + 1));
+    else if (sizes->law == GENERATE_LOGNORMAL) /* Box and Muller */
+        size = sizes->a * exp(sizes->b * sqrt(-2 * log(u)) * cos(2 * PI * v));
+    else if (sizes->law == GENERATE_PARETO)
+        size = sizes->a * pow(u, -1 / sizes->b);
+    return (int64_t)(size > SIZE_MOST ? SIZE_MOST : size);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static bool
+check(const struct generate_workload *w, const struct generate_options *o, char *why,
+      size_t why_size)
+{
+    bool repeated = w->draw == draw_repeated;
+
+    if (o->requests == 0 || o->urls == 0 || o->urls >= UINT32_MAX)
+        snprintf(why, why_size, "there must be requests, and from 1 to %" PRIu32 " URLs",
+                 UINT32_MAX - 1);
+    else if (!(o->constant >= 0 && o->constant <= 10))
+        snprintf(why, why_size, "the constant of Zipf's law is from 0 to 10");
+    else if (!(o->reads >= 0 && o->reads <= 1))
+        snprintf(why, why_size, "the share of reads is from 0 to 1");
+    else if (!(o->rate >= 0 && o->rate <= 1e9))
+        snprintf(why, why_size, "the rate is from 0 to 1000000000 requests a second");
+    else if (repeated && (o->urls % THRIFT_SETS != 0 || o->requests % THRIFT_SETS != 0))
+        snprintf(why, why_size, "%s has five sets: URLs and requests must be multiples of five",
+                 w->name);
+    else
+        return true;
+    return false;
+}
+
+static bool
+add_all(const struct generate_workload *w, struct generate_state *s, struct trace_builder *builder,
+        uint8_t *writes)
+{
+    const struct generate_options *o = s->options;
+
+    for (uint64_t i = 0; i < o->requests; i++) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        bool write = writes && random_unit(&s->random) >= o->reads;
+        uint64_t page;
+
+        if (write && w->draw == draw_latest)
+            page = s->inserted++;
+        else
+            page = w->draw(s, i);
+        entry.number = page + 1;
+        entry.size = size_of(o, page);
+        if (o->rate > 0)
+            entry.time_us = (int64_t)((double)i * 1e6 / o->rate);
+        if (writes)
+            writes[i] = write;
+        if (!trace_add(builder, &entry))
+            return false;
+    }
+    return true;
+}
+
+enum trace_error
+generate_trace(const struct generate_workload *workload, const struct generate_options *options,
+               struct trace **trace, uint8_t **writes, char *why, size_t why_size)
+{
+    static const struct trace_options everything = {.since_us = INT64_MIN, .until_us = INT64_MAX};
+    struct generate_options settled = *options;
+    struct generate_state state = {.options = &settled, .inserted = options->urls};
+    struct trace_builder *builder;
+    bool good;
+
+    *trace = NULL;
+    *writes = NULL;
+    if (settled.requests == 0)
+        settled.requests = settled.urls * TIMES_EACH;
+    if (!check(workload, &settled, why, why_size))
+        return TRACE_BAD_OPTION;
+    random_seed(&state.random, settled.seed);
+    zipf_init(&state.zipf, settled.urls, settled.constant);
+    builder = trace_builder_create(&everything);
+    if (settled.reads < 1)
+        *writes = malloc(settled.requests);
+    if (workload->draw == draw_repeated)
+        state.set = calloc(settled.requests / THRIFT_SETS, sizeof(*state.set));
+    good = builder && (*writes || !(settled.reads < 1)) &&
+           (state.set || workload->draw != draw_repeated);
+    if (good && add_all(workload, &state, builder, *writes))
+        *trace = trace_builder_finish(builder, workload->name);
+    trace_builder_destroy(builder);
+    free(state.set);
+    if (*trace)
+        return TRACE_OK;
+    free(*writes);
+    *writes = NULL;
+    snprintf(why, why_size, "not enough memory for %" PRIu64 " requests", settled.requests);
+    return TRACE_NO_MEMORY;
+}
