@@ -239,8 +239,8 @@ print_best(const struct advice *advice, const struct candidate *best)
     printf("\nTake %s with %s, %.2g %% of what was asked for: it serves %.1f %%.\n",
            policy_format(&best->spec, name, sizeof(name)), size_text(advice, best->high, size),
            size_share(advice, best->high), 100 * goal(advice, &best->at_high));
-    printf("  sunproxy set --policy %s --capacity %" PRIu64 "%s\n", name, best->high,
-           advice->in_bytes ? "B" : "");
+    printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
+           advice->in_bytes ? "bytes" : "urls", best->high, advice->in_bytes ? "urls" : "bytes");
     if (advice->in_bytes)
         printf("The server counts a page's URL and headers as well, unless it runs with\n"
                "--count-bytes body.\n");

@@ -80,6 +80,15 @@ class ShippedLiveTest(LiveCase):
     trace_path = SHIPPED / "History"
     sizes = SHIPPED / "sizes.tsv"
 
+    def test_the_command_that_advise_gives_can_be_given(self):
+        daemon = self.daemon(origin=self.origin())
+        told = self.sunproxy("advise", self.trace_path).stdout.decode()
+        _, command, *arguments = re.search(r"^  (sunproxy set .*)$", told, re.M).group(1).split()
+        self.sunproxy(command, *arguments, daemon=daemon)
+        policy = arguments[arguments.index("--policy") + 1]
+        self.assertEqual(json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)["policy"],
+                         policy)
+
     def test_in_urls(self):
         self.compare(self.trace_path, self.sizes, ["1", "7", "30"])
 
