@@ -24,7 +24,7 @@ struct naive_rule {
     void (*hit)(struct naive *n, uint32_t id, const struct policy_page *page);
     uint32_t (*victim)(struct naive *n);
     void (*leave)(struct naive *n, uint32_t id, bool evicted); /* it is still inside */
-    void (*resizing)(struct naive *n); /* with the capacity as it was */
+    void (*resizing)(struct naive *n);                         /* with the capacity as it was */
     void (*resized)(struct naive *n);
 };
 
