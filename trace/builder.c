@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/huge.h"
 #include "trace/base_url.h"
 #include "trace/formats.h"
 #include "trace/number_table.h"
@@ -30,6 +31,7 @@ struct trace_builder {
     int64_t *times_us;   /* NULL until the first is known */
     uint32_t *sizes;     /* likewise */
     uint16_t *status_of; /* likewise */
+    bool lacks_sizes;    /* some are unknown */
     size_t count;
     size_t room;
     struct buf base; /* the reduced URL */
@@ -122,32 +124,47 @@ trace_builder_counts(struct trace_builder *b)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
+/* realloc(), with the part behind what is in use in large pages where they fit. */
+static void *
+extend(void *array, size_t used, size_t size)
+{
+    char *grown = realloc(array, size);
+
+    if (grown)
+        huge_prefer(grown + used, size - used);
+    return grown;
+}
+
 /* Each array may be longer than `room` says when a later one could not grow: harmless. */
 static bool
-grow(struct trace_builder *b)
+grow_to(struct trace_builder *b, size_t room)
 {
-    size_t room = b->room ? b->room * 2 : FIRST_REQUESTS;
-    uint32_t *ids = realloc(b->ids, room * sizeof(*ids));
+    size_t used = b->room;
+    uint32_t *ids;
 
+    if (room > SIZE_MAX / sizeof(*b->times_us))
+        return false;
+    ids = extend(b->ids, used * sizeof(*ids), room * sizeof(*ids));
     if (!ids)
         return false;
     b->ids = ids;
     if (b->times_us) {
-        int64_t *times_us = realloc(b->times_us, room * sizeof(*times_us));
+        int64_t *times_us = extend(b->times_us, used * sizeof(*times_us), room * sizeof(*times_us));
 
         if (!times_us)
             return false;
         b->times_us = times_us;
     }
     if (b->sizes) {
-        uint32_t *sizes = realloc(b->sizes, room * sizeof(*sizes));
+        uint32_t *sizes = extend(b->sizes, used * sizeof(*sizes), room * sizeof(*sizes));
 
         if (!sizes)
             return false;
         b->sizes = sizes;
     }
     if (b->status_of) {
-        uint16_t *status_of = realloc(b->status_of, room * sizeof(*status_of));
+        uint16_t *status_of =
+            extend(b->status_of, used * sizeof(*status_of), room * sizeof(*status_of));
 
         if (!status_of)
             return false;
@@ -157,23 +174,41 @@ grow(struct trace_builder *b)
     return true;
 }
 
+static bool
+grow(struct trace_builder *b)
+{
+    return grow_to(b, b->room ? b->room * 2 : FIRST_REQUESTS);
+}
+
+void
+trace_expect(struct trace_builder *b, uint64_t count)
+{
+    uint64_t limit = b->options->limit;
+
+    if (limit != 0 && count > limit)
+        count = limit;
+    if (count > b->room && count <= SIZE_MAX)
+        (void)grow_to(b, (size_t)count); /* otherwise it grows when it must */
+}
+
 /* Makes the arrays that this request is the first to need, for all requests before it. */
 static bool
 make_arrays(struct trace_builder *b, const struct trace_entry *e)
 {
-    if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us) {
-        b->times_us = malloc(b->room * sizeof(*b->times_us));
+    if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
+        b->times_us = extend(NULL, 0, b->room * sizeof(*b->times_us));
         if (!b->times_us)
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->times_us[i] = e->time_us;
     }
     if (e->size >= 0 && !b->sizes) {
-        b->sizes = malloc(b->room * sizeof(*b->sizes));
+        b->sizes = extend(NULL, 0, b->room * sizeof(*b->sizes));
         if (!b->sizes)
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->sizes[i] = TRACE_SIZE_UNKNOWN;
+        b->lacks_sizes = b->count != 0;
     }
     if (e->status != TRACE_STATUS_UNKNOWN && !b->status_of) {
         b->status_of = calloc(b->room, sizeof(*b->status_of));
@@ -183,22 +218,33 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
     return true;
 }
 
+/* Among times that are known, an unknown one is that of its neighbour. */
+static inline void
+set_time(struct trace_builder *b, size_t at, int64_t time_us)
+{
+    b->times_us[at] = time_us != TRACE_TIME_UNKNOWN ? time_us : b->times_us[at - 1];
+}
+
+/* A 304 has no body: what is logged, if anything, is not the size of the page. */
+static inline void
+set_size(struct trace_builder *b, size_t at, int64_t size, unsigned status)
+{
+    bool unknown = size < 0 || (status == 304 && !b->options->sizes_as_read);
+
+    b->sizes[at] = unknown ? TRACE_SIZE_UNKNOWN : size > SIZE_MOST ? SIZE_MOST : (uint32_t)size;
+    b->lacks_sizes |= unknown;
+}
+
 static bool
 append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
 {
     if ((b->count == b->room && !grow(b)) || !make_arrays(b, e))
         return false;
     b->ids[b->count] = id;
-    /* Among times that are known, an unknown one is that of its neighbour. */
     if (b->times_us)
-        b->times_us[b->count] =
-            e->time_us != TRACE_TIME_UNKNOWN ? e->time_us : b->times_us[b->count - 1];
-    /* A 304 has no body: what is logged, if anything, is not the size of the page. */
+        set_time(b, b->count, e->time_us);
     if (b->sizes)
-        b->sizes[b->count] = e->size < 0 || (e->status == 304 && !b->options->sizes_as_read)
-                                 ? TRACE_SIZE_UNKNOWN
-                             : e->size > SIZE_MOST ? SIZE_MOST
-                                                   : (uint32_t)e->size;
+        set_size(b, b->count, e->size, e->status);
     if (b->status_of)
         b->status_of[b->count] = (uint16_t)(e->status > UINT16_MAX ? UINT16_MAX : e->status);
     b->count++;
@@ -279,6 +325,78 @@ trace_add(struct trace_builder *b, const struct trace_entry *e)
     return !b->failed && (o->limit == 0 || b->count < o->limit);
 }
 
+/* With room and the arrays for `count` more, the first of which is this one. */
+static bool
+prepare(struct trace_builder *b, const struct trace_numbered *first, size_t count)
+{
+    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+
+    entry.time_us = first->time_us;
+    entry.size = first->size;
+    while (b->room - b->count < count)
+        if (!grow(b))
+            return false;
+    return make_arrays(b, &entry);
+}
+
+/* Nothing can be left out, nothing ends before the last, and all know as much as the first. */
+static bool
+can_take_all(const struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    const struct trace_options *o = b->options;
+
+    if (b->failed || b->status_of || o->limit != 0 || o->unique || o->since_us != INT64_MIN ||
+        o->until_us != INT64_MAX)
+        return false;
+    for (size_t i = 1; i < count; i++)
+        if ((entries[i].size < 0) != (entries[0].size < 0) ||
+            (entries[i].time_us == TRACE_TIME_UNKNOWN) !=
+                (entries[0].time_us == TRACE_TIME_UNKNOWN))
+            return false;
+    return count != 0;
+}
+
+static bool
+add_one_by_one(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+
+        entry.number = entries[i].number;
+        entry.time_us = entries[i].time_us;
+        entry.size = entries[i].size;
+        if (!trace_add(b, &entry))
+            return false;
+    }
+    return true;
+}
+
+bool
+trace_add_numbered(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(number_table_place(&b->numbers, entries[i].number));
+    if (!can_take_all(b, entries, count))
+        return add_one_by_one(b, entries, count);
+    b->failed = !prepare(b, &entries[0], count);
+    for (size_t i = 0; i < count && !b->failed; i++) {
+        uint32_t *id = &b->ids[b->count + i];
+        bool fresh;
+
+        if (!number_table_find(&b->numbers, entries[i].number, id))
+            b->failed = !number_table_put(&b->numbers, entries[i].number, id, &fresh);
+    }
+    if (b->failed)
+        return false;
+    for (size_t i = 0; i < count && b->times_us; i++)
+        set_time(b, b->count + i, entries[i].time_us);
+    for (size_t i = 0; i < count && b->sizes; i++)
+        set_size(b, b->count + i, entries[i].size, TRACE_STATUS_UNKNOWN);
+    b->count += count;
+    b->counts.requests = b->count;
+    return true;
+}
+
 void
 trace_add_soon(const struct trace_builder *b, const struct trace_entry *e)
 {
@@ -349,7 +467,8 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     size_t url_count = has_urls ? b->urls.count : b->numbers.count;
     uint64_t *keys = make_keys(b, url_count);
 
-    if (!owned || !keys || (b->sizes && !b->options->sizes_as_read && !fill_sizes(b, url_count))) {
+    if (!owned || !keys ||
+        (b->lacks_sizes && !b->options->sizes_as_read && !fill_sizes(b, url_count))) {
         free(owned);
         free(keys);
         return NULL;

@@ -31,6 +31,9 @@ const char *input_compression(const struct input *in);
 /* Are these the bytes of a regular file at input_path()? */
 bool input_is_plain_file(const struct input *in);
 
+/* Bytes of such a file when it was opened; 0 if it is none. */
+uint64_t input_size(const struct input *in);
+
 /*
  * What lies ahead: at least `need` bytes, unless the input ends before or something is wrong. Good
  * until the next call. Nothing is taken.

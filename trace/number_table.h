@@ -33,6 +33,23 @@ void number_table_free(struct number_table *t);
 /* The id of a number, a new one if it was not there. False without memory. */
 bool number_table_put(struct number_table *t, uint64_t number, uint32_t *id, bool *fresh);
 
+/* The id of a number if it has one. */
+static inline bool
+number_table_find(const struct number_table *t, uint64_t number, uint32_t *id)
+{
+    size_t at = (size_t)hash64_uint(number ^ t->key) & (t->slot_count - 1);
+
+    if (t->slot_count == 0)
+        return false;
+    for (; t->slots[at].id_plus_1 != 0; at = (at + 1) & (t->slot_count - 1)) {
+        if (t->slots[at].number == number) {
+            *id = (uint32_t)(t->slots[at].id_plus_1 - 1);
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * Where a number will be looked for, NULL before there is a table: for a prefetch. (One that stood
  * in here, in an inline function without other effects, would be taken for nothing by gcc.)

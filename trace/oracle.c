@@ -7,18 +7,10 @@
 #include "trace/records.h"
 
 #define RECORD 24u
+#define BATCH 64u /* few enough that what is fetched ahead for one stays near */
 #define MICRO INT64_C(1000000)
 #define SNIFF_RECORDS 100u
 #define SNIFF_NEXT_MOST (INT64_C(1) << 40U)
-
-static bool
-parse(const char *record, struct trace_entry *entry)
-{
-    entry->time_us = records_le32(record) * MICRO;
-    entry->number = records_le64(record + 4);
-    entry->size = records_le32(record + 12);
-    return true;
-}
 
 /*
  * Each next request lies ahead, and is for the same id as far as it can be seen. Where none can,
@@ -54,8 +46,27 @@ static enum trace_error
 read_requests(struct input *in, const struct trace_options *options, struct trace_builder *builder,
               char *why, size_t why_size)
 {
+    struct trace_numbered batch[BATCH];
+
     (void)options;
-    return records_read(in, builder, RECORD, parse, why, why_size);
+    trace_expect(builder, input_size(in) / RECORD);
+    for (;;) {
+        struct span ahead = input_peek(in, BATCH * RECORD);
+        size_t count = ahead.len / RECORD < BATCH ? ahead.len / RECORD : BATCH;
+
+        for (size_t i = 0; i < count; i++) {
+            const char *record = ahead.ptr + i * RECORD;
+
+            batch[i].time_us = records_le32(record) * MICRO;
+            batch[i].number = records_le64(record + 4);
+            batch[i].size = records_le32(record + 12);
+        }
+        if (!trace_add_numbered(builder, batch, count))
+            return TRACE_OK;
+        input_take(in, count * RECORD);
+        if (count == 0)
+            return ahead.len == 0 ? TRACE_OK : records_cut_short(in, RECORD, why, why_size);
+    }
 }
 
 const struct trace_format trace_format_oracle = {

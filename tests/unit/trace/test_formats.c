@@ -298,6 +298,49 @@ START_TEST(records)
 }
 END_TEST
 
+/* Many at once or, as there is a limit, one by one: the same trace. */
+START_TEST(many_records)
+{
+    enum { COUNT = 5000 };
+    static unsigned char bytes[COUNT][24];
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *at_once, *singly, *without;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        unsigned id = i * i % 1237;
+
+        bytes[i][0] = (unsigned char)(i / 20);
+        bytes[i][4] = (unsigned char)id;
+        bytes[i][11] = (unsigned char)(id >> 8);
+        bytes[i][12] = (unsigned char)(i % 7);
+        memset(&bytes[i][16], 0xff, 8);
+    }
+    options.format = "oracle";
+    at_once = loading_bytes(bytes, sizeof(bytes), options);
+    options.limit = COUNT + 1;
+    singly = loading_bytes(bytes, sizeof(bytes), options);
+    options.limit = 0;
+    options.without_times = true;
+    without = loading_bytes(bytes, sizeof(bytes), options);
+
+    ck_assert_uint_eq(at_once->request_count, COUNT);
+    ck_assert_uint_eq(singly->request_count, COUNT);
+    ck_assert_uint_eq(at_once->counts.requests, COUNT);
+    ck_assert_uint_eq(at_once->url_count, singly->url_count);
+    ck_assert_mem_eq(at_once->ids, singly->ids, COUNT * sizeof(*singly->ids));
+    ck_assert_mem_eq(at_once->sizes, singly->sizes, COUNT * sizeof(*singly->sizes));
+    ck_assert_mem_eq(at_once->times_us, singly->times_us, COUNT * sizeof(*singly->times_us));
+    for (unsigned i = 0; i < COUNT; i++)
+        ck_assert_uint_eq(at_once->numbers[at_once->ids[i]],
+                          bytes[i][4] + ((uint64_t)bytes[i][11] << 56));
+    ck_assert_ptr_null(without->times_us);
+    ck_assert_mem_eq(without->ids, singly->ids, COUNT * sizeof(*singly->ids));
+    trace_free(at_once);
+    trace_free(singly);
+    trace_free(without);
+}
+END_TEST
+
 START_TEST(methods_of_the_world_cup)
 {
     struct trace *t = loading_bytes(wc98, sizeof(wc98), TRACE_OPTIONS_DEFAULT);
@@ -397,6 +440,7 @@ unit_suite(void)
     tcase_add_test(tcase, har_entries);
     tcase_add_test(tcase, har_that_is_none);
     tcase_add_loop_test(tcase, records, 0, COUNT(binaries));
+    tcase_add_test(tcase, many_records);
     tcase_add_test(tcase, methods_of_the_world_cup);
     tcase_add_test(tcase, places);
     tcase_add_loop_test(tcase, nothing, 0, COUNT(nothings));
