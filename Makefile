@@ -7,7 +7,8 @@
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
-# Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan),
+# Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan,
+# or debug, in which caches and simulations check their policies after each step),
 # WERROR=1 (warnings are errors), PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, SYSCONFDIR.
 
 VERSION := 0.1.0
@@ -65,8 +66,11 @@ LINK = -fsanitize=address,undefined
 else ifeq ($(VARIANT),tsan)
 OPTIMISE = -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 LINK = -fsanitize=thread
+else ifeq ($(VARIANT),debug)
+OPTIMISE = -O1 -g -fno-omit-frame-pointer -DSUNPROXY_CHECK_EACH_STEP
+LINK =
 else
-$(error VARIANT is release, asan or tsan, not '$(VARIANT)')
+$(error VARIANT is release, asan, tsan or debug, not '$(VARIANT)')
 endif
 
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
@@ -256,13 +260,13 @@ check-clang: build/gen/.stamp
 		xargs -P 2 -n 8 $(CC) $(ALL_CFLAGS) -Werror -fsyntax-only
 
 help:
-	@sed -n '3,12p' Makefile | sed 's/^# \{0,2\}//'
+	@sed -n '3,13p' Makefile | sed 's/^# \{0,2\}//'
 	@echo
 	@echo 'Further targets: programs unit origin bench-programs setup setup-test'
 	@echo '                 uninstall format clean distclean'
 
 clean:
-	rm -rf build/release build/asan build/tsan build/gen
+	rm -rf build/release build/asan build/tsan build/debug build/gen
 
 distclean:
 	rm -rf build

@@ -97,6 +97,7 @@ shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct depa
 {
     table_remove(&shard->table, entry);
     shard->ops->remove(shard->policy, entry->node, evicted);
+    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count);
     shard->bytes -= bytes_of(shard, entry->page);
     /* An entry that is in no tree has its links free for the chain. */
     RB_RIGHT(entry, links) = NULL;
@@ -136,6 +137,7 @@ shard_fetch(struct shard *shard, uint32_t hash, struct span url, struct departed
         return NULL;
     told = tell_page(shard, entry->page);
     shard->ops->access(shard->policy, entry->node, &told);
+    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count);
     if (shard->ops->has_surplus && shard->ops->has_surplus(shard->policy)) {
         while (shard->ops->has_surplus(shard->policy))
             shard_evict(shard, victims);
@@ -198,6 +200,7 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     entry->entered = entered;
     entry->hash = hash;
     table_insert(&shard->table, entry);
+    POLICY_CHECK(ops, shard->policy, shard->table.entry_count);
     shard->bytes += told.bytes;
     while (stays && !shard_has_room(shard, 0, 0)) {
         if (shard_victim(shard) == entry) {

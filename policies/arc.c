@@ -105,33 +105,32 @@ arc_destroy(struct policy *policy)
     free(policy);
 }
 
-/* How far the target moves for a page that `in` remembered: the paper's ratio, at least 1. */
+/* How far the target moves for a page that was remembered among `here`, not `there`; at least 1. */
 static double
-arc_step(const struct policy *policy, const struct ghost *in, const struct ghost *other)
+arc_step(double here, double there)
 {
-    double ratio = ghost_weight(policy, other) / ghost_weight(policy, in);
-
-    return ratio > 1 ? ratio : 1;
+    return there > here ? there / here : 1;
 }
 
 /* Cases II to IV of the paper begin here; all pages may enter. */
 static bool
 arc_admit(struct policy *policy, const struct policy_page *page)
 {
+    double once = ghost_weight(policy, &policy->gone_once);
+    double often = ghost_weight(policy, &policy->gone_often);
+
     policy->memory = NOWHERE;
     policy->incoming = policy->by_bytes ? (double)page->bytes : 1;
-    if (ghost_has(&policy->gone_once, page->key)) {
+    if (ghost_take(&policy->gone_once, page->key)) {
         policy->memory = GONE_ONCE;
-        policy->target += arc_step(policy, &policy->gone_once, &policy->gone_often);
+        policy->target += arc_step(once, often);
         if (policy->target > policy->capacity)
             policy->target = policy->capacity;
-        ghost_take(&policy->gone_once, page->key);
-    } else if (ghost_has(&policy->gone_often, page->key)) {
+    } else if (ghost_take(&policy->gone_often, page->key)) {
         policy->memory = GONE_OFTEN;
-        policy->target -= arc_step(policy, &policy->gone_often, &policy->gone_once);
+        policy->target -= arc_step(often, once);
         if (policy->target < 0)
             policy->target = 0;
-        ghost_take(&policy->gone_often, page->key);
     }
     return true;
 }

@@ -9,7 +9,8 @@
  * and stays at its address for that time; what a policy needs beyond nodes (a heap's array, say) it
  * allocates itself.
  *
- * Threads: an instance is used under one lock, that of the cache's shard. Instances are independent.
+ * Threads: an instance is used under one lock, that of the cache's shard. Instances are
+ * independent.
  */
 #ifndef SUNPROXY_POLICIES_POLICY_H
 #define SUNPROXY_POLICIES_POLICY_H
@@ -27,7 +28,7 @@ struct policy; /* one instance; each policy defines its own */
 struct policy_config {
     uint64_t capacity_pages; /* 0: not bounded in pages */
     uint64_t capacity_bytes; /* 0: not bounded in bytes */
-    uint64_t seed;           /* of the generator, for policies that draw; the same seed repeats a run */
+    uint64_t seed; /* of the generator, for policies that draw; the same seed repeats a run */
     const double
         *params; /* one value for each of ops->params, read by create only; NULL: defaults */
 };
@@ -132,7 +133,19 @@ struct policy_ops {
     bool (*is_valid)(const struct policy *policy, uint64_t count);
 };
 
-/* The registry: every policy there is, in the order in which people are shown them, ended by NULL. */
+/*
+ * For a cache and a simulation, after each call above that changes anything: a build with
+ * VARIANT=debug checks that everything agrees, at O(n) a step; others do nothing.
+ */
+#ifdef SUNPROXY_CHECK_EACH_STEP
+#include <assert.h>
+#define POLICY_CHECK(ops, policy, count) assert((ops)->is_valid((policy), (count)))
+#else
+#define POLICY_CHECK(ops, policy, count) ((void)0)
+#endif
+
+/* The registry: every policy there is, in the order in which people are shown them, ended by NULL.
+ */
 extern const struct policy_ops *const policies[];
 
 /* The policy of that name, in any case and with or without hyphens ("S3FIFO", "s3-fifo"), or NULL.

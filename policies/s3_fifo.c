@@ -171,11 +171,12 @@ s3_fifo_remove(struct policy *policy, void *node, bool evicted)
         ghost_add(&policy->ghost, leaving->key, leaving->bytes);
 }
 
+/* Nobody who is inside is remembered as gone. */
 static bool
-s3_fifo_list_is_valid(const struct list *list, bool is_main)
+s3_fifo_list_is_valid(const struct policy *policy, const struct list *list, bool is_main)
 {
     for (const struct s3_fifo_node *node = list_first(list); node; node = list_next(list, node)) {
-        if (node->is_main != is_main)
+        if (node->is_main != is_main || ghost_has(&policy->ghost, node->key))
             return false;
     }
     return list_is_valid(list, s3_fifo_bytes);
@@ -185,8 +186,8 @@ static bool
 s3_fifo_is_valid(const struct policy *policy, uint64_t count)
 {
     return policy->small.pages + policy->main.pages == count &&
-           s3_fifo_list_is_valid(&policy->small, false) &&
-           s3_fifo_list_is_valid(&policy->main, true) && ghost_is_valid(&policy->ghost);
+           s3_fifo_list_is_valid(policy, &policy->small, false) &&
+           s3_fifo_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->ghost);
 }
 
 const struct policy_ops policy_s3_fifo = {

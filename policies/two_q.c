@@ -119,11 +119,12 @@ two_q_remove(struct policy *policy, void *node, bool evicted)
         ghost_add(&policy->out, leaving->key, leaving->bytes);
 }
 
+/* Nobody who is inside is remembered as gone. */
 static bool
-two_q_list_is_valid(const struct list *list, bool is_main)
+two_q_list_is_valid(const struct policy *policy, const struct list *list, bool is_main)
 {
     for (const struct two_q_node *node = list_first(list); node; node = list_next(list, node)) {
-        if (node->is_main != is_main)
+        if (node->is_main != is_main || ghost_has(&policy->out, node->key))
             return false;
     }
     return list_is_valid(list, two_q_bytes);
@@ -133,8 +134,8 @@ static bool
 two_q_is_valid(const struct policy *policy, uint64_t count)
 {
     return policy->in.pages + policy->main.pages == count &&
-           two_q_list_is_valid(&policy->in, false) && two_q_list_is_valid(&policy->main, true) &&
-           ghost_is_valid(&policy->out);
+           two_q_list_is_valid(policy, &policy->in, false) &&
+           two_q_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->out);
 }
 
 const struct policy_ops policy_two_q = {

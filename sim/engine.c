@@ -144,6 +144,7 @@ evict(struct run *run)
 
     run->ops->remove(run->policy, node, true);
     run->pages--;
+    POLICY_CHECK(run->ops, run->policy, run->pages);
     run->bytes -= resident->bytes;
     run->places[id] = 0;
     leave_place(run, (uint32_t)((uint64_t *)(void *)resident - run->nodes));
@@ -193,6 +194,7 @@ enter(struct run *run, uint32_t id, const struct policy_page *page, bool telling
     run->places[id] = place;
     run->pages++;
     run->bytes += bytes;
+    POLICY_CHECK(ops, run->policy, run->pages);
     if (ops->enters_first)
         while (run->pages > run->capacity_pages || run->bytes > run->capacity_bytes) {
             victim = evict(run);
@@ -285,12 +287,9 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
             hit_bytes += bytes;
             page.bytes = resident->bytes;
             ops->access(run->policy, node_of(resident), &page);
+            POLICY_CHECK(ops, run->policy, run->pages);
             if (surplus)
                 evict_surplus(run);
-            while (ops->has_surplus && ops->has_surplus(run->policy)) {
-                evict(run); /* counted and not named, as in the cache */
-                run->result->evictions++;
-            }
         } else {
             page.bytes = bytes;
             error = miss(run, id, &page, telling, &outcome);
