@@ -18,6 +18,7 @@
 #include "client/simulate_subject.h"
 
 #define DEFAULT_SHARE 0.9
+#define ENOUGH 2000000  /* requests to simulate where --sample does not say */
 #define NEAR_ENOUGH 100 /* a size is searched to one part in so many */
 
 enum { OPTION_SHARE = SIMULATE_OPTION_END, OPTION_JSON };
@@ -222,8 +223,9 @@ print_trace(const struct advice *advice)
     printf(".\nA cache that never forgets would serve %.1f %% of the %s; %.0f %% of that is "
            "%.1f %%.\n",
            100 * advice->infinite, what, 100 * advice->share, 100 * advice->target);
-    if (advice->options->rate < 1)
-        printf("All that follows is estimated from a sample of %zu of the URLs.\n",
+    if (subject->rate < 1)
+        printf("All that follows is estimated from a sample of %zu of the URLs; --sample 1 "
+               "takes all.\n",
                subject->sample.trace.page_count);
 }
 
@@ -333,6 +335,7 @@ print_json(const struct advice *advice)
     json_uint(&j, "distinct_urls", advice->subject->trace->url_count);
     if (advice->in_bytes)
         json_uint(&j, "distinct_bytes", advice->all);
+    json_double(&j, "sample", advice->subject->rate, 9);
     json_cstring(&j, "goal", advice->options->by_bytes ? "byte_hit_ratio" : "hit_ratio");
     json_double(&j, "infinite", advice->infinite, 6);
     json_double(&j, "share", advice->share, 6);
@@ -455,6 +458,7 @@ advise(int argc, char **argv)
     int status;
 
     simulate_options_init(&options);
+    options.enough = ENOUGH;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options);
     return status;
@@ -468,7 +472,8 @@ const struct command command_advise = {
         "Says in plain words which policy to take and how large a cache: the smallest\n"
         "that gives a share of the hit ratio that a cache which never forgets could\n"
         "give, and what the runners-up cost. Sizes are searched to 1 %. They are of\n"
-        "bytes where the trace knows them, else of URLs.\n\n"
+        "bytes where the trace knows them, else of URLs. Of more than 2 million requests\n"
+        "a sample is taken, unless --sample says otherwise.\n\n"
         "      --share SHARE      that share (default: 90%)\n"
         "      --policy LIST      among these (default: as of 'sunproxy simulate')\n"
         "      --json             as one object\n"

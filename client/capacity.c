@@ -47,13 +47,14 @@ capacity_parse(const char *text, struct capacity *capacity)
 bool
 capacity_is_nothing(const char *text)
 {
+    const char *unit = text + strspn(text, "0.");
     struct capacity ignored;
     char one[64];
 
     /* Would it be a capacity if it were not nothing? */
-    if (*text != '0' || strchr(text, '.') != strrchr(text, '.'))
+    if (*text != '0' || isdigit((unsigned char)*unit) || strchr(text, '.') != strrchr(text, '.'))
         return false;
-    return snprintf(one, sizeof(one), "1%s", text + strspn(text, "0.")) < (int)sizeof(one) &&
+    return snprintf(one, sizeof(one), "1%s", unit) < (int)sizeof(one) &&
            capacity_parse(one, &ignored);
 }
 

@@ -158,7 +158,7 @@ check_options(const struct options *options, int traces)
     else if (options->log &&
              (traces != 1 || options->common.spec_count != 1 || options->capacity_count != 1))
         why = "a log is of one trace, one policy and one capacity";
-    else if (options->log && options->common.rate < 1)
+    else if (options->log && options->common.rate > 0 && options->common.rate < 1)
         why = "a log is of all requests; leave --sample out";
     if (why)
         output_complain("%s", why);
@@ -299,7 +299,7 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     status = run_rows(options, subject, rows, count);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
         report->interrupted = status != EX_OK;
-        simulate_report_trace(report, subject, &options->common, rows, count);
+        simulate_report_trace(report, subject, rows, count);
     }
     free(rows);
     if (defaults) {
@@ -345,6 +345,10 @@ simulate_paths(struct options *options, char **paths, int count)
 
         if (one != EX_OK)
             status = one;
+        /* What is known is out, whatever becomes of the next trace. */
+        printed = simulate_report_flush(&report);
+        if (printed != EX_OK)
+            return printed;
     }
     printed = simulate_report_end(&report);
     return printed != EX_OK ? printed : status;

@@ -38,15 +38,16 @@ void simulate_report_begin(struct simulate_report *report, enum simulate_output 
 
 /* The rows of one trace, which come out sorted; those that were not finished are left out. */
 void simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
-                           const struct simulate_options *options, struct simulate_row *rows,
-                           size_t count);
+                           struct simulate_row *rows, size_t count);
 
 /* Members of the open object that say what the trace is. */
-void simulate_json_subject(struct json *json, const struct simulate_subject *subject,
-                           const struct simulate_options *options);
+void simulate_json_subject(struct json *json, const struct simulate_subject *subject);
 
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
+
+/* Prints of tables and lines what is not printed yet: as simulate_report_end(). */
+int simulate_report_flush(struct simulate_report *report);
 
 /* Prints what is not printed yet: EX_OK, or the exit status after a complaint. */
 int simulate_report_end(struct simulate_report *report);

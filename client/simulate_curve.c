@@ -191,7 +191,7 @@ print_curves(const struct curves *curves)
 
     printf("%s (%s): %zu requests for %zu URLs\n", subject->path, subject->trace->format,
            subject->trace->request_count, subject->trace->url_count);
-    if (curves->options->rate < 1)
+    if (subject->rate < 1)
         printf("from a sample: %zu requests for %zu URLs (errors: --json or --csv)\n",
                subject->sample.trace.request_count, subject->sample.trace.page_count);
     print_table(curves, false);
@@ -206,7 +206,7 @@ static void
 json_curves(struct json *j, const struct curves *curves)
 {
     json_open_object(j, NULL);
-    simulate_json_subject(j, curves->subject, curves->options);
+    simulate_json_subject(j, curves->subject);
     json_open_array(j, "curves");
     for (size_t p = 0; p < curves->options->spec_count; p++) {
         char name[POLICY_MAX_TEXT];

@@ -20,7 +20,7 @@ simulate_options_init(struct simulate_options *options)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT, .rate = 1, .seed = 1};
+    *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT, .seed = 1};
     options->trace.without_times = true;
     options->jobs = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (uint64_t)processors;
 }

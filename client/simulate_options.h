@@ -19,7 +19,8 @@ struct simulate_options {
     size_t spec_count;
     uint64_t warmup; /* requests */
     double warmup_percent;
-    double rate; /* of sampling; 1: all */
+    double rate;     /* of sampling, 1: all; 0: all, unless that is too much */
+    uint64_t enough; /* requests in a sample that is drawn because all are too much; 0: never */
     uint64_t seed;
     uint64_t jobs;
 };

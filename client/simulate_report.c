@@ -109,7 +109,7 @@ compare_rows(const void *a, const void *b, void *by_bytes)
  */
 
 static void
-print_subject(const struct simulate_subject *subject, const struct simulate_options *options)
+print_subject(const struct simulate_subject *subject)
 {
     const struct sim_facts *facts = &subject->facts;
     char bytes[32];
@@ -121,7 +121,7 @@ print_subject(const struct simulate_subject *subject, const struct simulate_opti
     putchar('\n');
     if (subject->warmup)
         printf("without the first %zu requests\n", subject->warmup);
-    if (options->rate < 1)
+    if (subject->rate < 1)
         printf("from a sample: %zu requests for %zu URLs\n", subject->sample.trace.request_count,
                subject->sample.trace.page_count);
     printf("a cache that never forgets: hit ratio %.2f %%",
@@ -188,14 +188,13 @@ print_row(const struct simulate_row *row, const struct simulate_subject *subject
 }
 
 static void
-print_rows(const struct simulate_subject *subject, const struct simulate_options *options,
-           const struct simulate_row *rows, size_t count)
+print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
 {
-    print_subject(subject, options);
+    print_subject(subject);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || compare_sizes(&rows[i - 1], &rows[i]) != 0) {
             print_size(&rows[i]);
-            print_names(options->rate < 1, subject->sized);
+            print_names(subject->rate < 1, subject->sized);
         }
         print_row(&rows[i], subject);
     }
@@ -220,8 +219,7 @@ add_skipped(struct json *j, const struct trace_counts *counts)
 }
 
 void
-simulate_json_subject(struct json *j, const struct simulate_subject *subject,
-                      const struct simulate_options *options)
+simulate_json_subject(struct json *j, const struct simulate_subject *subject)
 {
     const struct sim_facts *facts = &subject->facts;
 
@@ -235,7 +233,7 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject,
         json_null(j, "distinct_bytes");
     add_skipped(j, &subject->trace->counts);
     json_uint(j, "warmup", subject->warmup);
-    json_double(j, "sample", options->rate, 9);
+    json_double(j, "sample", subject->rate, 9);
     json_open_object(j, "infinite");
     json_double(j, "hit_ratio", facts->requests ? (double)facts->hits / (double)facts->requests : 0,
                 6);
@@ -284,11 +282,11 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
 }
 
 static void
-json_rows(struct json *j, const struct simulate_subject *subject,
-          const struct simulate_options *options, const struct simulate_row *rows, size_t count)
+json_rows(struct json *j, const struct simulate_subject *subject, const struct simulate_row *rows,
+          size_t count)
 {
     json_open_object(j, NULL);
-    simulate_json_subject(j, subject, options);
+    simulate_json_subject(j, subject);
     json_open_array(j, "results");
     for (size_t i = 0; i < count; i++)
         json_row(j, &rows[i], subject);
@@ -353,8 +351,7 @@ simulate_report_begin(struct simulate_report *report, enum simulate_output outpu
 
 void
 simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
-                      const struct simulate_options *options, struct simulate_row *rows,
-                      size_t count)
+                      struct simulate_row *rows, size_t count)
 {
     size_t finished = 0;
 
@@ -366,10 +363,10 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
     case SIMULATE_TABLE:
         if (!report->first)
             putchar('\n');
-        print_rows(subject, options, rows, finished);
+        print_rows(subject, rows, finished);
         break;
     case SIMULATE_JSON:
-        json_rows(&report->json, subject, options, rows, finished);
+        json_rows(&report->json, subject, rows, finished);
         break;
     case SIMULATE_CSV:
         if (report->first)
@@ -386,23 +383,33 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
 }
 
 int
-simulate_report_end(struct simulate_report *report)
+simulate_report_flush(struct simulate_report *report)
 {
-    bool whole;
-
-    if (report->output == SIMULATE_JSON) {
-        json_close_array(&report->json);
-        json_bool(&report->json, "interrupted", report->interrupted);
-        json_close_object(&report->json);
-        return output_json(&report->out);
-    }
-    whole = !buf_failed(&report->out);
-    if (whole && report->out.len)
-        fwrite(report->out.data, 1, report->out.len, stdout);
-    buf_free(&report->out);
-    if (!whole) {
+    if (report->output == SIMULATE_JSON)
+        return EX_OK;
+    if (buf_failed(&report->out)) {
+        buf_free(&report->out);
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
-    return EX_OK;
+    if (report->out.len)
+        fwrite(report->out.data, 1, report->out.len, stdout);
+    buf_reset(&report->out);
+    return fflush(stdout) == 0 ? EX_OK : output_failed();
+}
+
+int
+simulate_report_end(struct simulate_report *report)
+{
+    int status;
+
+    if (report->output != SIMULATE_JSON) {
+        status = simulate_report_flush(report);
+        buf_free(&report->out);
+        return status;
+    }
+    json_close_array(&report->json);
+    json_bool(&report->json, "interrupted", report->interrupted);
+    json_close_object(&report->json);
+    return output_json(&report->out);
 }

@@ -76,6 +76,16 @@ needs_future(const struct simulate_options *options)
     return false;
 }
 
+static double
+choose_rate(const struct simulate_options *options, size_t requests)
+{
+    if (options->rate > 0)
+        return options->rate;
+    return options->enough && requests > options->enough
+               ? (double)options->enough / (double)requests
+               : 1;
+}
+
 /* What policies and runs ask of the trace that is simulated: the sample if there is one. */
 static int
 prepare(const struct simulate_options *options, struct simulate_subject *subject)
@@ -93,14 +103,15 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     }
     if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
         return no_memory(subject->path);
-    if (options->rate < 1) {
-        if (!sim_sample_make(&subject->sim, options->rate, options->seed, subject->warmup,
+    subject->rate = choose_rate(options, subject->trace->request_count);
+    if (subject->rate < 1) {
+        if (!sim_sample_make(&subject->sim, subject->rate, options->seed, subject->warmup,
                              &subject->sample))
             return no_memory(subject->path);
         simulated = &subject->sample.trace;
         if (simulated->page_count == 0) {
             output_complain("%s: a sample of %g %% of %zu URLs is empty; take a larger one",
-                            subject->path, options->rate * 100, subject->trace->url_count);
+                            subject->path, subject->rate * 100, subject->trace->url_count);
             return EX_DATAERR;
         }
     }
@@ -157,7 +168,7 @@ struct sim_job
 simulate_job(const struct simulate_subject *subject, const struct simulate_options *options,
              const struct policy_spec *spec, uint64_t urls, uint64_t bytes)
 {
-    bool sampled = options->rate < 1;
+    bool sampled = subject->rate < 1;
     double rate = sampled ? subject->sample.sampling.rate : 1;
     struct sim_job job = {
         .trace = sampled ? &subject->sample.trace : &subject->sim,

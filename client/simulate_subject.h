@@ -16,7 +16,8 @@ struct simulate_subject {
     bool sized;           /* sizes are known and to be heeded */
     size_t warmup;        /* requests */
     struct sim_facts facts;
-    struct sim_sample sample; /* of the trace, where one was asked for */
+    double rate;              /* of the sample; 1: there is none, and all is simulated */
+    struct sim_sample sample; /* of the trace, where one was asked for or all would be too much */
     uint32_t *sizes;          /* owned: where they are not the trace's own */
     uint32_t *next;           /* owned: where a policy needs it, of the sample if there is one */
 };

@@ -185,6 +185,47 @@ START_TEST(progress_fits_its_line)
 }
 END_TEST
 
+START_TEST(a_share_of_the_bytes)
+{
+    struct capacity capacity;
+
+    ck_assert(capacity_parse("10%B", &capacity));
+    capacity_resolve(&capacity, 7, 12345);
+    ck_assert_uint_eq(capacity.bytes, 1235);
+    ck_assert_uint_eq(capacity.urls, 0);
+    ck_assert(capacity_parse("0.001%b", &capacity));
+    capacity_resolve(&capacity, 7, 100);
+    ck_assert_uint_eq(capacity.bytes, 1);
+    ck_assert(!capacity_parse("%B", &capacity));
+    ck_assert(!capacity_parse("10%%B", &capacity));
+    ck_assert(!capacity_parse("1.0.0%B", &capacity));
+}
+END_TEST
+
+START_TEST(nothing_is_a_capacity_of_its_own)
+{
+    static const char *const nothing[] = {"0", "00", "0B", "0K", "0.0M", "0%", "0.00%B"};
+    static const char *const something[] = {"",    "1",    "B",   "0x", "0.0.0B", "05",
+                                            "0.1", "0.5M", "0 B", "-0", ".0M"};
+
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+        ck_assert_msg(capacity_is_nothing(nothing[i]), "%s", nothing[i]);
+    for (size_t i = 0; i < sizeof(something) / sizeof(something[0]); i++)
+        ck_assert_msg(!capacity_is_nothing(something[i]), "%s", something[i]);
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_a_capacity)
+{
+    char why[256];
+
+    ck_assert_ptr_nonnull(strstr(capacity_explain("64MBi", why, sizeof(why)), "64MiB?"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("5%%", why, sizeof(why)), "5%?"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("lots", why, sizeof(why)), "'lots'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("", why, sizeof(why)), "(64M, 1.5GB)"));
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -193,6 +234,9 @@ unit_suite(void)
 
     tcase_add_test(tcase, capacities_are_urls_bytes_or_a_share);
     tcase_add_test(tcase, what_is_no_capacity_is_refused);
+    tcase_add_test(tcase, a_share_of_the_bytes);
+    tcase_add_test(tcase, nothing_is_a_capacity_of_its_own);
+    tcase_add_test(tcase, what_is_wrong_with_a_capacity);
     tcase_add_test(tcase, a_share_is_at_least_one_url);
     tcase_add_test(tcase, capacities_read_well);
     tcase_add_test(tcase, dates_are_utc);
