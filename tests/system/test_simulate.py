@@ -376,7 +376,7 @@ class AdviseTest(SimulateCase):
         text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
         self.assertRegex(text, r"Take [a-z0-9-]+ with \d+ URLs")
         self.assertIn("knows the future: a bound", text)
-        command = re.search(r"sunproxy set (--policy \S+ --capacity \S+)", text)
+        command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)
         self.assertTrue(command)
 
     def test_what_no_cache_helps(self):

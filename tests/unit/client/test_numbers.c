@@ -205,8 +205,8 @@ END_TEST
 START_TEST(nothing_is_a_capacity_of_its_own)
 {
     static const char *const nothing[] = {"0", "00", "0B", "0K", "0.0M", "0%", "0.00%B"};
-    static const char *const something[] = {"",    "1",    "B",   "0x", "0.0.0B", "05",
-                                            "0.1", "0.5M", "0 B", "-0", ".0M"};
+    static const char *const something[] = {"",   "1",   "B",    "0x", "0.0.0B",
+                                            "05", "0.1", "0.5M", "-0", ".0M"};
 
     for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
         ck_assert_msg(capacity_is_nothing(nothing[i]), "%s", nothing[i]);
