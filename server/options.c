@@ -11,6 +11,7 @@
 #include <sysexits.h>
 
 #include "base/units.h"
+#include "server/service.h"
 
 enum option_type {
     OPTION_FLAG,     /* bool; in a file yes or no */
@@ -19,6 +20,7 @@ enum option_type {
     OPTION_BYTES,    /* uint64_t with units */
     OPTION_DURATION, /* int64_t microseconds with units */
     OPTION_STRING,   /* char *, owned */
+    OPTION_POLICY,   /* likewise: a policy that a daemon can run, or "help" */
     OPTION_LIST,     /* struct option_list; may be given several times */
     OPTION_CHOICE,   /* uint64_t: which of the words in `argument` separated by '|' */
 };
@@ -58,7 +60,7 @@ static const struct option_row rows[] = {
      "repeated"},
 
     {.help = "Cache"},
-    {"policy", 'P', false, OPTION_STRING, AT(policy), "NAME[:PARAMETER=VALUE,...]", "lru", 0, 0,
+    {"policy", 'P', false, OPTION_POLICY, AT(policy), "NAME[:PARAMETER=VALUE,...]", "lru", 0, 0,
      "replacement policy; \"help\" lists them with their parameters, \"none\" is no cache"},
     {"capacity-urls", 'n', false, OPTION_UINT, AT(capacity_urls), "N", "0", 0, UINT64_MAX,
      "room for so many pages; 0: not bounded in pages"},
@@ -270,6 +272,17 @@ set_field(struct options *options, const struct option_row *row, const char *tex
             return true;
         buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
         return false;
+    case OPTION_POLICY: {
+        struct policy_spec spec;
+        char sentence[256];
+
+        if (strcasecmp(text, "help") != 0 &&
+            !service_parse_policy(text, &spec, sentence, sizeof(sentence))) {
+            buf_printf(why, "%s; --policy help lists them all", sentence);
+            return false;
+        }
+    }
+    /* fall through */
     case OPTION_STRING:
         copy = strdup(text);
         if (!copy)
@@ -309,7 +322,7 @@ options_free(struct options *options)
 
         if (!rows[i].name)
             continue;
-        if (rows[i].type == OPTION_STRING) {
+        if (rows[i].type == OPTION_STRING || rows[i].type == OPTION_POLICY) {
             free(*(char **)field);
         } else if (rows[i].type == OPTION_LIST) {
             struct option_list *list = field;
@@ -595,7 +608,7 @@ options_print_config(const struct options *options, FILE *out)
                 fprintf(out, "%s = %s\n", row->name, list->items[item]);
             continue;
         }
-        if (row->type == OPTION_STRING && !*(char *const *)field)
+        if ((row->type == OPTION_STRING || row->type == OPTION_POLICY) && !*(char *const *)field)
             continue;
         fprintf(out, "%s = ", row->name);
         switch (row->type) {
@@ -616,6 +629,7 @@ options_print_config(const struct options *options, FILE *out)
             print_choice(out, row->argument, *(const uint64_t *)field);
             break;
         case OPTION_STRING:
+        case OPTION_POLICY:
             fprintf(out, "%s\n", *(char *const *)field);
             break;
         case OPTION_LIST:

@@ -114,6 +114,8 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         {"max-page = 21M\n", "is not a size such as 64M of at most 20971520 bytes"},
         {"socket-mode = 0888\n", "is not an octal number"},
         {"config = other\n", "can only be given on the command line"},
+        {"seed = 3\npolicy = lur\n", ":2: there is no policy \"lur\"; did you mean lru?"},
+        {"policy = opt\n", "which only a simulation does"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -133,9 +135,15 @@ END_TEST
 START_TEST(a_wrong_command_line_is_a_usage_error)
 {
     static char *const cases[][3] = {
-        {"--prot", "1", NULL}, {"--port", NULL, NULL},   {"--port", "x", NULL},
-        {"-x", NULL, NULL},    {"surplus", NULL, NULL},  {"--workers", "65", NULL},
-        {"--capacity-bytes", "-1", NULL}, {"--no-rpcbind=yes", NULL, NULL},
+        {"--prot", "1", NULL},
+        {"--port", NULL, NULL},
+        {"--port", "x", NULL},
+        {"-x", NULL, NULL},
+        {"surplus", NULL, NULL},
+        {"--workers", "65", NULL},
+        {"--policy", "lru-k:k=0", NULL},
+        {"--capacity-bytes", "-1", NULL},
+        {"--no-rpcbind=yes", NULL, NULL},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
