@@ -16,7 +16,7 @@
 #include "policies/list.h"
 #include "policies/policy.h"
 
-#define MEMORY_BOUND 4u /* of B1 and of B2, in capacities */
+#define MEMORY_BOUND 16u /* of B1 and of B2, in capacities */
 #define ARC_BYTES ((UINT64_C(1) << 63) - 1)
 
 struct arc_node {

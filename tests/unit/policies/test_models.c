@@ -7,6 +7,7 @@
 #define IDS 40
 #define QUEUES 4
 #define ROUNDS 6000
+#define ARC_MEMORY 16.0 /* capacities that each of B1 and B2 remembers at most */
 
 /* Pages in order, the oldest first. */
 struct seq {
@@ -515,9 +516,9 @@ arc_leave(struct model *m, uint32_t id, bool evicted)
             take(&m->gone[1], m->gone[1].ids[0]);
         }
     }
-    if (keep && (double)(m->max_bytes ? m->bytes[id] : 1) <= 4 * c) {
+    if (keep && (double)(m->max_bytes ? m->bytes[id] : 1) <= ARC_MEMORY * c) {
         append(&m->gone[from], id);
-        while (weigh(m, &m->gone[from], true) > 4 * c)
+        while (weigh(m, &m->gone[from], true) > ARC_MEMORY * c)
             take(&m->gone[from], m->gone[from].ids[0]);
     }
 }
@@ -526,7 +527,7 @@ static void
 arc_resize(struct model *m)
 {
     for (unsigned i = 0; i < 2; i++) {
-        while (weigh(m, &m->gone[i], true) > 4 * arc_capacity(m))
+        while (weigh(m, &m->gone[i], true) > ARC_MEMORY * arc_capacity(m))
             take(&m->gone[i], m->gone[i].ids[0]);
     }
     if (m->target > arc_capacity(m))
