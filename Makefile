@@ -236,6 +236,7 @@ test: setup-test
 bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
+	$(Q)tests/bench/simulator.py
 
 install: programs
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 \
