@@ -23,6 +23,7 @@ extern const struct command command_get;
 extern const struct command command_replay;
 extern const struct command command_simulate;
 extern const struct command command_advise;
+extern const struct command command_report;
 extern const struct command command_policies;
 extern const struct command command_stat;
 extern const struct command command_trace;

@@ -12,8 +12,9 @@
 #include "client/output.h"
 
 static const struct command *const commands[] = {
-    &command_get,   &command_replay, &command_simulate, &command_advise, &command_policies,
-    &command_trace, &command_stat,   &command_set,      &command_purge,  &command_ping,
+    &command_get,    &command_replay,   &command_simulate, &command_advise,
+    &command_report, &command_policies, &command_trace,    &command_stat,
+    &command_set,    &command_purge,    &command_ping,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

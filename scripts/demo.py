@@ -80,6 +80,21 @@ def print_dataset(dataset, results):
           f"{fast[0]:.1f} times ({fast[1]}, {fast[2]}) as fast\n  as without.\n")
 
 
+def write_page(children, results):
+    """The report on both data sets, simulated, with what was measured here."""
+    page = LOGS / "report.html"
+    argv = [harness.BUILD / "sunproxy", "report", "-o", page, "--title",
+            "Two browsing histories through a cache"]
+    argv += [f"datasets/{dataset}/History" for dataset in DATASETS]
+    for dataset in DATASETS:
+        argv += ["--sizes", f"datasets/{dataset}/sizes.tsv"]
+    for dataset, policy, room in sorted(results):
+        name = f"{dataset}-{policy}-{room}" if room else f"{dataset}-none"
+        argv += ["--live", LOGS / f"{name}.json"]
+    children.run(argv, LOGS / "report.err", LOGS / "report.out")
+    return page
+
+
 def demo(children, at_once):
     started = time.monotonic()
     register = harness.start_rpcbind(children, LOGS)
@@ -102,9 +117,10 @@ def demo(children, at_once):
     print()
     for dataset in DATASETS:
         print_dataset(dataset, results)
+    page = write_page(children, results)
     print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay, a line a "
           "request\n(DATASET-POLICY-ROOM.log), what was measured (.json), and the logs of origins "
-          "and\ndaemons.")
+          "and\ndaemons. Figures of all this: {page} (open it in a browser).")
 
 
 def main():

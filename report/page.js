@@ -1,0 +1,272 @@
+/*
+ * The page around the figures: what is known of each trace, a card for each figure with its
+ * sentence, its keys, its data as a table and as CSV, and drawing anew when the width changes.
+ */
+"use strict";
+
+(() => {
+    const MOST_ROWS = 400; // of a table in the page; CSV has all
+    const data = JSON.parse(document.getElementById("data").textContent);
+    const page = document.getElementById("page");
+    let errors = 0;
+
+    function element(tag, attributes = {}, ...children) {
+        const e = document.createElement(tag);
+        for (const [name, value] of Object.entries(attributes))
+            if (name.startsWith("on"))
+                e.addEventListener(name.slice(2), value);
+            else if (value !== false && value !== null && value !== undefined)
+                e.setAttribute(name, value === true ? "" : value);
+        e.append(...children.filter((c) => c !== null && c !== undefined));
+        return e;
+    }
+
+    // What went wrong is said on the page, and counted for whoever looks at it with a program.
+    function complain(what) {
+        errors++;
+        document.body.dataset.errors = errors;
+        page.prepend(element("p", { class: "trouble" }, `A figure cannot be drawn: ${what}`));
+    }
+
+    window.addEventListener("error", (event) => complain(event.message));
+
+    // ---- data ------------------------------------------------------------------------------------
+
+    // A table's rows as objects, with the names of its columns.
+    function records(table) {
+        const rows = table.rows.map((row) =>
+            Object.fromEntries(table.columns.map((name, i) => [name, row[i]])));
+        rows.columns = table.columns;
+        return rows;
+    }
+
+    function csv(table) {
+        const field = (value) => {
+            const text = value === null ? "" : String(value);
+            return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+        };
+        return [table.columns, ...table.rows].map((row) => row.map(field).join(",") + "\r\n").join("");
+    }
+
+    function csvLink(trace, name) {
+        const table = trace.tables[name];
+        const link = element("a", { href: "#", download: `${trace.slug}-${name}.csv`, "data-csv": name },
+            `${name}.csv`);
+        link.addEventListener("click", () => {
+            if (link.href.startsWith("blob:"))
+                return;
+            link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
+        });
+        return link;
+    }
+
+    function tableOf(table) {
+        const text = table.columns.map((_, i) => table.rows.some((row) => typeof row[i] === "string"));
+        const cells = (tag, row) => row.map((value, i) =>
+            element(tag, { class: text[i] ? "text" : false },
+                value === null ? "" : String(value).replaceAll("_", tag === "th" ? " " : "_")));
+        return element("table", {},
+            element("thead", {}, element("tr", {}, ...cells("th", table.columns))),
+            element("tbody", {}, ...table.rows.slice(0, MOST_ROWS).map((row) =>
+                element("tr", {}, ...cells("td", row)))));
+    }
+
+    function dataOf(trace, names) {
+        const details = element("details", {}, element("summary", {}, "Data",
+            ...names.map((name) => csvLink(trace, name))));
+        details.addEventListener("toggle", () => {
+            if (!details.open || details.querySelector(".scroll"))
+                return;
+            for (const name of names) {
+                const table = trace.tables[name];
+                details.append(element("div", { class: "scroll" }, tableOf(table)));
+                if (table.rows.length > MOST_ROWS)
+                    details.append(element("p", {},
+                        `${MOST_ROWS} of ${table.rows.length} rows; the CSV has all.`));
+            }
+        });
+        return element("div", { class: "data" }, details);
+    }
+
+    // ---- keys ------------------------------------------------------------------------------------
+
+    let pressed = null; // the policy that stands out on the whole page
+
+    function showOnly(policy) {
+        for (const e of document.querySelectorAll("[aria-description^='policy ']"))
+            e.toggleAttribute("data-dim",
+                policy !== null && e.getAttribute("aria-description") !== `policy ${policy}`);
+        for (const key of document.querySelectorAll(".keys button"))
+            key.setAttribute("aria-pressed", key.dataset.policy === pressed);
+    }
+
+    function swatch(key) {
+        const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+        svg.setAttribute("width", 26);
+        svg.setAttribute("height", 10);
+        svg.setAttribute("aria-hidden", "true");
+        svg.innerHTML = key.dot
+            ? '<circle cx="13" cy="5" r="4"></circle>'
+            : '<line x1="1" x2="25" y1="5" y2="5"></line>';
+        const mark = svg.firstChild;
+        if (key.dot) {
+            mark.setAttribute("style", key.open
+                ? `fill: none; stroke: ${key.color}; stroke-width: 1.5`
+                : `fill: ${key.color}`);
+        } else {
+            mark.setAttribute("style", `stroke: ${key.color}; stroke-width: ${key.width ?? 2};` +
+                (key.dash ? `stroke-dasharray: ${key.dash}` : ""));
+        }
+        return svg;
+    }
+
+    function keyOf(key) {
+        if (!key.policy)
+            return element("span", {}, swatch(key), key.text);
+        return element("button", {
+            type: "button", title: key.title ?? false, "data-policy": key.policy,
+            "aria-pressed": "false",
+            onmouseenter: () => showOnly(key.policy),
+            onmouseleave: () => showOnly(pressed),
+            onclick: () => {
+                pressed = pressed === key.policy ? null : key.policy;
+                showOnly(pressed);
+            },
+        }, swatch(key), key.text);
+    }
+
+    // ---- cards -----------------------------------------------------------------------------------
+
+    const redraw = []; // what to draw anew when there is another width
+
+    function chooser(figure, t, state, draw) {
+        const choice = figure.choose(t);
+        state.choice = choice.start;
+        const select = element("select", {
+            onchange: () => {
+                state.choice = select.value;
+                draw();
+            },
+        }, ...choice.values.map(([value, text]) =>
+            element("option", { value, selected: String(value) === String(choice.start) }, text)));
+        return element("label", {}, `${choice.label} `, select);
+    }
+
+    function card(trace, figure) {
+        const drawing = element("div", { class: "drawing" });
+        const t = trace.records;
+        const state = {};
+        let width = 0;
+        const draw = () => {
+            try {
+                drawing.replaceChildren(figure.draw(t, width, trace, state.choice));
+                showOnly(pressed);
+            } catch (error) {
+                complain(`${figure.id}: ${error.message}`);
+            }
+        };
+        const keys = figure.keys ? figure.keys(t) : [];
+        const e = element("figure", {
+            class: figure.wide?.(t) ? "wide" : false, id: `${trace.slug}-${figure.id}`, "data-figure": figure.id,
+        },
+            element("figcaption", {}, element("h3", {}, figure.title),
+                element("p", {}, figure.say(t, trace))),
+            keys.length ? element("div", { class: "keys" }, ...keys.map(keyOf)) : null,
+            figure.choose ? chooser(figure, t, state, draw) : null,
+            drawing, dataOf(trace, figure.tables.filter((name) => trace.tables[name])));
+        redraw.push(() => {
+            const now = Math.floor(drawing.clientWidth);
+            if (now > 0 && now !== width) {
+                width = now;
+                draw();
+            }
+        });
+        return e;
+    }
+
+    // ---- facts -----------------------------------------------------------------------------------
+
+    function facts(trace) {
+        const { count, percent, bytes } = reportFigures.format;
+        const [[once, urls]] = trace.tables.once.rows;
+        const list = [
+            ["requests", count(trace.requests),
+                trace.first_us === undefined ? trace.format : reportFigures.format.span(trace)],
+            ["distinct URLs", count(urls), `${percent(once / urls)} requested once`],
+            ["hit ratio at best", percent(trace.infinite_hit_ratio), "of a cache that never forgets"],
+        ];
+        if (trace.sized)
+            list.push(["bytes requested", bytes(trace.bytes), `${bytes(trace.distinct_bytes)} distinct`],
+                ["byte hit ratio at best", percent(trace.infinite_byte_hit_ratio),
+                    "of a cache that never forgets"]);
+        return element("dl", { class: "facts" }, ...list.map(([name, value, more]) =>
+            element("div", {}, element("dt", {}, name),
+                element("dd", {}, value, element("small", {}, more)))));
+    }
+
+    function section(trace) {
+        const notes = [`${trace.trace}, read as ${trace.format}.`];
+        if (trace.warmup)
+            notes.push(`The first ${reportFigures.format.count(trace.warmup)} requests warm the caches up ` +
+                "and do not count in hit ratios.");
+        if (trace.sample)
+            notes.push(`Simulations use a sample of ${reportFigures.format.percent(trace.sample)} of the ` +
+                `URLs (${reportFigures.format.count(trace.sample_requests)} requests) in caches as much ` +
+                "smaller; the trace's own figures use all.");
+        return element("section", { id: trace.slug },
+            element("h2", {}, trace.name),
+            element("div", { class: "soft" }, notes.join(" ")),
+            facts(trace),
+            element("div", { class: "figures" }, ...reportFigures.list
+                .filter((figure) => figure.needs.every((name) => trace.records[name]?.length))
+                .map((figure) => card(trace, figure))));
+    }
+
+    // Enough of each path to tell it from the others.
+    function nameTraces(traces) {
+        const tail = (trace, parts) => trace.trace.split("/").slice(-parts).join("/");
+        for (const trace of traces) {
+            let parts = 1;
+            while (parts < 20 && traces.some((t) => t !== trace && t.trace !== trace.trace &&
+                tail(t, parts) === tail(trace, parts)))
+                parts++;
+            trace.name = tail(trace, parts) || trace.trace;
+        }
+        traces.forEach((trace, i) => {
+            trace.slug = `${i + 1}-${trace.name.replace(/[^A-Za-z0-9]+/g, "-").slice(0, 40)}`;
+        });
+    }
+
+    function build() {
+        nameTraces(data.traces);
+        for (const trace of data.traces)
+            trace.records = Object.fromEntries(Object.entries(trace.tables).map(([name, table]) =>
+                [name, records(table)]));
+        page.append(element("header", {}, element("h1", {}, data.title),
+            element("div", { class: "soft" },
+                "Who is asked for, and what caches of different policies and sizes make of it. Point at a " +
+                "figure for its numbers; press a policy's key to see it alone."),
+            data.traces.length > 1
+                ? element("nav", {}, ...data.traces.map((t) =>
+                    element("a", { href: `#${t.slug}` }, t.name)))
+                : null));
+        if (data.interrupted)
+            page.append(element("p", { class: "trouble" },
+                "The simulation was interrupted: only what was finished by then is here."));
+        page.append(...data.traces.map(section));
+        page.append(element("footer", {},
+            `Made by sunproxy ${data.version}, without a network. Drawn by Observable Plot and D3 ` +
+            "(ISC licence)."));
+        const drawAll = () => redraw.forEach((draw) => draw());
+        drawAll();
+        document.body.dataset.errors = errors;
+        document.body.dataset.figures = document.querySelectorAll("figure .drawing svg").length;
+        let waiting = 0;
+        new ResizeObserver(() => {
+            cancelAnimationFrame(waiting);
+            waiting = requestAnimationFrame(drawAll);
+        }).observe(page);
+    }
+
+    build();
+})();

@@ -1,0 +1,248 @@
+"""sunproxy report: the page's data against what simulate says, and the page in a real browser."""
+
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+SHIPPED = harness.TOP / "datasets"
+BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome")
+                if (found := shutil.which(name))), None)
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--virtual-time-budget=20000"]
+ALWAYS = ["pattern", "shares", "hits", "curve-urls", "runtime", "time", "anomaly"]
+SIZED = ["sizes", "curve-bytes", "curve-byte-misses"]
+
+
+class ReportCase(harness.SystemTest):
+    needs = (harness.SUNPROXY,)
+
+    def report(self, *arguments, **more):
+        page = self.dir / "report.html"
+        self.sunproxy("report", "-o", page, *arguments, **more)
+        return page
+
+    def data(self, *arguments, **more):
+        text = self.report(*arguments, **more).read_text()
+        return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>',
+                                    text, re.S)[1])
+
+    @staticmethod
+    def table(trace, name):
+        table = trace["tables"][name]
+        return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+    def trace(self, urls, name="trace.txt"):
+        path = self.dir / name
+        path.write_text("".join(f"{u}\n" for u in urls))
+        return path
+
+
+class DataTest(ReportCase):
+    def test_figures_say_what_simulate_says(self):
+        trace, sizes = SHIPPED / "dataset1/History", SHIPPED / "dataset1/sizes.tsv"
+        t, = self.data(trace, "--sizes", sizes)["traces"]
+        self.assertEqual((t["requests"], t["distinct_urls"]), (997, 68))
+        rooms = sorted({r["capacity_urls"] for r in self.table(t, "hits")})
+        self.assertEqual(rooms, [7, 14, 20, 27, 34, 54])
+        told = self.sunproxy("simulate", trace, "--sizes", sizes, "--json", "--capacity",
+                             ",".join(map(str, rooms))).stdout
+        told = {(r["policy"], r["capacity_urls"]): r
+                for r in json.loads(told)["traces"][0]["results"]}
+        hits = self.table(t, "hits")
+        self.assertEqual(len(hits), len(told))
+        last = {(r["policy"], r["capacity_urls"]): r for r in self.table(t, "runtime")}
+        for r in hits:
+            key = r["policy"], r["capacity_urls"]
+            self.assertAlmostEqual(r["hit_ratio"], told[key]["hit_ratio"], 6, key)
+            self.assertAlmostEqual(r["byte_hit_ratio"], told[key]["byte_hit_ratio"], 6, key)
+            self.assertEqual(last[key]["hits"], told[key]["hits"], key)
+            self.assertEqual((last[key]["request"], last[key]["initial_misses"]), (997, 68))
+        for name, column in (("curve_urls", "capacity_urls"), ("curve_bytes", "capacity_bytes")):
+            curve = self.table(t, name)
+            everything = max(r[column] for r in curve)
+            for r in curve:
+                if r[column] == everything and r["policy"] in ("lru", "fifo", "opt"):
+                    self.assertAlmostEqual(1 - r["miss_ratio"], t["infinite_hit_ratio"], 6)
+
+    def test_the_trace_itself(self):
+        t, = self.data(self.trace([f"http://h/{u}\t{len(u)}00" for u in
+                                   ["a", "bb", "a", "ccc", "a", "bb"]]))["traces"]
+        self.assertEqual([r["url_number"] for r in self.table(t, "pattern")], [1, 2, 1, 3, 1, 2])
+        self.assertEqual([r["urls_seen"] for r in self.table(t, "frontier")], [1, 2, 2, 3, 3, 3])
+        self.assertEqual([(r["url"], r["requests"]) for r in self.table(t, "busiest")],
+                         [("http://h/a", 3), ("http://h/bb", 2), ("http://h/ccc", 1)])
+        self.assertEqual([r["share_of_this_and_busier"] for r in self.table(t, "popularity")],
+                         [0.5, round(5 / 6, 8), 1])
+        by_size = {r["bytes"]: r for r in self.table(t, "sizes")}
+        self.assertAlmostEqual(by_size[100]["share_of_requests"], 0.5, 5)
+        self.assertAlmostEqual(by_size[100]["share_of_urls"], 1 / 3, 5)
+        self.assertAlmostEqual(by_size[100]["share_of_bytes_requested"], 0.3, 5)
+        self.assertEqual(by_size[300]["share_of_requests"], 1)
+        self.assertEqual(self.table(t, "once"), [{"urls_requested_once": 1, "urls": 3}])
+
+    def test_beladys_own_example(self):
+        # Belady, Nelson, Shedler 1969: FIFO hits 3 with room for 3, and 2 with room for 4.
+        t, = self.data(self.trace([f"http://h/{n}" for n in "123412512345"]))["traces"]
+        fifo = {r["capacity_urls"]: r for r in self.table(t, "anomaly") if r["policy"] == "fifo"}
+        self.assertEqual((fifo[3]["hits"], fifo[4]["hits"]), (3, 2))
+        self.assertEqual((fifo[3]["lost_to_a_smaller_cache"], fifo[4]["lost_to_a_smaller_cache"]),
+                         (0, 1))
+        self.assertNotIn("curve_bytes", t["tables"])
+
+    def test_many_requests_are_counted_in_cells(self):
+        urls = [f"http://h/{n * n % 4999}" for n in range(20000)]
+        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "5")["traces"]
+        cells = self.table(t, "pattern")
+        self.assertLess(len(cells), 20000)
+        self.assertEqual(sum(c["requests"] for c in cells), 20000)
+        self.assertEqual((min(c["request"] for c in cells), max(c["request_to"] for c in cells)),
+                         (1, 20000))
+        self.assertEqual(max(c["url_number_to"] for c in cells), t["distinct_urls"])
+        self.assertNotIn("shares", t["tables"])
+        self.assertLess(len(self.table(t, "popularity")), 400)
+
+    def test_a_sample(self):
+        urls = [f"http://h/{n * n % 4999}" for n in range(20000)]
+        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "5", "--sample", "20%",
+                       "--seed", "3")["traces"]
+        self.assertLess(t["sample"], 0.4)
+        self.assertEqual(self.table(t, "runtime")[-1]["request"], t["sample_requests"])
+        self.assertGreater(max(r["error"] for r in self.table(t, "curve_urls")), 0)
+
+    def test_nothing_in_a_url_becomes_part_of_the_page(self):
+        evil = "http://h/</script><script>alert(1)</script><!--"
+        page = self.report(self.trace([evil, "http://h/&amp;'\"", evil]), "--title", "<b>&</b>")
+        text = page.read_text()
+        self.assertNotIn("<script>alert", text)
+        self.assertIn("<title>&lt;b&gt;&amp;&lt;/b&gt;</title>", text)
+
+        class Scripts(html.parser.HTMLParser):
+            count = 0
+
+            def handle_starttag(self, tag, attrs):
+                self.count += tag == "script"
+
+        parser = Scripts()
+        parser.feed(text)
+        self.assertEqual(parser.count, 5)
+        data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+        self.assertIn("</script>", self.table(data["traces"][0], "busiest")[0]["url"])
+
+    def test_nothing_is_loaded_from_elsewhere(self):
+        text = self.report(SHIPPED / "dataset1/History").read_text()
+        self.assertIn("default-src 'none'", text)
+        self.assertIsNone(re.search(r"<(script|link|img|iframe)[^>]* (src|href)=", text))
+
+    def live(self, trace, policy, capacity, requests, name="live.json"):
+        path = self.dir / name
+        path.write_text(json.dumps({
+            "trace": str(trace), "requests": requests, "policy": policy, "capacity_urls": capacity,
+            "capacity_bytes": 0, "mean": {"mean_us": 1500.0, "hit_ratio": 0.5}}))
+        return path
+
+    def test_replays_are_shown_with_their_trace(self):
+        one = self.trace(["http://h/a", "http://h/a"], "one")
+        two = self.trace(["http://h/a", "http://h/b", "http://h/a"], "two")
+        live = self.live(two, "lru", 2, 3)
+        first, second = self.data(one, two, "--live", live)["traces"]
+        self.assertNotIn("live", first["tables"])
+        self.assertEqual(self.table(second, "live"),
+                         [{"policy": "lru", "capacity_urls": 2, "capacity_bytes": 0,
+                           "share_of_urls": 1, "mean_ms": 1.5, "hit_ratio": 0.5,
+                           "byte_hit_ratio": None}])
+        done = self.sunproxy("report", one, "--live", live, "-o", self.dir / "r.html")
+        self.assertIn("not a replay of this trace", done.stderr.decode())
+
+    def test_several_traces_with_sizes_of_their_own(self):
+        one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")
+        small, large = self.trace(["http://h/a\t5"], "small"), self.trace(["http://h/a\t7"], "large")
+        traces = self.data(one, two, "--sizes", small, "--sizes", large)["traces"]
+        self.assertEqual([t["distinct_bytes"] for t in traces], [5, 7])
+        traces = self.data(one, two, "--sizes", large)["traces"]
+        self.assertEqual([t["distinct_bytes"] for t in traces], [7, 7])
+
+    def test_trouble(self):
+        trace = self.trace(["http://h/a"])
+
+        def complaint(expect, *arguments):
+            done = self.sunproxy("report", *arguments, expect=expect)
+            return done.stderr.decode()
+
+        complaint(64)
+        complaint(64, trace, "--points", "1")
+        complaint(64, trace, "--policy", "lrv")
+        complaint(64, trace, trace, trace, "--sizes", trace, "--sizes", trace)
+        complaint(66, self.dir / "none", "-o", self.dir / "r.html")
+        self.assertFalse((self.dir / "r.html").exists())
+        complaint(73, trace, "-o", self.dir / "no/r.html")
+        complaint(74, trace, "-o", "/dev/full")
+        complaint(66, trace, "--live", self.dir / "none")
+        self.assertIn("--json", complaint(65, trace, "--live", trace))
+        data = self.data(trace, self.dir / "none", expect=66)
+        self.assertEqual(len(data["traces"]), 1)
+
+
+@unittest.skipUnless(BROWSER, "no Chromium is installed")
+@unittest.skipIf(harness.TSAN, "the page is the same")
+class BrowserTest(ReportCase):
+    def browse(self, page, *options):
+        """The document as it stands when the scripts have run."""
+        done = subprocess.run(
+            [BROWSER, *QUIET, f"--user-data-dir={self.dir}/browser", "--enable-logging=stderr",
+             *options, "--dump-dom", page.as_uri()],
+            capture_output=True, timeout=harness.TEST_SECONDS, check=False,
+            env={**os.environ, "HOME": str(self.dir)})
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        console = [line for line in done.stderr.decode(errors="replace").splitlines()
+                   if "CONSOLE" in line]
+        self.assertEqual(console, [])
+        return done.stdout.decode().partition('<script type="application/json"')[0]
+
+    def check(self, page, figures, *options):
+        document = self.browse(page, *options)
+        trouble = re.findall(r'class="trouble">([^<]*drawn[^<]*)<', document)
+        self.assertEqual(trouble, [])
+        self.assertTrue('data-errors="0"' in document, "the scripts did not get to their end")
+        drawn = re.findall(r'<figure[^>]* data-figure="([a-z-]+)"', document)
+        self.assertEqual(sorted(drawn), sorted(figures))
+        for part in re.split(r"<figure", document)[1:]:
+            name = re.search(r'data-figure="([a-z-]+)"', part)[1]
+            drawing = part[part.index('class="drawing"'):]
+            self.assertTrue(re.search(r"<(path|circle|rect)[^>]* (d|cx|x)=", drawing), name)
+            bad = re.search(r".{0,60}(NaN|undefined|Infinity).{0,60}", part)
+            self.assertIsNone(bad, f"{name}: {bad and bad[0]}")
+            self.assertTrue(re.search(r"<figcaption><h3>[^<]+</h3><p>[^<]{40,}</p>", part), name)
+            self.assertIn('data-csv="', part, name)
+        return document
+
+    def test_all_figures_are_drawn(self):
+        one, two = (SHIPPED / name / "History" for name in ("dataset1", "dataset2"))
+        live = self.dir / "live.json"
+        live.write_text(json.dumps({
+            "trace": str(one), "requests": 997, "policy": "lru", "capacity_urls": 7,
+            "capacity_bytes": 0, "mean": {"mean_us": 5000.0, "hit_ratio": 0.85}}))
+        page = self.report(one, two, "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes",
+                           SHIPPED / "dataset2/sizes.tsv", "--live", live, "--policy", "all")
+        self.check(page, (ALWAYS + SIZED) * 2 + ["access"])
+
+    def test_without_sizes_and_on_a_narrow_screen(self):
+        page = self.report(SHIPPED / "dataset1/History")
+        self.check(page, ALWAYS, "--window-size=500,900")
+
+    def test_traces_with_hardly_anything(self):
+        for urls in (["http://h/a"], ["http://h/a"] * 3, [f"http://h/{n}" for n in range(5)],
+                     ["http://h/a\t1", "http://h/b\t1"], ["http://h/a\t5", "http://h/a\t5"]):
+            with self.subTest(urls=urls):
+                page = self.report(self.trace(urls))
+                self.check(page, ALWAYS + (SIZED if "\t" in urls[0] else []))
+
+    def test_many_requests(self):
+        urls = [f"http://h/{n * n % 4999}\t{100 + n * n % 4999}" for n in range(20000)]
+        self.check(self.report(self.trace(urls), "--points", "5"), ALWAYS + SIZED)
