@@ -3,7 +3,8 @@
 #   make                 build sunproxyd and sunproxy into build/release
 #   make demo            install what is missing, build, run the main job, print the tables
 #   make test            install what is missing, build, run every test
-#   make bench           measure CPU time per request, requests per second and memory
+#   make bench           measure CPU time per request, requests per second and memory, of the
+#                        server and of the simulator (alone: make bench-sim)
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
@@ -76,7 +77,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo test bench format uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean setup setup-test demo test bench bench-sim format uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
 ALL_OPTIMISE := $(OPTIMISE)
@@ -115,7 +116,7 @@ ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test demo bench setup setup-test unit programs \
+.PHONY: all help clean distclean install test demo bench bench-sim setup setup-test unit programs \
 	origin peers bench-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -239,7 +240,12 @@ test: setup-test
 bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
-	$(Q)tests/bench/simulator.py
+	$(Q)tests/bench/sim.py
+
+# The simulator's part alone, beside libCacheSim; tests/bench/sim.py --help
+bench-sim:
+	$(Q)$(MAKE) VARIANT=release programs bench-programs
+	$(Q)tests/bench/sim.py
 
 install: programs
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 \
