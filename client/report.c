@@ -251,6 +251,7 @@ report(int argc, char **argv)
     int status;
 
     simulate_options_init(&options.common);
+    options.common.trace.without_times = false;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
     for (size_t i = 0; i < options.live_count; i++)

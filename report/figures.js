@@ -237,11 +237,24 @@ const reportFigures = (() => {
             tickFormat: (urls) => `${Math.round(names.get(urls))} %\n(${count(urls)})`,
             label: null };
     };
-    const SIZE_LABEL = "room, as a share of the distinct URLs (and their number)";
+    const sizeLabel = (width) => width < 480 ? "room: % of the distinct URLs (number)"
+        : "room, as a share of the distinct URLs (and their number)";
 
     function bestAndWorst(rows, policies) {
         const own = rows.filter((r) => policies.has(r.policy) && r.hit_ratio !== null);
         return [d3.greatest(own, (r) => r.hit_ratio), d3.least(own, (r) => r.hit_ratio)];
+    }
+
+    // How far replays through the server are from their simulations.
+    function liveAgrees(t) {
+        const simulated = new Map(t.hits.map((r) => [`${r.policy} ${r.capacity_urls}`, r.hit_ratio]));
+        const apart = (t.live ?? []).map((r) => Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${r.capacity_urls}`)))
+            .filter((difference) => !Number.isNaN(difference));
+        if (apart.length === 0)
+            return "";
+        const most = 100 * d3.max(apart);
+        return ` Circles are ${plural(apart.length, "replay")} through the server: ` + (most < 0.0005
+            ? "each hit exactly what its simulation says." : `at most ${most.toFixed(2)} points from the simulation.`);
     }
 
     const hits = {
@@ -261,14 +274,14 @@ const reportFigures = (() => {
                 `${text(enough.policy)} comes within one point of the best of all (${percent(top)}) with ` +
                 `${plural(enough.capacity_urls, "URL")}; a cache that never forgets hits ` +
                 `${percent(trace.infinite_hit_ratio)}.` +
-                (t.live ? " Circles are replays through the server: they lie on the simulation's lines." : "");
+                liveAgrees(t);
         },
         draw(t, width) {
             const live = (t.live ?? []).filter((r) => r.capacity_urls > 0 &&
                 t.hits.some((h) => h.capacity_urls === r.capacity_urls));
             return plot(width, {
                 height: Math.round(Math.min(460, Math.max(300, width * 0.5))), marginBottom: 56,
-                x: { ...sizeAxis(t.hits), label: SIZE_LABEL },
+                x: { ...sizeAxis(t.hits), label: sizeLabel(width) },
                 y: { label: "hit ratio, %", nice: true },
                 marks: [
                     ...policyLines(t.hits, t, "capacity_urls", "hit_ratio", (r) =>
@@ -283,6 +296,12 @@ const reportFigures = (() => {
     };
 
     const milliseconds = (ms) => `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)} ms`;
+
+    function correlation(rows, x, y) {
+        const [mx, my] = [d3.mean(rows, (r) => r[x]), d3.mean(rows, (r) => r[y])];
+        const spread = Math.sqrt(d3.sum(rows, (r) => (r[x] - mx) ** 2) * d3.sum(rows, (r) => (r[y] - my) ** 2));
+        return spread ? d3.sum(rows, (r) => (r[x] - mx) * (r[y] - my)) / spread : 0;
+    }
 
     const access = {
         id: "access", title: "Access time by cache size and policy", wide: () => true, needs: ["live"],
@@ -299,7 +318,8 @@ const reportFigures = (() => {
                 `${plural(fast.capacity_urls, "URL")}) to ${milliseconds(slow.mean_ms)} (${text(slow.policy)}, ` +
                 `${plural(slow.capacity_urls, "URL")})` + (none ? `, against ${milliseconds(none.mean_ms)} without a ` +
                 `cache, ${(none.mean_ms / slow.mean_ms).toFixed(1)} times the slowest. ` : ". ") +
-                "Misses cost the time, so this is the hit ratio's mirror image.";
+                (with_.length > 2 ? "Misses cost the time, so the lines mirror those of the hit ratio (correlation " +
+                    `${correlation(with_, "mean_ms", "hit_ratio").toFixed(2)}).` : "");
         },
         draw(t, width) {
             const rows = t.live.filter((r) => r.capacity_urls > 0).map((r) => ({ ...r, ms: r.mean_ms / 100 }));
@@ -307,7 +327,7 @@ const reportFigures = (() => {
             const sorted = d3.sort(rows, (r) => r.capacity_urls);
             return plot(width, {
                 height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
-                x: { ...sizeAxis(rows), label: SIZE_LABEL },
+                x: { ...sizeAxis(rows), label: sizeLabel(width) },
                 y: { label: "mean access time, ms", nice: true, zero: true },
                 marks: [
                     ...policyLines(sorted, t, "capacity_urls", "ms", (r) =>

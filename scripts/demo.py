@@ -120,7 +120,7 @@ def demo(children, at_once):
     page = write_page(children, results)
     print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay, a line a "
           "request\n(DATASET-POLICY-ROOM.log), what was measured (.json), and the logs of origins "
-          "and\ndaemons. Figures of all this: {page} (open it in a browser).")
+          f"and\ndaemons. Figures of all this, to be looked at in a browser: {page}")
 
 
 def main():

@@ -39,6 +39,7 @@ curl:command:curl
 sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
 ip:command:iproute2
+chromium:command:chromium
 ensurepip:python:python3-venv'
 
 say() {
