@@ -35,9 +35,20 @@ base_url_scheme(struct span url)
 bool
 base_url_is_web(struct span url)
 {
-    struct span scheme = base_url_scheme(url);
+    struct span scheme;
 
+    /* What nearly all are. */
+    if (url.len > 7 && (memcmp(url.ptr, "http://", 7) == 0 || memcmp(url.ptr, "https:/", 7) == 0))
+        return true;
+    scheme = base_url_scheme(url);
     return same_word(scheme, "http") || same_word(scheme, "https");
+}
+
+/* A zero byte too: none belongs in a URL. */
+static bool
+ends_authority(char c)
+{
+    return c == '/' || c == '?' || c == '#' || c == '\\' || c == '\0';
 }
 
 /* Where host[:port] begins after "scheme://" and any user information; false without "//". */
@@ -52,7 +63,7 @@ authority(struct span url, struct span *host_port)
         return false;
     from += 2;
     /* A backslash ends the authority in the URLs that browsers take; none belongs in a host. */
-    for (end = from; end < url.len && !strchr("/?#\\", url.ptr[end]); end++)
+    for (end = from; end < url.len && !ends_authority(url.ptr[end]); end++)
         continue;
     for (size_t at = end; at > from; at--) {
         if (url.ptr[at - 1] == '@') {

@@ -2,41 +2,18 @@
 
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/huge.h"
 #include "trace/base_url.h"
+#include "trace/builder_parts.h"
 #include "trace/formats.h"
-#include "trace/number_table.h"
-#include "trace/url_table.h"
-#include "trace/wanted.h"
 
 #define FIRST_REQUESTS 256u
-#define SIZE_MOST (TRACE_SIZE_UNKNOWN - 1u)
 
 /* What trace_load() hands out: the public part first, then what it points into. */
 struct owned_trace {
     struct trace trace;
     struct url_table table;
-};
-
-struct trace_builder {
-    const struct trace_options *options; /* not owned */
-    const char *methods;
-    struct wanted_statuses statuses;
-    struct wanted_statuses redirects; /* those among the unwanted that are counted as such */
-    struct url_table urls;
-    struct number_table numbers;
-    uint32_t *ids;
-    int64_t *times_us;   /* NULL until the first is known */
-    uint32_t *sizes;     /* likewise */
-    uint16_t *status_of; /* likewise */
-    bool lacks_sizes;    /* some are unknown */
-    size_t count;
-    size_t room;
-    struct buf base; /* the reduced URL */
-    struct trace_counts counts;
-    bool failed;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -218,33 +195,26 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
     return true;
 }
 
-/* Among times that are known, an unknown one is that of its neighbour. */
-static inline void
-set_time(struct trace_builder *b, size_t at, int64_t time_us)
+bool
+builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t count)
 {
-    b->times_us[at] = time_us != TRACE_TIME_UNKNOWN ? time_us : b->times_us[at - 1];
+    while (b->room - b->count < count) {
+        if (!grow(b))
+            return false;
+    }
+    return make_arrays(b, e);
 }
 
-/* A 304 has no body: what is logged, if anything, is not the size of the page. */
-static inline void
-set_size(struct trace_builder *b, size_t at, int64_t size, unsigned status)
+bool
+builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
 {
-    bool unknown = size < 0 || (status == 304 && !b->options->sizes_as_read);
-
-    b->sizes[at] = unknown ? TRACE_SIZE_UNKNOWN : size > SIZE_MOST ? SIZE_MOST : (uint32_t)size;
-    b->lacks_sizes |= unknown;
-}
-
-static bool
-append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
-{
-    if ((b->count == b->room && !grow(b)) || !make_arrays(b, e))
+    if (!builder_make_room(b, e, 1))
         return false;
     b->ids[b->count] = id;
     if (b->times_us)
-        set_time(b, b->count, e->time_us);
+        builder_set_time(b, b->count, e->time_us);
     if (b->sizes)
-        set_size(b, b->count, e->size, e->status);
+        builder_set_size(b, b->count, e->size, e->status);
     if (b->status_of)
         b->status_of[b->count] = (uint16_t)(e->status > UINT16_MAX ? UINT16_MAX : e->status);
     b->count++;
@@ -252,9 +222,8 @@ append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
     return true;
 }
 
-/* Counts the request under the reason for leaving it out; false if there is none. */
-static bool
-leave_out(struct trace_builder *b, const struct trace_entry *e)
+bool
+builder_leaves_out(struct trace_builder *b, const struct trace_entry *e)
 {
     const struct trace_options *o = b->options;
     bool web = e->url.ptr && base_url_is_web(e->url);
@@ -309,7 +278,7 @@ trace_add(struct trace_builder *b, const struct trace_entry *e)
 
     if (b->failed || (o->limit != 0 && b->count >= o->limit))
         return false;
-    if (leave_out(b, e))
+    if (builder_leaves_out(b, e))
         return true;
     if (!url.ptr)
         b->failed = !number_table_put(&b->numbers, e->number, &id, &fresh);
@@ -321,87 +290,8 @@ trace_add(struct trace_builder *b, const struct trace_entry *e)
         b->counts.skipped_unique++;
         return true;
     }
-    b->failed = !append(b, e, id);
+    b->failed = !builder_append(b, e, id);
     return !b->failed && (o->limit == 0 || b->count < o->limit);
-}
-
-/* With room and the arrays for `count` more, the first of which is this one. */
-static bool
-prepare(struct trace_builder *b, const struct trace_numbered *first, size_t count)
-{
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
-
-    entry.time_us = first->time_us;
-    entry.size = first->size;
-    while (b->room - b->count < count)
-        if (!grow(b))
-            return false;
-    return make_arrays(b, &entry);
-}
-
-/* Nothing can be left out, nothing ends before the last, and all know as much as the first. */
-static bool
-can_take_all(const struct trace_builder *b, const struct trace_numbered *entries, size_t count)
-{
-    const struct trace_options *o = b->options;
-
-    if (b->failed || b->status_of || o->limit != 0 || o->unique || o->since_us != INT64_MIN ||
-        o->until_us != INT64_MAX)
-        return false;
-    for (size_t i = 1; i < count; i++)
-        if ((entries[i].size < 0) != (entries[0].size < 0) ||
-            (entries[i].time_us == TRACE_TIME_UNKNOWN) !=
-                (entries[0].time_us == TRACE_TIME_UNKNOWN))
-            return false;
-    return count != 0;
-}
-
-static bool
-add_one_by_one(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
-
-        entry.number = entries[i].number;
-        entry.time_us = entries[i].time_us;
-        entry.size = entries[i].size;
-        if (!trace_add(b, &entry))
-            return false;
-    }
-    return true;
-}
-
-bool
-trace_add_numbered(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        __builtin_prefetch(number_table_place(&b->numbers, entries[i].number));
-    if (!can_take_all(b, entries, count))
-        return add_one_by_one(b, entries, count);
-    b->failed = !prepare(b, &entries[0], count);
-    for (size_t i = 0; i < count && !b->failed; i++) {
-        uint32_t *id = &b->ids[b->count + i];
-        bool fresh;
-
-        if (!number_table_find(&b->numbers, entries[i].number, id))
-            b->failed = !number_table_put(&b->numbers, entries[i].number, id, &fresh);
-    }
-    if (b->failed)
-        return false;
-    for (size_t i = 0; i < count && b->times_us; i++)
-        set_time(b, b->count + i, entries[i].time_us);
-    for (size_t i = 0; i < count && b->sizes; i++)
-        set_size(b, b->count + i, entries[i].size, TRACE_STATUS_UNKNOWN);
-    b->count += count;
-    b->counts.requests = b->count;
-    return true;
-}
-
-void
-trace_add_soon(const struct trace_builder *b, const struct trace_entry *e)
-{
-    if (!e->url.ptr)
-        __builtin_prefetch(number_table_place(&b->numbers, e->number));
 }
 
 void

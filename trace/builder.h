@@ -46,7 +46,11 @@ bool trace_add(struct trace_builder *builder, const struct trace_entry *entry);
  */
 void trace_add_soon(const struct trace_builder *builder, const struct trace_entry *entry);
 
-/* Many at once, which is much faster; the same otherwise. */
+/*
+ * Many at once, which is much faster; the same otherwise. URLs must stay where they are until it
+ * returns.
+ */
+bool trace_add_many(struct trace_builder *builder, const struct trace_entry *entries, size_t count);
 bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *entries,
                         size_t count);
 

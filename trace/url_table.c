@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/huge.h"
+
 #define CHUNK_BYTES (64U * 1024U)
 #define FIRST_SLOTS 64U
+#define AHEAD 16U
 
 struct url_chunk {
     struct url_chunk *next;
@@ -54,7 +57,8 @@ rotate(uint64_t x, unsigned bits)
     return (x << bits) | (x >> (64U - bits));
 }
 
-static void
+/* Left to itself, gcc calls it: a tenth of the time that loading a list takes. */
+__attribute__((always_inline)) static inline void
 sip_round(uint64_t v[4])
 {
     v[0] += v[1];
@@ -70,8 +74,8 @@ sip_round(uint64_t v[4])
 }
 
 /* SipHash-1-3 (Aumasson, Bernstein 2012; one round a word, three at the end). */
-static uint64_t
-hash_of(const struct url_table *t, struct span url)
+uint64_t
+url_table_hash(const struct url_table *t, struct span url)
 {
     uint64_t v[4] = {t->key[0] ^ 0x736f6d6570736575U, t->key[1] ^ 0x646f72616e646f6dU,
                      t->key[0] ^ 0x6c7967656e657261U, t->key[1] ^ 0x7465646279746573U};
@@ -97,20 +101,71 @@ hash_of(const struct url_table *t, struct span url)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+/* Tags are the upper half of the hash; places come of the lower one. */
+static uint64_t
+tag_of(uint64_t hash)
+{
+    return hash & ~(uint64_t)UINT32_MAX;
+}
+
+static uint32_t
+number_in(uint64_t slot)
+{
+    return (uint32_t)slot - 1;
+}
+
 /* The slot that holds the URL, or the free one where it belongs. */
 static size_t
 slot_of(const struct url_table *t, struct span url, uint64_t hash)
 {
-    size_t slot = (size_t)hash & (t->slot_count - 1);
+    size_t at = (size_t)hash & (t->slot_count - 1);
 
-    while (t->slots[slot] != 0) {
-        uint32_t number = t->slots[slot] - 1;
-
-        if (t->hashes[number] == hash && span_equal(t->urls[number], url))
+    for (; t->slots[at] != 0; at = (at + 1) & (t->slot_count - 1)) {
+        if (tag_of(t->slots[at]) == tag_of(hash) &&
+            span_equal(t->urls[number_in(t->slots[at])], url))
             break;
-        slot = (slot + 1) & (t->slot_count - 1);
     }
-    return slot;
+    return at;
+}
+
+void
+url_table_ask_slot(const struct url_table *t, uint64_t hash)
+{
+    if (t->slot_count != 0)
+        __builtin_prefetch(&t->slots[hash & (t->slot_count - 1)]);
+}
+
+/* The row that is most likely the URL's; UINT32_MAX: there is none. */
+static uint32_t
+likely_number(const struct url_table *t, uint64_t hash)
+{
+    size_t at = (size_t)hash & (t->slot_count - 1);
+
+    if (t->slot_count == 0)
+        return UINT32_MAX;
+    for (; t->slots[at] != 0; at = (at + 1) & (t->slot_count - 1)) {
+        if (tag_of(t->slots[at]) == tag_of(hash))
+            return number_in(t->slots[at]);
+    }
+    return UINT32_MAX;
+}
+
+void
+url_table_ask_row(const struct url_table *t, uint64_t hash)
+{
+    uint32_t number = likely_number(t, hash);
+
+    if (number != UINT32_MAX)
+        __builtin_prefetch(&t->urls[number]);
+}
+
+void
+url_table_ask_bytes(const struct url_table *t, uint64_t hash)
+{
+    uint32_t number = likely_number(t, hash);
+
+    if (number != UINT32_MAX)
+        __builtin_prefetch(t->urls[number].ptr);
 }
 
 /* Keeps the table at most half full. */
@@ -118,19 +173,22 @@ static bool
 grow_slots(struct url_table *t)
 {
     size_t slot_count = t->slot_count ? t->slot_count * 2 : FIRST_SLOTS;
-    uint32_t *slots;
+    uint64_t *slots;
 
     if (t->count < t->slot_count / 2)
         return true;
     slots = calloc(slot_count, sizeof(*slots));
     if (!slots)
         return false;
+    huge_prefer(slots, slot_count * sizeof(*slots));
     for (size_t i = 0; i < t->count; i++) {
-        size_t slot = (size_t)t->hashes[i] & (slot_count - 1);
+        size_t at = (size_t)t->hashes[i] & (slot_count - 1);
 
-        while (slots[slot] != 0)
-            slot = (slot + 1) & (slot_count - 1);
-        slots[slot] = (uint32_t)i + 1;
+        if (i + AHEAD < t->count)
+            __builtin_prefetch(&slots[t->hashes[i + AHEAD] & (slot_count - 1)]);
+        while (slots[at] != 0)
+            at = (at + 1) & (slot_count - 1);
+        slots[at] = tag_of(t->hashes[i]) | (i + 1);
     }
     free(t->slots);
     t->slots = slots;
@@ -188,9 +246,9 @@ keep_bytes(struct url_table *t, struct span url)
 }
 
 bool
-url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh)
+url_table_put_hashed(struct url_table *t, struct span url, uint64_t hash, uint32_t *number,
+                     bool *fresh)
 {
-    uint64_t hash = hash_of(t, url);
     const char *bytes;
     size_t slot;
 
@@ -206,8 +264,14 @@ url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fres
             return false;
         t->urls[t->count] = span_of(bytes, url.len);
         t->hashes[t->count] = hash;
-        t->slots[slot] = (uint32_t)++t->count;
+        t->slots[slot] = tag_of(hash) | ++t->count;
     }
-    *number = t->slots[slot] - 1;
+    *number = number_in(t->slots[slot]);
     return true;
+}
+
+bool
+url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh)
+{
+    return url_table_put_hashed(t, url, url_table_hash(t, url), number, fresh);
 }

@@ -19,7 +19,7 @@ struct url_table {
     size_t count;
     size_t room;             /* of urls and hashes */
     uint64_t *hashes;        /* by number, so that growing hashes nothing again */
-    uint32_t *slots;         /* number + 1; 0: free */
+    uint64_t *slots;         /* number + 1 below, half of the hash above; 0: free */
     size_t slot_count;       /* a power of two, or 0 */
     struct url_chunk *chunk; /* the bytes, in a chain of blocks */
     uint64_t key[2];
@@ -33,5 +33,16 @@ void url_table_settle(struct url_table *t);
 
 /* The number of a URL, a new one if it was not there (*fresh). False without memory. */
 bool url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh);
+
+/*
+ * The same in steps, so that several URLs can wait for memory together: hash, then three more,
+ * each of which asks for what the next one looks at, then put.
+ */
+uint64_t url_table_hash(const struct url_table *t, struct span url);
+void url_table_ask_slot(const struct url_table *t, uint64_t hash);
+void url_table_ask_row(const struct url_table *t, uint64_t hash);
+void url_table_ask_bytes(const struct url_table *t, uint64_t hash);
+bool url_table_put_hashed(struct url_table *t, struct span url, uint64_t hash, uint32_t *number,
+                          bool *fresh);
 
 #endif

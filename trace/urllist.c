@@ -8,17 +8,46 @@
 #include "trace/formats.h"
 #include "trace/lines.h"
 
+#define BLOCK_BYTES (64u * 1024u)
+#define BATCH 32u
+
+/* Eight times a byte. */
+#define BYTES(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/*
+ * Is none of these eight bytes a control character, a blank or 0x7f? By the carries of a
+ * subtraction: a byte below 0x21 borrows, and so does one that 0x7f makes 0; neither counts where
+ * the high bit is set. A borrow may spread into the next byte, so a "no" is to be looked at again.
+ */
+static bool
+are_good(const char *at)
+{
+    uint64_t word, below, deleted;
+
+    memcpy(&word, at, sizeof(word));
+    below = (word - BYTES(0x21)) & ~word;
+    deleted = ((word ^ BYTES(0x7f)) - BYTES(0x01)) & ~(word ^ BYTES(0x7f)) & ~word;
+    return ((below | deleted) & BYTES(0x80)) == 0;
+}
+
 /* Has a scheme, and no byte that cannot stand in a URL. Bytes over 127 do stand in some. */
 static bool
 is_url(struct span s)
 {
+    size_t i = 0;
+
     if (base_url_scheme(s).len == 0)
         return false;
-    for (size_t i = 0; i < s.len; i++) {
+    while (i < s.len) {
         unsigned char c = (unsigned char)s.ptr[i];
 
+        if (s.len - i >= 8 && are_good(s.ptr + i)) {
+            i += 8;
+            continue;
+        }
         if (c <= ' ' || c == 0x7f)
             return false;
+        i++;
     }
     return true;
 }
@@ -31,6 +60,8 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     uint64_t size;
 
     (void)reader;
+    if (line.len != 0 && line.ptr[line.len - 1] == '\r')
+        line.len--;
     line = fields_trim_spaces(line);
     if (line.len == 0 || line.ptr[0] == '#')
         return LINE_OTHER;
@@ -68,13 +99,79 @@ sniff(struct span head)
     return comments_only;
 }
 
+/*
+ * Takes whole lines that lie in the buffer, some at a time, as long as nothing is wrong with them:
+ * *more is false when reading ends, *lines how many there were. What is left, lines_read() reads.
+ */
+static void
+read_good_lines(struct input *in, struct trace_builder *builder, uint64_t *lines, bool *more)
+{
+    struct line_reader reader = {0};
+    struct span ahead = input_peek(in, BLOCK_BYTES);
+    size_t taken = 0;
+
+    for (*more = true; *more;) {
+        struct trace_entry batch[BATCH];
+        size_t count = 0;
+        size_t at = taken;
+
+        while (count < BATCH) {
+            const char *end = ahead.len > at ? memchr(ahead.ptr + at, '\n', ahead.len - at) : NULL;
+            size_t len = end ? (size_t)(end - ahead.ptr) - at : 0;
+
+            batch[count] = TRACE_ENTRY_EMPTY;
+            batch[count].line = *lines + count + 1;
+            if (!end || parse(&reader, span_of(ahead.ptr + at, len), &batch[count]) != LINE_REQUEST)
+                break;
+            count++;
+            at += len + 1;
+        }
+        if (count == 0)
+            break;
+        *more = trace_add_many(builder, batch, count);
+        *lines += count;
+        taken = at;
+    }
+    input_take(in, taken);
+}
+
+/* A line by itself, whatever it is: too long for the block, malformed, a comment, the last. */
+static void
+read_odd_line(struct input *in, struct trace_builder *builder, uint64_t *lines, bool *more)
+{
+    struct line_reader reader = {0};
+    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct span line;
+    bool too_long;
+    enum line_kind kind;
+
+    *more = input_line(in, TRACE_URL_MAX + 64, &line, &too_long);
+    if (!*more)
+        return;
+    kind = too_long ? LINE_BAD : parse(&reader, line, &entry);
+    entry.line = ++*lines;
+    if (kind == LINE_BAD)
+        trace_add_bad(builder, entry.line, line);
+    else if (kind == LINE_REQUEST)
+        *more = trace_add(builder, &entry);
+}
+
 static enum trace_error
 read_list(struct input *in, const struct trace_options *options, struct trace_builder *builder,
           char *why, size_t why_size)
 {
+    uint64_t lines = 0;
+    bool more = true;
+
+    (void)options;
     (void)why;
     (void)why_size;
-    return lines_read(in, builder, options, NULL, parse);
+    while (more) {
+        read_good_lines(in, builder, &lines, &more);
+        if (more)
+            read_odd_line(in, builder, &lines, &more);
+    }
+    return TRACE_OK;
 }
 
 const struct trace_format trace_format_urls = {

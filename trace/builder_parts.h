@@ -1,0 +1,60 @@
+/*
+ * What a builder is made of. For builder.c and bulk.c only.
+ */
+#ifndef SUNPROXY_TRACE_BUILDER_PARTS_H
+#define SUNPROXY_TRACE_BUILDER_PARTS_H
+
+#include "base/buf.h"
+#include "trace/builder.h"
+#include "trace/number_table.h"
+#include "trace/url_table.h"
+#include "trace/wanted.h"
+
+#define SIZE_MOST (TRACE_SIZE_UNKNOWN - 1u)
+
+struct trace_builder {
+    const struct trace_options *options; /* not owned */
+    const char *methods;
+    struct wanted_statuses statuses;
+    struct wanted_statuses redirects; /* those among the unwanted that are counted as such */
+    struct url_table urls;
+    struct number_table numbers;
+    uint32_t *ids;
+    int64_t *times_us;   /* NULL until the first is known */
+    uint32_t *sizes;     /* likewise */
+    uint16_t *status_of; /* likewise */
+    bool lacks_sizes;    /* some are unknown */
+    size_t count;
+    size_t room;
+    struct buf base; /* the reduced URL */
+    struct trace_counts counts;
+    bool failed;
+};
+
+/* Counts the request under the reason for leaving it out; false if there is none. */
+bool builder_leaves_out(struct trace_builder *b, const struct trace_entry *e);
+
+/* Room for `count` more requests of this kind in all arrays. False without memory. */
+bool builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t count);
+
+/* False without memory. */
+bool builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id);
+
+/* Among times that are known, an unknown one is that of its neighbour. */
+static inline void
+builder_set_time(struct trace_builder *b, size_t at, int64_t time_us)
+{
+    b->times_us[at] = time_us != TRACE_TIME_UNKNOWN ? time_us : b->times_us[at - 1];
+}
+
+/* A 304 has no body: what is logged, if anything, is not the size of the page. */
+static inline void
+builder_set_size(struct trace_builder *b, size_t at, int64_t size, unsigned status)
+{
+    bool unknown = size < 0 || (status == 304 && !b->options->sizes_as_read);
+
+    b->sizes[at] = unknown ? TRACE_SIZE_UNKNOWN : size > SIZE_MOST ? SIZE_MOST : (uint32_t)size;
+    b->lacks_sizes |= unknown;
+}
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * Many requests at once. A trace of millions of URLs lies in memory far from the processor, and
+ * each request would wait for it several times, one after the other; asked for in advance, the
+ * requests of a batch wait together.
+ */
+#include "trace/builder_parts.h"
+
+#define BATCH 32u
+
+/* Does every request that is not malformed count, as it is? */
+static bool
+takes_all(const struct trace_builder *b)
+{
+    const struct trace_options *o = b->options;
+
+    return !b->failed && o->limit == 0 && !o->unique && o->since_us == INT64_MIN &&
+           o->until_us == INT64_MAX;
+}
+
+static bool
+add_one_by_one(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!trace_add(b, &entries[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool
+add_batch(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+{
+    const struct trace_entry *wanted[BATCH];
+    struct span urls[BATCH];
+    uint64_t hashes[BATCH];
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct trace_entry *e = &entries[i];
+
+        if (builder_leaves_out(b, e))
+            continue;
+        wanted[n] = e;
+        urls[n] = e->url;
+        if (b->options->cut_query) {
+            const char *end = memchr(e->url.ptr, '?', e->url.len);
+
+            urls[n].len = end ? (size_t)(end - e->url.ptr) : e->url.len;
+        }
+        hashes[n] = url_table_hash(&b->urls, urls[n]);
+        url_table_ask_slot(&b->urls, hashes[n]);
+        n++;
+    }
+    for (size_t i = 0; i < n; i++)
+        url_table_ask_row(&b->urls, hashes[i]);
+    for (size_t i = 0; i < n; i++)
+        url_table_ask_bytes(&b->urls, hashes[i]);
+    for (size_t i = 0; i < n && !b->failed; i++) {
+        uint32_t id;
+        bool fresh;
+
+        b->failed = !url_table_put_hashed(&b->urls, urls[i], hashes[i], &id, &fresh) ||
+                    !builder_append(b, wanted[i], id);
+    }
+    return !b->failed;
+}
+
+bool
+trace_add_many(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+{
+    if (!takes_all(b) || b->options->base_urls)
+        return add_one_by_one(b, entries, count);
+    for (size_t at = 0; at < count; at += BATCH) {
+        size_t n = count - at < BATCH ? count - at : BATCH;
+
+        if (!add_batch(b, entries + at, n))
+            return false;
+    }
+    return true;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+/* With room and the arrays for `count` more, the first of which is this one. */
+static bool
+prepare(struct trace_builder *b, const struct trace_numbered *first, size_t count)
+{
+    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+
+    entry.time_us = first->time_us;
+    entry.size = first->size;
+    return builder_make_room(b, &entry, count);
+}
+
+/* Nothing can be left out, nothing ends before the last, and all know as much as the first. */
+static bool
+can_take_all(const struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    const struct trace_options *o = b->options;
+
+    if (b->failed || b->status_of || o->limit != 0 || o->unique || o->since_us != INT64_MIN ||
+        o->until_us != INT64_MAX)
+        return false;
+    for (size_t i = 1; i < count; i++)
+        if ((entries[i].size < 0) != (entries[0].size < 0) ||
+            (entries[i].time_us == TRACE_TIME_UNKNOWN) !=
+                (entries[0].time_us == TRACE_TIME_UNKNOWN))
+            return false;
+    return count != 0;
+}
+
+static bool
+add_numbers_one_by_one(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+
+        entry.number = entries[i].number;
+        entry.time_us = entries[i].time_us;
+        entry.size = entries[i].size;
+        if (!trace_add(b, &entry))
+            return false;
+    }
+    return true;
+}
+
+bool
+trace_add_numbered(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(number_table_place(&b->numbers, entries[i].number));
+    if (!can_take_all(b, entries, count))
+        return add_numbers_one_by_one(b, entries, count);
+    b->failed = !prepare(b, &entries[0], count);
+    for (size_t i = 0; i < count && !b->failed; i++) {
+        uint32_t *id = &b->ids[b->count + i];
+        bool fresh;
+
+        if (!number_table_find(&b->numbers, entries[i].number, id))
+            b->failed = !number_table_put(&b->numbers, entries[i].number, id, &fresh);
+    }
+    if (b->failed)
+        return false;
+    for (size_t i = 0; i < count && b->times_us; i++)
+        builder_set_time(b, b->count + i, entries[i].time_us);
+    for (size_t i = 0; i < count && b->sizes; i++)
+        builder_set_size(b, b->count + i, entries[i].size, TRACE_STATUS_UNKNOWN);
+    b->count += count;
+    b->counts.requests = b->count;
+    return true;
+}
+
+void
+trace_add_soon(const struct trace_builder *b, const struct trace_entry *e)
+{
+    if (!e->url.ptr)
+        __builtin_prefetch(number_table_place(&b->numbers, e->number));
+}
