@@ -238,9 +238,15 @@ print_best(const struct advice *advice, const struct candidate *best)
         printf("\nNone of these policies gets that far, even with room for everything.\n");
         return;
     }
-    printf("\nTake %s with %s, %.2g %% of what was asked for: it serves %.1f %%.\n",
+    printf("\nTake %s with %s, %.2g %% of what was asked for: it serves %.1f %%",
            policy_format(&best->spec, name, sizeof(name)), size_text(advice, best->high, size),
            size_share(advice, best->high), 100 * goal(advice, &best->at_high));
+    if (advice->subject->rate < 1)
+        printf(" (in 95 of 100 samples within %.2f %%)",
+               100 * 1.96 *
+                   (advice->options->by_bytes ? best->at_high.byte_hit_ratio_error
+                                              : best->at_high.hit_ratio_error));
+    puts(".");
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
            advice->in_bytes ? "bytes" : "urls", best->high, advice->in_bytes ? "urls" : "bytes");
     if (advice->in_bytes)
@@ -312,6 +318,8 @@ json_candidate(struct json *j, const struct advice *advice, const struct candida
         json_uint(j, advice->in_bytes ? "capacity_bytes" : "capacity_urls", candidate->high);
     json_double(j, "hit_ratio", candidate->at_high.hit_ratio, 6);
     json_double(j, "byte_hit_ratio", candidate->at_high.byte_hit_ratio, 6);
+    json_double(j, "hit_ratio_error", candidate->at_high.hit_ratio_error, 6);
+    json_double(j, "byte_hit_ratio_error", candidate->at_high.byte_hit_ratio_error, 6);
     if (with_best) {
         json_double(j, "hit_ratio_at_best", candidate->at_best.hit_ratio, 6);
         json_double(j, "byte_hit_ratio_at_best", candidate->at_best.byte_hit_ratio, 6);

@@ -1,7 +1,7 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <errno.h>
 
 #include "client/output.h"
 #include "client/simulate.h"

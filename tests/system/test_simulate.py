@@ -153,6 +153,7 @@ class PaperTest(SimulateCase):
 
 
 class TableTest(SimulateCase):
+    threads = True
     URLS = ["a", "b", "c", "a", "b", "d", "a"]
 
     def test_best_first(self):
