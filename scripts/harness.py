@@ -226,6 +226,15 @@ def rooms(distinct, shares):
     return [max(1, round(distinct * percent / 100)) for percent in shares]
 
 
+def empty(folder):
+    """Makes a folder, or empties one in build/; what else a folder has is not ours to remove."""
+    if folder.resolve().is_relative_to((TOP / "build").resolve()):
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.exists() and any(folder.iterdir()):
+        raise Failure(f"{folder} is not empty")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 # ---- the frame of it all -------------------------------------------------------------------------
 
 def perform(name, folder, work):
@@ -250,8 +259,7 @@ def perform(name, folder, work):
 
     handle(interrupt)
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
+        empty(folder)
         work(children)
         return 0
     except (Failure, OSError) as e:

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Repeats the Sun RPC paper's evaluation and the Thrift study's, and says which claims hold.
+
+Started by scripts/reproduce.sh. Every run is a replay over RPC against a daemon of its own, that
+fetches from a local origin with a latency like the web's; several go on at once. The claims and
+what is asked of them are in reproduce_claims.py, the page in reproduce_page.py.
+
+If the folder sunrpc-paper with the authors' own requests is there (in $SUNPROXY_DATASETS, by default
+../shared/datasets), they are replayed too.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import shutil
+import sys
+import textwrap
+import time
+
+import harness
+import reproduce_claims as claims
+import reproduce_page
+
+OUT = pathlib.Path("build/reproduce")
+DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", "../shared/datasets"))
+POLICIES = ["lru", "lfu", "fifo", "rand", "maxs"]
+AT_ONCE = 4
+# The Thrift study's RAND draws each victim anew.
+THRIFT_POLICIES = {"lru": "lru", "lfu": "lfu", "rand": "rand:draw=each"}
+
+# How much of it is done: sizes in per cent of the URLs, sizes in KB, runs averaged, the latency of
+# the origin, options of replay. A smoke test only shows that everything works.
+Scale = collections.namedtuple("Scale", "percent kb runs latency options")
+FULL = Scale([10, 20, 30, 40, 50, 80], [64, 128, 192, 256], 5, "lognormal:20ms:0.5", [])
+SMOKE = Scale([10, 20, 30], [64, 256], 2, "1ms", ["--limit", 60])
+
+# A trace: where it is, what the origin is told of sizes, what the daemon is told.
+Trace = collections.namedtuple("Trace", "path sizes options")
+
+
+def thrift_trace(name):
+    path = f"datasets/thrift/{name}.urls"
+    return Trace(path, ["--sizes", path], ["--count-bytes", "body"])
+
+
+def find_traces():
+    traces = {name: Trace(f"datasets/{name}/History", ["--sizes", f"datasets/{name}/sizes.tsv"], [])
+              for name in ("dataset1", "dataset2")}
+    path = DATASETS / "sunrpc-paper/dataset1-urls.txt"
+    if path.exists():
+        # The sizes of these pages are not known: the origin draws them.
+        traces["authors"] = Trace(path, [], [])
+    traces.update({name: thrift_trace(name) for name in ("random", "repeated")})
+    return traces
+
+
+def read_outcomes(log):
+    lines = log.read_text(errors="replace").splitlines()
+    column = lines[0].split("\t").index("outcome")
+    return [line.split("\t")[column] for line in lines[1:]]
+
+
+class Bench:
+    """The traces, an origin for each, and what is run on them."""
+
+    def __init__(self, children, out, scale):
+        self.children = children
+        self.out = out
+        self.scale = scale
+        self.traces = find_traces()
+        self.origins = {
+            name: harness.Origin(children, out / name, "--latency", scale.latency, *trace.sizes)
+            for name, trace in self.traces.items()}
+
+    def run(self, trace, policy, capacity, seed):
+        """One replay against a daemon of its own; `capacity` as replay takes it, or None."""
+        folder = self.out / trace
+        name = "-".join(str(part) for part in
+                        (policy.split(":")[0], capacity if capacity else "0", seed))
+        daemon = harness.Daemon(self.children, folder, name, self.origins[trace], "--seed", seed,
+                                *self.traces[trace].options)
+        try:
+            result = harness.replay(self.children, daemon, self.traces[trace].path, policy,
+                                    capacity, folder, name, *self.scale.options)
+        finally:
+            self.children.end(daemon.child)
+        one = result["runs"][0]
+        return claims.Run(result["capacity_urls"], one["requests"], one["hits"], one["hit_ratio"],
+                          one["byte_hit_ratio"], one["mean_us"],
+                          read_outcomes(folder / f"{name}.log"))
+
+
+def count_urls(trace):
+    """Distinct URLs of a trace with a list or a table of sizes beside it."""
+    path = pathlib.Path(trace.path)
+    table = path.parent / "sizes.tsv" if path.name == "History" else path
+    return len({line.split("\t")[0] for line in table.read_text().splitlines() if line})
+
+
+def plan(bench):
+    """Arguments of Bench.run for all that is wanted, the longest runs first."""
+    scale, wanted = bench.scale, []
+    urls = [name for name in bench.traces if name not in ("random", "repeated")]
+    wanted += [(name, "none", None, 1) for name in urls]
+    for name in urls:
+        rooms = harness.rooms(count_urls(bench.traces[name]), scale.percent)
+        wanted += [(name, policy, room, 1) for room in rooms for policy in POLICIES]
+    for name in ("random", "repeated"):
+        for seed in range(1, scale.runs + 1):
+            wanted.append((name, "none", None, seed))
+            wanted += [(name, policy, f"{kb}K", seed) for kb in scale.kb
+                       for policy in THRIFT_POLICIES.values()]
+    return wanted
+
+
+def gather_part(bench, name, results):
+    if name not in bench.traces:
+        return None
+    percent = bench.scale.percent
+    rooms = harness.rooms(count_urls(bench.traces[name]), percent)
+    return claims.Part(name, POLICIES, percent, results[name, "none", None, 1],
+                       {(policy, share): results[name, policy, room, 1]
+                        for policy in POLICIES for share, room in zip(percent, rooms)})
+
+
+def gather_workload(bench, name, results):
+    def mean(policy, capacity):
+        return claims.mean_of([results[name, policy, capacity, seed]
+                               for seed in range(1, bench.scale.runs + 1)])
+
+    return claims.Workload(name, list(THRIFT_POLICIES), [kb * 1024 for kb in bench.scale.kb],
+                           mean("none", None),
+                           {(policy, kb * 1024): mean(spec, f"{kb}K")
+                            for policy, spec in THRIFT_POLICIES.items() for kb in bench.scale.kb})
+
+
+# ---- what is printed -----------------------------------------------------------------------------
+
+def print_rows(rows):
+    """The claims beside what was measured, as wide as the terminal."""
+    width = min(140, max(80, shutil.get_terminal_size((100, 24)).columns))
+    left = (width - 26) * 2 // 5
+    right = width - 26 - left
+
+    def line(about, verdict, published, measured):
+        cells = zip_longest(textwrap.wrap(published, left), textwrap.wrap(measured, right))
+        for n, (a, b) in enumerate(cells):
+            print(f"{about if n == 0 else '':9} {verdict if n == 0 else '':15}{a:{left}}  {b}")
+
+    line("", "", "published", "measured")
+    print("-" * width)
+    for row in rows:
+        line(row.claim.about, reproduce_page.verdict(row.finding),
+             row.claim.published, row.finding.measured)
+        if row.own:
+            line("", reproduce_page.verdict(row.own), "  the same, of the authors' own requests",
+                 row.own.measured)
+        print()
+
+
+def zip_longest(first, second):
+    rows = max(len(first), len(second), 1)
+    return [(first[n] if n < len(first) else "", second[n] if n < len(second) else "")
+            for n in range(rows)]
+
+
+def reproduce(children, out, scale, at_once):
+    started = time.monotonic()
+    bench = Bench(children, out, scale)
+    if "authors" not in bench.traces:
+        print(f"{DATASETS}/sunrpc-paper is not there: without the authors' own requests")
+    wanted = plan(bench)
+    print(f"origins: {len(bench.origins)}, latency {scale.latency}; {len(wanted)} replays, "
+          f"{at_once} at a time, each against a sunproxyd of its own")
+    results = harness.run_all(bench.run, wanted, at_once)
+    parts = {name: gather_part(bench, name, results) for name in ("dataset1", "dataset2")}
+    authors = gather_part(bench, "authors", results)
+    workloads = {name: gather_workload(bench, name, results) for name in ("random", "repeated")}
+    rows = claims.judge_all(parts, authors, workloads)
+    print()
+    print_rows(rows)
+    seconds = time.monotonic() - started
+    page = out / "reproduce.html"
+    page.write_text(reproduce_page.page(rows, parts, authors, workloads, scale, seconds))
+    held = sum(row.finding.holds is True for row in rows)
+    print(f"{held} of {len(rows)} claims hold on the data sets that ship with this. "
+          f"Took {seconds:.0f} s.\nThe page, with tables and figures: {page}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, choices=range(1, 33), metavar="N",
+                        help=f"replays at a time ({AT_ONCE})")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT, metavar="DIR",
+                        help=f"where page and logs go; empty, or in build/ ({OUT})")
+    parser.add_argument("--smoke", action="store_true",
+                        help="few requests, sizes and runs: shows that it works, not what holds")
+    args = parser.parse_args()
+    scale = SMOKE if args.smoke else FULL
+    return harness.perform("reproduce", args.out, lambda children: reproduce(
+        children, args.out, scale, args.at_once))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,278 @@
+"""The page of `make reproduce`: claims beside measurements, figures and tables, in one file.
+
+No script, no font and nothing else from elsewhere; figures are SVG in the page's own colours, so
+that light, dark and paper each look as they should.
+"""
+
+import html
+import time
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fcfcfb; --ink: #1d2129; --soft: #5d6470; --line: #dfe1e5;
+  --card: #ffffff; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
+  --none-bg: #eceef1; --c0: #0060ad; --c1: #c8500a; --c2: #0a8a60; --c3: #a03a8c; --c4: #8a6d00; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14171c; --ink: #e6e8ec; --soft: #9aa2ae;
+  --line: #2f353e; --card: #1a1e24; --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
+  --no-bg: #43201f; --none-bg: #2a2f37; --c0: #62b0ff; --c1: #ff9a5c; --c2: #4fd1a0;
+  --c3: #e690d6; --c4: #e2c34d; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 66rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .5rem; letter-spacing: -.01em; }
+h2 { font-size: 1.3rem; margin: 3rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
+p { margin: .5rem 0; max-width: 46rem; }
+.soft, figcaption { color: var(--soft); font-size: .9rem; }
+.tally { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0; padding: 0;
+  list-style: none; }
+.tally li { padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem;
+  background: var(--card); }
+.tally b { font-size: 1.5rem; margin-right: .35rem; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .5rem .75rem .5rem 0;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--soft); }
+.numbers { width: auto; min-width: 30rem; }
+.numbers th, .numbers td { text-align: right; padding: .25rem .9rem .25rem 0;
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+.numbers th:first-child, .numbers td:first-child { text-align: left; }
+.claims td:nth-child(2) { width: 36%; }
+.claims small { display: block; color: var(--soft); margin-top: .2rem; }
+.badge { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .8rem;
+  font-weight: 600; white-space: nowrap; background: var(--none-bg); }
+.yes { color: var(--yes); background: var(--yes-bg); }
+.no { color: var(--no); background: var(--no-bg); }
+.own { margin-top: .5rem; padding-left: .7rem; border-left: 2px solid var(--line); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1rem;
+  margin: 1rem 0; }
+figure { margin: 0; padding: .9rem; border: 1px solid var(--line); border-radius: .6rem;
+  background: var(--card); }
+svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+svg text { fill: var(--soft); } svg .name { font-weight: 600; }
+svg .grid { stroke: var(--line); } svg .none { stroke: var(--soft); stroke-dasharray: 4 4; }
+.s { fill: none; stroke-width: 2.2; stroke-linejoin: round; stroke-linecap: round; }
+.c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); }
+.c3 { stroke: var(--c3); } .c4 { stroke: var(--c4); }
+svg .d { stroke: none; } svg text.k { stroke: none; }
+.d.c0, text.k.c0 { fill: var(--c0); } .d.c1, text.k.c1 { fill: var(--c1); }
+.d.c2, text.k.c2 { fill: var(--c2); } .d.c3, text.k.c3 { fill: var(--c3); }
+.d.c4, text.k.c4 { fill: var(--c4); }
+@media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
+  .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
+  padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); } }
+@media print { :root { --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --card: #fff;
+  --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff; --none-bg: #fff; --c0: #0060ad;
+  --c1: #c8500a; --c2: #0a8a60; --c3: #a03a8c; --c4: #8a6d00; }
+  body { padding: 0; max-width: none; font-size: 10pt; } .badge { border: 1px solid currentColor; }
+  tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  .figures { grid-template-columns: 1fr 1fr; } @page { margin: 16mm; } }
+"""
+
+COLOURS = {"lru": "c0", "lfu": "c1", "fifo": "c2", "rand": "c3", "maxs": "c4"}
+NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
+         "authors": "dataset1, the authors’ own requests", "random": "random workload",
+         "repeated": "repeated workload"}
+
+
+def verdict(finding):
+    return {True: "holds", False: "does not hold", None: "not judged"}[finding.holds]
+
+
+def escape(text):
+    return html.escape(str(text))
+
+
+def badge(finding):
+    style = {True: " yes", False: " no", None: ""}[finding.holds]
+    return f'<span class="badge{style}">{verdict(finding)}</span>'
+
+
+# ---- claims --------------------------------------------------------------------------------------
+
+def claims_table(rows):
+    cells = []
+    for row in rows:
+        own = ""
+        if row.own:
+            own = (f'<div class="own">{badge(row.own)} <span class="soft">of the authors’ own '
+                   f"requests:</span> {escape(row.own.measured)}</div>")
+        source = {"logs": "the authors’ logs", "Thrift": "Thrift study"}.get(
+            row.claim.source, f"section {row.claim.source}")
+        cells.append(
+            f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
+            f"<td>{escape(row.claim.published)}<small>asked: {escape(row.claim.criterion)}</small>"
+            f"</td><td>{badge(row.finding)}</td><td>{escape(row.finding.measured)}{own}</td></tr>")
+    return ('<div class="wide"><table class="claims"><thead><tr><th>Data</th><th>Published</th>'
+            "<th>Here</th><th>Measured, and by how much</th></tr></thead><tbody>"
+            + "\n".join(cells) + "</tbody></table></div>")
+
+
+# ---- figures -------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 270, 44, 48, 14, 38
+
+
+def ticks(low, high):
+    """Round numbers from low to high, four or so."""
+    span = high - low
+    step = next(m * 10 ** e for e in range(-3, 7) for m in (1, 2, 5) if span / (m * 10 ** e) <= 5)
+    first = int(low / step)
+    return [n * step for n in range(first, int(high / step) + 2) if low <= n * step <= high]
+
+
+def spread_labels(ends):
+    """Where names stand so that none covers another: {name: y}, near the lines' ends."""
+    placed, last = {}, TOP - 13
+    for y, name in sorted(ends):
+        last = max(y, last + 13)
+        placed[name] = last
+    over = max(0, last - (HEIGHT - BOTTOM))
+    return {name: y - over for name, y in placed.items()}
+
+
+def chart(title, x_title, xs, lines, none=None, top=None):
+    """lines: {policy: [value by x]}; `none` is drawn as a level of its own."""
+    values = [v for line in lines.values() for v in line] + ([none] if none is not None else [])
+    high = top or max(values) * 1.05 or 1
+    low = 0
+
+    def x_at(x):
+        return LEFT + (x - xs[0]) / ((xs[-1] - xs[0]) or 1) * (WIDTH - LEFT - RIGHT)
+
+    def y_at(v):
+        return HEIGHT - BOTTOM - (v - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
+
+    out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
+    for t in ticks(low, high):
+        out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(t):.1f}" '
+                   f'y2="{y_at(t):.1f}"/><text x="{LEFT - 7}" y="{y_at(t) + 4:.1f}" '
+                   f'text-anchor="end">{t:g}</text>')
+    for x in xs:
+        out.append(f'<text x="{x_at(x):.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">'
+                   f"{x:g}</text>")
+    out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">'
+               f"{escape(x_title)}</text>")
+    if none is not None:
+        out.append(f'<line class="none" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(none):.1f}" '
+                   f'y2="{y_at(none):.1f}"/><text x="{LEFT + 4}" y="{y_at(none) + 14:.1f}">no cache'
+                   "</text>")
+    labels = spread_labels([(y_at(line[-1]), policy) for policy, line in lines.items()])
+    for policy, line in lines.items():
+        colour = COLOURS[policy]
+        points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
+        out.append(f'<polyline class="s {colour}" points="'
+                   + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
+        out += [f'<circle class="d {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
+                f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
+                for (x, y), size, v in zip(points, xs, line)]
+        out.append(f'<text class="name k {colour}" x="{WIDTH - RIGHT + 8}" '
+                   f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
+    return f'<figure>{"".join(out)}</svg><figcaption>{escape(title)}</figcaption></figure>'
+
+
+def numbers(columns, rows):
+    head = "".join(f"<th>{escape(c)}</th>" for c in ["", *columns])
+    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    return (f'<div class="wide"><table class="numbers"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>")
+
+
+def part_section(part):
+    sizes = part.sizes
+    rooms = [part.runs[part.policies[0], size].room for size in sizes]
+    columns = [f"{size} % ({room})" for size, room in zip(sizes, rooms)]
+
+    def line(figure):
+        return {p: [figure(part.runs[p, size]) for size in sizes] for p in part.policies}
+
+    def table(lines, form, none):
+        return numbers(columns, [[p.upper(), *(form % v for v in line)]
+                                 for p, line in lines.items()]
+                       + [["no cache", *[form % none] * len(sizes)]])
+
+    hits = line(lambda run: 100 * run.hit_ratio)
+    times = line(lambda run: run.mean_us / 1000)
+    none = part.none.mean_us / 1000
+    note = ""
+    if part.name == "authors":
+        note = ("<p>The 997 requests that the paper’s authors published as logs of their server. "
+                "The sizes of these pages are not known: the origin drew them, so that nothing said "
+                "of MAXS here is evidence.</p>")
+    return (f"<h2>{escape(NAMES[part.name])}</h2>{note}"
+            f'<p class="soft">{part.none.requests} requests; the cache’s room is a share of the '
+            "distinct URLs (and their number).</p>"
+            '<div class="figures">'
+            + chart("Hit ratio, per cent", "room, per cent of the URLs", sizes, hits, top=100)
+            + chart("Mean access time, ms", "room, per cent of the URLs", sizes, times, none)
+            + "</div><h3>Hit ratio, per cent</h3>" + table(hits, "%.1f", 0)
+            + "<h3>Mean access time, ms</h3>" + table(times, "%.2f", none))
+
+
+def workload_section(workload):
+    sizes, kb = workload.sizes, [size // 1024 for size in workload.sizes]
+    none = workload.none
+
+    def line(figure):
+        return {p: [figure(workload.means[p, size]) for size in sizes] for p in workload.policies}
+
+    def table(value, deviation):
+        def cell(mean):
+            return f"{value(mean):.2f} ± {deviation(mean):.2f}"
+
+        return numbers([f"{k} KB" for k in kb], [
+            [p.upper(), *(cell(workload.means[p, size]) for size in sizes)]
+            for p in workload.policies] + [["no cache", *[cell(none)] * len(sizes)]])
+
+    def ratio(mean):
+        return 100 * mean.hit_ratio
+
+    def millis(mean):
+        return mean.mean_us / 1000
+
+    return (f"<h2>Thrift study: {escape(NAMES[workload.name])}</h2>"
+            f'<p class="soft">Means of {none.runs} runs, each with another seed for RAND, ± standard '
+            "deviation. The cache’s room counts the bytes of bodies; a page larger than the cache is "
+            "not stored.</p>"
+            '<div class="figures">'
+            + chart("Hit ratio, per cent", "room, KB", kb, line(ratio), top=100)
+            + chart("Mean access time, ms", "room, KB", kb, line(millis), millis(none))
+            + "</div><h3>Hit ratio, per cent</h3>" + table(ratio, lambda m: 100 * m.hit_sd)
+            + "<h3>Mean access time, ms</h3>" + table(millis, lambda m: m.us_sd / 1000))
+
+
+# ---- the page ------------------------------------------------------------------------------------
+
+def page(rows, parts, authors, workloads, scale, seconds):
+    held = sum(row.finding.holds is True for row in rows)
+    broken = sum(row.finding.holds is False for row in rows)
+    rest = len(rows) - held - broken
+    tally = [(held, "hold"), (broken, "do not hold")] + ([(rest, "not judged")] if rest else [])
+    smoke = ("" if not scale.options else '<p><span class="badge no">smoke test</span> A few requests '
+             "only: nothing here is a result.</p>")
+    sections = [part_section(part) for part in parts.values()]
+    if authors:
+        sections.append(part_section(authors))
+    sections += [workload_section(workload) for workload in workloads.values()]
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>sunproxy: what was published, and what was measured</title>
+<style>{STYLE}</style></head><body>
+<h1>What was published, and what was measured</h1>
+<p>The evaluation of “RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
+libcurl”, and that of the study of policies in a caching proxy on Apache Thrift, repeated with sunproxy:
+each replay live over RPC, against a daemon of its own that fetches from an origin on this machine
+with a latency of {escape(scale.latency)}.</p>
+{smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
+<p>The data sets that ship with sunproxy were made after the figures that the papers give of theirs; they
+are not theirs. So a claim that does not hold here may have held there. What is asked of a claim was
+written down before anything was measured for it.</p>
+<h2>The claims</h2>
+{claims_table(rows)}
+{"".join(sections)}
+<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {seconds:.0f} s. RAND of the Sun RPC paper
+draws a key for each page when it enters (one run, as published); RAND of the Thrift study draws each
+victim anew.</p>
+</body></html>
+"""
