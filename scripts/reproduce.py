@@ -184,6 +184,14 @@ def reproduce(children, out, scale, at_once):
     page = out / "reproduce.html"
     page.write_text(reproduce_page.page(rows, parts, authors, workloads, scale, seconds))
     held = sum(row.finding.holds is True for row in rows)
+    unsteady = claims.unsteadiness(workloads)
+    print(textwrap.fill(
+        f"{claims.NOTE} Runs of the same requests differed by {100 * unsteady:.1f} %"
+        + (": the machine was busy, and verdicts on close times may differ from run to run."
+           if unsteady > claims.NOISE else ".")
+        + (f" {claims.AUTHORS_NOTE}" if authors else ""), 100))
+    if scale.options:
+        print("A smoke test: nothing here is a result.")
     print(f"{held} of {len(rows)} claims hold on the data sets that ship with this. "
           f"Took {seconds:.0f} s.\nThe page, with tables and figures: {page}")
 

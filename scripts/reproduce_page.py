@@ -7,6 +7,8 @@ that light, dark and paper each look as they should.
 import html
 import time
 
+import reproduce_claims as claims
+
 STYLE = """
 :root { color-scheme: light dark; --paper: #fcfcfb; --ink: #1d2129; --soft: #5d6470; --line: #dfe1e5;
   --card: #ffffff; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
@@ -135,7 +137,8 @@ def chart(title, x_title, xs, lines, none=None, top=None):
     """lines: {policy: [value by x]}; `none` is drawn as a level of its own."""
     values = [v for line in lines.values() for v in line] + ([none] if none is not None else [])
     high = top or max(values) * 1.05 or 1
-    low = 0
+    # A ratio's axis begins where the lines do; that of times at nothing.
+    low = max(0, int(min(values) // 10 * 10)) if top else 0
 
     def x_at(x):
         return LEFT + (x - xs[0]) / ((xs[-1] - xs[0]) or 1) * (WIDTH - LEFT - RIGHT)
@@ -196,9 +199,8 @@ def part_section(part):
     none = part.none.mean_us / 1000
     note = ""
     if part.name == "authors":
-        note = ("<p>The 997 requests that the paper’s authors published as logs of their server. "
-                "The sizes of these pages are not known: the origin drew them, so that nothing said "
-                "of MAXS here is evidence.</p>")
+        note = ("<p>The requests that the paper’s authors published, as logs of their server. "
+                f"{escape(claims.AUTHORS_NOTE)}</p>")
     return (f"<h2>{escape(NAMES[part.name])}</h2>{note}"
             f'<p class="soft">{part.none.requests} requests; the cache’s room is a share of the '
             "distinct URLs (and their number).</p>"
@@ -254,6 +256,9 @@ def page(rows, parts, authors, workloads, scale, seconds):
     if authors:
         sections.append(part_section(authors))
     sections += [workload_section(workload) for workload in workloads.values()]
+    steady = claims.unsteadiness(workloads) <= claims.NOISE
+    unsteady = ("quiet enough." if steady else "this machine was busy, and verdicts on close times "
+                "may differ from run to run. Those on hit ratios do not.")
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -263,12 +268,15 @@ def page(rows, parts, authors, workloads, scale, seconds):
 <p>The evaluation of “RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
 libcurl”, and that of the study of policies in a caching proxy on Apache Thrift, repeated with sunproxy:
 each replay live over RPC, against a daemon of its own that fetches from an origin on this machine
-with a latency of {escape(scale.latency)}.</p>
+with a latency drawn once for each URL ({escape(scale.latency)}).</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
 <p>The data sets that ship with sunproxy were made after the figures that the papers give of theirs; they
 are not theirs. So a claim that does not hold here may have held there. What is asked of a claim was
-written down before anything was measured for it.</p>
+fixed before this evaluation was run for the first time, and stays as it is whatever comes out.</p>
 <h2>The claims</h2>
+<p class="soft">{escape(claims.NOTE)} Runs of the same requests without a cache differed by
+{100 * claims.unsteadiness(workloads):.1f} % (standard deviation): {unsteady}
+{escape(claims.AUTHORS_NOTE) if authors else ""}</p>
 {claims_table(rows)}
 {"".join(sections)}
 <p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {seconds:.0f} s. RAND of the Sun RPC paper

@@ -1,0 +1,189 @@
+"""make reproduce, small: page and table, and nothing left running, also after Ctrl-C."""
+
+import html.parser
+import os
+import pathlib
+import re
+import signal
+import sys
+
+import harness
+
+SCRIPT = harness.TOP / "scripts/reproduce.sh"
+VOID = {"meta", "br"}
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that what opens is closed, and gathers what would be loaded."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loads, self.counts = [], [], {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.loads += [v for k, v in attributes if k in ("src", "href", "srcset", "xlink:href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+
+class ReproduceTest(harness.SystemTest):
+    needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.dir / "reproduce"
+        self.env = {
+            "SUNPROXY_BUILD": str(harness.BUILD),
+            "SUNPROXY_ORIGIN": str(harness.ORIGIN),
+            "SUNPROXY_DATASETS": str(self.dir / "none"),
+        }
+
+    def running(self):
+        """Programs that have our folder among their arguments."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(w.startswith(str(self.out).encode() + b"/") for w in words):
+                found.append(words[0].decode())
+        return found
+
+    def test_smoke(self):
+        done = self.run_program([SCRIPT, "--smoke", "--at-once", "2", "--out", self.out],
+                                seconds=110, env=self.env)
+        text = done.stdout.decode()
+        self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
+        self.assertEqual(self.running(), [])
+        page = Page((self.out / "reproduce.html").read_text())
+        self.assertEqual(page.open, [])
+        self.assertEqual(page.loads, [])
+        self.assertEqual(page.counts["svg"], 8)
+        self.assertNotIn("script", page.counts)
+        verdicts = re.findall(r"(?m)^(?:dataset1|dataset2|both|repeated) +"
+                              r"(holds|does not hold|not judged) ", text)
+        self.assertEqual(len(verdicts), 22, text)
+        self.assertIn(f"{verdicts.count('holds')} of 22 claims hold", text)
+        self.assertIn("A smoke test: nothing here is a result.", text)
+        # What was measured is what the log says: 60 requests, LRU with room for 7.
+        log = (self.out / "dataset1/lru-7-1.log").read_text().splitlines()[1:]
+        self.assertEqual(len(log), 60)
+        hits = sum(line.split("\t")[2] == "hit" for line in log)
+        self.assertIn(f"({hits} of 60)", text)
+
+    def test_interrupted(self):
+        process = harness.Process(self, "reproduce", [SCRIPT, "--out", self.out], env=self.env,
+                                  expect=130)
+        harness.wait_until(lambda: any("sunproxyd" in name for name in self.running()), 60,
+                           "a daemon")
+        process.signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130, process.err)
+        self.assertEqual(self.running(), [])
+        self.assertIn("interrupted", process.err)
+
+    def test_what_is_not_ours_is_left_alone(self):
+        self.out.mkdir()
+        (self.out / "letter").write_text("dear\n")
+        done = self.run_program([SCRIPT, "--smoke", "--out", self.out], env=self.env)
+        self.assertEqual(done.returncode, 70, done.stdout)
+        self.assertIn(b"is not empty", done.stderr)
+        self.assertEqual(os.listdir(self.out), ["letter"])
+
+
+class ClaimsTest(harness.SystemTest):
+    """The judges, on measurements whose verdict is known."""
+
+    def setUp(self):
+        super().setUp()
+        sys.path.insert(0, str(harness.TOP / "scripts"))
+        self.addCleanup(sys.path.remove, str(harness.TOP / "scripts"))
+        import reproduce_claims
+        self.claims = reproduce_claims
+
+    def part(self, times, none=100.0, ratios=None):
+        """times: {policy: [ms by size]}; hit ratios that mirror them unless given."""
+        sizes = [10, 20, 30, 40, 50, 80]
+        runs = {}
+        for policy, line in times.items():
+            for n, (size, t) in enumerate(zip(sizes, line)):
+                ratio = ratios[policy][n] if ratios else 1 - t / none
+                runs[policy, size] = self.claims.Run(
+                    size, 1000, round(ratio * 1000), ratio, ratio, t * 1000, ["hit"])
+        nothing = self.claims.Run(0, 1000, 0, 0.0, 0.0, none * 1000, ["uncached"])
+        return self.claims.Part("x", list(times), sizes, nothing, runs)
+
+    def good(self):
+        return {"lru": [20, 11, 10, 10, 10, 10], "lfu": [23, 12, 11, 11, 10, 10],
+                "fifo": [26, 13, 12, 11, 10, 10], "rand": [28, 13, 12, 11, 11, 10],
+                "maxs": [30, 14, 13, 12, 11, 10]}
+
+    def judge(self, part, about="dataset1"):
+        part = part._replace(name=about)
+        return {c.published.split(",")[0]: c.judge(part) for c in self.claims.of_dataset(about)}
+
+    def test_all_that_can_hold(self):
+        found = self.judge(self.part(self.good(), none=120))
+        wrong = [name for name, f in found.items()
+                 if not f.holds and not name.startswith("LRU hits")]
+        self.assertEqual(wrong, [], found)
+
+    def test_each_claim_can_fail(self):
+        cases = {
+            "LRU is the fastest at all sizes": {"lfu": [10, 10, 10, 10, 10, 10]},
+            "The order is LRU": {"fifo": [20, 12, 11, 11, 10, 10]},
+            "MAXS is the slowest": {"rand": [40, 14, 13, 12, 11, 10]},
+            "No significant gain in time past 20 % of the URLs": {"maxs": [30, 20, 18, 16, 14, 10]},
+            "Access time falls as the cache grows": {"rand": [28, 13, 16, 11, 11, 10]},
+            "The policies differ most at 10 %": {"maxs": [30, 34, 30, 25, 20, 10]},
+            "Without a cache it takes 4 times the time of the slowest policy with the smallest "
+            "cache": {"maxs": [60, 14, 13, 12, 11, 10]},
+        }
+        for name, change in cases.items():
+            with self.subTest(claim=name):
+                found = self.judge(self.part({**self.good(), **change}, none=120))
+                self.assertIs(found[name].holds, False, found[name])
+        flat = {policy: [0.5] * 6 for policy in self.good()}
+        found = self.judge(self.part(self.good(), ratios=flat))
+        self.assertIs(found["Hit ratio and access time are almost mirror images"].holds, False)
+
+    def test_a_tie_is_not_against_a_claim(self):
+        times = {**self.good(), "lru": [24, 12, 11, 11, 11, 11]}
+        found = self.judge(self.part(times, none=120))["LRU is the fastest at all sizes"]
+        self.assertIs(found.holds, True, found)
+        self.assertIn("too close to call", found.measured)
+
+    def test_published_hit_ratio(self):
+        for ratio, about, holds in ((0.856, "authors", True), (0.857, "authors", False),
+                                    (0.865, "dataset1", True), (0.867, "dataset1", False)):
+            with self.subTest(ratio=ratio, about=about):
+                part = self.part({"lru": [0] * 6}, ratios={"lru": [ratio] * 6})
+                part.runs["lru", 10] = part.runs["lru", 10]._replace(room=7)
+                finding = self.claims.judge_lru_ratio(part._replace(name=about), 10, 7, 85.6)
+                self.assertIs(finding.holds, holds)
+
+    def test_anomaly_and_first_evictions(self):
+        part = self.part({p: [1] * 6 for p in ("fifo", "rand", "lru")})
+        self.assertIs(self.claims.judge_belady(part, part).holds, False)
+        for policy in ("fifo", "rand"):
+            part.runs[policy, 20] = part.runs[policy, 20]._replace(outcomes=["miss"])
+        self.assertIs(self.claims.judge_belady(part, part).holds, True)
+        self.assertIsNone(self.claims.judge_first_evictions(part, part).holds)
+
+    def test_lfu_on_the_repeated_workload(self):
+        def workload(lfu):
+            means = {(p, 65536): self.claims.Mean(5, r, 0, r, 1.0, 0)
+                     for p, r in (("lru", 0.5), ("lfu", lfu), ("rand", 0.4))}
+            return self.claims.Workload("repeated", ["lru", "lfu", "rand"], [65536], None, means)
+
+        self.assertIs(self.claims.judge_lfu_weak(workload(0.3)).holds, True)
+        self.assertIs(self.claims.judge_lfu_weak(workload(0.4)).holds, False)
