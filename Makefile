@@ -3,13 +3,9 @@
 #   make                 build sunproxyd and sunproxy into build/release
 #   make demo            install what is missing, build, run the main job, print the tables
 #   make test            install what is missing, build, run every test
-<<<<<<< Updated upstream
+#   make reproduce       repeat the papers' evaluations, and say which of their claims hold
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
-=======
-#   make reproduce       repeat the papers' evaluations, and say which of their claims hold
-#   make bench           measure CPU time per request, requests per second and memory
->>>>>>> Stashed changes
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
@@ -82,11 +78,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-<<<<<<< Updated upstream
-ifneq ($(filter-out help clean distclean setup setup-test demo test bench bench-sim format uninstall,$(or $(MAKECMDGOALS),all)),)
-=======
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test bench format uninstall,$(or $(MAKECMDGOALS),all)),)
->>>>>>> Stashed changes
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test bench bench-sim format uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
 ALL_OPTIMISE := $(OPTIMISE)
@@ -125,11 +117,7 @@ ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-<<<<<<< Updated upstream
-.PHONY: all help clean distclean install test demo bench bench-sim setup setup-test unit programs \
-=======
-.PHONY: all help clean distclean install test demo reproduce bench setup setup-test unit programs \
->>>>>>> Stashed changes
+.PHONY: all help clean distclean install test demo reproduce bench bench-sim setup setup-test unit programs \
 	origin peers bench-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
