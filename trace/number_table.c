@@ -12,8 +12,9 @@ number_table_init(struct number_table *t)
 {
     memset(t, 0, sizeof(*t));
     /* Fails only early at boot; a known key is then no worse than a plain hash. */
-    if (getrandom(&t->key, sizeof(t->key), 0) != (ssize_t)sizeof(t->key))
-        t->key = 0;
+    if (getrandom(t->key, sizeof(t->key), 0) != (ssize_t)sizeof(t->key))
+        t->key[1] = 0x9fb21c651e98df25U;
+    t->key[1] |= 1; /* never a factor of 0 */
 }
 
 void
@@ -28,7 +29,7 @@ number_table_free(struct number_table *t)
 static struct number_slot *
 slot_of(const struct number_table *t, uint64_t number)
 {
-    size_t at = (size_t)hash64_uint(number ^ t->key) & (t->slot_count - 1);
+    size_t at = number_table_index(t, number);
 
     while (t->slots[at].id_plus_1 != 0 && t->slots[at].number != number)
         at = (at + 1) & (t->slot_count - 1);

@@ -1,8 +1,7 @@
 /*
  * Numbers the 64-bit identities of a binary trace from 0 in the order of their first appearance.
  *
- * The slots are chosen by base/hash.h under a random start, so that a made-up trace cannot choose
- * them. A table belongs to one thread at a time.
+ * A table belongs to one thread at a time.
  */
 #ifndef SUNPROXY_TRACE_NUMBER_TABLE_H
 #define SUNPROXY_TRACE_NUMBER_TABLE_H
@@ -24,7 +23,7 @@ struct number_table {
     size_t room;
     struct number_slot *slots;
     size_t slot_count; /* a power of two, or 0 */
-    uint64_t key;
+    uint64_t key[2];
 };
 
 void number_table_init(struct number_table *t);
@@ -33,11 +32,18 @@ void number_table_free(struct number_table *t);
 /* The id of a number, a new one if it was not there. False without memory. */
 bool number_table_put(struct number_table *t, uint64_t number, uint32_t *id, bool *fresh);
 
+/* Multiplied by a secret and folded: a made-up trace cannot know where its numbers go. */
+static inline size_t
+number_table_index(const struct number_table *t, uint64_t number)
+{
+    return (size_t)hash64_fold(number ^ t->key[0], t->key[1]) & (t->slot_count - 1);
+}
+
 /* The id of a number if it has one. */
 static inline bool
 number_table_find(const struct number_table *t, uint64_t number, uint32_t *id)
 {
-    size_t at = (size_t)hash64_uint(number ^ t->key) & (t->slot_count - 1);
+    size_t at = number_table_index(t, number);
 
     if (t->slot_count == 0)
         return false;
@@ -57,8 +63,7 @@ number_table_find(const struct number_table *t, uint64_t number, uint32_t *id)
 static inline const void *
 number_table_place(const struct number_table *t, uint64_t number)
 {
-    return t->slot_count == 0 ? NULL
-                              : &t->slots[hash64_uint(number ^ t->key) & (t->slot_count - 1)];
+    return t->slot_count == 0 ? NULL : &t->slots[number_table_index(t, number)];
 }
 
 #endif
