@@ -9,8 +9,9 @@
 #include "client/output.h"
 #include "client/simulate_run.h"
 
-#define FEW_URLS 500u      /* so many, and the sizes are the paper's; more, and they are smaller */
-#define ANOMALY_SIZES 120u /* as many sizes as that are tried one by one */
+#define FEW_URLS 500u    /* so many, and the sizes are the paper's; more, and they are smaller */
+#define ANOMALY_ALL 120u /* as many URLs as that, and every size is tried */
+#define ANOMALY_SOME 48u /* otherwise so many sizes */
 #define ANOMALY_POLICIES 2u
 
 static const double paper_shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.8};
@@ -94,7 +95,8 @@ choose_sizes(struct runs *runs, size_t points)
     uint64_t bytes = runs->subject->sized ? runs->subject->facts.distinct_bytes : 0;
 
     return sizes_by_shares(&runs->shares, urls) &&
-           sizes_by_logarithm(&runs->anomaly, 1, urls, ANOMALY_SIZES) &&
+           sizes_by_logarithm(&runs->anomaly, 1, urls,
+                              urls <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
            sizes_by_logarithm(&runs->urls, fmax(1, (double)urls / 1000), urls, points) &&
            sizes_by_logarithm(&runs->bytes, fmax(1, (double)bytes / 1000), bytes, points);
 }
