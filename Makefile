@@ -275,7 +275,7 @@ check-clang: build/gen/.stamp
 		xargs -P 2 -n 8 $(CC) $(ALL_CFLAGS) -Werror -fsyntax-only
 
 help:
-	@sed -n '3,13p' Makefile | sed 's/^# \{0,2\}//'
+	@sed -n '3,/^$$/p' Makefile | sed 's/^# \{0,2\}//'
 	@echo
 	@echo 'Further targets: programs unit origin bench-programs setup setup-test'
 	@echo '                 uninstall format clean distclean'

@@ -86,6 +86,7 @@ def _terminate(child):
     try:
         child.wait(10)
     except subprocess.TimeoutExpired:
+        print(f"{child.args[0]} (pid {child.pid}) does not end, and is killed", file=sys.stderr)
         child.kill()
         child.wait()
 
@@ -253,8 +254,11 @@ def perform(name, folder, work):
         for number in STOPPED_BY:
             signal.signal(number, handler)
 
+    def nothing(*_):
+        """Not SIG_IGN: that would be inherited, and who is started at this moment not be stopped."""
+
     def interrupt(number, _):
-        handle(signal.SIG_IGN)  # stopping is not interrupted
+        handle(nothing)  # stopping is not interrupted
         raise SystemExit(128 + number)
 
     handle(interrupt)
@@ -269,5 +273,5 @@ def perform(name, folder, work):
         print(f"\n{name}: interrupted; stopping what was started", file=sys.stderr)
         raise
     finally:
-        handle(signal.SIG_IGN)
+        handle(nothing)
         children.stop()
