@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the variants and runs every test: unit and torture tests under AddressSanitizer and
-# UndefinedBehaviorSanitizer, those with threads under ThreadSanitizer too, then the system tests
-# against the real programs.
+# UndefinedBehaviorSanitizer, those of policies once more in the build that checks every policy after
+# each step, those with threads under ThreadSanitizer too, then the system tests against the real
+# programs.
 #
 #   tests/run.sh                     everything
-#   tests/run.sh PART...             of: build unit tsan system system-tsan
+#   tests/run.sh PART...             of: build unit debug tsan system system-tsan
 #
 # The last line is "N passed, N failed" or "N passed, N failed, N skipped". Each single test counts.
 # What each program said stays in build/test-logs/.
@@ -15,6 +16,7 @@ jobs=${JOBS:-2}
 unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
 threaded="rpc cache fetch sim server client"
+checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
 export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
@@ -165,6 +167,17 @@ threaded_programs=()
 for source in "${threaded_sources[@]}"; do
     threaded_programs+=("build/tsan/${source%.c}")
 done
+checked_sources=()
+for folder in $checked; do
+    for source in tests/unit/"$folder"/test_*.c; do
+        # A hundred thousand requests for thousands of pages, each looked at after each: too long.
+        [ "$source" = tests/unit/sim/test_golden.c ] || checked_sources+=("$source")
+    done
+done
+checked_programs=()
+for source in "${checked_sources[@]}"; do
+    checked_programs+=("build/debug/${source%.c}")
+done
 unit_target=unit
 has_check=1
 if ! pkg-config --exists check; then
@@ -184,6 +197,7 @@ if wants build; then
     build asan VARIANT=asan programs origin peers $unit_target
     if [ -n "$has_check" ]; then
         build tsan VARIANT=tsan programs "${threaded_programs[@]}"
+        build debug VARIANT=debug "${checked_programs[@]}"
     else
         build tsan VARIANT=tsan programs
     fi
@@ -197,6 +211,7 @@ if wants build; then
 fi
 if [ -n "$has_check" ]; then
     wants unit && run_units asan "${unit_sources[@]}" "${torture_sources[@]}"
+    wants debug && run_units debug "${checked_sources[@]}"
     wants tsan && run_units tsan "${threaded_sources[@]}"
     stage "unit tests"
 fi
