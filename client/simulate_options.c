@@ -201,6 +201,7 @@ simulate_option(struct simulate_options *options, int option, const char *argume
         return 1;
     case SIMULATE_OPTION_IGNORE_SIZES:
         options->ignore_sizes = true;
+        options->trace.without_sizes = true;
         return 1;
     case SIMULATE_OPTION_BY_BYTES:
         options->by_bytes = true;

@@ -179,7 +179,7 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
         for (size_t i = 0; i < b->count; i++)
             b->times_us[i] = e->time_us;
     }
-    if (e->size >= 0 && !b->sizes) {
+    if (e->size >= 0 && !b->sizes && !b->options->without_sizes) {
         b->sizes = extend(NULL, 0, b->room * sizeof(*b->sizes));
         if (!b->sizes)
             return false;

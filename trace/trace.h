@@ -80,6 +80,7 @@ struct trace_options {
     bool cut_query;     /* cut each URL before its query, "?..." */
     bool unique;        /* only the first request for each URL */
     bool without_times; /* do not keep them: times_us is NULL */
+    bool without_sizes; /* likewise */
     bool sizes_as_read; /* leave unknown sizes unknown: see trace_load() */
     uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */

@@ -107,7 +107,8 @@ main(int argc, char **argv)
         fputs("usage: trial TRACE [POLICY CAPACITY]\n", stderr);
         return EX_USAGE;
     }
-    options.without_times = true;
+    options.without_times = true; /* as sunproxy simulate --ignore-sizes reads */
+    options.without_sizes = true;
     if (trace_load(argv[1], &options, &trace, why, sizeof(why)) != TRACE_OK) {
         fprintf(stderr, "trial: %s\n", why);
         return EX_DATAERR;

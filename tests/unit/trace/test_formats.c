@@ -321,6 +321,7 @@ START_TEST(many_records)
     singly = loading_bytes(bytes, sizeof(bytes), options);
     options.limit = 0;
     options.without_times = true;
+    options.without_sizes = true;
     without = loading_bytes(bytes, sizeof(bytes), options);
 
     ck_assert_uint_eq(at_once->request_count, COUNT);
@@ -334,6 +335,7 @@ START_TEST(many_records)
         ck_assert_uint_eq(at_once->numbers[at_once->ids[i]],
                           bytes[i][4] + ((uint64_t)bytes[i][11] << 56));
     ck_assert_ptr_null(without->times_us);
+    ck_assert_ptr_null(without->sizes);
     ck_assert_mem_eq(without->ids, singly->ids, COUNT * sizeof(*singly->ids));
     trace_free(at_once);
     trace_free(singly);
