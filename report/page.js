@@ -184,6 +184,16 @@
         return e;
     }
 
+    // One figure that cannot be had does not take the others with it.
+    function cardOrNothing(trace, figure) {
+        try {
+            return card(trace, figure);
+        } catch (error) {
+            complain(`${figure.id}: ${error.message}`);
+            return null;
+        }
+    }
+
     // ---- facts -----------------------------------------------------------------------------------
 
     function facts(trace) {
@@ -219,7 +229,7 @@
             facts(trace),
             element("div", { class: "figures" }, ...reportFigures.list
                 .filter((figure) => figure.needs.every((name) => trace.records[name]?.length))
-                .map((figure) => card(trace, figure))));
+                .map((figure) => cardOrNothing(trace, figure)).filter((e) => e !== null)));
     }
 
     // Enough of each path to tell it from the others.
