@@ -125,8 +125,11 @@ def judge_spread(part):
     spread = {size: max(time(part, p, size) for p in part.policies)
               - min(time(part, p, size) for p in part.policies) for size in part.sizes}
     holds = all(spread[b] <= spread[a] + noise(part) for a, b in zip(part.sizes, part.sizes[1:]))
-    return Finding(holds, "slowest less fastest: "
-                   + join(f"{ms(s)} at {size} %" for size, s in spread.items()))
+    widest = max(spread, key=spread.get)
+    text = "slowest less fastest: " + join(f"{ms(s)} at {size} %" for size, s in spread.items())
+    if holds and widest != part.sizes[0]:
+        text += f"; the most is at {widest} %, too close to call"
+    return Finding(holds, text)
 
 
 def judge_no_cache(part, times):
