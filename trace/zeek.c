@@ -111,7 +111,7 @@ static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
     struct zeek *z = reader->state;
-    struct span values[COLUMNS];
+    struct span values[COLUMNS] = {0};
     struct span value;
     int missing = 0;
     int at;
