@@ -28,7 +28,8 @@ utf8_length(const unsigned char *s, size_t left)
         return 0;
     if (len > left)
         return 0;
-    /* The second byte's range keeps out overlong forms, surrogates and code points past U+10FFFF. */
+    /* The second byte's range keeps out overlong forms, surrogates and code points past U+10FFFF.
+     */
     switch (s[0]) {
     case 0xE0:
         low = 0xA0;

@@ -13,9 +13,9 @@
 
 struct page {
     _Atomic uint32_t references;
-    uint16_t status;       /* the origin's status code */
-    bool has_zero_byte;    /* somewhere in the body, so that no C string can carry it */
-    uint32_t url_len;      /* at most PAGE_MAX_META each */
+    uint16_t status;        /* the origin's status code */
+    bool has_zero_byte;     /* somewhere in the body, so that no C string can carry it */
+    uint32_t url_len;       /* at most PAGE_MAX_META each */
     uint32_t final_url_len; /* 0: the same as the URL */
     uint32_t headers_len;
     uint32_t body_len;
@@ -82,8 +82,8 @@ struct page_builder {
 
 /*
  * Starts a page. `body_hint` is the length that is expected, 0 if unknown; it is not trusted beyond
- * 1 MiB at once. The body may grow to `body_ceiling` bytes (at most 2^31 - 1). False without memory or if
- * a part is longer than PAGE_MAX_META.
+ * 1 MiB at once. The body may grow to `body_ceiling` bytes (at most 2^31 - 1). False without memory
+ * or if a part is longer than PAGE_MAX_META.
  */
 bool page_begin(struct page_builder *builder, struct span url, struct span final_url,
                 struct span headers, uint16_t status, size_t body_hint, size_t body_ceiling);
@@ -92,8 +92,8 @@ bool page_begin(struct page_builder *builder, struct span url, struct span final
 int page_append(struct page_builder *builder, const void *bytes, size_t len);
 
 /*
- * Gives the finished page with one reference, trimmed to its size; the builder is empty then. Cannot
- * fail: if the trimming does, the page is as large as it was.
+ * Gives the finished page with one reference, trimmed to its size; the builder is empty then.
+ * Cannot fail: if the trimming does, the page is as large as it was.
  */
 struct page *page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_us);
 

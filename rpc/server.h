@@ -62,11 +62,11 @@ struct rpc_peer {
 
 /* Counters, each the sum over workers; read at any time, exact once the server has stopped. */
 struct rpc_stats {
-    uint64_t connections;         /* open now */
-    uint64_t connections_total;   /* ever accepted */
-    uint64_t connections_refused; /* over max_connections, or for want of a descriptor */
+    uint64_t connections;           /* open now */
+    uint64_t connections_total;     /* ever accepted */
+    uint64_t connections_refused;   /* over max_connections, or for want of a descriptor */
     uint64_t connections_timed_out; /* and those closed by rpc_server_relieve() */
-    uint64_t calls;     /* records that were calls */
+    uint64_t calls;                 /* records that were calls */
     uint64_t calls_bad; /* answered with an RPC error, or no call at all: the connection is read no
                            further */
     uint64_t bytes_in;

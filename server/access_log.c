@@ -87,8 +87,7 @@ tell_unheld(struct access_log *log)
 {
     uint64_t unheld = atomic_load(&log->unheld);
 
-    if (unheld != log->unheld_told &&
-        complain(log, "lines came faster than they could be written"))
+    if (unheld != log->unheld_told && complain(log, "lines came faster than they could be written"))
         log->unheld_told = unheld;
 }
 
@@ -247,8 +246,7 @@ append_peer(struct buf *line, const struct rpc_peer *peer)
     if (address->ss_family == AF_INET)
         inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
     else if (address->ss_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text,
-                  sizeof(text));
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, sizeof(text));
     else if (peer->has_uid) {
         buf_printf(line, "unix:%u", (unsigned)peer->uid);
         return;

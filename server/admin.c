@@ -23,7 +23,8 @@ unconst(const char *text)
 static _Thread_local char policy_text[POLICY_MAX_TEXT];
 static _Thread_local char policy_sentence[256];
 
-/* ---- PROXY_STAT ------------------------------------------------------------------------------- */
+/* ---- PROXY_STAT -------------------------------------------------------------------------------
+ */
 
 bool_t
 proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
@@ -74,7 +75,8 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     return TRUE;
 }
 
-/* ---- PROXY_PURGE ------------------------------------------------------------------------------ */
+/* ---- PROXY_PURGE ------------------------------------------------------------------------------
+ */
 
 bool_t
 proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
@@ -107,7 +109,8 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
     return TRUE;
 }
 
-/* ---- PROXY_SET -------------------------------------------------------------------------------- */
+/* ---- PROXY_SET --------------------------------------------------------------------------------
+ */
 
 static proxy_status
 refuse(const char **why, const char *sentence)
@@ -139,8 +142,8 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     if (args->shards)
         config.shards = args->shards;
     else if (shards_are_ours)
-        config.shards = service_suitable_shards(service->workers, config.capacity_pages,
-                                                config.capacity_bytes);
+        config.shards =
+            service_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
     switch (cache_configure(service->cache, &config)) {
     case CACHE_OK:
         break;

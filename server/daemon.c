@@ -151,8 +151,8 @@ make_cache(struct service *service)
     }
     service->shards_are_ours = config.shards == 0;
     if (service->shards_are_ours)
-        config.shards = service_suitable_shards(service->workers, config.capacity_pages,
-                                                config.capacity_bytes);
+        config.shards =
+            service_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
     service->cache = cache_create(&config, &error);
     if (!service->cache) {
         log_error("the cache cannot be made: %s",
@@ -278,7 +278,8 @@ start(struct parts *parts)
     return EX_OSERR;
 }
 
-/* ---- taking apart ------------------------------------------------------------------------------ */
+/* ---- taking apart ------------------------------------------------------------------------------
+ */
 
 static void
 free_parts(struct parts *parts)
@@ -328,7 +329,8 @@ stop_serving(struct parts *parts, const sigset_t *signals)
         log_warning("%u connections were cut off", cut_off);
 }
 
-/* ---- running ------------------------------------------------------------------------------------- */
+/* ---- running
+ * ------------------------------------------------------------------------------------- */
 
 /* As many descriptors as we may have: connections are what we are here for. */
 static void

@@ -215,7 +215,8 @@ prepare_folder(const char *path, struct buf *why)
     return true;
 }
 
-/* Takes PATH.lock; whoever has it has the socket, so that a stale one can be told from a live one. */
+/* Takes PATH.lock; whoever has it has the socket, so that a stale one can be told from a live one.
+ */
 static enum listen_error
 take_lock(struct listening *listening, struct buf *why)
 {
@@ -261,7 +262,8 @@ default_path(char *path, size_t size)
     return paths_default_socket(path, size);
 }
 
-/* As clients elsewhere, and rpcbind, have to know it. False, with a sentence, if it does not fit. */
+/* As clients elsewhere, and rpcbind, have to know it. False, with a sentence, if it does not fit.
+ */
 static bool
 absolute_path(const char *given, char *path, size_t size, struct buf *why)
 {

@@ -22,9 +22,9 @@ struct listening {
     unsigned tcp_count;
     uint16_t port; /* 0: no TCP */
     bool ipv4, ipv6;
-    int local; /* -1: none */
+    int local;  /* -1: none */
     bool bound; /* the socket's name is ours to remove */
-    int lock;  /* held on PATH.lock for as long as the socket is ours; -1: none */
+    int lock;   /* held on PATH.lock for as long as the socket is ours; -1: none */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 

@@ -64,12 +64,12 @@ tell(enum log_level level, const char *format, va_list args)
     buf_free(&text);
 }
 
-#define TELL(level)                                                                                \
-    do {                                                                                           \
-        va_list args;                                                                              \
-        va_start(args, format);                                                                    \
-        tell(level, format, args);                                                                 \
-        va_end(args);                                                                              \
+#define TELL(level)                \
+    do {                           \
+        va_list args;              \
+        va_start(args, format);    \
+        tell(level, format, args); \
+        va_end(args);              \
     } while (0)
 
 void

@@ -378,8 +378,9 @@ parse_line(struct options *options, char *line, struct buf *why)
     key = trim(key);
     row = row_named(key);
     if (!row || row->only_here) {
-        buf_printf(why, row ? "%s can only be given on the command line"
-                            : "there is no option \"%s\"; see sunproxyd --help",
+        buf_printf(why,
+                   row ? "%s can only be given on the command line"
+                       : "there is no option \"%s\"; see sunproxyd --help",
                    key);
         return false;
     }
@@ -477,8 +478,11 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
         if (value == '?' || value == ':') {
             const char *given = argv[optind - 1];
 
-            buf_printf(why, value == ':' ? "%s wants a value" : "%s: no such option, or it is not "
-                                                                "written like this", given);
+            buf_printf(why,
+                       value == ':' ? "%s wants a value"
+                                    : "%s: no such option, or it is not "
+                                      "written like this",
+                       given);
             return false;
         }
         row = row_of_getopt(value);

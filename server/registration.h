@@ -15,7 +15,8 @@ struct registration;
 /* Starts the thread; `listening` is read now and not kept. NULL with errno set on failure. */
 struct registration *registration_start(const struct listening *listening);
 
-/* Takes our entries out, within two seconds or not at all, and ends the thread. NULL is harmless. */
+/* Takes our entries out, within two seconds or not at all, and ends the thread. NULL is harmless.
+ */
 void registration_stop(struct registration *registration);
 
 #endif

@@ -28,7 +28,7 @@ struct job {
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct page_builder builder;
     uint64_t purges; /* the service's when the fetch began */
-    int error;             /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
+    int error;       /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
 };
 
 static void
@@ -131,7 +131,9 @@ answer_pending(struct rpc_task *task)
     struct serve_late_answer answer = {
         .rpc = pending->rpc,
         .outcome = outcome,
-        .source = pending->bypass ? PROXY_BYPASS : leader ? PROXY_MISS : PROXY_COALESCED,
+        .source = pending->bypass ? PROXY_BYPASS
+                  : leader        ? PROXY_MISS
+                                  : PROXY_COALESCED,
         .show_victims = pending->show_victims && leader,
     };
 
@@ -184,7 +186,8 @@ land(struct job *job)
 static const char no_room[] =
     "too many bytes are being fetched, or wait for clients to read them; try again";
 
-/* ---- the fetch's call-backs, on the fetcher's thread ------------------------------------------ */
+/* ---- the fetch's call-backs, on the fetcher's thread ------------------------------------------
+ */
 
 static bool
 job_head(void *context, const struct fetch_head *head)
@@ -332,11 +335,10 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
         pending->version = request->version;
         pending->bypass = bypass;
         pending->waiter.leader = bypass;
-        pending->show_victims =
-            (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
-            (service->options->show_victims == VICTIMS_ALL ||
-             (service->options->show_victims == VICTIMS_ADMIN &&
-              service_is_admin(service, rpc_request_peer(request->rpc))));
+        pending->show_victims = (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
+                                (service->options->show_victims == VICTIMS_ALL ||
+                                 (service->options->show_victims == VICTIMS_ADMIN &&
+                                  service_is_admin(service, rpc_request_peer(request->rpc))));
         if (bypass) {
             job->pending = pending;
             role = FLIGHT_LED;

@@ -61,11 +61,11 @@ struct origin {
     uint64_t size_min;
     uint64_t size_max;
     uint64_t seed;
-    int64_t latency_us;                    /* fixed, or the median of a log-normal distribution */
-    double latency_sigma;                  /* 0: fixed */
-    struct buf headers;                    /* lines that every answer carries */
-    uint64_t bandwidth; /* bytes a second for each connection; 0: no bound */
-    struct conn *conns;                    /* all that are open */
+    int64_t latency_us;   /* fixed, or the median of a log-normal distribution */
+    double latency_sigma; /* 0: fixed */
+    struct buf headers;   /* lines that every answer carries */
+    uint64_t bandwidth;   /* bytes a second for each connection; 0: no bound */
+    struct conn *conns;   /* all that are open */
     uint64_t open;
 };
 

@@ -1,8 +1,8 @@
 /*
  * Torture: run a piece of code again and again, with the first, the second, the third ... of its
  * allocations failing, until it runs through with none failed. Programs named torture_*.c are
- * linked with malloc, calloc, realloc, aligned_alloc, strdup and strndup wrapped (calls from our own
- * code only; those inside shared libraries are not touched).
+ * linked with malloc, calloc, realloc, aligned_alloc, strdup and strndup wrapped (calls from our
+ * own code only; those inside shared libraries are not touched).
  */
 #ifndef SUNPROXY_TESTS_TORTURE_H
 #define SUNPROXY_TESTS_TORTURE_H

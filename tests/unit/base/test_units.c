@@ -7,8 +7,15 @@ START_TEST(bytes_with_units)
         const char *text;
         uint64_t bytes;
     } cases[] = {
-        {"0", 0},          {"512", 512},      {"1K", 1024},     {"1k", 1024},  {"1kB", 1000},
-        {"1.5M", 1572864}, {"2GiB", 2147483648u}, {"64 KiB", 65536}, {"1TB", 1000000000000u},
+        {"0", 0},
+        {"512", 512},
+        {"1K", 1024},
+        {"1k", 1024},
+        {"1kB", 1000},
+        {"1.5M", 1572864},
+        {"2GiB", 2147483648u},
+        {"64 KiB", 65536},
+        {"1TB", 1000000000000u},
         {"18446744073709551615", UINT64_MAX},
     };
 
@@ -23,7 +30,7 @@ END_TEST
 
 START_TEST(what_is_no_number_of_bytes)
 {
-    static const char *const cases[] = {"",   "K",    "-1",  "+1",   "1Q",   "0x10",
+    static const char *const cases[] = {"",    "K",     "-1",  "+1",  "1Q",       "0x10",
                                         "nan", "1e400", "inf", "1 2", "99999999T"};
     uint64_t bytes;
 

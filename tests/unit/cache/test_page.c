@@ -231,8 +231,8 @@ START_TEST(what_pages_take_is_counted_to_the_byte)
     page_abandon(&builder);
     ck_assert_uint_eq(page_bytes_alive(), before);
 
-    ck_assert(page_begin(&builder, span_str("http://a/"), span_of(NULL, 0), span_of(NULL, 0), 200, 10,
-                         100000));
+    ck_assert(page_begin(&builder, span_str("http://a/"), span_of(NULL, 0), span_of(NULL, 0), 200,
+                         10, 100000));
     whole = before + sizeof(*page) + strlen("http://a/") + 1;
     ck_assert_uint_eq(page_bytes_alive(), whole + 10);
     ck_assert_int_eq(page_append(&builder, body, sizeof(body)), 0);

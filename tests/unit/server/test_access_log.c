@@ -83,8 +83,9 @@ START_TEST(a_plain_line_has_eight_fields)
     add(log, "http://example.com/a b\t\\\n");
     access_log_close(log);
     text = read_file(path);
-    ck_assert_ptr_nonnull(strstr(
-        buf_str(&text), "Z\t192.0.2.7\thttp://example.com/a\\x20b\\x09\\x5c\\x0a\thit\t200\t1024\t42\t-\n"));
+    ck_assert_ptr_nonnull(
+        strstr(buf_str(&text),
+               "Z\t192.0.2.7\thttp://example.com/a\\x20b\\x09\\x5c\\x0a\thit\t200\t1024\t42\t-\n"));
     ck_assert_uint_eq(count_lines(buf_str(&text)), 1);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
@@ -111,7 +112,8 @@ START_TEST(victims_stand_at_the_end)
                                                .victims = &victims});
     access_log_close(log);
     text = read_file(path);
-    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\n"));
+    ck_assert_ptr_nonnull(
+        strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\n"));
     buf_free(&text);
     for (int i = 0; i < 2; i++)
         page_release(&pages[i]);

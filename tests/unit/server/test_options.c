@@ -83,8 +83,8 @@ START_TEST(the_command_line_beats_the_file_and_lists_add_up)
     struct options options;
     struct buf why;
 
-    ck_assert_int_eq(PARSE(&options, &why, "--port", "5000", "-c", path, "--allow-net", "::1", NULL),
-                     EX_OK);
+    ck_assert_int_eq(
+        PARSE(&options, &why, "--port", "5000", "-c", path, "--allow-net", "::1", NULL), EX_OK);
     ck_assert_uint_eq(options.port, 5000);
     ck_assert_str_eq(options.policy, "FIFO");
     ck_assert(options.no_rpcbind);
