@@ -215,7 +215,7 @@ class Bench:
             for size in SIZES:
                 cases = [(connections, 1) for connections in plan.connections]
                 if column == "one":
-                    cases.append((32, DEPTH))
+                    cases += [(connections, DEPTH) for connections in plan.connections]
                 for connections, depth in cases:
                     results[column][size, connections, depth] = self.take_turns(
                         contestants[size], size, reply_bytes[size], connections, depth, cpus)

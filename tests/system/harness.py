@@ -58,6 +58,14 @@ def free_port(family=socket.AF_INET):
         return s.getsockname()[1]
 
 
+def open_pty():
+    """A terminal, (its master, its slave); skips the test where there is none to be had."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        raise unittest.SkipTest(f"no terminal can be had here: {error}") from error
+
+
 def wait_until(condition, seconds=20, what="the condition"):
     """Polls until condition() is true and returns its value; fails the test after `seconds`."""
     end = time.monotonic() + seconds

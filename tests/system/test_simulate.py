@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -313,7 +312,7 @@ class TroubleTest(SimulateCase):
 
     def test_ctrl_c_prints_what_is_finished(self):
         trace = self.trace([f"http://h/{n * n % 19997}" for n in range(200000)])
-        terminal, theirs = pty.openpty()
+        terminal, theirs = harness.open_pty()
         out = self.dir / "out.json"
         with open(out, "wb") as stdout:
             run = subprocess.Popen(
