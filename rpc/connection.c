@@ -304,6 +304,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (n > 0) {
         worker->now_us = clock_monotonic_us();
+        worker->reads++;
         rpc_counter_add(&worker->bytes_in, (uint64_t)n);
         touch(c);
         c->read_us = worker->now_us;

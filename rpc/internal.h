@@ -249,6 +249,32 @@ void rpc_connection_check_lingering(struct rpc_connection *connection);
 /* Frees a closed connection with all of its requests, those that nobody has answered included. */
 void rpc_connection_free(struct rpc_connection *connection);
 
+/* ---- moderation of wake-ups: moderation.c ---------------------------------------------------- */
+
+/* What a worker has seen since it last judged how busy it is. */
+struct rpc_moderation {
+    int64_t since_us;
+    uint64_t reads; /* of its life, then */
+    uint64_t turns; /* of the loop, since then */
+    bool on;
+};
+
+/* The worker's thread runs from now on. */
+void rpc_moderation_begin(struct rpc_moderation *moderation, int64_t now_us);
+
+/*
+ * The loop has made a turn, and the worker has read from a connection so many times in its life.
+ * Should it let others finish before it is woken? Judged every 10 ms or more rarely: on from 10,000
+ * reads a second of which three or more come in a turn, off below 5,000 or two.
+ */
+bool rpc_moderation_turn(struct rpc_moderation *moderation, int64_t now_us, uint64_t reads);
+
+/*
+ * Has the kernel schedule the calling thread so (SCHED_BATCH, or back to SCHED_OTHER). Does nothing
+ * for a thread that somebody has given another policy; a refusal is harmless.
+ */
+void rpc_moderation_apply(bool on);
+
 /* ---- workers: worker.c ----------------------------------------------------------------------- */
 
 /* A counter with one writer, read by anybody. */
@@ -280,6 +306,8 @@ struct rpc_worker {
     bool draining;
     unsigned cut_off;
     int64_t now_us; /* when the current callback began to read */
+    uint64_t reads; /* that brought bytes */
+    struct rpc_moderation moderation;
     struct rpc_cooked cooked;
     struct iovec pieces[RPC_SEND_PIECES];
     pthread_t thread;

@@ -300,8 +300,16 @@ static void *
 run(void *context)
 {
     struct rpc_worker *worker = context;
+    bool moderated = false;
 
-    event_base_loop(worker->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    rpc_moderation_begin(&worker->moderation, clock_monotonic_us());
+    while (event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0 &&
+           !event_base_got_break(worker->base)) {
+        if (rpc_moderation_turn(&worker->moderation, worker->now_us, worker->reads) != moderated) {
+            moderated = !moderated;
+            rpc_moderation_apply(moderated);
+        }
+    }
     return NULL;
 }
 

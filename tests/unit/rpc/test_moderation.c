@@ -1,0 +1,107 @@
+/* When a worker asks not to be woken for every call, and how its thread is scheduled then. */
+#include "rpc/internal.h"
+
+#include <sched.h>
+
+#include "tests/unit/unit.h"
+
+/* `turns` turns of the loop with `reads` reads each, `us` apart; what the last one answered. */
+static bool
+go_on(struct rpc_moderation *m, int64_t *now_us, uint64_t *total, unsigned turns, unsigned reads,
+      int64_t us)
+{
+    bool on = m->on;
+
+    for (unsigned i = 0; i < turns; i++) {
+        *now_us += us;
+        *total += reads;
+        on = rpc_moderation_turn(m, *now_us, *total);
+    }
+    return on;
+}
+
+START_TEST(many_busy_clients_turn_it_on_and_fewer_off)
+{
+    struct rpc_moderation m;
+    int64_t now_us = 5000;
+    uint64_t total = 0;
+
+    rpc_moderation_begin(&m, now_us);
+    /* 50,000 reads a second, five a turn: on, but not before 10 ms have been seen. */
+    ck_assert(!go_on(&m, &now_us, &total, 99, 5, 100));
+    ck_assert(go_on(&m, &now_us, &total, 1, 5, 100));
+    /* 6,000 a second, two a turn: not enough to begin, enough to stay. */
+    ck_assert(go_on(&m, &now_us, &total, 40, 2, 333));
+    /* A second without a call, and what comes then. */
+    ck_assert(!go_on(&m, &now_us, &total, 1, 100, 1000000));
+    ck_assert(!go_on(&m, &now_us, &total, 40, 2, 333));
+}
+END_TEST
+
+START_TEST(one_busy_client_is_no_reason)
+{
+    struct rpc_moderation m;
+    int64_t now_us = 0;
+    uint64_t total = 0;
+
+    rpc_moderation_begin(&m, now_us);
+    /* 20,000 reads a second, each on a turn of its own. */
+    ck_assert(!go_on(&m, &now_us, &total, 1000, 1, 50));
+}
+END_TEST
+
+START_TEST(many_idle_clients_are_no_reason)
+{
+    struct rpc_moderation m;
+    int64_t now_us = 0;
+    uint64_t total = 0;
+
+    rpc_moderation_begin(&m, now_us);
+    /* Ten at a time, 9,000 a second. */
+    ck_assert(!go_on(&m, &now_us, &total, 1000, 9, 1000));
+}
+END_TEST
+
+static void
+schedule_as(int policy)
+{
+    ck_assert_int_eq(sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0}), 0);
+}
+
+START_TEST(the_thread_is_scheduled_so)
+{
+    schedule_as(SCHED_OTHER);
+    rpc_moderation_apply(true);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_BATCH);
+    rpc_moderation_apply(true);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_BATCH);
+    rpc_moderation_apply(false);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
+}
+END_TEST
+
+START_TEST(the_policy_that_somebody_chose_stays)
+{
+    schedule_as(SCHED_IDLE);
+    rpc_moderation_apply(true);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
+    rpc_moderation_apply(false);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
+    schedule_as(SCHED_OTHER);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("moderation");
+    TCase *tests = tcase_create("moderation");
+
+    tcase_add_test(tests, many_busy_clients_turn_it_on_and_fewer_off);
+    tcase_add_test(tests, one_busy_client_is_no_reason);
+    tcase_add_test(tests, many_idle_clients_are_no_reason);
+    tcase_add_test(tests, the_thread_is_scheduled_so);
+    tcase_add_test(tests, the_policy_that_somebody_chose_stays);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
