@@ -55,8 +55,7 @@ struct advice {
     size_t count;
 };
 
-/* ---- searching ---------------------------------------------------------------------------------
- */
+/* ---- searching ------------------------------------------------------------------------------- */
 
 static double
 goal(const struct advice *advice, const struct sim_result *result)
@@ -193,8 +192,7 @@ search(struct advice *advice)
     return compare_at_best(advice);
 }
 
-/* ---- in plain words ----------------------------------------------------------------------------
- */
+/* ---- in plain words -------------------------------------------------------------------------- */
 
 static const char *
 size_text(const struct advice *advice, uint64_t size, char text[64])
@@ -301,8 +299,7 @@ print_advice(const struct advice *advice)
     }
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 json_candidate(struct json *j, const struct advice *advice, const struct candidate *candidate,
@@ -362,8 +359,7 @@ print_json(const struct advice *advice)
     return output_json(&out);
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static bool
 prepare(struct advice *advice)

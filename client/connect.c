@@ -58,8 +58,7 @@ server_connect(const struct server *server, int64_t timeout_us)
                               timeout_us < MAX_CONNECT_US ? timeout_us : MAX_CONNECT_US, MAX_REPLY);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 /* A search under way, and what it has come to. */
 struct search {
@@ -162,8 +161,7 @@ try_environment(struct search *search, const char *text, enum server_wish wish, 
     return try_tcp(search, host, (unsigned)port, AF_UNSPEC);
 }
 
-/* ---- rpcbind -----------------------------------------------------------------------------------
- */
+/* ---- rpcbind --------------------------------------------------------------------------------- */
 
 /* A transport that sunproxyd registers. rpcbind answers only for the one that the question came
  * over. */

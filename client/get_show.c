@@ -78,8 +78,7 @@ get_file_name(size_t number, const char *url, char *name, size_t size)
     return name;
 }
 
-/* ---- on stderr ---------------------------------------------------------------------------------
- */
+/* ---- on stderr ------------------------------------------------------------------------------- */
 
 static void
 tell_page(const struct get_answer *answer)
@@ -121,8 +120,7 @@ tell(const struct get_answer *answer, const struct get_options *options)
     }
 }
 
-/* ---- on stdout or into a file
- * -------------------------------------------------------------------- */
+/* ---- on stdout or into a file ---------------------------------------------------------------- */
 
 static bool
 write_page(const struct get_answer *answer, const struct get_options *options, FILE *to)

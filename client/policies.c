@@ -19,8 +19,7 @@ static const struct option longs[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* A text behind a label, in lines of 80 columns. */
 static void
@@ -107,8 +106,7 @@ print_list(void)
     printf("%-12s no cache at all\n", "none");
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 json_text(struct json *j, const char *name, const char *text)
@@ -171,8 +169,7 @@ print_json(const struct policy_ops *only)
     return output_json(&out);
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int
 run_policies(int argc, char **argv)

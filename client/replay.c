@@ -59,8 +59,7 @@ struct replay_options {
     bool json;
 };
 
-/* ---- options
- * ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool
 wrong(const char *option, const char *wanted, const char *argument)
@@ -123,8 +122,7 @@ take_option(struct replay_options *options, int option, const char *argument)
     }
 }
 
-/* ---- the server
- * ---------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static bool
 changes_server(const struct replay_options *options)
@@ -200,8 +198,7 @@ ask_policy(const struct replay_options *options, struct rpc_client *admin,
     return EX_OK;
 }
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static int
 run_all(const struct replay_options *options, struct replay_subject *subject,

@@ -40,8 +40,7 @@ replay_log_format_of(const char *path)
                : REPLAY_LOG_TSV;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* What stands for a byte that would break the line apart, or 0. */
 static char
@@ -144,8 +143,7 @@ replay_log_format(struct buf *out, enum replay_log_format format, bool with_run,
         format_jsonl(out, with_run, entry);
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 struct replay_log *
 replay_log_open(const char *path, enum replay_log_format format, unsigned runs)

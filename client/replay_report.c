@@ -126,8 +126,7 @@ spread(const struct figure *figure, const struct replay_result *results, size_t 
     *deviation = statistics_deviation(values, count);
 }
 
-/* ---- for people ---------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static const char *
 format(const struct figure *figure, double value, bool exact, char *text, size_t size)
@@ -193,8 +192,7 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
                    results[0].outcomes[i]);
 }
 
-/* ---- for programs -------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 add_figure(struct json *j, const struct figure *figure, const char *name, double value, bool exact)

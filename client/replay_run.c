@@ -45,8 +45,7 @@ struct exchange {
     bool done;
 };
 
-/* ---- one request -------------------------------------------------------------------------------
- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 static void
 note_done(void *context, enum rpc_client_status status, void *result)
@@ -231,8 +230,7 @@ work(void *argument)
     return NULL;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Waits for the threads, tells how far they are, and ends the run at a signal. */
 static void

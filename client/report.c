@@ -39,8 +39,7 @@ struct options {
     size_t live_count;
 };
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* EX_OK, or the exit status after a complaint. */
 static int
@@ -101,8 +100,7 @@ take_option(struct options *options, int option, const char *argument)
     }
 }
 
-/* ---- data --------------------------------------------------------------------------------------
- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* A member of the open array of traces. */
 static int
@@ -159,8 +157,7 @@ add_traces(struct json *j, const struct options *options, char **paths, int coun
     return status;
 }
 
-/* ---- the page ----------------------------------------------------------------------------------
- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 static int
 write_page(const struct options *options, const struct buf *data)

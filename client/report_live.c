@@ -12,8 +12,7 @@
 
 #define MAX_FILE (64u << 20)
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The whole file, followed by a zero byte, for the caller to free; NULL with errno set. */
 static char *
@@ -122,8 +121,7 @@ report_live_free(struct report_live *live)
     *live = (struct report_live){.path = NULL};
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 bool
 report_live_is_of(const struct report_live *live, const struct simulate_subject *subject, bool only)

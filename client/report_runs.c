@@ -41,8 +41,7 @@ struct runs {
     size_t job_count;
 };
 
-/* ---- sizes -------------------------------------------------------------------------------------
- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static bool
 sizes_make(struct sizes *sizes, size_t room)
@@ -101,8 +100,7 @@ choose_sizes(struct runs *runs, size_t points)
            sizes_by_logarithm(&runs->bytes, fmax(1, (double)bytes / 1000), bytes, points);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static bool
 tell(void *context, const struct sim_event *event)
@@ -159,8 +157,7 @@ make_jobs(struct runs *runs)
     return true;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void
 add_policies(struct json *j, const struct runs *runs)

@@ -28,8 +28,7 @@ by_requests(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-/* ---- facts -------------------------------------------------------------------------------------
- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static double
 ratio(uint64_t part, uint64_t whole)
@@ -73,8 +72,7 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
     }
 }
 
-/* ---- order of the requests ---------------------------------------------------------------------
- */
+/* ---- order of the requests ------------------------------------------------------------------- */
 
 static void
 row_of_uints(struct json *j, const uint64_t *values, size_t count)
@@ -157,8 +155,7 @@ add_frontier(struct json *j, const struct trace *trace)
     report_table_close(j);
 }
 
-/* ---- shares ------------------------------------------------------------------------------------
- */
+/* ---- shares ---------------------------------------------------------------------------------- */
 
 static void
 add_url_row(struct json *j, const struct trace *trace, const struct ranked *url)
@@ -232,8 +229,7 @@ add_shares(struct json *j, const struct trace *trace)
     return true;
 }
 
-/* ---- sizes -------------------------------------------------------------------------------------
- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* What is at most so large, but larger than the step before. */
 struct size_step {

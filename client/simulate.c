@@ -53,8 +53,7 @@ struct options {
     bool log_format_given;
 };
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool
 add_capacity(struct options *options, const char *text)
@@ -165,8 +164,7 @@ check_options(const struct options *options, int traces)
     return !why;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Shares of the bytes where sizes are known, else of the URLs. */
 static bool

@@ -23,8 +23,7 @@ struct curves {
     struct simulate_row *rows; /* owned: by policy, then by size */
 };
 
-/* ---- sizes -------------------------------------------------------------------------------------
- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* From the smallest to all, evenly on a logarithmic scale; every size if that is as many. */
 static bool
@@ -54,8 +53,7 @@ choose_sizes(struct curves *curves, size_t points)
     return true;
 }
 
-/* ---- simulating --------------------------------------------------------------------------------
- */
+/* ---- simulating ------------------------------------------------------------------------------ */
 
 static struct simulate_row *
 row_at(const struct curves *curves, size_t policy, size_t size)
@@ -153,8 +151,7 @@ run(struct curves *curves)
     return status;
 }
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void
 print_table(const struct curves *curves, bool of_bytes)
@@ -199,8 +196,7 @@ print_curves(const struct curves *curves)
         print_table(curves, true);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 json_curves(struct json *j, const struct curves *curves)

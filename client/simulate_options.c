@@ -33,8 +33,7 @@ simulate_options_free(struct simulate_options *options)
     options->spec_count = 0;
 }
 
-/* ---- policies ----------------------------------------------------------------------------------
- */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 /* The same policy twice is one policy. */
 static bool
@@ -130,8 +129,7 @@ take_policies(struct simulate_options *options, const char *list)
     }
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* "0.5%" or "25%", below `below`. */
 static bool

@@ -74,8 +74,7 @@ stored_nothing(const struct simulate_row *row, const struct simulate_subject *su
     return "nothing was stored: the policy let no page in";
 }
 
-/* ---- order -------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static int
 compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
@@ -105,8 +104,7 @@ compare_rows(const void *a, const void *b, void *by_bytes)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void
 print_subject(const struct simulate_subject *subject)
@@ -200,8 +198,7 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
     }
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 add_skipped(struct json *j, const struct trace_counts *counts)
@@ -334,8 +331,7 @@ csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_s
                f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 void
 simulate_report_begin(struct simulate_report *report, enum simulate_output output, bool by_bytes)

@@ -88,8 +88,7 @@ rate(const struct view *view, uint64_t now, uint64_t before)
     return view->seconds > 0 && now >= before ? (double)(now - before) / view->seconds : 0;
 }
 
-/* ---- forms -------------------------------------------------------------------------------------
- */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 static void
 show_table(const struct view *view, const struct server *server)
@@ -175,8 +174,7 @@ show_line(const struct view *view, uint64_t lines)
            (uint64_t)s->pages, (uint64_t)s->fetches_active, (uint64_t)s->connections);
 }
 
-/* ---- watching ----------------------------------------------------------------------------------
- */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 struct stat_options {
     struct server_options server;

@@ -419,8 +419,7 @@ rpc_client_run(struct rpc_client *client, int64_t timeout_us)
     return !client->lost;
 }
 
-/* ---- one call at a time ------------------------------------------------------------------------
- */
+/* ---- one call at a time ---------------------------------------------------------------------- */
 
 struct waiting {
     enum rpc_client_status status;

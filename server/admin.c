@@ -23,8 +23,7 @@ unconst(const char *text)
 static _Thread_local char policy_text[POLICY_MAX_TEXT];
 static _Thread_local char policy_sentence[256];
 
-/* ---- PROXY_STAT -------------------------------------------------------------------------------
- */
+/* ---- PROXY_STAT ------------------------------------------------------------------------------ */
 
 bool_t
 proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
@@ -75,8 +74,7 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     return TRUE;
 }
 
-/* ---- PROXY_PURGE ------------------------------------------------------------------------------
- */
+/* ---- PROXY_PURGE ----------------------------------------------------------------------------- */
 
 bool_t
 proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
@@ -109,8 +107,7 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
     return TRUE;
 }
 
-/* ---- PROXY_SET --------------------------------------------------------------------------------
- */
+/* ---- PROXY_SET ------------------------------------------------------------------------------- */
 
 static proxy_status
 refuse(const char **why, const char *sentence)

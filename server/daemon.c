@@ -278,8 +278,7 @@ start(struct parts *parts)
     return EX_OSERR;
 }
 
-/* ---- taking apart ------------------------------------------------------------------------------
- */
+/* ---- taking apart ---------------------------------------------------------------------------- */
 
 static void
 free_parts(struct parts *parts)
@@ -329,8 +328,7 @@ stop_serving(struct parts *parts, const sigset_t *signals)
         log_warning("%u connections were cut off", cut_off);
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* As many descriptors as we may have: connections are what we are here for. */
 static void

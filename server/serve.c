@@ -186,8 +186,7 @@ land(struct job *job)
 static const char no_room[] =
     "too many bytes are being fetched, or wait for clients to read them; try again";
 
-/* ---- the fetch's call-backs, on the fetcher's thread ------------------------------------------
- */
+/* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
 
 static bool
 job_head(void *context, const struct fetch_head *head)

@@ -74,9 +74,7 @@ sim_strerror(enum sim_error error)
     return "unknown error";
 }
 
-/* ---- places
- * --------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static inline struct resident *
 resident_at(const struct run *run, uint32_t place)
@@ -114,9 +112,7 @@ leave_place(struct run *run, uint32_t place)
     run->free = place;
 }
 
-/* ---- misses
- * --------------------------------------------------------------------------------------
- */
+/* ---- misses ---------------------------------------------------------------------------------- */
 
 static bool
 note_victim(struct run *run, uint32_t id)
@@ -234,9 +230,7 @@ miss(struct run *run, uint32_t id, const struct policy_page *page, bool telling,
     return SIM_OK;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Both steps of the way to a node are in the processor's cache when its request comes. */
 static inline void
@@ -354,9 +348,7 @@ forget_counts(struct run *run)
     }
 }
 
-/* ---- ratios
- * --------------------------------------------------------------------------------------
- */
+/* ---- ratios ---------------------------------------------------------------------------------- */
 
 /*
  * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, and
@@ -407,9 +399,7 @@ reckon_ratios(struct run *run)
         result->byte_hit_ratio = (double)result->bytes_hit / (double)result->bytes;
 }
 
-/* ---- making and ending
- * ---------------------------------------------------------------------------
- */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
 /* Memory of the nodes; the system gives what is touched only, in large pages where it has them. */
 static bool

@@ -36,8 +36,7 @@ bool sizes_find(const struct sizes *sizes, const char *url, const char *url_with
 /* FNV-1a, 64 bits. */
 uint64_t origin_hash(const char *text);
 
-/* ---- tls.c: an authority made at start, leaf certificates on demand ---------------------------
- */
+/* ---- tls.c: an authority made at start, leaf certificates on demand -------------------------- */
 
 struct authority;
 
@@ -48,8 +47,7 @@ void authority_free(struct authority *authority);
 /* A server's side of a new connection, or NULL. */
 SSL *authority_accept(struct authority *authority);
 
-/* ---- main.c: the program -----------------------------------------------------------------------
- */
+/* ---- main.c: the program --------------------------------------------------------------------- */
 
 struct conn;
 
@@ -69,8 +67,7 @@ struct origin {
     uint64_t open;
 };
 
-/* ---- plan.c: what a request is answered --------------------------------------------------------
- */
+/* ---- plan.c: what a request is answered ------------------------------------------------------ */
 
 enum framing { FRAMED_BY_LENGTH, FRAMED_BY_CHUNKS, FRAMED_BY_CLOSE };
 enum coding { CODED_NOT, CODED_GZIP, CODED_GZIP_BOMB, CODED_GZIP_GARBAGE };
@@ -119,15 +116,13 @@ void plan_write_head(const struct plan *plan, const struct request *request,
 /* "20ms" or "lognormal:20ms:0.5". */
 bool latency_parse(const char *text, int64_t *median_us, double *sigma);
 
-/* ---- faults.c: misbehaviour on request ----------------------------------------------------------
- */
+/* ---- faults.c: misbehaviour on request ------------------------------------------------------- */
 
 /* Applies one fault, "name" or "name:value". False if there is none of that name or value. */
 bool fault_apply(struct plan *plan, const struct request *request, const char *fault);
 void fault_print_help(FILE *out);
 
-/* ---- body.c: the bytes
- * --------------------------------------------------------------------------- */
+/* ---- body.c: the bytes ----------------------------------------------------------------------- */
 
 struct body {
     const struct plan *plan;
@@ -149,8 +144,7 @@ void body_next(struct body *body, struct evbuffer *out);
 /* `len` bytes of the text of a URL from offset `at`. */
 void body_text(uint64_t seed, uint64_t at, char *out, size_t len);
 
-/* ---- conn.c: connections
- * -------------------------------------------------------------------------- */
+/* ---- conn.c: connections --------------------------------------------------------------------- */
 
 /* Takes over a connected socket. */
 void conn_accept(struct origin *origin, evutil_socket_t fd, bool tls);

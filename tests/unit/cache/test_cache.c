@@ -472,8 +472,7 @@ START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
 }
 END_TEST
 
-/* ---- policies that refuse, and whose newcomers compete ----------------------------------------
- */
+/* ---- policies that refuse, and whose newcomers compete --------------------------------------- */
 
 static struct policy_page asked, entered, requested;
 static unsigned refusals;

@@ -15,8 +15,7 @@
 #include "client/url_list.h"
 #include "tests/unit/unit.h"
 
-/* ---- lists of URLs -----------------------------------------------------------------------------
- */
+/* ---- lists of URLs --------------------------------------------------------------------------- */
 
 static int
 read_list(struct url_list *list, const char *text, size_t len)
@@ -76,8 +75,7 @@ START_TEST(a_zero_byte_is_no_url)
 }
 END_TEST
 
-/* ---- base64 ------------------------------------------------------------------------------------
- */
+/* ---- base64 ---------------------------------------------------------------------------------- */
 
 START_TEST(base64_is_that_of_the_rfc)
 {
@@ -118,8 +116,7 @@ START_TEST(base64_goes_on_across_its_pieces)
 }
 END_TEST
 
-/* ---- exit statuses
- * ------------------------------------------------------------------------------- */
+/* ---- exit statuses --------------------------------------------------------------------------- */
 
 START_TEST(each_answer_has_its_exit_status)
 {
@@ -153,8 +150,7 @@ START_TEST(every_status_has_a_name)
 }
 END_TEST
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 START_TEST(file_names_are_tame)
 {
@@ -267,8 +263,7 @@ START_TEST(devices_are_written_in_place_and_failures_told)
 }
 END_TEST
 
-/* ---- rpcbind's addresses
- * ------------------------------------------------------------------------- */
+/* ---- rpcbind's addresses --------------------------------------------------------------------- */
 
 START_TEST(universal_addresses_are_read)
 {

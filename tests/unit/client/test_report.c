@@ -84,8 +84,7 @@ START_TEST(tables_name_their_columns)
 }
 END_TEST
 
-/* ---- replays -----------------------------------------------------------------------------------
- */
+/* ---- replays --------------------------------------------------------------------------------- */
 
 /* Reads a file of this content; the exit status. */
 static int

@@ -357,8 +357,7 @@ fetch_one(struct fetcher *fetcher, struct outcome *o, const char *format, ...)
     fetch_with(fetcher, url, "", o);
 }
 
-/* ---- names that stand for what a test says ------------------------------------------------------
- */
+/* ---- names that stand for what a test says --------------------------------------------------- */
 
 struct name_row {
     const char *host; /* NULL ends the table */

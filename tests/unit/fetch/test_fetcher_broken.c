@@ -371,8 +371,7 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* ---- receivers that refuse ----------------------------------------------------------------------
- */
+/* ---- receivers that refuse ------------------------------------------------------------------- */
 
 static bool
 refuse_head(void *context, const struct fetch_head *head)

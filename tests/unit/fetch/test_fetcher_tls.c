@@ -18,8 +18,7 @@ static struct fetch_config config;
 static char folder[] = "/tmp/sunproxy-tls-XXXXXX";
 static char cert[64], key[64], other_cert[64], other_key[64], page[64];
 
-/* ---- other people's programs
- * --------------------------------------------------------------------- */
+/* ---- other people's programs ----------------------------------------------------------------- */
 
 static bool
 exists(const char *program)
@@ -170,8 +169,7 @@ tear_down(void)
     address_policy_destroy(addresses);
 }
 
-/* ---- TLS
- * ------------------------------------------------------------------------------------------- */
+/* ---- TLS ------------------------------------------------------------------------------------- */
 
 START_TEST(a_certificate_of_the_operators_authority)
 {
@@ -340,8 +338,7 @@ START_TEST(https_through_a_proxy)
 }
 END_TEST
 
-/* ---- HTTP/2
- * ---------------------------------------------------------------------------------------- */
+/* ---- HTTP/2 ---------------------------------------------------------------------------------- */
 
 START_TEST(http2)
 {

@@ -31,8 +31,7 @@ stop(void)
     ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
 }
 
-/* ---- too much of it
- * ------------------------------------------------------------------------------ */
+/* ---- too much of it -------------------------------------------------------------------------- */
 
 START_TEST(calls_in_flight_are_bounded)
 {
@@ -174,8 +173,7 @@ START_TEST(connections_are_bounded)
 }
 END_TEST
 
-/* ---- no descriptors
- * ------------------------------------------------------------------------------ */
+/* ---- no descriptors -------------------------------------------------------------------------- */
 
 /* The lowest descriptor that is free. */
 static rlim_t

@@ -92,8 +92,7 @@ START_TEST(listening)
 }
 END_TEST
 
-/* ---- a conversation
- * ------------------------------------------------------------------------------ */
+/* ---- a conversation -------------------------------------------------------------------------- */
 
 static void
 append_call(struct buf *stream, uint32_t version, uint32_t xid, uint32_t procedure, uint32_t word,

@@ -145,9 +145,7 @@ START_TEST(an_empty_trace_is_no_trouble)
 }
 END_TEST
 
-/* ---- beside the plain cache
- * ----------------------------------------------------------------------
- */
+/* ---- beside the plain cache ------------------------------------------------------------------ */
 
 struct witness {
     struct driven driven;
@@ -247,9 +245,7 @@ START_TEST(a_run_can_be_repeated)
 }
 END_TEST
 
-/* ---- stopping
- * ------------------------------------------------------------------------------------
- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static bool
 tire(void *context, const struct sim_event *event)

@@ -79,9 +79,7 @@ START_TEST(every_row_of_the_golden_table)
 }
 END_TEST
 
-/* ---- the paper's first data set
- * ------------------------------------------------------------------
- */
+/* ---- the paper's first data set -------------------------------------------------------------- */
 
 static char urls[MAX_REQUESTS][LINE];
 static uint32_t ids[MAX_REQUESTS];
