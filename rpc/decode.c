@@ -2,18 +2,11 @@
 
 #include <string.h>
 
-/* The position is x_private, what is left of the bytes x_handy, their begin x_base. */
+/* The begin of the bytes is x_base. */
 static size_t
 done(const XDR *xdr)
 {
     return (size_t)((const char *)xdr->x_private - (const char *)xdr->x_base);
-}
-
-static void
-advance(XDR *xdr, u_int len)
-{
-    xdr->x_private = (char *)xdr->x_private + len;
-    xdr->x_handy -= len;
 }
 
 static bool_t
@@ -22,7 +15,7 @@ get_long(XDR *xdr, long *value)
     if (xdr->x_handy < sizeof(uint32_t))
         return FALSE;
     *value = (long)rpc_load_u32(xdr->x_private);
-    advance(xdr, sizeof(uint32_t));
+    rpc_stream_advance(xdr, sizeof(uint32_t));
     return TRUE;
 }
 
@@ -38,7 +31,7 @@ get_bytes(XDR *xdr, char *bytes, u_int len)
         return FALSE;
     if (len && done(xdr) % sizeof(uint32_t) == 0)
         memcpy(bytes, xdr->x_private, len);
-    advance(xdr, len);
+    rpc_stream_advance(xdr, len);
     return TRUE;
 }
 
@@ -60,15 +53,14 @@ set_position(XDR *xdr, u_int where)
     return TRUE;
 }
 
-/* Routines that cannot have it inline fall back to the calls above. */
-static int32_t *
-get_inline(XDR *xdr, u_int len)
+int32_t *
+rpc_stream_inline(XDR *xdr, u_int len)
 {
     void *here = xdr->x_private;
 
     if (xdr->x_handy < len || (uintptr_t)here % sizeof(int32_t) != 0)
         return NULL;
-    advance(xdr, len);
+    rpc_stream_advance(xdr, len);
     return here;
 }
 
@@ -89,21 +81,7 @@ put_bytes(XDR *xdr, const char *bytes, u_int len)
     return FALSE;
 }
 
-static void
-destroy(XDR *xdr)
-{
-    (void)xdr;
-}
-
-static bool_t
-control(XDR *xdr, int request, void *info)
-{
-    (void)xdr;
-    (void)request;
-    (void)info;
-    return FALSE;
-}
-
+/* Nothing to destroy or control: libtirpc looks before it calls these. */
 static const struct xdr_ops decode_ops = {
     .x_getlong = get_long,
     .x_putlong = put_long,
@@ -111,9 +89,7 @@ static const struct xdr_ops decode_ops = {
     .x_putbytes = put_bytes,
     .x_getpostn = get_position,
     .x_setpostn = set_position,
-    .x_inline = get_inline,
-    .x_destroy = destroy,
-    .x_control = control,
+    .x_inline = rpc_stream_inline,
 };
 
 void

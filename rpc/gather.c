@@ -18,7 +18,6 @@ struct rpc_chunk {
 
 enum { CHUNK_BYTES = 4096 };
 
-/* The stream's position is x_private, the room left there x_handy. */
 static struct rpc_gather *
 gather_of(XDR *xdr)
 {
@@ -85,13 +84,6 @@ more_room(struct rpc_gather *g, size_t need)
     return true;
 }
 
-static void
-advance(struct rpc_gather *g, u_int len)
-{
-    g->xdr.x_private = position(g) + len;
-    g->xdr.x_handy -= len;
-}
-
 static bool_t
 put_long(XDR *xdr, const long *value)
 {
@@ -100,7 +92,7 @@ put_long(XDR *xdr, const long *value)
     if (xdr->x_handy < sizeof(uint32_t) && !more_room(g, sizeof(uint32_t)))
         return FALSE;
     rpc_store_u32(xdr->x_private, (uint32_t)*value);
-    advance(g, sizeof(uint32_t));
+    rpc_stream_advance(xdr, sizeof(uint32_t));
     return TRUE;
 }
 
@@ -117,7 +109,7 @@ refer_to(struct rpc_gather *g, const char *bytes, u_int len)
         return false;
     g->closed += len;
     if (g->xdr.x_handy >= skip) {
-        advance(g, skip);
+        rpc_stream_advance(&g->xdr, skip);
         g->segment = position(g);
     }
     return true;
@@ -134,7 +126,7 @@ put_bytes(XDR *xdr, const char *bytes, u_int len)
         return FALSE;
     if (len)
         memcpy(xdr->x_private, bytes, len);
-    advance(g, len);
+    rpc_stream_advance(xdr, len);
     return TRUE;
 }
 
@@ -144,18 +136,6 @@ get_position(XDR *xdr)
     const struct rpc_gather *g = gather_of(xdr);
 
     return (u_int)(g->closed + (size_t)(position(g) - g->segment) - MARK_BYTES);
-}
-
-/* Routines that cannot have it inline fall back to the calls above. */
-static int32_t *
-get_inline(XDR *xdr, u_int len)
-{
-    void *here = xdr->x_private;
-
-    if (xdr->x_handy < len || (uintptr_t)here % sizeof(int32_t) != 0)
-        return NULL;
-    advance(gather_of(xdr), len);
-    return here;
 }
 
 static bool_t
@@ -183,21 +163,7 @@ set_position(XDR *xdr, u_int where)
     return FALSE;
 }
 
-static void
-destroy(XDR *xdr)
-{
-    (void)xdr;
-}
-
-static bool_t
-control(XDR *xdr, int request, void *info)
-{
-    (void)xdr;
-    (void)request;
-    (void)info;
-    return FALSE;
-}
-
+/* Nothing to destroy or control: libtirpc looks before it calls these. */
 static const struct xdr_ops gather_ops = {
     .x_getlong = get_long,
     .x_putlong = put_long,
@@ -205,9 +171,7 @@ static const struct xdr_ops gather_ops = {
     .x_putbytes = put_bytes,
     .x_getpostn = get_position,
     .x_setpostn = set_position,
-    .x_inline = get_inline,
-    .x_destroy = destroy,
-    .x_control = control,
+    .x_inline = rpc_stream_inline,
 };
 
 void

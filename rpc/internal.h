@@ -49,6 +49,19 @@ rpc_store_u32(void *to, uint32_t value)
     memcpy(to, &value, sizeof(value));
 }
 
+/* ---- streams of our own: decode.c, gather.c -------------------------------------------------- */
+
+/* XDR streams both ways: the position is x_private, what is left of bytes or room there x_handy. */
+static inline void
+rpc_stream_advance(XDR *xdr, u_int len)
+{
+    xdr->x_private = (char *)xdr->x_private + len;
+    xdr->x_handy -= len;
+}
+
+/* Passes over `len` bytes that are to be read or written in place; NULL where they cannot be. */
+int32_t *rpc_stream_inline(XDR *xdr, u_int len);
+
 /* ---- records: record.c ----------------------------------------------------------------------- */
 
 /* A record that arrives in pieces (RFC 5531, section 11). All zero is the empty state. */
