@@ -270,6 +270,7 @@ struct rpc_moderation {
     uint64_t reads; /* of its life, then */
     uint64_t turns; /* of the loop, since then */
     bool on;
+    bool scheduled; /* as SCHED_BATCH, by us */
 };
 
 /* The worker's thread runs from now on. */
@@ -283,10 +284,10 @@ void rpc_moderation_begin(struct rpc_moderation *moderation, int64_t now_us);
 bool rpc_moderation_turn(struct rpc_moderation *moderation, int64_t now_us, uint64_t reads);
 
 /*
- * Has the kernel schedule the calling thread so (SCHED_BATCH, or back to SCHED_OTHER). Does nothing
- * for a thread that somebody has given another policy; a refusal is harmless.
+ * Has the kernel schedule the calling thread as `on` says (SCHED_BATCH, or back to SCHED_OTHER). A
+ * policy that somebody has given the thread stays, SCHED_BATCH too; a refusal is harmless.
  */
-void rpc_moderation_apply(bool on);
+void rpc_moderation_apply(struct rpc_moderation *moderation);
 
 /* ---- workers: worker.c ----------------------------------------------------------------------- */
 

@@ -41,20 +41,21 @@ rpc_moderation_turn(struct rpc_moderation *m, int64_t now_us, uint64_t reads)
 }
 
 /* Of the calling thread. Refused, as a sandbox may, it costs speed and nothing else. */
-static void
+static bool
 set_scheduling(int policy)
 {
-    (void)sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0});
+    return sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0}) == 0;
 }
 
 void
-rpc_moderation_apply(bool on)
+rpc_moderation_apply(struct rpc_moderation *m)
 {
-    int now = sched_getscheduler(0);
-
-    /* Whoever has chosen another policy for us knows why. */
-    if (on && now == SCHED_OTHER)
-        set_scheduling(SCHED_BATCH);
-    else if (!on && now == SCHED_BATCH)
-        set_scheduling(SCHED_OTHER);
+    /* Whoever has chosen another policy for us knows why, SCHED_BATCH included. */
+    if (m->on && !m->scheduled) {
+        m->scheduled = sched_getscheduler(0) == SCHED_OTHER && set_scheduling(SCHED_BATCH);
+    } else if (!m->on && m->scheduled) {
+        m->scheduled = false;
+        if (sched_getscheduler(0) == SCHED_BATCH)
+            set_scheduling(SCHED_OTHER);
+    }
 }

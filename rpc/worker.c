@@ -300,15 +300,15 @@ static void *
 run(void *context)
 {
     struct rpc_worker *worker = context;
-    bool moderated = false;
+    struct rpc_moderation *m = &worker->moderation;
 
-    rpc_moderation_begin(&worker->moderation, clock_monotonic_us());
+    rpc_moderation_begin(m, clock_monotonic_us());
     while (event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0 &&
            !event_base_got_break(worker->base)) {
-        if (rpc_moderation_turn(&worker->moderation, worker->now_us, worker->reads) != moderated) {
-            moderated = !moderated;
-            rpc_moderation_apply(moderated);
-        }
+        bool was_on = m->on;
+
+        if (rpc_moderation_turn(m, worker->now_us, worker->reads) != was_on)
+            rpc_moderation_apply(m);
     }
     return NULL;
 }

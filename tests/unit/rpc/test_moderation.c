@@ -68,25 +68,51 @@ schedule_as(int policy)
     ck_assert_int_eq(sched_setscheduler(0, policy, &(struct sched_param){.sched_priority = 0}), 0);
 }
 
+/* Says whether wake-ups are moderated, and has the thread scheduled so. */
+static int
+apply(struct rpc_moderation *m, bool on)
+{
+    m->on = on;
+    rpc_moderation_apply(m);
+    return sched_getscheduler(0);
+}
+
 START_TEST(the_thread_is_scheduled_so)
 {
+    struct rpc_moderation m = {0};
+
     schedule_as(SCHED_OTHER);
-    rpc_moderation_apply(true);
-    ck_assert_int_eq(sched_getscheduler(0), SCHED_BATCH);
-    rpc_moderation_apply(true);
-    ck_assert_int_eq(sched_getscheduler(0), SCHED_BATCH);
-    rpc_moderation_apply(false);
-    ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
+    ck_assert_int_eq(apply(&m, true), SCHED_BATCH);
+    ck_assert_int_eq(apply(&m, true), SCHED_BATCH);
+    ck_assert_int_eq(apply(&m, false), SCHED_OTHER);
+    ck_assert_int_eq(apply(&m, true), SCHED_BATCH);
+    ck_assert_int_eq(apply(&m, false), SCHED_OTHER);
 }
 END_TEST
 
 START_TEST(the_policy_that_somebody_chose_stays)
 {
+    static const int chosen[] = {SCHED_IDLE, SCHED_BATCH};
+
+    for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
+        struct rpc_moderation m = {0};
+
+        schedule_as(chosen[i]);
+        ck_assert_int_eq(apply(&m, true), chosen[i]);
+        ck_assert_int_eq(apply(&m, false), chosen[i]);
+        schedule_as(SCHED_OTHER);
+    }
+}
+END_TEST
+
+START_TEST(the_policy_that_somebody_chooses_meanwhile_stays)
+{
+    struct rpc_moderation m = {0};
+
+    schedule_as(SCHED_OTHER);
+    ck_assert_int_eq(apply(&m, true), SCHED_BATCH);
     schedule_as(SCHED_IDLE);
-    rpc_moderation_apply(true);
-    ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
-    rpc_moderation_apply(false);
-    ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
+    ck_assert_int_eq(apply(&m, false), SCHED_IDLE);
     schedule_as(SCHED_OTHER);
 }
 END_TEST
@@ -102,6 +128,7 @@ unit_suite(void)
     tcase_add_test(tests, many_idle_clients_are_no_reason);
     tcase_add_test(tests, the_thread_is_scheduled_so);
     tcase_add_test(tests, the_policy_that_somebody_chose_stays);
+    tcase_add_test(tests, the_policy_that_somebody_chooses_meanwhile_stays);
     suite_add_tcase(suite, tests);
     return suite;
 }
