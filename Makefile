@@ -190,19 +190,28 @@ $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(CLIENT_LIBS) -Wl,--end-group $(PKG_LIBS)
 
-# Unit tests: a Check program a file, linked with everything that it might ask for.
+# Unit tests: a Check program a file, linked with everything that it might ask for, what its
+# folder's tests share included.
 UNIT_COMMON := $(B)/tests/unit/unit.o
-test_libs = -Wl,--start-group $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
+UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out $(UNIT_SOURCES) $(TORTURE_SOURCES),\
+	$(wildcard tests/unit/*/*.c)))
+UNIT_LIB := $(B)/libunit.a
+test_libs = -Wl,--start-group $(UNIT_LIB) $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
 	$(shell $(PKG_CONFIG) --libs check)
 
-$(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(TEST_LIBS)
+$(UNIT_LIB): $(UNIT_SHARED)
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
+
+$(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(test_libs)
 
 # Torture: the same, with every allocation of ours going through tests/unit/torture.c.
 # The last three are Check's, to keep its own allocations out of it: it is linked from an archive.
 WRAPS := malloc calloc realloc aligned_alloc strdup strndup emalloc erealloc _mark_point
-$(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(TEST_LIBS)
+$(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
 

@@ -1,22 +1,7 @@
 /* The fetcher against origins that play a script: plain answers. */
-#include "tests/unit/fetch/scripted.h"
+#include <stdio.h>
 
-static struct address_policy *addresses;
-static struct fetch_config config;
-
-static void
-set_up(void)
-{
-    addresses = address_policy_create();
-    ck_assert_ptr_nonnull(addresses);
-    quick_config(&config, addresses);
-}
-
-static void
-tear_down(void)
-{
-    address_policy_destroy(addresses);
-}
+#include "tests/unit/fetch/fixture.h"
 
 static const struct line plain[] = {
     {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-A: b\r\n\r\nhello\n"},
@@ -40,8 +25,7 @@ START_TEST(a_plain_answer)
     char url[64];
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", origin->port);
-    fetch_one(fetcher, &o, "%s", url);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "%s", url);
     ck_assert_uint_eq(o.status, 200);
     ck_assert_int_eq(o.content_length, 6);
     ck_assert_str_eq(o.body, "hello\n");
@@ -64,23 +48,17 @@ START_TEST(bodies_of_every_framing)
     struct fetcher *fetcher = start_fetcher(&config);
     struct outcome o;
 
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/chunked", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "http://127.0.0.1:%u/chunked", origin->port);
     ck_assert_str_eq(o.body, "abcdefg");
     ck_assert_int_eq(o.content_length, -1);
     ck_assert_str_eq(o.headers, "");
     outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/endless", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "to the end");
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/zero", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    expect_page(fetcher, "to the end", "http://127.0.0.1:%u/endless", origin->port);
+    fetch_fine(fetcher, &o, "http://127.0.0.1:%u/zero", origin->port);
     ck_assert_uint_eq(o.body_len, 3);
     ck_assert_mem_eq(o.body, "a\0b", 3);
     outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/nowhere", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "http://127.0.0.1:%u/nowhere", origin->port);
     ck_assert_uint_eq(o.status, 404);
     ck_assert_str_eq(o.body, "none\n");
     outcome_free(&o);
@@ -93,12 +71,8 @@ START_TEST(a_name_is_resolved)
 {
     struct origin *origin = origin_start(plain);
     struct fetcher *fetcher = start_fetcher(&config);
-    struct outcome o;
 
-    fetch_one(fetcher, &o, "http://localhost:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "hello\n");
-    outcome_free(&o);
+    expect_page(fetcher, "hello\n", "http://localhost:%u/", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -109,13 +83,8 @@ START_TEST(a_connection_serves_again)
     struct origin *origin = origin_start(plain);
     struct fetcher *fetcher = start_fetcher(&config);
 
-    for (unsigned i = 0; i < 5; i++) {
-        struct outcome o;
-
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
-        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-        outcome_free(&o);
-    }
+    for (unsigned i = 0; i < 5; i++)
+        expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/", origin->port);
     ck_assert_uint_eq(origin->connections, 1);
     fetcher_destroy(fetcher);
     origin_stop(origin);
@@ -128,14 +97,8 @@ START_TEST(a_dead_connection_is_replaced)
     struct origin *origin = origin_start(plain);
     struct fetcher *fetcher = start_fetcher(&config);
 
-    for (unsigned i = 0; i < 20; i++) {
-        struct outcome o;
-
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u/closing", origin->port);
-        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-        ck_assert_str_eq(o.body, "hello\n");
-        outcome_free(&o);
-    }
+    for (unsigned i = 0; i < 20; i++)
+        expect_page(fetcher, "hello\n", "http://127.0.0.1:%u/closing", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -144,16 +107,13 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/fetcher");
-    TCase *tc = tcase_create("plain");
+    TCase *tc;
+    Suite *suite = fixture_suite("fetch/fetcher", &tc);
 
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_plain_answer);
     tcase_add_test(tc, bodies_of_every_framing);
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
     tcase_add_test(tc, a_dead_connection_is_replaced);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,27 +1,13 @@
 /* The fetcher against origins that break, lie, hang, or send too much. */
-#include <errno.h>
-#include <fcntl.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 
-#include "tests/unit/fetch/scripted.h"
-
-static struct address_policy *addresses;
-static struct fetch_config config;
-
-static void
-set_up(void)
-{
-    addresses = address_policy_create();
-    ck_assert_ptr_nonnull(addresses);
-    quick_config(&config, addresses);
-}
-
-static void
-tear_down(void)
-{
-    address_policy_destroy(addresses);
-}
+#include "tests/unit/fetch/fixture.h"
 
 /* gzip of "hello\n", 26 bytes. */
 #define HELLO_GZ                                                                       \
@@ -108,8 +94,7 @@ START_TEST(what_is_odd_and_fine)
     for (const struct line *line = odd; line->path; line++) {
         struct outcome o;
 
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, line->path);
-        ck_assert_msg(o.error == FETCH_OK, "%s: %d %s", line->path, o.error, o.sentence);
+        fetch_fine(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, line->path);
         ck_assert_msg(strcmp(o.body, "hello\n") == 0, "%s: %s", line->path, o.body);
         ck_assert_uint_eq(o.status, 200);
         if (strstr(line->path, "gzip")) {
@@ -142,8 +127,7 @@ START_TEST(other_statuses_are_passed_on)
     for (const struct line *line = bodiless; line->path; line++) {
         struct outcome o;
 
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, line->path);
-        ck_assert_msg(o.error == FETCH_OK, "%s: %d %s", line->path, o.error, o.sentence);
+        fetch_fine(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, line->path);
         ck_assert_uint_eq(o.status, (unsigned)atoi(line->path + 1));
         ck_assert_int_eq(o.content_length, 0);
         ck_assert_uint_eq(o.body_len, 0);
@@ -194,8 +178,7 @@ START_TEST(bodies_are_bounded)
     {
         struct outcome o;
 
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u/bomb", origin->port);
-        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+        fetch_fine(fetcher, &o, "http://127.0.0.1:%u/bomb", origin->port);
         ck_assert_uint_eq(o.body_len, 100000);
         outcome_free(&o);
     }
@@ -243,24 +226,14 @@ START_TEST(headers_are_bounded)
     ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
     ck_assert_uint_eq(o.heads, 0);
     outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/grows", origin->port);
-    ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/line", origin->port);
-    ck_assert_msg(o.error == FETCH_TOO_LARGE, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/interim", origin->port);
-    ck_assert_msg(o.error == FETCH_ORIGIN_BROKE, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/small", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_TOO_LARGE, "http://127.0.0.1:%u/grows", origin->port);
+    expect_end(fetcher, FETCH_TOO_LARGE, "http://127.0.0.1:%u/line", origin->port);
+    expect_end(fetcher, FETCH_ORIGIN_BROKE, "http://127.0.0.1:%u/interim", origin->port);
+    expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/small", origin->port);
     fetcher_destroy(fetcher);
     config.max_headers = 65536;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/large", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/large", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
     buf_free(&large);
@@ -360,13 +333,10 @@ END_TEST
 START_TEST(nobody_there)
 {
     struct fetcher *fetcher = start_fetcher(&config);
-    struct outcome o;
     uint16_t port;
 
     close(scripted_listen(&port, 1));
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", port);
-    ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_CONNECT_FAILED, "http://127.0.0.1:%u/", port);
     fetcher_destroy(fetcher);
 }
 END_TEST
@@ -438,11 +408,9 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/broken");
-    TCase *tc = tcase_create("broken");
+    TCase *tc;
+    Suite *suite = fixture_suite("fetch/broken", &tc);
 
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, what_breaks);
     tcase_add_test(tc, what_is_odd_and_fine);
     tcase_add_test(tc, other_statuses_are_passed_on);
@@ -454,6 +422,5 @@ unit_suite(void)
     tcase_add_test(tc, nobody_there);
     tcase_add_test(tc, a_receiver_that_refuses);
     tcase_add_test(tc, requests_that_cannot_be_made);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,22 +1,7 @@
 /* Redirects: followed hop by hop, each judged like a first request. */
-#include "tests/unit/fetch/scripted.h"
+#include <stdio.h>
 
-static struct address_policy *addresses;
-static struct fetch_config config;
-
-static void
-set_up(void)
-{
-    addresses = address_policy_create();
-    ck_assert_ptr_nonnull(addresses);
-    quick_config(&config, addresses);
-}
-
-static void
-tear_down(void)
-{
-    address_policy_destroy(addresses);
-}
+#include "tests/unit/fetch/fixture.h"
 
 #define TO(where) "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nLocation: " where "\r\n\r\nmoved"
 #define FINAL "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere"
@@ -88,8 +73,7 @@ START_TEST(redirects_are_followed)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct outcome o;
 
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, paths[i]);
-        ck_assert_msg(o.error == FETCH_OK, "%s: %d %s", paths[i], o.error, o.sentence);
+        fetch_fine(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, paths[i]);
         ck_assert_str_eq(o.final_url, end);
         ck_assert_str_eq(o.body, "here");
         ck_assert_uint_eq(o.heads, 1);
@@ -104,18 +88,11 @@ START_TEST(a_redirects_body_is_of_no_interest)
 {
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
 
     config.stall_timeout_us = 100000;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/short-body", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "here");
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/hanging-body", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "here");
-    outcome_free(&o);
+    expect_page(fetcher, "here", "http://127.0.0.1:%u/short-body", origin->port);
+    expect_page(fetcher, "here", "http://127.0.0.1:%u/hanging-body", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -153,14 +130,11 @@ START_TEST(redirects_to_nowhere)
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         expect_bad(fetcher, origin, refused[i], "may not be connected to");
     /* Without a word on where to, it is passed on. */
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/empty", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "http://127.0.0.1:%u/empty", origin->port);
     ck_assert_uint_eq(o.status, 302);
     ck_assert_str_eq(o.body, "moved");
     outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/missing", origin->port);
-    ck_assert_msg(o.error == FETCH_RESOLVE_FAILED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_RESOLVE_FAILED, "http://127.0.0.1:%u/missing", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -170,13 +144,10 @@ START_TEST(redirects_are_bounded)
 {
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
 
     config.max_redirects = 3;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/1", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/1", origin->port);
     fetcher_destroy(fetcher);
     config.max_redirects = 2;
     fetcher = start_fetcher(&config);
@@ -198,13 +169,8 @@ START_TEST(a_first_hop_to_nowhere)
 
     names_use(&config, names);
     fetcher = start_fetcher(&config);
-    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-        struct outcome o;
-
-        fetch_one(fetcher, &o, "%s", urls[i]);
-        ck_assert_msg(o.error == FETCH_DENIED, "%s: %d %s", urls[i], o.error, o.sentence);
-        outcome_free(&o);
-    }
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
+        expect_end(fetcher, FETCH_DENIED, "%s", urls[i]);
     fetcher_destroy(fetcher);
 }
 END_TEST
@@ -251,17 +217,14 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/redirect");
-    TCase *tc = tcase_create("redirect");
+    TCase *tc;
+    Suite *suite = fixture_suite("fetch/redirect", &tc);
 
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, redirects_are_followed);
     tcase_add_test(tc, a_redirects_body_is_of_no_interest);
     tcase_add_test(tc, redirects_to_nowhere);
     tcase_add_test(tc, redirects_are_bounded);
     tcase_add_test(tc, a_first_hop_to_nowhere);
     tcase_add_test(tc, secrets_stay_with_their_origin);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,22 +1,11 @@
 /* Where connections go and how many at once: names, proxies, connect_to, turns, the end. */
-#include "tests/unit/fetch/scripted.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-static struct address_policy *addresses;
-static struct fetch_config config;
-
-static void
-set_up(void)
-{
-    addresses = address_policy_create();
-    ck_assert_ptr_nonnull(addresses);
-    quick_config(&config, addresses);
-}
-
-static void
-tear_down(void)
-{
-    address_policy_destroy(addresses);
-}
+#include "tests/unit/fetch/fixture.h"
 
 #define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
 
@@ -42,19 +31,11 @@ START_TEST(addresses_that_are_refused_are_passed_over)
 
     names_use(&config, names);
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://mixed.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://MIXED.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://mixed.test:%u/", origin->port);
+    expect_end(fetcher, FETCH_OK, "http://MIXED.test:%u/", origin->port);
     ck_assert_uint_eq(names_asked, 1);
-    fetch_one(fetcher, &o, "http://dotted.test.:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://under_score.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://dotted.test.:%u/", origin->port);
+    expect_end(fetcher, FETCH_OK, "http://under_score.test:%u/", origin->port);
     fetch_one(fetcher, &o, "http://nowhere.test/");
     ck_assert_msg(o.error == FETCH_RESOLVE_FAILED, "%d %s", o.error, o.sentence);
     ck_assert_msg(strstr(o.sentence, "nowhere.test") != NULL, "%s", o.sentence);
@@ -71,20 +52,15 @@ START_TEST(a_name_that_changes_its_address)
     static const struct name_row bad[] = {{"turncoat.test", "10.0.0.1"}, {NULL, NULL}};
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
 
     names_use(&config, good);
     config.dns_ttl_us = 0;
     fetcher = start_fetcher(&config);
     for (unsigned i = 0; i < 3; i++) {
         names_table = good;
-        fetch_one(fetcher, &o, "http://turncoat.test:%u/", origin->port);
-        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-        outcome_free(&o);
+        expect_end(fetcher, FETCH_OK, "http://turncoat.test:%u/", origin->port);
         names_table = bad;
-        fetch_one(fetcher, &o, "http://turncoat.test:%u/", origin->port);
-        ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-        outcome_free(&o);
+        expect_end(fetcher, FETCH_DENIED, "http://turncoat.test:%u/", origin->port);
     }
     fetcher_destroy(fetcher);
     origin_stop(origin);
@@ -99,19 +75,14 @@ START_TEST(pins_are_replaced)
     struct line closing[] = {{.path = "/", .bytes = HELLO, .then = CLOSE}, {.path = NULL}};
     struct origin *origin = origin_start(closing);
     struct fetcher *fetcher;
-    struct outcome o;
 
     names_use(&config, first);
     config.dns_ttl_us = 0;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://mover.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://mover.test:%u/", origin->port);
     names_table = second;
     /* Nobody listens at 127.0.0.2. */
-    fetch_one(fetcher, &o, "http://mover.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_CONNECT_FAILED, "http://mover.test:%u/", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -122,7 +93,7 @@ START_TEST(a_name_that_hangs)
     static const struct name_row names[] = {{"fast.test", "127.0.0.1"}, {NULL, NULL}};
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o, stuck;
+    struct outcome stuck;
 
     names_use(&config, names);
     config.resolve_timeout_us = 500000;
@@ -130,9 +101,7 @@ START_TEST(a_name_that_hangs)
     outcome_init(&stuck);
     ck_assert(fetcher_submit(fetcher, span_str("http://hang.test/"), span_str(""), &outcome_sink,
                              &stuck));
-    fetch_one(fetcher, &o, "http://fast.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://fast.test:%u/", origin->port);
     outcome_wait(&stuck);
     ck_assert_msg(stuck.error == FETCH_TIMED_OUT, "%d %s", stuck.error, stuck.sentence);
     ck_assert_msg(strstr(stuck.sentence, "resolving") != NULL, "%s", stuck.sentence);
@@ -153,16 +122,13 @@ START_TEST(the_environments_proxies_are_ignored)
     struct origin *origin = origin_start(script);
     struct origin *proxy = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
     char url[64];
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", proxy->port);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         setenv(names[i], url, 1);
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/", origin->port);
     fetcher_destroy(fetcher);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
@@ -173,21 +139,11 @@ START_TEST(the_environments_proxies_are_ignored)
 }
 END_TEST
 
-/* A policy that allows nothing private: the operator's own choices need no permission. */
-static void
-forbid_loopback(void)
-{
-    address_policy_destroy(addresses);
-    addresses = address_policy_create();
-    config.addresses = addresses;
-}
-
 START_TEST(an_upstream_proxy)
 {
     static const struct name_row names[] = {{"proxy.test", "127.0.0.1"}, {NULL, NULL}};
     struct origin *proxy = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
     char url[64];
 
     forbid_loopback();
@@ -197,21 +153,12 @@ START_TEST(an_upstream_proxy)
     /* The environment has no say in what goes past it either. */
     setenv("no_proxy", "*", 1);
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://name.only.the.proxy.knows/");
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "hello\n");
-    outcome_free(&o);
+    expect_page(fetcher, "hello\n", "http://name.only.the.proxy.knows/");
     ck_assert_uint_eq(names_asked, 1);
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", proxy->port);
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "https://[::ffff:10.0.0.1]/");
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1:%u/", proxy->port);
+    expect_end(fetcher, FETCH_DENIED, "https://[::ffff:10.0.0.1]/");
     /* A tunnel that the proxy refuses to dig. */
-    fetch_one(fetcher, &o, "https://name.only.the.proxy.knows/");
-    ck_assert_msg(o.error == FETCH_CONNECT_FAILED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_CONNECT_FAILED, "https://name.only.the.proxy.knows/");
     ck_assert_uint_eq(proxy->requests, 2);
     unsetenv("no_proxy");
     fetcher_destroy(fetcher);
@@ -235,24 +182,15 @@ START_TEST(connect_to)
     config.connect_to = rules;
     names_use(&config, names);
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://a.example/");
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "http://a.example/");
     ck_assert_str_eq(o.final_url, "http://a.example/");
     ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: a.example\r\n"));
     outcome_free(&o);
-    fetch_one(fetcher, &o, "http://b.example:1234/");
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://b.example:1234/");
     /* The permission is for what the rule is about, not for who goes there by himself. */
-    fetch_one(fetcher, &o, "http://127.0.0.1:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://target.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://127.0.0.1/");
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1:%u/", origin->port);
+    expect_end(fetcher, FETCH_DENIED, "http://target.test:%u/", origin->port);
+    expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1/");
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -270,7 +208,6 @@ START_TEST(over_ipv6)
     const char *rules[] = {rule, NULL};
     struct origin *origin;
     struct fetcher *fetcher;
-    struct outcome o;
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&in6, sizeof(in6)) != 0) {
         printf("SKIP: IPv6 is not here\n");
@@ -285,21 +222,13 @@ START_TEST(over_ipv6)
     snprintf(rule, sizeof(rule), "rule.test:80:[::1]:%u", origin->port);
     config.connect_to = rules;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://rule.test/");
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://[::1]:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_DENIED, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://rule.test/");
+    expect_end(fetcher, FETCH_DENIED, "http://[::1]:%u/", origin->port);
     fetcher_destroy(fetcher);
     ck_assert(address_policy_allow(addresses, "::1", why, sizeof(why)));
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "http://[::1]:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
-    fetch_one(fetcher, &o, "http://six.test:%u/", origin->port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "http://[::1]:%u/", origin->port);
+    expect_end(fetcher, FETCH_OK, "http://six.test:%u/", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -395,16 +324,12 @@ START_TEST(a_full_origin_holds_up_no_other)
     static struct outcome outcomes[5];
     struct origin *slow = origin_start(script), *quick = origin_start(script);
     struct fetcher *fetcher;
-    struct outcome o;
 
     config.max_active_per_origin = 1;
     fetcher = start_fetcher(&config);
     fetch_many(fetcher, slow, "/hang", outcomes, 5);
-    for (unsigned i = 0; i < 3; i++) {
-        fetch_one(fetcher, &o, "http://127.0.0.1:%u/", quick->port);
-        ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-        outcome_free(&o);
-    }
+    for (unsigned i = 0; i < 3; i++)
+        expect_end(fetcher, FETCH_OK, "http://127.0.0.1:%u/", quick->port);
     for (unsigned i = 0; i < 5; i++)
         ck_assert(!outcome_is_over(&outcomes[i]));
     fetcher_destroy(fetcher);
@@ -535,11 +460,9 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/routes");
-    TCase *tc = tcase_create("routes");
+    TCase *tc;
+    Suite *suite = fixture_suite("fetch/routes", &tc);
 
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, addresses_that_are_refused_are_passed_over);
     tcase_add_test(tc, a_name_that_changes_its_address);
     tcase_add_test(tc, pins_are_replaced);
@@ -555,6 +478,5 @@ unit_suite(void)
     tcase_add_test(tc, waiting_counts_against_the_whole);
     tcase_add_test(tc, an_end_under_load);
     tcase_add_test(tc, a_call_back_that_submits);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -2,19 +2,22 @@
  * TLS and HTTP/2, against servers that others wrote: openssl's s_server and nghttpd, with
  * certificates made on the spot. What is missing is named, and its tests are skipped.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include "tests/unit/fetch/scripted.h"
+#include "tests/unit/fetch/fixture.h"
 
 extern char **environ;
 
-static struct address_policy *addresses;
-static struct fetch_config config;
 static char folder[] = "/tmp/sunproxy-tls-XXXXXX";
 static char cert[64], key[64], other_cert[64], other_key[64], page[64];
 
@@ -140,8 +143,7 @@ set_up(void)
 
     if (!exists("openssl"))
         unit_skip("the openssl command is not here");
-    addresses = address_policy_create();
-    quick_config(&config, addresses);
+    fixture_set_up();
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(cert, sizeof(cert), "%s/cert.pem", folder);
@@ -166,7 +168,7 @@ tear_down(void)
     unlink(other_key);
     unlink(page);
     rmdir(folder);
-    address_policy_destroy(addresses);
+    fixture_tear_down();
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -174,20 +176,14 @@ tear_down(void)
 START_TEST(a_certificate_of_the_operators_authority)
 {
     struct fetcher *fetcher;
-    struct outcome o;
     struct server server = start_s_server(key, cert);
 
     config.cacert = cert;
     fetcher = start_fetcher(&config);
-    fetch_one(fetcher, &o, "https://localhost:%u/page", server.port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    ck_assert_str_eq(o.body, "over TLS\n");
-    outcome_free(&o);
+    expect_page(fetcher, "over TLS\n", "https://localhost:%u/page", server.port);
     /* Read when the fetcher began: the file may go. */
     unlink(cert);
-    fetch_one(fetcher, &o, "https://127.0.0.1:%u/page", server.port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
-    outcome_free(&o);
+    expect_end(fetcher, FETCH_OK, "https://127.0.0.1:%u/page", server.port);
     fetcher_destroy(fetcher);
     stop_server(&server);
 }
@@ -377,8 +373,7 @@ START_TEST(http2)
     ck_assert_msg(strstr(o.headers, "content-length: 9\r\n") != NULL, "%s", o.headers);
     ck_assert_msg(o.headers[0] != ':' && !strstr(o.headers, "\n:"), "%s", o.headers);
     outcome_free(&o);
-    fetch_one(fetcher, &o, "https://127.0.0.1:%u/nowhere", port);
-    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    fetch_fine(fetcher, &o, "https://127.0.0.1:%u/nowhere", port);
     ck_assert_uint_eq(o.status, 404);
     outcome_free(&o);
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", port);

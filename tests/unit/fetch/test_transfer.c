@@ -1,7 +1,10 @@
 /* The last word on an address: judged again on the socket, just before it is connected to. */
+#include <stdio.h>
+
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
+#include "tests/unit/unit.h"
 
 static bool
 take_head(void *context, const struct fetch_head *head)

@@ -1,10 +1,14 @@
 /* Every allocation of the fetching code failing in turn: answered, and nothing lost. */
 #include "tests/unit/torture.h"
 
+#include <stdio.h>
+
 #include "fetch/flight.h"
 #include "fetch/queue.h"
 #include "fetch/transfer.h"
-#include "tests/unit/fetch/scripted.h"
+#include "tests/unit/fetch/names.h"
+#include "tests/unit/fetch/outcome.h"
+#include "tests/unit/unit.h"
 
 static void
 walk_addresses(void *context)

@@ -1,0 +1,169 @@
+#include "tests/unit/fetch/outcome.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+bool
+outcome_head(void *context, const struct fetch_head *head)
+{
+    struct outcome *o = context;
+
+    pthread_mutex_lock(&o->lock);
+    o->heads++;
+    o->status = head->status;
+    o->content_length = head->content_length;
+    snprintf(o->final_url, sizeof(o->final_url), "%.*s", (int)head->final_url.len,
+             head->final_url.ptr);
+    snprintf(o->headers, sizeof(o->headers), "%.*s", (int)head->headers.len, head->headers.ptr);
+    pthread_mutex_unlock(&o->lock);
+    return true;
+}
+
+bool
+outcome_body(void *context, const void *bytes, size_t len)
+{
+    struct outcome *o = context;
+    char *longer = realloc(o->body, o->body_len + len + 1);
+
+    if (!longer)
+        return false;
+    memcpy(longer + o->body_len, bytes, len);
+    o->body = longer;
+    o->body_len += len;
+    longer[o->body_len] = '\0';
+    return true;
+}
+
+void
+outcome_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct outcome *o = context;
+
+    pthread_mutex_lock(&o->lock);
+    o->dones++;
+    o->error = error;
+    o->total_us = total_us;
+    snprintf(o->sentence, sizeof(o->sentence), "%s", sentence);
+    o->over = true;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+const struct fetch_sink outcome_sink = {outcome_head, outcome_body, outcome_done};
+
+void
+outcome_init(struct outcome *o)
+{
+    memset(o, 0, sizeof(*o));
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_cond_init(&o->changed, NULL);
+}
+
+void
+outcome_wait(struct outcome *o)
+{
+    pthread_mutex_lock(&o->lock);
+    while (!o->over)
+        pthread_cond_wait(&o->changed, &o->lock);
+    pthread_mutex_unlock(&o->lock);
+}
+
+bool
+outcome_is_over(struct outcome *o)
+{
+    bool over;
+
+    pthread_mutex_lock(&o->lock);
+    over = o->over;
+    pthread_mutex_unlock(&o->lock);
+    return over;
+}
+
+void
+outcome_free(struct outcome *o)
+{
+    free(o->body);
+    pthread_cond_destroy(&o->changed);
+    pthread_mutex_destroy(&o->lock);
+}
+
+void
+fetch_with(struct fetcher *fetcher, const char *url, const char *headers, struct outcome *o)
+{
+    outcome_init(o);
+    snprintf(o->url, sizeof(o->url), "%s", url);
+    ck_assert(fetcher_submit(fetcher, span_str(url), span_str(headers), &outcome_sink, o));
+    outcome_wait(o);
+    ck_assert_uint_eq(o->dones, 1);
+    ck_assert_int_ge(o->total_us, 0);
+    ck_assert_uint_le(o->heads, 1);
+    ck_assert_msg((o->error == FETCH_OK) == (o->sentence[0] == '\0'), "%s", o->sentence);
+}
+
+static void
+fetch_url(struct fetcher *fetcher, struct outcome *o, const char *format, va_list args)
+{
+    char url[9000];
+
+    vsnprintf(url, sizeof(url), format, args);
+    fetch_with(fetcher, url, "", o);
+}
+
+void
+fetch_one(struct fetcher *fetcher, struct outcome *o, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fetch_url(fetcher, o, format, args);
+    va_end(args);
+}
+
+static void
+assert_end(const struct outcome *o, enum fetch_error error)
+{
+    ck_assert_msg(o->error == error, "%s: %d instead of %d: %s", o->url, o->error, error,
+                  o->sentence);
+}
+
+void
+fetch_fine(struct fetcher *fetcher, struct outcome *o, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fetch_url(fetcher, o, format, args);
+    va_end(args);
+    assert_end(o, FETCH_OK);
+}
+
+void
+expect_end(struct fetcher *fetcher, enum fetch_error error, const char *format, ...)
+{
+    struct outcome o;
+    va_list args;
+
+    va_start(args, format);
+    fetch_url(fetcher, &o, format, args);
+    va_end(args);
+    assert_end(&o, error);
+    outcome_free(&o);
+}
+
+void
+expect_page(struct fetcher *fetcher, const char *body, const char *format, ...)
+{
+    struct outcome o;
+    va_list args;
+
+    va_start(args, format);
+    fetch_url(fetcher, &o, format, args);
+    va_end(args);
+    assert_end(&o, FETCH_OK);
+    ck_assert_msg(o.body && strcmp(o.body, body) == 0, "%s: %s", o.url, o.body ? o.body : "");
+    outcome_free(&o);
+}
