@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
+#include "base/save.h"
 #include "base/units.h"
 #include "client/exit_status.h"
 #include "client/get.h"
 #include "client/output.h"
-#include "client/save.h"
 
 bool
 get_answer_ok(const struct get_answer *answer)
@@ -160,7 +160,7 @@ save_answer(const struct get_answer *answer, const struct get_options *options)
     buf_append_str(&path, options->output);
     if (options->output_is_folder)
         buf_printf(&path, "/%s", get_file_name(answer->number, answer->url, name, sizeof(name)));
-    error = buf_failed(&path) ? ENAMETOOLONG : save_open(&save, buf_str(&path));
+    error = buf_failed(&path) ? ENAMETOOLONG : save_open(&save, buf_str(&path), false);
     if (!error) {
         errno = 0;
         written = write_answer(answer, options, save.file);

@@ -3,14 +3,15 @@
  */
 #include "client/report.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/save.h"
 #include "base/units.h"
 #include "client/command.h"
 #include "client/connect.h"
 #include "client/output.h"
-#include "client/save.h"
 
 #define MAX_DATA (512u << 20)
 #define DEFAULT_POINTS 30
@@ -174,7 +175,7 @@ write_page(const struct options *options, const struct buf *data)
         report_page_write(stdout, title, buf_span(data));
         return EX_OK;
     }
-    error = save_open(&save, options->output);
+    error = save_open(&save, options->output, false);
     if (error) {
         output_complain("%s: %s", options->output, strerror(error));
         return EX_CANTCREAT;

@@ -1,12 +1,9 @@
 #include "trace/write.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/save.h"
 #include "trace/writers.h"
 
 const struct trace_writer *const trace_writers[] = {
@@ -59,42 +56,20 @@ write_stream(const struct trace *trace, const struct trace_writer *writer,
     return error;
 }
 
-/* A new file beside the one that is meant, which then takes its place. */
 static int
-write_beside(const struct trace *trace, const struct trace_writer *writer,
-             const struct trace_write_options *options, const char *path)
+write_file(const struct trace *trace, const struct trace_writer *writer,
+           const struct trace_write_options *options, const char *path)
 {
-    char beside[PATH_MAX];
-    mode_t mask = umask(0);
-    FILE *file;
-    int error = 0;
-    int fd;
+    struct save save;
+    int error = save_open(&save, path, writer->files_only);
+    int closed;
 
-    umask(mask);
-    if (snprintf(beside, sizeof(beside), "%s.XXXXXX", path) >= (int)sizeof(beside))
-        return ENAMETOOLONG;
-    fd = mkstemp(beside);
-    if (fd < 0)
-        return errno;
-    if (writer->files_only) {
-        close(fd);
-        error = writer->write_file(trace, options, beside);
-    } else {
-        file = fdopen(fd, "w");
-        if (!file) {
-            error = errno;
-            close(fd);
-        } else {
-            error = write_stream(trace, writer, options, file);
-            if (fclose(file) != 0 && error == 0)
-                error = errno;
-        }
-    }
-    if (error == 0 && (chmod(beside, 0666 & ~mask) != 0 || rename(beside, path) != 0))
-        error = errno;
     if (error != 0)
-        unlink(beside);
-    return error;
+        return error;
+    error = writer->files_only ? writer->write_file(trace, options, save.temporary)
+                               : write_stream(trace, writer, options, save.file);
+    closed = save_close(&save, error == 0);
+    return error != 0 ? error : closed;
 }
 
 bool
@@ -102,25 +77,18 @@ trace_write(const struct trace *trace, const struct trace_writer *writer,
             const struct trace_write_options *options, const char *path, char *why, size_t why_size)
 {
     bool to_stdout = strcmp(path, "-") == 0;
-    struct stat st;
     int error;
 
     if (to_stdout && writer->files_only) {
         snprintf(why, why_size, "the format %s can only be written to a file", writer->name);
         return false;
     }
-    /* What is no regular file, such as /dev/null or a FIFO, is written and not replaced. */
-    if (!to_stdout && !writer->files_only && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        FILE *file = fopen(path, "we");
-
-        error = file ? write_stream(trace, writer, options, file) : errno;
-        if (file && fclose(file) != 0 && error == 0)
-            error = errno;
-    } else {
-        error = to_stdout ? write_stream(trace, writer, options, stdout)
-                          : write_beside(trace, writer, options, path);
-    }
-    if (error != 0)
+    error = to_stdout ? write_stream(trace, writer, options, stdout)
+                      : write_file(trace, writer, options, path);
+    if (error == SAVE_NO_FILE)
+        snprintf(why, why_size, "cannot write %s: it is no regular file, and %s needs one", path,
+                 writer->summary);
+    else if (error != 0)
         snprintf(why, why_size, "cannot write %s: %s", to_stdout ? "to standard output" : path,
                  strerror(error));
     return error == 0;

@@ -15,7 +15,7 @@ struct trace_write_options {
 struct trace_writer {
     const char *name;
     const char *summary;
-    bool files_only; /* cannot go to standard output */
+    bool files_only; /* cannot go to standard output, a device or a FIFO */
     bool reads_only; /* writes are left out */
     /* To a stream that is open, or, with files_only, to a new file at `path`. 0, or an errno. */
     int (*write)(const struct trace *trace, const struct trace_write_options *options, FILE *file);
@@ -33,7 +33,8 @@ const struct trace_writer *trace_writer_for(const char *path);
 
 /*
  * Writes to a file, or to standard output for "-". A file that is there is replaced when, and only
- * when, everything is written. False with a sentence.
+ * when, everything is written (base/save.h); a device or a FIFO is written in place, or refused
+ * with files_only. False with a sentence.
  */
 bool trace_write(const struct trace *trace, const struct trace_writer *writer,
                  const struct trace_write_options *options, const char *path, char *why,

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import harness
 
@@ -74,6 +75,17 @@ class TraceTest(harness.SystemTest):
         repeated = self.trace("generate", "thrift-repeated").stdout.decode().splitlines()
         for first in range(0, 150, 30):
             self.assertEqual(len(set(repeated[first:first + 30])), 5)
+
+    def test_what_is_no_file_stays_what_it_is(self):
+        fifo = self.dir / "fifo"
+        os.mkfifo(fifo)
+        done = self.trace("convert", "--to", "chrome", self.log(), "-o", fifo, status=73)
+        self.assertIn(b"no regular file", done.stderr)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.trace("convert", "--to", "urls", self.log(), "-o", fifo)
+        self.assertEqual(os.read(reader, 4096).count(b"\n"), 6)
+        os.close(reader)
+        self.assertTrue(fifo.is_fifo())
 
     def test_wrong_usage(self):
         for argv in ((), ("frob",), ("convert",), ("convert", self.log()), ("convert", "x", "y"),

@@ -1,17 +1,13 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "client/base64.h"
 #include "client/exit_status.h"
 #include "client/get.h"
 #include "client/rpcbind.h"
-#include "client/save.h"
 #include "client/url_list.h"
 #include "tests/unit/unit.h"
 
@@ -167,102 +163,6 @@ START_TEST(file_names_are_tame)
 }
 END_TEST
 
-static char folder[] = "/tmp/sunproxy-test-XXXXXX";
-static char path[64];
-
-static void
-make_folder(void)
-{
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/file", folder);
-}
-
-/* Fails if anything but the file itself is left in the folder. */
-static void
-remove_folder(void)
-{
-    unlink(path);
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
-static void
-expect_content(const char *wanted)
-{
-    char content[64];
-    int fd = open(path, O_RDONLY);
-    ssize_t len = read(fd, content, sizeof(content) - 1);
-
-    ck_assert_int_ge(len, 0);
-    content[len] = '\0';
-    ck_assert_str_eq(content, wanted);
-    close(fd);
-}
-
-START_TEST(a_file_appears_whole_or_not_at_all)
-{
-    struct save save;
-    struct stat there;
-
-    make_folder();
-    ck_assert_int_eq(save_open(&save, path), 0);
-    fputs("first", save.file);
-    ck_assert_int_ne(access(path, F_OK), 0);
-    ck_assert_int_eq(save_close(&save, true), 0);
-    expect_content("first");
-
-    ck_assert_int_eq(chmod(path, 0640), 0);
-    ck_assert_int_eq(save_open(&save, path), 0);
-    fputs("half", save.file);
-    ck_assert_int_eq(save_close(&save, false), 0);
-    expect_content("first");
-
-    ck_assert_int_eq(save_open(&save, path), 0);
-    fputs("second", save.file);
-    ck_assert_int_eq(save_close(&save, true), 0);
-    expect_content("second");
-    ck_assert_int_eq(stat(path, &there), 0);
-    ck_assert_uint_eq(there.st_mode & 0777, 0640);
-    remove_folder();
-}
-END_TEST
-
-START_TEST(a_link_stays_a_link)
-{
-    struct save save;
-    struct stat there;
-    char link[80];
-
-    make_folder();
-    snprintf(link, sizeof(link), "%s/link", folder);
-    ck_assert_int_eq(save_open(&save, path), 0);
-    ck_assert_int_eq(save_close(&save, true), 0);
-    ck_assert_int_eq(symlink(path, link), 0);
-    ck_assert_int_eq(save_open(&save, link), 0);
-    fputs("through", save.file);
-    ck_assert_int_eq(save_close(&save, true), 0);
-    expect_content("through");
-    ck_assert_int_eq(lstat(link, &there), 0);
-    ck_assert(S_ISLNK(there.st_mode));
-    unlink(link);
-    remove_folder();
-}
-END_TEST
-
-START_TEST(devices_are_written_in_place_and_failures_told)
-{
-    struct save save;
-
-    ck_assert_int_eq(save_open(&save, "/dev/null"), 0);
-    fputs("x", save.file);
-    ck_assert_int_eq(save_close(&save, true), 0);
-    ck_assert_int_eq(save_open(&save, "/dev/full"), 0);
-    fputs("x", save.file);
-    ck_assert_int_eq(save_close(&save, true), ENOSPC);
-    ck_assert_int_eq(save_open(&save, "/nonexistent/file"), ENOENT);
-}
-END_TEST
-
 /* ---- rpcbind's addresses --------------------------------------------------------------------- */
 
 START_TEST(universal_addresses_are_read)
@@ -292,9 +192,6 @@ unit_suite(void)
     tcase_add_test(tcase, each_answer_has_its_exit_status);
     tcase_add_test(tcase, every_status_has_a_name);
     tcase_add_test(tcase, file_names_are_tame);
-    tcase_add_test(tcase, a_file_appears_whole_or_not_at_all);
-    tcase_add_test(tcase, a_link_stays_a_link);
-    tcase_add_test(tcase, devices_are_written_in_place_and_failures_told);
     tcase_add_test(tcase, universal_addresses_are_read);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/save.h"
 #include "client/get.h"
 #include "client/replay_log.h"
-#include "client/save.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"
 
@@ -60,7 +60,7 @@ save_file(void *context)
 {
     const char *path = context;
     struct save save;
-    int error = save_open(&save, path);
+    int error = save_open(&save, path, false);
 
     if (error) {
         broken |= error != ENOMEM || !torture_failed() || access(path, F_OK) == 0;

@@ -4,6 +4,10 @@
  */
 #include "trace/write.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "tests/unit/trace/loading.h"
 
 static const char source[] = "time,url,size,status\n1.5,http://a.test/,12,200\n"
@@ -166,18 +170,27 @@ END_TEST
 START_TEST(what_cannot_be_written)
 {
     struct trace *t = load_source(false);
+    struct rlimit before_limit, none;
     struct buf before, after;
     char why[256] = "";
 
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before_limit), 0);
+    none = before_limit;
+    none.rlim_cur = 0;
     scratch_write("kept", "kept", 4);
     scratch_picture(&before);
     for (size_t i = 0; trace_writers[i]; i++) {
+        bool written;
+
         ck_assert(
             !trace_write(t, trace_writers[i], &plain, scratch_path("none/out"), why, sizeof(why)));
         ck_assert_ptr_nonnull(strstr(why, "none/out: No such file"));
-        ck_assert(trace_writers[i]->files_only ||
-                  !trace_write(t, trace_writers[i], &plain, "/dev/full", why, sizeof(why)));
-        ck_assert_ptr_nonnull(strstr(why, trace_writers[i]->files_only ? "none" : "No space"));
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+        written = trace_write(t, trace_writers[i], &plain, scratch_path("kept"), why, sizeof(why));
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before_limit), 0);
+        ck_assert(!written);
+        ck_assert_ptr_nonnull(strstr(why, "cannot write"));
     }
     ck_assert(!trace_write(t, trace_writer_find("chrome"), &plain, "-", why, sizeof(why)));
     ck_assert_ptr_nonnull(strstr(why, "only be written to a file"));
@@ -185,6 +198,33 @@ START_TEST(what_cannot_be_written)
     ck_assert_str_eq(buf_str(&before), buf_str(&after));
     buf_free(&before);
     buf_free(&after);
+    trace_free(t);
+}
+END_TEST
+
+/* A FIFO stands for all that is no regular file: it is written, or refused, and stays. */
+START_TEST(what_is_no_file)
+{
+    struct trace *t = load_source(false);
+    const char *fifo = scratch_path("fifo");
+    char why[256] = "";
+    struct stat st;
+    int reader;
+
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_ge(reader, 0);
+    for (size_t i = 0; trace_writers[i]; i++) {
+        bool written = trace_write(t, trace_writers[i], &plain, fifo, why, sizeof(why));
+        char text[4096];
+        ssize_t len = read(reader, text, sizeof(text));
+
+        ck_assert_int_eq(written, !trace_writers[i]->files_only);
+        ck_assert_int_eq(len > 0, written);
+        ck_assert(written || strstr(why, "no regular file"));
+        ck_assert(lstat(fifo, &st) == 0 && S_ISFIFO(st.st_mode));
+    }
+    close(reader);
     trace_free(t);
 }
 END_TEST
@@ -213,6 +253,7 @@ unit_suite(void)
     tcase_add_test(tcase, history);
     tcase_add_test(tcase, numbers);
     tcase_add_test(tcase, what_cannot_be_written);
+    tcase_add_test(tcase, what_is_no_file);
     tcase_add_test(tcase, what_a_name_asks_for);
     suite_add_tcase(suite, tcase);
     return suite;
