@@ -120,24 +120,11 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     return lines_make_url(reader, entry->method, host, port, target, &entry->url);
 }
 
-static bool
-sniff(struct span head)
-{
-    return lines_sniff(head, NULL, parse);
-}
-
-static enum trace_error
-read_log(struct input *in, const struct trace_options *options, struct trace_builder *builder,
-         char *why, size_t why_size)
-{
-    (void)why;
-    (void)why_size;
-    return lines_read(in, builder, options, NULL, parse);
-}
+static const struct line_format lines = {.parse = parse};
 
 const struct trace_format trace_format_access = {
     .name = "access",
     .summary = "an access log in Common, Combined or vhost-prefixed form",
-    .sniff = sniff,
-    .read = read_log,
+    .is_text = true,
+    .lines = &lines,
 };

@@ -27,24 +27,11 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     return LINE_REQUEST;
 }
 
-static bool
-sniff(struct span head)
-{
-    return lines_sniff(head, NULL, parse);
-}
-
-static enum trace_error
-read_lines(struct input *in, const struct trace_options *options, struct trace_builder *builder,
-           char *why, size_t why_size)
-{
-    (void)why;
-    (void)why_size;
-    return lines_read(in, builder, options, NULL, parse);
-}
+static const struct line_format lines = {.parse = parse};
 
 const struct trace_format trace_format_adaptsize = {
     .name = "adaptsize",
     .summary = "AdaptSize's and webcachesim's \"time id size\"",
-    .sniff = sniff,
-    .read = read_lines,
+    .is_text = true,
+    .lines = &lines,
 };

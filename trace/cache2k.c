@@ -15,19 +15,24 @@ parse(const char *record, struct trace_entry *entry)
     return true;
 }
 
-/* There is nothing to tell it by but that the ids are small numbers; asked near the end. */
+/*
+ * There is nothing to tell it by but that the ids are small numbers, and not nothing but zero
+ * bytes, as a log may begin with after a crash; asked near the end.
+ */
 static bool
 sniff(struct span head)
 {
     size_t count = head.len / RECORD;
+    uint32_t any = 0;
 
     if (count < SNIFF_LEAST || head.len % RECORD != 0)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (records_be32(head.ptr + i * RECORD) >= SNIFF_ID_MOST)
             return false;
+        any |= records_be32(head.ptr + i * RECORD);
     }
-    return true;
+    return any != 0;
 }
 
 static enum trace_error

@@ -27,7 +27,13 @@ extern const struct trace_format trace_format_urls;
 /* By name, or NULL. */
 const struct trace_format *trace_format_find(const char *name);
 
-/* The first whose sniffing agrees, or NULL. */
+/*
+ * The first whose sniffing agrees; else the format of lines that has the most requests in these
+ * bytes, as a log that begins with damage is still that log; or NULL.
+ */
 const struct trace_format *trace_format_sniff(struct span head);
+
+/* The bytes behind a byte order mark in UTF-8, if there is one. */
+struct span trace_behind_mark(struct span head);
 
 #endif

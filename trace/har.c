@@ -15,13 +15,13 @@
 #define FILE_FIRST ((size_t)1 << 20U)
 #define FILE_MOST ((size_t)1 << 30U)
 
-/* '{', and the name "log" as the first member (a byte order mark may stand in front). */
+/* '{', and the name "log" as the first member. */
 static bool
 sniff(struct span head)
 {
     static const char blanks[] = " \t\r\n";
     static const char *const parts[] = {"{", "\"log\"", ":", "{"};
-    size_t at = span_starts_with(head, span_str("\xef\xbb\xbf")) ? 3 : 0;
+    size_t at = 0;
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         size_t len = strlen(parts[i]);
@@ -114,8 +114,6 @@ read_archive(struct input *in, const struct trace_options *options, struct trace
         snprintf(why, why_size, "%s: larger than a HAR file may be (1 GiB)", input_name(in));
         return TRACE_NOT_A_TRACE;
     }
-    if (span_starts_with(text, span_str("\xef\xbb\xbf")))
-        text = span_of(text.ptr + 3, text.len - 3);
     root = cJSON_ParseWithLengthOpts(text.ptr, text.len, &end, false);
     entries = member(member(root, "log"), "entries");
     if (!root)
@@ -134,6 +132,7 @@ read_archive(struct input *in, const struct trace_options *options, struct trace
 const struct trace_format trace_format_har = {
     .name = "har",
     .summary = "a HAR file of a browser's developer tools",
+    .is_text = true,
     .sniff = sniff,
     .read = read_archive,
 };

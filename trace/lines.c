@@ -9,31 +9,42 @@
 #define SNIFF_LINES 100
 #define URL_ROOM 8192u /* for a scheme, a site, a port */
 
+static enum line_kind
+parse_line(struct line_reader *reader, const struct line_format *format, struct span line,
+           struct trace_entry *entry)
+{
+    *entry = TRACE_ENTRY_EMPTY;
+    return span_has_zero(line) ? LINE_BAD : format->parse(reader, line, entry);
+}
+
 enum trace_error
 lines_read(struct input *in, struct trace_builder *builder, const struct trace_options *options,
-           void *state,
-           enum line_kind (*parse)(struct line_reader *reader, struct span line,
-                                   struct trace_entry *entry))
+           const struct line_format *format)
 {
-    struct line_reader reader = {.options = options, .state = state};
+    struct line_reader reader = {.options = options};
     bool too_long;
     bool more = true;
     struct span line;
 
     buf_init(&reader.url, TRACE_URL_MAX);
+    if (format->begin)
+        format->begin(&reader);
     for (uint64_t number = 1;
          more && !reader.no_memory && input_line(in, LINE_MOST, &line, &too_long); number++) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
-        enum line_kind kind = too_long ? LINE_BAD : parse(&reader, line, &entry);
+        struct trace_entry entry;
+        enum line_kind kind = too_long ? LINE_BAD : parse_line(&reader, format, line, &entry);
 
-        entry.line = number;
         if (kind == LINE_ORPHAN)
             trace_builder_counts(builder)->skipped_orphan++;
         else if (kind == LINE_BAD)
             trace_add_bad(builder, number, line);
-        else if (kind == LINE_REQUEST)
+        else if (kind == LINE_REQUEST) {
+            entry.line = number;
             more = trace_add(builder, &entry);
+        }
     }
+    if (format->end)
+        format->end(&reader);
     buf_free(&reader.url);
     return reader.no_memory ? TRACE_NO_MEMORY : TRACE_OK;
 }
@@ -50,30 +61,47 @@ lines_next(struct span *rest)
     return line;
 }
 
-bool
-lines_sniff(struct span head, void *state,
-            enum line_kind (*parse)(struct line_reader *reader, struct span line,
-                                    struct trace_entry *entry))
+/* Counts requests and malformed lines among the first `most`. */
+static void
+look_at(struct span head, const struct line_format *format, size_t most, size_t *requests,
+        size_t *bad)
 {
     static const struct trace_options options = {.since_us = INT64_MIN, .until_us = INT64_MAX};
-    struct line_reader reader = {.options = &options, .state = state, .sniffing = true};
-    int requests = 0;
-    int bad = 0;
+    struct line_reader reader = {.options = &options, .sniffing = true};
 
-    if (span_has_zero(head))
-        return false;
-    for (int i = 0; i < SNIFF_LINES && head.len != 0; i++) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    *requests = 0;
+    *bad = 0;
+    if (format->begin)
+        format->begin(&reader);
+    for (size_t i = 0; i < most && head.len != 0; i++) {
+        struct trace_entry entry;
         struct span line = lines_next(&head);
-        enum line_kind kind;
+        bool whole = head.ptr[-1] == '\n';
+        enum line_kind kind = parse_line(&reader, format, line, &entry);
 
-        if (head.len == 0 && requests + bad != 0)
-            break;
-        kind = parse(&reader, line, &entry);
-        requests += kind == LINE_REQUEST;
-        bad += kind == LINE_BAD;
+        *requests += kind == LINE_REQUEST;
+        *bad += kind == LINE_BAD && whole;
     }
+    if (format->end)
+        format->end(&reader);
+}
+
+bool
+lines_sniff(struct span head, const struct line_format *format)
+{
+    size_t requests, bad;
+
+    look_at(head, format, SNIFF_LINES, &requests, &bad);
     return requests != 0 && requests >= bad;
+}
+
+size_t
+lines_count(struct span head, const struct line_format *format)
+{
+    size_t requests, bad;
+
+    look_at(head, format, SIZE_MAX, &requests, &bad);
+    return requests;
 }
 
 static bool

@@ -4,6 +4,8 @@
 #ifndef SUNPROXY_TRACE_LINES_H
 #define SUNPROXY_TRACE_LINES_H
 
+#include <stddef.h>
+
 #include "base/buf.h"
 #include "trace/builder.h"
 #include "trace/input.h"
@@ -15,30 +17,39 @@ enum line_kind {
     LINE_BAD,
 };
 
+#define LINE_STATE_BYTES 256u
+
 struct line_reader {
     const struct trace_options *options;
     struct buf url; /* for a URL that is put together; good until the next line */
-    bool sniffing;  /* only whether it is a request matters: nothing is allocated, no URL made */
+    bool sniffing;  /* only whether it is a request matters: no URL is made */
     bool no_memory;
-    void *state; /* the format's own */
-    /* Reads one line, without its end; `entry` is empty before. */
+    _Alignas(max_align_t) char state[LINE_STATE_BYTES]; /* the format's own; zero at first */
+};
+
+/* How a format reads its lines. */
+struct line_format {
+    /* Reads one line, without its end and with no zero byte in it; `entry` is empty before. */
     enum line_kind (*parse)(struct line_reader *reader, struct span line,
                             struct trace_entry *entry);
+    /* For a format with a state; otherwise NULL. */
+    void (*begin)(struct line_reader *reader);
+    void (*end)(struct line_reader *reader);
 };
 
 /* Reads all lines; TRACE_OK or TRACE_NO_MEMORY. What is wrong with the input, it tells itself. */
 enum trace_error lines_read(struct input *in, struct trace_builder *builder,
-                            const struct trace_options *options, void *state,
-                            enum line_kind (*parse)(struct line_reader *reader, struct span line,
-                                                    struct trace_entry *entry));
+                            const struct trace_options *options, const struct line_format *format);
 
 /*
- * For sniffing: are there requests in these first bytes of a file, and no more lines that are
- * malformed than requests? The last line is passed over unless it is the only one.
+ * For sniffing: are there requests in the first lines of these first bytes of a file, and no more
+ * lines that are malformed than requests? A line that has no end may have been cut, and is not
+ * called malformed.
  */
-bool lines_sniff(struct span head, void *state,
-                 enum line_kind (*parse)(struct line_reader *reader, struct span line,
-                                         struct trace_entry *entry));
+bool lines_sniff(struct span head, const struct line_format *format);
+
+/* How many requests there are in these first bytes, however many lines are malformed. */
+size_t lines_count(struct span head, const struct line_format *format);
 
 /* The line without blanks at its ends, and the rest behind its newline. */
 struct span lines_next(struct span *rest);

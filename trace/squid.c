@@ -39,24 +39,11 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
                           &entry->url);
 }
 
-static bool
-sniff(struct span head)
-{
-    return lines_sniff(head, NULL, parse);
-}
-
-static enum trace_error
-read_log(struct input *in, const struct trace_options *options, struct trace_builder *builder,
-         char *why, size_t why_size)
-{
-    (void)why;
-    (void)why_size;
-    return lines_read(in, builder, options, NULL, parse);
-}
+static const struct line_format lines = {.parse = parse};
 
 const struct trace_format trace_format_squid = {
     .name = "squid",
     .summary = "Squid's native access log",
-    .sniff = sniff,
-    .read = read_log,
+    .is_text = true,
+    .lines = &lines,
 };

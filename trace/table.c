@@ -64,6 +64,7 @@ struct table {
     bool begun;
     struct buf text; /* a field with quotes inside */
 };
+_Static_assert(sizeof(struct table) <= LINE_STATE_BYTES, "the state fits");
 
 /*
  * Takes the next field, without its quotes but with the quotes inside still doubled. False behind
@@ -119,10 +120,8 @@ take_header(struct table *t, struct span line)
 {
     static const char separators[] = "\t,;";
     struct span name;
-    bool broken = false;
+    bool broken = span_has_zero(line);
 
-    if (span_starts_with(line, span_str("\xef\xbb\xbf")))
-        line = span_of(line.ptr + 3, line.len - 3);
     t->separator = ',';
     for (const char *s = separators; *s; s++) {
         if (line.len && memchr(line.ptr, *s, line.len)) {
@@ -210,7 +209,7 @@ parse_identity(struct line_reader *reader, struct table *t, const struct span *v
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
-    struct table *t = reader->state;
+    struct table *t = (void *)reader->state;
     struct span values[COLUMNS];
     struct span value;
     bool broken = false;
@@ -237,39 +236,45 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     return parse_identity(reader, t, values, entry);
 }
 
+static void
+begin(struct line_reader *reader)
+{
+    buf_init(&((struct table *)(void *)reader->state)->text, TRACE_URL_MAX);
+}
+
+static void
+end(struct line_reader *reader)
+{
+    buf_free(&((struct table *)(void *)reader->state)->text);
+}
+
+static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};
+
 static bool
 sniff(struct span head)
 {
     struct table t = {0};
-    struct span rest = head;
 
-    return !span_has_zero(head) && take_header(&t, lines_next(&rest));
+    return take_header(&t, lines_next(&head));
 }
 
 static enum trace_error
 read_table(struct input *in, const struct trace_options *options, struct trace_builder *builder,
            char *why, size_t why_size)
 {
-    struct table t = {0};
-    struct span head = input_peek(in, TRACE_HEAD_BYTES);
-    enum trace_error error;
-
-    if (!take_header(&t, lines_next(&head))) {
+    if (!sniff(input_peek(in, TRACE_HEAD_BYTES))) {
         snprintf(why, why_size,
                  "%s: the first line names no column url or id; expected names of columns",
                  input_name(in));
         return TRACE_NOT_A_TRACE;
     }
-    t = (struct table){0};
-    buf_init(&t.text, TRACE_URL_MAX);
-    error = lines_read(in, builder, options, &t, parse);
-    buf_free(&t.text);
-    return error;
+    return lines_read(in, builder, options, &lines);
 }
 
 const struct trace_format trace_format_table = {
     .name = "table",
     .summary = "CSV or TSV with named columns, among them url or id",
+    .is_text = true,
     .sniff = sniff,
     .read = read_table,
 };

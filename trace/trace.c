@@ -9,6 +9,7 @@
 #include "trace/builder.h"
 #include "trace/formats.h"
 #include "trace/input.h"
+#include "trace/lines.h"
 
 struct span
 trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT])
@@ -79,7 +80,10 @@ explain_formats(const char *path, const char *wanted, char *why, size_t why_size
     if (wanted)
         say(&s, "no trace format is called '%s'; there are:", wanted);
     else
-        say(&s, "%s: not a trace of any known format; those are:", path);
+        say(&s,
+            "%s: not a trace of any known format; if it is one all the same, say which with "
+            "--format:",
+            path);
     for (size_t i = 0; trace_formats[i]; i++)
         say(&s, "%s %s (%s)", i ? "," : "", trace_formats[i]->name, trace_formats[i]->summary);
 }
@@ -111,6 +115,8 @@ choose_format(struct input *in, const char *wanted, const struct trace_format **
                  input_name(in), (*format)->summary);
         return TRACE_NOT_A_TRACE;
     }
+    if ((*format)->is_text)
+        input_take(in, head.len - trace_behind_mark(head).len);
     return TRACE_OK;
 }
 
@@ -118,7 +124,8 @@ static enum trace_error
 read_all(struct input *in, const struct trace_format *format, const struct trace_options *options,
          struct trace_builder *builder, char *why, size_t why_size)
 {
-    enum trace_error error = format->read(in, options, builder, why, why_size);
+    enum trace_error error = format->read ? format->read(in, options, builder, why, why_size)
+                                          : lines_read(in, builder, options, format->lines);
     bool limited = options->limit != 0 && trace_builder_counts(builder)->requests >= options->limit;
     enum trace_error broken;
 

@@ -119,15 +119,22 @@ void trace_free(struct trace *trace);
 /* A format: one file in trace/, one row in trace_formats. */
 struct trace_builder;
 struct input;
+struct line_format;
 struct trace_format {
     const char *name;
     const char *summary;
-    /* Could these first bytes of a file be this format? Asked in the order of the rows. */
+    bool is_text; /* a byte order mark in front of it means nothing */
+    /* How its lines are read (lines.h), if any of them can be told for a request by itself. */
+    const struct line_format *lines;
+    /*
+     * Could these first bytes of a file be this format? Asked in the order of the rows. NULL: if
+     * most of the lines are requests.
+     */
     bool (*sniff)(struct span head);
     bool files_only; /* cannot come from standard input, nor compressed */
     /*
      * Adds the requests of the input in order with trace_add(). Whatever is wrong with the input
-     * itself is told by trace_load().
+     * itself is told by trace_load(). NULL: line by line.
      */
     enum trace_error (*read)(struct input *in, const struct trace_options *options,
                              struct trace_builder *builder, char *why, size_t why_size);

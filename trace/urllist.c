@@ -79,24 +79,35 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     return is_url(entry->url) ? LINE_REQUEST : LINE_BAD;
 }
 
-/* Text in which at least one line is a URL with a host; or nothing but comments. */
+/* What tells a list of URLs from other text: lines that are URLs with a host. */
+static enum line_kind
+parse_hosted(struct line_reader *reader, struct span line, struct trace_entry *entry)
+{
+    enum line_kind kind = parse(reader, line, entry);
+
+    return kind == LINE_REQUEST && base_url_host_port(entry->url).len == 0 ? LINE_OTHER : kind;
+}
+
+static const struct line_format hosted_lines = {.parse = parse_hosted};
+
+static bool
+has_only_comments(struct span head)
+{
+    struct line_reader reader = {0};
+
+    while (head.len != 0) {
+        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+
+        if (parse(&reader, lines_next(&head), &entry) != LINE_OTHER)
+            return false;
+    }
+    return true;
+}
+
 static bool
 sniff(struct span head)
 {
-    struct line_reader reader = {0};
-    bool comments_only = true;
-
-    if (span_has_zero(head))
-        return false;
-    while (head.len != 0) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
-        enum line_kind kind = parse(&reader, lines_next(&head), &entry);
-
-        comments_only = comments_only && kind == LINE_OTHER;
-        if (kind == LINE_REQUEST && base_url_host_port(entry.url).len != 0)
-            return true;
-    }
-    return comments_only;
+    return lines_sniff(head, &hosted_lines) || has_only_comments(head);
 }
 
 /*
@@ -177,6 +188,8 @@ read_list(struct input *in, const struct trace_options *options, struct trace_bu
 const struct trace_format trace_format_urls = {
     .name = "urls",
     .summary = "a URL a line, optionally a tab and its size in bytes",
+    .is_text = true,
+    .lines = &hosted_lines,
     .sniff = sniff,
     .read = read_list,
 };

@@ -19,7 +19,7 @@ struct zeek {
     bool named;
 };
 
-static const struct zeek fresh = {.separator = '\t'};
+_Static_assert(sizeof(struct zeek) <= LINE_STATE_BYTES, "the state fits");
 
 /* The next column; false behind the last. */
 static bool
@@ -72,6 +72,12 @@ take_header(struct zeek *z, struct span line)
     }
 }
 
+static void
+begin(struct line_reader *reader)
+{
+    ((struct zeek *)(void *)reader->state)->separator = '\t';
+}
+
 /* The value of a column; empty where the log has "-" or no such column. */
 static struct span
 value_of(const struct zeek *z, const struct span *values, enum column column)
@@ -84,7 +90,7 @@ value_of(const struct zeek *z, const struct span *values, enum column column)
 static enum line_kind
 parse_values(struct line_reader *reader, const struct span *values, struct trace_entry *entry)
 {
-    const struct zeek *z = reader->state;
+    const struct zeek *z = (const void *)reader->state;
     struct span host = value_of(z, values, HOST);
     struct span port_text = value_of(z, values, RESP_P);
     uint64_t port = 0;
@@ -110,7 +116,7 @@ parse_values(struct line_reader *reader, const struct span *values, struct trace
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
-    struct zeek *z = reader->state;
+    struct zeek *z = (void *)reader->state;
     struct span values[COLUMNS] = {0};
     struct span value;
     int missing = 0;
@@ -135,28 +141,11 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     return missing == 0 ? parse_values(reader, values, entry) : LINE_BAD;
 }
 
-static bool
-sniff(struct span head)
-{
-    struct zeek z = fresh;
-
-    return span_starts_with(head, span_str("#separator ")) && lines_sniff(head, &z, parse);
-}
-
-static enum trace_error
-read_log(struct input *in, const struct trace_options *options, struct trace_builder *builder,
-         char *why, size_t why_size)
-{
-    struct zeek z = fresh;
-
-    (void)why;
-    (void)why_size;
-    return lines_read(in, builder, options, &z, parse);
-}
+static const struct line_format lines = {.parse = parse, .begin = begin};
 
 const struct trace_format trace_format_zeek = {
     .name = "zeek",
     .summary = "Zeek's http.log with its header",
-    .sniff = sniff,
-    .read = read_log,
+    .is_text = true,
+    .lines = &lines,
 };

@@ -7,7 +7,7 @@
 #include "tests/unit/trace/scratch.h"
 #include "trace/base_url.h"
 
-static char why[512];
+static char why[1024];
 
 static struct trace *
 load_with(const char *text, struct trace_options options)
@@ -298,6 +298,7 @@ START_TEST(what_is_no_trace)
     ck_assert_int_eq(refuse("prose", options), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(why, "prose: not a trace of any known format"));
     ck_assert_ptr_nonnull(strstr(why, "chrome ("));
+    ck_assert_ptr_nonnull(strstr(why, "urls ("));
     scratch_write("binary", "http://a.test/\0\n", 16);
     ck_assert_int_eq(refuse("binary", options), TRACE_NOT_A_TRACE);
     options.format = "parchment";
