@@ -3,6 +3,7 @@
  */
 #include "client/trace.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,10 +69,16 @@ int
 trace_write_out(const struct trace *trace, const struct trace_writer *writer,
                 const struct trace_write_options *options, const char *output)
 {
+    uint64_t raised = trace_write_raised(trace, writer, options);
     char why[1024];
 
-    if (trace_write(trace, writer, options, output, why, sizeof(why)))
+    if (trace_write(trace, writer, options, output, why, sizeof(why))) {
+        if (raised != 0)
+            output_note("%s: %" PRIu64 " requests earlier than one before them got its time, to "
+                        "keep the order",
+                        output, raised);
         return EX_OK;
+    }
     output_complain("%s", why);
     if (strcmp(output, "-") != 0)
         return EX_CANTCREAT;

@@ -93,3 +93,19 @@ trace_write(const struct trace *trace, const struct trace_writer *writer,
                  strerror(error));
     return error == 0;
 }
+
+uint64_t
+trace_write_raised(const struct trace *trace, const struct trace_writer *writer,
+                   const struct trace_write_options *options)
+{
+    int64_t latest = INT64_MIN;
+    uint64_t raised = 0;
+
+    for (size_t i = 0; writer->by_time && trace->times_us && i < trace->request_count; i++) {
+        if (trace_write_skips(writer, options, i))
+            continue;
+        raised += trace->times_us[i] < latest;
+        latest = trace->times_us[i] > latest ? trace->times_us[i] : latest;
+    }
+    return raised;
+}

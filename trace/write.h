@@ -17,6 +17,7 @@ struct trace_writer {
     const char *summary;
     bool files_only; /* cannot go to standard output, a device or a FIFO */
     bool reads_only; /* writes are left out */
+    bool by_time;    /* is read in the order of time, so times that go back are raised */
     /* To a stream that is open, or, with files_only, to a new file at `path`. 0, or an errno. */
     int (*write)(const struct trace *trace, const struct trace_write_options *options, FILE *file);
     int (*write_file)(const struct trace *trace, const struct trace_write_options *options,
@@ -39,6 +40,13 @@ const struct trace_writer *trace_writer_for(const char *path);
 bool trace_write(const struct trace *trace, const struct trace_writer *writer,
                  const struct trace_write_options *options, const char *path, char *why,
                  size_t why_size);
+
+/*
+ * How many requests this writer gives a later time than theirs, that of one before them, so that
+ * reading gives the same order.
+ */
+uint64_t trace_write_raised(const struct trace *trace, const struct trace_writer *writer,
+                            const struct trace_write_options *options);
 
 /* Is this request to be written by a writer of reads only? */
 static inline bool

@@ -1,6 +1,7 @@
 /*
  * A History of Chrome's schema (version 59): see chrome.c. Where the trace has no times, visits are
- * a second apart. Sizes and statuses have no place in it.
+ * a second apart. A visit that is earlier than the one before it would be read before it, so it
+ * gets the time of that one. Sizes and statuses have no place in it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -87,12 +88,14 @@ insert_visits(sqlite3 *db, const struct trace *t, const struct trace_write_optio
     int rc =
         sqlite3_prepare_v2(db, "INSERT INTO visits(url, visit_time, transition) VALUES(?1, ?2, ?3)",
                            -1, &insert, NULL);
+    int64_t latest = 1; /* a visit at 0 is taken for one that has no time */
 
     for (size_t i = 0; rc == SQLITE_OK && i < t->request_count; i++) {
         if (trace_write_skips(&trace_writer_chrome, options, i))
             continue;
+        latest = time_of(t, i) > latest ? time_of(t, i) : latest;
         sqlite3_bind_int64(insert, 1, (int64_t)t->ids[i] + 1);
-        sqlite3_bind_int64(insert, 2, time_of(t, i));
+        sqlite3_bind_int64(insert, 2, latest);
         sqlite3_bind_int64(insert, 3, TRANSITION);
         rc = sqlite3_step(insert);
         rc = rc == SQLITE_DONE ? sqlite3_reset(insert) : rc;
@@ -143,5 +146,6 @@ const struct trace_writer trace_writer_chrome = {
     .summary = "a History of Chrome's schema",
     .files_only = true,
     .reads_only = true,
+    .by_time = true,
     .write_file = write_history,
 };

@@ -55,6 +55,17 @@ class TraceTest(harness.SystemTest):
                 self.assertEqual(facts.get("bytes"), None if name == "History" else 417)
                 self.assertEqual(facts["reuse_distance"]["max"], 2)
 
+    def test_a_history_keeps_the_order(self):
+        table = self.dir / "back.tsv"
+        table.write_text("time\turl\n" + "".join(
+            f"{time}\thttp://a.test/{url}\n" for time, url in zip((9, 1, 2, 10), "abac")))
+        done = self.trace("convert", table, "-o", self.dir / "History")
+        self.assertIn(b"History: 2 requests earlier", done.stderr)
+        urls = self.trace("convert", "--to", "urls", self.dir / "History").stdout
+        self.assertEqual(urls, self.trace("convert", "--to", "urls", table).stdout)
+        done = self.trace("convert", table, "-o", self.dir / "out.tsv")
+        self.assertEqual(done.stderr, b"")
+
     def test_pipes(self):
         table = self.trace("convert", "--to", "tsv", "-", stdin=LOG.encode()).stdout
         self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200")

@@ -129,6 +129,36 @@ START_TEST(history)
 }
 END_TEST
 
+/* A History is read by time; who is written later must be read later. */
+START_TEST(history_out_of_order)
+{
+    struct trace *t = loading_text("time,url\n5,http://b.test/\n3,http://a.test/\n"
+                                   "4,http://b.test/\n6,http://c.test/\n-9,http://a.test/\n",
+                                   TRACE_OPTIONS_DEFAULT);
+    static const uint8_t writes[] = {1, 0, 0, 0, 0};
+    struct trace_write_options how = {.writes = writes};
+    struct trace *again;
+
+    write_to(t, "chrome", &plain, "History");
+    again = loading_file(scratch_path("History"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "http://b.test/@5 http://a.test/@5 http://b.test/@5 "
+                                             "http://c.test/@6 http://a.test/@6");
+    trace_free(again);
+    ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("chrome"), &plain), 3);
+    ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("chrome"), &how), 1);
+    ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("tsv"), &plain), 0);
+    trace_free(t);
+    /* As early as it goes: that is no visit without a time. */
+    t = loading_text("time,url\n-11644473600,http://b.test/\n1,http://a.test/\n",
+                     TRACE_OPTIONS_DEFAULT);
+    write_to(t, "chrome", &plain, "History");
+    again = loading_file(scratch_path("History"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_uint_eq(again->request_count, 2);
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
 START_TEST(numbers)
 {
     struct trace *t = loading_text("1 77 5\n2 78 6\n3 77 5\n", TRACE_OPTIONS_DEFAULT);
@@ -251,6 +281,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_list);
     tcase_add_test(tcase, oracle);
     tcase_add_test(tcase, history);
+    tcase_add_test(tcase, history_out_of_order);
     tcase_add_test(tcase, numbers);
     tcase_add_test(tcase, what_cannot_be_written);
     tcase_add_test(tcase, what_is_no_file);
