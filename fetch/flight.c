@@ -10,6 +10,7 @@ struct flight {
     RB_ENTRY(flight) node;
     uint32_t hash;
     unsigned waiting;
+    bool called_off;             /* in no tree any more */
     struct flight_waiter *first; /* the leader */
     struct flight_waiter *last;
     size_t url_len;
@@ -98,6 +99,7 @@ begin(struct flights *flights, uint32_t hash, struct span url, struct flight_wai
         return NULL;
     flight->hash = hash;
     flight->waiting = 1;
+    flight->called_off = false;
     flight->first = waiter;
     flight->last = waiter;
     flight->url_len = url.len;
@@ -143,17 +145,53 @@ flights_board(struct flights *flights, struct span url, struct flight_waiter *wa
 }
 
 struct flight_waiter *
-flights_land(struct flights *flights, struct flight *flight)
+flights_land(struct flights *flights, struct flight *flight, void (*keep)(void *context),
+             void *context)
 {
     struct flight_waiter *first;
 
     pthread_mutex_lock(&flights->lock);
-    RB_REMOVE(flight_tree, &flights->tree, flight);
+    if (!flight->called_off) {
+        if (keep)
+            keep(context);
+        RB_REMOVE(flight_tree, &flights->tree, flight);
+    }
     flights->count--;
     pthread_mutex_unlock(&flights->lock);
     first = flight->first;
     free(flight);
     return first;
+}
+
+static void
+call_off(struct flights *flights, struct flight *flight)
+{
+    RB_REMOVE(flight_tree, &flights->tree, flight);
+    flight->called_off = true;
+}
+
+void
+flights_call_off(struct flights *flights, struct span url)
+{
+    struct flight *flight;
+
+    pthread_mutex_lock(&flights->lock);
+    flight = find(flights, djb_hash(url), url);
+    if (flight)
+        call_off(flights, flight);
+    pthread_mutex_unlock(&flights->lock);
+}
+
+void
+flights_call_off_prefix(struct flights *flights, struct span prefix)
+{
+    struct flight *flight, *next;
+
+    pthread_mutex_lock(&flights->lock);
+    RB_FOREACH_SAFE(flight, flight_tree, &flights->tree, next)
+    if (span_starts_with(span_of(flight->url, flight->url_len), prefix))
+        call_off(flights, flight);
+    pthread_mutex_unlock(&flights->lock);
 }
 
 size_t

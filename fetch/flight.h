@@ -43,12 +43,22 @@ enum flight_role flights_board(struct flights *flights, struct span url,
                                void *context, struct flight **flight);
 
 /*
- * Ends a flight and frees it. Nobody can join from then on, so what it brought must be where
- * `found` looks already. Returns those who waited, leader first, then in order of boarding.
+ * Ends a flight and frees it. Unless it was called off, keep(context) puts what it brought where
+ * `found` looks, under the lock; keep may be NULL, and must not call back in here. Returns those
+ * who waited, leader first, then in order of boarding.
  */
-struct flight_waiter *flights_land(struct flights *flights, struct flight *flight);
+struct flight_waiter *flights_land(struct flights *flights, struct flight *flight,
+                                   void (*keep)(void *context), void *context);
 
-/* How many are in the air. */
+/*
+ * Calls off the flights to `url`, or to all URLs that begin with it: what they bring is old. They
+ * land as ever, for those aboard, but nothing is kept, and whoever asks from now on begins another
+ * flight. What was kept before must be thrown away after this, not before.
+ */
+void flights_call_off(struct flights *flights, struct span url);
+void flights_call_off_prefix(struct flights *flights, struct span prefix);
+
+/* How many are in the air, those called off included. */
 size_t flights_count(struct flights *flights);
 
 #endif

@@ -90,15 +90,18 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
         return TRUE;
     }
     result->status = PROXY_OK;
-    atomic_fetch_add(&service->purges, 1);
+    /* What is on its way first: it then either is in the cache, or does not get there. */
     switch (args->kind) {
     case PROXY_PURGE_URL:
+        flights_call_off(service->flights, url);
         result->proxy_purge_result_u.purged = cache_purge(service->cache, url);
         return TRUE;
     case PROXY_PURGE_PREFIX:
+        flights_call_off_prefix(service->flights, url);
         result->proxy_purge_result_u.purged = cache_purge_prefix(service->cache, url);
         return TRUE;
     case PROXY_PURGE_ALL:
+        flights_call_off_prefix(service->flights, span_of(NULL, 0));
         result->proxy_purge_result_u.purged = cache_purge_all(service->cache);
         return TRUE;
     }
@@ -152,7 +155,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
     }
     service->shards_are_ours = shards_are_ours;
     if (args->cold) {
-        atomic_fetch_add(&service->purges, 1);
+        flights_call_off_prefix(service->flights, span_of(NULL, 0));
         cache_purge_all(service->cache);
         cache_reset_stats(service->cache);
         counters_rebase(service->counters);

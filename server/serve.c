@@ -27,8 +27,7 @@ struct job {
     struct pending *pending; /* which has one request only */
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct page_builder builder;
-    uint64_t purges; /* the service's when the fetch began */
-    int error;       /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
+    int error; /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
 };
 
 static void
@@ -162,12 +161,28 @@ post_outcome(struct pending *pending, struct outcome *outcome)
     rpc_worker_post(rpc_request_worker(pending->rpc), &pending->task);
 }
 
+/* Under the flights' lock, and only if the page was not purged since the fetch began. */
+static void
+store(void *context)
+{
+    struct job *job = context;
+    struct outcome *outcome = job->outcome;
+    enum cache_outcome stored =
+        cache_store(job->service->cache, outcome->page, &outcome->victims, &outcome->evicted);
+
+    outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+}
+
 /* The fetch is over: nobody joins any more, and all who waited are answered. Frees the job. */
 static void
 land(struct job *job)
 {
     if (job->flight) {
-        struct flight_waiter *waiter = flights_land(job->service->flights, job->flight);
+        const struct page *page = job->outcome->page;
+        /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
+        bool storable = page && page->status == 200;
+        struct flight_waiter *waiter =
+            flights_land(job->service->flights, job->flight, storable ? store : NULL, job);
 
         while (waiter) {
             struct flight_waiter *next = waiter->next;
@@ -216,28 +231,6 @@ job_body(void *context, const void *bytes, size_t len)
     return job->error == 0;
 }
 
-/*
- * A page that was asked for before a purge may be the very one that was to go. A purge counts first
- * and looks into the cache then, so either it finds the page there or we find that it has counted.
- * Nobody else stores a page of this URL as long as the flight has not landed.
- */
-static void
-store(struct job *job)
-{
-    struct service *service = job->service;
-    struct outcome *outcome = job->outcome;
-    enum cache_outcome stored;
-
-    if (atomic_load(&service->purges) != job->purges)
-        return;
-    stored = cache_store(service->cache, outcome->page, &outcome->victims, &outcome->evicted);
-    outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
-    if (outcome->stored && atomic_load(&service->purges) != job->purges) {
-        cache_purge(service->cache, outcome->url);
-        outcome->stored = false;
-    }
-}
-
 static void
 job_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
@@ -255,12 +248,8 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
     log_debug("fetched %.*s in %lld us: %s%s%s", (int)outcome->url.len, outcome->url.ptr,
               (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
               outcome->sentence);
-    if (error == FETCH_OK) {
+    if (error == FETCH_OK)
         outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
-        /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
-        if (job->flight && outcome->page->status == 200)
-            store(job);
-    }
     land(job);
 }
 
@@ -300,7 +289,6 @@ make_job(struct service *service, struct span url)
     if (!job)
         return NULL;
     job->service = service;
-    job->purges = atomic_load(&service->purges);
     job->outcome = outcome_create(url);
     if (!job->outcome) {
         free_job(job);

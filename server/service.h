@@ -7,7 +7,6 @@
 #define SUNPROXY_SERVER_SERVICE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "cache/cache.h"
@@ -39,9 +38,6 @@ struct service {
     /* one change of the cache's configuration at a time */
     pthread_mutex_t configuring;
     bool shards_are_ours; /* nobody asked for a number: it follows the capacity */
-
-    /* Counts what was purged, before it is: what an origin said earlier is not stored any more. */
-    _Atomic uint64_t purges;
 };
 
 /* The service behind a request. */

@@ -43,23 +43,47 @@ class AdminTest(harness.SystemTest):
         self.assertEqual(self.c.stat().pages, 0)
         self.assertEqual(set(self.sources()), {"miss"})
 
+    def while_fetching(self, url, act):
+        """What the fetch of a slow page came to, during which something was done."""
+        answers = []
+
+        def ask():
+            with rpc.Connection(self.d.socket) as c:
+                answers.append(c.get(url))
+
+        other = threading.Thread(target=ask)
+        other.start()
+        harness.wait_until(lambda: self.c.stat().fetches_active, what="the fetch")
+        act()
+        other.join()
+        return answers[0].source, answers[0].stored
+
     def test_what_is_on_its_way_is_purged_as_well(self):
         url = "http://h.test/?fault=delay:500ms"
-        for purge in (lambda: self.c.purge(rpc.PURGE_URL, url)[0],
-                      lambda: self.c.purge(rpc.PURGE_ALL)[0], lambda: self.c.set(cold=True)[0]):
-            answers = []
-
-            def ask(answers=answers):
-                with rpc.Connection(self.d.socket) as c:
-                    answers.append(c.get(url))
-
-            other = threading.Thread(target=ask)
-            other.start()
-            harness.wait_until(lambda: self.c.stat().fetches_active, what="the fetch")
-            self.assertEqual(purge(), "ok")
-            other.join()
-            self.assertEqual((answers[0].source, answers[0].stored), ("miss", False))
+        for purge in (lambda: self.c.purge(rpc.PURGE_URL, url),
+                      lambda: self.c.purge(rpc.PURGE_PREFIX, "http://h."),
+                      lambda: self.c.purge(rpc.PURGE_ALL), lambda: self.c.set(cold=True)):
+            self.assertEqual(self.while_fetching(url, purge), ("miss", False))
             self.assertEqual(self.c.stat().pages, 0)
+
+    def test_what_others_purge_has_no_bearing(self):
+        url = "http://h.test/?fault=delay:500ms"
+        self.assertEqual(
+            self.while_fetching(url, lambda: self.c.purge(rpc.PURGE_PREFIX, "http://h.test/1")),
+            ("miss", True))
+        self.assertEqual(self.c.get(url).source, "hit")
+
+    def test_after_a_purge_nobody_gets_what_was_asked_for_before(self):
+        url = "http://h.test/?fault=delay:500ms"
+        after = []
+
+        def purge_and_ask():
+            self.c.purge(rpc.PURGE_URL, url)
+            after.append(self.c.get(url))
+
+        self.assertEqual(self.while_fetching(url, purge_and_ask), ("miss", False))
+        self.assertEqual((after[0].source, after[0].stored), ("miss", True))
+        self.assertEqual(self.c.get(url).source, "hit")
 
     def test_not_over_tcp(self):
         self.fill()

@@ -40,11 +40,11 @@ START_TEST(the_first_leads_and_the_others_join)
                      FLIGHT_JOINED);
     ck_assert_uint_eq(flights_count(flights), 2);
     ck_assert(a.leader && c.leader && !b.leader && !d.leader);
-    ck_assert_ptr_eq(flights_land(flights, flight), &a);
+    ck_assert_ptr_eq(flights_land(flights, flight, NULL, NULL), &a);
     ck_assert_ptr_eq(a.next, &b);
     ck_assert_ptr_eq(b.next, &d);
     ck_assert_ptr_null(d.next);
-    ck_assert_ptr_eq(flights_land(flights, other), &c);
+    ck_assert_ptr_eq(flights_land(flights, other, NULL, NULL), &c);
     ck_assert_ptr_null(c.next);
     ck_assert_uint_eq(flights_count(flights), 0);
     flights_destroy(flights);
@@ -70,7 +70,7 @@ START_TEST(who_finds_the_page_needs_no_flight)
         flights_board(flights, span_str("u"), &b, found_it, &asked, &(struct flight *){NULL}),
         FLIGHT_JOINED);
     ck_assert_uint_eq(asked, 1);
-    flights_land(flights, flight);
+    flights_land(flights, flight, NULL, NULL);
     flights_destroy(flights);
 }
 END_TEST
@@ -87,7 +87,7 @@ START_TEST(a_flight_can_be_full)
                      FLIGHT_JOINED);
     ck_assert_int_eq(flights_board(flights, span_str("u"), &c, found_nothing, NULL, &none),
                      FLIGHT_FULL);
-    ck_assert_ptr_eq(flights_land(flights, flight), &a);
+    ck_assert_ptr_eq(flights_land(flights, flight, NULL, NULL), &a);
     ck_assert_ptr_null(b.next);
     flights_destroy(flights);
 }
@@ -110,7 +110,86 @@ START_TEST(urls_that_collide_are_different)
                          FLIGHT_LED);
     ck_assert_uint_eq(flights_count(flights), COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        ck_assert_ptr_eq(flights_land(flights, in_air[i]), &waiters[i]);
+        ck_assert_ptr_eq(flights_land(flights, in_air[i], NULL, NULL), &waiters[i]);
+    flights_destroy(flights);
+}
+END_TEST
+
+static void
+count_kept(void *context)
+{
+    ++*(unsigned *)context;
+}
+
+START_TEST(what_lands_is_kept)
+{
+    struct flights *flights = flights_create(2);
+    struct flight_waiter a;
+    struct flight *flight;
+    unsigned kept = 0;
+
+    flights_board(flights, span_str("u"), &a, NULL, NULL, &flight);
+    flights_call_off(flights, span_str("v"));
+    flights_call_off(flights, span_str(""));
+    flights_call_off_prefix(flights, span_str("uu"));
+    ck_assert_ptr_eq(flights_land(flights, flight, count_kept, &kept), &a);
+    ck_assert_uint_eq(kept, 1);
+    flights_destroy(flights);
+}
+END_TEST
+
+START_TEST(a_flight_that_is_called_off_lands_and_takes_nobody_more)
+{
+    struct flights *flights = flights_create(2);
+    struct flight_waiter a, b, c, d;
+    struct flight *old, *fresh, *none;
+    unsigned kept = 0;
+
+    flights_board(flights, span_str("u"), &a, NULL, NULL, &old);
+    flights_board(flights, span_str("u"), &b, NULL, NULL, &none);
+    flights_call_off(flights, span_str("u"));
+    ck_assert_int_eq(flights_board(flights, span_str("u"), &c, found_nothing, NULL, &fresh),
+                     FLIGHT_LED);
+    ck_assert_int_eq(flights_board(flights, span_str("u"), &d, found_nothing, NULL, &none),
+                     FLIGHT_JOINED);
+    ck_assert_uint_eq(flights_count(flights), 2);
+    ck_assert_ptr_eq(flights_land(flights, old, count_kept, &kept), &a);
+    ck_assert_ptr_eq(a.next, &b);
+    ck_assert_ptr_null(b.next);
+    ck_assert_uint_eq(kept, 0);
+    ck_assert_ptr_eq(flights_land(flights, fresh, count_kept, &kept), &c);
+    ck_assert_ptr_eq(c.next, &d);
+    ck_assert_uint_eq(kept, 1);
+    ck_assert_uint_eq(flights_count(flights), 0);
+    flights_destroy(flights);
+}
+END_TEST
+
+START_TEST(flights_are_called_off_by_prefix)
+{
+    static const char *const urls[] = {"http://a/", "http://a/1", "http://a/2",
+                                       "http://b/", "http://b/1", "http://"};
+    enum { COUNT = sizeof(urls) / sizeof(urls[0]) };
+    static const struct {
+        const char *prefix;
+        unsigned kept;
+    } rows[] = {{"http://a/", 3}, {"http://b/1", 5}, {"http://c", 6}, {"", 0}};
+    struct flights *flights = flights_create(1);
+
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct flight_waiter waiters[COUNT];
+        struct flight *in_air[COUNT];
+        unsigned kept = 0;
+
+        for (size_t i = 0; i < COUNT; i++)
+            ck_assert_int_eq(
+                flights_board(flights, span_str(urls[i]), &waiters[i], NULL, NULL, &in_air[i]),
+                FLIGHT_LED);
+        flights_call_off_prefix(flights, span_str(rows[row].prefix));
+        for (size_t i = 0; i < COUNT; i++)
+            flights_land(flights, in_air[i], count_kept, &kept);
+        ck_assert_uint_eq(kept, rows[row].kept);
+    }
     flights_destroy(flights);
 }
 END_TEST
@@ -147,6 +226,14 @@ is_stored(void *context)
     return atomic_load(&wanted->race->stored[wanted->url]);
 }
 
+static void
+keep_it(void *context)
+{
+    struct wanted *wanted = context;
+
+    atomic_store(&wanted->race->stored[wanted->url], true);
+}
+
 static void *
 board_and_land(void *argument)
 {
@@ -165,8 +252,7 @@ board_and_land(void *argument)
                               &flight)) {
         case FLIGHT_LED:
             atomic_fetch_add(&race->led[wanted.url], 1);
-            atomic_store(&race->stored[wanted.url], true);
-            waiter = flights_land(race->flights, flight);
+            waiter = flights_land(race->flights, flight, keep_it, &wanted);
             while (waiter) {
                 struct flight_waiter *next = waiter->next;
 
@@ -219,6 +305,9 @@ unit_suite(void)
     tcase_add_test(tc, who_finds_the_page_needs_no_flight);
     tcase_add_test(tc, a_flight_can_be_full);
     tcase_add_test(tc, urls_that_collide_are_different);
+    tcase_add_test(tc, what_lands_is_kept);
+    tcase_add_test(tc, a_flight_that_is_called_off_lands_and_takes_nobody_more);
+    tcase_add_test(tc, flights_are_called_off_by_prefix);
     tcase_add_test(tc, many_threads_one_leader);
     suite_add_tcase(suite, tc);
     return suite;

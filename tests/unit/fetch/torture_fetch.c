@@ -82,7 +82,7 @@ walk_flights(void *context)
     ck_assert_int_eq(role, torture_failed() ? FLIGHT_NO_MEMORY : FLIGHT_LED);
     ck_assert_uint_eq(flights_count(flights), torture_failed() ? 0 : 1);
     if (flight)
-        flights_land(flights, flight);
+        flights_land(flights, flight, NULL, NULL);
     flights_destroy(flights);
 }
 
