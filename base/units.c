@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,15 +107,23 @@ units_format_bytes(uint64_t bytes, char *text, size_t size)
 const char *
 units_format_duration(int64_t us, char *text, size_t size)
 {
-    double value = (double)us;
+    int64_t seconds = us / 1000000;
+    int64_t minutes = seconds / 60;
+    int64_t hours = minutes / 60;
 
     if (us < 1000)
-        snprintf(text, size, "%d us", (int)us);
+        snprintf(text, size, "%" PRId64 " us", us);
     else if (us < 1000000)
-        snprintf(text, size, "%.1f ms", value / 1e3);
-    else if (us < 120 * (int64_t)1000000)
-        snprintf(text, size, "%.2f s", value / 1e6);
+        snprintf(text, size, "%.1f ms", (double)us / 1e3);
+    else if (seconds < 120)
+        snprintf(text, size, "%.2f s", (double)us / 1e6);
+    else if (hours == 0)
+        snprintf(text, size, "%" PRId64 " m %02" PRId64 " s", minutes, seconds % 60);
+    else if (hours < 24)
+        snprintf(text, size, "%" PRId64 " h %02" PRId64 " m %02" PRId64 " s", hours, minutes % 60,
+                 seconds % 60);
     else
-        snprintf(text, size, "%d m %02d s", (int)(us / 60000000), (int)(us / 1000000 % 60));
+        snprintf(text, size, "%" PRId64 " d %" PRId64 " h %02" PRId64 " m", hours / 24, hours % 24,
+                 minutes % 60);
     return text;
 }

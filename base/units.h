@@ -25,7 +25,8 @@ bool units_parse_bytes(const char *text, uint64_t *bytes);
  */
 bool units_parse_duration(const char *text, int64_t *us);
 
-/* "1.5 MiB", "300 ms": for people. `size` of 32 is enough for either. Returns text. */
+/* "1.5 MiB"; "300.0 ms", "74 d 0 h 42 m": for people. `size` of 32 is enough for either. Returns
+ * text. */
 const char *units_format_bytes(uint64_t bytes, char *text, size_t size);
 const char *units_format_duration(int64_t us, char *text, size_t size);
 

@@ -18,6 +18,8 @@
 
 #define DEFAULT_BUSIEST 10
 #define MICRO 1000000
+/* 1990-01-01, before the web: earlier times count from the trace's beginning, and are no dates. */
+#define EARLIEST_DATE_US (INT64_C(631152000) * MICRO)
 
 enum { OPTION_BUSIEST = OPTION_OWN, OPTION_JSON };
 
@@ -141,10 +143,14 @@ static void
 print_times(const struct trace_facts *f)
 {
     char span[32], from[32], to[32];
+    int64_t us;
 
-    printf("%-15s %s, from %s to %s UTC", "span",
-           units_format_duration(f->last_us - f->first_us, span, sizeof(span)),
-           format_date(f->first_us, from, sizeof(from)), format_date(f->last_us, to, sizeof(to)));
+    if (__builtin_sub_overflow(f->last_us, f->first_us, &us))
+        us = INT64_MAX;
+    printf("%-15s %s", "span", units_format_duration(us, span, sizeof(span)));
+    if (f->first_us >= EARLIEST_DATE_US)
+        printf(", from %s to %s UTC", format_date(f->first_us, from, sizeof(from)),
+               format_date(f->last_us, to, sizeof(to)));
     if (f->out_of_order)
         printf("; %" PRIu64 " requests out of order", f->out_of_order);
     putchar('\n');

@@ -46,6 +46,16 @@ class TraceTest(harness.SystemTest):
         facts = self.describe(self.log(), "--statuses", "all", "--busiest", "1")
         self.assertEqual((facts["requests"], len(facts["busiest"])), (8, 1))
 
+    def test_spans(self):
+        for times, span in (((0, 200000000000), "2314814 d 19 h 33 m"),
+                            ((1704067200, 1710463320), "74 d 0 h 42 m, from 2024-01-01 00:00:00 "
+                                                       "to 2024-03-15 00:42:00 UTC"),
+                            ((2505205, 2505209), "4.00 s"),
+                            ((-9 * 10**12, 9 * 10**12), "106751991 d 4 h 00 m")):
+            table = "time,url\n" + "".join(f"{time},http://a.test/\n" for time in times)
+            done = self.trace("describe", "-", stdin=table.encode()).stdout.decode()
+            self.assertRegex(done, f"(?m)^span            {span}$")
+
     def test_every_format_gives_the_same_back(self):
         for name in ("out.tsv", "out.urls", "out.bin", "History"):
             with self.subTest(name=name):

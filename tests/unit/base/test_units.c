@@ -76,6 +76,14 @@ START_TEST(formats_for_people)
     ck_assert_str_eq(units_format_duration(12, text, sizeof(text)), "12 us");
     ck_assert_str_eq(units_format_duration(1500, text, sizeof(text)), "1.5 ms");
     ck_assert_str_eq(units_format_duration(150000000, text, sizeof(text)), "2 m 30 s");
+    ck_assert_str_eq(units_format_duration(3599999999, text, sizeof(text)), "59 m 59 s");
+    ck_assert_str_eq(units_format_duration(3600000000, text, sizeof(text)), "1 h 00 m 00 s");
+    ck_assert_str_eq(units_format_duration(86399000000, text, sizeof(text)), "23 h 59 m 59 s");
+    ck_assert_str_eq(units_format_duration(6396120000000, text, sizeof(text)), "74 d 0 h 42 m");
+    ck_assert_str_eq(units_format_duration(200000000000000000, text, sizeof(text)),
+                     "2314814 d 19 h 33 m");
+    ck_assert_str_eq(units_format_duration(INT64_MAX, text, sizeof(text)), "106751991 d 4 h 00 m");
+    ck_assert_str_eq(units_format_duration(-5000000000, text, sizeof(text)), "-5000000000 us");
 }
 END_TEST
 
