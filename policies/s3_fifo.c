@@ -1,8 +1,9 @@
 /*
- * S3-FIFO: new pages pass through a small FIFO queue of a tenth of the cache. Who was requested
- * twice there goes on to the main queue; who was not leaves, and is remembered for nine tenths of a
- * cache. Who is asked for again while remembered enters the main queue at once. The main queue is a
- * FIFO in which each request, up to three, gives a page another round.
+ * S3-FIFO: new pages pass through a small FIFO queue of a part of the cache (a tenth). Who was
+ * requested often enough there (twice) goes on to the main queue; who was not leaves, and is
+ * remembered for another part of a cache (nine tenths). Who is asked for again while remembered
+ * enters the main queue at once. The main queue is a FIFO in which each request, up to three, gives
+ * a page another round.
  *
  * Until the first victim leaves, pages for which the small queue has no room enter the main one, so
  * that a cache that is still filling up is not filled with what the small queue would hold.
@@ -14,9 +15,6 @@
 #include "policies/policy.h"
 #include "policies/share.h"
 
-#define SMALL_SHARE 0.1
-#define GHOST_SHARE 0.9
-#define HITS_TO_MAIN 2u
 #define MAX_HITS 3u
 #define S3_FIFO_BYTES ((UINT64_C(1) << 61) - 1)
 
@@ -35,7 +33,11 @@ struct policy {
     struct s3_fifo_node *victim; /* found by the last question, until anything changes */
     bool was_ghost;              /* the page that was last asked about was remembered */
     bool has_evicted;
+    unsigned threshold; /* hits in small with which a page goes on to main */
+    double small_fraction, ghost_fraction;
 };
+
+enum { PARAM_SMALL, PARAM_GHOST, PARAM_THRESHOLD };
 
 static uint64_t
 s3_fifo_bytes(const void *node)
@@ -46,9 +48,9 @@ s3_fifo_bytes(const void *node)
 static void
 s3_fifo_resize(struct policy *policy, const struct policy_config *config)
 {
-    struct share ghost = share_of(config, GHOST_SHARE);
+    struct share ghost = share_of(config, policy->ghost_fraction);
 
-    policy->small_share = share_of(config, SMALL_SHARE);
+    policy->small_share = share_of(config, policy->small_fraction);
     policy->main_share = share_rest(config, policy->small_share);
     policy->victim = NULL;
     ghost_limit(&policy->ghost, ghost.pages, ghost.bytes);
@@ -59,7 +61,6 @@ s3_fifo_create(const struct policy_ops *ops, const struct policy_config *config)
 {
     struct policy *policy = malloc(sizeof(*policy));
 
-    (void)ops;
     if (!policy)
         return NULL;
     list_init(&policy->small);
@@ -67,6 +68,9 @@ s3_fifo_create(const struct policy_ops *ops, const struct policy_config *config)
     ghost_init(&policy->ghost, 0, 0);
     policy->was_ghost = false;
     policy->has_evicted = false;
+    policy->small_fraction = policy_param_value(ops, config, PARAM_SMALL);
+    policy->ghost_fraction = policy_param_value(ops, config, PARAM_GHOST);
+    policy->threshold = (unsigned)policy_param_value(ops, config, PARAM_THRESHOLD);
     s3_fifo_resize(policy, config);
     return policy;
 }
@@ -127,13 +131,13 @@ s3_fifo_victim_of_main(struct policy *policy)
     return node;
 }
 
-/* Who was not requested twice; those before go on to main. NULL if all were. */
+/* Who was not requested often enough; those before go on to main. NULL if all were. */
 static struct s3_fifo_node *
 s3_fifo_victim_of_small(struct policy *policy)
 {
     struct s3_fifo_node *node;
 
-    while ((node = list_first(&policy->small)) && node->hits >= HITS_TO_MAIN) {
+    while ((node = list_first(&policy->small)) && node->hits >= policy->threshold) {
         list_remove(&policy->small, node, node->bytes);
         list_add_last(&policy->main, node, node->bytes);
         node->is_main = 1;
@@ -190,13 +194,34 @@ s3_fifo_is_valid(const struct policy *policy, uint64_t count)
            s3_fifo_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->ghost);
 }
 
+static const struct policy_param params[] = {
+    [PARAM_SMALL] = {.name = "small",
+                     .start = 0.1,
+                     .low = 0.0001,
+                     .high = 1,
+                     .meaning = "the small queue's share of the cache"},
+    [PARAM_GHOST] = {.name = "ghost",
+                     .start = 0.9,
+                     .low = 0,
+                     .high = 16,
+                     .meaning = "how much of what left the small queue is remembered, in caches"},
+    [PARAM_THRESHOLD] = {.name = "threshold",
+                         .start = 2,
+                         .low = 1,
+                         .high = MAX_HITS,
+                         .whole = true,
+                         .meaning = "hits in the small queue with which a page goes on to main"},
+    {.name = NULL},
+};
+
 const struct policy_ops policy_s3_fifo = {
     .name = "s3-fifo",
     .summary = "three FIFO queues: small for newcomers, main for the proven, one of those who left",
     .source =
         "J. Yang et al., FIFO Queues are All You Need for Cache Eviction, SOSP 2023, algorithm 1",
-    .sizes = "The small queue has a tenth of the bytes; a page over that does not enter.",
+    .sizes = "The small queue has its share of the bytes; a page over that does not enter.",
     .cost = "A hit counts; a victim costs O(1), amortised over the hits before.",
+    .params = params,
     .node_size = sizeof(struct s3_fifo_node),
     .create = s3_fifo_create,
     .destroy = s3_fifo_destroy,

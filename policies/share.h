@@ -14,19 +14,31 @@ struct share {
     uint64_t bytes;
 };
 
-/* A fraction in (0, 1] of a capacity, rounded down, but at least one page. */
+/* That many times a number, rounded down; UINT64_MAX if it is too large. */
+static inline uint64_t
+share_times(uint64_t whole, double fraction)
+{
+    double part = (double)whole * fraction;
+
+    return part < 0x1p64 ? (uint64_t)part : UINT64_MAX;
+}
+
+/*
+ * A fraction of a capacity, rounded down, but at least one page unless it is nothing. What is
+ * remembered of the departed may be more than the whole; a part of the cache is at most 1.
+ */
 static inline struct share
 share_of(const struct policy_config *config, double fraction)
 {
     struct share share = {UINT64_MAX, UINT64_MAX};
 
     if (config->capacity_pages) {
-        share.pages = (uint64_t)((double)config->capacity_pages * fraction);
-        if (share.pages == 0)
+        share.pages = share_times(config->capacity_pages, fraction);
+        if (share.pages == 0 && fraction > 0)
             share.pages = 1;
     }
     if (config->capacity_bytes)
-        share.bytes = (uint64_t)((double)config->capacity_bytes * fraction);
+        share.bytes = share_times(config->capacity_bytes, fraction);
     return share;
 }
 
@@ -36,10 +48,11 @@ share_rest(const struct policy_config *config, struct share part)
 {
     struct share rest = {UINT64_MAX, UINT64_MAX};
 
+    /* A part may be more than the whole by what a double is rounded up. */
     if (config->capacity_pages)
-        rest.pages = config->capacity_pages - part.pages;
+        rest.pages = part.pages < config->capacity_pages ? config->capacity_pages - part.pages : 0;
     if (config->capacity_bytes)
-        rest.bytes = config->capacity_bytes - part.bytes;
+        rest.bytes = part.bytes < config->capacity_bytes ? config->capacity_bytes - part.bytes : 0;
     return rest;
 }
 

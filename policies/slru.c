@@ -1,7 +1,8 @@
 /*
- * SLRU, segmented LRU: four LRU lists, each with a quarter of the cache. A page enters the lowest
- * that has room for it, or the lowest of all; a request lifts it into the next one; who no longer
- * fits there goes down one, to its young end. The oldest of the lowest list that has any leaves.
+ * SLRU, segmented LRU: LRU lists, four unless told otherwise, each with the same part of the cache.
+ * A page enters the lowest that has room for it, or the lowest of all; a request lifts it into the
+ * next one; who no longer fits there goes down one, to its young end. The oldest of the lowest list
+ * that has any leaves.
  *
  * Karedla et al. have two segments; four of equal size are those of Huang et al., "An Analysis of
  * Facebook Photo Caching" (SOSP 2013). When sizes differ, pages that go down may be larger than the
@@ -13,20 +14,23 @@
 #include "policies/policy.h"
 #include "policies/share.h"
 
-#define SEGMENTS 4
-#define SLRU_BYTES ((UINT64_C(1) << 62) - 1)
+#define MAX_SEGMENTS 16
+#define SLRU_BYTES ((UINT64_C(1) << 60) - 1)
 
 struct slru_node {
     struct list_node links;
-    uint64_t bytes : 62;
-    uint64_t segment : 2;
+    uint64_t bytes : 60;
+    uint64_t segment : 4;
 };
 
 struct policy {
-    struct list segments[SEGMENTS]; /* the oldest first */
-    struct share share;             /* of each */
-    bool was_pushed; /* the last request pushed a page down into the lowest segment */
+    unsigned highest;                   /* segment that there is */
+    bool was_pushed;                    /* the last request pushed a page into the lowest */
+    struct share share;                 /* of each */
+    struct list segments[MAX_SEGMENTS]; /* the oldest first */
 };
+
+enum { PARAM_SEGMENTS };
 
 static uint64_t
 slru_bytes(const void *node)
@@ -39,7 +43,7 @@ slru_move(struct policy *policy, struct slru_node *node, unsigned to)
 {
     list_remove(&policy->segments[node->segment], node, node->bytes);
     list_add_last(&policy->segments[to], node, node->bytes);
-    node->segment = to & 3;
+    node->segment = to & (MAX_SEGMENTS - 1);
 }
 
 /* From a segment downwards: who is beyond a share goes down one. */
@@ -58,8 +62,8 @@ slru_settle(struct policy *policy, unsigned from)
 static void
 slru_resize(struct policy *policy, const struct policy_config *config)
 {
-    policy->share = share_of(config, 1.0 / SEGMENTS);
-    slru_settle(policy, SEGMENTS - 1);
+    policy->share = share_of(config, 1.0 / (policy->highest + 1));
+    slru_settle(policy, policy->highest);
     policy->was_pushed = false; /* the cache itself makes room now */
 }
 
@@ -68,10 +72,10 @@ slru_create(const struct policy_ops *ops, const struct policy_config *config)
 {
     struct policy *policy = malloc(sizeof(*policy));
 
-    (void)ops;
     if (!policy)
         return NULL;
-    for (unsigned i = 0; i < SEGMENTS; i++)
+    policy->highest = (unsigned)policy_param_value(ops, config, PARAM_SEGMENTS) - 1;
+    for (unsigned i = 0; i <= policy->highest; i++)
         list_init(&policy->segments[i]);
     slru_resize(policy, config);
     return policy;
@@ -95,12 +99,13 @@ slru_insert(struct policy *policy, void *node, const struct policy_page *page)
     struct slru_node *entering = node;
     unsigned i = 0;
 
-    while (i < SEGMENTS && !share_has_room(&policy->share, &policy->segments[i], page->bytes))
+    while (i <= policy->highest &&
+           !share_has_room(&policy->share, &policy->segments[i], page->bytes))
         i++;
-    if (i == SEGMENTS)
+    if (i > policy->highest)
         i = 0;
     entering->bytes = page->bytes & SLRU_BYTES;
-    entering->segment = i & 3;
+    entering->segment = i & (MAX_SEGMENTS - 1);
     list_add_last(&policy->segments[i], entering, entering->bytes);
     return 0;
 }
@@ -111,8 +116,8 @@ slru_access(struct policy *policy, void *node, const struct policy_page *page)
     struct slru_node *requested = node;
 
     (void)page;
-    if (requested->segment == SEGMENTS - 1) {
-        list_move_last(&policy->segments[SEGMENTS - 1], requested);
+    if (requested->segment == policy->highest) {
+        list_move_last(&policy->segments[policy->highest], requested);
         policy->was_pushed = false;
         return;
     }
@@ -129,7 +134,7 @@ slru_has_surplus(const struct policy *policy)
 static void *
 slru_victim(struct policy *policy)
 {
-    for (unsigned i = 0; i < SEGMENTS; i++) {
+    for (unsigned i = 0; i <= policy->highest; i++) {
         void *node = list_first(&policy->segments[i]);
 
         if (node)
@@ -150,7 +155,7 @@ slru_remove(struct policy *policy, void *node, bool evicted)
 static bool
 slru_is_valid(const struct policy *policy, uint64_t count)
 {
-    for (unsigned i = 0; i < SEGMENTS; i++) {
+    for (unsigned i = 0; i <= policy->highest; i++) {
         const struct list *segment = &policy->segments[i];
 
         if (!list_is_valid(segment, slru_bytes) || segment->pages > count)
@@ -167,14 +172,24 @@ slru_is_valid(const struct policy *policy, uint64_t count)
     return count == 0;
 }
 
+static const struct policy_param params[] = {
+    [PARAM_SEGMENTS] = {.name = "segments",
+                        .start = 4,
+                        .low = 1,
+                        .high = MAX_SEGMENTS,
+                        .whole = true,
+                        .meaning = "LRU lists, each with the same part of the cache; 1 is LRU"},
+    {.name = NULL},
+};
+
 const struct policy_ops policy_slru = {
     .name = "slru",
-    .summary =
-        "four LRU lists, through which pages rise with each request and sink for want of room",
+    .summary = "LRU lists through which pages rise with each request and sink for want of room",
     .source =
         "R. Karedla, J. S. Love, B. G. Wherry, IEEE Computer 27/3, 1994; Q. Huang et al., SOSP 2013",
-    .sizes = "Each list has a quarter of the bytes; a page over that does not enter.",
+    .sizes = "Each list has the same part of the bytes; a page over that does not enter.",
     .cost = "O(1) where pages are alike; a large one may push several down.",
+    .params = params,
     .node_size = sizeof(struct slru_node),
     .create = slru_create,
     .destroy = slru_destroy,

@@ -1,7 +1,7 @@
 /*
- * 2Q, the full version: new pages pass through a FIFO queue (Ain) of a quarter of the cache, whose
- * hits say nothing yet; who leaves it is remembered (Aout) for half a cache. Who is asked for again
- * while remembered enters the rest, an LRU list (Am).
+ * 2Q, the full version: new pages pass through a FIFO queue (Ain) of a part of the cache (Kin, a
+ * quarter), whose hits say nothing yet; who leaves it is remembered (Aout) for another (Kout, a
+ * half). Who is asked for again while remembered enters the rest, an LRU list (Am).
  */
 #include <stdlib.h>
 
@@ -10,8 +10,6 @@
 #include "policies/policy.h"
 #include "policies/share.h"
 
-#define IN_SHARE 0.25
-#define OUT_SHARE 0.5
 #define TWO_Q_BYTES ((UINT64_C(1) << 63) - 1)
 
 struct two_q_node {
@@ -25,9 +23,12 @@ struct policy {
     struct list in;   /* Ain, the oldest first */
     struct list main; /* Am, the least recently requested first */
     struct share in_share;
-    struct ghost out; /* Aout */
-    bool was_out;     /* the page that was last asked about was remembered */
+    struct ghost out;                 /* Aout */
+    bool was_out;                     /* the page that was last asked about was remembered */
+    double in_fraction, out_fraction; /* Kin and Kout, of the capacity */
 };
+
+enum { PARAM_KIN, PARAM_KOUT };
 
 static uint64_t
 two_q_bytes(const void *node)
@@ -38,9 +39,9 @@ two_q_bytes(const void *node)
 static void
 two_q_resize(struct policy *policy, const struct policy_config *config)
 {
-    struct share out = share_of(config, OUT_SHARE);
+    struct share out = share_of(config, policy->out_fraction);
 
-    policy->in_share = share_of(config, IN_SHARE);
+    policy->in_share = share_of(config, policy->in_fraction);
     ghost_limit(&policy->out, out.pages, out.bytes);
 }
 
@@ -49,13 +50,14 @@ two_q_create(const struct policy_ops *ops, const struct policy_config *config)
 {
     struct policy *policy = malloc(sizeof(*policy));
 
-    (void)ops;
     if (!policy)
         return NULL;
     list_init(&policy->in);
     list_init(&policy->main);
     ghost_init(&policy->out, 0, 0);
     policy->was_out = false;
+    policy->in_fraction = policy_param_value(ops, config, PARAM_KIN);
+    policy->out_fraction = policy_param_value(ops, config, PARAM_KOUT);
     two_q_resize(policy, config);
     return policy;
 }
@@ -138,12 +140,27 @@ two_q_is_valid(const struct policy *policy, uint64_t count)
            two_q_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->out);
 }
 
+static const struct policy_param params[] = {
+    [PARAM_KIN] = {.name = "kin",
+                   .start = 0.25,
+                   .low = 0.0001,
+                   .high = 1,
+                   .meaning = "the share of the cache that new pages pass through (Ain)"},
+    [PARAM_KOUT] = {.name = "kout",
+                    .start = 0.5,
+                    .low = 0,
+                    .high = 16,
+                    .meaning = "how much of what left that queue is remembered (Aout), in caches"},
+    {.name = NULL},
+};
+
 const struct policy_ops policy_two_q = {
     .name = "2q",
     .summary = "new pages pass through a short queue; who comes back soon after is kept by LRU",
     .source = "T. Johnson, D. Shasha, 2Q, VLDB 1994, section 3 (full version)",
-    .sizes = "The queue has a quarter of the bytes; a page over that does not enter.",
+    .sizes = "The queue has its share of the bytes; a page over that does not enter.",
     .cost = "O(1); a hit in the queue costs nothing.",
+    .params = params,
     .node_size = sizeof(struct two_q_node),
     .create = two_q_create,
     .destroy = two_q_destroy,

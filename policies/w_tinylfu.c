@@ -70,7 +70,7 @@ w_tinylfu_settle(struct policy *policy)
 static uint64_t
 part_of(uint64_t whole, double fraction)
 {
-    return whole == UINT64_MAX ? UINT64_MAX : (uint64_t)((double)whole * fraction);
+    return whole == UINT64_MAX ? UINT64_MAX : share_times(whole, fraction);
 }
 
 static void

@@ -166,4 +166,32 @@ driven_resize(struct driven *d, uint64_t pages, uint64_t bytes)
         driven_evict(d);
 }
 
+/* ---- by hand: pages 'a' to 'z', every step checked ---------------------------------------------
+ */
+
+static inline void
+driven_begin_letters(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)
+{
+    driven_begin(d, text, 26, pages, bytes);
+    d->checks = true;
+}
+
+/* Each letter is a request of a page of one byte: "." a hit, "+" a miss, and who left for it. */
+static inline const char *
+driven_play(struct driven *d, const char *pages)
+{
+    static char told[200];
+    size_t n = 0;
+
+    for (; *pages; pages++) {
+        uint32_t id = (uint32_t)(*pages - 'a');
+
+        told[n++] = driven_request(d, id, (struct policy_page){.bytes = 1}) ? '.' : '+';
+        for (size_t i = 0; i < d->victim_count; i++)
+            told[n++] = (char)('a' + d->victims[i]);
+    }
+    told[n] = '\0';
+    return told;
+}
+
 #endif

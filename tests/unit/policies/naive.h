@@ -22,6 +22,7 @@ struct naive_rule {
     bool (*admit)(struct naive *n, uint32_t id, const struct policy_page *page);
     void (*enter)(struct naive *n, uint32_t id, const struct policy_page *page);
     void (*hit)(struct naive *n, uint32_t id, const struct policy_page *page);
+    bool (*has_surplus)(const struct naive *n); /* after a hit */
     uint32_t (*victim)(struct naive *n);
     void (*leave)(struct naive *n, uint32_t id, bool evicted); /* it is still inside */
     void (*resizing)(struct naive *n);                         /* with the capacity as it was */
@@ -30,7 +31,8 @@ struct naive_rule {
 
 struct naive {
     const struct naive_rule *rule;
-    const char *text; /* the policy, as it is typed */
+    const char *text;     /* the policy, as it is typed */
+    const double *params; /* what that says, or defaults */
     bool inside[NAIVE_IDS];
     uint64_t bytes[NAIVE_IDS];
     uint64_t page_count, byte_count;
@@ -75,7 +77,8 @@ naive_evict(struct naive *n)
 {
     uint32_t id = n->rule->victim(n);
 
-    ck_assert(n->inside[id]);
+    if (!n->inside[id])
+        ck_abort_msg("the model is wrong");
     n->victims[n->victim_count++] = id;
     naive_leave(n, id, true);
 }
@@ -98,6 +101,9 @@ naive_request(struct naive *n, uint32_t id, const struct policy_page *page)
     if (n->inside[id]) {
         if (n->rule->hit)
             n->rule->hit(n, id, page);
+        while (n->rule->has_surplus && n->rule->has_surplus(n))
+            naive_evict(n);
+        n->victim_count = 0; /* as in driven.h */
         return true;
     }
     if (n->capacity_bytes && page->bytes > n->capacity_bytes)
@@ -141,16 +147,31 @@ naive_draw_id(struct naive *n, uint32_t round)
     return (id + round / 500 * 17) % NAIVE_IDS;
 }
 
+static inline uint64_t
+naive_draw_bytes(struct naive *n)
+{
+    switch (naive_draw(n, 12)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1 + naive_draw(n, 400);
+    default:
+        return 1 + naive_draw(n, 40);
+    }
+}
+
 static inline void
 naive_check_victims(const struct naive *n, const struct driven *d, uint32_t round)
 {
-    ck_assert_msg(n->victim_count == d->victim_count, "%s, round %u: %zu victims, not %zu", n->text,
-                  round, d->victim_count, n->victim_count);
+    if (n->victim_count != d->victim_count)
+        ck_abort_msg("%s, round %u: %zu victims, not %zu", n->text, round, d->victim_count,
+                     n->victim_count);
     for (size_t i = 0; i < n->victim_count; i++)
-        ck_assert_msg(n->victims[i] == d->victims[i], "%s, round %u: %u left, not %u", n->text,
-                      round, d->victims[i], n->victims[i]);
-    ck_assert_uint_eq(n->page_count, d->page_count);
-    ck_assert_uint_eq(n->byte_count, d->byte_count);
+        if (n->victims[i] != d->victims[i])
+            ck_abort_msg("%s, round %u: %u left, not %u", n->text, round, d->victims[i],
+                         n->victims[i]);
+    if (n->page_count != d->page_count || n->byte_count != d->byte_count)
+        ck_abort_msg("%s, round %u: others are inside", n->text, round);
 }
 
 /* `n` with the rule, the text and the capacity set. Returns the number of victims. */
@@ -173,12 +194,13 @@ naive_compare(struct naive *n, uint64_t seed, bool resizes)
     }
     driven_begin(&d, n->text, NAIVE_IDS, n->capacity_pages, n->capacity_bytes);
     d.checks = true;
+    n->params = d.spec.params;
     if (n->rule->begin)
         n->rule->begin(n);
     for (uint32_t round = 0; round < NAIVE_ROUNDS; round++) {
         uint32_t id = ids[round], what = naive_draw(n, 150);
         struct policy_page page = {
-            .bytes = n->inside[id] ? n->bytes[id] : 1 + naive_draw(n, naive_draw(n, 9) ? 40 : 400),
+            .bytes = n->inside[id] ? n->bytes[id] : naive_draw_bytes(n),
             .key = naive_key(id),
             .cost_us = naive_draw(n, 4) ? naive_draw(n, 100000) : 0,
             .next = next[round],
@@ -197,8 +219,9 @@ naive_compare(struct naive *n, uint64_t seed, bool resizes)
             naive_check_victims(n, &d, round);
         }
         hit = naive_request(n, id, &page);
-        ck_assert_msg(driven_request(&d, id, page) == hit, "%s, round %u: %s", n->text, round,
-                      hit ? "a miss, not a hit" : "a hit, not a miss");
+        if (driven_request(&d, id, page) != hit)
+            ck_abort_msg("%s, round %u: %s", n->text, round,
+                         hit ? "a miss, not a hit" : "a hit, not a miss");
         naive_check_victims(n, &d, round);
         hits += hit;
     }

@@ -9,6 +9,15 @@
 
 /* Policies off their defaults, where that is another path. */
 static const char *const variants[] = {
+    "clock:bits=3",
+    "slru:segments=1",
+    "slru:segments=16",
+    "2q:kin=1,kout=16",
+    "2q:kin=0.05,kout=0",
+    "s3-fifo:small=1,ghost=16,threshold=3",
+    "s3-fifo:small=0.05,ghost=0,threshold=1",
+    "lru-k:k=4",
+    "rand:draw=each",
     "gds:cost=time",
     "gds:cost=bytes",
     "tinylfu:width=0.5,sample=1",
@@ -69,7 +78,8 @@ run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
     d.checks = true;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint64_t size = draw_bytes();
-        struct policy_page page = {.bytes = !bytes && size > 10000 ? 1 : size, .next = next[i]};
+        struct policy_page page = {
+            .bytes = !bytes && size > 10000 ? 1 : size, .cost_us = draw(1000), .next = next[i]};
 
         switch (draw(100)) {
         case 0:

@@ -20,18 +20,11 @@ request(struct driven *d, char page, uint64_t bytes, uint64_t cost_us, uint64_t 
     return left;
 }
 
-static void
-begin(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)
-{
-    driven_begin(d, text, 26, pages, bytes);
-    d->checks = true;
-}
-
 START_TEST(gdsf_by_hand)
 {
     struct driven d;
 
-    begin(&d, "gdsf", 0, 100);
+    driven_begin_letters(&d, "gdsf", 0, 100);
     request(&d, 'a', 50, 0, 0);                        /* H = 1/50 */
     request(&d, 'b', 20, 0, 0);                        /* 1/20 */
     request(&d, 'c', 25, 0, 0);                        /* 1/25 */
@@ -50,7 +43,7 @@ START_TEST(gdsf_breaks_ties_by_the_last_request)
 {
     struct driven d;
 
-    begin(&d, "gdsf", 3, 0);
+    driven_begin_letters(&d, "gdsf", 3, 0);
     request(&d, 'a', 1, 0, 0);
     request(&d, 'b', 1, 0, 0);
     request(&d, 'c', 1, 0, 0);
@@ -70,7 +63,8 @@ START_TEST(gds_by_cost)
 {
     struct driven d;
 
-    begin(&d, "gds", 0, 100); /* cost 1: the largest, and requests count no more than one */
+    driven_begin_letters(&d, "gds", 0,
+                         100); /* cost 1: the largest, and requests count no more than one */
     request(&d, 'a', 10, 900, 0);
     request(&d, 'b', 70, 900000, 0);
     request(&d, 'b', 70, 900000, 0);
@@ -78,7 +72,7 @@ START_TEST(gds_by_cost)
     ck_assert_str_eq(request(&d, 'd', 15, 1, 0), "b");
     driven_end(&d);
 
-    begin(&d, "gds:cost=time", 0, 100); /* microseconds a byte: 90, 12857, 0.05 */
+    driven_begin_letters(&d, "gds:cost=time", 0, 100); /* microseconds a byte: 90, 12857, 0.05 */
     request(&d, 'a', 10, 900, 0);
     request(&d, 'b', 70, 900000, 0);
     request(&d, 'c', 20, 1, 0);
@@ -86,7 +80,7 @@ START_TEST(gds_by_cost)
     ck_assert_str_eq(request(&d, 'e', 50, 5000000, 0), "dab");
     driven_end(&d);
 
-    begin(&d, "gds:cost=bytes", 0, 100); /* LRU */
+    driven_begin_letters(&d, "gds:cost=bytes", 0, 100); /* LRU */
     request(&d, 'a', 10, 900, 0);
     request(&d, 'b', 70, 900000, 0);
     request(&d, 'c', 20, 1, 0);
@@ -101,7 +95,7 @@ START_TEST(lfuda_ages)
 {
     struct driven d;
 
-    begin(&d, "lfuda", 2, 0);
+    driven_begin_letters(&d, "lfuda", 2, 0);
     for (int i = 0; i < 4; i++)
         request(&d, 'a', 1, 0, 0); /* 4 */
     request(&d, 'b', 1, 0, 0);     /* 1 */
@@ -121,7 +115,7 @@ START_TEST(a_page_that_is_purged_ages_nobody)
 {
     struct driven d;
 
-    begin(&d, "lfuda", 2, 0);
+    driven_begin_letters(&d, "lfuda", 2, 0);
     for (int i = 0; i < 4; i++)
         request(&d, 'a', 1, 0, 0);
     driven_remove(&d, 0, false);
@@ -137,7 +131,7 @@ START_TEST(opt_by_hand)
 {
     struct driven d;
 
-    begin(&d, "opt", 3, 0);
+    driven_begin_letters(&d, "opt", 3, 0);
     request(&d, 'a', 1, 0, 9);
     request(&d, 'b', 1, 0, 5);
     request(&d, 'c', 1, 0, POLICY_NEVER);
@@ -168,21 +162,27 @@ static struct {
 } model;
 
 static double
+size_of(const struct naive *n, uint32_t id)
+{
+    return n->bytes[id] ? (double)n->bytes[id] : 1;
+}
+
+static double
 gdsf_worth(const struct naive *n, uint32_t id)
 {
-    return (double)model.count[id] * 1e6 / (double)n->bytes[id];
+    return (double)model.count[id] * 1e6 / size_of(n, id);
 }
 
 static double
 gds_one_worth(const struct naive *n, uint32_t id)
 {
-    return 1e6 / (double)n->bytes[id];
+    return 1e6 / size_of(n, id);
 }
 
 static double
 gds_time_worth(const struct naive *n, uint32_t id)
 {
-    return (double)(model.cost[id] ? model.cost[id] : 1) * 1e6 / (double)n->bytes[id];
+    return (double)(model.cost[id] ? model.cost[id] : 1) * 1e6 / size_of(n, id);
 }
 
 static double

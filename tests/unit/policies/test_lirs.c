@@ -6,31 +6,6 @@
 
 /* ---- by hand ------------------------------------------------------------------------------ */
 
-static void
-begin(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)
-{
-    driven_begin(d, text, 26, pages, bytes);
-    d->checks = true;
-}
-
-/* Each letter is a request of a page of one byte: "." a hit, "+" a miss, and who left for it. */
-static const char *
-play(struct driven *d, const char *pages)
-{
-    static char told[200];
-    size_t n = 0;
-
-    for (; *pages; pages++) {
-        uint32_t id = (uint32_t)(*pages - 'a');
-
-        told[n++] = driven_request(d, id, (struct policy_page){.bytes = 1}) ? '.' : '+';
-        for (size_t i = 0; i < d->victim_count; i++)
-            told[n++] = (char)('a' + d->victims[i]);
-    }
-    told[n] = '\0';
-    return told;
-}
-
 /* Everybody leaves: first the HIR pages as Q has them, then the LIR pages from the bottom of S. */
 static const char *
 drain(struct driven *d)
@@ -53,8 +28,8 @@ drain(struct driven *d)
 static void
 begin_example(struct driven *d)
 {
-    begin(d, "lirs:hir=0.34", 3, 0);
-    ck_assert_str_eq(play(d, "abcbdae"), "+++.+c.+d");
+    driven_begin_letters(d, "lirs:hir=0.34", 3, 0);
+    ck_assert_str_eq(driven_play(d, "abcbdae"), "+++.+c.+d");
 }
 
 START_TEST(the_papers_example)
@@ -67,13 +42,13 @@ START_TEST(the_papers_example)
 
     /* A request for d, whose recency is less than b's: it becomes LIR, and b HIR. */
     begin_example(&d);
-    ck_assert_str_eq(play(&d, "d"), "+e");
+    ck_assert_str_eq(driven_play(&d, "d"), "+e");
     ck_assert_str_eq(drain(&d), "bad");
     driven_end(&d);
 
     /* One for c, last requested before b: nobody's status changes. */
     begin_example(&d);
-    ck_assert_str_eq(play(&d, "c"), "+e");
+    ck_assert_str_eq(driven_play(&d, "c"), "+e");
     ck_assert_str_eq(drain(&d), "cba");
     driven_end(&d);
 }
@@ -84,19 +59,19 @@ START_TEST(requests_of_pages_inside)
     struct driven d;
 
     /* Room for 5, of which 2 are for HIR pages: a, b, c are LIR, d and e are not. */
-    begin(&d, "lirs:hir=0.4", 5, 0);
-    ck_assert_str_eq(play(&d, "abcde"), "+++++");
-    ck_assert_str_eq(play(&d, "b"), "."); /* LIR, not the bottom */
-    ck_assert_str_eq(play(&d, "a"), "."); /* the bottom: now c is; S: c d e b a */
-    ck_assert_str_eq(play(&d, "d"), "."); /* HIR in S: LIR now, and c, the bottom, is HIR */
+    driven_begin_letters(&d, "lirs:hir=0.4", 5, 0);
+    ck_assert_str_eq(driven_play(&d, "abcde"), "+++++");
+    ck_assert_str_eq(driven_play(&d, "b"), "."); /* LIR, not the bottom */
+    ck_assert_str_eq(driven_play(&d, "a"), "."); /* the bottom: now c is; S: c d e b a */
+    ck_assert_str_eq(driven_play(&d, "d"), "."); /* HIR in S: LIR now, and c, the bottom, is HIR */
     /* S: b a d, for e was below b. Q: e c. */
-    ck_assert_str_eq(play(&d, "e"), "."); /* HIR, not in S: stays so, goes to the end of Q */
+    ck_assert_str_eq(driven_play(&d, "e"), "."); /* HIR, not in S: stays so, goes to the end of Q */
     ck_assert_str_eq(drain(&d), "cebad");
     driven_end(&d);
 
-    begin(&d, "lirs:hir=0.4", 5, 0);
-    play(&d, "abcdebade");
-    ck_assert_str_eq(play(&d, "e"), "."); /* it is in S now, and b is at the bottom */
+    driven_begin_letters(&d, "lirs:hir=0.4", 5, 0);
+    driven_play(&d, "abcdebade");
+    ck_assert_str_eq(driven_play(&d, "e"), "."); /* it is in S now, and b is at the bottom */
     ck_assert_str_eq(drain(&d), "cbade");
     driven_end(&d);
 }
@@ -122,8 +97,8 @@ START_TEST(one_page_is_lru)
 {
     struct driven d;
 
-    begin(&d, "lirs", 1, 0);
-    ck_assert_str_eq(play(&d, "abbac"), "++a.+b+a");
+    driven_begin_letters(&d, "lirs", 1, 0);
+    ck_assert_str_eq(driven_play(&d, "abbac"), "++a.+b+a");
     driven_end(&d);
 }
 END_TEST
@@ -132,17 +107,17 @@ START_TEST(a_purged_page_leaves_no_ghost)
 {
     struct driven d;
 
-    begin(&d, "lirs:hir=0.34", 3, 0);
-    play(&d, "abc");
+    driven_begin_letters(&d, "lirs:hir=0.34", 3, 0);
+    driven_play(&d, "abc");
     driven_remove(&d, 2, false);
-    ck_assert_str_eq(play(&d, "c"), "+");
+    ck_assert_str_eq(driven_play(&d, "c"), "+");
     ck_assert_str_eq(drain(&d), "cab"); /* as a page that was never here */
     driven_end(&d);
 
-    begin(&d, "lirs:hir=0.34", 3, 0);
-    play(&d, "abc");
+    driven_begin_letters(&d, "lirs:hir=0.34", 3, 0);
+    driven_play(&d, "abc");
     driven_remove(&d, 0, false); /* LIR: the next newcomer takes its share */
-    ck_assert_str_eq(play(&d, "d"), "+");
+    ck_assert_str_eq(driven_play(&d, "d"), "+");
     ck_assert_str_eq(drain(&d), "cbd");
     driven_end(&d);
 }
@@ -153,16 +128,17 @@ START_TEST(history_bounds_the_stack)
     struct driven d;
 
     /* a, b LIR; c, d, e pass through; with none remembered, none comes back as LIR. */
-    begin(&d, "lirs:hir=0.34,history=0", 3, 0);
-    play(&d, "abcdec");
+    driven_begin_letters(&d, "lirs:hir=0.34,history=0", 3, 0);
+    driven_play(&d, "abcdec");
     ck_assert_str_eq(drain(&d), "cab");
     driven_end(&d);
 
-    begin(&d, "lirs:hir=0.34,history=1", 3, 0); /* d, e, f are remembered, c is not */
-    play(&d, "abcdefg");
-    ck_assert_str_eq(play(&d, "c"), "+g"); /* it stays HIR; for g's sake d is forgotten, */
-    ck_assert_str_eq(play(&d, "f"), "+c"); /* for c's e, but not f, which becomes LIR, */
-    ck_assert_str_eq(drain(&d), "abf");    /* and a HIR */
+    driven_begin_letters(&d, "lirs:hir=0.34,history=1", 3,
+                         0); /* d, e, f are remembered, c is not */
+    driven_play(&d, "abcdefg");
+    ck_assert_str_eq(driven_play(&d, "c"), "+g"); /* it stays HIR; for g's sake d is forgotten, */
+    ck_assert_str_eq(driven_play(&d, "f"), "+c"); /* for c's e, but not f, which becomes LIR, */
+    ck_assert_str_eq(drain(&d), "abf");           /* and a HIR */
     driven_end(&d);
 }
 END_TEST

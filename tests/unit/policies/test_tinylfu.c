@@ -189,18 +189,11 @@ play(struct driven *d, const char *pages)
     return left;
 }
 
-static void
-begin(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)
-{
-    driven_begin(d, text, 26, pages, bytes);
-    d->checks = true;
-}
-
 START_TEST(tinylfu_by_hand)
 {
     struct driven d;
 
-    begin(&d, "tinylfu", 3, 0);
+    driven_begin_letters(&d, "tinylfu", 3, 0);
     ck_assert_str_eq(play(&d, "abc"), "");    /* there is room */
     ck_assert_str_eq(play(&d, "d"), "-");     /* as often as a, once: not more often */
     ck_assert_str_eq(play(&d, "d"), "a");     /* twice now */
@@ -215,7 +208,7 @@ START_TEST(tinylfu_makes_large_pages_beat_everyone_who_would_leave)
 {
     struct driven d;
 
-    begin(&d, "tinylfu", 0, 10);
+    driven_begin_letters(&d, "tinylfu", 0, 10);
     for (uint32_t id = 0; id < 5; id++)
         driven_request(&d, id, (struct policy_page){.bytes = 2});
     driven_request(&d, 1, (struct policy_page){.bytes = 2}); /* 1 has two */
@@ -229,7 +222,7 @@ START_TEST(tinylfu_makes_large_pages_beat_everyone_who_would_leave)
     ck_assert_uint_eq(d.page_count, 1);
     driven_end(&d);
 
-    begin(&d, "tinylfu", 0, 10); /* one of 8 has to beat four */
+    driven_begin_letters(&d, "tinylfu", 0, 10); /* one of 8 has to beat four */
     for (uint32_t id = 0; id < 5; id++)
         driven_request(&d, id, (struct policy_page){.bytes = 2});
     driven_request(&d, 1, (struct policy_page){.bytes = 2});
@@ -247,14 +240,14 @@ START_TEST(tinylfu_lets_a_page_replace_itself)
     struct driven d;
     struct policy_page page = {.bytes = 1, .key = 0x9e3779b97f4a7c15u};
 
-    begin(&d, "tinylfu", 3, 0);
+    driven_begin_letters(&d, "tinylfu", 3, 0);
     play(&d, "abcbcbc");
     ck_assert(!d.spec.ops->admit(d.policy, &page));
     page.old = driven_node(&d, 0);
     ck_assert(d.spec.ops->admit(d.policy, &page));
     driven_end(&d);
 
-    begin(&d, "tinylfu", 0, 6);
+    driven_begin_letters(&d, "tinylfu", 0, 6);
     for (uint32_t id = 0; id < 3; id++)
         driven_request(&d, id, (struct policy_page){.bytes = 2});
     for (int i = 0; i < 5; i++)
@@ -273,7 +266,7 @@ START_TEST(w_tinylfu_by_hand)
     struct driven d;
 
     /* Room for 5: a window of one, a main part of four of which three may be protected. */
-    begin(&d, "w-tinylfu", 5, 0);
+    driven_begin_letters(&d, "w-tinylfu", 5, 0);
     ck_assert_str_eq(play(&d, "abcde"), ""); /* e in the window, a to d on probation */
     ck_assert_str_eq(play(&d, "f"), "e");    /* e contends with a: one each, the contender leaves */
     ck_assert_str_eq(play(&d, "f"), "");     /* two, still in the window */
@@ -294,7 +287,8 @@ START_TEST(w_tinylfu_lets_nobody_leave_the_window_for_a_large_page)
 {
     struct driven d;
 
-    begin(&d, "w-tinylfu:window=0.2", 0, 100); /* 20, of which a small page has ten */
+    driven_begin_letters(&d, "w-tinylfu:window=0.2", 0,
+                         100); /* 20, of which a small page has ten */
     for (uint32_t id = 0; id < 9; id++)
         driven_request(&d, id, (struct policy_page){.bytes = 10});
     driven_request(&d, 9, (struct policy_page){.bytes = 10}); /* 8 and 9 are in the window */
