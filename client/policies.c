@@ -80,9 +80,23 @@ print_param(const struct policy_param *param)
 }
 
 static void
+print_aliases(const struct policy_ops *ops)
+{
+    char text[256] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; ops->aliases && ops->aliases[i] && len < sizeof(text); i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "",
+                                ops->aliases[i]);
+    if (len)
+        print_wrapped("known as", text);
+}
+
+static void
 print_policy(const struct policy_ops *ops)
 {
     printf("%s: %s\n\n", ops->name, ops->summary);
+    print_aliases(ops);
     if (ops->sizes)
         print_wrapped("sizes", ops->sizes);
     if (ops->cost)
@@ -154,6 +168,10 @@ print_json(const struct policy_ops *only)
             continue;
         json_open_object(&j, NULL);
         json_cstring(&j, "name", ops->name);
+        json_open_array(&j, "aliases");
+        for (size_t a = 0; ops->aliases && ops->aliases[a]; a++)
+            json_cstring(&j, NULL, ops->aliases[a]);
+        json_close_array(&j);
         json_cstring(&j, "summary", ops->summary);
         json_text(&j, "sizes", ops->sizes);
         json_text(&j, "cost", ops->cost);
@@ -210,7 +228,8 @@ const struct command command_policies = {
     .summary = "the replacement policies that there are",
     .help = "usage: sunproxy policies [--json] [NAME]\n\n"
             "Lists the replacement policies, or tells all of one: which page leaves first,\n"
-            "how it treats sizes, what a request costs, its parameters and its source.\n\n"
+            "what else it is called, how it treats sizes, what a request costs, its\n"
+            "parameters and its source.\n\n"
             "      --json             as an array of objects\n"
             "  -h, --help             this text\n\n"
             "Exit status: 0 done; 64 wrong usage; 74 output could not be written.\n",

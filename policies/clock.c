@@ -94,17 +94,20 @@ clock_is_valid(const struct policy *policy, uint64_t count)
 }
 
 static const struct policy_param params[] = {
-    [PARAM_BITS] = {.name = "bits",
-                    .start = 1,
-                    .low = 1,
-                    .high = 8,
-                    .whole = true,
-                    .meaning = "of each page's count of requests, one of which a pass takes off"},
+    [PARAM_BITS] =
+        {.name = "bits",
+         .start = 1,
+         .low = 1,
+         .high = 8,
+         .whole = true,
+         .meaning = "how far a page's requests are counted, in bits; each pass of the hand takes "
+                    "one off"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_clock = {
     .name = "clock",
+    .aliases = (const char *const[]){"second-chance", NULL},
     .summary = "the oldest page that was not requested since the hand last passed leaves first",
     .source = "F. Corbato, A Paging Experiment with the Multics System, MIT 1968",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",

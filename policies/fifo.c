@@ -12,6 +12,7 @@ static const struct heap_policy_ops hooks = {0};
 
 const struct policy_ops policy_fifo = {
     .name = "fifo",
+    .aliases = (const char *const[]){"lrc", NULL},
     .summary = "the page that entered first leaves first",
     .source = "RPC-Based Web Proxy Server, Table 2 (FIFO)",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",

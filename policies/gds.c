@@ -63,6 +63,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_gds = {
     .name = "gds",
+    .aliases = (const char *const[]){"gd-size", NULL},
     .summary =
         "the page that is cheapest to fetch again for its size leaves first, older ones sooner",
     .source = "Cao, Irani 1997, Cost-Aware WWW Proxy Caching Algorithms, section 4",

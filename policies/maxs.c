@@ -1,6 +1,7 @@
 /*
- * MAXS: the largest page leaves first; requests change nothing. Of pages of one size the one that
- * entered first leaves first.
+ * MAXS (SIZE in Williams et al., "Removal Policies in Network Caches for World-Wide Web Documents",
+ * SIGCOMM 1996): the largest page leaves first; requests change nothing. Of pages of one size the
+ * one that entered first leaves first.
  */
 #include "policies/heap_policy.h"
 
@@ -41,6 +42,7 @@ static const struct heap_policy_ops hooks = {
 
 const struct policy_ops policy_maxs = {
     .name = "maxs",
+    .aliases = (const char *const[]){"size", NULL},
     .summary = "the largest page leaves first",
     .source = "RPC-Based Web Proxy Server, Table 2 (MAXS)",
     .sizes = "Sizes are all it looks at: the largest leaves, whatever it is worth.",

@@ -1,8 +1,8 @@
 /*
- * OPT (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"): the page
- * whose next request is farthest in the future leaves first. No policy that sees only the past has
- * fewer misses where all pages are of one size and each that is missed enters; others are measured
- * against it. Only a simulation knows the future.
+ * OPT, MIN (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"): the
+ * page whose next request is farthest in the future leaves first. No policy that sees only the past
+ * has fewer misses where all pages are of one size and each that is missed enters; others are
+ * measured against it. Only a simulation knows the future.
  *
  * Of pages that are never requested again the one that was requested first leaves first.
  */
@@ -84,6 +84,7 @@ opt_is_valid(const struct policy *policy, uint64_t count)
 
 const struct policy_ops policy_opt = {
     .name = "opt",
+    .aliases = (const char *const[]){"belady", "min", NULL},
     .summary = "the page whose next request is farthest away leaves first (needs the future)",
     .source = "Belady 1966, A study of replacement algorithms for a virtual-storage computer",
     .sizes = "Sizes are ignored; it is the bound where all pages count the same.",

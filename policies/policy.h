@@ -56,7 +56,9 @@ struct policy_param {
 };
 
 struct policy_ops {
-    const char *name;    /* as it is typed after --policy, in lower case */
+    const char *name; /* as it is typed after --policy, in lower case */
+    const char *const
+        *aliases;        /* other names that people know it by, ended by NULL; or NULL: none */
     const char *summary; /* one line for people: which page leaves first */
     const char *source;  /* paper and section of the rule */
     const char *sizes;   /* one sentence: how it treats sizes */
@@ -148,7 +150,8 @@ struct policy_ops {
  */
 extern const struct policy_ops *const policies[];
 
-/* The policy of that name, in any case and with or without hyphens ("S3FIFO", "s3-fifo"), or NULL.
+/* The policy of that name or alias, in any case and with or without hyphens ("S3FIFO", "s3-fifo"),
+ * or NULL.
  */
 const struct policy_ops *policy_find(const char *name);
 
@@ -175,6 +178,9 @@ const char *policy_format(const struct policy_spec *spec, char *text, size_t siz
 
 /* The same policy with the same parameters? */
 bool policy_spec_equal(const struct policy_spec *a, const struct policy_spec *b);
+
+/* The policy that has the name or alias nearest to a wrong one. */
+const struct policy_ops *policy_nearest(const char *name);
 
 /* How many parameters a policy has. */
 size_t policy_param_count(const struct policy_ops *ops);

@@ -133,6 +133,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_rand = {
     .name = "rand",
+    .aliases = (const char *const[]){"random", NULL},
     .summary = "the page with the lowest key, drawn when it entered, leaves first",
     .source =
         "RPC-Based Web Proxy Server, Table 2 (RAND); draw=each: the Thrift study of the same proxy",

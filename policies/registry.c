@@ -1,6 +1,9 @@
 #include "policies/policy.h"
 
 #include <ctype.h>
+#include <limits.h>
+
+#include "base/nearest.h"
 
 /* One row a policy, NAME for the policy_NAME that policies/NAME.c defines. */
 /* clang-format off: lines that can be added to without touching the others */
@@ -39,8 +42,37 @@ const struct policy_ops *
 policy_find(const char *name)
 {
     for (size_t i = 0; policies[i]; i++) {
+        const char *const *alias = policies[i]->aliases;
+
         if (names_equal(policies[i]->name, name))
             return policies[i];
+        for (; alias && *alias; alias++) {
+            if (names_equal(*alias, name))
+                return policies[i];
+        }
     }
     return NULL;
+}
+
+const struct policy_ops *
+policy_nearest(const char *name)
+{
+    const struct policy_ops *nearest = NULL;
+    unsigned least = UINT_MAX;
+
+    for (size_t i = 0; policies[i]; i++) {
+        const char *const *alias = policies[i]->aliases;
+        unsigned distance = nearest_distance(name, policies[i]->name);
+
+        for (; alias && *alias; alias++) {
+            unsigned other = nearest_distance(name, *alias);
+
+            distance = other < distance ? other : distance;
+        }
+        if (distance < least) {
+            nearest = policies[i];
+            least = distance;
+        }
+    }
+    return nearest;
 }

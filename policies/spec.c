@@ -96,23 +96,6 @@ policy_format(const struct policy_spec *spec, char *text, size_t size)
 
 /* ---- from text ------------------------------------------------------------------------------- */
 
-static const struct policy_ops *
-nearest_policy(const char *name)
-{
-    const struct policy_ops *nearest = NULL;
-    unsigned least = 0;
-
-    for (size_t i = 0; policies[i]; i++) {
-        unsigned distance = nearest_distance(name, policies[i]->name);
-
-        if (!nearest || distance < least) {
-            nearest = policies[i];
-            least = distance;
-        }
-    }
-    return nearest;
-}
-
 static bool
 refuse_param(const struct policy_ops *ops, const char *name, char *why, size_t why_size)
 {
@@ -220,7 +203,7 @@ policy_parse(const char *text, struct policy_spec *spec, char *why, size_t why_s
     *spec = policy_spec_of(policy_find(copy));
     if (!spec->ops) {
         snprintf(why, why_size, "there is no policy \"%.40s\"; did you mean %s?", copy,
-                 nearest_policy(copy)->name);
+                 policy_nearest(copy)->name);
         return false;
     }
     for (; params; params = next) {

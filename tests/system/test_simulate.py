@@ -394,6 +394,9 @@ class PoliciesTest(SimulateCase):
             for word in ("sizes", "cost", "source"):
                 self.assertTrue(p[word], f"{p['name']}: {word}")
                 self.assertRegex(text, rf"(?m)^  {word}")
+            for alias in p["aliases"]:
+                self.assertRegex(text, rf"(?m)^  known as .*\b{alias}\b")
+                self.assertEqual(self.sunproxy("policies", alias).stdout.decode(), text)
             for parameter in p["parameters"]:
                 self.assertTrue(parameter["meaning"])
                 self.assertRegex(text, rf"(?m)^  {parameter['name']} ")

@@ -341,6 +341,13 @@ START_TEST(registry_finds_by_name_in_any_case)
     ck_assert_ptr_nonnull(policy_find("lru-k"));
     ck_assert_ptr_eq(policy_find("LRUK"), policy_find("lru-k"));
     ck_assert_ptr_eq(policy_find("S3FIFO"), policy_find("s3-fifo"));
+    ck_assert_ptr_eq(policy_find("Belady"), policy_find("opt"));
+    ck_assert_ptr_eq(policy_find("min"), policy_find("opt"));
+    ck_assert_ptr_eq(policy_find("random"), policy_find("rand"));
+    ck_assert_ptr_eq(policy_find("SIZE"), policy_find("maxs"));
+    ck_assert_ptr_eq(policy_find("lrc"), policy_find("fifo"));
+    ck_assert_ptr_eq(policy_find("SecondChance"), policy_find("clock"));
+    ck_assert_ptr_eq(policy_find("GD-Size"), policy_find("gds"));
     ck_assert_ptr_null(policy_find("lr"));
     ck_assert_ptr_null(policy_find("lruu"));
     ck_assert_ptr_null(policy_find(""));
@@ -360,8 +367,13 @@ START_TEST(registry_rows_are_complete)
                   ops->remove && ops->is_valid);
         for (const char *c = ops->name; *c; c++)
             ck_assert_msg(!isupper((unsigned char)*c), "%s", ops->name);
-        for (size_t i = 0; i < count; i++)
-            ck_assert_str_ne(policies[i]->name, ops->name);
+        /* No name is anybody else's, nor any alias: the first that has it would be found. */
+        ck_assert_ptr_eq(policy_find(ops->name), ops);
+        for (size_t i = 0; ops->aliases && ops->aliases[i]; i++) {
+            ck_assert_ptr_eq(policy_find(ops->aliases[i]), ops);
+            ck_assert_str_ne(ops->aliases[i], "none");
+            ck_assert_str_ne(ops->aliases[i], "all");
+        }
     }
     ck_assert_uint_ge(count, 5);
 }

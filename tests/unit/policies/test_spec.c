@@ -41,6 +41,10 @@ START_TEST(names_alone)
         ck_assert_str_eq(policy_format(&spec, text, sizeof(text)), policies[i]->name);
     }
     ck_assert_ptr_eq(parsed("LRU").ops, policy_find("lru"));
+    ck_assert_str_eq(
+        policy_format(&(struct policy_spec){.ops = parsed("belady").ops}, text, sizeof(text)),
+        "opt");
+    ck_assert_uint_eq((unsigned)parsed("random:draw=each").params[0], 1);
     ck_assert_ptr_null(parsed("none").ops);
     ck_assert_str_eq(policy_format(&(struct policy_spec){0}, text, sizeof(text)), "none");
 }
@@ -50,6 +54,9 @@ START_TEST(a_wrong_name_is_told_the_nearest)
 {
     refused("lur", "there is no policy \"lur\"; did you mean lru?");
     refused("fif", "did you mean fifo?");
+    refused("belday", "did you mean opt?");
+    refused("randm", "did you mean rand?");
+    refused("randomly", "did you mean rand?");
     refused("", "there is no policy \"\"");
     refused("lru:k=3", "policy lru has no parameters");
     refused("none:k=3", "policy none has no parameters");
