@@ -22,6 +22,7 @@ simulate_options_init(struct simulate_options *options)
 
     *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT, .seed = 1};
     options->trace.without_times = true;
+    options->trace.without_methods = true;
     options->jobs = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (uint64_t)processors;
 }
 

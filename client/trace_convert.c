@@ -58,17 +58,19 @@ convert(int argc, char **argv)
 const struct command command_trace_convert = {
     .name = "trace convert",
     .summary = "write a trace in another format",
-    .help =
-        "usage: sunproxy trace convert [OPTION...] TRACE\n\n"
-        "Writes the requests of a trace in one of our formats, so that reading it\n"
-        "gives them again. A trace that has numbers and no URLs keeps its numbers\n"
-        "where the format has them; URLs are made of them as SITE/NUMBER. In\n"
-        "oracleGeneral, URLs are numbered from 1 in the order of first appearance,\n"
-        "and a size that is not known is 1 where none is, else 0. A History without\n"
-        "times gets a visit a second, and in one no time is less than the one before.\n\n" TRACE_WRITERS_HELP
-        "\n" TRACE_OPTIONS_HELP "\n  -h, --help             this text\n\n"
-        "Exit status: 0 written; 64 wrong usage; 65 the file is no trace, or nothing\n"
-        "is left of it; 66 it cannot be opened; 73 or 74 the output cannot be\n"
-        "written.\n",
+    .help = "usage: sunproxy trace convert [OPTION...] TRACE\n\n"
+            "Writes the requests of a trace in one of our formats, so that reading it\n"
+            "gives them again. A trace that has numbers and no URLs keeps its numbers\n"
+            "where the format has them; URLs are made of them as SITE/NUMBER. In\n"
+            "oracleGeneral, URLs are numbered from 1 in the order of first appearance,\n"
+            "and a size that is not known is 1. A History without times gets a visit a\n"
+            "second, and in one no time is less than the one before.\n\n"
+            "Reading chooses among methods, statuses and schemes again: what was\n"
+            "converted with --methods, --statuses, --redirects or --all-schemes wants the\n"
+            "same when it is read.\n\n" TRACE_WRITERS_HELP "\n" TRACE_OPTIONS_HELP
+            "\n  -h, --help             this text\n\n"
+            "Exit status: 0 written; 64 wrong usage; 65 the file is no trace, or nothing\n"
+            "is left of it; 66 it cannot be opened; 73 or 74 the output cannot be\n"
+            "written.\n",
     .run = convert,
 };

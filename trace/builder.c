@@ -14,6 +14,7 @@
 struct owned_trace {
     struct trace trace;
     struct url_table table;
+    struct method_names method_names;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -68,6 +69,7 @@ trace_builder_create(const struct trace_options *options)
     settle_statuses(b);
     url_table_init(&b->urls);
     number_table_init(&b->numbers);
+    method_names_init(&b->method_names);
     buf_init(&b->base, TRACE_URL_MAX);
     return b;
 }
@@ -83,6 +85,7 @@ trace_builder_destroy(struct trace_builder *b)
     free(b->times_us);
     free(b->sizes);
     free(b->status_of);
+    free(b->methods_of);
     buf_free(&b->base);
     free(b);
 }
@@ -101,15 +104,22 @@ trace_builder_counts(struct trace_builder *b)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* realloc(), with the part behind what is in use in large pages where they fit. */
-static void *
-extend(void *array, size_t used, size_t size)
+/*
+ * realloc() of what a pointer of any type points to, with the part behind what is in use in large
+ * pages where they fit. False: no memory.
+ */
+static bool
+extend(void *pointer, size_t element, size_t used, size_t room)
 {
-    char *grown = realloc(array, size);
+    char *array;
 
-    if (grown)
-        huge_prefer(grown + used, size - used);
-    return grown;
+    memcpy(&array, pointer, sizeof(array));
+    array = realloc(array, room * element);
+    if (!array)
+        return false;
+    huge_prefer(array + used * element, (room - used) * element);
+    memcpy(pointer, &array, sizeof(array));
+    return true;
 }
 
 /* Each array may be longer than `room` says when a later one could not grow: harmless. */
@@ -117,36 +127,13 @@ static bool
 grow_to(struct trace_builder *b, size_t room)
 {
     size_t used = b->room;
-    uint32_t *ids;
 
-    if (room > SIZE_MAX / sizeof(*b->times_us))
+    if (room > SIZE_MAX / sizeof(*b->times_us) || !extend(&b->ids, sizeof(*b->ids), used, room) ||
+        (b->times_us && !extend(&b->times_us, sizeof(*b->times_us), used, room)) ||
+        (b->sizes && !extend(&b->sizes, sizeof(*b->sizes), used, room)) ||
+        (b->status_of && !extend(&b->status_of, sizeof(*b->status_of), used, room)) ||
+        (b->methods_of && !extend(&b->methods_of, sizeof(*b->methods_of), used, room)))
         return false;
-    ids = extend(b->ids, used * sizeof(*ids), room * sizeof(*ids));
-    if (!ids)
-        return false;
-    b->ids = ids;
-    if (b->times_us) {
-        int64_t *times_us = extend(b->times_us, used * sizeof(*times_us), room * sizeof(*times_us));
-
-        if (!times_us)
-            return false;
-        b->times_us = times_us;
-    }
-    if (b->sizes) {
-        uint32_t *sizes = extend(b->sizes, used * sizeof(*sizes), room * sizeof(*sizes));
-
-        if (!sizes)
-            return false;
-        b->sizes = sizes;
-    }
-    if (b->status_of) {
-        uint16_t *status_of =
-            extend(b->status_of, used * sizeof(*status_of), room * sizeof(*status_of));
-
-        if (!status_of)
-            return false;
-        b->status_of = status_of;
-    }
     b->room = room;
     return true;
 }
@@ -173,15 +160,13 @@ static bool
 make_arrays(struct trace_builder *b, const struct trace_entry *e)
 {
     if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
-        b->times_us = extend(NULL, 0, b->room * sizeof(*b->times_us));
-        if (!b->times_us)
+        if (!extend(&b->times_us, sizeof(*b->times_us), 0, b->room))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->times_us[i] = e->time_us;
     }
     if (e->size >= 0 && !b->sizes && !b->options->without_sizes) {
-        b->sizes = extend(NULL, 0, b->room * sizeof(*b->sizes));
-        if (!b->sizes)
+        if (!extend(&b->sizes, sizeof(*b->sizes), 0, b->room))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->sizes[i] = TRACE_SIZE_UNKNOWN;
@@ -190,6 +175,11 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
     if (e->status != TRACE_STATUS_UNKNOWN && !b->status_of) {
         b->status_of = calloc(b->room, sizeof(*b->status_of));
         if (!b->status_of)
+            return false;
+    }
+    if (e->method.len != 0 && !b->methods_of && !b->options->without_methods) {
+        b->methods_of = calloc(b->room, sizeof(*b->methods_of));
+        if (!b->methods_of)
             return false;
     }
     return true;
@@ -217,6 +207,8 @@ builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id
         builder_set_size(b, b->count, e->size, e->status);
     if (b->status_of)
         b->status_of[b->count] = (uint16_t)(e->status > UINT16_MAX ? UINT16_MAX : e->status);
+    if (b->methods_of)
+        b->methods_of[b->count] = method_names_put(&b->method_names, e->method);
     b->count++;
     b->counts.requests = b->count;
     return true;
@@ -365,6 +357,7 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     }
     url_table_settle(&b->urls);
     owned->table = b->urls;
+    owned->method_names = b->method_names;
     owned->trace = (struct trace){
         .format = format,
         .request_count = b->count,
@@ -372,6 +365,7 @@ trace_builder_finish(struct trace_builder *b, const char *format)
         .times_us = b->times_us,
         .sizes = b->sizes,
         .statuses = b->status_of,
+        .methods = b->methods_of,
         .url_count = url_count,
         .urls = has_urls ? owned->table.urls : NULL,
         .numbers = has_urls ? NULL : b->numbers.numbers,
@@ -385,9 +379,18 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     b->times_us = NULL;
     b->sizes = NULL;
     b->status_of = NULL;
+    b->methods_of = NULL;
     b->count = 0;
     b->room = 0;
     return &owned->trace;
+}
+
+const char *
+trace_method(const struct trace *trace, size_t request)
+{
+    const struct owned_trace *owned = (const struct owned_trace *)trace;
+
+    return trace->methods ? owned->method_names.names[trace->methods[request]] : "";
 }
 
 void
@@ -401,6 +404,7 @@ trace_free(struct trace *trace)
     free(owned->trace.times_us);
     free(owned->trace.sizes);
     free(owned->trace.statuses);
+    free(owned->trace.methods);
     free(owned->trace.numbers);
     free(owned->trace.keys);
     url_table_free(&owned->table);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "trace/builder.h"
+#include "trace/method_names.h"
 #include "trace/number_table.h"
 #include "trace/url_table.h"
 #include "trace/wanted.h"
@@ -23,7 +24,9 @@ struct trace_builder {
     int64_t *times_us;   /* NULL until the first is known */
     uint32_t *sizes;     /* likewise */
     uint16_t *status_of; /* likewise */
-    bool lacks_sizes;    /* some are unknown */
+    uint8_t *methods_of; /* likewise */
+    struct method_names method_names;
+    bool lacks_sizes; /* some are unknown */
     size_t count;
     size_t room;
     struct buf base; /* the reduced URL */

@@ -8,7 +8,8 @@
  *                time_us and time_ms in their units
  *     size       size, bytes, obj_size, object_size, length, content_length, body_bytes_sent
  *     method     method, verb, request_method
- *     status     status, status_code, http_status
+ *     status     status, status_code, http_status: nothing where it is not known, and "-" or 0
+ *                where there was no answer
  * A quoted field ends with its line.
  */
 #include <strings.h>
@@ -211,7 +212,7 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
     struct table *t = (void *)reader->state;
     struct span values[COLUMNS];
-    struct span value;
+    struct span value, status;
     bool broken = false;
     unsigned at;
 
@@ -230,7 +231,8 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     if (broken || at != t->column_count || !parse_time(t, values, &entry->time_us) ||
         !fields_size(fields_trim(values[SIZE]), &entry->size))
         return LINE_BAD;
-    if (t->column_of[STATUS] >= 0 && !fields_status(fields_trim(values[STATUS]), &entry->status))
+    status = fields_trim(values[STATUS]);
+    if (status.len != 0 && !fields_status(status, &entry->status))
         return LINE_BAD;
     entry->method = fields_trim(values[METHOD]);
     return parse_identity(reader, t, values, entry);

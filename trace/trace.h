@@ -50,6 +50,7 @@ struct trace {
     int64_t *times_us;  /* since 1970-01-01 UTC, or since the trace began; NULL: there are none */
     uint32_t *sizes;    /* of the body asked for; TRACE_SIZE_UNKNOWN; NULL: unknown throughout */
     uint16_t *statuses; /* of HTTP; TRACE_STATUS_UNKNOWN; NULL: there are none */
+    uint8_t *methods;   /* of HTTP, see trace_method(); NULL: there are none */
     /* By number of the URL: */
     size_t url_count;
     struct span *urls; /* each is followed by a zero byte; NULL: the format knows numbers only */
@@ -81,6 +82,7 @@ struct trace_options {
     bool unique;        /* only the first request for each URL */
     bool without_times; /* do not keep them: times_us is NULL */
     bool without_sizes; /* likewise */
+    bool without_methods;
     bool sizes_as_read; /* leave unknown sizes unknown: see trace_load() */
     uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
@@ -112,6 +114,9 @@ enum trace_error trace_load(const char *path, const struct trace_options *option
 /* The URL of a number, or the format's own number in digits, written into `text`. */
 #define TRACE_URL_TEXT 24u
 struct span trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT]);
+
+/* The name of a request's method, of fewer than 24 bytes; "" if the trace does not know it. */
+const char *trace_method(const struct trace *trace, size_t request);
 
 /* NULL is harmless. */
 void trace_free(struct trace *trace);

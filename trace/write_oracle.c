@@ -1,7 +1,7 @@
 /*
  * libCacheSim's oracleGeneral: see oracle.c. The ids are the format's own numbers where it has
- * them, else our numbers from 1 on. Sizes that are not known are 1, where none is, and 0 among
- * others; times are seconds, as far as they fit.
+ * them, else our numbers from 1 on. Sizes that are not known are 1, because libCacheSim passes over
+ * requests for 0 bytes; times are seconds, as far as they fit.
  */
 #include <endian.h>
 #include <errno.h>
@@ -51,9 +51,7 @@ seconds_of(int64_t us)
 static uint32_t
 size_of(const struct trace *t, size_t request)
 {
-    if (!t->sizes)
-        return 1;
-    return t->sizes[request] == TRACE_SIZE_UNKNOWN ? 0 : t->sizes[request];
+    return t->sizes && t->sizes[request] != TRACE_SIZE_UNKNOWN ? t->sizes[request] : 1;
 }
 
 static int

@@ -50,12 +50,22 @@ put_size(FILE *file, const struct trace *t, size_t i)
         fprintf(file, "%" PRIu32, t->sizes[i]);
 }
 
+/* Nothing where it is not known, and 0 where there was no answer. */
+static void
+put_status(FILE *file, unsigned status)
+{
+    if (status == TRACE_STATUS_UNKNOWN)
+        putc_unlocked('\t', file);
+    else
+        fprintf(file, "\t%u", status == TRACE_STATUS_NONE ? 0 : status);
+}
+
 static int
 write_tsv(const struct trace *t, const struct trace_write_options *options, FILE *file)
 {
     fprintf(file, "%s%s%s%s%s\n", t->times_us ? "time\t" : "",
             t->urls || options->site ? "url" : "id", t->sizes ? "\tsize" : "",
-            t->statuses ? "\tstatus" : "", options->writes ? "\tmethod" : "");
+            t->statuses ? "\tstatus" : "", t->methods || options->writes ? "\tmethod" : "");
     for (size_t i = 0; i < t->request_count && !ferror(file); i++) {
         if (t->times_us) {
             put_time(file, t->times_us[i]);
@@ -67,9 +77,11 @@ write_tsv(const struct trace *t, const struct trace_write_options *options, FILE
             put_size(file, t, i);
         }
         if (t->statuses)
-            fprintf(file, "\t%u", t->statuses[i]);
+            put_status(file, t->statuses[i]);
         if (options->writes)
             fputs(options->writes[i] ? "\tPUT" : "\tGET", file);
+        else if (t->methods)
+            fprintf(file, "\t%s", trace_method(t, i));
         putc_unlocked('\n', file);
     }
     return 0;

@@ -115,6 +115,7 @@ main(int argc, char **argv)
     }
     options.without_times = true; /* as sunproxy simulate --ignore-sizes reads */
     options.without_sizes = true;
+    options.without_methods = true;
     if (trace_load(argv[1], &options, &trace, why, sizeof(why)) != TRACE_OK) {
         fprintf(stderr, "trial: %s\n", why);
         return EX_DATAERR;

@@ -78,7 +78,7 @@ class TraceTest(harness.SystemTest):
 
     def test_pipes(self):
         table = self.trace("convert", "--to", "tsv", "-", stdin=LOG.encode()).stdout
-        self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200")
+        self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200\tGET")
         facts = json.loads(self.trace("describe", "--json", "-", stdin=table).stdout)
         self.assertEqual((facts["format"], facts["requests"]), ("table", 6))
 

@@ -85,7 +85,7 @@ static const struct {
      "4,http://a.test/,1,GET,200\n5,http://a.test/,-3,GET,200,x\n6,\"http://a.test/,1,GET,200,x\n"
      "7,\"http://a.test/\"x,1,GET,200,x\nnow,http://a.test/,1,GET,200,x\n8,word,1,GET,200,x\n"
      "9,,1,GET,200,x\n",
-     "http://a.test/@1.5=12/200 http://a.test/\"q\",r@2/404 http://localhost/p@3=0/1", 7},
+     "http://a.test/@1.5=12/200 http://a.test/\"q\",r@2/404 http://localhost/p@3=0/0", 7},
     {"table", "url\thost\ttime_us\n/a\tb.test\t1500000\n\"q\tb.test\t2\nhttp://c.test/\tb\t-1\n",
      "http://b.test/a@1.5 http://c.test/@-1e-06", 1},
     {"table", "id;time_ms;bytes\n18446744073709551615;1500;3\n7;2000;\nx;3000;1\n",

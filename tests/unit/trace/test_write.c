@@ -64,6 +64,67 @@ START_TEST(a_table)
 }
 END_TEST
 
+/* Whatever a log knows of a request, a table does, and reads back if it is told to. */
+START_TEST(methods_and_statuses)
+{
+    static const char log[] = "time,url,method,status\n1,http://a.test/,GET,200\n"
+                              "2,http://a.test/,POST,\n3,http://a.test/,,302\n"
+                              "4,http://a.test/,purge,-\n5,http://a.test/,G\\x00,404\n";
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t, *again;
+    char *text;
+    size_t len;
+
+    options.methods = "all";
+    options.statuses = "all";
+    t = loading_text(log, options);
+    write_to(t, "tsv", &plain, "out");
+    text = scratch_read(scratch_path("out"), &len);
+    ck_assert_str_eq(text, "time\turl\tstatus\tmethod\n"
+                           "1.000000\thttp://a.test/\t200\tGET\n"
+                           "2.000000\thttp://a.test/\t\tPOST\n"
+                           "3.000000\thttp://a.test/\t302\t\n"
+                           "4.000000\thttp://a.test/\t0\tpurge\n"
+                           "5.000000\thttp://a.test/\t404\tOTHER\n");
+    free(text);
+    again = loading_file(scratch_path("out"), options);
+    ck_assert_uint_eq(again->request_count, t->request_count);
+    ck_assert_mem_eq(again->statuses, t->statuses, t->request_count * sizeof(*t->statuses));
+    for (size_t i = 0; i < t->request_count; i++)
+        ck_assert_str_eq(trace_method(again, i), trace_method(t, i));
+    trace_free(again);
+    options.without_methods = true;
+    again = loading_file(scratch_path("out"), options);
+    ck_assert_ptr_null(again->methods);
+    ck_assert_str_eq(trace_method(again, 0), "");
+    trace_free(again);
+    trace_free(t);
+}
+END_TEST
+
+/* A trace has room for so many names; those that come later are others. */
+START_TEST(more_methods_than_there_are)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t;
+    struct buf text;
+    char name[16];
+
+    buf_init(&text, 65536);
+    ck_assert(buf_append_str(&text, "method,id\n"));
+    for (int i = 0; i < 600; i++)
+        ck_assert(buf_printf(&text, "M%d,7\n", i % 300));
+    options.methods = "all";
+    t = loading_bytes(text.data, text.len, options);
+    for (size_t i = 0; i < 600; i++) {
+        snprintf(name, sizeof(name), "M%zu", i % 300);
+        ck_assert_str_eq(trace_method(t, i), i % 300 < 254 ? name : "OTHER");
+    }
+    trace_free(t);
+    buf_free(&text);
+}
+END_TEST
+
 START_TEST(a_list)
 {
     struct trace *t = load_source(false);
@@ -99,6 +160,13 @@ START_TEST(oracle)
     ck_assert_int_eq(bytes[48 + 16], 5);
     ck_assert_int_eq(bytes[96 + 23], 255);
     free(bytes);
+    /* What is not known is 1: libCacheSim passes over what has no bytes. */
+    t = loading_text("http://a.test/\nhttp://b.test/\t0\n", TRACE_OPTIONS_DEFAULT);
+    write_to(t, "oracle", &plain, "out");
+    trace_free(t);
+    again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+    ck_assert_str_eq(loading_picture(again), "1@0=1 2@0=0");
+    trace_free(again);
 }
 END_TEST
 
@@ -278,6 +346,8 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_test(tcase, a_table);
+    tcase_add_test(tcase, methods_and_statuses);
+    tcase_add_test(tcase, more_methods_than_there_are);
     tcase_add_test(tcase, a_list);
     tcase_add_test(tcase, oracle);
     tcase_add_test(tcase, history);
