@@ -4,7 +4,7 @@
  * its instance of the policy and its share of the capacity, so that threads seldom meet. With one
  * shard the outcome of a sequence of requests is exactly the policy's.
  *
- * Bytes count a page whole: URL, final URL, headers, body and CACHE_PAGE_OVERHEAD of bookkeeping;
+ * Bytes count a page whole: URL, final URL, headers, body and cache_page_overhead() of bookkeeping;
  * or the body alone, for studies in which a cache has to count as a trace does.
  *
  * Every function is safe on any thread. None blocks on anything but the locks.
@@ -15,13 +15,6 @@
 #include "cache/page.h"
 #include "policies/policy.h"
 
-/*
- * What a page is charged beyond its own bytes: the most that it costs, with a node of 16 bytes, in
- * glibc's malloc. 80 are the entry, 64 the page's struct with the rounding of its allocation, 12
- * its slot in the heap and 12 its bucket, with the slack of both arrays. (Where a node is larger,
- * or ghosts are kept, it may cost more: 16 for MAXS. The mean is lower: about 152.)
- */
-#define CACHE_PAGE_OVERHEAD 168u
 #define CACHE_MAX_SHARDS 64u
 
 struct cache;
@@ -68,6 +61,13 @@ struct cache_victims {
     size_t room;
 };
 
+/*
+ * What a page is charged beyond its own bytes under a policy: the most that it costs in glibc's
+ * malloc, its entry with the policy's node included; 168 for LRU, whose mean is about 152. What a
+ * policy keeps beside its nodes (ranks, counters, the departed) is not charged.
+ */
+uint64_t cache_page_overhead(const struct policy_ops *ops);
+
 /* NULL, with the reason in *error, if it cannot be made. */
 struct cache *cache_create(const struct cache_config *config, enum cache_error *error);
 
@@ -100,10 +100,11 @@ uint64_t cache_purge_all(struct cache *cache);
 
 /*
  * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
- * capacity stay; those that do not leave by the new policy, and count as evictions. The pages enter
- * the new policy in the order in which they entered the cache; where only the capacity changes, the
- * policy stays as it is, with what it knows of them. Requests wait meanwhile: for a new policy or
- * number of shards about a microsecond for each page. On an error nothing has changed.
+ * capacity stay; those that do not leave by the new policy, and count as evictions. (Pages may
+ * count more under one policy than under another: cache_page_overhead().) The pages enter the new
+ * policy in the order in which they entered the cache; where only the capacity changes, the policy
+ * stays as it is, with what it knows of them. Requests wait meanwhile: for a new policy or number
+ * of shards about a microsecond for each page. On an error nothing has changed.
  */
 enum cache_error cache_configure(struct cache *cache, const struct cache_config *config);
 

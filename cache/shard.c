@@ -5,13 +5,19 @@
 #include "base/hash.h"
 #include "cache/cache.h"
 
+/*
+ * A page's costs beside its entry: 64 are its struct with the rounding of its allocation, 12 its
+ * slot in a heap and 12 its bucket, with the slack of both arrays.
+ */
+enum { BESIDE_ENTRY = 64 + 12 + 12 };
+
 uint64_t
-shard_page_bytes(const struct page *page, bool body_only)
+cache_page_overhead(const struct policy_ops *ops)
 {
-    if (body_only)
-        return page->body_len;
-    return (uint64_t)page->url_len + page->final_url_len + page->headers_len + page->body_len +
-           CACHE_PAGE_OVERHEAD;
+    size_t entry = sizeof(struct entry) + ops->node_size;
+
+    /* malloc's header, and the sum in steps of 16 */
+    return BESIDE_ENTRY + (entry + 8 + 15) / 16 * 16;
 }
 
 bool
@@ -25,6 +31,7 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
     shard->config.params = NULL; /* a shard moves, and what is in it */
     if (!spec->ops)
         return true;
+    shard->overhead = cache_page_overhead(spec->ops);
     if (!table_init(&shard->table))
         return false;
     with_params.params = spec->params;
@@ -76,7 +83,10 @@ shard_free(struct shard *shard)
 static uint64_t
 bytes_of(const struct shard *shard, const struct page *page)
 {
-    return shard_page_bytes(page, shard->body_only);
+    if (shard->body_only)
+        return page->body_len;
+    return (uint64_t)page->url_len + page->final_url_len + page->headers_len + page->body_len +
+           shard->overhead;
 }
 
 /* What the policy is told of a page. */

@@ -18,8 +18,9 @@ struct shard {
     struct policy *policy;        /* owned */
     struct policy_config config;  /* its share of the capacity, and its seed; no params */
     struct policy_spec spec;      /* of the policy, whose ops are those above */
-    bool body_only;               /* bytes are those of bodies */
-    uint64_t bytes;               /* of the pages inside, as shard_page_bytes() has them */
+    bool body_only;               /* bytes are those of bodies alone, */
+    uint64_t overhead;            /* and else a page's, with so many of bookkeeping */
+    uint64_t bytes;               /* of the pages inside */
     uint64_t insertions;
     uint64_t evictions;
 };
@@ -38,9 +39,6 @@ enum shard_error {
     SHARD_REFUSED,   /* the policy did not admit it */
     SHARD_PASSED_ON, /* it entered and left at once; others may have left, too */
 };
-
-/* What a page counts: its own bytes and CACHE_PAGE_OVERHEAD, or its body alone. */
-uint64_t shard_page_bytes(const struct page *page, bool body_only);
 
 /*
  * An empty shard; false without memory. A spec without ops is a shard that stores nothing. The

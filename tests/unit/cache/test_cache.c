@@ -7,6 +7,8 @@
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
 
+#define LRU_OVERHEAD cache_page_overhead(policy_find("lru"))
+
 static struct cache_stats
 stats_of(struct cache *cache)
 {
@@ -140,9 +142,9 @@ START_TEST(bytes_count_a_page_whole)
     ck_assert_int_eq(page_append(&builder, "hello", 5), 0);
     page = page_finish(&builder, 0, 0);
     ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_STORED);
-    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + CACHE_PAGE_OVERHEAD);
+    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + LRU_OVERHEAD);
     ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_REPLACED);
-    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + CACHE_PAGE_OVERHEAD);
+    ck_assert_uint_eq(stats_of(cache).bytes, 9 + 10 + 6 + 5 + LRU_OVERHEAD);
     cache_purge(cache, span_str("http://a/"));
     ck_assert_uint_eq(stats_of(cache).bytes, 0);
     page_release(&page);
@@ -152,7 +154,7 @@ END_TEST
 
 START_TEST(a_page_that_fits_to_the_byte_is_stored_and_a_larger_one_evicts_nothing)
 {
-    struct cache *cache = pages_cache("lru", 0, 2 * (9 + 100 + CACHE_PAGE_OVERHEAD), 1);
+    struct cache *cache = pages_cache("lru", 0, 2 * (9 + 100 + LRU_OVERHEAD), 1);
     size_t evicted = 7;
     struct cache_victims victims = {0};
     struct page *page;
@@ -161,7 +163,7 @@ START_TEST(a_page_that_fits_to_the_byte_is_stored_and_a_larger_one_evicts_nothin
     ck_assert_int_eq(pages_store(cache, "http://b/", 100), CACHE_STORED);
     ck_assert_uint_eq(stats_of(cache).pages, 2);
 
-    page = pages_make("http://c/", 2 * 100 + 9 + CACHE_PAGE_OVERHEAD + 1);
+    page = pages_make("http://c/", 2 * 100 + 9 + LRU_OVERHEAD + 1);
     ck_assert_int_eq(cache_store(cache, page, &victims, &evicted), CACHE_NOT_STORED);
     ck_assert_uint_eq(evicted, 0);
     ck_assert_uint_eq(victims.count, 0);
@@ -169,7 +171,7 @@ START_TEST(a_page_that_fits_to_the_byte_is_stored_and_a_larger_one_evicts_nothin
     page_release(&page);
     ck_assert(pages_hit(cache, "http://a/") && pages_hit(cache, "http://b/"));
 
-    page = pages_make("http://c/", 2 * 100 + 9 + CACHE_PAGE_OVERHEAD);
+    page = pages_make("http://c/", 2 * 100 + 9 + LRU_OVERHEAD);
     ck_assert_int_eq(cache_store(cache, page, &victims, &evicted), CACHE_STORED);
     ck_assert_uint_eq(evicted, 2);
     ck_assert_uint_eq(victims.count, 2);
@@ -620,6 +622,27 @@ START_TEST(fewer_bytes_take_first_who_cannot_stay)
 }
 END_TEST
 
+/* Nodes of another policy may be larger, and are paid for. */
+START_TEST(bytes_are_counted_anew_for_another_policy)
+{
+    uint64_t lru = LRU_OVERHEAD, lirs = cache_page_overhead(policy_find("lirs"));
+    struct cache *cache = pages_cache("lru", 0, 10 * (9 + 100 + lru), 1);
+    char url[32];
+
+    for (int i = 0; i < 10; i++) {
+        snprintf(url, sizeof(url), "http://%d/", i);
+        ck_assert_int_eq(pages_store(cache, url, 100), CACHE_STORED);
+    }
+    ck_assert_uint_eq(stats_of(cache).bytes, 10 * (9 + 100 + lru));
+    configure(cache, "lirs", 0, 10 * (9 + 100 + lru), 1);
+    ck_assert_uint_lt(stats_of(cache).pages, 10);
+    ck_assert_uint_eq(stats_of(cache).bytes, stats_of(cache).pages * (9 + 100 + lirs));
+    configure(cache, "lru", 0, 10 * (9 + 100 + lru), 2);
+    ck_assert_uint_eq(stats_of(cache).bytes, stats_of(cache).pages * (9 + 100 + lru));
+    cache_destroy(cache);
+}
+END_TEST
+
 START_TEST(any_number_of_shards_keeps_all_pages)
 {
     static const unsigned counts[] = {1, 64, 2, 63, 7, 8, 1};
@@ -661,14 +684,14 @@ overhead_of(const struct policy_ops *ops, size_t body)
 START_TEST(a_page_costs_no_more_than_it_is_charged)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    static const char *const names[] = {"lru", "lfu", "fifo", "rand"};
-
-    for (size_t p = 0; p < 4; p++) {
+    for (size_t p = 0; policies[p]; p++) {
         for (size_t body = 0; body < 64; body++)
-            ck_assert_uint_le(overhead_of(policy_find(names[p]), body), CACHE_PAGE_OVERHEAD);
+            ck_assert_uint_le(overhead_of(policies[p], body), cache_page_overhead(policies[p]));
     }
-    ck_assert_uint_le(CACHE_PAGE_OVERHEAD, 176);
 #endif
+    ck_assert_uint_le(cache_page_overhead(policy_find("lru")), 176);
+    ck_assert_uint_gt(cache_page_overhead(policy_find("lirs")),
+                      cache_page_overhead(policy_find("lru")));
     ck_assert_uint_le(sizeof(struct entry) + policy_find("lru")->node_size, 72);
     ck_assert_uint_le(sizeof(struct page), 40);
     ck_assert_uint_gt(overhead_of(policy_find("lru"), 10), 0);
@@ -713,6 +736,7 @@ unit_suite(void)
     tcase_add_test(other, a_surplus_leaves_with_a_hit);
     tcase_add_test(other, a_newcomer_that_competes_may_be_the_one_to_leave);
     tcase_add_test(other, fewer_bytes_take_first_who_cannot_stay);
+    tcase_add_test(other, bytes_are_counted_anew_for_another_policy);
     tcase_add_test(other, any_number_of_shards_keeps_all_pages);
     suite_add_tcase(suite, other);
     tcase_add_test(memory, a_page_costs_no_more_than_it_is_charged);
