@@ -38,3 +38,14 @@ nearest_distance(const char *a, const char *b)
     }
     return cost[a_len % 3][b_len];
 }
+
+void
+nearest_offer(struct nearest *nearest, const char *right)
+{
+    unsigned distance = nearest_distance(nearest->word, right);
+
+    if (nearest->best && distance >= nearest->distance)
+        return;
+    nearest->best = right;
+    nearest->distance = distance;
+}

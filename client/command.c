@@ -1,6 +1,30 @@
 #include "client/command.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "client/output.h"
+
+const struct command *
+command_find(const struct command *const *commands, const char *word)
+{
+    struct nearest nearest = {.word = word};
+    size_t before = 0; /* characters before the last word */
+
+    for (const struct command *const *at = commands; *at; at++) {
+        const char *space = strrchr((*at)->name, ' ');
+
+        before = space ? (size_t)(space - (*at)->name) + 1 : 0;
+        if (strcmp((*at)->name + before, word) == 0)
+            return *at;
+        nearest_offer(&nearest, (*at)->name + before);
+    }
+    output_complain("no command is called '%.*s%s'; did you mean %s?", (int)before,
+                    commands[0]->name, word, nearest.best);
+    fprintf(stderr, "Try 'sunproxy %.*s--help'.\n", (int)before, commands[0]->name);
+    return NULL;
+}
 
 int
 command_help(const struct command *command)

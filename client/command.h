@@ -1,5 +1,6 @@
 /*
- * What a subcommand of sunproxy is: one file that defines a struct command, and one row in main.c.
+ * What a subcommand of sunproxy is: one file that defines a struct command, and one row in main.c,
+ * or in the file of the subcommand that it is a part of.
  */
 #ifndef SUNPROXY_CLIENT_COMMAND_H
 #define SUNPROXY_CLIENT_COMMAND_H
@@ -17,6 +18,9 @@ struct command {
      * printed need not be flushed: main() does that, and notices if it cannot.
      */
     int (*run)(int argc, char **argv);
+
+    /* Those that it consists of, called by their last words, ended by NULL; NULL: there are none */
+    const struct command *const *parts;
 };
 
 extern const struct command command_get;
@@ -33,6 +37,12 @@ extern const struct command command_ping;
 
 /* The exit status of Ctrl-C, as shells have it. */
 #define EXIT_INTERRUPTED 130
+
+/*
+ * The one of a list, ended by NULL, whose last word is `word`; or NULL after a complaint, which
+ * says what was meant and where help is to be had.
+ */
+const struct command *command_find(const struct command *const *commands, const char *word);
 
 /* Prints the text of --help to stdout. Returns EX_OK. */
 int command_help(const struct command *command);

@@ -11,42 +11,68 @@
 #include "client/command.h"
 #include "client/output.h"
 
+static const struct command command_help_on;
+
 static const struct command *const commands[] = {
-    &command_get,    &command_replay,   &command_simulate, &command_advise,
-    &command_report, &command_policies, &command_trace,    &command_stat,
-    &command_set,    &command_purge,    &command_ping,
+    &command_get,
+    &command_replay,
+    &command_simulate,
+    &command_advise,
+    &command_report,
+    &command_policies,
+    &command_trace,
+    &command_stat,
+    &command_set,
+    &command_purge,
+    &command_ping,
+    &command_help_on,
+    NULL,
 };
-
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
-
-static const struct command *
-find(const char *name)
-{
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
 
 static void
 print_commands(FILE *to)
 {
     fputs("usage: sunproxy COMMAND [OPTION...] [ARGUMENT...]\n\nCommands:\n", to);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
+    for (size_t i = 0; commands[i]; i++)
         fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("  help       help on a command: sunproxy help COMMAND\n\n"
+    fputs("\n"
           "  --help     this text\n"
           "  --version  the version of this program\n",
           to);
 }
 
+/* The words after it name a command and one of its parts. */
 static int
-unknown(const char *name)
+help(int argc, char **argv)
 {
-    output_complain("no command is called '%s'", name);
-    fputs("Try 'sunproxy --help'.\n", stderr);
-    return EX_USAGE;
+    const struct command *const *among = commands;
+    const struct command *command = NULL;
+
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return command_help(&command_help_on);
+    for (int i = 1; i < argc; i++) {
+        if (!among) {
+            output_complain("'%s' has no part called '%s'", command->name, argv[i]);
+            return command_usage(command);
+        }
+        command = command_find(among, argv[i]);
+        if (!command)
+            return EX_USAGE;
+        among = command->parts;
+    }
+    if (command)
+        return command_help(command);
+    print_commands(stdout);
+    return EX_OK;
 }
+
+static const struct command command_help_on = {
+    .name = "help",
+    .summary = "help on a command: sunproxy help COMMAND",
+    .help = "usage: sunproxy help [COMMAND [PART]]\n\n"
+            "Prints what 'sunproxy COMMAND --help' does; alone, the commands.\n",
+    .run = help,
+};
 
 static int
 run(const struct command *command, int argc, char **argv)
@@ -73,14 +99,12 @@ dispatch(int argc, char **argv)
         puts("sunproxy " SUNPROXY_VERSION);
         return EX_OK;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
-        (strcmp(name, "help") == 0 && argc == 2)) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_commands(stdout);
         return EX_OK;
     }
-    if (strcmp(name, "help") == 0)
-        return (command = find(argv[2])) ? command_help(command) : unknown(argv[2]);
-    return (command = find(name)) ? run(command, argc - 1, argv + 1) : unknown(name);
+    command = command_find(commands, name);
+    return command ? run(command, argc - 1, argv + 1) : EX_USAGE;
 }
 
 /*

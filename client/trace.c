@@ -7,40 +7,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "client/output.h"
 
 static const struct command *const parts[] = {
     &command_trace_convert,
     &command_trace_describe,
     &command_trace_generate,
+    NULL,
 };
-
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
-
-static const struct command *
-find(const char *name)
-{
-    for (size_t i = 0; i < PARTS; i++)
-        if (strcmp(strchr(parts[i]->name, ' ') + 1, name) == 0)
-            return parts[i];
-    return NULL;
-}
 
 static int
 run(int argc, char **argv)
 {
     static char name[64];
-    const struct command *part = argc > 1 ? find(argv[1]) : NULL;
+    const struct command *part;
 
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        return command_help(&command_trace);
-    if (!part) {
-        if (argc > 1)
-            output_complain("convert, describe or generate, not '%s'", argv[1]);
-        else
-            output_complain("convert, describe or generate is missing");
+    if (argc == 1) {
+        output_complain("convert, describe or generate is missing");
         return command_usage(&command_trace);
     }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_help(&command_trace);
+    part = command_find(parts, argv[1]);
+    if (!part)
+        return EX_USAGE;
     snprintf(name, sizeof(name), "sunproxy %s", part->name);
     output_name(name);
     argv[1] = name;
@@ -51,13 +42,17 @@ const struct trace_writer *
 trace_choose_writer(const char *to, const char *output, const struct trace_writer *otherwise)
 {
     const struct trace_writer *writer = to ? trace_writer_find(to) : trace_writer_for(output);
+    struct nearest nearest = {.word = to};
 
     if (!writer && !to)
         writer = otherwise;
     if (writer)
         return writer;
+    for (size_t i = 0; to && trace_writers[i]; i++)
+        nearest_offer(&nearest, trace_writers[i]->name);
     if (to)
-        output_complain("no format to write is called '%s'; there are:", to);
+        output_complain("no format to write is called '%s'; did you mean %s? There are:", to,
+                        nearest.best);
     else
         output_complain("--to is missing; it is one of:");
     for (size_t i = 0; trace_writers[i]; i++)
@@ -110,4 +105,5 @@ const struct command command_trace = {
             "  cache2k    ids of 32 bits, big endian\n"
             "  urls       a URL a line, optionally a tab and its size in bytes\n",
     .run = run,
+    .parts = parts,
 };

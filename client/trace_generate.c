@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "client/connect.h"
 #include "client/output.h"
@@ -72,6 +73,8 @@ parse_number(const char *text, double most, double *value)
 static bool
 take_option(struct asked *asked, int option, const char *argument)
 {
+    char why[256];
+
     switch (option) {
     case OPTION_TO:
         asked->to = argument;
@@ -103,11 +106,10 @@ take_option(struct asked *asked, int option, const char *argument)
                wrong("--rate", "a number of requests a second", argument);
     case OPTION_SIZES:
         asked->sizes_given = true;
-        return generate_parse_sizes(argument, &asked->sizes) ||
-               wrong("--sizes",
-                     "none, fixed:BYTES, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA or "
-                     "pareto:LEAST:SHAPE",
-                     argument);
+        if (generate_parse_sizes(argument, &asked->sizes, why, sizeof(why)))
+            return true;
+        output_complain("--sizes: %s", why);
+        return false;
     default:
         return false;
     }
@@ -117,10 +119,13 @@ static const struct generate_workload *
 choose_workload(const char *name)
 {
     const struct generate_workload *workload = generate_find(name);
+    struct nearest nearest = {.word = name};
 
     if (workload)
         return workload;
-    output_complain("no workload is called '%s'; there are:", name);
+    for (workload = generate_workloads; workload->name; workload++)
+        nearest_offer(&nearest, workload->name);
+    output_complain("no workload is called '%s'; did you mean %s? There are:", name, nearest.best);
     for (workload = generate_workloads; workload->name; workload++)
         fprintf(stderr, "  %-16s %s\n", workload->name, workload->summary);
     return NULL;

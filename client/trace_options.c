@@ -23,19 +23,17 @@ wrong(const char *option, const char *wanted, const char *argument)
 static int
 take_format(struct trace_options *options, const char *name)
 {
-    size_t nearest = 0;
+    struct nearest nearest = {.word = name};
 
-    for (size_t i = 0; trace_formats[i]; i++)
+    for (size_t i = 0; trace_formats[i]; i++) {
         if (strcmp(trace_formats[i]->name, name) == 0) {
             options->format = trace_formats[i]->name;
             return 1;
         }
-    for (size_t i = 1; trace_formats[i]; i++)
-        if (nearest_distance(name, trace_formats[i]->name) <
-            nearest_distance(name, trace_formats[nearest]->name))
-            nearest = i;
+        nearest_offer(&nearest, trace_formats[i]->name);
+    }
     output_complain("no format of traces is called '%s'; did you mean %s? There are:", name,
-                    trace_formats[nearest]->name);
+                    nearest.best);
     for (size_t i = 0; trace_formats[i]; i++)
         fprintf(stderr, "  %-12s %s\n", trace_formats[i]->name, trace_formats[i]->summary);
     return -1;

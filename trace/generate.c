@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/nearest.h"
 #include "trace/builder.h"
 #include "trace/random.h"
 
@@ -122,40 +123,64 @@ generate_find(const char *name)
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-bool
-generate_parse_sizes(const char *text, struct generate_sizes *sizes)
+struct size_law {
+    const char *name;
+    const char *form;
+    enum generate_law law;
+    int numbers;
+};
+
+static const struct size_law laws[] = {
+    {"none", "none", GENERATE_NO_SIZES, 0},
+    {"fixed", "fixed:BYTES", GENERATE_FIXED, 1},
+    {"uniform", "uniform:LOW:HIGH", GENERATE_UNIFORM, 2},
+    {"lognormal", "lognormal:MEDIAN:SIGMA", GENERATE_LOGNORMAL, 2},
+    {"pareto", "pareto:LEAST:SHAPE", GENERATE_PARETO, 2},
+};
+#define LAWS (sizeof(laws) / sizeof(laws[0]))
+
+/* The numbers behind the law's name, each behind a colon. */
+static bool
+parse_law(const struct size_law *law, const char *at, struct generate_sizes *sizes)
 {
-    static const struct {
-        const char *name;
-        enum generate_law law;
-        int numbers;
-    } laws[] = {
-        {"none", GENERATE_NO_SIZES, 0},   {"fixed", GENERATE_FIXED, 1},
-        {"uniform", GENERATE_UNIFORM, 2}, {"lognormal", GENERATE_LOGNORMAL, 2},
-        {"pareto", GENERATE_PARETO, 2},
-    };
+    double numbers[2] = {0, 0};
+
+    for (int k = 0; k < law->numbers; k++) {
+        char *end;
+
+        if (*at != ':' || ((at[1] < '0' || at[1] > '9') && at[1] != '.'))
+            return false;
+        numbers[k] = strtod(at + 1, &end);
+        if (!isfinite(numbers[k]) || numbers[k] > SIZE_MOST)
+            return false;
+        at = end;
+    }
+    *sizes = (struct generate_sizes){law->law, numbers[0], numbers[1]};
+    return *at == '\0' && (law->law != GENERATE_UNIFORM || numbers[0] <= numbers[1]) &&
+           (law->law != GENERATE_PARETO || numbers[1] > 0);
+}
+
+bool
+generate_parse_sizes(const char *text, struct generate_sizes *sizes, char *why, size_t why_size)
+{
+    char name[16];
+    struct nearest nearest = {.word = name};
+    const char *form = NULL;
     size_t len = strcspn(text, ":");
 
-    for (size_t i = 0; i < sizeof(laws) / sizeof(laws[0]); i++) {
-        double numbers[2] = {0, 0};
-        const char *at = text + len;
-
-        if (strlen(laws[i].name) != len || memcmp(laws[i].name, text, len) != 0)
-            continue;
-        for (int k = 0; k < laws[i].numbers; k++) {
-            char *end;
-
-            if (*at != ':' || ((at[1] < '0' || at[1] > '9') && at[1] != '.'))
-                return false;
-            numbers[k] = strtod(at + 1, &end);
-            if (!isfinite(numbers[k]) || numbers[k] > SIZE_MOST)
-                return false;
-            at = end;
+    snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)), text);
+    for (size_t i = 0; i < LAWS && !form; i++) {
+        if (strcmp(laws[i].name, name) == 0) {
+            if (parse_law(&laws[i], text + len, sizes))
+                return true;
+            form = laws[i].form;
         }
-        *sizes = (struct generate_sizes){laws[i].law, numbers[0], numbers[1]};
-        return *at == '\0' && (laws[i].law != GENERATE_UNIFORM || numbers[0] <= numbers[1]) &&
-               (laws[i].law != GENERATE_PARETO || numbers[1] > 0);
+        nearest_offer(&nearest, laws[i].name);
     }
+    for (size_t i = 0; i < LAWS && !form; i++)
+        if (laws[i].name == nearest.best)
+            form = laws[i].form;
+    snprintf(why, why_size, "'%.80s' is no law of sizes; did you mean %s?", text, form);
     return false;
 }
 

@@ -47,8 +47,12 @@ extern const struct generate_workload generate_workloads[];
 
 const struct generate_workload *generate_find(const char *name);
 
-/* "none", "fixed:1000", "uniform:100:5000", "lognormal:45000:0.8", "pareto:1000:1.2". */
-bool generate_parse_sizes(const char *text, struct generate_sizes *sizes);
+/*
+ * "none", "fixed:1000", "uniform:100:5000", "lognormal:45000:0.8", "pareto:1000:1.2"; anything else
+ * is false with a sentence that says what was meant.
+ */
+bool generate_parse_sizes(const char *text, struct generate_sizes *sizes, char *why,
+                          size_t why_size);
 
 /*
  * Makes the trace, of numbers and no URLs: pages are numbered from 1, the most popular first where

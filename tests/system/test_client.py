@@ -169,6 +169,20 @@ class StatusTest(ClientTest):
             self.assertEqual((done.returncode, done.stderr), (0, b""), arguments)
             self.assertGreater(len(done.stdout), 5)
 
+    def test_commands_and_their_parts_are_found_by_name(self):
+        for arguments, usage in ((["trace"], b"trace convert ["), (["trace", "describe"], b"trace describe ["),
+                                 (["help"], b"help [")):
+            done = self.run_program([harness.SUNPROXY, "help", *arguments])
+            self.assertEqual((done.returncode, done.stderr), (0, b""), arguments)
+            self.assertTrue(done.stdout.startswith(b"usage: sunproxy " + usage), arguments)
+        for arguments, told in ((["smulate"], b"did you mean simulate?"), (["hepl"], b"did you mean help?"),
+                                (["help", "smulate"], b"did you mean simulate?"),
+                                (["help", "trace", "descirbe"], b"did you mean describe?"),
+                                (["help", "get", "it"], b"'get' has no part called 'it'")):
+            done = self.run_program([harness.SUNPROXY, *arguments])
+            self.assertEqual((done.returncode, done.stdout), (64, b""), arguments)
+            self.assertIn(told, done.stderr)
+
     def test_bad_urls(self):
         for url in ("ftp://a.test/", "http://a.test:99999/", "http://" + "x" * 9000 + "/"):
             self.assertEqual(self.status(url), 64, url[:50])

@@ -108,6 +108,14 @@ class TraceTest(harness.SystemTest):
         os.close(reader)
         self.assertTrue(fifo.is_fifo())
 
+    def test_wrong_words_are_told_the_right_one(self):
+        for argv, meant in ((("descirbe",), "describe"), (("convert", "--to", "orcle", "x"), "oracle"),
+                            (("generate", "zifp"), "zipf"),
+                            (("generate", "zipf", "--sizes", "fixd:5"), "fixed:BYTES"),
+                            (("describe", "--format", "squd", "x"), "squid")):
+            with self.subTest(argv=argv):
+                self.assertIn(f"did you mean {meant}?".encode(), self.trace(*argv, status=64).stderr)
+
     def test_wrong_usage(self):
         for argv in ((), ("frob",), ("convert",), ("convert", self.log()), ("convert", "x", "y"),
                      ("convert", "--to", "parchment", self.log()), ("describe",),

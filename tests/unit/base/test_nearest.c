@@ -36,6 +36,20 @@ START_TEST(long_words)
 }
 END_TEST
 
+START_TEST(the_first_of_the_nearest_is_kept)
+{
+    struct nearest nearest = {.word = "descirbe"};
+
+    nearest_offer(&nearest, "convert");
+    ck_assert_str_eq(nearest.best, "convert");
+    nearest_offer(&nearest, "describe");
+    nearest_offer(&nearest, "descirby");
+    nearest_offer(&nearest, "generate");
+    ck_assert_str_eq(nearest.best, "describe");
+    ck_assert_uint_eq(nearest.distance, 1);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -44,6 +58,7 @@ unit_suite(void)
 
     tcase_add_test(tc, distance_between_words);
     tcase_add_test(tc, long_words);
+    tcase_add_test(tc, the_first_of_the_nearest_is_kept);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -194,7 +194,7 @@ START_TEST(sizes_and_times)
         uint8_t *writes;
         struct trace *t;
 
-        ck_assert(generate_parse_sizes(sizes[i].law, &options.sizes));
+        ck_assert(generate_parse_sizes(sizes[i].law, &options.sizes, why, sizeof(why)));
         t = make_with("uniform", &options, &writes);
         ck_assert_int_eq(t->times_us[1000], 250000000);
         ck_assert_int_eq(trace_facts_make(t, 0, &facts), TRACE_OK);
@@ -208,16 +208,36 @@ START_TEST(sizes_and_times)
 }
 END_TEST
 
-static const char *const no_laws[] = {
-    "",       "fixed",     "fixed:",      "fixed:-1",   "fixed:x",   "fixed:1:2",
-    "none:1", "uniform:5", "uniform:5:4", "pareto:5:0", "fixed:nan", "lognormal:1e99:1",
-    "zipf:1"};
+static const struct {
+    const char *law;
+    const char *meant;
+} no_laws[] = {
+    {"", "none"},
+    {"fixed", "fixed:BYTES"},
+    {"fixed:", "fixed:BYTES"},
+    {"fixed:-1", "fixed:BYTES"},
+    {"fixed:x", "fixed:BYTES"},
+    {"fixed:1:2", "fixed:BYTES"},
+    {"none:1", "none"},
+    {"uniform:5", "uniform:LOW:HIGH"},
+    {"uniform:5:4", "uniform:LOW:HIGH"},
+    {"pareto:5:0", "pareto:LEAST:SHAPE"},
+    {"fixed:nan", "fixed:BYTES"},
+    {"lognormal:1e99:1", "lognormal:MEDIAN:SIGMA"},
+    {"fixd:5", "fixed:BYTES"},
+    {"lognrmal:5:1", "lognormal:MEDIAN:SIGMA"},
+    {"lognormal and much more of it:5:1", "lognormal:MEDIAN:SIGMA"},
+};
 
 START_TEST(no_law)
 {
     struct generate_sizes sizes;
+    char wanted[64];
 
-    ck_assert_msg(!generate_parse_sizes(no_laws[_i], &sizes), "%s", no_laws[_i]);
+    ck_assert_msg(!generate_parse_sizes(no_laws[_i].law, &sizes, why, sizeof(why)), "%s",
+                  no_laws[_i].law);
+    snprintf(wanted, sizeof(wanted), "did you mean %s?", no_laws[_i].meant);
+    ck_assert_msg(strstr(why, wanted) != NULL, "%s", why);
 }
 END_TEST
 
