@@ -7,6 +7,7 @@
 #include "client/capacity.h"
 #include "client/output.h"
 #include "client/replay.h"
+#include "client/trace_options.h"
 
 #define MAX_RUNS 1000 /* as --repeat takes */
 
@@ -219,21 +220,6 @@ add_run(struct json *j, const struct replay_result *result)
     json_close_object(j);
 }
 
-static void
-add_skipped(struct json *j, const struct trace_counts *counts)
-{
-    json_open_object(j, "skipped");
-    json_uint(j, "orphan", counts->skipped_orphan);
-    json_uint(j, "method", counts->skipped_method);
-    json_uint(j, "status", counts->skipped_status);
-    json_uint(j, "redirect", counts->skipped_redirect);
-    json_uint(j, "scheme", counts->skipped_scheme);
-    json_uint(j, "time", counts->skipped_time);
-    json_uint(j, "unique", counts->skipped_unique);
-    json_uint(j, "bad", counts->skipped_bad);
-    json_close_object(j);
-}
-
 int
 replay_report_json(const struct replay_subject *subject, const struct replay_result *results,
                    size_t count)
@@ -248,7 +234,7 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
     json_cstring(&j, "format", subject->trace->format);
     json_uint(&j, "requests", subject->trace->request_count);
     json_uint(&j, "distinct_urls", subject->trace->url_count);
-    add_skipped(&j, &subject->trace->counts);
+    trace_json_left_out(&j, "skipped", &subject->trace->counts);
     json_cstring(&j, "server", subject->server);
     if (*subject->policy) {
         json_cstring(&j, "policy", subject->policy);

@@ -8,6 +8,7 @@
 #include "client/capacity.h"
 #include "client/output.h"
 #include "client/simulate.h"
+#include "client/trace_options.h"
 
 #define MAX_REPORT (1u << 30)
 
@@ -200,21 +201,6 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static void
-add_skipped(struct json *j, const struct trace_counts *counts)
-{
-    json_open_object(j, "skipped");
-    json_uint(j, "orphan", counts->skipped_orphan);
-    json_uint(j, "method", counts->skipped_method);
-    json_uint(j, "status", counts->skipped_status);
-    json_uint(j, "redirect", counts->skipped_redirect);
-    json_uint(j, "scheme", counts->skipped_scheme);
-    json_uint(j, "time", counts->skipped_time);
-    json_uint(j, "unique", counts->skipped_unique);
-    json_uint(j, "bad", counts->skipped_bad);
-    json_close_object(j);
-}
-
 void
 simulate_json_subject(struct json *j, const struct simulate_subject *subject)
 {
@@ -228,7 +214,7 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
         json_uint(j, "distinct_bytes", facts->distinct_bytes);
     else
         json_null(j, "distinct_bytes");
-    add_skipped(j, &subject->trace->counts);
+    trace_json_left_out(j, "skipped", &subject->trace->counts);
     json_uint(j, "warmup", subject->warmup);
     json_double(j, "sample", subject->rate, 9);
     json_open_object(j, "infinite");

@@ -242,21 +242,6 @@ add_percentiles(struct json *j, const char *name, const struct trace_percentiles
 }
 
 static void
-add_left_out(struct json *j, const struct trace_counts *c)
-{
-    json_open_object(j, "left_out");
-    json_uint(j, "orphan", c->skipped_orphan);
-    json_uint(j, "method", c->skipped_method);
-    json_uint(j, "status", c->skipped_status);
-    json_uint(j, "redirect", c->skipped_redirect);
-    json_uint(j, "scheme", c->skipped_scheme);
-    json_uint(j, "time", c->skipped_time);
-    json_uint(j, "unique", c->skipped_unique);
-    json_uint(j, "bad", c->skipped_bad);
-    json_close_object(j);
-}
-
-static void
 add_busiest(struct json *j, const struct description *d)
 {
     json_open_array(j, "busiest");
@@ -290,7 +275,7 @@ print_json(const struct description *d)
     json_uint(&j, "one_hit_wonders", f->one_hit);
     json_double(&j, "infinite_hit_ratio", f->infinite_hit_ratio, 6);
     json_double(&j, "zipf_exponent", f->zipf, 4);
-    add_left_out(&j, &d->trace->counts);
+    trace_json_left_out(&j, "left_out", &d->trace->counts);
     if (f->has_times) {
         json_int(&j, "first_us", f->first_us);
         json_int(&j, "last_us", f->last_us);
@@ -301,6 +286,7 @@ print_json(const struct description *d)
         json_uint(&j, "distinct_bytes", f->unique_bytes);
         json_uint(&j, "size_changes", f->size_changes);
         json_uint(&j, "sizes_unknown", f->unknown_sizes);
+        json_uint(&j, "sizes_too_large", d->trace->counts.large_sizes);
         json_double(&j, "infinite_byte_hit_ratio", f->infinite_byte_hit_ratio, 6);
     }
     add_percentiles(&j, "size_by_request", &f->request_sizes);

@@ -105,37 +105,44 @@ trace_option(struct trace_options *options, int option, const char *argument)
 /* ---- loading -----------------------------------------------------------------------------------
  */
 
-/* One line on stderr about what the trace had and was left out. */
+/* Some lines on stderr about what was left out of the trace, and what is not as it was. */
 static void
-tell_skipped(const char *path, const struct trace_counts *counts)
+tell_counts(const char *path, const struct trace *trace)
 {
-    const struct {
-        uint64_t count;
-        const char *what;
-    } skipped[] = {
-        {counts->skipped_method, "of other methods"},
-        {counts->skipped_status, "of other statuses"},
-        {counts->skipped_redirect, "redirects"},
-        {counts->skipped_scheme, "neither http nor https"},
-        {counts->skipped_time, "outside the dates"},
-        {counts->skipped_unique, "seen before"},
-        {counts->skipped_orphan, "without a URL"},
-        {counts->skipped_bad, "malformed"},
-    };
+    const struct trace_counts *counts = &trace->counts;
+    struct trace_reason reasons[TRACE_REASONS];
     struct buf line;
 
     buf_init(&line, 1024);
-    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
-        if (skipped[i].count != 0)
-            buf_printf(&line, "%s%" PRIu64 " %s", line.len ? ", " : "", skipped[i].count,
-                       skipped[i].what);
-    if (counts->skipped_bad != 0 && counts->first_bad_line != 0)
-        buf_printf(&line, " (first: line %" PRIu64 ")", counts->first_bad_line);
+    trace_reasons(counts, reasons);
+    for (size_t i = 0; i < TRACE_REASONS; i++)
+        if (reasons[i].count != 0)
+            buf_printf(&line, "%s%" PRIu64 " %s", line.len ? ", " : "", reasons[i].count,
+                       reasons[i].what);
+    if (counts->first_bad_line != 0)
+        buf_printf(&line, " (first: %s %" PRIu64 ")", trace->unit, counts->first_bad_line);
     if (line.len != 0)
         output_complain("%s: left out: %s", path, buf_str(&line));
     buf_free(&line);
-    for (size_t i = 0; i < counts->bad_count && counts->bad[i].line != 0; i++)
-        output_note("line %" PRIu64 ": %s", counts->bad[i].line, counts->bad[i].text);
+    for (size_t i = 0; i < counts->bad_count; i++)
+        if (counts->bad[i].line != 0)
+            output_note("%s %" PRIu64 ": %s", trace->unit, counts->bad[i].line,
+                        counts->bad[i].text);
+    if (counts->large_sizes != 0)
+        output_complain("%s: %" PRIu64 " requests are larger than %u bytes and count as that", path,
+                        counts->large_sizes, TRACE_SIZE_MOST);
+}
+
+void
+trace_json_left_out(struct json *j, const char *name, const struct trace_counts *counts)
+{
+    struct trace_reason reasons[TRACE_REASONS];
+
+    trace_reasons(counts, reasons);
+    json_open_object(j, name);
+    for (size_t i = 0; i < TRACE_REASONS; i++)
+        json_uint(j, reasons[i].name, reasons[i].count);
+    json_close_object(j);
 }
 
 int
@@ -145,7 +152,7 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
 
     switch (trace_load(path, options, trace, why, sizeof(why))) {
     case TRACE_OK:
-        tell_skipped(strcmp(path, "-") == 0 ? "standard input" : path, &(*trace)->counts);
+        tell_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
         return EX_OK;
     case TRACE_CANNOT_OPEN:
         output_complain("%s", why);

@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 
+#include "base/json.h"
 #include "trace/trace.h"
 
 /* Values of the long options below, out of the way of connect.h's and of a subcommand's own. */
@@ -65,5 +66,8 @@ int trace_option(struct trace_options *options, int option, const char *argument
 
 /* Loads a trace: EX_OK, or the exit status after a complaint. Says on stderr what was left out. */
 int trace_open(const char *path, const struct trace_options *options, struct trace **trace);
+
+/* Adds an object of that name: how many requests were left out, by reason. */
+void trace_json_left_out(struct json *j, const char *name, const struct trace_counts *counts);
 
 #endif

@@ -360,6 +360,7 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     owned->method_names = b->method_names;
     owned->trace = (struct trace){
         .format = format,
+        .unit = "request",
         .request_count = b->count,
         .ids = b->ids,
         .times_us = b->times_us,

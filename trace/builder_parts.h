@@ -11,8 +11,6 @@
 #include "trace/url_table.h"
 #include "trace/wanted.h"
 
-#define SIZE_MOST (TRACE_SIZE_UNKNOWN - 1u)
-
 struct trace_builder {
     const struct trace_options *options; /* not owned */
     const char *methods;
@@ -55,9 +53,11 @@ static inline void
 builder_set_size(struct trace_builder *b, size_t at, int64_t size, unsigned status)
 {
     bool unknown = size < 0 || (status == 304 && !b->options->sizes_as_read);
+    bool large = !unknown && size > TRACE_SIZE_MOST;
 
-    b->sizes[at] = unknown ? TRACE_SIZE_UNKNOWN : size > SIZE_MOST ? SIZE_MOST : (uint32_t)size;
+    b->sizes[at] = unknown ? TRACE_SIZE_UNKNOWN : large ? TRACE_SIZE_MOST : (uint32_t)size;
     b->lacks_sizes |= unknown;
+    b->counts.large_sizes += large;
 }
 
 #endif

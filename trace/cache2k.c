@@ -46,6 +46,7 @@ read_ids(struct input *in, const struct trace_options *options, struct trace_bui
 const struct trace_format trace_format_cache2k = {
     .name = "cache2k",
     .summary = "cache2k's ids of 32 bits, big endian",
+    .unit = "record",
     .sniff = sniff,
     .read = read_ids,
 };

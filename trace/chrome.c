@@ -11,8 +11,8 @@
  * NOT INDEXED: an index may be damaged or missing where the table is not. One sort is also faster
  * than a walk over the index of times.
  */
-#define VISITS                                                                           \
-    "SELECT v.visit_time, u.id, u.url FROM visits AS v NOT INDEXED LEFT JOIN urls AS u " \
+#define VISITS                                                                                 \
+    "SELECT v.visit_time, u.id, u.url, v.id FROM visits AS v NOT INDEXED LEFT JOIN urls AS u " \
     "ON u.id = v.url "
 #define ORDER "ORDER BY v.visit_time, v.id"
 
@@ -36,6 +36,7 @@ read_visits(struct input *in, const struct trace_options *options, struct trace_
 const struct trace_format trace_format_chrome = {
     .name = "chrome",
     .summary = "the History file of Chrome or a browser built on it",
+    .unit = "visit",
     .sniff = history_is_sqlite,
     .files_only = true,
     .read = read_visits,

@@ -6,8 +6,8 @@
 #include "trace/formats.h"
 #include "trace/history.h"
 
-#define VISITS                                                                  \
-    "SELECT v.visit_date, p.id, p.url FROM moz_historyvisits AS v NOT INDEXED " \
+#define VISITS                                                                        \
+    "SELECT v.visit_date, p.id, p.url, v.id FROM moz_historyvisits AS v NOT INDEXED " \
     "LEFT JOIN moz_places AS p ON p.id = v.place_id "
 #define ORDER "ORDER BY v.visit_date, v.id"
 
@@ -40,6 +40,7 @@ read_visits(struct input *in, const struct trace_options *options, struct trace_
 const struct trace_format trace_format_firefox = {
     .name = "firefox",
     .summary = "the places.sqlite of Firefox",
+    .unit = "visit",
     .sniff = sniff,
     .files_only = true,
     .read = read_visits,

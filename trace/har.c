@@ -132,6 +132,7 @@ read_archive(struct input *in, const struct trace_options *options, struct trace
 const struct trace_format trace_format_har = {
     .name = "har",
     .summary = "a HAR file of a browser's developer tools",
+    .unit = "entry",
     .is_text = true,
     .sniff = sniff,
     .read = read_archive,

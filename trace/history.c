@@ -5,7 +5,7 @@
 
 #include "trace/snapshot.h"
 
-enum column { COLUMN_TIME, COLUMN_URL_ID, COLUMN_URL };
+enum column { COLUMN_TIME, COLUMN_URL_ID, COLUMN_URL, COLUMN_VISIT_ID };
 
 bool
 history_is_sqlite(struct span head)
@@ -88,16 +88,21 @@ add_visit(sqlite3_stmt *statement, struct trace_builder *builder, int64_t epoch_
     struct trace_counts *counts = trace_builder_counts(builder);
     struct trace_entry entry = TRACE_ENTRY_EMPTY;
     const unsigned char *text;
-    int64_t time_us;
+    int64_t time_us, visit;
 
     if (sqlite3_column_type(statement, COLUMN_URL_ID) == SQLITE_NULL) {
         counts->skipped_orphan++;
         return true;
     }
+    visit = sqlite3_column_int64(statement, COLUMN_VISIT_ID);
+    entry.line = visit > 0 ? (uint64_t)visit : 0;
+    if (sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT) {
+        trace_add_bad(builder, entry.line, span_str("(its URL is no text)"));
+        return true;
+    }
     if (sqlite3_column_type(statement, COLUMN_TIME) != SQLITE_INTEGER ||
-        sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT ||
         __builtin_sub_overflow(sqlite3_column_int64(statement, COLUMN_TIME), epoch_us, &time_us)) {
-        trace_add_bad(builder, 0, span_of(NULL, 0));
+        trace_add_bad(builder, entry.line, span_str("(its time is none)"));
         return true;
     }
     text = sqlite3_column_text(statement, COLUMN_URL);

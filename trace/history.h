@@ -12,7 +12,7 @@
 #include "trace/input.h"
 
 struct history {
-    const char *query; /* time, id of the URL (NULL: it is missing), URL */
+    const char *query; /* time, id of the URL (NULL: it is missing), URL, id of the visit */
     const char
         *without_redirects; /* the same but for the visits that led elsewhere by themselves */
     const char *expected;   /* for the sentence when the tables are not there */

@@ -72,6 +72,7 @@ read_requests(struct input *in, const struct trace_options *options, struct trac
 const struct trace_format trace_format_oracle = {
     .name = "oracle",
     .summary = "libCacheSim's oracleGeneral",
+    .unit = "record",
     .sniff = sniff,
     .read = read_requests,
 };

@@ -43,13 +43,27 @@ say(struct sentence *s, const char *format, ...)
     s->len += n > 0 ? (size_t)n : 0;
 }
 
-static void
-say_left_out(struct sentence *s, uint64_t count, const char *what, bool *any)
+void
+trace_reasons(const struct trace_counts *c, struct trace_reason reasons[TRACE_REASONS])
 {
-    if (count == 0)
-        return;
-    say(s, "%s%" PRIu64 " %s", *any ? ", " : " (left out: ", count, what);
-    *any = true;
+    const struct trace_reason all[TRACE_REASONS] = {
+        {"orphan", "without a URL", c->skipped_orphan},
+        {"method", "of other methods", c->skipped_method},
+        {"status", "of other statuses", c->skipped_status},
+        {"redirect", "redirects", c->skipped_redirect},
+        {"scheme", "neither http nor https", c->skipped_scheme},
+        {"time", "outside the wanted times", c->skipped_time},
+        {"unique", "seen before", c->skipped_unique},
+        {"bad", "malformed", c->skipped_bad},
+    };
+
+    memcpy(reasons, all, sizeof(all));
+}
+
+static const char *
+unit_of(const struct trace_format *format)
+{
+    return format->unit ? format->unit : "line";
 }
 
 static void
@@ -57,19 +71,25 @@ explain_empty(const char *path, const struct trace_format *format, const struct 
               char *why, size_t why_size)
 {
     struct sentence s = {.text = why, .size = why_size};
+    struct trace_reason reasons[TRACE_REASONS];
     bool any = false;
 
     say(&s, "%s: no request in it", path);
-    say_left_out(&s, c->skipped_bad, "malformed", &any);
-    say_left_out(&s, c->skipped_orphan, "without a URL", &any);
-    say_left_out(&s, c->skipped_method, "of other methods", &any);
-    say_left_out(&s, c->skipped_status, "of other statuses", &any);
-    say_left_out(&s, c->skipped_redirect, "redirects", &any);
-    say_left_out(&s, c->skipped_scheme, "neither http nor https", &any);
-    say_left_out(&s, c->skipped_time, "outside the wanted times", &any);
-    say_left_out(&s, c->skipped_unique, "seen before", &any);
+    trace_reasons(c, reasons);
+    for (size_t i = 0; i < TRACE_REASONS; i++) {
+        if (reasons[i].count == 0)
+            continue;
+        say(&s, "%s%" PRIu64 " %s", any ? ", " : " (left out: ", reasons[i].count, reasons[i].what);
+        any = true;
+    }
     say(&s, "%s; expected at least one in what was read as %s (%s)", any ? ")" : "", format->name,
         format->summary);
+    for (size_t i = 0; i < c->bad_count; i++) {
+        say(&s, i ? ", " : "; malformed: ");
+        if (c->bad[i].line != 0)
+            say(&s, "%s %" PRIu64 " ", unit_of(format), c->bad[i].line);
+        say(&s, "'%s'", c->bad[i].text);
+    }
 }
 
 static void
@@ -162,7 +182,9 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
     }
     if (error == TRACE_OK) {
         *trace = trace_builder_finish(builder, format->name);
-        if (!*trace)
+        if (*trace)
+            (*trace)->unit = unit_of(format);
+        else
             error = TRACE_NO_MEMORY;
     }
     if (error == TRACE_NO_MEMORY)

@@ -14,13 +14,14 @@
 #include "base/span.h"
 
 #define TRACE_SIZE_UNKNOWN UINT32_MAX
+#define TRACE_SIZE_MOST (TRACE_SIZE_UNKNOWN - 1u)
 #define TRACE_TIME_UNKNOWN INT64_MIN
 #define TRACE_STATUS_UNKNOWN 0u /* the format has none */
 #define TRACE_STATUS_NONE 1u    /* the format says that there was no answer */
 
-/* A line or record that is no request, as an example of those that were passed over. */
+/* A line, entry, record or visit that is no request, as an example of those passed over. */
 struct trace_bad_line {
-    uint64_t line; /* from 1; of binary formats and databases, the record */
+    uint64_t line; /* from 1; of visits, the database's own number; 0: it has none */
     char text[80]; /* how it begins; control characters as '?' */
 };
 
@@ -40,10 +41,24 @@ struct trace_counts {
     uint64_t first_bad_line; /* of the lines, the first; 0: none */
     struct trace_bad_line bad[TRACE_BAD_LINES]; /* the first ones */
     size_t bad_count;
+    uint64_t large_sizes; /* requests of more than TRACE_SIZE_MOST bytes, which count as so many */
 };
+
+/* Why requests were left out, and how many. */
+struct trace_reason {
+    const char *name; /* a word, for programs */
+    const char *what; /* which requests, behind their number */
+    uint64_t count;
+};
+
+#define TRACE_REASONS 8u
+
+/* All reasons there are, those of no request included. */
+void trace_reasons(const struct trace_counts *counts, struct trace_reason reasons[TRACE_REASONS]);
 
 struct trace {
     const char *format; /* name of the format it was read as; static */
+    const char *unit;   /* what a request is there: "line", "entry", "record", "visit"; static */
     size_t request_count;
     /* By request: */
     uint32_t *ids;      /* number of the URL */
@@ -128,7 +143,8 @@ struct line_format;
 struct trace_format {
     const char *name;
     const char *summary;
-    bool is_text; /* a byte order mark in front of it means nothing */
+    const char *unit; /* as in struct trace; NULL: "line" */
+    bool is_text;     /* a byte order mark in front of it means nothing */
     /* How its lines are read (lines.h), if any of them can be told for a request by itself. */
     const struct line_format *lines;
     /*

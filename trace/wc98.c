@@ -66,6 +66,7 @@ read_log(struct input *in, const struct trace_options *options, struct trace_bui
 const struct trace_format trace_format_wc98 = {
     .name = "wc98",
     .summary = "the binary access logs of the 1998 World Cup",
+    .unit = "record",
     .sniff = sniff,
     .read = read_log,
 };

@@ -76,6 +76,19 @@ class TraceTest(harness.SystemTest):
         done = self.trace("convert", table, "-o", self.dir / "out.tsv")
         self.assertEqual(done.stderr, b"")
 
+    def test_what_is_wrong_is_shown(self):
+        path = self.dir / "a.har"
+        path.write_text(json.dumps({"log": {"entries": [{}, {"request": {"url": "http://a.test/"}}]}}))
+        done = self.trace("describe", path)
+        self.assertIn(b"left out: 1 malformed (first: entry 1)", done.stderr)
+        self.assertIn(b"entry 1: (no request.url", done.stderr)
+        done = self.trace("describe", "--format", "access", "-", stdin=b"a\nb\n", status=65)
+        self.assertIn(b"malformed: line 1 'a', line 2 'b'", done.stderr)
+        table = b"url,size\nhttp://a.test/,5000000000\nhttp://a.test/,4294967294\n"
+        done = self.trace("describe", "--json", "-", stdin=table)
+        self.assertIn(b"1 requests are larger than 4294967294 bytes and count as that", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sizes_too_large"], 1)
+
     def test_pipes(self):
         table = self.trace("convert", "--to", "tsv", "-", stdin=LOG.encode()).stdout
         self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200\tGET")

@@ -228,6 +228,7 @@ START_TEST(har_entries)
         "http://a.test/\xc3\xa9@1.5=12/200 http://b.test/@1.5=7/1 http://a.test/@1.5/302");
     ck_assert_uint_eq(t->counts.skipped_bad, 3);
     ck_assert_uint_eq(t->counts.first_bad_line, 4);
+    ck_assert_str_eq(t->unit, "entry");
     ck_assert_uint_eq(t->counts.skipped_scheme, 1);
     trace_free(t);
 }
@@ -315,6 +316,7 @@ START_TEST(many_records)
         bytes[i][12] = (unsigned char)(i % 7);
         memset(&bytes[i][16], 0xff, 8);
     }
+    memset(&bytes[COUNT / 2][12], 0xff, 4); /* more than can be kept */
     options.format = "oracle";
     at_once = loading_bytes(bytes, sizeof(bytes), options);
     options.limit = COUNT + 1;
@@ -337,6 +339,10 @@ START_TEST(many_records)
     ck_assert_ptr_null(without->times_us);
     ck_assert_ptr_null(without->sizes);
     ck_assert_mem_eq(without->ids, singly->ids, COUNT * sizeof(*singly->ids));
+    ck_assert_str_eq(at_once->unit, "record");
+    ck_assert_uint_eq(at_once->counts.large_sizes, 1);
+    ck_assert_uint_eq(singly->counts.large_sizes, 1);
+    ck_assert_uint_eq(without->counts.large_sizes, 0);
     trace_free(at_once);
     trace_free(singly);
     trace_free(without);
@@ -387,6 +393,9 @@ START_TEST(places)
     ck_assert_uint_eq(t->counts.skipped_orphan, 1);
     ck_assert_uint_eq(t->counts.skipped_scheme, 1);
     ck_assert_uint_eq(t->counts.skipped_bad, 1);
+    ck_assert_str_eq(t->unit, "visit");
+    ck_assert_uint_eq(t->counts.first_bad_line, 6);
+    ck_assert_str_eq(t->counts.bad[0].text, "(its time is none)");
     trace_free(t);
     options.redirects = TRACE_REDIRECTS_DROP;
     t = loading_file(scratch_path("places.sqlite"), options);

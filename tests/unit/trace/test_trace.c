@@ -83,6 +83,7 @@ START_TEST(sizes_stand_by_request_and_fill_the_unknown)
     struct trace *t = load(text);
 
     ck_assert_mem_eq(t->sizes, filled, sizeof(filled));
+    ck_assert_uint_eq(t->counts.large_sizes, 1);
     trace_free(t);
     options.sizes_as_read = true;
     t = load_with(text, options);
@@ -291,9 +292,10 @@ START_TEST(what_is_no_trace)
     ck_assert_int_eq(refuse("comments", options), TRACE_EMPTY);
     ck_assert_ptr_nonnull(strstr(why, "comments: no request in it; expected at least one"));
     ck_assert_ptr_nonnull(strstr(why, "read as urls"));
-    scratch_write("ftp", "ftp://a.test/\nhttp:///\n", 23);
+    scratch_write("ftp", "ftp://a.test/\nhttp:///\nhttp://b.test/\tx", 40);
     ck_assert_int_eq(refuse("ftp", options), TRACE_EMPTY);
-    ck_assert_ptr_nonnull(strstr(why, "(left out: 1 malformed, 1 neither http nor https)"));
+    ck_assert_ptr_nonnull(strstr(why, "(left out: 1 neither http nor https, 2 malformed)"));
+    ck_assert_ptr_nonnull(strstr(why, "; malformed: line 2 'http:///', line 3 'http://b.test/?x'"));
     scratch_write("prose", "To whom it may concern\n", 23);
     ck_assert_int_eq(refuse("prose", options), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(why, "prose: not a trace of any known format"));
