@@ -292,7 +292,7 @@ START_TEST(what_is_no_trace)
     ck_assert_int_eq(refuse("comments", options), TRACE_EMPTY);
     ck_assert_ptr_nonnull(strstr(why, "comments: no request in it; expected at least one"));
     ck_assert_ptr_nonnull(strstr(why, "read as urls"));
-    scratch_write("ftp", "ftp://a.test/\nhttp:///\nhttp://b.test/\tx", 40);
+    scratch_write("ftp", "ftp://a.test/\nhttp:///\nhttp://b.test/\tx", 39);
     ck_assert_int_eq(refuse("ftp", options), TRACE_EMPTY);
     ck_assert_ptr_nonnull(strstr(why, "(left out: 1 neither http nor https, 2 malformed)"));
     ck_assert_ptr_nonnull(strstr(why, "; malformed: line 2 'http:///', line 3 'http://b.test/?x'"));
