@@ -15,6 +15,7 @@ static const struct option longs[] = {
     {"output", required_argument, NULL, 'o'},
     {"help", no_argument, NULL, OPTION_HELP},
     TRACE_LONG_OPTIONS,
+    TRACE_SIZES_LONG_OPTION,
     {NULL, 0, NULL, 0},
 };
 
@@ -67,7 +68,7 @@ const struct command command_trace_convert = {
             "second, and in one no time is less than the one before.\n\n"
             "Reading chooses among methods, statuses and schemes again: what was\n"
             "converted with --methods, --statuses, --redirects or --all-schemes wants the\n"
-            "same when it is read.\n\n" TRACE_WRITERS_HELP "\n" TRACE_OPTIONS_HELP
+            "same when it is read.\n\n" TRACE_WRITERS_HELP "\n" TRACE_OPTIONS_HELP TRACE_SIZES_HELP
             "\n  -h, --help             this text\n\n"
             "Exit status: 0 written; 64 wrong usage; 65 the file is no trace, or nothing\n"
             "is left of it; 66 it cannot be opened; 73 or 74 the output cannot be\n"

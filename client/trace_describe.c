@@ -28,6 +28,7 @@ static const struct option longs[] = {
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, OPTION_HELP},
     TRACE_LONG_OPTIONS,
+    TRACE_SIZES_LONG_OPTION,
     {NULL, 0, NULL, 0},
 };
 
@@ -157,13 +158,17 @@ print_times(const struct trace_facts *f)
 }
 
 static void
-print_sizes(const struct trace_facts *f)
+print_sizes(const struct trace_facts *f, const struct trace_counts *counts)
 {
-    char bytes[32], unique[32];
+    char bytes[32], unique[32], inferred[32];
 
     printf("%-15s %s asked for, %s in distinct URLs, %" PRIu64 " changes of size", "bytes",
            units_format_bytes(f->bytes, bytes, sizeof(bytes)),
            units_format_bytes(f->unique_bytes, unique, sizeof(unique)), f->size_changes);
+    if (counts->inferred_sizes)
+        printf("; %s inferred for %" PRIu64 " requests",
+               units_format_bytes(counts->inferred_bytes, inferred, sizeof(inferred)),
+               counts->inferred_sizes);
     if (f->unknown_sizes)
         printf("; unknown for %" PRIu64 " requests", f->unknown_sizes);
     putchar('\n');
@@ -208,7 +213,7 @@ print_description(const struct description *d)
     if (f->has_times)
         print_times(f);
     if (f->has_sizes)
-        print_sizes(f);
+        print_sizes(f, &d->trace->counts);
     if (f->has_sizes || d->reuse.count) {
         printf("\n%-15s", "");
         for (size_t i = 0; i < PERCENTILES; i++)
@@ -287,6 +292,8 @@ print_json(const struct description *d)
         json_uint(&j, "size_changes", f->size_changes);
         json_uint(&j, "sizes_unknown", f->unknown_sizes);
         json_uint(&j, "sizes_too_large", d->trace->counts.large_sizes);
+        json_uint(&j, "sizes_inferred", d->trace->counts.inferred_sizes);
+        json_uint(&j, "bytes_inferred", d->trace->counts.inferred_bytes);
         json_double(&j, "infinite_byte_hit_ratio", f->infinite_byte_hit_ratio, 6);
     }
     add_percentiles(&j, "size_by_request", &f->request_sizes);
@@ -378,7 +385,7 @@ const struct command command_trace_describe = {
             "too large.\n\n"
             "      --busiest N        of the busiest URLs, so many (default: 10)\n"
             "      --json             a JSON object a line for each trace\n\n" TRACE_OPTIONS_HELP
-            "\n  -h, --help             this text\n\n"
+                TRACE_SIZES_HELP "\n  -h, --help             this text\n\n"
             "Exit status: 0 done; 64 wrong usage; 65 a file is no trace, or nothing is\n"
             "left of it; 66 it cannot be opened; 74 output could not be written.\n",
     .run = describe,

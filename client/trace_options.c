@@ -97,6 +97,9 @@ trace_option(struct trace_options *options, int option, const char *argument)
     case TRACE_OPTION_ALL_SCHEMES:
         options->all_schemes = true;
         return 1;
+    case TRACE_OPTION_SIZES_AS_READ:
+        options->sizes_as_read = true;
+        return 1;
     default:
         return 0;
     }

@@ -24,6 +24,7 @@ enum {
     TRACE_OPTION_SINCE,
     TRACE_OPTION_UNTIL,
     TRACE_OPTION_ALL_SCHEMES,
+    TRACE_OPTION_SIZES_AS_READ,
     TRACE_OPTION_END,
 };
 
@@ -60,6 +61,19 @@ enum {
     "                         or seconds\n"                                                        \
     "      --until WHEN       before then\n"                                                       \
     "      --all-schemes      URLs other than http and https too\n"
+
+/*
+ * For those who say what a trace has; to simulate it with sizes that are not the pages' would be
+ * wrong.
+ */
+#define TRACE_SIZES_LONG_OPTION                                        \
+    {                                                                  \
+        "sizes-as-read", no_argument, NULL, TRACE_OPTION_SIZES_AS_READ \
+    }
+#define TRACE_SIZES_HELP                                                                 \
+    "      --sizes-as-read    sizes as they stand there; without it, a request whose\n"  \
+    "                         size is not told, such as any answered 304, has the one\n" \
+    "                         that its URL has elsewhere\n"
 
 /* 1: taken; 0: not one of these; -1: wrong, and complained about. */
 int trace_option(struct trace_options *options, int option, const char *argument);

@@ -321,10 +321,13 @@ fill_sizes(struct trace_builder *b, size_t url_count)
             known[b->ids[i]] = b->sizes[i];
     }
     for (size_t i = 0; i < b->count; i++) {
-        if (b->sizes[i] == TRACE_SIZE_UNKNOWN)
-            b->sizes[i] = known[b->ids[i]];
-        else
+        if (b->sizes[i] != TRACE_SIZE_UNKNOWN) {
             known[b->ids[i]] = b->sizes[i];
+        } else if (known[b->ids[i]] != TRACE_SIZE_UNKNOWN) {
+            b->sizes[i] = known[b->ids[i]];
+            b->counts.inferred_sizes++;
+            b->counts.inferred_bytes += b->sizes[i];
+        }
     }
     free(known);
     return true;

@@ -38,6 +38,8 @@ struct trace_counts {
     uint64_t skipped_time;     /* outside since/until */
     uint64_t skipped_unique;   /* seen before, with --unique */
     uint64_t skipped_bad;    /* malformed lines; visits with no time, or no URL that could be one */
+    uint64_t inferred_sizes; /* requests whose size is another's for the URL: see trace_load() */
+    uint64_t inferred_bytes; /* of all these together */
     uint64_t first_bad_line; /* of the lines, the first; 0: none */
     struct trace_bad_line bad[TRACE_BAD_LINES]; /* the first ones */
     size_t bad_count;
@@ -122,6 +124,7 @@ enum trace_error {
  *
  * A request whose size the trace does not tell has the size that its URL had last, or else the
  * first that it has later: a 304 is logged without a body, but it is the body that was asked for.
+ * With sizes_as_read a 304 has the size that is told, and a size that is not told is unknown.
  */
 enum trace_error trace_load(const char *path, const struct trace_options *options,
                             struct trace **trace, char *why, size_t why_size);

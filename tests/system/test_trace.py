@@ -46,6 +46,24 @@ class TraceTest(harness.SystemTest):
         facts = self.describe(self.log(), "--statuses", "all", "--busiest", "1")
         self.assertEqual((facts["requests"], len(facts["busiest"])), (8, 1))
 
+    def test_sizes_that_are_not_told(self):
+        done = self.trace("describe", self.log())
+        self.assertIn(b"100 B inferred for 1 requests\n", done.stdout)
+        facts = self.describe(self.log())
+        self.assertEqual((facts["sizes_inferred"], facts["bytes_inferred"]), (1, 100))
+        facts = self.describe(self.log(), "--sizes-as-read")
+        self.assertEqual((facts["bytes"], facts["bytes_inferred"]), (317, 0))
+        table = self.trace("convert", "--to", "tsv", "--sizes-as-read", self.log()).stdout
+        self.assertEqual([line.split(b"\t")[2] for line in table.splitlines()],
+                         [b"size", b"100", b"50", b"0", b"7", b"100", b"60"])
+
+    def test_the_official_totals_of_a_log(self):
+        log = harness.DATASETS / "traces/wc98/test_log.gz"
+        if not log.exists():
+            self.skipTest(f"{log} is not there")
+        facts = self.describe(log, "--methods", "all", "--statuses", "all", "--sizes-as-read")
+        self.assertEqual((facts["requests"], facts["bytes"]), (1000, 5410216))
+
     def test_spans(self):
         for times, span in (((0, 200000000000), "2314814 d 19 h 33 m"),
                             ((1704067200, 1710463320), "74 d 0 h 42 m, from 2024-01-01 00:00:00 "

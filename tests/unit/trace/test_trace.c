@@ -84,6 +84,8 @@ START_TEST(sizes_stand_by_request_and_fill_the_unknown)
 
     ck_assert_mem_eq(t->sizes, filled, sizeof(filled));
     ck_assert_uint_eq(t->counts.large_sizes, 1);
+    ck_assert_uint_eq(t->counts.inferred_sizes, 3);
+    ck_assert_uint_eq(t->counts.inferred_bytes, 12 + 12 + 99);
     trace_free(t);
     options.sizes_as_read = true;
     t = load_with(text, options);
@@ -92,6 +94,7 @@ START_TEST(sizes_stand_by_request_and_fill_the_unknown)
     ck_assert_uint_eq(t->sizes[2], TRACE_SIZE_UNKNOWN);
     ck_assert_uint_eq(t->sizes[3], 99);
     ck_assert_uint_eq(t->sizes[4], TRACE_SIZE_UNKNOWN);
+    ck_assert_uint_eq(t->counts.inferred_sizes, 0);
     trace_free(t);
 }
 END_TEST
