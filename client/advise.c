@@ -450,7 +450,7 @@ parse_and_run(struct simulate_options *options, int argc, char **argv)
         output_complain(optind == argc ? "a trace is missing" : "one trace at a time");
         return command_usage(&command_advise);
     }
-    if (!simulate_default_policies(options))
+    if (!simulate_settle_policies(options))
         return EX_SOFTWARE;
     return advise_path(argv[optind], options, share, json);
 }

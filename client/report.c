@@ -236,7 +236,7 @@ parse_and_run(struct options *options, int argc, char **argv)
         output_complain("--sizes is given once, or once for each trace");
         return command_usage(&command_report);
     }
-    if (!simulate_default_policies(&options->common))
+    if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
     return report_paths(options, argv + optind, argc - optind);
 }

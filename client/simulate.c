@@ -369,7 +369,7 @@ parse_and_run(struct options *options, int argc, char **argv)
     }
     if (!check_options(options, argc - optind))
         return command_usage(&command_simulate);
-    if (!simulate_default_policies(&options->common))
+    if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
     return simulate_paths(options, argv + optind, argc - optind);
 }

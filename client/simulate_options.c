@@ -67,11 +67,27 @@ add_all_policies(struct simulate_options *options)
     return true;
 }
 
-bool
-simulate_default_policies(struct simulate_options *options)
+/* What is not as it would be in the daemon. */
+static void
+note_costs(const struct simulate_options *options)
 {
-    if (options->spec_count != 0)
+    for (size_t i = 0; i < options->spec_count; i++) {
+        char text[POLICY_MAX_TEXT];
+
+        if (policy_looks_at_cost(&options->specs[i]))
+            output_note("%s: no trace tells what fetching took; all pages cost the same here, not "
+                        "so in the daemon",
+                        policy_format(&options->specs[i], text, sizeof(text)));
+    }
+}
+
+bool
+simulate_settle_policies(struct simulate_options *options)
+{
+    if (options->spec_count != 0) {
+        note_costs(options);
         return true;
+    }
     for (size_t i = 0; usual[i]; i++) {
         struct policy_spec spec = policy_spec_of(policy_find(usual[i]));
 

@@ -66,9 +66,10 @@ void simulate_options_free(struct simulate_options *options);
 int simulate_option(struct simulate_options *options, int option, const char *argument);
 
 /*
- * Without --policy: the five classics, OPT and the best of the modern ones. False, after a
- * complaint, without memory.
+ * When all options were read. Without --policy: the five classics, OPT and the best of the modern
+ * ones. With it a note for each that looks at what no trace tells. False, after a complaint,
+ * without memory.
  */
-bool simulate_default_policies(struct simulate_options *options);
+bool simulate_settle_policies(struct simulate_options *options);
 
 #endif

@@ -10,6 +10,43 @@ struct policy {
     double params[POLICY_MAX_PARAMS];
 };
 
+const char *const greedy_dual_costs[] = {
+    [GREEDY_DUAL_ONE] = "1",
+    [GREEDY_DUAL_TIME] = "time",
+    [GREEDY_DUAL_BYTES] = "bytes",
+    [GREEDY_DUAL_PACKETS] = "packets",
+    NULL,
+};
+
+double
+greedy_dual_size(const struct policy_page *page)
+{
+    return page->bytes ? (double)page->bytes : 1.0;
+}
+
+double
+greedy_dual_cost(const struct policy_page *page, const double *params)
+{
+    switch ((enum greedy_dual_cost)params[0]) {
+    case GREEDY_DUAL_ONE:
+        break;
+    case GREEDY_DUAL_TIME:
+        /* Unknown is the least that there is, not nothing: small pages still stay longer. */
+        return page->cost_us ? (double)page->cost_us : 1.0;
+    case GREEDY_DUAL_BYTES:
+        return greedy_dual_size(page);
+    case GREEDY_DUAL_PACKETS:
+        return 2.0 + greedy_dual_size(page) / 536.0;
+    }
+    return 1.0;
+}
+
+bool
+greedy_dual_looks_at_cost(const double *params)
+{
+    return (enum greedy_dual_cost)params[0] == GREEDY_DUAL_TIME;
+}
+
 struct policy *
 greedy_dual_create(const struct policy_ops *ops, const struct policy_config *config)
 {

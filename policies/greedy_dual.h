@@ -30,6 +30,35 @@ struct greedy_dual_ops {
     double (*worth)(const struct greedy_dual_node *node);
 };
 
+/*
+ * What a miss costs, the first parameter of GDS and GDSF. Packets are as both papers count them: 2
+ * and one for each 536 bytes.
+ */
+enum greedy_dual_cost {
+    GREEDY_DUAL_ONE,
+    GREEDY_DUAL_TIME,
+    GREEDY_DUAL_BYTES,
+    GREEDY_DUAL_PACKETS,
+};
+
+extern const char *const greedy_dual_costs[]; /* the words for them, ended by NULL */
+
+#define GREEDY_DUAL_PARAM_COST                                                                \
+    {                                                                                         \
+        .name = "cost", .start = GREEDY_DUAL_ONE, .low = GREEDY_DUAL_ONE,                     \
+        .high = GREEDY_DUAL_PACKETS, .whole = true, .words = greedy_dual_costs,               \
+        .meaning = "what a miss costs: 1, the microseconds that fetching took (known to the " \
+                   "daemon alone; 1 in a simulation), the page's bytes, or its packets, 2 + " \
+                   "bytes / 536"                                                              \
+    }
+
+/* A page's size, at least 1; and its cost, above 0, by an instance's parameters. */
+double greedy_dual_size(const struct policy_page *page);
+double greedy_dual_cost(const struct policy_page *page, const double *params);
+
+/* For policy_ops.looks_at_cost. */
+bool greedy_dual_looks_at_cost(const double *params);
+
 struct policy *greedy_dual_create(const struct policy_ops *ops, const struct policy_config *config);
 void greedy_dual_destroy(struct policy *policy);
 int greedy_dual_insert(struct policy *policy, void *node, const struct policy_page *page);

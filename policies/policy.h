@@ -37,7 +37,7 @@ struct policy_config {
 struct policy_page {
     uint64_t bytes;   /* as the cache counts them; 1 where every page counts the same */
     uint64_t key;     /* who it is beyond its stay: a 64-bit hash (base/hash.h) of the URL */
-    uint64_t cost_us; /* what fetching it took; 0: unknown */
+    uint64_t cost_us; /* what fetching it took; 0: unknown, as in every simulation */
     uint64_t next;    /* number of the next request for it, POLICY_NEVER if there is none or it is
                          unknown; for policies that need the future */
     const void *old;  /* for admit() alone: the node of an older page of the same URL, which is
@@ -70,6 +70,9 @@ struct policy_ops {
 
     /* It needs policy_page.next, which only a simulation knows; no daemon can run it. */
     bool needs_future;
+
+    /* Does it, with these parameters, look at policy_page.cost_us? No trace tells. NULL: no. */
+    bool (*looks_at_cost)(const double *params);
 
     /*
      * The newcomer enters first, and then victims leave until it fits; it may be one of them. Where
@@ -178,6 +181,9 @@ const char *policy_format(const struct policy_spec *spec, char *text, size_t siz
 
 /* The same policy with the same parameters? */
 bool policy_spec_equal(const struct policy_spec *a, const struct policy_spec *b);
+
+/* Does it look at policy_page.cost_us, so that a simulation does not do what a daemon does? */
+bool policy_looks_at_cost(const struct policy_spec *spec);
 
 /* The policy that has the name or alias nearest to a wrong one. */
 const struct policy_ops *policy_nearest(const char *name);

@@ -50,6 +50,12 @@ policy_spec_equal(const struct policy_spec *a, const struct policy_spec *b)
     return true;
 }
 
+bool
+policy_looks_at_cost(const struct policy_spec *spec)
+{
+    return spec->ops && spec->ops->looks_at_cost && spec->ops->looks_at_cost(spec->params);
+}
+
 /* ---- to text --------------------------------------------------------------------------------- */
 
 /* The fewest digits that read back as the same number. */

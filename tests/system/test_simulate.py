@@ -269,6 +269,13 @@ class TroubleTest(SimulateCase):
         self.assertIn("urls", self.complaint(self.path, "--format", "url"))
         self.assertIn("did you mean lru", self.complaint("lrr", command="policies"))
 
+    def test_what_only_the_daemon_knows_is_noted(self):
+        for command in ("simulate", "advise"):
+            done = self.sunproxy(command, self.path, "--policy", "lru,gds:cost=time")
+            self.assertIn(b"gds:cost=time: no trace tells what fetching took", done.stderr)
+            done = self.sunproxy(command, self.path, "--policy", "lru,gds:cost=bytes,gdsf")
+            self.assertNotIn(b"fetching", done.stderr)
+
     def test_bytes_without_sizes(self):
         for how in (["--capacity", "10M"], ["--capacity", "10%B"], ["--curve=bytes"]):
             text = self.complaint(self.path, *how)

@@ -18,6 +18,7 @@ static const char *const variants[] = {
     "s3-fifo:small=0.05,ghost=0,threshold=1",
     "lru-k:k=4",
     "rand:draw=each",
+    "gdsf:cost=packets",
     "gds:cost=time",
     "gds:cost=bytes",
     "tinylfu:width=0.5,sample=1",

@@ -91,6 +91,44 @@ START_TEST(gds_by_cost)
 }
 END_TEST
 
+/* A small page costs hardly fewer packets than one ten times as large, and so is worth more. */
+START_TEST(gds_and_gdsf_by_packets)
+{
+    static const char *const both[] = {"gds:cost=packets", "gdsf:cost=packets"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct driven d;
+
+        driven_begin_letters(&d, both[i], 0, 20000);
+        request(&d, 'a', 536, 0, 0);                          /* 3 packets for 536 bytes: 1/179 */
+        request(&d, 'b', 5360, 0, 0);                         /* 12 for 5360: 1/447 */
+        request(&d, 'c', 10720, 0, 0);                        /* 22 for 10720: 1/487 */
+        ck_assert_str_eq(request(&d, 'd', 5360, 0, 0), "c");  /* L is c's; 1/233 */
+        ck_assert_str_eq(request(&d, 'e', 10720, 0, 0), "b"); /* L is b's; 1/233, later */
+        ck_assert_str_eq(request(&d, 'f', 5360, 0, 0), "d");
+        ck_assert(d.inside[0]);
+        driven_end(&d);
+    }
+}
+END_TEST
+
+/* Requested twice, and slow to fetch: either counts as much as the other. */
+START_TEST(gdsf_by_time)
+{
+    struct driven d;
+
+    driven_begin_letters(&d, "gdsf:cost=time", 3, 0);
+    request(&d, 'a', 1, 10, 0);
+    request(&d, 'b', 1, 19, 0);
+    request(&d, 'c', 1, 30, 0);
+    request(&d, 'a', 1, 10, 0);                         /* 20 */
+    ck_assert_str_eq(request(&d, 'd', 1, 100, 0), "b"); /* 19 */
+    ck_assert_str_eq(request(&d, 'e', 1, 100, 0), "a"); /* 20 */
+    ck_assert_str_eq(request(&d, 'f', 1, 100, 0), "c"); /* 30 */
+    driven_end(&d);
+}
+END_TEST
+
 START_TEST(lfuda_ages)
 {
     struct driven d;
@@ -168,29 +206,31 @@ size_of(const struct naive *n, uint32_t id)
 }
 
 static double
+cost_of(const struct naive *n, uint32_t id)
+{
+    switch ((int)n->params[0]) {
+    case 1:
+        return (double)(model.cost[id] ? model.cost[id] : 1);
+    case 2:
+        return size_of(n, id);
+    case 3:
+        return 2 + size_of(n, id) / 536;
+    default:
+        return 1;
+    }
+}
+
+/* Rounded as the policy rounds: ties are to break alike. */
+static double
 gdsf_worth(const struct naive *n, uint32_t id)
 {
-    return (double)model.count[id] * 1e6 / size_of(n, id);
+    return (double)model.count[id] * 1e6 / (size_of(n, id) / cost_of(n, id));
 }
 
 static double
-gds_one_worth(const struct naive *n, uint32_t id)
+gds_worth(const struct naive *n, uint32_t id)
 {
-    return 1e6 / size_of(n, id);
-}
-
-static double
-gds_time_worth(const struct naive *n, uint32_t id)
-{
-    return (double)(model.cost[id] ? model.cost[id] : 1) * 1e6 / size_of(n, id);
-}
-
-static double
-gds_bytes_worth(const struct naive *n, uint32_t id)
-{
-    (void)n;
-    (void)id;
-    return 1e6;
+    return cost_of(n, id) * 1e6 / size_of(n, id);
 }
 
 static double
@@ -262,9 +302,13 @@ START_TEST(greedy_dual_policies_are_their_rules)
         double (*worth)(const struct naive *n, uint32_t id);
     } rows[] = {
         {"gdsf", gdsf_worth},
-        {"gds", gds_one_worth},
-        {"gds:cost=time", gds_time_worth},
-        {"gds:cost=bytes", gds_bytes_worth},
+        {"gdsf:cost=time", gdsf_worth},
+        {"gdsf:cost=bytes", gdsf_worth},
+        {"gdsf:cost=packets", gdsf_worth},
+        {"gds", gds_worth},
+        {"gds:cost=time", gds_worth},
+        {"gds:cost=bytes", gds_worth},
+        {"gds:cost=packets", gds_worth},
         {"lfuda", lfuda_worth},
     };
 
@@ -323,6 +367,8 @@ unit_suite(void)
     tcase_add_test(hand, gdsf_by_hand);
     tcase_add_test(hand, gdsf_breaks_ties_by_the_last_request);
     tcase_add_test(hand, gds_by_cost);
+    tcase_add_test(hand, gds_and_gdsf_by_packets);
+    tcase_add_test(hand, gdsf_by_time);
     tcase_add_test(hand, lfuda_ages);
     tcase_add_test(hand, a_page_that_is_purged_ages_nobody);
     tcase_add_test(hand, opt_by_hand);

@@ -138,6 +138,7 @@ START_TEST(who_has_which)
         "lru-k:k=2",
         "tinylfu:width=4,sample=10",
         "gds:cost=1",
+        "gdsf:cost=1",
         "w-tinylfu:window=0.01,protected=0.8,width=4,sample=10",
     };
 
