@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "client/capacity.h"
+#include "client/columns.h"
 #include "client/output.h"
 #include "client/replay.h"
 #include "client/trace_options.h"
@@ -13,12 +14,6 @@
 
 /* Every number that is printed: its name in JSON, for people, and how it is reckoned. */
 enum kind { COUNT, RATIO, DURATION, RATE };
-
-static double
-ratio(uint64_t part, uint64_t whole)
-{
-    return whole ? (double)part / (double)whole : 0;
-}
 
 static double
 requests(const struct replay_result *r)
@@ -35,13 +30,13 @@ hits(const struct replay_result *r)
 static double
 hit_ratio(const struct replay_result *r)
 {
-    return ratio(r->outcomes[REPLAY_HIT], r->requests);
+    return statistics_ratio(r->outcomes[REPLAY_HIT], r->requests);
 }
 
 static double
 byte_hit_ratio(const struct replay_result *r)
 {
-    return ratio(r->bytes_hit, r->bytes);
+    return statistics_ratio(r->bytes_hit, r->bytes);
 }
 
 static double
@@ -150,7 +145,7 @@ format(const struct figure *figure, double value, bool exact, char *text, size_t
 }
 
 static void
-print_figures(const struct replay_result *results, size_t count)
+print_figures(struct columns *columns, const struct replay_result *results, size_t count)
 {
     for (size_t i = 0; i < FIGURES; i++) {
         char middle[32], around[32];
@@ -158,11 +153,11 @@ print_figures(const struct replay_result *results, size_t count)
 
         spread(&figures[i], results, count, &mean, &deviation);
         format(&figures[i], mean, count == 1, middle, sizeof(middle));
-        if (count == 1)
-            printf("%-20s %14s\n", figures[i].label, middle);
-        else
-            printf("%-20s %14s  +- %s\n", figures[i].label, middle,
-                   format(&figures[i], deviation, false, around, sizeof(around)));
+        columns_cell(columns, "%s", figures[i].label);
+        columns_cell(columns, "%s", middle);
+        if (count != 1)
+            printf("  +- %s", format(&figures[i], deviation, false, around, sizeof(around)));
+        columns_end(columns);
     }
 }
 
@@ -170,6 +165,8 @@ void
 replay_report_table(const struct replay_subject *subject, const struct replay_result *results,
                     size_t count)
 {
+    static const struct column list[] = {{NULL, -20, false}, {NULL, 14, false}};
+    struct columns columns = {.out = stdout, .list = list, .count = 2};
     char capacity[64];
 
     printf("%s (%s, %zu requests) through %s%s\n", subject->path, subject->trace->format,
@@ -183,14 +180,14 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
     if (count > 1)
         printf("mean and standard deviation of %zu runs\n", count);
     putchar('\n');
-    printf("%-20s %14zu\n", "distinct URLs", subject->trace->url_count);
-    print_figures(results, count);
+    columns_pair(&columns, "distinct URLs", "%zu", subject->trace->url_count);
+    print_figures(&columns, results, count);
     if (count != 1)
         return;
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
         if (i != REPLAY_HIT && i != REPLAY_FAILED && results[0].outcomes[i] != 0)
-            printf("%-20s %14" PRIu64 "\n", replay_outcome_name((enum replay_outcome)i),
-                   results[0].outcomes[i]);
+            columns_pair(&columns, replay_outcome_name((enum replay_outcome)i), "%" PRIu64,
+                         results[0].outcomes[i]);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */

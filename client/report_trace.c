@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "client/statistics.h"
+
 #define MAX_DOTS 4000u /* more requests than that are counted in the cells of a grid */
 #define GRID_WIDTH 160u
 #define GRID_HEIGHT 100u
@@ -29,12 +31,6 @@ by_requests(const void *left, const void *right)
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
-
-static double
-ratio(uint64_t part, uint64_t whole)
-{
-    return whole ? (double)part / (double)whole : 0;
-}
 
 void
 report_trace_facts(struct json *j, const struct simulate_subject *subject)
@@ -63,9 +59,10 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
         json_int(j, "first_us", first);
         json_int(j, "last_us", last);
     }
-    json_double(j, "infinite_hit_ratio", ratio(facts->hits, facts->requests), 6);
+    json_double(j, "infinite_hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
     if (subject->sized)
-        json_double(j, "infinite_byte_hit_ratio", ratio(facts->bytes_hit, facts->bytes), 6);
+        json_double(j, "infinite_byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes),
+                    6);
     if (subject->sample.trace.request_count != 0) {
         json_double(j, "sample", subject->sample.sampling.rate, 6);
         json_uint(j, "sample_requests", subject->sample.trace.request_count);
@@ -166,7 +163,7 @@ add_url_row(struct json *j, const struct trace *trace, const struct ranked *url)
     json_uint(j, NULL, (uint64_t)url->id + 1);
     json_string(j, NULL, trace_url_text(trace, url->id, text));
     json_uint(j, NULL, url->requests);
-    json_double(j, NULL, ratio(url->requests, trace->request_count), 8);
+    json_double(j, NULL, statistics_ratio(url->requests, trace->request_count), 8);
     json_close_array(j);
 }
 
@@ -189,8 +186,8 @@ add_popularity(struct json *j, const struct trace *trace, const struct ranked *u
         json_open_array(j, NULL);
         json_uint(j, NULL, i + 1);
         json_uint(j, NULL, urls[i].requests);
-        json_double(j, NULL, ratio(urls[i].requests, trace->request_count), 8);
-        json_double(j, NULL, ratio(sum, trace->request_count), 8);
+        json_double(j, NULL, statistics_ratio(urls[i].requests, trace->request_count), 8);
+        json_double(j, NULL, statistics_ratio(sum, trace->request_count), 8);
         json_close_array(j);
     }
     report_table_close(j);
@@ -302,9 +299,9 @@ add_sizes(struct json *j, const struct simulate_subject *subject)
         sum.bytes += steps[i].bytes;
         json_open_array(j, NULL);
         json_uint(j, NULL, steps[i].limit);
-        json_double(j, NULL, ratio(sum.requests, trace->request_count), 6);
-        json_double(j, NULL, ratio(sum.urls, trace->page_count), 6);
-        json_double(j, NULL, ratio(sum.bytes, bytes), 6);
+        json_double(j, NULL, statistics_ratio(sum.requests, trace->request_count), 6);
+        json_double(j, NULL, statistics_ratio(sum.urls, trace->page_count), 6);
+        json_double(j, NULL, statistics_ratio(sum.bytes, bytes), 6);
         json_close_array(j);
     }
     report_table_close(j);

@@ -6,8 +6,10 @@
 
 #include "base/units.h"
 #include "client/capacity.h"
+#include "client/columns.h"
 #include "client/output.h"
 #include "client/simulate.h"
+#include "client/statistics.h"
 #include "client/trace_options.h"
 
 #define MAX_REPORT (1u << 30)
@@ -48,7 +50,7 @@ find_figures(const struct simulate_row *row, struct figures *f)
         .insertions = scale(r->insertions, rate),
         .not_admitted = scale(r->not_admitted, rate),
         .too_large = scale(r->too_large, rate),
-        .admitted = misses ? (double)r->insertions / (double)misses : 0,
+        .admitted = statistics_ratio(r->insertions, misses),
     };
     if (sampling) {
         f->requests = sampling->requests;
@@ -124,10 +126,9 @@ print_subject(const struct simulate_subject *subject)
         printf("from a sample: %zu requests for %zu URLs\n", subject->sample.trace.request_count,
                subject->sample.trace.page_count);
     printf("a cache that never forgets: hit ratio %.2f %%",
-           facts->requests ? 100.0 * (double)facts->hits / (double)facts->requests : 0);
+           100 * statistics_ratio(facts->hits, facts->requests));
     if (subject->sized)
-        printf(", byte hit ratio %.2f %%",
-               facts->bytes ? 100.0 * (double)facts->bytes_hit / (double)facts->bytes : 0);
+        printf(", byte hit ratio %.2f %%", 100 * statistics_ratio(facts->bytes_hit, facts->bytes));
     putchar('\n');
 }
 
@@ -144,58 +145,55 @@ print_size(const struct simulate_row *row)
                row->bytes ? "bytes" : "URLs");
 }
 
+/* A ratio, and its error: 95 % of all samples are as near as this to the truth. */
 static void
-print_names(bool sampled, bool sized)
+print_ratio(struct columns *columns, double ratio, double error)
 {
-    printf("  %-24s %9s", "policy", "hit ratio");
-    if (sampled)
-        printf(" %8s", "+-");
-    if (sized)
-        printf(" %9s", "of bytes");
-    if (sampled && sized)
-        printf(" %8s", "+-");
-    printf(" %12s %9s %10s\n", "evictions", "admitted", "time");
-}
-
-/* 95 % of all samples are as near as this to the truth. */
-static void
-print_ratio(double ratio, double error, bool sampled)
-{
-    printf(" %7.2f %%", ratio * 100);
-    if (sampled)
-        printf(" %6.2f %%", 1.96 * error * 100);
+    columns_cell(columns, "%.2f %%", ratio * 100);
+    columns_cell(columns, "%.2f %%", 1.96 * error * 100);
 }
 
 static void
-print_row(const struct simulate_row *row, const struct simulate_subject *subject)
+print_row(struct columns *columns, const struct simulate_row *row,
+          const struct simulate_subject *subject)
 {
     const struct sim_result *r = &row->job.result;
-    bool sampled = row->job.config.sampling;
     const char *nothing = stored_nothing(row, subject);
     char name[POLICY_MAX_TEXT], text[32];
     struct figures f;
 
     find_figures(row, &f);
-    printf("  %-24s", policy_format(&row->spec, name, sizeof(name)));
-    print_ratio(r->hit_ratio, r->hit_ratio_error, sampled);
-    if (subject->sized)
-        print_ratio(r->byte_hit_ratio, r->byte_hit_ratio_error, sampled);
-    printf(" %12" PRIu64 " %7.2f %% %10s%s%s%s\n", f.evictions, f.admitted * 100,
-           units_format_duration(r->cpu_us, text, sizeof(text)),
-           row->spec.ops && row->spec.ops->needs_future ? "  (knows the future)" : "",
-           nothing ? "  " : "", nothing ? nothing : "");
+    columns_cell(columns, "  %s", policy_format(&row->spec, name, sizeof(name)));
+    print_ratio(columns, r->hit_ratio, r->hit_ratio_error);
+    print_ratio(columns, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    columns_cell(columns, "%" PRIu64, f.evictions);
+    columns_cell(columns, "%.2f %%", f.admitted * 100);
+    columns_cell(columns, "%s", units_format_duration(r->cpu_us, text, sizeof(text)));
+    if (row->spec.ops && row->spec.ops->needs_future)
+        printf("  (knows the future)");
+    if (nothing)
+        printf("  %s", nothing);
+    columns_end(columns);
 }
 
 static void
 print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
 {
+    bool sampled = subject->rate < 1, sized = subject->sized;
+    const struct column list[] = {
+        {"  policy", -26, false}, {"hit ratio", 9, false},       {"+-", 8, !sampled},
+        {"of bytes", 9, !sized},  {"+-", 8, !sampled || !sized}, {"evictions", 12, false},
+        {"admitted", 9, false},   {"time", 10, false},
+    };
+    struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
+
     print_subject(subject);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || compare_sizes(&rows[i - 1], &rows[i]) != 0) {
             print_size(&rows[i]);
-            print_names(subject->rate < 1, subject->sized);
+            columns_head(&columns);
         }
-        print_row(&rows[i], subject);
+        print_row(&columns, &rows[i], subject);
     }
 }
 
@@ -218,10 +216,8 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
     json_uint(j, "warmup", subject->warmup);
     json_double(j, "sample", subject->rate, 9);
     json_open_object(j, "infinite");
-    json_double(j, "hit_ratio", facts->requests ? (double)facts->hits / (double)facts->requests : 0,
-                6);
-    json_double(j, "byte_hit_ratio",
-                facts->bytes ? (double)facts->bytes_hit / (double)facts->bytes : 0, 6);
+    json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
+    json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);
     json_close_object(j);
 }
 

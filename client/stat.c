@@ -10,9 +10,11 @@
 #include "base/units.h"
 #include "client/admin.h"
 #include "client/capacity.h"
+#include "client/columns.h"
 #include "client/command.h"
 #include "client/connect.h"
 #include "client/output.h"
+#include "client/statistics.h"
 
 enum { OPTION_JSON = OPTION_OWN };
 
@@ -68,12 +70,6 @@ number(const proxy_stats *stats, size_t i)
     return *(const u_quad_t *)((const char *)stats + numbers[i].offset);
 }
 
-static double
-ratio(uint64_t part, uint64_t whole)
-{
-    return whole ? (double)part / (double)whole : 0;
-}
-
 /* A view of the counters, and of those before, which rates are reckoned from. */
 struct view {
     proxy_stats now;
@@ -93,6 +89,8 @@ rate(const struct view *view, uint64_t now, uint64_t before)
 static void
 show_table(const struct view *view, const struct server *server)
 {
+    static const struct column list[] = {{NULL, -22, false}, {NULL, 16, false}, {NULL, 16, false}};
+    struct columns columns = {.out = stdout, .list = list, .count = 3};
     const proxy_stats *s = &view->now;
     char uptime[32], capacity[64];
 
@@ -101,24 +99,26 @@ show_table(const struct view *view, const struct server *server)
     printf("policy %s, %s; workers: %u, shards: %u\n\n", s->policy,
            capacity_format(s->capacity_urls, s->capacity_bytes, capacity, sizeof(capacity)),
            s->workers, s->shards);
-    printf("%-22s %14.2f %%\n", "hit ratio", 100 * ratio(s->hits, s->requests));
-    printf("%-22s %14.2f %%\n", "byte hit ratio", 100 * ratio(s->bytes_hit, s->bytes_served));
+    columns_pair(&columns, "hit ratio", "%.2f %%", 100 * statistics_ratio(s->hits, s->requests));
+    columns_pair(&columns, "byte hit ratio", "%.2f %%",
+                 100 * statistics_ratio(s->bytes_hit, s->bytes_served));
     for (size_t i = 0; i < NUMBERS; i++) {
         bool is_bytes = numbers[i].kind == BYTES || numbers[i].kind == BYTES_WITH_RATE;
         bool has_rate = numbers[i].kind == COUNT_WITH_RATE || numbers[i].kind == BYTES_WITH_RATE;
         double per_second = rate(view, number(s, i), number(&view->before, i));
         char text[32];
 
+        columns_cell(&columns, "%s", numbers[i].label);
         if (is_bytes)
-            printf("%-22s %16s", numbers[i].label,
-                   units_format_bytes(number(s, i), text, sizeof(text)));
+            columns_cell(&columns, "%s", units_format_bytes(number(s, i), text, sizeof(text)));
         else
-            printf("%-22s %16" PRIu64, numbers[i].label, number(s, i));
+            columns_cell(&columns, "%" PRIu64, number(s, i));
         if (has_rate && view->seconds > 0 && is_bytes)
-            printf(" %14s/s", units_format_bytes((uint64_t)per_second, text, sizeof(text)));
+            columns_cell(&columns, "%s/s",
+                         units_format_bytes((uint64_t)per_second, text, sizeof(text)));
         else if (has_rate && view->seconds > 0)
-            printf(" %14.1f/s", per_second);
-        putchar('\n');
+            columns_cell(&columns, "%.1f/s", per_second);
+        columns_end(&columns);
     }
 }
 
@@ -139,8 +139,8 @@ show_json(const struct view *view)
     json_uint(&j, "uptime_us", s->uptime_us);
     json_uint(&j, "capacity_urls", s->capacity_urls);
     json_uint(&j, "capacity_bytes", s->capacity_bytes);
-    json_double(&j, "hit_ratio", ratio(s->hits, s->requests), 6);
-    json_double(&j, "byte_hit_ratio", ratio(s->bytes_hit, s->bytes_served), 6);
+    json_double(&j, "hit_ratio", statistics_ratio(s->hits, s->requests), 6);
+    json_double(&j, "byte_hit_ratio", statistics_ratio(s->bytes_hit, s->bytes_served), 6);
     for (size_t i = 0; i < NUMBERS; i++)
         json_uint(&j, numbers[i].name, number(s, i));
     if (view->seconds > 0) {
@@ -159,19 +159,28 @@ show_json(const struct view *view)
 static void
 show_line(const struct view *view, uint64_t lines)
 {
+    static const struct column list[] = {
+        {"requests/s", 10, false}, {"hits/s", 10, false},   {"hit %", 8, false},
+        {"evicted/s", 10, false},  {"failed/s", 10, false}, {"pages", 10, false},
+        {"fetching", 10, false},   {"conns", 8, false},
+    };
+    struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
     const proxy_stats *s = &view->now, *b = &view->before;
-    uint64_t requests = s->requests - b->requests;
+    bool is_steady = s->requests >= b->requests && s->hits >= b->hits;
 
     if (lines % 20 == 0)
-        printf("%10s %10s %8s %10s %10s %10s %10s %8s\n", "requests/s", "hits/s", "hit %",
-               "evicted/s", "failed/s", "pages", "fetching", "conns");
-    printf("%10.1f %10.1f %8.2f %10.1f %10.1f %10" PRIu64 " %10" PRIu64 " %8" PRIu64 "\n",
-           rate(view, s->requests, b->requests), rate(view, s->hits, b->hits),
-           s->requests >= b->requests && s->hits >= b->hits
-               ? 100 * ratio(s->hits - b->hits, requests)
-               : 0,
-           rate(view, s->evictions, b->evictions), rate(view, s->failures, b->failures),
-           (uint64_t)s->pages, (uint64_t)s->fetches_active, (uint64_t)s->connections);
+        columns_head(&columns);
+    columns_cell(&columns, "%.1f", rate(view, s->requests, b->requests));
+    columns_cell(&columns, "%.1f", rate(view, s->hits, b->hits));
+    columns_cell(&columns, "%.2f",
+                 is_steady ? 100 * statistics_ratio(s->hits - b->hits, s->requests - b->requests)
+                           : 0);
+    columns_cell(&columns, "%.1f", rate(view, s->evictions, b->evictions));
+    columns_cell(&columns, "%.1f", rate(view, s->failures, b->failures));
+    columns_cell(&columns, "%" PRIu64, (uint64_t)s->pages);
+    columns_cell(&columns, "%" PRIu64, (uint64_t)s->fetches_active);
+    columns_cell(&columns, "%" PRIu64, (uint64_t)s->connections);
+    columns_end(&columns);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */

@@ -7,6 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A share; 0 of nothing. */
+static inline double
+statistics_ratio(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
 /* Response times in microseconds; all 0 for none. */
 struct response_times {
     size_t count;
