@@ -38,6 +38,6 @@ const struct trace_format trace_format_chrome = {
     .summary = "the History file of Chrome or a browser built on it",
     .unit = "visit",
     .sniff = history_is_sqlite,
-    .files_only = true,
+    .by_path = true,
     .read = read_visits,
 };

@@ -42,6 +42,6 @@ const struct trace_format trace_format_firefox = {
     .summary = "the places.sqlite of Firefox",
     .unit = "visit",
     .sniff = sniff,
-    .files_only = true,
+    .by_path = true,
     .read = read_visits,
 };

@@ -132,13 +132,14 @@ enum trace_error
 history_read(struct input *in, const struct history *history, const struct trace_options *options,
              struct trace_builder *builder, char *why, size_t why_size)
 {
-    const char *path = input_path(in);
+    const char *path = input_name(in);
     const char *query =
         options->redirects == TRACE_REDIRECTS_DROP ? history->without_redirects : history->query;
     struct snapshot snapshot;
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    enum trace_error error = snapshot_take(&snapshot, path, why, why_size);
+    enum trace_error error = input_is_plain_file(in) ? snapshot_take(&snapshot, path, why, why_size)
+                                                     : snapshot_save(&snapshot, in, why, why_size);
     int rc;
 
     if (error != TRACE_OK)

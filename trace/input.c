@@ -205,18 +205,31 @@ input_line(struct input *in, size_t longest, struct span *line, bool *too_long)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
+/* A FIFO that nobody has opened for writing yet would look as if it had ended. */
+static void
+wait_for_writer(const struct input *in)
+{
+    struct pollfd wait = {.fd = in->fd, .events = POLLIN};
+
+    while (poll(&wait, 1, -1) < 0 && errno == EINTR)
+        continue;
+}
+
 static enum trace_error
 open_file(struct input *in, char *why, size_t why_size)
 {
     in->is_stdin = strcmp(in->path, "-") == 0;
-    /* O_NONBLOCK: a FIFO without a writer would hold us up. It changes nothing for a file. */
+    /* O_NONBLOCK: a device, which is refused, could hold us up. It changes nothing for a file. */
     in->fd = in->is_stdin ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (in->fd < 0 || fstat(in->fd, &in->opened) != 0) {
         snprintf(why, why_size, "%s: cannot open the trace: %s", input_name(in), strerror(errno));
         return TRACE_CANNOT_OPEN;
     }
-    if (!in->is_stdin && !S_ISREG(in->opened.st_mode)) {
-        snprintf(why, why_size, "%s: cannot read the trace: not a regular file", in->path);
+    if (!in->is_stdin && S_ISFIFO(in->opened.st_mode)) {
+        wait_for_writer(in);
+    } else if (!in->is_stdin && !S_ISREG(in->opened.st_mode)) {
+        snprintf(why, why_size, "%s: cannot read the trace: neither a regular file nor a FIFO",
+                 in->path);
         return TRACE_CANNOT_OPEN;
     }
     posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -302,7 +315,7 @@ input_compression(const struct input *in)
 bool
 input_is_plain_file(const struct input *in)
 {
-    return !in->is_stdin && !in->compression;
+    return !in->is_stdin && !in->compression && S_ISREG(in->opened.st_mode);
 }
 
 uint64_t

@@ -1,6 +1,6 @@
 /*
- * The bytes of a trace, wherever they come from: a regular file, or standard input under the name
- * "-"; plain or compressed (decoder.h), which its first bytes tell.
+ * The bytes of a trace, wherever they come from: a regular file, a FIFO, or standard input under
+ * the name "-"; plain or compressed (decoder.h), which its first bytes tell.
  *
  * They pass through a buffer of some hundred kilobytes, read with read(2). A file is not mapped
  * into memory: when another program cuts a mapped file short, whoever touches the missing end is

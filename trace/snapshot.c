@@ -291,6 +291,37 @@ snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size)
     return TRACE_CANNOT_OPEN;
 }
 
+enum trace_error
+snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size)
+{
+    bool good = true;
+    struct span bytes;
+    enum trace_error error;
+    int to;
+
+    s->folder[0] = '\0';
+    if (!make_folder(s)) {
+        fail(input_name(in), "cannot make a folder for a private copy", why, why_size);
+        return TRACE_CANNOT_OPEN;
+    }
+    to = open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    while (to >= 0 && good && (bytes = input_peek(in, 1)).len != 0) {
+        good = write_all(to, bytes.ptr, bytes.len);
+        input_take(in, bytes.len);
+    }
+    if (to < 0 || !good || close(to) != 0) {
+        fail(s->path, "cannot write a private copy of the trace", why, why_size);
+        if (to >= 0 && !good)
+            close(to);
+        error = TRACE_CANNOT_OPEN;
+    } else {
+        error = input_finish(in, true, why, why_size);
+    }
+    if (error != TRACE_OK)
+        snapshot_remove(s);
+    return error;
+}
+
 void
 snapshot_remove(struct snapshot *s)
 {

@@ -15,6 +15,7 @@
 
 #include <limits.h>
 
+#include "trace/input.h"
 #include "trace/trace.h"
 
 struct snapshot {
@@ -28,6 +29,12 @@ struct snapshot {
  * attempts.
  */
 enum trace_error snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size);
+
+/*
+ * Saves the bytes of an input, up to its end, as the database; there is no log beside it. What is
+ * wrong with the input is told, too.
+ */
+enum trace_error snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size);
 
 /* Removes the copy; harmless when there is none. Files that are open stay readable. */
 void snapshot_remove(struct snapshot *s);

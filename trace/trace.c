@@ -115,11 +115,14 @@ choose_format(struct input *in, const char *wanted, const struct trace_format **
               size_t why_size)
 {
     struct span head = input_peek(in, TRACE_HEAD_BYTES);
-    enum trace_error error = head.len == 0 ? input_finish(in, false, why, why_size) : TRACE_OK;
+    enum trace_error error;
 
-    if (error != TRACE_OK)
-        return error;
     *format = wanted ? trace_format_find(wanted) : head.len ? trace_format_sniff(head) : NULL;
+    if (!*format && !wanted) {
+        error = input_finish(in, false, why, why_size);
+        if (error != TRACE_OK)
+            return error;
+    }
     if (!*format && !wanted && head.len == 0) {
         snprintf(why, why_size, "%s: %s, no trace", input_name(in),
                  input_is_plain_file(in) ? "the file is empty" : "there is nothing in it");
@@ -127,12 +130,6 @@ choose_format(struct input *in, const char *wanted, const struct trace_format **
     }
     if (!*format) {
         explain_formats(input_name(in), wanted, why, why_size);
-        return TRACE_NOT_A_TRACE;
-    }
-    if ((*format)->files_only && !input_is_plain_file(in)) {
-        snprintf(why, why_size,
-                 "%s: %s can only be read from a plain file: save or unpack it first",
-                 input_name(in), (*format)->summary);
         return TRACE_NOT_A_TRACE;
     }
     if ((*format)->is_text)
@@ -151,7 +148,8 @@ read_all(struct input *in, const struct trace_format *format, const struct trace
 
     if (error == TRACE_NO_MEMORY || trace_builder_failed(builder))
         return TRACE_NO_MEMORY;
-    broken = input_finish(in, !limited && !format->files_only, why, why_size);
+    broken =
+        input_finish(in, !limited && !(format->by_path && input_is_plain_file(in)), why, why_size);
     if (broken != TRACE_OK || error != TRACE_OK)
         return broken != TRACE_OK ? broken : error;
     if (trace_builder_counts(builder)->requests == 0) {

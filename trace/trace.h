@@ -118,9 +118,9 @@ enum trace_error {
 };
 
 /*
- * Loads a file, plain or compressed with gzip, xz or zstd; "-" is standard input. On success *trace
- * is the caller's, freed with trace_free(). Otherwise a sentence in `why` that names the file and
- * what was expected.
+ * Loads a file or FIFO, plain or compressed with gzip, xz or zstd; "-" is standard input. On
+ * success *trace is the caller's, freed with trace_free(). Otherwise a sentence in `why` that names
+ * the file and what was expected.
  *
  * A request whose size the trace does not tell has the size that its URL had last, or else the
  * first that it has later: a 304 is logged without a body, but it is the body that was asked for.
@@ -155,7 +155,7 @@ struct trace_format {
      * most of the lines are requests.
      */
     bool (*sniff)(struct span head);
-    bool files_only; /* cannot come from standard input, nor compressed */
+    bool by_path; /* plain files are read by their path, and the input is left where it is */
     /*
      * Adds the requests of the input in order with trace_add(). Whatever is wrong with the input
      * itself is told by trace_load(). NULL: line by line.

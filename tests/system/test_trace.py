@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import os
 
 import harness
 
@@ -93,6 +94,21 @@ class TraceTest(harness.SystemTest):
         self.assertEqual(urls, self.trace("convert", "--to", "urls", table).stdout)
         done = self.trace("convert", table, "-o", self.dir / "out.tsv")
         self.assertEqual(done.stderr, b"")
+
+    def test_from_a_pipe(self):
+        """As a shell's <(...) and /dev/stdin name it."""
+        read, write = os.pipe()
+        os.write(write, LOG.encode())
+        os.close(write)
+        try:
+            done = self.trace("describe", "--json", f"/proc/{os.getpid()}/fd/{read}")
+        finally:
+            os.close(read)
+        self.assertEqual(json.loads(done.stdout)["requests"], 6)
+        self.trace("convert", self.log(), "-o", self.dir / "History")
+        packed = gzip.compress((self.dir / "History").read_bytes())
+        done = self.trace("describe", "--json", "/dev/stdin", stdin=packed)
+        self.assertEqual(json.loads(done.stdout)["format"], "chrome")
 
     def test_what_is_wrong_is_shown(self):
         path = self.dir / "a.har"

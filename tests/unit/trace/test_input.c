@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <lzma.h>
 #include <pthread.h>
+#include <sqlite3.h>
+#include <time.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -188,6 +190,25 @@ feed(void *argument)
     return NULL;
 }
 
+struct late_feed {
+    const char *path;
+    const char *bytes;
+    size_t len;
+};
+
+/* Opens a FIFO for writing when somebody reads it, and a moment later. */
+static void *
+feed_late(void *argument)
+{
+    struct late_feed *late = argument;
+    struct feed f = {.bytes = late->bytes, .len = late->len};
+    struct timespec moment = {.tv_nsec = 50 * 1000 * 1000};
+
+    nanosleep(&moment, NULL);
+    f.fd = open(late->path, O_WRONLY | O_CLOEXEC);
+    return f.fd < 0 ? NULL : feed(&f);
+}
+
 START_TEST(standard_input)
 {
     size_t len;
@@ -221,14 +242,104 @@ START_TEST(standard_input)
 }
 END_TEST
 
-START_TEST(a_database_cannot_come_from_standard_input)
+/* A FIFO that is opened before its writer comes, as a shell's <(...) may be. */
+START_TEST(a_fifo)
 {
-    int saved = redirect(scratch_write("db", "SQLite format 3", 16));
+    size_t len;
+    char *text = make_list(&len);
+    struct late_feed late = {.path = scratch_path("fifo"), .bytes = text, .len = len};
+    pthread_t thread;
+    struct trace *t;
 
-    ck_assert_int_eq(loading_refused("-", TRACE_OPTIONS_DEFAULT), TRACE_NOT_A_TRACE);
+    ck_assert_int_eq(mkfifo(late.path, 0600), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, feed_late, &late), 0);
+    t = loading_file(late.path, TRACE_OPTIONS_DEFAULT);
+    pthread_join(thread, NULL);
+    check_list(t, 1);
+    trace_free(t);
+    free(text);
+}
+END_TEST
+
+/* A database of some pages, as bytes. */
+static char *
+make_database(size_t *len)
+{
+    sqlite3 *db;
+    char path[256];
+    char *bytes;
+
+    snprintf(path, sizeof(path), "%s", scratch_path("db"));
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "CREATE TABLE urls(id INTEGER PRIMARY KEY, url TEXT);"
+                                  "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER,"
+                                  " visit_time INTEGER, transition INTEGER);"
+                                  "INSERT INTO urls VALUES(1,'http://a.test/');"
+                                  "INSERT INTO visits VALUES(1,1,11644473601000000,0),"
+                                  "(2,1,11644473602000000,0);",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    bytes = scratch_read(path, len);
+    unlink(path);
+    return bytes;
+}
+
+START_TEST(a_compressed_database)
+{
+    size_t len;
+    char *bytes = make_database(&len);
+    char *packed = malloc(2 * len + 4096);
+    size_t packed_len = packers[_i](bytes, len, packed, 2 * len + 4096);
+    struct trace *t = loading_bytes(packed, packed_len, TRACE_OPTIONS_DEFAULT);
+    char *parent = getenv("TMPDIR");
+
+    ck_assert_str_eq(t->format, "chrome");
+    ck_assert_str_eq(loading_picture(t), "http://a.test/@1 http://a.test/@2");
+    trace_free(t);
+    /* What breaks off is told as that; that no copy stays, scratch_remove() sees. */
+    scratch_write("cut", packed, packed_len - 1);
+    parent = parent ? strdup(parent) : NULL;
+    ck_assert_int_eq(setenv("TMPDIR", scratch_path("."), 1), 0);
+    ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
+                     TRACE_NOT_A_TRACE);
+    ck_assert_msg(strstr(loading_why, "break off") != NULL, "%s", loading_why);
+    if (parent)
+        setenv("TMPDIR", parent, 1);
+    else
+        unsetenv("TMPDIR");
+    free(parent);
+    free(packed);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(a_database_from_standard_input)
+{
+    size_t len;
+    char *bytes = make_database(&len);
+    int saved = redirect(scratch_write("db", bytes, len));
+    struct trace *t = loading_file("-", TRACE_OPTIONS_DEFAULT);
+
     restore(saved);
-    ck_assert_ptr_nonnull(
-        strstr(loading_why, "standard input: the History file of Chrome or a browser"));
+    ck_assert_str_eq(loading_picture(t), "http://a.test/@1 http://a.test/@2");
+    trace_free(t);
+    free(bytes);
+}
+END_TEST
+
+/* Compressed ids of which a part of the last one is there: no format, because it is cut. */
+START_TEST(what_breaks_off_at_once)
+{
+    static const unsigned char ids[] = {0, 0, 0, 1, 0, 0, 0, 2, 0, 0};
+    char packed[256];
+    size_t len = packers[_i]((const char *)ids, sizeof(ids), packed, sizeof(packed));
+
+    scratch_write("cut", packed, len - 1);
+    ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
+                     TRACE_NOT_A_TRACE);
+    ck_assert_msg(strstr(loading_why, "break off") != NULL, "%s", loading_why);
 }
 END_TEST
 
@@ -315,7 +426,10 @@ unit_suite(void)
     tcase_add_loop_test(tcase, nothing_compressed, 0, PACKERS);
     tcase_add_test(tcase, padding_behind_gzip_is_ignored);
     tcase_add_test(tcase, standard_input);
-    tcase_add_test(tcase, a_database_cannot_come_from_standard_input);
+    tcase_add_test(tcase, a_fifo);
+    tcase_add_loop_test(tcase, a_compressed_database, 0, PACKERS);
+    tcase_add_test(tcase, a_database_from_standard_input);
+    tcase_add_loop_test(tcase, what_breaks_off_at_once, 0, PACKERS);
     tcase_add_test(tcase, lines_of_any_length);
     tcase_add_test(tcase, files_that_change);
     suite_add_tcase(suite, tcase);

@@ -272,9 +272,7 @@ START_TEST(what_cannot_be_opened)
     ck_assert_int_eq(refuse("absent", options), TRACE_CANNOT_OPEN);
     ck_assert_ptr_nonnull(strstr(why, "absent: cannot open the trace: No such file"));
     ck_assert_int_eq(refuse(".", options), TRACE_CANNOT_OPEN);
-    ck_assert_ptr_nonnull(strstr(why, "not a regular file"));
-    ck_assert_int_eq(mkfifo(scratch_path("fifo"), 0600), 0);
-    ck_assert_int_eq(refuse("fifo", options), TRACE_CANNOT_OPEN);
+    ck_assert_ptr_nonnull(strstr(why, "neither a regular file nor a FIFO"));
     if (geteuid() != 0) {
         scratch_write("closed", "http://a.test/\n", 15);
         ck_assert_int_eq(chmod(scratch_path("closed"), 0), 0);
