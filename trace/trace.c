@@ -117,6 +117,9 @@ choose_format(struct input *in, const char *wanted, const struct trace_format **
     struct span head = input_peek(in, TRACE_HEAD_BYTES);
     enum trace_error error;
 
+    /* More may lie ahead, and end in the middle of a record. */
+    if (head.len > TRACE_HEAD_BYTES)
+        head.len = TRACE_HEAD_BYTES;
     *format = wanted ? trace_format_find(wanted) : head.len ? trace_format_sniff(head) : NULL;
     if (!*format && !wanted) {
         error = input_finish(in, false, why, why_size);

@@ -330,16 +330,26 @@ START_TEST(a_database_from_standard_input)
 END_TEST
 
 /* Compressed ids of which a part of the last one is there: no format, because it is cut. */
-START_TEST(what_breaks_off_at_once)
+START_TEST(what_breaks_off_within_a_record)
 {
-    static const unsigned char ids[] = {0, 0, 0, 1, 0, 0, 0, 2, 0, 0};
-    char packed[256];
-    size_t len = packers[_i]((const char *)ids, sizeof(ids), packed, sizeof(packed));
+    enum { MOST = 200002 };
+    static const size_t lengths[] = {10, MOST};
+    unsigned char *ids = calloc(1, MOST);
+    char *packed = malloc(MOST);
 
-    scratch_write("cut", packed, len - 1);
-    ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
-                     TRACE_NOT_A_TRACE);
-    ck_assert_msg(strstr(loading_why, "break off") != NULL, "%s", loading_why);
+    for (uint32_t i = 0, x = 1; i + 4 < MOST; i += 4, x = x * 1103515245 + 12345)
+        memcpy(ids + i, (unsigned char[]){0, (unsigned char)(x >> 16), (unsigned char)(x >> 24), 1},
+               4);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        size_t len = packers[_i]((const char *)ids, lengths[i], packed, MOST);
+
+        scratch_write("cut", packed, len - 1);
+        ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
+                         TRACE_NOT_A_TRACE);
+        ck_assert_msg(strstr(loading_why, "break off") != NULL, "%s", loading_why);
+    }
+    free(packed);
+    free(ids);
 }
 END_TEST
 
@@ -429,7 +439,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_fifo);
     tcase_add_loop_test(tcase, a_compressed_database, 0, PACKERS);
     tcase_add_test(tcase, a_database_from_standard_input);
-    tcase_add_loop_test(tcase, what_breaks_off_at_once, 0, PACKERS);
+    tcase_add_loop_test(tcase, what_breaks_off_within_a_record, 0, PACKERS);
     tcase_add_test(tcase, lines_of_any_length);
     tcase_add_test(tcase, files_that_change);
     suite_add_tcase(suite, tcase);
