@@ -58,10 +58,14 @@ policy_looks_at_cost(const struct policy_spec *spec)
 
 /* ---- to text --------------------------------------------------------------------------------- */
 
-/* The fewest digits that read back as the same number. */
+/* As a whole number, or with the fewest digits that read back as the same one. */
 static const char *
 format_number(double value, char *text, size_t size)
 {
+    if (fabs(value) < 1e15 && floor(value) >= value) {
+        snprintf(text, size, "%.0f", value);
+        return text;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         double read;
 

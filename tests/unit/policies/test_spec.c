@@ -50,6 +50,24 @@ START_TEST(names_alone)
 }
 END_TEST
 
+/* As people write numbers: no 1e+01 for 10. */
+START_TEST(values_as_they_were_typed)
+{
+    static const char *const specs[] = {
+        "slru:segments=10",      "lirs:hir=0.0001,history=100", "2q:kout=10",
+        "w-tinylfu:sample=1000", "s3-fifo:small=0.25,ghost=0",  "lirs:hir=0.3,history=12.5",
+        "gds:cost=packets",
+    };
+    char text[POLICY_MAX_TEXT];
+
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        struct policy_spec spec = parsed(specs[i]);
+
+        ck_assert_str_eq(policy_format(&spec, text, sizeof(text)), specs[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_name_is_told_the_nearest)
 {
     refused("lur", "there is no policy \"lur\"; did you mean lru?");
@@ -111,6 +129,7 @@ unit_suite(void)
     TCase *tc = tcase_create("spec");
 
     tcase_add_test(tc, names_alone);
+    tcase_add_test(tc, values_as_they_were_typed);
     tcase_add_test(tc, a_wrong_name_is_told_the_nearest);
     tcase_add_test(tc, registered_parameters_read_back);
     suite_add_tcase(suite, tc);
