@@ -4,45 +4,20 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>
 
 #include "base/units.h"
+#include "server/options_table.h"
 #include "server/service.h"
-
-enum option_type {
-    OPTION_FLAG,     /* bool; in a file yes or no */
-    OPTION_UINT,     /* uint64_t within [low, high] */
-    OPTION_OCTAL,    /* uint64_t, written in octal */
-    OPTION_BYTES,    /* uint64_t with units */
-    OPTION_DURATION, /* int64_t microseconds with units */
-    OPTION_STRING,   /* char *, owned */
-    OPTION_POLICY,   /* likewise: a policy that a daemon can run, or "help" */
-    OPTION_LIST,     /* struct option_list; may be given several times */
-    OPTION_CHOICE,   /* uint64_t: which of the words in `argument` separated by '|' */
-};
-
-struct option_row {
-    const char *name; /* long option, and key in a file */
-    char letter;      /* short option, or 0 */
-    bool only_here;   /* on the command line only */
-    enum option_type type;
-    size_t offset; /* in struct options */
-    const char *argument;
-    const char *start; /* default, as it would be typed; NULL: nothing */
-    uint64_t low, high;
-    const char *help;
-};
 
 #define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
 
 #define AT(field) offsetof(struct options, field)
 
-/* A row without a name is a heading of --help. */
-static const struct option_row rows[] = {
+const struct option_row option_rows[] = {
     {.help = "Listening"},
     {"listen", 'l', false, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
      "IPv4 or IPv6 address to listen on, or \"none\"; may be repeated (default: all, of both)"},
@@ -148,9 +123,10 @@ static const struct option_row rows[] = {
      "check all options, print them as a configuration file, and end"},
     {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this and end"},
     {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
+    {.help = NULL},
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
 static void *
 field_of(struct options *options, const struct option_row *row)
@@ -308,8 +284,8 @@ options_init(struct options *options)
     *options = (struct options){0};
     buf_init(&why, 256);
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].start)
-            ok = set_field(options, &rows[i], rows[i].start, &why) && ok;
+        if (option_rows[i].start)
+            ok = set_field(options, &option_rows[i], option_rows[i].start, &why) && ok;
     buf_free(&why);
     return ok;
 }
@@ -318,13 +294,13 @@ void
 options_free(struct options *options)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        void *field = field_of(options, &rows[i]);
+        void *field = field_of(options, &option_rows[i]);
 
-        if (!rows[i].name)
+        if (!option_rows[i].name)
             continue;
-        if (rows[i].type == OPTION_STRING || rows[i].type == OPTION_POLICY) {
+        if (option_rows[i].type == OPTION_STRING || option_rows[i].type == OPTION_POLICY) {
             free(*(char **)field);
-        } else if (rows[i].type == OPTION_LIST) {
+        } else if (option_rows[i].type == OPTION_LIST) {
             struct option_list *list = field;
 
             for (size_t item = 0; item < list->count; item++)
@@ -339,8 +315,8 @@ static const struct option_row *
 row_named(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].name && strcmp(rows[i].name, name) == 0)
-            return &rows[i];
+        if (option_rows[i].name && strcmp(option_rows[i].name, name) == 0)
+            return &option_rows[i];
     return NULL;
 }
 
@@ -433,14 +409,14 @@ make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 
     shorts[len++] = ':';
     for (size_t i = 0; i < ROWS; i++) {
-        bool argument = rows[i].type != OPTION_FLAG;
+        bool argument = option_rows[i].type != OPTION_FLAG;
 
-        if (!rows[i].name)
+        if (!option_rows[i].name)
             continue;
-        longs[count++] = (struct option){rows[i].name, argument ? required_argument : no_argument,
-                                         NULL, (int)i + 256};
-        if (rows[i].letter) {
-            shorts[len++] = rows[i].letter;
+        longs[count++] = (struct option){
+            option_rows[i].name, argument ? required_argument : no_argument, NULL, (int)i + 256};
+        if (option_rows[i].letter) {
+            shorts[len++] = option_rows[i].letter;
             if (argument)
                 shorts[len++] = ':';
         }
@@ -453,10 +429,10 @@ static const struct option_row *
 row_of_getopt(int value)
 {
     if (value >= 256)
-        return &rows[value - 256];
+        return &option_rows[value - 256];
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].name && rows[i].letter == (char)value)
-            return &rows[i];
+        if (option_rows[i].name && option_rows[i].letter == (char)value)
+            return &option_rows[i];
     return NULL;
 }
 
@@ -511,133 +487,4 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
     return 0;
-}
-
-/* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */
-static void
-print_wrapped(FILE *out, const char *text, int at, int indent)
-{
-    while (*text) {
-        int room = 79 - indent;
-        int len = (int)strlen(text);
-
-        if (at > indent - 2) {
-            fputc('\n', out);
-            at = 0;
-        }
-        fprintf(out, "%*s", indent - at, "");
-        if (len > room) {
-            len = room;
-            while (len > 0 && text[len] != ' ')
-                len--;
-            if (len == 0)
-                len = (int)strcspn(text, " ");
-        }
-        fprintf(out, "%.*s", len, text);
-        text += len;
-        while (*text == ' ')
-            text++;
-        at = *text ? indent : 0;
-    }
-    fputc('\n', out);
-}
-
-void
-options_print_help(FILE *out)
-{
-    fputs("Usage: sunproxyd [OPTION]...\n"
-          "A caching web proxy that speaks Sun RPC (program 0x23451111, versions 1 and 2).\n"
-          "Runs in the foreground until SIGTERM or SIGINT.\n",
-          out);
-    for (size_t i = 0; i < ROWS; i++) {
-        const struct option_row *row = &rows[i];
-        struct buf text;
-        int at = 0;
-
-        if (!row->name) {
-            fprintf(out, "\n%s:\n", row->help);
-            continue;
-        }
-        at += row->letter ? fprintf(out, "  -%c, ", row->letter) : fprintf(out, "      ");
-        at += fprintf(out, "--%s", row->name);
-        if (row->argument)
-            at += fprintf(out, " %s", row->argument);
-        buf_init(&text, 1024);
-        buf_append_str(&text, row->help);
-        if (row->start && row->type != OPTION_FLAG && !strstr(row->help, "(default") &&
-            strcmp(row->start, "0") != 0)
-            buf_printf(&text, " (default: %s)", row->start);
-        print_wrapped(out, buf_str(&text), at, 34);
-        buf_free(&text);
-    }
-    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 port or socket taken,\n"
-          "71 the system refused, 73 no access log, 78 a wrong configuration.\n",
-          out);
-}
-
-static void
-print_choice(FILE *out, const char *words, uint64_t value)
-{
-    while (value-- > 0)
-        words = strchr(words, '|') + 1;
-    fprintf(out, "%.*s\n", (int)strcspn(words, "|"), words);
-}
-
-static void
-print_duration(FILE *out, int64_t us)
-{
-    if (us % 1000000 == 0)
-        fprintf(out, "%" PRId64 "s\n", us / 1000000);
-    else
-        fprintf(out, "%" PRId64 "us\n", us);
-}
-
-void
-options_print_config(const struct options *options, FILE *out)
-{
-    for (size_t i = 0; i < ROWS; i++) {
-        const struct option_row *row = &rows[i];
-        const void *field = (const char *)options + row->offset;
-
-        if (!row->name) {
-            fprintf(out, "%s# %s\n", i ? "\n" : "", row->help);
-            continue;
-        }
-        if (row->only_here)
-            continue;
-        if (row->type == OPTION_LIST) {
-            const struct option_list *list = field;
-
-            for (size_t item = 0; item < list->count; item++)
-                fprintf(out, "%s = %s\n", row->name, list->items[item]);
-            continue;
-        }
-        if ((row->type == OPTION_STRING || row->type == OPTION_POLICY) && !*(char *const *)field)
-            continue;
-        fprintf(out, "%s = ", row->name);
-        switch (row->type) {
-        case OPTION_FLAG:
-            fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
-            break;
-        case OPTION_UINT:
-        case OPTION_BYTES:
-            fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)field);
-            break;
-        case OPTION_OCTAL:
-            fprintf(out, "%04" PRIo64 "\n", *(const uint64_t *)field);
-            break;
-        case OPTION_DURATION:
-            print_duration(out, *(const int64_t *)field);
-            break;
-        case OPTION_CHOICE:
-            print_choice(out, row->argument, *(const uint64_t *)field);
-            break;
-        case OPTION_STRING:
-        case OPTION_POLICY:
-            fprintf(out, "%s\n", *(char *const *)field);
-            break;
-        case OPTION_LIST:
-            break;
-        }
-    }
 }

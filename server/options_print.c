@@ -1,0 +1,131 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/options_table.h"
+
+/* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */
+static void
+print_wrapped(FILE *out, const char *text, int at, int indent)
+{
+    while (*text) {
+        int room = 79 - indent;
+        int len = (int)strlen(text);
+
+        if (at > indent - 2) {
+            fputc('\n', out);
+            at = 0;
+        }
+        fprintf(out, "%*s", indent - at, "");
+        if (len > room) {
+            len = room;
+            while (len > 0 && text[len] != ' ')
+                len--;
+            if (len == 0)
+                len = (int)strcspn(text, " ");
+        }
+        fprintf(out, "%.*s", len, text);
+        text += len;
+        while (*text == ' ')
+            text++;
+        at = *text ? indent : 0;
+    }
+    fputc('\n', out);
+}
+
+void
+options_print_help(FILE *out)
+{
+    fputs("Usage: sunproxyd [OPTION]...\n"
+          "A caching web proxy that speaks Sun RPC (program 0x23451111, versions 1 and 2).\n"
+          "Runs in the foreground until SIGTERM or SIGINT.\n",
+          out);
+    for (const struct option_row *row = option_rows; row->help; row++) {
+        struct buf text;
+        int at = 0;
+
+        if (!row->name) {
+            fprintf(out, "\n%s:\n", row->help);
+            continue;
+        }
+        at += row->letter ? fprintf(out, "  -%c, ", row->letter) : fprintf(out, "      ");
+        at += fprintf(out, "--%s", row->name);
+        if (row->argument)
+            at += fprintf(out, " %s", row->argument);
+        buf_init(&text, 1024);
+        buf_append_str(&text, row->help);
+        if (row->start && row->type != OPTION_FLAG && !strstr(row->help, "(default") &&
+            strcmp(row->start, "0") != 0)
+            buf_printf(&text, " (default: %s)", row->start);
+        print_wrapped(out, buf_str(&text), at, 34);
+        buf_free(&text);
+    }
+    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 port or socket taken,\n"
+          "71 the system refused, 73 no access log, 78 a wrong configuration.\n",
+          out);
+}
+
+static void
+print_choice(FILE *out, const char *words, uint64_t value)
+{
+    while (value-- > 0)
+        words = strchr(words, '|') + 1;
+    fprintf(out, "%.*s\n", (int)strcspn(words, "|"), words);
+}
+
+static void
+print_duration(FILE *out, int64_t us)
+{
+    if (us % 1000000 == 0)
+        fprintf(out, "%" PRId64 "s\n", us / 1000000);
+    else
+        fprintf(out, "%" PRId64 "us\n", us);
+}
+
+void
+options_print_config(const struct options *options, FILE *out)
+{
+    for (const struct option_row *row = option_rows; row->help; row++) {
+        const void *field = (const char *)options + row->offset;
+
+        if (!row->name) {
+            fprintf(out, "%s# %s\n", row == option_rows ? "" : "\n", row->help);
+            continue;
+        }
+        if (row->only_here)
+            continue;
+        if (row->type == OPTION_LIST) {
+            const struct option_list *list = field;
+
+            for (size_t item = 0; item < list->count; item++)
+                fprintf(out, "%s = %s\n", row->name, list->items[item]);
+            continue;
+        }
+        if ((row->type == OPTION_STRING || row->type == OPTION_POLICY) && !*(char *const *)field)
+            continue;
+        fprintf(out, "%s = ", row->name);
+        switch (row->type) {
+        case OPTION_FLAG:
+            fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
+            break;
+        case OPTION_UINT:
+        case OPTION_BYTES:
+            fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)field);
+            break;
+        case OPTION_OCTAL:
+            fprintf(out, "%04" PRIo64 "\n", *(const uint64_t *)field);
+            break;
+        case OPTION_DURATION:
+            print_duration(out, *(const int64_t *)field);
+            break;
+        case OPTION_CHOICE:
+            print_choice(out, row->argument, *(const uint64_t *)field);
+            break;
+        case OPTION_STRING:
+        case OPTION_POLICY:
+            fprintf(out, "%s\n", *(char *const *)field);
+            break;
+        case OPTION_LIST:
+            break;
+        }
+    }
+}

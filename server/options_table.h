@@ -1,0 +1,39 @@
+/*
+ * The table behind options.h: options.c has its rows and reads what is given by them,
+ * options_print.c prints them. For these two alone.
+ */
+#ifndef SUNPROXY_SERVER_OPTIONS_TABLE_H
+#define SUNPROXY_SERVER_OPTIONS_TABLE_H
+
+#include <stddef.h>
+
+#include "server/options.h"
+
+enum option_type {
+    OPTION_FLAG,     /* bool; in a file yes or no */
+    OPTION_UINT,     /* uint64_t within [low, high] */
+    OPTION_OCTAL,    /* uint64_t, written in octal */
+    OPTION_BYTES,    /* uint64_t with units */
+    OPTION_DURATION, /* int64_t microseconds with units */
+    OPTION_STRING,   /* char *, owned */
+    OPTION_POLICY,   /* likewise: a policy that a daemon can run, or "help" */
+    OPTION_LIST,     /* struct option_list; may be given several times */
+    OPTION_CHOICE,   /* uint64_t: which of the words in `argument` separated by '|' */
+};
+
+struct option_row {
+    const char *name; /* long option, and key in a file */
+    char letter;      /* short option, or 0 */
+    bool only_here;   /* on the command line only */
+    enum option_type type;
+    size_t offset; /* in struct options */
+    const char *argument;
+    const char *start; /* default, as it would be typed; NULL: nothing */
+    uint64_t low, high;
+    const char *help;
+};
+
+/* A row without a name is a heading of --help; the last one has no help either. */
+extern const struct option_row option_rows[];
+
+#endif
