@@ -32,7 +32,7 @@ load(void)
     write_file(trace_path, "http://h/a\t5\nhttp://h/b\t7\nhttp://h/a\t5\nhttp://h/c\t9\n");
     simulate_options_init(&options);
     options.jobs = 1;
-    ck_assert(simulate_default_policies(&options));
+    ck_assert(simulate_settle_policies(&options));
     ck_assert_int_eq(simulate_subject_load(trace_path, &options, &subject), EX_OK);
 }
 
