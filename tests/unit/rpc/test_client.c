@@ -1,91 +1,8 @@
-#include "rpc/client.h"
-
-#include <errno.h>
-#include <netinet/in.h>
+/* Calls and their answers, in every order and form. */
 #include <pthread.h>
 
 #include "proxy.h"
-#include "tests/unit/rpc/scripted_peer.h"
-
-#define SECOND ((int64_t)1000000)
-#define MAX_REPLY 100000u
-
-/* What a call came to, and in which place. */
-struct outcome {
-    u_int value; /* the result: first, so that its address is the outcome's */
-    enum rpc_client_status status;
-    unsigned place; /* from 1; 0: not done */
-};
-
-static unsigned places;
-
-static void
-note(void *context, enum rpc_client_status status, void *result)
-{
-    struct outcome *outcome = context;
-
-    ck_assert_ptr_eq(result, &outcome->value);
-    ck_assert_uint_eq(outcome->place, 0);
-    outcome->status = status;
-    outcome->place = ++places;
-}
-
-static struct peer peer;
-static struct rpc_client *client;
-
-static void
-set_up(void)
-{
-    places = 0;
-    peer_listen(&peer);
-    client = rpc_client_connect((struct sockaddr *)&peer.address, sizeof(peer.address), SECOND,
-                                MAX_REPLY);
-    ck_assert_ptr_nonnull(client);
-    peer_accept(&peer);
-}
-
-static void
-tear_down(void)
-{
-    rpc_client_close(client);
-    client = NULL;
-    peer_free(&peer);
-}
-
-static void
-call_within(struct outcome *outcome, u_int argument, int64_t timeout_us)
-{
-    *outcome = (struct outcome){.place = 0};
-    ck_assert_int_eq(rpc_client_call(client, 100, 2, 7, (xdrproc_t)xdr_u_int, &argument,
-                                     (xdrproc_t)xdr_u_int, &outcome->value, timeout_us, note,
-                                     outcome),
-                     RPC_CLIENT_OK);
-}
-
-/* Queues a call, has it written, and returns its xid as the peer saw it. */
-static uint32_t
-call(struct outcome *outcome, u_int argument)
-{
-    struct peer_call seen;
-
-    call_within(outcome, argument, 60 * SECOND);
-    ck_assert(rpc_client_run(client, 0));
-    return peer_take_call(&peer, &seen);
-}
-
-static void
-run_until_done(const struct outcome *outcome)
-{
-    for (int i = 0; outcome->place == 0 && i < 1000; i++)
-        rpc_client_run(client, SECOND);
-    ck_assert_uint_ne(outcome->place, 0);
-}
-
-static void
-reply_value(uint32_t xid, uint32_t value)
-{
-    PEER_SEND_WORDS(&peer, xid, REPLY, MSG_ACCEPTED, AUTH_NONE, 0, SUCCESS, value);
-}
+#include "tests/unit/rpc/client_fixture.h"
 
 START_TEST(a_call_is_what_rfc_5531_says)
 {
@@ -232,128 +149,6 @@ START_TEST(answers_to_nobody_are_dropped)
     reply_value(xid, 5);
     run_until_done(&outcome);
     ck_assert_uint_eq(outcome.value, 5);
-}
-END_TEST
-
-START_TEST(garbage_ends_the_connection)
-{
-    static const char *const garbage[] = {
-        "HTTP/1.1 400 Bad Request\r\n\r\n", /* a fragment of a GiB, as marks go */
-        "\x80\x00\x00\x02xx",               /* too short to be any message */
-        "\xff\xff\xff\xff",
-    };
-    static const size_t lens[] = {28, 6, 4};
-    struct outcome a, b;
-
-    for (size_t i = 0; i < 3; i++) {
-        call(&a, 1);
-        call(&b, 2);
-        peer_send(&peer, garbage[i], lens[i]);
-        ck_assert(!rpc_client_run(client, SECOND * 10));
-        ck_assert_int_eq(a.status, RPC_CLIENT_BAD_REPLY);
-        ck_assert_int_eq(b.status, RPC_CLIENT_BAD_REPLY);
-        ck_assert_int_eq(rpc_client_call(client, 1, 1, 1, NULL, NULL, NULL, NULL, SECOND, note, &a),
-                         RPC_CLIENT_LOST);
-        tear_down();
-        set_up();
-    }
-}
-END_TEST
-
-START_TEST(a_reply_is_bounded)
-{
-    /* The same many bytes, in one fragment and in many, the last of which goes over. */
-    for (int way = 0; way < 2; way++) {
-        struct outcome outcome;
-        char *bytes = calloc(1, MAX_REPLY + 4);
-        uint32_t head[] = {htonl(call(&outcome, 1)), htonl(REPLY), 0, 0, 0, 0, htonl(77)};
-
-        ck_assert_ptr_nonnull(bytes);
-        memcpy(bytes, head, sizeof(head));
-        peer_send_record(&peer, bytes, MAX_REPLY, way ? 50000 : SIZE_MAX);
-        run_until_done(&outcome);
-        ck_assert_int_eq(outcome.status, RPC_CLIENT_OK);
-        ck_assert_uint_eq(outcome.value, 77);
-
-        call(&outcome, 1);
-        peer_send_record(&peer, bytes, MAX_REPLY + 4, way ? 50000 : SIZE_MAX);
-        run_until_done(&outcome);
-        ck_assert_int_eq(outcome.status, RPC_CLIENT_BAD_REPLY);
-        free(bytes);
-        tear_down();
-        set_up();
-    }
-}
-END_TEST
-
-START_TEST(a_lost_connection_ends_every_call)
-{
-    struct outcome a, b, c;
-    uint32_t xid = call(&a, 1);
-
-    call(&b, 2);
-    call_within(&c, 3, 60 * SECOND);
-    reply_value(xid, 8);
-    peer_hang_up(&peer);
-    while (rpc_client_run(client, SECOND))
-        ck_assert_uint_ne(rpc_client_pending(client), 0);
-    ck_assert_uint_eq(rpc_client_pending(client), 0);
-    ck_assert_int_eq(a.status, RPC_CLIENT_OK); /* had been sent before the end */
-    ck_assert_int_eq(b.status, RPC_CLIENT_LOST);
-    ck_assert_int_eq(c.status, RPC_CLIENT_LOST);
-    ck_assert(!rpc_client_run(client, SECOND));
-}
-END_TEST
-
-START_TEST(closing_ends_every_call)
-{
-    struct outcome a, b;
-
-    call(&a, 1);
-    call_within(&b, 2, SECOND);
-    rpc_client_close(client);
-    client = NULL;
-    ck_assert_int_eq(a.status, RPC_CLIENT_LOST);
-    ck_assert_int_eq(b.status, RPC_CLIENT_LOST);
-    rpc_client_close(NULL);
-}
-END_TEST
-
-START_TEST(each_call_has_its_own_time)
-{
-    struct outcome slow, fast;
-    struct peer_call seen;
-    uint32_t xid_slow, xid_fast;
-
-    call_within(&slow, 1, 600 * SECOND);
-    call_within(&fast, 2, 20000);
-    ck_assert(rpc_client_run(client, 600 * SECOND));
-    xid_slow = peer_take_call(&peer, &seen);
-    xid_fast = peer_take_call(&peer, &seen);
-    ck_assert_int_eq(fast.status, RPC_CLIENT_TIMED_OUT);
-    ck_assert_uint_eq(fast.place, 1);
-    ck_assert_uint_eq(slow.place, 0);
-    reply_value(xid_fast, 1); /* too late: nobody's */
-    reply_value(xid_slow, 2);
-    run_until_done(&slow);
-    ck_assert_int_eq(slow.status, RPC_CLIENT_OK);
-    ck_assert_uint_eq(slow.value, 2);
-}
-END_TEST
-
-START_TEST(an_answer_that_is_there_is_in_time)
-{
-    struct outcome outcome;
-    struct peer_call seen;
-
-    /* The caller is busy for longer than the call's time. */
-    call_within(&outcome, 1, SECOND);
-    ck_assert(rpc_client_run(client, 0));
-    reply_value(peer_take_call(&peer, &seen), 7);
-    usleep(1050000);
-    ck_assert(rpc_client_run(client, SECOND));
-    ck_assert_int_eq(outcome.status, RPC_CLIENT_OK);
-    ck_assert_uint_eq(outcome.value, 7);
 }
 END_TEST
 
@@ -512,101 +307,23 @@ START_TEST(a_page_is_fetched_in_one_call)
 }
 END_TEST
 
-START_TEST(more_is_queued_than_a_socket_takes)
-{
-    enum { CALLS = 400 };
-    static struct outcome outcomes[CALLS];
-    static char url[PROXY_MAX_URL];
-    proxy_purge_args purge = {.kind = PROXY_PURGE_URL};
-
-    memset(url, 'u', sizeof(url));
-    purge.url.proxy_url_val = url;
-    purge.url.proxy_url_len = 4000;
-    for (unsigned i = 0; i < CALLS; i++) {
-        outcomes[i] = (struct outcome){.place = 0};
-        ck_assert_int_eq(rpc_client_call(client, 1, 1, 1, (xdrproc_t)xdr_proxy_purge_args, &purge,
-                                         (xdrproc_t)xdr_u_int, &outcomes[i].value, 60 * SECOND,
-                                         note, &outcomes[i]),
-                         RPC_CLIENT_OK);
-    }
-    for (unsigned i = 0; i < CALLS; i++) {
-        struct peer_call seen;
-
-        ck_assert(rpc_client_run(client, 0));
-        reply_value(peer_take_call(&peer, &seen), i);
-    }
-    while (rpc_client_pending(client) != 0)
-        ck_assert(rpc_client_run(client, SECOND * 10));
-    for (unsigned i = 0; i < CALLS; i++)
-        ck_assert_uint_eq(outcomes[i].value, i);
-}
-END_TEST
-
-START_TEST(a_connection_that_cannot_be_made_says_why)
-{
-    struct sockaddr_un nowhere = {.sun_family = AF_UNIX, .sun_path = "/nonexistent/socket"};
-    struct sockaddr_in closed = {.sin_family = AF_INET};
-    socklen_t len = sizeof(closed);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    ck_assert_ptr_null(
-        rpc_client_connect((struct sockaddr *)&nowhere, sizeof(nowhere), SECOND, MAX_REPLY));
-    ck_assert_int_eq(errno, ENOENT);
-    /* Bound and not listening: nobody else can listen there meanwhile. */
-    closed.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&closed, sizeof(closed)), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&closed, &len), 0);
-    ck_assert_ptr_null(
-        rpc_client_connect((struct sockaddr *)&closed, sizeof(closed), SECOND, MAX_REPLY));
-    ck_assert_int_eq(errno, ECONNREFUSED);
-    close(fd);
-}
-END_TEST
-
-START_TEST(a_full_backlog_times_out)
-{
-    struct rpc_client *others[64];
-    unsigned count = 0;
-
-    while (count < 64 &&
-           (others[count] = rpc_client_connect((struct sockaddr *)&peer.address,
-                                               sizeof(peer.address), 20000, MAX_REPLY)))
-        count++;
-    ck_assert_uint_lt(count, 64);
-    ck_assert_int_eq(errno, ETIMEDOUT);
-    while (count > 0)
-        rpc_client_close(others[--count]);
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("client");
-    TCase *tcase = tcase_create("client");
+    TCase *tc;
+    Suite *suite = client_suite("rpc/client", &tc);
 
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_call_is_what_rfc_5531_says);
-    tcase_add_test(tcase, answers_come_in_any_order);
-    tcase_add_test(tcase, a_reply_may_come_in_fragments);
-    tcase_add_test(tcase, a_reply_may_come_byte_by_byte);
-    tcase_add_test(tcase, rpc_errors_are_told_apart);
-    tcase_add_test(tcase, a_call_in_place_of_a_reply_is_none);
-    tcase_add_test(tcase, answers_to_nobody_are_dropped);
-    tcase_add_test(tcase, garbage_ends_the_connection);
-    tcase_add_test(tcase, a_reply_is_bounded);
-    tcase_add_test(tcase, a_lost_connection_ends_every_call);
-    tcase_add_test(tcase, closing_ends_every_call);
-    tcase_add_test(tcase, each_call_has_its_own_time);
-    tcase_add_test(tcase, an_answer_that_is_there_is_in_time);
-    tcase_add_test(tcase, a_long_wait_does_not_widen_the_table);
-    tcase_add_test(tcase, an_answer_may_lead_to_the_next_call);
-    tcase_add_test(tcase, what_cannot_be_encoded_is_not_sent);
-    tcase_add_test(tcase, a_result_cut_short_leaks_nothing);
-    tcase_add_test(tcase, a_page_is_fetched_in_one_call);
-    tcase_add_test(tcase, more_is_queued_than_a_socket_takes);
-    tcase_add_test(tcase, a_connection_that_cannot_be_made_says_why);
-    tcase_add_test(tcase, a_full_backlog_times_out);
-    suite_add_tcase(suite, tcase);
+    tcase_add_test(tc, a_call_is_what_rfc_5531_says);
+    tcase_add_test(tc, answers_come_in_any_order);
+    tcase_add_test(tc, a_reply_may_come_in_fragments);
+    tcase_add_test(tc, a_reply_may_come_byte_by_byte);
+    tcase_add_test(tc, rpc_errors_are_told_apart);
+    tcase_add_test(tc, a_call_in_place_of_a_reply_is_none);
+    tcase_add_test(tc, answers_to_nobody_are_dropped);
+    tcase_add_test(tc, a_long_wait_does_not_widen_the_table);
+    tcase_add_test(tc, an_answer_may_lead_to_the_next_call);
+    tcase_add_test(tc, what_cannot_be_encoded_is_not_sent);
+    tcase_add_test(tc, a_result_cut_short_leaks_nothing);
+    tcase_add_test(tc, a_page_is_fetched_in_one_call);
     return suite;
 }
