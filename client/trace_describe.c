@@ -54,8 +54,7 @@ values_of(const struct trace_percentiles *p, double values[PERCENTILES])
     memcpy(values, all, sizeof(all));
 }
 
-/* ---- reuse -------------------------------------------------------------------------------------
- */
+/* ---- reuse ----------------------------------------------------------------------------------- */
 
 /* The smallest distance that so many per cent of the reuses do not exceed. */
 static uint32_t
@@ -106,8 +105,7 @@ measure_reuse(struct description *d)
     return EX_OK;
 }
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static double
 percent(uint64_t part, uint64_t whole)
@@ -226,8 +224,7 @@ print_description(const struct description *d)
     print_busiest(d);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
 add_percentiles(struct json *j, const char *name, const struct trace_percentiles *p)

@@ -10,8 +10,7 @@
 #include "client/output.h"
 #include "client/when.h"
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int
 wrong(const char *option, const char *wanted, const char *argument)
@@ -105,8 +104,7 @@ trace_option(struct trace_options *options, int option, const char *argument)
     }
 }
 
-/* ---- loading -----------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* Some lines on stderr about what was left out of the trace, and what is not as it was. */
 static void

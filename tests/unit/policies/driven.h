@@ -166,8 +166,7 @@ driven_resize(struct driven *d, uint64_t pages, uint64_t bytes)
         driven_evict(d);
 }
 
-/* ---- by hand: pages 'a' to 'z', every step checked ---------------------------------------------
- */
+/* ---- by hand: pages 'a' to 'z', every step checked ------------------------------------------- */
 
 static inline void
 driven_begin_letters(struct driven *d, const char *text, uint64_t pages, uint64_t bytes)

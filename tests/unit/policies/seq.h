@@ -89,8 +89,7 @@ seq_is_over(const struct naive *n, const struct seq *s, double fraction)
            seq_bytes(n, s) > seq_share_bytes(n, fraction);
 }
 
-/* ---- who is remembered when gone --------------------------------------------------------------
- */
+/* ---- who is remembered when gone ------------------------------------------------------------- */
 
 /* What a ghost weighs: at least a byte. */
 static inline uint64_t

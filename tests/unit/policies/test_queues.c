@@ -94,8 +94,7 @@ sieve_leave(struct naive *n, uint32_t id, bool evicted)
     queue_leave(n, id, evicted);
 }
 
-/* ---- LRU-K: one queue, in order of entry -------------------------------------------------------
- */
+/* ---- LRU-K: one queue, in order of entry ----------------------------------------------------- */
 
 static void
 lru_k_hit(struct naive *n, uint32_t id, const struct policy_page *page)
@@ -134,8 +133,7 @@ lru_k_victim(struct naive *n)
     return best;
 }
 
-/* ---- SLRU: queues from the lowest segment on ---------------------------------------------------
- */
+/* ---- SLRU: queues from the lowest segment on ------------------------------------------------- */
 
 static double
 slru_share(const struct naive *n)
@@ -223,8 +221,7 @@ slru_leave(struct naive *n, uint32_t id, bool evicted)
         seq_take(&model.queues[i], id);
 }
 
-/* ---- 2Q: queue 0 is Ain, 1 is Am; gone is Aout -------------------------------------------------
- */
+/* ---- 2Q: queue 0 is Ain, 1 is Am; gone is Aout ----------------------------------------------- */
 
 enum { KIN, KOUT };
 
@@ -272,8 +269,7 @@ two_q_resized(struct naive *n)
     seq_forget(n, &model.gone, n->params[KOUT]);
 }
 
-/* ---- S3-FIFO: queue 0 is small, 1 is main ------------------------------------------------------
- */
+/* ---- S3-FIFO: queue 0 is small, 1 is main ---------------------------------------------------- */
 
 enum { SMALL, GHOST, THRESHOLD };
 
