@@ -21,7 +21,7 @@ static const struct history history = {
                 "moz_historyvisits(id, place_id, visit_date)",
 };
 
-/* The first page of the database holds the names of its tables. */
+/* The first pages of the database hold the names of its tables. */
 static bool
 sniff(struct span head)
 {

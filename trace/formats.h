@@ -7,7 +7,8 @@
 
 #include "trace/trace.h"
 
-#define TRACE_HEAD_BYTES 65536u /* what sniffing sees of a file: a page of SQLite at most */
+/* What sniffing sees of a file. Names of tables may be some pages of SQLite behind the first. */
+#define TRACE_HEAD_BYTES (256u * 1024u)
 #define TRACE_URL_MAX \
     (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
 
