@@ -10,21 +10,24 @@
 #include "trace/formats.h"
 #include "trace/lines.h"
 
-/* Takes what is between two characters off the front; false if they are not there. */
-static bool
-take_between(struct span *rest, char open, char close, struct span *inside)
-{
-    const char *end;
+#define DATE_MOST 64u
 
-    *rest = fields_trim(*rest);
-    if (rest->len < 2 || rest->ptr[0] != open)
-        return false;
-    end = memchr(rest->ptr + 1, close, rest->len - 1);
-    if (!end)
-        return false;
-    *inside = span_of(rest->ptr + 1, (size_t)(end - rest->ptr) - 1);
-    *rest = span_of(end + 1, rest->len - inside->len - 2);
-    return true;
+/* "[17/May/2015:10:05:03 +0000]", wherever it is: a client, a host or a name may have brackets. */
+static bool
+take_date(struct span line, struct span *before, int64_t *us, struct span *rest)
+{
+    for (size_t i = 1; i < line.len; i++) {
+        size_t most = line.len - i < DATE_MOST ? line.len - i : DATE_MOST;
+        const char *open = line.ptr + i;
+        const char *close = *open == '[' ? memchr(open, ']', most) : NULL;
+
+        if (close && fields_log_date(span_of(open + 1, (size_t)(close - open) - 1), us)) {
+            *before = span_of(line.ptr, i);
+            *rest = span_of(close + 1, line.len - (size_t)(close + 1 - line.ptr));
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The request in quotes; old servers left quotes inside as they were, new ones escape them. */
@@ -68,52 +71,65 @@ split_request(struct span request, struct span *method, struct span *target)
     return method->len != 0 && target->len != 0;
 }
 
-/* "www.example.com:80", the first of four words before the date. */
-static void
-split_vhost(struct span who, struct span *host, unsigned *port)
+/* "www.example.com:80", "[::1]:80"; an address of IPv6 without brackets has no port. */
+static bool
+split_port(struct span word, struct span *host, unsigned *port)
 {
-    struct span word = fields_word(&who);
+    const char *colon = word.len ? memrchr(word.ptr, ':', word.len) : NULL;
+    size_t len = colon ? (size_t)(colon - word.ptr) : 0;
     uint64_t number;
-    size_t words = 1;
 
-    *host = span_of(word.ptr, 0);
+    if (len == 0 || !fields_uint(span_of(colon + 1, word.len - len - 1), &number) ||
+        number > UINT16_MAX)
+        return false;
+    *host = span_of(word.ptr, len);
+    *port = (unsigned)number;
+    return word.ptr[0] == '[' ? word.ptr[len - 1] == ']' : !memchr(word.ptr, ':', len);
+}
+
+/*
+ * The virtual host, if there is one: what stands before the date is then that, client, ident and
+ * user. The ident is "-" everywhere, and a user's name may have blanks in it.
+ */
+static void
+find_vhost(struct span who, struct span *host, unsigned *port)
+{
+    struct span dash = span_str("-");
+    struct span words[4];
+
+    *host = span_of(who.ptr, 0);
     *port = 0;
-    for (struct span w = fields_word(&who); w.len != 0; w = fields_word(&who))
-        words++;
-    if (words != 4)
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        words[i] = fields_word(&who);
+    if (words[3].len == 0 || split_port(words[0], host, port))
         return;
-    *host = word;
-    for (size_t i = word.len; i-- != 0;) {
-        if (word.ptr[i] == ':' &&
-            fields_uint(span_of(word.ptr + i + 1, word.len - i - 1), &number) &&
-            number <= UINT16_MAX) {
-            host->len = i;
-            *port = (unsigned)number;
-            return;
-        }
-    }
+    *port = 0;
+    /* "1.2.3.4, 5.6.7.8 - -" are clients of proxies. */
+    if (!span_equal(words[1], dash) && span_equal(words[2], dash) &&
+        words[0].ptr[words[0].len - 1] != ',')
+        *host = words[0];
+    else
+        *host = span_of(words[0].ptr, 0);
 }
 
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
-    const char *bracket = line.len ? memchr(line.ptr, '[', line.len) : NULL;
-    struct span date, request, target, host, size, rest;
+    struct span request, target, host, size, who, rest;
     unsigned port;
 
     if (fields_trim(line).len == 0 || line.ptr[0] == '#')
         return LINE_OTHER;
-    if (!bracket || bracket == line.ptr)
-        return LINE_BAD;
-    rest = span_of(bracket, line.len - (size_t)(bracket - line.ptr));
-    if (!take_between(&rest, '[', ']', &date) || !fields_log_date(date, &entry->time_us) ||
-        !take_request(&rest, &request) || !split_request(request, &entry->method, &target) ||
+    if (!take_date(line, &who, &entry->time_us, &rest) || !take_request(&rest, &request) ||
         !fields_status(fields_word(&rest), &entry->status))
         return LINE_BAD;
     size = fields_word(&rest);
     if (size.len == 0 || !fields_size(size, &entry->size))
         return LINE_BAD;
-    split_vhost(span_of(line.ptr, (size_t)(bracket - line.ptr)), &host, &port);
+    /* "-", or what came where a request should: the client hung up, or does not speak HTTP. */
+    if (!split_request(request, &entry->method, &target))
+        return LINE_ORPHAN;
+    find_vhost(who, &host, &port);
     /* A client's mistake, which the server answered all the same. */
     if (target.ptr[0] != '/' && target.ptr[0] != '*' && base_url_scheme(target).len == 0)
         return lines_make_path(reader, target, &entry->url);

@@ -206,6 +206,23 @@ take_clock(struct span *s, int64_t *seconds)
     return true;
 }
 
+/* ".123456", or nothing. */
+static bool
+take_fraction(struct span *s, int64_t *us)
+{
+    size_t end = 1;
+    bool good;
+
+    *us = 0;
+    if (s->len == 0 || s->ptr[0] != '.')
+        return true;
+    while (end < s->len && is_digit(s->ptr[end]))
+        end++;
+    good = fraction(span_of(s->ptr + 1, end - 1), us);
+    *s = span_of(s->ptr + end, s->len - end);
+    return good;
+}
+
 /* "+0100", "-01:00", "Z" or nothing: all that is left. */
 static bool
 take_zone(struct span s, int64_t *seconds)
@@ -252,7 +269,7 @@ bool
 fields_log_date(struct span s, int64_t *us)
 {
     struct span epa = s;
-    int64_t day, month, year, seconds, zone;
+    int64_t day, month, year, seconds, zone, rest;
 
     if (take_number(&epa, 2, ':', &day) && take_clock(&epa, &seconds) && epa.len == 0) {
         *us = (day * 86400 + seconds) * MICRO;
@@ -261,11 +278,10 @@ fields_log_date(struct span s, int64_t *us)
     if (!take_number(&s, 2, '/', &day) || s.len < 4 || !month_of(s.ptr, &month) || s.ptr[3] != '/')
         return false;
     s = span_of(s.ptr + 4, s.len - 4);
-    if (!take_number(&s, 4, ':', &year) || !take_clock(&s, &seconds) || !valid_day(month, day))
+    if (!take_number(&s, 4, ':', &year) || !take_clock(&s, &seconds) || !valid_day(month, day) ||
+        !take_fraction(&s, &rest) || !take_zone(fields_trim(s), &zone))
         return false;
-    if (!take_zone(fields_trim(s), &zone))
-        return false;
-    *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO;
+    *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;
     return true;
 }
 
@@ -284,18 +300,8 @@ fields_iso_date(struct span s, int64_t *us)
         if (s.ptr[0] != 'T' && s.ptr[0] != 't' && s.ptr[0] != ' ')
             return false;
         s = span_of(s.ptr + 1, s.len - 1);
-        if (!take_clock(&s, &seconds))
-            return false;
-        if (s.len != 0 && s.ptr[0] == '.') {
-            size_t digits = 1;
-
-            while (digits < s.len && is_digit(s.ptr[digits]))
-                digits++;
-            if (!fraction(span_of(s.ptr + 1, digits - 1), &rest))
-                return false;
-            s = span_of(s.ptr + digits, s.len - digits);
-        }
-        if (!take_zone(fields_trim(s), &zone))
+        if (!take_clock(&s, &seconds) || !take_fraction(&s, &rest) ||
+            !take_zone(fields_trim(s), &zone))
             return false;
     }
     *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;

@@ -35,7 +35,8 @@ bool fields_status(struct span s, unsigned *status);
 /* Seconds with or without a fraction, as microseconds. A minus sign is allowed. */
 bool fields_seconds(struct span s, int64_t *us);
 
-/* "17/May/2015:10:05:03 +0000", or EPA-HTTP's "29:23:53:25" (day, hour, minute, second). */
+/* "17/May/2015:10:05:03 +0000", a fraction allowed, or EPA-HTTP's "29:23:53:25" (day, hour, minute,
+ * second). */
 bool fields_log_date(struct span s, int64_t *us);
 
 /* RFC 3339, a blank for the T, a fraction and a missing zone (UTC) allowed; also a mere date. */

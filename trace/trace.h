@@ -30,7 +30,7 @@ struct trace_bad_line {
 /* What was read, what was left out, and why. */
 struct trace_counts {
     uint64_t requests;         /* in the trace as loaded */
-    uint64_t skipped_orphan;   /* visits whose URL row is missing */
+    uint64_t skipped_orphan;   /* visits whose URL row is missing, log lines without a request */
     uint64_t skipped_method;   /* a method that is not wanted */
     uint64_t skipped_status;   /* a status that is not wanted, redirects apart */
     uint64_t skipped_redirect; /* led elsewhere, where redirects are not wanted */
@@ -89,7 +89,7 @@ enum trace_redirects {
 
 struct trace_options {
     const char *format;   /* a name from trace_formats, or NULL: look at the content */
-    const char *methods;  /* "GET,HEAD", or "all"; NULL: TRACE_DEFAULT_METHODS */
+    const char *methods;  /* "GET,HEAD" in any case, or "all"; NULL: TRACE_DEFAULT_METHODS */
     const char *statuses; /* "200,304,2xx,200-206", or "all"; NULL: TRACE_DEFAULT_STATUSES */
     const char *site;     /* stands before what is only a path; NULL: TRACE_DEFAULT_SITE */
     enum trace_redirects redirects;

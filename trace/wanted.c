@@ -94,6 +94,19 @@ wanted_methods_ok(const char *text)
     }
 }
 
+/* Methods are in capitals, and tell case apart; who asks for "get" means GET. */
+static bool
+means(struct span item, struct span method)
+{
+    for (size_t i = 0; i < method.len && item.len == method.len; i++) {
+        char c = item.ptr[i];
+
+        if (c != method.ptr[i] && (c < 'a' || c > 'z' || c - 'a' + 'A' != method.ptr[i]))
+            return false;
+    }
+    return item.len == method.len;
+}
+
 bool
 wanted_method(const char *text, struct span method)
 {
@@ -102,7 +115,7 @@ wanted_method(const char *text, struct span method)
     for (;;) {
         size_t len = strcspn(text, ",");
 
-        if (span_equal(span_of(text, len), method))
+        if (means(span_of(text, len), method))
             return true;
         if (text[len] == '\0')
             return false;

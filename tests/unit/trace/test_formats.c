@@ -47,7 +47,7 @@ static const struct {
      0},
     {"access",
      "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n\n# comment\n"
-     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200\nh - - " T "1 +0000] \"-\" 408 0\n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200\nh - - " T "1 +0000] \"-\" 408\n"
      "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 x\nh - - [today] \"GET / HTTP/1.0\" 200 1\n"
      "h - - " T "1 +0000] \"GET /a HTTP/1.0 200 1\nnonsense\n"
      "h - - " T "2 +0000] \"GET /b HTTP/1.0\" 200 7\nh - - " T
@@ -59,6 +59,21 @@ static const struct {
      "http://localhost/c@3=1/200 http://localhost/c@3=1/200 http://localhost/c@3=1/200 "
      "http://localhost/c@3=1/200",
      6},
+    /* Users with blanks, addresses in brackets, fractions of seconds, chains of proxies. */
+    {"access",
+     "a - John Smith " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n"
+     "::1 - John Smith " T "1 +0000] \"GET /b HTTP/1.0\" 200 7\n"
+     "[::1] - John [x] " T "1.25 +0000] \"GET /c HTTP/1.0\" 200 7\n"
+     "[::1]:8080 h - - " T "2.5] \"GET /d HTTP/1.0\" 200 7\n"
+     "www.a.test:80 h - John Smith " T "3 +0000] \"GET /e HTTP/1.0\" 200 7\n"
+     "www.b.test h - John Smith " T "3 +0000] \"GET /f HTTP/1.0\" 200 7\n"
+     "1.2.3.4, 5.6.7.8 - - " T "3 +0000] \"GET /g HTTP/1.0\" 200 7\n"
+     "1.2.3.4 - \"\" " T "3 +0000] \"GET /h HTTP/1.0\" 200 7\n"
+     "h - - " T "3.x +0000] \"GET /i HTTP/1.0\" 200 7\n",
+     "http://localhost/a@1=7/200 http://localhost/b@1=7/200 http://localhost/c@1.25=7/200 "
+     "http://[::1]:8080/d@2.5=7/200 http://www.a.test/e@3=7/200 http://www.b.test/f@3=7/200 "
+     "http://localhost/g@3=7/200 http://localhost/h@3=7/200",
+     1},
     {"squid",
      "1.5   5006 10.1.1.1 TCP_MISS/200 19763 CONNECT a.test:443 u DIRECT/209.73.177.115 -\n"
      "2.25 -1 10.1.1.1 TCP_HIT/000 0 GET http://b.test/ - NONE/- text/html\n"
@@ -109,6 +124,21 @@ START_TEST(lines)
     options.format = texts[_i].format;
     t = loading_text(texts[_i].text, options);
     ck_assert_str_eq(loading_picture(t), texts[_i].requests);
+    trace_free(t);
+}
+END_TEST
+
+/* A line that is whole, but for a request in it: the client sent none, or no HTTP. */
+START_TEST(lines_without_a_request)
+{
+    struct trace *t = loading_text(
+        "h - - " T "1 +0000] \"-\" 408 -\nh - - " T "1 +0000] \"\" 400 0\nh - - " T
+        "1 +0000] \"\\x16\\x03\\x01\" 400 226\nh - - " T "2 +0000] \"GET / HTTP/1.0\" 200 1\n",
+        all());
+
+    ck_assert_str_eq(loading_picture(t), "http://localhost/@2=1/200");
+    ck_assert_uint_eq(t->counts.skipped_orphan, 3);
+    ck_assert_uint_eq(t->counts.skipped_bad, 0);
     trace_free(t);
 }
 END_TEST
@@ -260,6 +290,13 @@ static const unsigned char oracle[] = {
     3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0x80, 5, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
 };
 
+/* The first, and the end of each id's requests written in the other way. */
+static const unsigned char oracle_max[] = {
+    1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0x80, 5, 0, 0, 0, 3,   0,   0,   0,   0,   0,   0,   0,
+    1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,    0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 127,
+    3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0x80, 5, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 127,
+};
+
 static const unsigned char wc98[] = {
     0x35, 0x48, 0xed, 0x69, 0, 0, 0, 1, 0, 0, 0x0c, 0x88, 0,    0,    0,    9,    0, 0x42, 1, 0x60,
     0x35, 0x48, 0xed, 0x70, 0, 0, 0, 1, 0, 0, 0,    7,    0xff, 0xff, 0xff, 0xff, 1, 0x8d, 1, 0x60,
@@ -275,6 +312,8 @@ static const struct {
     const char *requests;
 } binaries[] = {
     {"oracle", oracle, sizeof(oracle), "9223372036854775817@1=5 2@1=256 9223372036854775817@3=5"},
+    {"oracle", oracle_max, sizeof(oracle_max),
+     "9223372036854775817@1=5 2@1=256 9223372036854775817@3=5"},
     {"wc98", wc98, sizeof(wc98), "3208@8.93972e+08=9/200 7@8.93972e+08/304 8@8.93972e+08=0/1"},
     {"cache2k", ids, sizeof(ids), "1 256 1"},
 };
@@ -570,6 +609,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_loop_test(tcase, lines, 0, COUNT(texts));
+    tcase_add_test(tcase, lines_without_a_request);
     tcase_add_test(tcase, first_bad_lines_are_kept);
     tcase_add_test(tcase, defaults);
     tcase_add_test(tcase, options_choose);

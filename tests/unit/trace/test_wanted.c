@@ -40,6 +40,10 @@ START_TEST(methods)
     ck_assert(wanted_method("GET,HEAD", span_str("HEAD")));
     ck_assert(!wanted_method("GET,HEAD", span_str("HEA")));
     ck_assert(!wanted_method("GET,HEAD", span_str("get")));
+    ck_assert(wanted_method("get,m-search", span_str("GET")));
+    ck_assert(wanted_method("get,m-search", span_str("M-SEARCH")));
+    ck_assert(wanted_method("get", span_str("get")));
+    ck_assert(!wanted_method("get", span_str("Set")));
     ck_assert(wanted_method("all", span_str("FROB")));
 }
 END_TEST
