@@ -95,7 +95,7 @@ const struct command command_trace = {
             "  firefox    the places.sqlite of Firefox\n"
             "  chrome     the History of Chrome or a browser built on it\n"
             "  har        a HAR file of a browser's developer tools\n"
-            "  zeek       Zeek's http.log\n"
+            "  zeek       Zeek's http.log, with its header or as JSON\n"
             "  access     an access log, Common, Combined or vhost-prefixed\n"
             "  squid      Squid's native access log\n"
             "  adaptsize  lines of \"time id size\"\n"

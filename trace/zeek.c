@@ -1,11 +1,20 @@
 /*
- * Zeek's http.log (https://docs.zeek.org/en/master/logs/http.html) in its own text form: lines of
- * columns, which "#fields" names and "#separator" parts. Rotated logs, one behind the other, each
- * bring their own header.
+ * Zeek's http.log (https://docs.zeek.org/en/master/logs/http.html), in either form that Zeek
+ * writes:
+ *   - its own text, lines of columns, which "#fields" names and "#separator" parts. Rotated logs,
+ *     one behind the other, each bring their own header;
+ *   - JSON (LogAscii::use_json), an object a line with the columns that are known, parsed by cJSON.
+ *     Times are seconds, milliseconds or RFC 3339 (LogAscii::json_timestamps).
  */
+#include <cjson/cJSON.h>
+
 #include "trace/fields.h"
 #include "trace/formats.h"
 #include "trace/lines.h"
+
+#define NUMBER_BYTES 32u
+/* As seconds this is the year 5138, as milliseconds 1973. */
+#define MILLISECONDS_FROM 1e11
 
 enum column { TS, METHOD, HOST, RESP_H, RESP_P, URI, SIZE, STATUS, COLUMNS };
 
@@ -17,6 +26,7 @@ struct zeek {
     char separator;
     int column_of[COLUMNS]; /* -1: there is none */
     bool named;
+    cJSON *object; /* the last one: what was read of it points into it */
 };
 
 _Static_assert(sizeof(struct zeek) <= LINE_STATE_BYTES, "the state fits");
@@ -78,74 +88,116 @@ begin(struct line_reader *reader)
     ((struct zeek *)(void *)reader->state)->separator = '\t';
 }
 
-/* The value of a column; empty where the log has "-" or no such column. */
-static struct span
-value_of(const struct zeek *z, const struct span *values, enum column column)
+static void
+end(struct line_reader *reader)
 {
-    struct span value = z->column_of[column] >= 0 ? values[column] : span_of("", 0);
+    cJSON_Delete(((struct zeek *)(void *)reader->state)->object);
+}
 
-    return value.len == 1 && value.ptr[0] == '-' ? span_of("", 0) : value;
+/* Of the values, those that are not known are empty; `has_status`: the log tells statuses. */
+static enum line_kind
+parse_values(struct line_reader *reader, const struct span *values, bool has_status,
+             struct trace_entry *entry)
+{
+    struct span host = values[HOST].len != 0 ? values[HOST] : values[RESP_H];
+    uint64_t port = 0;
+
+    if ((!fields_seconds(values[TS], &entry->time_us) &&
+         !fields_iso_date(values[TS], &entry->time_us)) ||
+        !fields_size(values[SIZE], &entry->size) ||
+        (has_status && !fields_status(values[STATUS], &entry->status)) ||
+        (values[RESP_P].len != 0 && (!fields_uint(values[RESP_P], &port) || port > UINT16_MAX)))
+        return LINE_BAD;
+    entry->method = values[METHOD];
+    if (values[URI].len == 0)
+        return LINE_ORPHAN;
+    /* What Zeek reads is http, on whatever port; the host may bring its port itself. */
+    if (port == 443 || (host.len != 0 && memchr(host.ptr, ':', host.len)))
+        port = 0;
+    return lines_make_url(reader, entry->method, host, (unsigned)port, values[URI], &entry->url);
 }
 
 static enum line_kind
-parse_values(struct line_reader *reader, const struct span *values, struct trace_entry *entry)
+parse_columns(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
-    const struct zeek *z = (const void *)reader->state;
-    struct span host = value_of(z, values, HOST);
-    struct span port_text = value_of(z, values, RESP_P);
-    uint64_t port = 0;
+    struct zeek *z = (void *)reader->state;
+    struct span values[COLUMNS];
+    struct span value;
+    int missing = 0;
 
-    if (!fields_seconds(value_of(z, values, TS), &entry->time_us) ||
-        !fields_size(value_of(z, values, SIZE), &entry->size) ||
-        (z->column_of[STATUS] >= 0 &&
-         !fields_status(value_of(z, values, STATUS), &entry->status)) ||
-        (port_text.len != 0 && (!fields_uint(port_text, &port) || port > UINT16_MAX)))
+    for (int c = 0; c < COLUMNS; c++) {
+        values[c] = span_of("", 0);
+        missing += z->column_of[c] >= 0;
+    }
+    for (int at = 0; next_column(&line, z->separator, &value); at++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            if (z->column_of[c] != at)
+                continue;
+            if (!span_equal(value, span_str("-")))
+                values[c] = value;
+            missing--;
+        }
+    }
+    return missing == 0 ? parse_values(reader, values, z->column_of[STATUS] >= 0, entry) : LINE_BAD;
+}
+
+/* A column's number as it would stand in a text: the time in seconds, the others are whole. */
+static struct span
+print_number(enum column column, double number, char text[NUMBER_BYTES])
+{
+    int len;
+
+    if (column == TS && number >= MILLISECONDS_FROM)
+        number /= 1000;
+    len = snprintf(text, NUMBER_BYTES, column == TS ? "%.6f" : "%.0f", number);
+    return span_of(text, len > 0 && len < (int)NUMBER_BYTES ? (size_t)len : 0);
+}
+
+static enum line_kind
+parse_object(struct line_reader *reader, struct span line, struct trace_entry *entry)
+{
+    struct zeek *z = (void *)reader->state;
+    struct span values[COLUMNS];
+    char numbers[COLUMNS][NUMBER_BYTES];
+
+    cJSON_Delete(z->object);
+    z->object = cJSON_ParseWithLength(line.ptr, line.len);
+    if (!z->object)
         return LINE_BAD;
-    entry->method = value_of(z, values, METHOD);
-    if (value_of(z, values, URI).len == 0)
-        return LINE_ORPHAN;
-    if (host.len == 0)
-        host = value_of(z, values, RESP_H);
-    /* What Zeek reads is http, on whatever port; the host may bring its port itself. */
-    if (port == 443 || memchr(host.ptr, ':', host.len))
-        port = 0;
-    return lines_make_url(reader, entry->method, host, (unsigned)port, value_of(z, values, URI),
-                          &entry->url);
+    for (int c = 0; c < COLUMNS; c++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(z->object, names[c]);
+        bool is_text = c == METHOD || c == HOST || c == RESP_H || c == URI;
+
+        values[c] = span_of("", 0);
+        if (cJSON_IsString(item) && item->valuestring)
+            values[c] = span_str(item->valuestring);
+        else if (cJSON_IsNumber(item) && !is_text)
+            values[c] = print_number((enum column)c, item->valuedouble, numbers[c]);
+        else if (item)
+            return LINE_BAD;
+    }
+    return parse_values(reader, values, true, entry);
 }
 
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
 {
     struct zeek *z = (void *)reader->state;
-    struct span values[COLUMNS] = {0};
-    struct span value;
-    int missing = 0;
-    int at;
 
     if (line.len == 0 || line.ptr[0] == '#') {
         take_header(z, line);
         return LINE_OTHER;
     }
-    if (!z->named)
-        return LINE_BAD;
-    for (int c = 0; c < COLUMNS; c++)
-        missing += z->column_of[c] >= 0;
-    for (at = 0; next_column(&line, z->separator, &value); at++) {
-        for (int c = 0; c < COLUMNS; c++) {
-            if (z->column_of[c] == at) {
-                values[c] = value;
-                missing--;
-            }
-        }
-    }
-    return missing == 0 ? parse_values(reader, values, entry) : LINE_BAD;
+    if (line.ptr[0] == '{')
+        return parse_object(reader, line, entry);
+    return z->named ? parse_columns(reader, line, entry) : LINE_BAD;
 }
 
-static const struct line_format lines = {.parse = parse, .begin = begin};
+static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};
 
 const struct trace_format trace_format_zeek = {
     .name = "zeek",
-    .summary = "Zeek's http.log with its header",
+    .summary = "Zeek's http.log, with its header or as JSON",
     .is_text = true,
     .lines = &lines,
 };

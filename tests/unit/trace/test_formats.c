@@ -94,6 +94,20 @@ static const struct {
      "http://a.test/x@1.5=12/200 http://10.0.0.1:8080/y@2/1 http://a.test:81/@3=0/301 "
      "http://c.test/@5=0/200 http://d.test/z@7/0",
      2},
+    {"zeek",
+     "{\"ts\":1.5,\"uid\":\"C1\",\"id.resp_h\":\"10.0.0.1\",\"id.resp_p\":80,\"method\":\"GET\","
+     "\"host\":\"a.test\",\"uri\":\"/x\\u00e9\",\"response_body_len\":12,\"status_code\":200,"
+     "\"tags\":[]}\n"
+     "{\"ts\":\"1970-01-01T00:00:02.25Z\",\"id.resp_h\":\"10.0.0.1\",\"id.resp_p\":8080,"
+     "\"method\":\"POST\",\"uri\":\"/y\"}\n"
+     "{\"ts\":1704067200123,\"host\":\"b.test\",\"uri\":\"http://c.test/\",\"method\":\"GET\","
+     "\"status_code\":304}\n"
+     "{\"ts\":4,\"id.resp_h\":\"10.0.0.1\",\"id.resp_p\":80}\n"
+     "{\"ts\":5,\"uri\":7,\"host\":\"d.test\"}\n{\"ts\":6,\"uri\":\"/\",\"ho\n[1]\n"
+     "{\"ts\":1e300,\"uri\":\"/\"}",
+     "http://a.test/x\xc3\xa9@1.5=12/200 http://10.0.0.1:8080/y@2.25/1 "
+     "http://c.test/@1.70407e+09/304",
+     4},
     {"table",
      "Time,URL,Size,Method,Status,other\n1.5,http://a.test/,12,GET,200,x\n"
      "1970-01-01T00:00:02Z,\"http://a.test/\"\"q\"\",r\",,PUT,404,\"a,b\"\r\n\n3,/p,0,GET,,\n"
@@ -571,9 +585,10 @@ END_TEST
 
 /* What looks like nothing, or only a little like something. */
 static const char *const nothings[] = {
-    "To whom it may concern\n", "1 2\n3 4\n",         "time,size\n1,2\n",
-    "{\"entries\":[]}",         "#separator \\x09\n", "h - - [x] \"GET / HTTP/1.0\" 200 1\n",
-    "1.5 TCP_MISS/200\n",
+    "To whom it may concern\n", "1 2\n3 4\n",
+    "time,size\n1,2\n",         "{\"entries\":[]}",
+    "#separator \\x09\n",       "h - - [x] \"GET / HTTP/1.0\" 200 1\n",
+    "1.5 TCP_MISS/200\n",       "{\"ts\":1,\"id.resp_p\":80}\n",
 };
 
 START_TEST(nothing)

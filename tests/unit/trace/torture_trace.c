@@ -63,6 +63,7 @@ static const char *const texts[] = {
     "h - - [01/Jan/1970:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 7\n",
     "1.5 1 h A/200 1 CONNECT b.test:443 - - -\n",
     "#separator \\x09\n#fields\tts\tmethod\thost\turi\n1\tGET\ta.test\t/\n",
+    "{\"ts\":1,\"method\":\"GET\",\"host\":\"a.test\",\"uri\":\"/\",\"status_code\":200}\n",
     "url,time,size,status\n\"http://a.test/\"\"x\",1,2,200\n",
     "key\nuser:1\n",
     "1 2 3\n4 5 6\n",
