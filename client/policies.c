@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "policies/policy.h"
 
+#define NONE_SUMMARY "no cache at all"
+
 enum { OPTION_JSON = OPTION_OWN };
 
 static const struct option longs[] = {
@@ -117,7 +119,7 @@ print_list(void)
     for (size_t i = 0; policies[i]; i++)
         printf("%-12s %s%s\n", policies[i]->name, policies[i]->summary,
                policies[i]->needs_future ? " (simulations only)" : "");
-    printf("%-12s no cache at all\n", "none");
+    printf("%-12s " NONE_SUMMARY "\n", "none");
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -152,8 +154,31 @@ json_param(struct json *j, const struct policy_param *param)
     json_close_object(j);
 }
 
+/* NULL: none, which is no cache. */
+static void
+json_policy(struct json *j, const struct policy_ops *ops)
+{
+    json_open_object(j, NULL);
+    json_cstring(j, "name", ops ? ops->name : "none");
+    json_open_array(j, "aliases");
+    for (size_t i = 0; ops && ops->aliases && ops->aliases[i]; i++)
+        json_cstring(j, NULL, ops->aliases[i]);
+    json_close_array(j);
+    json_cstring(j, "summary", ops ? ops->summary : NONE_SUMMARY);
+    json_text(j, "sizes", ops ? ops->sizes : NULL);
+    json_text(j, "cost", ops ? ops->cost : NULL);
+    json_text(j, "source", ops ? ops->source : NULL);
+    json_bool(j, "needs_future", ops && ops->needs_future);
+    json_open_array(j, "parameters");
+    for (size_t i = 0; ops && i < policy_param_count(ops); i++)
+        json_param(j, &ops->params[i]);
+    json_close_array(j);
+    json_close_object(j);
+}
+
+/* One, where NULL is none; or with `all` every one there is, none last. */
 static int
-print_json(const struct policy_ops *only)
+print_json(const struct policy_ops *one, bool all)
 {
     struct buf out;
     struct json j;
@@ -161,28 +186,9 @@ print_json(const struct policy_ops *only)
     buf_init(&out, 1u << 20);
     json_init(&j, &out);
     json_open_array(&j, NULL);
-    for (size_t i = 0; policies[i]; i++) {
-        const struct policy_ops *ops = policies[i];
-
-        if (only && ops != only)
-            continue;
-        json_open_object(&j, NULL);
-        json_cstring(&j, "name", ops->name);
-        json_open_array(&j, "aliases");
-        for (size_t a = 0; ops->aliases && ops->aliases[a]; a++)
-            json_cstring(&j, NULL, ops->aliases[a]);
-        json_close_array(&j);
-        json_cstring(&j, "summary", ops->summary);
-        json_text(&j, "sizes", ops->sizes);
-        json_text(&j, "cost", ops->cost);
-        json_cstring(&j, "source", ops->source);
-        json_bool(&j, "needs_future", ops->needs_future);
-        json_open_array(&j, "parameters");
-        for (size_t p = 0; p < policy_param_count(ops); p++)
-            json_param(&j, &ops->params[p]);
-        json_close_array(&j);
-        json_close_object(&j);
-    }
+    for (size_t i = 0; all && policies[i]; i++)
+        json_policy(&j, policies[i]);
+    json_policy(&j, all ? NULL : one);
     json_close_array(&j);
     return output_json(&out);
 }
@@ -213,11 +219,11 @@ run_policies(int argc, char **argv)
         return command_usage(&command_policies);
     }
     if (json)
-        return print_json(spec.ops);
+        return print_json(spec.ops, optind == argc);
     if (spec.ops)
         print_policy(spec.ops);
     else if (optind < argc)
-        puts("none: no cache at all");
+        puts("none: " NONE_SUMMARY);
     else
         print_list();
     return EX_OK;

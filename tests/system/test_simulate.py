@@ -43,7 +43,10 @@ class SimulateCase(harness.SystemTest):
         return path
 
     def policies(self):
-        return json.loads(self.sunproxy("policies", "--json").stdout)
+        """All that store anything."""
+        *there_are, none = json.loads(self.sunproxy("policies", "--json").stdout)
+        self.assertEqual(none["name"], "none")
+        return there_are
 
 
 class LiveCase(SimulateCase):
@@ -393,6 +396,12 @@ class AdviseTest(SimulateCase):
 
 
 class PoliciesTest(SimulateCase):
+    def test_one_for_programs(self):
+        for name in ("none", "lru"):
+            [one] = json.loads(self.sunproxy("policies", "--json", name).stdout)
+            self.assertEqual((one["name"], one["needs_future"]), (name, False))
+        self.assertEqual(self.sunproxy("policies", "none").stdout, b"none: no cache at all\n")
+
     def test_each_says_what_it_is(self):
         listed = self.sunproxy("policies").stdout.decode()
         for p in self.policies():
