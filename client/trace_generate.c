@@ -11,6 +11,7 @@
 #include "client/connect.h"
 #include "client/output.h"
 #include "client/trace.h"
+#include "trace/base_url.h"
 #include "trace/generate.h"
 
 enum {
@@ -84,7 +85,8 @@ take_option(struct asked *asked, int option, const char *argument)
         return true;
     case OPTION_SITE:
         asked->site = argument;
-        return true;
+        return base_url_is_site(argument) ||
+               wrong("--site", "a URL such as http://www.example.com", argument);
     case 'n':
     case OPTION_REQUESTS:
         return units_parse_uint(argument, 1, UINT32_MAX - 1, &asked->requests) ||

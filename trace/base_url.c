@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#define MOST_SITE 4096u
+
 static bool
 is_alpha(char c)
 {
@@ -105,4 +107,28 @@ base_url_append(struct buf *out, struct span url)
         return buf_append(out, url.ptr, url.len);
     return append_lower(out, base_url_scheme(url)) && buf_append_str(out, "://") &&
            append_lower(out, host_port);
+}
+
+bool
+base_url_is_site(const char *text)
+{
+    struct span site = span_str(text);
+
+    for (size_t i = 0; i < site.len; i++) {
+        unsigned char c = (unsigned char)site.ptr[i];
+
+        if (c <= ' ' || c == 0x7f || c == '?' || c == '#')
+            return false;
+    }
+    return site.len <= MOST_SITE && base_url_is_web(site) && base_url_host_port(site).len != 0;
+}
+
+struct span
+base_url_site(const char *site)
+{
+    size_t len = strlen(site);
+
+    while (len != 0 && site[len - 1] == '/')
+        len--;
+    return span_of(site, len);
 }

@@ -23,4 +23,10 @@ struct span base_url_host_port(struct span url);
  */
 bool base_url_append(struct buf *out, struct span url);
 
+/* Can paths be put behind it, as behind http://www.example.com, with or without slashes there? */
+bool base_url_is_site(const char *text);
+
+/* A site without the slashes at its end. */
+struct span base_url_site(const char *site);
+
 #endif

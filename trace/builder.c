@@ -49,8 +49,7 @@ trace_options_check(const struct trace_options *o, char *why, size_t why_size)
     else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
         snprintf(why, why_size, "statuses are such as 200,304,2xx,200-206, or 'all', not '%s'",
                  o->statuses);
-    else if (o->site && (strlen(o->site) > 4096 || !base_url_is_web(span_str(o->site)) ||
-                         base_url_host_port(span_str(o->site)).len == 0))
+    else if (o->site && !base_url_is_site(o->site))
         snprintf(why, why_size, "a site is such as http://www.example.com, not '%s'", o->site);
     else
         return true;

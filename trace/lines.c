@@ -109,13 +109,9 @@ append_origin(struct line_reader *reader, struct span host, unsigned port)
 {
     struct buf *out = &reader->url;
     const char *site = reader->options->site ? reader->options->site : TRACE_DEFAULT_SITE;
-    size_t site_len = strlen(site);
 
-    if (host.len == 0) {
-        while (site_len != 0 && site[site_len - 1] == '/')
-            site_len--;
-        return buf_append(out, site, site_len);
-    }
+    if (host.len == 0)
+        return buf_append(out, base_url_site(site).ptr, base_url_site(site).len);
     return buf_append_str(out, port == 443 ? "https://" : "http://") &&
            buf_append(out, host.ptr, host.len) &&
            (port == 0 || port == 80 || port == 443 || buf_printf(out, ":%u", port));

@@ -8,7 +8,7 @@
 #include "trace/trace.h"
 
 struct trace_write_options {
-    const char *site;      /* NULL, or makes URLs of a format's numbers: site/number */
+    const char *site; /* NULL, or makes URLs of a format's numbers: site/number, with one slash */
     const uint8_t *writes; /* NULL, or by request: is it a write (PUT) and not a read? */
 };
 

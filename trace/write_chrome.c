@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "trace/base_url.h"
 #include "trace/writers.h"
 
 #define EPOCH_1601_US 11644473600000000
@@ -58,21 +59,20 @@ time_of(const struct trace *t, size_t request)
 static int
 insert_urls(sqlite3 *db, const struct trace *t, const struct trace_write_options *options)
 {
-    const char *site = t->urls ? "" : options->site ? options->site : TRACE_DEFAULT_SITE;
+    struct span site = base_url_site(options->site ? options->site : TRACE_DEFAULT_SITE);
     sqlite3_stmt *insert;
     int rc = sqlite3_prepare_v2(db,
                                 "INSERT INTO urls(id, url, title, last_visit_time) "
-                                "VALUES(?1, ?2 || ?3, '', 0)",
+                                "VALUES(?1, coalesce(?2 || '/', '') || ?3, '', 0)",
                                 -1, &insert, NULL);
 
     for (uint32_t id = 0; rc == SQLITE_OK && id < t->url_count; id++) {
         char digits[TRACE_URL_TEXT];
         struct span url = trace_url_text(t, id, digits);
-        char prefix[4200];
 
-        snprintf(prefix, sizeof(prefix), "%s%s", site, *site ? "/" : "");
         sqlite3_bind_int64(insert, 1, (int64_t)id + 1);
-        sqlite3_bind_text(insert, 2, prefix, -1, SQLITE_STATIC);
+        if (!t->urls)
+            sqlite3_bind_text64(insert, 2, site.ptr, site.len, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_text64(insert, 3, url.ptr, url.len, SQLITE_STATIC, SQLITE_UTF8);
         rc = sqlite3_step(insert);
         rc = rc == SQLITE_DONE ? sqlite3_reset(insert) : rc;

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "trace/base_url.h"
 #include "trace/writers.h"
 
 #define MICRO 1000000
@@ -29,8 +30,10 @@ put_identity(FILE *file, const struct trace *t, const struct trace_write_options
 {
     char digits[TRACE_URL_TEXT];
 
-    if (!t->urls && options->site)
-        fprintf(file, "%s/", options->site);
+    if (!t->urls && options->site) {
+        put_url(file, base_url_site(options->site));
+        putc_unlocked('/', file);
+    }
     put_url(file, trace_url_text(t, id, digits));
 }
 

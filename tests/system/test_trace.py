@@ -169,6 +169,7 @@ class TraceTest(harness.SystemTest):
                      ("describe", "--busiest", "x", self.log()), ("describe", "--statuses", "2x", self.log()),
                      ("generate",), ("generate", "poetry"), ("generate", "zipf", "--constant", "-1"),
                      ("generate", "uniform", "--constant", "1"), ("generate", "zipf", "--sizes", "big"),
+                     ("generate", "zipf", "--site", "foo"), ("convert", "--to", "tsv", "--site", "foo", self.log()),
                      ("convert", "--to", "chrome", self.log())):
             with self.subTest(argv=argv):
                 self.assertEqual(self.trace(*argv, status=64).stdout, b"")

@@ -223,6 +223,27 @@ START_TEST(base_urls)
 }
 END_TEST
 
+START_TEST(sites)
+{
+    static const char *const none[] = {"",           "foo",         "http:",      "http:///a",
+                                       "ftp://a.b/", "http://a b",  "http://a\n", "http://a?b",
+                                       "http://a#b", "http://a\x7f"};
+    char longest[4098];
+
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        ck_assert_msg(!base_url_is_site(none[i]), "%s", none[i]);
+    ck_assert(base_url_is_site("http://a") && base_url_is_site("HTTPS://a:8/b/"));
+    memset(longest, 'a', sizeof(longest));
+    memcpy(longest, "http://", 7);
+    longest[4097] = '\0';
+    ck_assert(!base_url_is_site(longest));
+    longest[4096] = '\0';
+    ck_assert(base_url_is_site(longest));
+    ck_assert_uint_eq(base_url_site("http://a//").len, 8);
+    ck_assert_uint_eq(base_url_site("http://a").len, 8);
+}
+END_TEST
+
 START_TEST(base_urls_share_a_number)
 {
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
@@ -340,6 +361,7 @@ unit_suite(void)
     tcase_add_test(tcase, unique_and_limit);
     tcase_add_test(tcase, a_list_has_no_times);
     tcase_add_loop_test(tcase, base_urls, 0, (int)(sizeof(bases) / sizeof(bases[0])));
+    tcase_add_test(tcase, sites);
     tcase_add_test(tcase, base_urls_share_a_number);
     tcase_add_test(tcase, many_urls_keep_their_numbers);
     tcase_add_test(tcase, what_cannot_be_opened);

@@ -247,6 +247,15 @@ START_TEST(numbers)
     ck_assert_str_eq(loading_picture(again),
                      "http://localhost/77=5 http://localhost/78=6 http://localhost/77=5");
     trace_free(again);
+    /* One slash, however many the site has at its end. */
+    for (size_t i = 0; trace_writers[i]; i++) {
+        const struct trace_write_options slashed = {.site = "http://s.test//"};
+
+        write_to(t, trace_writers[i]->name, &slashed, "out");
+        again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
+        ck_assert(!again->urls || span_equal(again->urls[0], span_str("http://s.test/77")));
+        trace_free(again);
+    }
     /* Writes: a table has methods, and a GET is what counts; the others leave them out. */
     write_to(t, "tsv", &how, "out");
     again = loading_file(scratch_path("out"), TRACE_OPTIONS_DEFAULT);
