@@ -482,7 +482,7 @@ const struct command command_advise = {
         "      --policy LIST      among these (default: as of 'sunproxy simulate')\n"
         "      --json             as one object\n"
         "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage; 65 the file is no trace, or nothing is left\n"
-        "of it; 66 it cannot be opened; 74 output could not be written; 130 Ctrl-C.\n",
+        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+        "74 output could not be written; 130 Ctrl-C.\n",
     .run = advise,
 };

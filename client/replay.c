@@ -356,8 +356,9 @@ const struct command command_replay = {
     .summary = "send the requests of a trace, and see what hits",
     .help =
         "usage: sunproxy replay [OPTION...] TRACE\n\n"
-        "Sends the requests of a trace (a Chrome History, a list of URLs) to the server\n"
-        "in their order, and sums up hits, evictions and response times.\n\n"
+        "Sends the requests of a trace to the server in their order, and sums up hits,\n"
+        "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"
+        "trace --help' lists them.\n\n"
         "The cache, for administrators over the AF_UNIX socket; any of these begins each\n"
         "run with an empty cache in one shard:\n"
         "      --policy NAME      replacement policy\n"
@@ -376,9 +377,9 @@ const struct command command_replay = {
         "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
         "      --json             the summary as one object\n\n"
         "  -h, --help             this text\n\n" TRACE_OPTIONS_HELP "\n" SERVER_OPTIONS_HELP "\n"
-        "Exit status: 0 done, even if single requests failed; 64 wrong usage; 65 the\n"
-        "file is no trace, or nothing is left of it; 66 it cannot be opened; 69 no\n"
-        "server, or lost; 73 the log cannot be created; 74 output could not be written;\n"
-        "77 not for this caller; 130 Ctrl-C, after the summary of what was finished.\n",
+        "Exit status: 0 done, even if single requests failed; 64 wrong usage;\n" TRACE_EXIT_HELP
+        "69 no server, or lost; 73 the log cannot be created; 74\n"
+        "output could not be written; 77 not for this caller; 130 Ctrl-C, after the\n"
+        "summary of what was finished.\n",
     .run = replay,
 };

@@ -278,8 +278,8 @@ const struct command command_report = {
         "                         once for each replay\n"
         "  With several traces --sizes is given once for all, or once for each, in order.\n"
         "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage; 65 a file is no trace, or nothing is left of\n"
-        "it; 66 it cannot be opened; 73 the page cannot be created; 74 it could not be\n"
+        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+        "73 the page cannot be created; 74 it could not be\n"
         "written; 130 Ctrl-C, after what was finished.\n",
     .run = report,
 };

@@ -413,8 +413,8 @@ const struct command command_simulate = {
         "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
         "      --json, --csv      for programs\n"
         "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage; 65 a file is no trace, or nothing is left of\n"
-        "it; 66 it cannot be opened; 73 the log cannot be created; 74 output could not be\n"
+        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+        "73 the log cannot be created; 74 output could not be\n"
         "written; 130 Ctrl-C, after what was finished.\n",
     .run = simulate,
 };

@@ -70,8 +70,7 @@ const struct command command_trace_convert = {
             "converted with --methods, --statuses, --redirects or --all-schemes wants the\n"
             "same when it is read.\n\n" TRACE_WRITERS_HELP "\n" TRACE_OPTIONS_HELP TRACE_SIZES_HELP
             "\n  -h, --help             this text\n\n"
-            "Exit status: 0 written; 64 wrong usage; 65 the file is no trace, or nothing\n"
-            "is left of it; 66 it cannot be opened; 73 or 74 the output cannot be\n"
-            "written.\n",
+            "Exit status: 0 written; 64 wrong usage;\n" TRACE_EXIT_HELP
+            "73 or 74 the output cannot be written.\n",
     .run = convert,
 };

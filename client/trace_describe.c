@@ -383,7 +383,7 @@ const struct command command_trace_describe = {
             "      --busiest N        of the busiest URLs, so many (default: 10)\n"
             "      --json             a JSON object a line for each trace\n\n" TRACE_OPTIONS_HELP
                 TRACE_SIZES_HELP "\n  -h, --help             this text\n\n"
-            "Exit status: 0 done; 64 wrong usage; 65 a file is no trace, or nothing is\n"
-            "left of it; 66 it cannot be opened; 74 output could not be written.\n",
+            "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+            "74 output could not be written.\n",
     .run = describe,
 };

@@ -54,13 +54,18 @@ enum {
     "      --site URL         stands before what is only a path (default:\n"                       \
     "                         " TRACE_DEFAULT_SITE ")\n"                                           \
     "      --base-urls        reduce each URL to scheme://host[:port]\n"                           \
-    "      --cut-query        cut each URL before its query\n"                                     \
+    "      --cut-query        cut each URL before its query (default: kept)\n"                     \
     "      --unique           only the first request for each URL\n"                               \
     "      --limit N          at most so many requests\n"                                          \
-    "      --since WHEN       from then on: 2024-05-31, 2024-05-31T12:30:00 (UTC),\n"              \
-    "                         or seconds\n"                                                        \
+    "      --since WHEN       from then on: 2024-05-31, 2024-05-31T12:30:00 (UTC;\n"               \
+    "                         or with Z or +02:00 behind it), or seconds since 1970\n"             \
     "      --until WHEN       before then\n"                                                       \
     "      --all-schemes      URLs other than http and https too\n"
+
+/* What of a command's exit status is a trace's doing; begins a line, ends within one. */
+#define TRACE_EXIT_HELP                                                                \
+    "65 the file is no trace, or nothing is left of it; 66 it cannot be read, or it\n" \
+    "changed meanwhile; "
 
 /*
  * For those who say what a trace has; to simulate it with sizes that are not the pages' would be
