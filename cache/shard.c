@@ -101,14 +101,22 @@ tell_page(const struct shard *shard, const struct page *page)
     };
 }
 
+/* After each step, in a build that does so. */
+static void
+shard_check(const struct shard *shard)
+{
+    (void)shard;
+    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count, shard->bytes);
+}
+
 /* Takes an entry out of everything and puts it at the end of a chain. */
 static void
 shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct departed *departed)
 {
     table_remove(&shard->table, entry);
     shard->ops->remove(shard->policy, entry->node, evicted);
-    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count);
     shard->bytes -= bytes_of(shard, entry->page);
+    shard_check(shard);
     /* An entry that is in no tree has its links free for the chain. */
     RB_RIGHT(entry, links) = NULL;
     if (departed->last)
@@ -124,6 +132,7 @@ shard_victim(struct shard *shard)
 {
     unsigned char *node = shard->ops->victim(shard->policy);
 
+    shard_check(shard);
     return (struct entry *)(void *)(node - offsetof(struct entry, node));
 }
 
@@ -147,7 +156,7 @@ shard_fetch(struct shard *shard, uint32_t hash, struct span url, struct departed
         return NULL;
     told = tell_page(shard, entry->page);
     shard->ops->access(shard->policy, entry->node, &told);
-    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count);
+    shard_check(shard);
     if (shard->ops->has_surplus && shard->ops->has_surplus(shard->policy)) {
         while (shard->ops->has_surplus(shard->policy))
             shard_evict(shard, victims);
@@ -193,9 +202,14 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     old = table_find(&shard->table, hash, page_url(page));
     told = tell_page(shard, page);
     told.old = old ? old->node : NULL;
-    if (ops->admit && !ops->admit(shard->policy, &told)) {
-        free(entry);
-        return SHARD_REFUSED;
+    if (ops->admit) {
+        bool enters = ops->admit(shard->policy, &told);
+
+        shard_check(shard);
+        if (!enters) {
+            free(entry);
+            return SHARD_REFUSED;
+        }
     }
     if (old)
         shard_depart(shard, old, false, replaced);
@@ -210,8 +224,8 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     entry->entered = entered;
     entry->hash = hash;
     table_insert(&shard->table, entry);
-    POLICY_CHECK(ops, shard->policy, shard->table.entry_count);
     shard->bytes += told.bytes;
+    shard_check(shard);
     while (stays && !shard_has_room(shard, 0, 0)) {
         if (shard_victim(shard) == entry) {
             shard_depart(shard, entry, true, replaced);
@@ -235,6 +249,7 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct dep
         return;
     if (shard->ops->resize)
         shard->ops->resize(shard->policy, config);
+    shard_check(shard);
     /* Those that cannot stay go first: nobody who could should leave for them. */
     for (entry = table_first(&shard->table); entry && !shard_has_room(shard, 0, 0); entry = next) {
         next = table_next(&shard->table, entry);
@@ -318,5 +333,6 @@ shard_is_valid(const struct shard *shard)
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry))
         bytes += bytes_of(shard, entry->page);
-    return bytes == shard->bytes && shard->ops->is_valid(shard->policy, shard->table.entry_count);
+    return bytes == shard->bytes &&
+           shard->ops->is_valid(shard->policy, shard->table.entry_count, shard->bytes);
 }

@@ -241,9 +241,10 @@ arc_list_is_valid(const struct policy *policy, const struct list *list, bool is_
 }
 
 static bool
-arc_is_valid(const struct policy *policy, uint64_t count)
+arc_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     return policy->once.pages + policy->often.pages == count &&
+           policy->once.bytes + policy->often.bytes == bytes &&
            arc_list_is_valid(policy, &policy->once, false) &&
            arc_list_is_valid(policy, &policy->often, true) && ghost_is_valid(&policy->gone_once) &&
            ghost_is_valid(&policy->gone_often) && policy->target >= 0 &&

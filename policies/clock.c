@@ -83,8 +83,9 @@ clock_remove(struct policy *policy, void *node, bool evicted)
 }
 
 static bool
-clock_is_valid(const struct policy *policy, uint64_t count)
+clock_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
+    (void)bytes; /* it keeps no sum of them */
     for (const struct clock_node *node = list_first(&policy->ring); node;
          node = list_next(&policy->ring, node)) {
         if (node->count > policy->most)

@@ -117,10 +117,11 @@ greedy_dual_remove(struct policy *policy, void *node, bool evicted)
 }
 
 bool
-greedy_dual_is_valid(const struct policy *policy, uint64_t count)
+greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     uint64_t lowest = rank_of_double(policy->level);
 
+    (void)bytes; /* it keeps no sum of them */
     if (policy->heap.count != count || !rank_is_valid(&policy->heap))
         return false;
     for (size_t i = 0; i < policy->heap.count; i++) {

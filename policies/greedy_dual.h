@@ -65,7 +65,7 @@ int greedy_dual_insert(struct policy *policy, void *node, const struct policy_pa
 void greedy_dual_access(struct policy *policy, void *node, const struct policy_page *page);
 void *greedy_dual_victim(struct policy *policy);
 void greedy_dual_remove(struct policy *policy, void *node, bool evicted);
-bool greedy_dual_is_valid(const struct policy *policy, uint64_t count);
+bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes);
 
 /* The cost of a request, the same for all. */
 #define GREEDY_DUAL_COST \

@@ -109,8 +109,9 @@ heap_policy_remove(struct policy *policy, void *node, bool evicted)
 }
 
 bool
-heap_policy_is_valid(const struct policy *policy, uint64_t count)
+heap_policy_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
+    (void)bytes; /* it keeps no sum of them */
     return policy->heap.count + policy->list.pages == count && heap_is_valid(&policy->heap) &&
            list_is_valid(&policy->list, NULL);
 }

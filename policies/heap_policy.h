@@ -74,7 +74,7 @@ int heap_policy_insert(struct policy *policy, void *node, const struct policy_pa
 void heap_policy_access(struct policy *policy, void *node, const struct policy_page *page);
 void *heap_policy_victim(struct policy *policy);
 void heap_policy_remove(struct policy *policy, void *node, bool evicted);
-bool heap_policy_is_valid(const struct policy *policy, uint64_t count);
+bool heap_policy_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes);
 
 #define HEAP_POLICY_FUNCTIONS                                                                   \
     .create = heap_policy_create, .destroy = heap_policy_destroy, .insert = heap_policy_insert, \

@@ -244,7 +244,7 @@ lirs_queue_bytes(const void *links)
 }
 
 static bool
-lirs_is_valid(const struct policy *policy, uint64_t count)
+lirs_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     const struct lirs_node *bottom = list_first(&policy->stack);
     uint64_t lir_pages = 0, lir_bytes = 0, stacked_hirs = 0, requested = 0;
@@ -274,7 +274,7 @@ lirs_is_valid(const struct policy *policy, uint64_t count)
     return stacked_hirs == 0 && (!bottom || bottom->is_lir) && requested <= policy->now &&
            lir_pages == policy->lirs.pages && lir_bytes == policy->lirs.bytes &&
            !share_is_exceeded(&policy->lir_share, &policy->lirs) &&
-           lir_pages + policy->queue.pages == count;
+           lir_pages + policy->queue.pages == count && lir_bytes + policy->queue.bytes == bytes;
 }
 
 static const struct policy_param params[] = {

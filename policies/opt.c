@@ -77,8 +77,9 @@ opt_remove(struct policy *policy, void *node, bool evicted)
 }
 
 static bool
-opt_is_valid(const struct policy *policy, uint64_t count)
+opt_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
+    (void)bytes; /* it keeps no sum of them */
     return policy->heap.count == count && rank_is_valid(&policy->heap);
 }
 

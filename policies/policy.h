@@ -134,8 +134,11 @@ struct policy_ops {
      */
     void (*resize)(struct policy *policy, const struct policy_config *config);
 
-    /* True if exactly `count` nodes are inside and all structures agree. For tests; O(n). */
-    bool (*is_valid)(const struct policy *policy, uint64_t count);
+    /*
+     * True if exactly `count` nodes are inside, which weigh `bytes` together if it looks at that,
+     * and all structures agree. For tests; O(n).
+     */
+    bool (*is_valid)(const struct policy *policy, uint64_t count, uint64_t bytes);
 };
 
 /*
@@ -144,9 +147,9 @@ struct policy_ops {
  */
 #ifdef SUNPROXY_CHECK_EACH_STEP
 #include <assert.h>
-#define POLICY_CHECK(ops, policy, count) assert((ops)->is_valid((policy), (count)))
+#define POLICY_CHECK(ops, policy, count, bytes) assert((ops)->is_valid((policy), (count), (bytes)))
 #else
-#define POLICY_CHECK(ops, policy, count) ((void)0)
+#define POLICY_CHECK(ops, policy, count, bytes) ((void)0)
 #endif
 
 /* The registry: every policy there is, in the order in which people are shown them, ended by NULL.

@@ -112,8 +112,9 @@ rand_remove(struct policy *policy, void *node, bool evicted)
 }
 
 static bool
-rand_is_valid(const struct policy *policy, uint64_t count)
+rand_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
+    (void)bytes; /* it keeps no sum of them */
     return policy->heap.count == count && heap_is_valid(&policy->heap) &&
            (!policy->victim || policy->heap.slots[policy->victim->slot] == policy->victim);
 }

@@ -187,9 +187,10 @@ s3_fifo_list_is_valid(const struct policy *policy, const struct list *list, bool
 }
 
 static bool
-s3_fifo_is_valid(const struct policy *policy, uint64_t count)
+s3_fifo_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     return policy->small.pages + policy->main.pages == count &&
+           policy->small.bytes + policy->main.bytes == bytes &&
            s3_fifo_list_is_valid(policy, &policy->small, false) &&
            s3_fifo_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->ghost);
 }

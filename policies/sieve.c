@@ -82,10 +82,11 @@ sieve_remove(struct policy *policy, void *node, bool evicted)
 }
 
 static bool
-sieve_is_valid(const struct policy *policy, uint64_t count)
+sieve_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     const struct sieve_node *node = list_first(&policy->pages);
 
+    (void)bytes; /* it keeps no sum of them */
     if (policy->pages.pages != count || !list_is_valid(&policy->pages, NULL))
         return false;
     while (node && node != policy->hand)

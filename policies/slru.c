@@ -153,7 +153,7 @@ slru_remove(struct policy *policy, void *node, bool evicted)
 }
 
 static bool
-slru_is_valid(const struct policy *policy, uint64_t count)
+slru_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     for (unsigned i = 0; i <= policy->highest; i++) {
         const struct list *segment = &policy->segments[i];
@@ -168,8 +168,9 @@ slru_is_valid(const struct policy *policy, uint64_t count)
                 return false;
         }
         count -= segment->pages;
+        bytes -= segment->bytes;
     }
-    return count == 0;
+    return count == 0 && bytes == 0;
 }
 
 static const struct policy_param params[] = {

@@ -121,10 +121,10 @@ tinylfu_bytes(const void *node)
 }
 
 static bool
-tinylfu_is_valid(const struct policy *policy, uint64_t count)
+tinylfu_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
-    return policy->pages.pages == count && list_is_valid(&policy->pages, tinylfu_bytes) &&
-           sketch_is_valid(&policy->sketch);
+    return policy->pages.pages == count && policy->pages.bytes == bytes &&
+           list_is_valid(&policy->pages, tinylfu_bytes) && sketch_is_valid(&policy->sketch);
 }
 
 static const struct policy_param params[] = {

@@ -133,9 +133,10 @@ two_q_list_is_valid(const struct policy *policy, const struct list *list, bool i
 }
 
 static bool
-two_q_is_valid(const struct policy *policy, uint64_t count)
+two_q_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     return policy->in.pages + policy->main.pages == count &&
+           policy->in.bytes + policy->main.bytes == bytes &&
            two_q_list_is_valid(policy, &policy->in, false) &&
            two_q_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->out);
 }

@@ -191,7 +191,7 @@ w_tinylfu_bytes(const void *node)
 }
 
 static bool
-w_tinylfu_is_valid(const struct policy *policy, uint64_t count)
+w_tinylfu_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 {
     for (size_t i = 0; i < PARTS; i++) {
         const struct list *part = &policy->parts[i];
@@ -203,8 +203,9 @@ w_tinylfu_is_valid(const struct policy *policy, uint64_t count)
             if (node->part != i)
                 return false;
         }
+        bytes -= part->bytes;
     }
-    return w_tinylfu_pages(policy) == count && sketch_is_valid(&policy->sketch) &&
+    return w_tinylfu_pages(policy) == count && bytes == 0 && sketch_is_valid(&policy->sketch) &&
            !share_is_exceeded(&policy->protected_part, &policy->parts[PROTECTED]);
 }
 

@@ -130,6 +130,14 @@ note_victim(struct run *run, uint32_t id)
     return true;
 }
 
+/* After each step, in a build that does so. */
+static inline void
+check_policy(const struct run *run)
+{
+    (void)run;
+    POLICY_CHECK(run->ops, run->policy, run->pages, run->bytes);
+}
+
 /* The policy's next victim leaves; gives its page. */
 static inline uint32_t
 evict(struct run *run)
@@ -138,10 +146,11 @@ evict(struct run *run)
     struct resident *resident = (struct resident *)node - 1;
     uint32_t id = resident->id;
 
+    check_policy(run);
     run->ops->remove(run->policy, node, true);
     run->pages--;
-    POLICY_CHECK(run->ops, run->policy, run->pages);
     run->bytes -= resident->bytes;
+    check_policy(run);
     run->places[id] = 0;
     leave_place(run, (uint32_t)((uint64_t *)(void *)resident - run->nodes));
     return id;
@@ -170,8 +179,13 @@ enter(struct run *run, uint32_t id, const struct policy_page *page, bool telling
 
     if (bytes > run->capacity_bytes)
         return TOO_LARGE;
-    if (ops->admit && !ops->admit(run->policy, page))
-        return TURNED_AWAY;
+    if (ops->admit) {
+        bool enters = ops->admit(run->policy, page);
+
+        check_policy(run);
+        if (!enters)
+            return TURNED_AWAY;
+    }
     if (!ops->enters_first)
         while (run->pages >= run->capacity_pages || run->bytes + bytes > run->capacity_bytes) {
             victim = evict(run);
@@ -190,7 +204,7 @@ enter(struct run *run, uint32_t id, const struct policy_page *page, bool telling
     run->places[id] = place;
     run->pages++;
     run->bytes += bytes;
-    POLICY_CHECK(ops, run->policy, run->pages);
+    check_policy(run);
     if (ops->enters_first)
         while (run->pages > run->capacity_pages || run->bytes > run->capacity_bytes) {
             victim = evict(run);
@@ -281,7 +295,7 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
             hit_bytes += bytes;
             page.bytes = resident->bytes;
             ops->access(run->policy, node_of(resident), &page);
-            POLICY_CHECK(ops, run->policy, run->pages);
+            check_policy(run);
             if (surplus)
                 evict_surplus(run);
         } else {

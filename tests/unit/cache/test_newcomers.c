@@ -104,7 +104,7 @@ static uint64_t surplus_beyond;
 static bool
 has_surplus(const struct policy *policy)
 {
-    return !policy_find("lru")->is_valid(policy, surplus_beyond);
+    return !policy_find("lru")->is_valid(policy, surplus_beyond, 0);
 }
 
 START_TEST(a_surplus_leaves_with_a_hit)

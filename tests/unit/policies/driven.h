@@ -36,7 +36,7 @@ driven_node(struct driven *d, uint32_t id)
 static inline void
 driven_check(struct driven *d)
 {
-    if (d->checks && !d->spec.ops->is_valid(d->policy, d->page_count))
+    if (d->checks && !d->spec.ops->is_valid(d->policy, d->page_count, d->byte_count))
         ck_abort_msg("%s is not valid", d->spec.ops->name);
 }
 
@@ -98,6 +98,7 @@ driven_evict(struct driven *d)
 
     if (!victim || victim != d->spec.ops->victim(d->policy))
         ck_abort_msg("%s has no victim, or changed its mind", d->spec.ops->name);
+    driven_check(d);
     id = (uint32_t)((size_t)(victim - d->nodes) / stride);
     d->victims[d->victim_count++] = id;
     d->evictions++;
@@ -135,8 +136,13 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
     }
     if (d->config.capacity_bytes && page.bytes > d->config.capacity_bytes)
         return false;
-    if (d->spec.ops->admit && !d->spec.ops->admit(d->policy, &page))
-        return false;
+    if (d->spec.ops->admit) {
+        bool enters = d->spec.ops->admit(d->policy, &page);
+
+        driven_check(d);
+        if (!enters)
+            return false;
+    }
     if (d->spec.ops->enters_first) {
         driven_enter(d, id, &page);
         while (!driven_fits(d, 0, 0))
@@ -158,6 +164,7 @@ driven_resize(struct driven *d, uint64_t pages, uint64_t bytes)
     d->config.capacity_bytes = bytes;
     if (d->spec.ops->resize)
         d->spec.ops->resize(d->policy, &d->config);
+    driven_check(d);
     for (uint32_t id = 0; id < d->ids; id++) {
         if (d->inside[id] && bytes && d->bytes[id] > bytes)
             driven_remove(d, id, false);

@@ -93,7 +93,7 @@ golden_check(const struct golden_trace *t, const char *policy, bool in_bytes, ui
             missed_bytes += bytes;
         }
     }
-    ck_assert(d.spec.ops->is_valid(d.policy, d.page_count));
+    ck_assert(d.spec.ops->is_valid(d.policy, d.page_count, d.byte_count));
     ck_assert_msg(missed == misses && missed_bytes == miss_bytes,
                   "%s at %" PRIu64 " %s: %" PRIu64 " misses and %" PRIu64 " bytes, not %" PRIu64
                   " and %" PRIu64,

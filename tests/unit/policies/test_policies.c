@@ -17,7 +17,8 @@ struct bench {
     struct policy *policy;
     void *nodes[PAGES];
     bool inside[PAGES];
-    uint64_t count;
+    uint64_t count, bytes;
+    uint64_t sizes[PAGES];
 };
 
 static void
@@ -56,8 +57,10 @@ enter(struct bench *b, char page, uint64_t bytes)
         return;
     ck_assert_int_eq(b->ops->insert(b->policy, b->nodes[i], &told), 0);
     b->inside[i] = true;
+    b->sizes[i] = bytes;
     b->count++;
-    ck_assert(b->ops->is_valid(b->policy, b->count));
+    b->bytes += bytes;
+    ck_assert(b->ops->is_valid(b->policy, b->count, b->bytes));
 }
 
 /* Each letter: enters, with one byte, if it is not inside, and is requested if it is. */
@@ -70,7 +73,7 @@ play(struct bench *b, const char *requests)
                            &(struct policy_page){.bytes = 1, .next = POLICY_NEVER});
         else
             enter(b, *requests, 1);
-        ck_assert(b->ops->is_valid(b->policy, b->count));
+        ck_assert(b->ops->is_valid(b->policy, b->count, b->bytes));
     }
 }
 
@@ -80,7 +83,8 @@ leave(struct bench *b, char page, bool evicted)
     b->ops->remove(b->policy, b->nodes[page - 'a'], evicted);
     b->inside[page - 'a'] = false;
     b->count--;
-    ck_assert(b->ops->is_valid(b->policy, b->count));
+    b->bytes -= b->sizes[page - 'a'];
+    ck_assert(b->ops->is_valid(b->policy, b->count, b->bytes));
 }
 
 /* Everybody leaves; the order in which they do. */
@@ -391,6 +395,30 @@ START_TEST(nodes_are_small)
 }
 END_TEST
 
+/* What checks all others is no use if it never says no. */
+START_TEST(validity_is_of_pages_and_of_bytes_where_they_are_summed)
+{
+    static const char *const summing[] = {"slru",    "2q",        "s3-fifo", "arc",
+                                          "tinylfu", "w-tinylfu", "lirs"};
+    struct bench b;
+
+    for (size_t p = 0; policies[p]; p++) {
+        begin(&b, policies[p]->name, 0);
+        play(&b, "abcda");
+        ck_assert(!b.ops->is_valid(b.policy, b.count + 1, b.bytes));
+        ck_assert(!b.ops->is_valid(b.policy, b.count - 1, b.bytes));
+        end(&b);
+    }
+    for (size_t i = 0; i < sizeof(summing) / sizeof(summing[0]); i++) {
+        begin(&b, summing[i], 0);
+        play(&b, "abcda");
+        ck_assert_msg(!b.ops->is_valid(b.policy, b.count, b.bytes + 1), "%s", summing[i]);
+        ck_assert_msg(!b.ops->is_valid(b.policy, b.count, b.bytes - 1), "%s", summing[i]);
+        end(&b);
+    }
+}
+END_TEST
+
 START_TEST(every_policy_survives_any_order_of_calls)
 {
     for (size_t p = 0; policies[p]; p++) {
@@ -437,6 +465,7 @@ unit_suite(void)
     tcase_add_loop_test(order, rand_favours_nobody, 0, 2);
     tcase_add_test(order, rand_draws_anew_each_time);
     tcase_add_test(order, splitmix_is_splitmix);
+    tcase_add_test(order, validity_is_of_pages_and_of_bytes_where_they_are_summed);
     tcase_add_test(order, every_policy_survives_any_order_of_calls);
     suite_add_tcase(suite, order);
     tcase_add_test(registry, registry_finds_by_name_in_any_case);

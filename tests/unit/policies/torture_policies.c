@@ -29,7 +29,7 @@ fill_and_drain(void *context)
     const struct policy_ops *ops = *(const struct policy_ops **)context;
     static uint64_t nodes[NODES][8];
     bool inside[NODES] = {false};
-    uint64_t count = 0, refused = 0;
+    uint64_t count = 0, bytes = 0, refused = 0; /* page i has i bytes */
     struct policy *policy = ops->create(ops, &(struct policy_config){.capacity_pages = NODES});
 
     ck_assert_uint_le(ops->node_size, sizeof(nodes[0]));
@@ -42,10 +42,11 @@ fill_and_drain(void *context)
         if (insert(ops, policy, nodes[i], (uint64_t)i) == 0) {
             inside[i] = true;
             count++;
+            bytes += (uint64_t)i;
         } else {
             refused++;
         }
-        ck_assert(ops->is_valid(policy, count));
+        ck_assert(ops->is_valid(policy, count, bytes));
     }
     ck_assert_uint_le(refused, torture_failed()); /* a ghost that is not remembered is no refusal */
     for (int i = 0; i < NODES; i++) {
@@ -53,16 +54,17 @@ fill_and_drain(void *context)
             continue;
         ops->access(policy, nodes[i], &(struct policy_page){.bytes = (uint64_t)i});
         ops->remove(policy, nodes[i], true);
-        ck_assert(ops->is_valid(policy, count - 1));
+        ck_assert(ops->is_valid(policy, count - 1, bytes - (uint64_t)i));
         if (i % 3) {
             memset(nodes[i], 0, sizeof(nodes[i]));
             ck_assert_int_eq(insert(ops, policy, nodes[i], (uint64_t)i), 0);
         } else {
             inside[i] = false;
             count--;
+            bytes -= (uint64_t)i;
         }
     }
-    ck_assert(ops->is_valid(policy, count));
+    ck_assert(ops->is_valid(policy, count, bytes));
     while (count--)
         ops->remove(policy, ops->victim(policy), true);
     ck_assert_ptr_null(ops->victim(policy));
