@@ -1,6 +1,7 @@
 #include "client/output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +55,22 @@ output_note(const char *format, ...)
     va_end(args);
 }
 
+bool
+output_is_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 int
 output_failed(void)
 {
+    int error = errno;
+
+    if (error == EPIPE || output_is_unread())
+        return EX_IOERR;
+    errno = error;
     output_complain("cannot write to standard output: %s", strerror(errno));
     return EX_IOERR;
 }

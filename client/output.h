@@ -19,11 +19,17 @@ void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * Flushes stdout at the end of the program. Returns `status`, unless something that was written did
- * not get through (disk full, reader gone): then complains and returns EX_IOERR.
+ * not get through (disk full, reader gone): then as output_failed().
  */
 int output_finish(int status);
 
-/* Complains about stdout with errno's story; returns EX_IOERR. */
+/* Has the reader of stdout, a pipe or a socket, gone away? */
+bool output_is_unread(void);
+
+/*
+ * Complains about stdout with errno's story, unless its reader has gone away: whoever pipes into
+ * head(1) wanted no more. Returns EX_IOERR.
+ */
 int output_failed(void);
 
 /*

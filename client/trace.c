@@ -74,6 +74,8 @@ trace_write_out(const struct trace *trace, const struct trace_writer *writer,
                         output, raised);
         return EX_OK;
     }
+    if (strcmp(output, "-") == 0 && output_is_unread())
+        return EX_IOERR;
     output_complain("%s", why);
     if (strcmp(output, "-") != 0)
         return EX_CANTCREAT;

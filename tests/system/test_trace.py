@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import subprocess
 import os
 
 import harness
@@ -128,6 +129,19 @@ class TraceTest(harness.SystemTest):
         self.assertEqual(table.split(b"\n")[1], b"1704067200.000000\thttp://localhost/a\t100\t200\tGET")
         facts = json.loads(self.trace("describe", "--json", "-", stdin=table).stdout)
         self.assertEqual((facts["format"], facts["requests"]), ("table", 6))
+
+    def test_a_reader_that_has_gone(self):
+        """Whoever pipes into head wanted no more: no word, but a status."""
+        table = self.dir / "long.urls"
+        table.write_text("".join(f"http://a.test/{n}\n" for n in range(5000)))
+        for argv in (("describe", table), ("describe", "--json", table), ("describe", "--busiest", "5000", table),
+                     ("convert", "--to", "urls", table), ("generate", "--help")):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([harness.SUNPROXY, "trace", *argv], stdin=subprocess.DEVNULL, stdout=writer,
+                                  stderr=subprocess.PIPE, timeout=harness.TEST_SECONDS, check=False)
+            os.close(writer)
+            self.assertEqual((done.returncode, done.stderr), (74, b""), argv)
 
     def test_generate(self):
         made = [self.trace("generate", "zipf", "-n", "5000", "--urls", "100", "--seed", seed).stdout
