@@ -110,16 +110,49 @@ explain_formats(const char *path, const char *wanted, char *why, size_t why_size
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
+static size_t
+count_zeros(struct span bytes)
+{
+    size_t count = 0;
+
+    while (count < bytes.len && bytes.ptr[count] == '\0')
+        count++;
+    return count;
+}
+
+/* The first bytes; more may lie ahead, and end in the middle of a record. */
+static struct span
+peek_head(struct input *in)
+{
+    struct span head = input_peek(in, TRACE_HEAD_BYTES);
+
+    return span_of(head.ptr, head.len < TRACE_HEAD_BYTES ? head.len : TRACE_HEAD_BYTES);
+}
+
+/*
+ * A log that was truncated under a writer who did not notice begins with as many zero bytes as it
+ * had before. Of many, all but the last are passed over: that one still spoils its line.
+ */
+static struct span
+skip_zeros(struct input *in)
+{
+    struct span head = peek_head(in);
+    size_t zeros;
+
+    while ((zeros = count_zeros(head)) > TRACE_HEAD_BYTES / 2) {
+        input_take(in, zeros - 1);
+        head = peek_head(in);
+    }
+    return head;
+}
+
 static enum trace_error
 choose_format(struct input *in, const char *wanted, const struct trace_format **format, char *why,
               size_t why_size)
 {
-    struct span head = input_peek(in, TRACE_HEAD_BYTES);
+    struct span head = wanted ? peek_head(in) : skip_zeros(in);
     enum trace_error error;
 
-    /* More may lie ahead, and end in the middle of a record. */
-    if (head.len > TRACE_HEAD_BYTES)
-        head.len = TRACE_HEAD_BYTES;
     *format = wanted ? trace_format_find(wanted) : head.len ? trace_format_sniff(head) : NULL;
     if (!*format && !wanted) {
         error = input_finish(in, false, why, why_size);

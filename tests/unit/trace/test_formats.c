@@ -572,14 +572,44 @@ START_TEST(a_byte_order_mark_is_text)
 }
 END_TEST
 
+/* Of any length. */
+START_TEST(zero_bytes_in_front_are_a_line)
+{
+    static const size_t lengths[] = {1, 262142, 262143, 262144, 1000000, 5000000};
+    size_t room = 5000000 + 2 * strlen(LOG_LINE) + 1;
+    char *bytes = malloc(room);
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+        memset(bytes, 0, room);
+        snprintf(bytes + lengths[i], room - lengths[i], "%s%s", LOG_LINE, LOG_LINE);
+        for (int told = 0; told < 2; told++) {
+            size_t len = lengths[i] + 2 * strlen(LOG_LINE);
+            struct trace *t = loading_bytes(bytes, len, options);
+
+            ck_assert_str_eq(t->format, "access");
+            ck_assert_uint_eq(t->request_count, 1);
+            ck_assert_uint_eq(t->counts.skipped_bad, 1);
+            ck_assert_uint_eq(t->counts.first_bad_line, 1);
+            trace_free(t);
+            options.format = "access";
+        }
+    }
+    free(bytes);
+}
+END_TEST
+
 START_TEST(zero_bytes_alone_are_nothing)
 {
-    static const char zeros[4096];
+    static const char zeros[600000];
 
-    scratch_write("zeros", zeros, sizeof(zeros));
-    ck_assert_int_eq(loading_refused(scratch_path("zeros"), TRACE_OPTIONS_DEFAULT),
-                     TRACE_NOT_A_TRACE);
-    ck_assert_ptr_nonnull(strstr(loading_why, "say which with --format"));
+    for (size_t len = sizeof(zeros); len > 4; len /= 5) {
+        scratch_write("zeros", zeros, len);
+        ck_assert_int_eq(loading_refused(scratch_path("zeros"), TRACE_OPTIONS_DEFAULT),
+                         TRACE_NOT_A_TRACE);
+        ck_assert_ptr_nonnull(strstr(loading_why, "say which with --format"));
+    }
 }
 END_TEST
 
@@ -639,6 +669,7 @@ unit_suite(void)
     tcase_add_test(tcase, few_good_lines_are_enough);
     tcase_add_test(tcase, a_byte_order_mark_means_nothing);
     tcase_add_test(tcase, a_byte_order_mark_is_text);
+    tcase_add_test(tcase, zero_bytes_in_front_are_a_line);
     tcase_add_test(tcase, zero_bytes_alone_are_nothing);
     tcase_add_loop_test(tcase, nothing, 0, COUNT(nothings));
     tcase_add_test(tcase, a_table_without_names);
