@@ -5,31 +5,7 @@
 #include <sys/resource.h>
 
 #include "rpc/internal.h"
-#include "tests/unit/rpc/peer.h"
-
-static struct tiny tiny;
-
-/* Limits small enough to be reached. */
-static const struct rpc_limits small = {
-    .max_record = 4096,
-    .max_fragments = 64,
-    .max_requests = 4,
-    .max_queued_bytes = 4u << 20,
-    .max_connections = 16,
-};
-
-static void
-start(void)
-{
-    tiny_start(&tiny, &small, 1);
-}
-
-static void
-stop(void)
-{
-    expect_serving(&tiny);
-    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
-}
+#include "tests/unit/rpc/small_server.h"
 
 /* ---- too much of it -------------------------------------------------------------------------- */
 
@@ -392,7 +368,7 @@ unit_suite(void)
     TCase *tcase = tcase_create("bounds"), *times = tcase_create("own limits");
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, start, stop);
+    tcase_add_checked_fixture(tcase, small_start, small_stop);
     tcase_add_test(tcase, calls_in_flight_are_bounded);
     tcase_add_test(tcase, one_byte_a_moment_costs_nobody_else);
     tcase_add_test(tcase, whoever_reads_slowest_goes_when_memory_is_short);

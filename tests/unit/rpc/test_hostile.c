@@ -2,31 +2,7 @@
  * Peers that mean harm or know no better. Each test ends with a look whether the server still
  * serves everybody else.
  */
-#include "tests/unit/rpc/peer.h"
-
-static struct tiny tiny;
-
-/* Limits small enough to be reached. */
-static const struct rpc_limits small = {
-    .max_record = 4096,
-    .max_fragments = 64,
-    .max_requests = 4,
-    .max_queued_bytes = 4u << 20,
-    .max_connections = 16,
-};
-
-static void
-start(void)
-{
-    tiny_start(&tiny, &small, 1);
-}
-
-static void
-stop(void)
-{
-    expect_serving(&tiny);
-    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
-}
+#include "tests/unit/rpc/small_server.h"
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -427,7 +403,7 @@ unit_suite(void)
     TCase *tcase = tcase_create("peers");
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, start, stop);
+    tcase_add_checked_fixture(tcase, small_start, small_stop);
     tcase_add_test(tcase, half_a_record_stalls_nobody);
     tcase_add_test(tcase, a_record_byte_by_byte);
     tcase_add_test(tcase, fragments_of_one_byte);

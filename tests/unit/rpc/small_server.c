@@ -1,0 +1,24 @@
+#include "tests/unit/rpc/small_server.h"
+
+struct tiny tiny;
+
+const struct rpc_limits small = {
+    .max_record = 4096,
+    .max_fragments = 64,
+    .max_requests = 4,
+    .max_queued_bytes = 4u << 20,
+    .max_connections = 16,
+};
+
+void
+small_start(void)
+{
+    tiny_start(&tiny, &small, 1);
+}
+
+void
+small_stop(void)
+{
+    expect_serving(&tiny);
+    ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
+}
