@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define HEAP_MIN_ROOM 16u
+#include "policies/slots.h"
 
 void
 heap_init(struct heap *heap, heap_compare *compare)
@@ -64,36 +64,15 @@ heap_descend(struct heap *heap, size_t slot, struct heap_node *node)
     heap_place(heap, slot, node);
 }
 
-/* Half again as much each time: slack is at most 4 bytes a node, and copying stays amortised. */
 static bool
 heap_grow(struct heap *heap)
 {
-    uint64_t room = heap->room < HEAP_MIN_ROOM ? HEAP_MIN_ROOM : heap->room + heap->room / 2ull;
-    struct heap_node **slots;
+    struct heap_node **slots = slots_grow(heap->slots, &heap->room, sizeof(*slots));
 
-    if (room > UINT32_MAX)
-        room = UINT32_MAX;
-    slots = realloc(heap->slots, (size_t)room * sizeof(struct heap_node *));
     if (!slots)
         return false;
     heap->slots = slots;
-    heap->room = (uint32_t)room;
     return true;
-}
-
-static void
-heap_shrink(struct heap *heap)
-{
-    uint32_t room = heap->room / 2;
-    struct heap_node **slots;
-
-    if (room < HEAP_MIN_ROOM || heap->count >= heap->room / 4)
-        return;
-    slots = realloc(heap->slots, room * sizeof(struct heap_node *));
-    if (!slots)
-        return;
-    heap->slots = slots;
-    heap->room = room;
 }
 
 bool
@@ -120,7 +99,7 @@ heap_remove(struct heap *heap, struct heap_node *node)
         if (!heap_rise(heap, slot, last))
             heap_descend(heap, slot, last);
     }
-    heap_shrink(heap);
+    heap->slots = slots_shrink(heap->slots, &heap->room, heap->count, sizeof(*heap->slots));
 }
 
 void

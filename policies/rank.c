@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-#define RANK_MIN_ROOM 16u
+#include "policies/slots.h"
+
 #define RANK_CHILDREN 4u
 
 void
@@ -89,37 +90,15 @@ rank_sink(struct rank_heap *heap, size_t slot, const struct rank_slot *what)
     rank_place(heap, slot, what);
 }
 
-/* Half again as much each time: slack is at most half a slot a node, and copying stays amortised.
- */
 static bool
 rank_grow(struct rank_heap *heap)
 {
-    uint64_t room = heap->room < RANK_MIN_ROOM ? RANK_MIN_ROOM : heap->room + heap->room / 2ull;
-    struct rank_slot *slots;
+    struct rank_slot *slots = slots_grow(heap->slots, &heap->room, sizeof(*slots));
 
-    if (room > UINT32_MAX)
-        room = UINT32_MAX;
-    slots = realloc(heap->slots, (size_t)room * sizeof(*slots));
     if (!slots)
         return false;
     heap->slots = slots;
-    heap->room = (uint32_t)room;
     return true;
-}
-
-static void
-rank_shrink(struct rank_heap *heap)
-{
-    uint32_t room = heap->room / 2;
-    struct rank_slot *slots;
-
-    if (room < RANK_MIN_ROOM || heap->count >= heap->room / 4)
-        return;
-    slots = realloc(heap->slots, room * sizeof(*slots));
-    if (!slots)
-        return;
-    heap->slots = slots;
-    heap->room = room;
 }
 
 bool
@@ -149,7 +128,7 @@ rank_remove(struct rank_heap *heap, struct rank_node *node)
         else
             rank_sink(heap, slot, &last);
     }
-    rank_shrink(heap);
+    heap->slots = slots_shrink(heap->slots, &heap->room, heap->count, sizeof(*heap->slots));
 }
 
 void
