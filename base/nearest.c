@@ -44,7 +44,7 @@ nearest_offer(struct nearest *nearest, const char *right)
 {
     unsigned distance = nearest_distance(nearest->word, right);
 
-    if (nearest->best && distance >= nearest->distance)
+    if (nearest->best[0] && distance >= nearest->distance)
         return;
     nearest->best = right;
     nearest->distance = distance;

@@ -13,12 +13,14 @@
  */
 unsigned nearest_distance(const char *a, const char *b);
 
-/* Begins as {.word = what was written}; `best` is then the nearest of the right words offered. */
+/* Begins as NEAREST_TO(what was written); `best` is then the nearest of the right words offered. */
 struct nearest {
     const char *word;
-    const char *best; /* NULL: none was offered yet; of equally near ones the first */
+    const char *best; /* "": none was offered yet; of equally near ones the first */
     unsigned distance;
 };
+
+#define NEAREST_TO(wrong) ((struct nearest){.word = (wrong), .best = ""})
 
 void nearest_offer(struct nearest *nearest, const char *right);
 

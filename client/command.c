@@ -9,7 +9,7 @@
 const struct command *
 command_find(const struct command *const *commands, const char *word)
 {
-    struct nearest nearest = {.word = word};
+    struct nearest nearest = NEAREST_TO(word);
     size_t before = 0; /* characters before the last word */
 
     for (const struct command *const *at = commands; *at; at++) {

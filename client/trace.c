@@ -42,7 +42,7 @@ const struct trace_writer *
 trace_choose_writer(const char *to, const char *output, const struct trace_writer *otherwise)
 {
     const struct trace_writer *writer = to ? trace_writer_find(to) : trace_writer_for(output);
-    struct nearest nearest = {.word = to};
+    struct nearest nearest = NEAREST_TO(to);
 
     if (!writer && !to)
         writer = otherwise;

@@ -121,7 +121,7 @@ static const struct generate_workload *
 choose_workload(const char *name)
 {
     const struct generate_workload *workload = generate_find(name);
-    struct nearest nearest = {.word = name};
+    struct nearest nearest = NEAREST_TO(name);
 
     if (workload)
         return workload;

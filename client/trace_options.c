@@ -22,7 +22,7 @@ wrong(const char *option, const char *wanted, const char *argument)
 static int
 take_format(struct trace_options *options, const char *name)
 {
-    struct nearest nearest = {.word = name};
+    struct nearest nearest = NEAREST_TO(name);
 
     for (size_t i = 0; trace_formats[i]; i++) {
         if (strcmp(trace_formats[i]->name, name) == 0) {

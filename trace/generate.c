@@ -164,7 +164,7 @@ bool
 generate_parse_sizes(const char *text, struct generate_sizes *sizes, char *why, size_t why_size)
 {
     char name[16];
-    struct nearest nearest = {.word = name};
+    struct nearest nearest = NEAREST_TO(name);
     const char *form = NULL;
     size_t len = strcspn(text, ":");
 

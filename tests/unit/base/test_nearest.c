@@ -38,7 +38,7 @@ END_TEST
 
 START_TEST(the_first_of_the_nearest_is_kept)
 {
-    struct nearest nearest = {.word = "descirbe"};
+    struct nearest nearest = NEAREST_TO("descirbe");
 
     nearest_offer(&nearest, "convert");
     ck_assert_str_eq(nearest.best, "convert");
