@@ -1,6 +1,5 @@
 #include "client/command.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -26,10 +25,18 @@ command_find(const struct command *const *commands, const char *word)
     return NULL;
 }
 
+void
+command_print_name(FILE *to, const char *name, const char *summary)
+{
+    fprintf(to, "  %-15s  %s\n", name, summary);
+}
+
 int
 command_help(const struct command *command)
 {
     fputs(command->help, stdout);
+    if (command->lists)
+        command->lists();
     return EX_OK;
 }
 

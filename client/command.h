@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_CLIENT_COMMAND_H
 #define SUNPROXY_CLIENT_COMMAND_H
 
+#include <stdio.h>
 #include <sysexits.h>
 
 struct command {
@@ -18,6 +19,9 @@ struct command {
      * printed need not be flushed: main() does that, and notices if it cannot.
      */
     int (*run)(int argc, char **argv);
+
+    /* Prints what stands at the end of --help and comes from tables; NULL: nothing */
+    void (*lists)(void);
 
     /* Those that it consists of, called by their last words, ended by NULL; NULL: there are none */
     const struct command *const *parts;
@@ -43,6 +47,9 @@ extern const struct command command_ping;
  * says what was meant and where help is to be had.
  */
 const struct command *command_find(const struct command *const *commands, const char *word);
+
+/* A line of a list of names, in help or behind a complaint. */
+void command_print_name(FILE *to, const char *name, const char *summary);
 
 /* Prints the text of --help to stdout. Returns EX_OK. */
 int command_help(const struct command *command);

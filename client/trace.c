@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "client/output.h"
+#include "client/trace_options.h"
 
 static const struct command *const parts[] = {
     &command_trace_convert,
@@ -38,6 +39,13 @@ run(int argc, char **argv)
     return part->run(argc - 1, argv + 1);
 }
 
+void
+trace_print_writers(FILE *to)
+{
+    for (size_t i = 0; trace_writers[i]; i++)
+        command_print_name(to, trace_writers[i]->name, trace_writers[i]->summary);
+}
+
 const struct trace_writer *
 trace_choose_writer(const char *to, const char *output, const struct trace_writer *otherwise)
 {
@@ -55,8 +63,7 @@ trace_choose_writer(const char *to, const char *output, const struct trace_write
                         nearest.best);
     else
         output_complain("--to is missing; it is one of:");
-    for (size_t i = 0; trace_writers[i]; i++)
-        fprintf(stderr, "  %-8s %s\n", trace_writers[i]->name, trace_writers[i]->summary);
+    trace_print_writers(stderr);
     return NULL;
 }
 
@@ -82,6 +89,12 @@ trace_write_out(const struct trace *trace, const struct trace_writer *writer,
     return writer->files_only ? EX_USAGE : EX_IOERR;
 }
 
+static void
+print_formats(void)
+{
+    trace_print_formats(stdout);
+}
+
 const struct command command_trace = {
     .name = "trace",
     .summary = "convert, describe and generate traces",
@@ -93,19 +106,8 @@ const struct command command_trace = {
             "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
             "Each tells its options with --help. TRACE is a file, plain or compressed\n"
             "with gzip, xz or zstd, a FIFO, or '-' for standard input, of one of these\n"
-            "formats, told by its content or with --format:\n"
-            "  firefox    the places.sqlite of Firefox\n"
-            "  chrome     the History of Chrome or a browser built on it\n"
-            "  har        a HAR file of a browser's developer tools\n"
-            "  zeek       Zeek's http.log, with its header or as JSON\n"
-            "  access     an access log, Common, Combined or vhost-prefixed\n"
-            "  squid      Squid's native access log\n"
-            "  adaptsize  lines of \"time id size\"\n"
-            "  table      CSV or TSV with named columns, among them url or id\n"
-            "  wc98       the binary access logs of the 1998 World Cup\n"
-            "  oracle     libCacheSim's oracleGeneral\n"
-            "  cache2k    ids of 32 bits, big endian\n"
-            "  urls       a URL a line, optionally a tab and its size in bytes\n",
+            "formats, told by its content or with --format:\n",
+    .lists = print_formats,
     .run = run,
     .parts = parts,
 };

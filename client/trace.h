@@ -21,15 +21,15 @@ const struct trace_writer *trace_choose_writer(const char *to, const char *outpu
 int trace_write_out(const struct trace *trace, const struct trace_writer *writer,
                     const struct trace_write_options *options, const char *output);
 
-/* The list of writers, for --help. */
-#define TRACE_WRITERS_HELP                                                   \
-    "      --to FORMAT        tsv: a table with named columns\n"             \
-    "                         urls: a URL a line, and its size if known\n"   \
-    "                         oracle: libCacheSim's oracleGeneral\n"         \
-    "                         chrome: a History of Chrome's schema\n"        \
-    "                         (default: as the output is called: .tsv,\n"    \
-    "                         .urls, .txt, .bin, .oracleGeneral, History)\n" \
-    "  -o, --output FILE      '-' is standard output, the default; a file\n" \
+/* The list of writers, for the end of --help and behind a complaint. */
+void trace_print_writers(FILE *to);
+
+/* The options that say where to; the list of writers is to follow at the end. */
+#define TRACE_WRITERS_HELP                                                        \
+    "      --to FORMAT        one of those below (default: as the output is\n"    \
+    "                         called: .tsv, .urls, .txt, .bin, .oracleGeneral,\n" \
+    "                         .sqlite, History)\n"                                \
+    "  -o, --output FILE      '-' is standard output, the default; a file\n"      \
     "                         that is there is replaced at the end\n"
 
 #endif

@@ -56,6 +56,13 @@ convert(int argc, char **argv)
     return status;
 }
 
+static void
+print_lists(void)
+{
+    puts("\nFormats to write:");
+    trace_print_writers(stdout);
+}
+
 const struct command command_trace_convert = {
     .name = "trace convert",
     .summary = "write a trace in another format",
@@ -73,4 +80,5 @@ const struct command command_trace_convert = {
             "Exit status: 0 written; 64 wrong usage;\n" TRACE_EXIT_HELP
             "73 or 74 the output cannot be written.\n",
     .run = convert,
+    .lists = print_lists,
 };

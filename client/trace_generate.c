@@ -117,6 +117,13 @@ take_option(struct asked *asked, int option, const char *argument)
     }
 }
 
+static void
+print_workloads(FILE *to)
+{
+    for (const struct generate_workload *w = generate_workloads; w->name; w++)
+        command_print_name(to, w->name, w->summary);
+}
+
 static const struct generate_workload *
 choose_workload(const char *name)
 {
@@ -128,8 +135,7 @@ choose_workload(const char *name)
     for (workload = generate_workloads; workload->name; workload++)
         nearest_offer(&nearest, workload->name);
     output_complain("no workload is called '%s'; did you mean %s? There are:", name, nearest.best);
-    for (workload = generate_workloads; workload->name; workload++)
-        fprintf(stderr, "  %-16s %s\n", workload->name, workload->summary);
+    print_workloads(stderr);
     return NULL;
 }
 
@@ -220,25 +226,28 @@ generate(int argc, char **argv)
     return generate_and_write(&asked, workload, &options);
 }
 
+static void
+print_lists(void)
+{
+    puts("\nWorkloads:");
+    print_workloads(stdout);
+    puts("\nFormats to write:");
+    trace_print_writers(stdout);
+}
+
 const struct command command_trace_generate = {
     .name = "trace generate",
     .summary = "make a trace up",
     .help = "usage: sunproxy trace generate [OPTION...] WORKLOAD\n\n"
-            "Makes a trace up, the same for the same options. WORKLOAD is\n"
-            "  zipf             pages by Zipf's law (constant 1)\n"
-            "  uniform          every page as likely as every other\n"
-            "  thrift-random    the Thrift study's: 25 pages, 150 draws\n"
-            "  thrift-repeated  its other: five sets of five pages, six times each\n"
-            "  ycsb-a           YCSB's mixes (constant 0.99): half reads, half updates\n"
-            "  ycsb-b           95 % reads\n"
-            "  ycsb-c           reads only\n"
-            "  ycsb-d           95 % reads of what is newest, 5 % inserts\n\n"
+            "Makes a trace up, the same for the same options, of one of the workloads below.\n"
+            "The constant of Zipf's law is 1, and in YCSB's mixes 0.99.\n\n"
             "  -n, --requests N       so many (default: 100000; Thrift: 6 a URL)\n"
             "      --urls N           different ones to draw from (default: 10000;\n"
             "                         Thrift: 25)\n"
             "      --constant X       of Zipf's law, 0 to 10\n"
-            "      --reads SHARE      the others write: PUT in a table, left out of\n"
-            "                         formats that have no methods\n"
+            "      --reads SHARE      of the requests (of ycsb-e the scans) that only read; the\n"
+            "                         others write: PUT in a table, left out of formats\n"
+            "                         that have no methods\n"
             "      --sizes LAW        none, fixed:BYTES, uniform:LOW:HIGH,\n"
             "                         lognormal:MEDIAN:SIGMA, pareto:LEAST:SHAPE; drawn\n"
             "                         once for each page (default: none; Thrift:\n"
@@ -252,4 +261,5 @@ const struct command command_trace_generate = {
             "Exit status: 0 written; 64 wrong usage; 73 or 74 the output cannot be\n"
             "written.\n",
     .run = generate,
+    .lists = print_lists,
 };

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "base/units.h"
+#include "client/command.h"
 #include "client/output.h"
 #include "client/when.h"
 
@@ -17,6 +18,13 @@ wrong(const char *option, const char *wanted, const char *argument)
 {
     output_complain("%s is %s, not '%s'", option, wanted, argument);
     return -1;
+}
+
+void
+trace_print_formats(FILE *to)
+{
+    for (size_t i = 0; trace_formats[i]; i++)
+        command_print_name(to, trace_formats[i]->name, trace_formats[i]->summary);
 }
 
 static int
@@ -33,8 +41,7 @@ take_format(struct trace_options *options, const char *name)
     }
     output_complain("no format of traces is called '%s'; did you mean %s? There are:", name,
                     nearest.best);
-    for (size_t i = 0; trace_formats[i]; i++)
-        fprintf(stderr, "  %-12s %s\n", trace_formats[i]->name, trace_formats[i]->summary);
+    trace_print_formats(stderr);
     return -1;
 }
 

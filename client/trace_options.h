@@ -80,6 +80,9 @@ enum {
     "                         size is not told, such as any answered 304, has the one\n" \
     "                         that its URL has elsewhere\n"
 
+/* The list of formats, for --help and behind a complaint. */
+void trace_print_formats(FILE *to);
+
 /* 1: taken; 0: not one of these; -1: wrong, and complained about. */
 int trace_option(struct trace_options *options, int option, const char *argument);
 

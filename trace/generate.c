@@ -10,6 +10,7 @@
 
 #define THRIFT_SETS 5u
 #define TIMES_EACH 6u
+#define LONGEST_SCAN 100u
 #define SIZE_MOST 4294967294.0
 #define PI 3.14159265358979323846
 
@@ -20,14 +21,28 @@ struct generate_state {
     uint64_t inserted; /* pages that there are so far, of a workload that inserts */
     uint64_t *set;     /* the requests of one of the Thrift study's sets, shuffled */
     uint64_t set_at;   /* the request that it begins at */
+    bool write;        /* the request that was drawn writes */
+    uint64_t next;     /* the page that a scan, or a modification, goes on with */
+    uint64_t left;     /* so many requests of it */
 };
 
 /* ---- workloads ----------------------------------------------------------------------------- */
+
+/* Settles whether an operation reads or writes. */
+static bool
+draw_write(struct generate_state *s)
+{
+    double reads = s->options->reads;
+
+    s->write = reads < 1 && random_unit(&s->random) >= reads;
+    return s->write;
+}
 
 static uint64_t
 draw_zipf(struct generate_state *s, uint64_t i)
 {
     (void)i;
+    draw_write(s);
     return zipf_draw(&s->zipf, &s->random) - 1;
 }
 
@@ -35,6 +50,7 @@ static uint64_t
 draw_uniform(struct generate_state *s, uint64_t i)
 {
     (void)i;
+    draw_write(s);
     return random_below(&s->random, s->options->urls);
 }
 
@@ -46,6 +62,7 @@ draw_repeated(struct generate_state *s, uint64_t i)
     uint64_t requests = s->options->requests / THRIFT_SETS;
     uint64_t set = i / requests < THRIFT_SETS ? i / requests : THRIFT_SETS - 1;
 
+    draw_write(s);
     if (i == 0 || i - s->set_at == requests) {
         s->set_at = i;
         for (uint64_t k = 0; k < requests; k++)
@@ -68,10 +85,48 @@ draw_latest(struct generate_state *s, uint64_t i)
     uint64_t back;
 
     (void)i;
+    if (draw_write(s))
+        return s->inserted++;
     do
         back = zipf_draw(&s->zipf, &s->random);
     while (back > s->inserted);
     return s->inserted - back;
+}
+
+/*
+ * Scans of pages that stand in a row, as many as YCSB's maxscanlength at most. Where they begin is
+ * Zipf's law's, but scattered, or all popular pages would be neighbours. Who does not scan inserts.
+ */
+static uint64_t
+draw_scan(struct generate_state *s, uint64_t i)
+{
+    (void)i;
+    if (s->left == 0) {
+        if (draw_write(s))
+            return s->inserted++;
+        s->next = hash64_uint(zipf_draw(&s->zipf, &s->random)) % s->options->urls;
+        s->left = 1 + random_below(&s->random, LONGEST_SCAN);
+        if (s->left > s->inserted - s->next)
+            s->left = s->inserted - s->next;
+    }
+    s->left--;
+    return s->next++;
+}
+
+/* Who does not only read reads, and then writes the same page. */
+static uint64_t
+draw_modify(struct generate_state *s, uint64_t i)
+{
+    (void)i;
+    s->write = s->left != 0;
+    if (s->write) {
+        s->left = 0;
+        return s->next;
+    }
+    s->left = draw_write(s);
+    s->write = false;
+    s->next = zipf_draw(&s->zipf, &s->random) - 1;
+    return s->next;
 }
 
 #define YCSB(share)                                   \
@@ -94,20 +149,31 @@ const struct generate_workload generate_workloads[] = {
      .defaults = {.requests = 100000, .urls = 10000, .reads = 1},
      .draw = draw_uniform},
     {.name = "thrift-random",
-     .summary = "the Thrift study's random workload: 25 pages, 150 draws",
+     .summary = "the Thrift study's: 150 draws from 25 pages",
      THRIFT,
      .draw = draw_uniform},
     {.name = "thrift-repeated",
-     .summary = "the Thrift study's repeated one: five sets of five pages, six times each",
+     .summary = "the Thrift study's: five sets of five pages, each six times",
      THRIFT,
      .draw = draw_repeated},
-    {.name = "ycsb-a", .summary = "YCSB A: half reads, half updates", YCSB(0.5), .draw = draw_zipf},
+    {.name = "ycsb-a",
+     .summary = "YCSB A: half reads, half updates, by Zipf's law",
+     YCSB(0.5),
+     .draw = draw_zipf},
     {.name = "ycsb-b", .summary = "YCSB B: 95 % reads, 5 % updates", YCSB(0.95), .draw = draw_zipf},
     {.name = "ycsb-c", .summary = "YCSB C: reads only", YCSB(1), .draw = draw_zipf},
     {.name = "ycsb-d",
      .summary = "YCSB D: 95 % reads of what is newest, 5 % inserts",
      YCSB(0.95),
      .draw = draw_latest},
+    {.name = "ycsb-e",
+     .summary = "YCSB E: 95 % scans of up to 100 pages in a row, 5 % inserts",
+     YCSB(0.95),
+     .draw = draw_scan},
+    {.name = "ycsb-f",
+     .summary = "YCSB F: half reads, half reads of a page that is then written",
+     YCSB(0.5),
+     .draw = draw_modify},
     {.name = NULL},
 };
 
@@ -240,19 +306,14 @@ add_all(const struct generate_workload *w, struct generate_state *s, struct trac
 
     for (uint64_t i = 0; i < o->requests; i++) {
         struct trace_entry entry = TRACE_ENTRY_EMPTY;
-        bool write = writes && random_unit(&s->random) >= o->reads;
-        uint64_t page;
+        uint64_t page = w->draw(s, i);
 
-        if (write && w->draw == draw_latest)
-            page = s->inserted++;
-        else
-            page = w->draw(s, i);
         entry.number = page + 1;
         entry.size = size_of(o, page);
         if (o->rate > 0)
             entry.time_us = (int64_t)((double)i * 1e6 / o->rate);
         if (writes)
-            writes[i] = write;
+            writes[i] = s->write;
         if (!trace_add(builder, &entry))
             return false;
     }

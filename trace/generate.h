@@ -25,7 +25,7 @@ struct generate_options {
     uint64_t requests;
     uint64_t urls;
     double constant; /* of Zipf's law: the page of rank r is asked for as often as 1 / r^constant */
-    double reads;    /* share of the requests that read; the others write */
+    double reads;    /* share of the requests, or scans, that only read; the others write */
     struct generate_sizes sizes;
     double rate; /* requests a second, evenly spaced; 0: no times */
     uint64_t seed;
@@ -38,7 +38,7 @@ struct generate_workload {
     const char *summary;
     struct generate_options defaults; /* requests 0: six for each URL */
     bool has_constant;                /* or the option is refused */
-    /* The page, from 0, of the i-th request. */
+    /* The page, from 0, of the i-th request; settles whether that writes. */
     uint64_t (*draw)(struct generate_state *state, uint64_t i);
 };
 
@@ -56,8 +56,8 @@ bool generate_parse_sizes(const char *text, struct generate_sizes *sizes, char *
 
 /*
  * Makes the trace, of numbers and no URLs: pages are numbered from 1, the most popular first where
- * a law says which that is. *writes (NULL if all read) says by request which ones write. Both are
- * the caller's to free. TRACE_NO_MEMORY, or TRACE_BAD_OPTION with a sentence.
+ * a law says which that is, but for scans. *writes (NULL if all read) says by request which ones
+ * write. Both are the caller's to free. TRACE_NO_MEMORY, or TRACE_BAD_OPTION with a sentence.
  */
 enum trace_error generate_trace(const struct generate_workload *workload,
                                 const struct generate_options *options, struct trace **trace,

@@ -51,6 +51,15 @@ class ManualTest(harness.SystemTest):
             for option in self.options(harness.SUNPROXY, command):
                 self.assertIn(option, manual, f"{command} --{option}")
 
+    def test_every_name_in_a_list_is_in_the_manual(self):
+        manual = (harness.TOP / "docs/sunproxy.1").read_text().replace("\\", "")
+        for part, some in (((), "squid"), (("convert",), "oracle"), (("generate",), "ycsb-e")):
+            text = self.run_program([harness.SUNPROXY, "help", "trace", *part]).stdout.decode()
+            names = re.findall(r"(?m)^  ([a-z0-9-]+) {2,}", text)
+            self.assertIn(some, names)
+            for name in names:
+                self.assertRegex(manual, rf"(?m)^\.(It )?Cm {name}\b")
+
     def test_the_example_names_only_options_that_there_are(self):
         options = self.options(harness.SUNPROXYD)
         example = (harness.TOP / "docs/sunproxyd.conf.example").read_text()

@@ -177,6 +177,69 @@ START_TEST(ycsb)
 }
 END_TEST
 
+START_TEST(ycsb_scans)
+{
+    struct generate_options options = generate_find("ycsb-e")->defaults;
+    uint8_t *writes;
+    struct trace *t;
+    uint64_t pages = options.urls, before = 0, length = 0, longest = 0;
+    double scans = 0, inserts = 0, popular = 0;
+    struct trace_facts facts;
+
+    t = make_with("ycsb-e", &options, &writes);
+    for (size_t k = 0; k < t->request_count; k++) {
+        uint64_t page = t->numbers[t->ids[k]];
+
+        if (writes[k]) {
+            ck_assert_uint_eq(page, ++pages);
+            inserts++;
+        }
+        ck_assert_uint_le(page, pages);
+        length = !writes[k] && length != 0 && page == before + 1 ? length + 1 : !writes[k];
+        scans += length == 1;
+        longest = length > longest ? length : longest;
+        before = page;
+    }
+    ck_assert_double_eq_tol(scans / (scans + inserts), 0.95, 0.015);
+    ck_assert_double_eq_tol((double)t->request_count / scans, 50.5, 3);
+    /* Seldom does one scan begin where the last one ended. */
+    ck_assert(longest >= 98 && longest <= 200);
+    /* Where the most popular scan begins, and not at the first page. */
+    ck_assert_int_eq(trace_facts_make(t, 1, &facts), TRACE_OK);
+    popular = (double)facts.busiest[0].requests;
+    ck_assert_double_ge(popular, 0.08 * scans);
+    ck_assert_uint_gt(t->numbers[facts.busiest[0].id], 100);
+    trace_facts_free(&facts);
+    free(writes);
+    trace_free(t);
+    /* Where there is one page, a scan ends with it. */
+    options = (struct generate_options){.requests = 50, .urls = 1, .reads = 1};
+    t = make_with("ycsb-e", &options, &writes);
+    ck_assert_uint_eq(t->url_count, 1);
+    trace_free(t);
+}
+END_TEST
+
+START_TEST(ycsb_modifies)
+{
+    struct generate_options options = generate_find("ycsb-f")->defaults;
+    uint8_t *writes;
+    struct trace *t = make_with("ycsb-f", &options, &writes);
+    double written = 0;
+
+    ck_assert_uint_eq(writes[0], 0);
+    for (size_t k = 1; k < t->request_count; k++) {
+        if (writes[k])
+            ck_assert(t->ids[k] == t->ids[k - 1] && !writes[k - 1]);
+        written += writes[k];
+    }
+    /* Of two operations one has two requests. */
+    ck_assert_double_eq_tol(written / (double)t->request_count, 1.0 / 3, 0.01);
+    free(writes);
+    trace_free(t);
+}
+END_TEST
+
 START_TEST(sizes_and_times)
 {
     struct generate_options options = {
@@ -365,6 +428,8 @@ unit_suite(void)
     tcase_add_loop_test(tcase, zipf_is_the_law, 0, COUNT(laws));
     tcase_add_test(tcase, thrift);
     tcase_add_test(tcase, ycsb);
+    tcase_add_test(tcase, ycsb_scans);
+    tcase_add_test(tcase, ycsb_modifies);
     tcase_add_test(tcase, sizes_and_times);
     tcase_add_loop_test(tcase, no_law, 0, COUNT(no_laws));
     tcase_add_test(tcase, what_cannot_be_made);
