@@ -6,6 +6,7 @@
 #define SUNPROXY_TESTS_UNIT_H
 
 #include <check.h>
+#include <stdint.h>
 
 /* Made by each test program. */
 Suite *unit_suite(void);
@@ -18,5 +19,17 @@ _Noreturn void unit_skip(const char *format, ...) __attribute__((format(printf, 
  * project. Skips the program if it is not there. The result is static memory.
  */
 const char *unit_dataset(const char *name);
+
+/*
+ * A number from 0 to before `below`, drawn from a state that may begin as any number (Knuth's
+ * linear congruential generator, The Art of Computer Programming, 3.3.4). The same state draws the
+ * same.
+ */
+static inline uint32_t
+unit_draw(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % below;
+}
 
 #endif

@@ -71,8 +71,7 @@ static uint64_t dice_state;
 static uint32_t
 dice(uint32_t sides)
 {
-    dice_state = dice_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(dice_state >> 33) % sides;
+    return unit_draw(&dice_state, sides);
 }
 
 static uint32_t

@@ -13,13 +13,6 @@
 static struct cache *cache;
 static _Atomic bool stop;
 
-static uint32_t
-draw(uint64_t *state, uint32_t below)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) % below;
-}
-
 struct user {
     pthread_t thread;
     uint64_t dice;
@@ -36,14 +29,14 @@ use(void *context)
     struct user *user = context;
 
     for (unsigned i = 0; i < user->rounds && !(user->until_stop && stop); i++) {
-        unsigned number = draw(&user->dice, URLS);
+        unsigned number = unit_draw(&user->dice, URLS);
         struct cache_victims victims = {0};
         struct page *page;
         char url[32];
         size_t evicted;
 
         snprintf(url, sizeof(url), "http://h/%u", number);
-        if (user->purges && draw(&user->dice, 50) == 0)
+        if (user->purges && unit_draw(&user->dice, 50) == 0)
             user->purged += cache_purge(cache, span_str(url));
         page = cache_fetch(cache, span_str(url));
         if (page) {
@@ -148,7 +141,7 @@ draw_policy(uint64_t *dice)
     while (policies[count])
         count++;
     do
-        ops = policies[draw(dice, count + 1)];
+        ops = policies[unit_draw(dice, count + 1)];
     while (ops && ops->needs_future);
     return ops;
 }
@@ -163,10 +156,10 @@ START_TEST(configuring_under_load)
     for (int round = 0; round < 200; round++) {
         struct cache_config config = {
             .policy = policy_spec_of(draw_policy(&dice)),
-            .shards = 1 + draw(&dice, 12),
-            .capacity_pages = draw(&dice, 4) ? 12 + draw(&dice, 200) : 0,
-            .capacity_bytes = 20000 + draw(&dice, 100000),
-            .seed = draw(&dice, 3),
+            .shards = 1 + unit_draw(&dice, 12),
+            .capacity_pages = unit_draw(&dice, 4) ? 12 + unit_draw(&dice, 200) : 0,
+            .capacity_bytes = 20000 + unit_draw(&dice, 100000),
+            .seed = unit_draw(&dice, 3),
         };
         struct cache_config told;
         struct cache_stats stats;

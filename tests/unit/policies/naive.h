@@ -46,8 +46,7 @@ struct naive {
 static inline uint32_t
 naive_draw(struct naive *n, uint32_t below)
 {
-    n->dice = n->dice * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(n->dice >> 33) % below;
+    return unit_draw(&n->dice, below);
 }
 
 static inline uint64_t

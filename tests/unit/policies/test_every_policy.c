@@ -33,8 +33,7 @@ static uint64_t dice;
 static uint32_t
 draw(uint32_t below)
 {
-    dice = dice * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(dice >> 33) % below;
+    return unit_draw(&dice, below);
 }
 
 static uint64_t

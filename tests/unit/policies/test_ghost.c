@@ -136,16 +136,14 @@ START_TEST(many_ghosts_come_and_go)
 
     ghost_init(&ghost, 700, UINT64_MAX);
     for (int round = 0; round < 20000; round++) {
-        uint64_t key;
+        uint64_t key = unit_draw(&x, KEYS);
         size_t at = 0;
 
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        key = (x >> 40) % KEYS;
         while (at < count && keys[at] != key)
             at++;
         if (ghost_has(&ghost, key) != (at < count))
             ck_abort_msg("round %d", round);
-        if (at < count && (x >> 20) % 2) {
+        if (at < count && unit_draw(&x, 2)) {
             ck_assert(ghost_take(&ghost, key));
             memmove(keys + at, keys + at + 1, (--count - at) * sizeof(keys[0]));
         } else if (at == count) {

@@ -16,8 +16,7 @@ draw(uint32_t below)
 {
     static uint64_t state = 42;
 
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
+    return unit_draw(&state, below);
 }
 
 static void

@@ -66,10 +66,8 @@ START_TEST(sketch_errs_upwards_and_seldom)
     ck_assert(sketch_init(&sketch, 4, 1000));
     sketch_fit(&sketch, KEYS);
     for (unsigned i = 0; i < 6 * KEYS; i++) {
-        unsigned key;
+        unsigned key = unit_draw(&state, 1 + unit_draw(&state, KEYS));
 
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        key = (unsigned)(state >> 33) % (1 + (unsigned)(state >> 45) % KEYS);
         truth[key]++;
         sketch_count(&sketch, nth_key(key));
     }
