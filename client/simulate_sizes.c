@@ -21,6 +21,7 @@ struct entries {
     struct entry *entries; /* owned */
     size_t count;
     size_t room;
+    size_t large; /* more than is kept */
 };
 
 static int
@@ -58,8 +59,10 @@ add_entry(struct entries *entries, struct span url, uint64_t bytes)
         entries->entries = grown;
         entries->room = room;
     }
-    entries->entries[entries->count++] = (struct entry){
-        hash64_bytes(significant(url)), bytes < UNKNOWN ? (uint32_t)bytes : UNKNOWN - 1};
+    entries->entries[entries->count++] =
+        (struct entry){hash64_bytes(significant(url)),
+                       bytes <= TRACE_SIZE_MOST ? (uint32_t)bytes : TRACE_SIZE_MOST};
+    entries->large += bytes > TRACE_SIZE_MOST;
     return true;
 }
 
@@ -126,6 +129,9 @@ simulate_sizes_read(const char *path, const struct trace *trace, uint32_t *sizes
     if (!by_url)
         output_complain("out of memory");
     fclose(file);
+    if (entries.large != 0)
+        output_complain("%s: %zu sizes are larger than %u bytes and count as that", path,
+                        entries.large, TRACE_SIZE_MOST);
     if (status == EX_OK && entries.count != 0) {
         qsort(entries.entries, entries.count, sizeof(*entries.entries), compare_entries);
         apply(&entries, trace, by_url);

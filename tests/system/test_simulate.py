@@ -221,6 +221,10 @@ class TableTest(SimulateCase):
         sizes.write_text("# sizes\nhttp://h/\t7\nhttp://h/b\t20\n\n")
         t, = self.summary(trace, "--policy", "lru", "--capacity", "1K", "--sizes", sizes)["traces"]
         self.assertEqual(t["distinct_bytes"], 327)
+        sizes.write_text("http://h/b\t4294967295\n")
+        self.assertIn("1 sizes are larger than 4294967294 bytes and count as that",
+                      self.complaint(trace, "--policy", "lru", "--capacity", "1K", "--sizes", sizes,
+                                     expect=0))
         sizes.write_text("http://h/ 7\n")
         self.assertIn("line 1", self.complaint(trace, "--sizes", sizes, expect=65))
         self.complaint(trace, "--sizes", self.dir / "none", expect=66)

@@ -9,6 +9,17 @@
 
 static char loading_why[1024];
 
+/* The defaults, but with every method and status. */
+static inline struct trace_options
+loading_all(void)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+
+    options.methods = "all";
+    options.statuses = "all";
+    return options;
+}
+
 static inline struct trace *
 loading_file(const char *path, struct trace_options options)
 {

@@ -8,16 +8,6 @@
 
 #define T "[01/Jan/1970:00:00:0"
 
-static struct trace_options
-all(void)
-{
-    struct trace_options options = TRACE_OPTIONS_DEFAULT;
-
-    options.methods = "all";
-    options.statuses = "all";
-    return options;
-}
-
 /* Text of a format, with every method and status, and the requests that it has. */
 static const struct {
     const char *format;
@@ -127,7 +117,7 @@ static const struct {
 
 START_TEST(lines)
 {
-    struct trace_options options = all();
+    struct trace_options options = loading_all();
     struct trace *t = loading_text(texts[_i].text, options);
 
     ck_assert_str_eq(t->format, texts[_i].format);
@@ -148,7 +138,7 @@ START_TEST(lines_without_a_request)
     struct trace *t = loading_text(
         "h - - " T "1 +0000] \"-\" 408 -\nh - - " T "1 +0000] \"\" 400 0\nh - - " T
         "1 +0000] \"\\x16\\x03\\x01\" 400 226\nh - - " T "2 +0000] \"GET / HTTP/1.0\" 200 1\n",
-        all());
+        loading_all());
 
     ck_assert_str_eq(loading_picture(t), "http://localhost/@2=1/200");
     ck_assert_uint_eq(t->counts.skipped_orphan, 3);
@@ -163,7 +153,7 @@ START_TEST(first_bad_lines_are_kept)
                                    "1.6 1 h A/200 1 GET http:///x - - -\n"
                                    "1.5 1 h A/200 1 GET http://b.test/ - - -\n\x01zz\n"
                                    "1.5 1 h A/200 1 GET http://b.test/ - - -\n",
-                                   all());
+                                   loading_all());
 
     ck_assert_uint_eq(t->counts.skipped_bad, 3);
     ck_assert_uint_eq(t->counts.first_bad_line, 2);
@@ -264,7 +254,7 @@ static const char har[] =
 
 START_TEST(har_entries)
 {
-    struct trace *t = loading_text(har, all());
+    struct trace *t = loading_text(har, loading_all());
 
     ck_assert_str_eq(t->format, "har");
     ck_assert_str_eq(
@@ -280,7 +270,7 @@ END_TEST
 
 START_TEST(har_that_is_none)
 {
-    struct trace_options options = all();
+    struct trace_options options = loading_all();
 
     for (size_t len = 17; len < sizeof(har) - 1; len += 7) {
         scratch_write("cut", har, len);
@@ -289,10 +279,10 @@ START_TEST(har_that_is_none)
         ck_assert_ptr_nonnull(strstr(loading_why, "not JSON, or cut short"));
     }
     scratch_write("log", "{\"log\":{\"entries\":{}}}", 22);
-    ck_assert_int_eq(loading_refused(scratch_path("log"), all()), TRACE_NOT_A_TRACE);
+    ck_assert_int_eq(loading_refused(scratch_path("log"), loading_all()), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(loading_why, "no array log.entries"));
     scratch_write("none", "{\"log\":{\"entries\":[]}}", 22);
-    ck_assert_int_eq(loading_refused(scratch_path("none"), all()), TRACE_EMPTY);
+    ck_assert_int_eq(loading_refused(scratch_path("none"), loading_all()), TRACE_EMPTY);
 }
 END_TEST
 
@@ -334,7 +324,7 @@ static const struct {
 
 START_TEST(records)
 {
-    struct trace_options options = all();
+    struct trace_options options = loading_all();
     struct trace *t = loading_bytes(binaries[_i].bytes, binaries[_i].len, options);
 
     ck_assert_str_eq(t->format, binaries[_i].format);
@@ -457,178 +447,6 @@ START_TEST(places)
 }
 END_TEST
 
-/* ---- damage -------------------------------------------------------------------------------- */
-
-#define LOG_LINE "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n"
-
-/* Zero bytes, as a crash or a truncated log leaves them, spoil the line that they stand in. */
-static const struct {
-    const char *format;
-    const char *text; /* "@" stands for a zero byte */
-    const char *requests;
-    unsigned bad;
-} damaged[] = {
-    {"access", LOG_LINE "@@@@@@@" LOG_LINE LOG_LINE,
-     "http://localhost/a@1=7/200 http://localhost/a@1=7/200", 1},
-    {"access", "@@@@" LOG_LINE LOG_LINE, "http://localhost/a@1=7/200", 1},
-    {"squid", "1 1 h A/200 1 GET http://b.test/ - - -\n1 1 h A@/200 1 GET http://b.test/ - - -\n",
-     "http://b.test/@1=1/200", 1},
-    {"adaptsize", "1 2 3\n@\n4 2 3\n", "2@1=3 2@4=3", 1},
-    {"table", "url,x\nhttp://a.test/,1\nhttp://b.test/,@\n", "http://a.test/", 1},
-    {"zeek", "#separator \\x09\n#fields\tts\turi\thost\n1\t/\ta.test\n2\t/\ta@.test\n",
-     "http://a.test/@1", 1},
-    {"urls", "http://a.test/\nhttp://b.test/@\n@@@@\nhttp://c.test/\n",
-     "http://a.test/ http://c.test/", 2},
-};
-
-START_TEST(zero_bytes_spoil_a_line)
-{
-    size_t len = strlen(damaged[_i].text);
-    char bytes[512];
-    struct trace *t;
-
-    ck_assert_uint_lt(len, sizeof(bytes));
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = damaged[_i].text[i] == '@' ? '\0' : damaged[_i].text[i];
-    t = loading_bytes(bytes, len, all());
-    ck_assert_str_eq(t->format, damaged[_i].format);
-    ck_assert_str_eq(loading_picture(t), damaged[_i].requests);
-    ck_assert_uint_eq(t->counts.skipped_bad, damaged[_i].bad);
-    trace_free(t);
-}
-END_TEST
-
-/* The format with the most requests is the one, even if most lines are none. */
-START_TEST(few_good_lines_are_enough)
-{
-    static const char *const goods[][2] = {
-        {"access", LOG_LINE},
-        {"squid", "1 1 h A/200 1 GET http://b.test/ - - -\n"},
-        {"adaptsize", "1 2 3\n"},
-        {"urls", "http://b.test/\n"},
-    };
-    struct buf text;
-
-    for (size_t i = 0; i < sizeof(goods) / sizeof(goods[0]); i++) {
-        struct trace *t;
-
-        buf_init(&text, 65536);
-        ck_assert(buf_append_str(&text, "http://junk.test/\n9 9 9\n"));
-        for (int k = 0; k < 118; k++)
-            ck_assert(buf_append_str(&text, "a line of junk\n"));
-        for (int k = 0; k < 20; k++)
-            ck_assert(buf_append_str(&text, goods[i][1]));
-        t = loading_bytes(text.data, text.len, all());
-        ck_assert_str_eq(t->format, goods[i][0]);
-        ck_assert_uint_ge(t->request_count, 20);
-        trace_free(t);
-        buf_free(&text);
-    }
-}
-END_TEST
-
-/* Each text of one request, with and without a byte order mark. */
-START_TEST(a_byte_order_mark_means_nothing)
-{
-    static const char *const ones[] = {
-        LOG_LINE,
-        "1 1 h A/200 1 GET http://b.test/ - - -\n",
-        "1 2 3\n",
-        "url\nhttp://a.test/\n",
-        "#separator \\x09\n#fields\tts\turi\thost\n1\t/\ta.test\n",
-        "http://a.test/\n",
-        "{\"log\":{\"entries\":[{\"request\":{\"url\":\"http://a.test/\"}}]}}",
-    };
-
-    for (size_t i = 0; i < sizeof(ones) / sizeof(ones[0]); i++) {
-        struct trace *t = loading_text(ones[i], all());
-        struct trace *marked;
-        char bytes[512];
-
-        snprintf(bytes, sizeof(bytes), "\xef\xbb\xbf%s", ones[i]);
-        marked = loading_text(bytes, all());
-        ck_assert_str_eq(marked->format, t->format);
-        ck_assert_str_eq(loading_picture(marked), loading_picture(t));
-        ck_assert_uint_eq(marked->request_count, 1);
-        ck_assert_uint_eq(marked->counts.skipped_bad, 0);
-        trace_free(marked);
-        trace_free(t);
-    }
-}
-END_TEST
-
-/* In a binary trace these bytes are as good as any. */
-START_TEST(a_byte_order_mark_is_text)
-{
-    unsigned char bytes[sizeof(oracle)];
-    struct trace *t;
-
-    memcpy(bytes, oracle, sizeof(bytes));
-    memcpy(bytes, "\xef\xbb\xbf", 3);
-    t = loading_bytes(bytes, sizeof(bytes), TRACE_OPTIONS_DEFAULT);
-    ck_assert_str_eq(t->format, "oracle");
-    ck_assert_uint_eq(t->request_count, 3);
-    trace_free(t);
-}
-END_TEST
-
-/* Of any length. */
-START_TEST(zero_bytes_in_front_are_a_line)
-{
-    static const size_t lengths[] = {1, 262142, 262143, 262144, 1000000, 5000000};
-    size_t room = 5000000 + 2 * strlen(LOG_LINE) + 1;
-    char *bytes = malloc(room);
-
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        struct trace_options options = TRACE_OPTIONS_DEFAULT;
-
-        memset(bytes, 0, room);
-        snprintf(bytes + lengths[i], room - lengths[i], "%s%s", LOG_LINE, LOG_LINE);
-        for (int told = 0; told < 2; told++) {
-            size_t len = lengths[i] + 2 * strlen(LOG_LINE);
-            struct trace *t = loading_bytes(bytes, len, options);
-
-            ck_assert_str_eq(t->format, "access");
-            ck_assert_uint_eq(t->request_count, 1);
-            ck_assert_uint_eq(t->counts.skipped_bad, 1);
-            ck_assert_uint_eq(t->counts.first_bad_line, 1);
-            trace_free(t);
-            options.format = "access";
-        }
-    }
-    free(bytes);
-}
-END_TEST
-
-START_TEST(zero_bytes_alone_are_nothing)
-{
-    static const char zeros[600000];
-
-    for (size_t len = sizeof(zeros); len > 4; len /= 5) {
-        scratch_write("zeros", zeros, len);
-        ck_assert_int_eq(loading_refused(scratch_path("zeros"), TRACE_OPTIONS_DEFAULT),
-                         TRACE_NOT_A_TRACE);
-        ck_assert_ptr_nonnull(strstr(loading_why, "say which with --format"));
-    }
-}
-END_TEST
-
-/* What looks like nothing, or only a little like something. */
-static const char *const nothings[] = {
-    "To whom it may concern\n", "1 2\n3 4\n",
-    "time,size\n1,2\n",         "{\"entries\":[]}",
-    "#separator \\x09\n",       "h - - [x] \"GET / HTTP/1.0\" 200 1\n",
-    "1.5 TCP_MISS/200\n",       "{\"ts\":1,\"id.resp_p\":80}\n",
-};
-
-START_TEST(nothing)
-{
-    scratch_write("nothing", nothings[_i], strlen(nothings[_i]));
-    ck_assert_int_eq(loading_refused(scratch_path("nothing"), TRACE_OPTIONS_DEFAULT),
-                     _i == 4 ? TRACE_EMPTY : TRACE_NOT_A_TRACE);
-}
-END_TEST
-
 START_TEST(a_table_without_names)
 {
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
@@ -665,13 +483,6 @@ unit_suite(void)
     tcase_add_test(tcase, many_records);
     tcase_add_test(tcase, methods_of_the_world_cup);
     tcase_add_test(tcase, places);
-    tcase_add_loop_test(tcase, zero_bytes_spoil_a_line, 0, COUNT(damaged));
-    tcase_add_test(tcase, few_good_lines_are_enough);
-    tcase_add_test(tcase, a_byte_order_mark_means_nothing);
-    tcase_add_test(tcase, a_byte_order_mark_is_text);
-    tcase_add_test(tcase, zero_bytes_in_front_are_a_line);
-    tcase_add_test(tcase, zero_bytes_alone_are_nothing);
-    tcase_add_loop_test(tcase, nothing, 0, COUNT(nothings));
     tcase_add_test(tcase, a_table_without_names);
     suite_add_tcase(suite, tcase);
     return suite;
