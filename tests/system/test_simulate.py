@@ -59,11 +59,14 @@ class LiveCase(SimulateCase):
         """All but the last column, which is the time."""
         return [line.rsplit("\t", 1)[0] for line in path.read_text().splitlines()]
 
-    def compare(self, trace, sizes, capacities):
+    def runnable(self):
+        names = [p["name"] for p in self.policies() if not p["needs_future"]]
+        self.assertGreaterEqual(set(names), set(CLASSICS))
+        return names
+
+    def compare(self, trace, sizes, capacities, policies=None):
         daemon = self.daemon("--count-bytes", "body", origin=self.origin("--sizes", sizes))
-        runnable = [p["name"] for p in self.policies() if not p["needs_future"]]
-        self.assertGreaterEqual(set(runnable), set(CLASSICS))
-        for policy in runnable:
+        for policy in policies or self.runnable():
             for capacity in capacities:
                 with self.subTest(policy=policy, capacity=capacity):
                     live, simulated = self.dir / "live.tsv", self.dir / "simulated.tsv"
@@ -96,6 +99,12 @@ class ShippedLiveTest(LiveCase):
 
     def test_in_bytes(self):
         self.compare(self.trace_path, self.sizes, ["30000B", "300K", "1M"])
+
+    def test_with_parameters(self):
+        self.compare(self.trace_path, self.sizes, ["300K"], [
+            "clock:bits=3", "slru:segments=2", "2q:kin=0.5,kout=1", "lru-k:k=3",
+            "s3-fifo:small=0.3,ghost=2,threshold=1", "rand:draw=each", "gdsf:cost=packets",
+            "gds:cost=bytes", "lirs:hir=0.2", "w-tinylfu:window=0.2", "tinylfu:sample=5"])
 
 
 @unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
