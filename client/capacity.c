@@ -64,7 +64,7 @@ capacity_explain(const char *text, char *why, size_t size)
     static const char *const units[] = {"B",   "K",  "M",  "G",  "T",  "KiB", "MiB", "GiB",
                                         "TiB", "kB", "MB", "GB", "TB", "%",   "%B",  NULL};
     const char *unit = text + strspn(text, "0123456789.");
-    size_t nearest = 0;
+    struct nearest nearest = NEAREST_TO(unit);
 
     if (unit == text || *unit == '\0') {
         snprintf(why, size,
@@ -73,11 +73,10 @@ capacity_explain(const char *text, char *why, size_t size)
                  text);
         return why;
     }
-    for (size_t i = 1; units[i]; i++)
-        if (nearest_distance(unit, units[i]) < nearest_distance(unit, units[nearest]))
-            nearest = i;
+    for (size_t i = 0; units[i]; i++)
+        nearest_offer(&nearest, units[i]);
     snprintf(why, size, "'%.60s' has no unit that sizes come in; did you mean %.*s%s?", text,
-             (int)(unit - text), text, units[nearest]);
+             (int)(unit - text), text, nearest.best);
     return why;
 }
 

@@ -109,19 +109,17 @@ policy_format(const struct policy_spec *spec, char *text, size_t size)
 static bool
 refuse_param(const struct policy_ops *ops, const char *name, char *why, size_t why_size)
 {
-    size_t count = policy_param_count(ops), nearest = 0;
+    struct nearest nearest = NEAREST_TO(name);
+    size_t count = policy_param_count(ops);
 
     if (count == 0) {
         snprintf(why, why_size, "policy %s has no parameters", ops->name);
         return false;
     }
-    for (size_t i = 1; i < count; i++) {
-        if (nearest_distance(name, ops->params[i].name) <
-            nearest_distance(name, ops->params[nearest].name))
-            nearest = i;
-    }
+    for (size_t i = 0; i < count; i++)
+        nearest_offer(&nearest, ops->params[i].name);
     snprintf(why, why_size, "policy %s has no parameter \"%.40s\"; did you mean %s=?", ops->name,
-             name, ops->params[nearest].name);
+             name, nearest.best);
     return false;
 }
 
@@ -129,18 +127,17 @@ static bool
 parse_word(const struct policy_ops *ops, const struct policy_param *param, const char *text,
            double *value, char *why, size_t why_size)
 {
-    size_t nearest = 0;
+    struct nearest nearest = NEAREST_TO(text);
 
     for (size_t i = 0; param->words[i]; i++) {
         if (strcasecmp(param->words[i], text) == 0) {
             *value = (double)i;
             return true;
         }
-        if (nearest_distance(text, param->words[i]) < nearest_distance(text, param->words[nearest]))
-            nearest = i;
+        nearest_offer(&nearest, param->words[i]);
     }
     snprintf(why, why_size, "policy %s: %s cannot be \"%.40s\"; did you mean %s=%s?", ops->name,
-             param->name, text, param->name, param->words[nearest]);
+             param->name, text, param->name, nearest.best);
     return false;
 }
 

@@ -182,7 +182,17 @@ class DataTest(ReportCase):
         complaint(66, self.dir / "none", "-o", self.dir / "r.html")
         self.assertFalse((self.dir / "r.html").exists())
         complaint(73, trace, "-o", self.dir / "no/r.html")
-        complaint(74, trace, "-o", "/dev/full")
+        # A file may not grow: what was there stays, and nothing beside it.
+        (self.dir / "out").mkdir()
+        page = self.dir / "out" / "r.html"
+        page.write_text("before")
+        page.chmod(0o640)
+        argv = f"ulimit -f 0; trap '' XFSZ; exec {harness.SUNPROXY} report {trace} -o {page}"
+        done = self.run_program(["sh", "-c", argv])
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertEqual((page.read_text(), os.listdir(page.parent)), ("before", ["r.html"]))
+        complaint(0, trace, "-o", page)
+        self.assertEqual((page.stat().st_mode & 0o777, os.listdir(page.parent)), (0o640, ["r.html"]))
         complaint(66, trace, "--live", self.dir / "none")
         self.assertIn("--json", complaint(65, trace, "--live", trace))
         data = self.data(trace, self.dir / "none", expect=66)
