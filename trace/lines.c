@@ -133,7 +133,7 @@ lines_make_url(struct line_reader *reader, struct span method, struct span host,
                    ? LINE_REQUEST
                    : LINE_BAD;
     buf_reset(out);
-    if (span_equal(method, span_str("CONNECT"))) {
+    if (span_equal(method, span_str("CONNECT")) && base_url_host_port(target).len == 0) {
         bool https = target.len > 4 && memcmp(target.ptr + target.len - 4, ":443", 4) == 0;
 
         ok = buf_append_str(out, "https://") &&

@@ -56,7 +56,8 @@ struct span lines_next(struct span *rest);
 
 /*
  * Makes the URL of what a request line has: an absolute one stays; a path gets scheme://host, or
- * the option's site if host is empty; CONNECT's host:port becomes https://host:port. The default
+ * the option's site if host is empty; CONNECT's host:port becomes https://host:port, for which an
+ * absolute one may stand. The default
  * port of the scheme is not written. LINE_BAD if it is none of these or too long.
  */
 enum line_kind lines_make_url(struct line_reader *reader, struct span method, struct span host,

@@ -67,18 +67,21 @@ struct table {
 };
 _Static_assert(sizeof(struct table) <= LINE_STATE_BYTES, "the state fits");
 
+enum quotes { NO_QUOTES, QUOTES, BROKEN };
+
 /*
  * Takes the next field, without its quotes but with the quotes inside still doubled. False behind
- * the last, or with *broken when a quote does not end where a field does.
+ * the last, or with BROKEN when a quote does not end where a field does.
  */
 static bool
-next_field(struct span *rest, char separator, struct span *field, bool *broken)
+next_field(struct span *rest, char separator, struct span *field, enum quotes *quotes)
 {
     size_t at = 0;
     bool quoted = rest->ptr && rest->len != 0 && rest->ptr[0] == '"' && separator != '\t';
 
     if (!rest->ptr)
         return false;
+    *quotes = quoted ? QUOTES : NO_QUOTES;
     if (quoted) {
         for (at = 1; at < rest->len; at++) {
             if (rest->ptr[at] == '"' && (at + 1 == rest->len || rest->ptr[at + 1] != '"'))
@@ -87,9 +90,10 @@ next_field(struct span *rest, char separator, struct span *field, bool *broken)
         }
         *field = span_of(rest->ptr + 1, at - 1);
         at++;
-        *broken = at > rest->len || (at < rest->len && rest->ptr[at] != separator);
-        if (*broken)
+        if (at > rest->len || (at < rest->len && rest->ptr[at] != separator)) {
+            *quotes = BROKEN;
             return false;
+        }
     } else {
         const char *end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
 
@@ -121,8 +125,10 @@ take_header(struct table *t, struct span line)
 {
     static const char separators[] = "\t,;";
     struct span name;
-    bool broken = span_has_zero(line);
+    enum quotes quotes = NO_QUOTES;
 
+    if (span_has_zero(line))
+        return false;
     t->separator = ',';
     for (const char *s = separators; *s; s++) {
         if (line.len && memchr(line.ptr, *s, line.len)) {
@@ -132,12 +138,12 @@ take_header(struct table *t, struct span line)
     }
     for (int c = 0; c < COLUMNS; c++)
         t->column_of[c] = -1;
-    for (t->column_count = 0; next_field(&line, t->separator, &name, &broken); t->column_count++) {
+    for (t->column_count = 0; next_field(&line, t->separator, &name, &quotes); t->column_count++) {
         if (t->column_count == COLUMNS_MOST)
             return false;
         take_name(t, name, (int)t->column_count);
     }
-    return !broken && (t->column_of[URL] >= 0 || t->column_of[ID] >= 0);
+    return quotes != BROKEN && (t->column_of[URL] >= 0 || t->column_of[ID] >= 0);
 }
 
 /* Undoubles the quotes inside a field. */
@@ -185,14 +191,14 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
 
 static enum line_kind
 parse_identity(struct line_reader *reader, struct table *t, const struct span *values,
-               struct trace_entry *entry)
+               const enum quotes *quotes, struct trace_entry *entry)
 {
     bool has_url = t->column_of[URL] >= 0;
     struct span value = fields_trim(values[has_url ? URL : ID]);
     struct span host = t->column_of[HOST] >= 0 ? fields_trim(values[HOST]) : span_of("", 0);
     uint64_t number;
 
-    if (!undouble(&t->text, &value)) {
+    if (quotes[has_url ? URL : ID] == QUOTES && !undouble(&t->text, &value)) {
         reader->no_memory = true;
         return LINE_BAD;
     }
@@ -213,7 +219,8 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     struct table *t = (void *)reader->state;
     struct span values[COLUMNS];
     struct span value, status;
-    bool broken = false;
+    enum quotes quotes[COLUMNS] = {NO_QUOTES};
+    enum quotes now = NO_QUOTES;
     unsigned at;
 
     if (line.len == 0)
@@ -222,20 +229,22 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
         return take_header(t, line) ? LINE_OTHER : LINE_BAD;
     for (int c = 0; c < COLUMNS; c++)
         values[c] = span_of("", 0);
-    for (at = 0; next_field(&line, t->separator, &value, &broken); at++) {
+    for (at = 0; next_field(&line, t->separator, &value, &now); at++) {
         for (int c = 0; c < COLUMNS; c++) {
-            if (t->column_of[c] == (int)at)
+            if (t->column_of[c] == (int)at) {
                 values[c] = value;
+                quotes[c] = now;
+            }
         }
     }
-    if (broken || at != t->column_count || !parse_time(t, values, &entry->time_us) ||
+    if (now == BROKEN || at != t->column_count || !parse_time(t, values, &entry->time_us) ||
         !fields_size(fields_trim(values[SIZE]), &entry->size))
         return LINE_BAD;
     status = fields_trim(values[STATUS]);
     if (status.len != 0 && !fields_status(status, &entry->status))
         return LINE_BAD;
     entry->method = fields_trim(values[METHOD]);
-    return parse_identity(reader, t, values, entry);
+    return parse_identity(reader, t, values, quotes, entry);
 }
 
 static void

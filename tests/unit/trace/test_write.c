@@ -69,7 +69,8 @@ START_TEST(methods_and_statuses)
 {
     static const char log[] = "time,url,method,status\n1,http://a.test/,GET,200\n"
                               "2,http://a.test/,POST,\n3,http://a.test/,,302\n"
-                              "4,http://a.test/,purge,-\n5,http://a.test/,G\\x00,404\n";
+                              "4,http://a.test/,purge,-\n5,http://a.test/,G\\x00,404\n"
+                              "6,a.test:443,CONNECT,200\n7,\"/\"\"\"\"x\",GET,200\n";
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
     struct trace *t, *again;
     char *text;
@@ -85,11 +86,16 @@ START_TEST(methods_and_statuses)
                            "2.000000\thttp://a.test/\t\tPOST\n"
                            "3.000000\thttp://a.test/\t302\t\n"
                            "4.000000\thttp://a.test/\t0\tpurge\n"
-                           "5.000000\thttp://a.test/\t404\tOTHER\n");
+                           "5.000000\thttp://a.test/\t404\tOTHER\n"
+                           "6.000000\thttps://a.test\t200\tCONNECT\n"
+                           "7.000000\thttp://localhost/\"\"x\t200\tGET\n");
     free(text);
     again = loading_file(scratch_path("out"), options);
     ck_assert_uint_eq(again->request_count, t->request_count);
     ck_assert_mem_eq(again->statuses, t->statuses, t->request_count * sizeof(*t->statuses));
+    ck_assert_uint_eq(again->url_count, 3);
+    for (size_t id = 0; id < 3; id++)
+        ck_assert_str_eq(again->urls[id].ptr, t->urls[id].ptr);
     for (size_t i = 0; i < t->request_count; i++)
         ck_assert_str_eq(trace_method(again, i), trace_method(t, i));
     trace_free(again);
