@@ -41,12 +41,13 @@ GOAL_TEXT = 10.0  # millions of requests per second
 GOAL_BINARY = 100.0
 GOAL_SPEED_UP = 1.9
 GOAL_PAGE_BYTES = 40  # by distinct page and policy, beyond the loaded trace
+ROOMS = (0.5, 1.0)  # memory is told for these shares of the pages as well
 GOAL_BYTES = 24 << 30  # for HUGE requests
 HUGE = 100_000_000
 FULL_REQUEST_BYTES = 8  # sizes, which this comparison passes over, and the next requests of opt
 
-# Ours, libCacheSim's, and whether the same misses are expected: its W-TinyLFU, LFUDA and Random
-# depend on its own hashes and clocks, and its LIRS is another rule.
+# Ours, libCacheSim's, and whether the same misses are expected: its W-TinyLFU, LFUDA, Random and
+# Size depend on its own hashes, clocks and heap, and its LIRS is another rule.
 POLICIES = (
     ("lru", "LRU", True),
     ("fifo", "FIFO", True),
@@ -64,6 +65,7 @@ POLICIES = (
     ("w-tinylfu", "WTinyLFU", False),
     ("lfuda", "LFUDA", False),
     ("rand:draw=each", "Random", False),
+    ("maxs", "Size", False),
 )
 
 HUGE_POLICIES = ("lru", "s3-fifo", "lirs", "gdsf", "opt")
@@ -196,11 +198,15 @@ class Bench:
                 elif self.python:
                     turns[name].append(self.run_theirs(theirs))
         trial = self.trial(self.binary, ours, str(self.plan.capacity))
+        rooms = {share: self.trial(self.binary, ours, str(max(1, round(trial["distinct"] * share))))
+                 for share in ROOMS}
         row = {"policy": ours, "expect_equal": equal, "turns": turns,
                "misses": turns["ours"][0]["misses"],
                "speed": self.speed(turns["ours"]),
                "page_bytes": trial["run_bytes"] / max(1, trial["pages"]),
                "distinct_page_bytes": trial["run_bytes"] / trial["distinct"],
+               "rooms": {share: other["run_bytes"] / trial["distinct"]
+                         for share, other in rooms.items()},
                "run_bytes": trial["run_bytes"]}
         if self.python:
             row["their_misses"] = turns["theirs"][0]["misses"]
@@ -316,9 +322,15 @@ def print_goals(rows, reading, sweep, huge, plan):
         tell(f"{goal:g} million requests a second from {name}", f"{reading[name]['speed']:.1f}",
              reading[name]["speed"] >= goal)
     most = max(rows, key=lambda row: row["distinct_page_bytes"])
-    tell(f"at most {GOAL_PAGE_BYTES} bytes by distinct page and policy beyond the trace",
+    goal = f"at most {GOAL_PAGE_BYTES} bytes by distinct page and policy beyond the trace"
+    tell(f"{goal}, room for {plan.capacity}",
          f"most {most['distinct_page_bytes']:.1f} ({most['policy']})",
          most["distinct_page_bytes"] <= GOAL_PAGE_BYTES)
+    for share in ROOMS:
+        over = sorted(((row["rooms"][share], row["policy"]) for row in rows), reverse=True)
+        beyond = [f"{policy} {size:.0f}" for size, policy in over if size > GOAL_PAGE_BYTES]
+        tell(f"{goal}, room for {'half of them' if share == 0.5 else 'all'}",
+             ", ".join(beyond) or f"most {over[0][0]:.1f} ({over[0][1]})", not beyond)
     if 2 in sweep:
         tell(f"a sweep on two CPUs at {GOAL_SPEED_UP:g} times one", f"{sweep[1][0] / sweep[2][0]:.2f}; "
              f"by CPU time alone, as on a machine with nothing else to do, "
