@@ -166,7 +166,7 @@ $(B)/%.o: %.c | build/gen/.stamp
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # What the page of `sunproxy report` is made of is put into the program as it is.
-$(foreach v,release asan tsan,build/$(v)/client/report_page.o): $(wildcard report/* report/third_party/*)
+$(B)/client/report_page.o: $(wildcard report/* report/third_party/*)
 
 define library
 $(B)/lib$(1).a: $$(call objects,$(1))

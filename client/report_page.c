@@ -12,8 +12,11 @@
     extern const char symbol[] __attribute__((visibility("hidden")))
 
 EMBED(report_page_html, "report/page.html");
+EMBED(report_colours_css, "report/colours.css");
 EMBED(report_page_css, "report/page.css");
 EMBED(report_page_js, "report/page.js");
+EMBED(report_looks_js, "report/looks.js");
+EMBED(report_figures_trace_js, "report/figures_trace.js");
 EMBED(report_figures_js, "report/figures.js");
 EMBED(report_d3_js, "report/third_party/d3.min.js");
 EMBED(report_plot_js, "report/third_party/plot.umd.min.js");
@@ -63,10 +66,13 @@ report_page_write(FILE *to, struct span title, struct span data)
         const char *text; /* NULL: one of the arguments */
     } parts[] = {
         {"{{title}}", NULL},
+        {"{{colours.css}}", report_colours_css},
         {"{{page.css}}", report_page_css},
         {"{{data}}", NULL},
         {"{{d3}}", report_d3_js},
         {"{{plot}}", report_plot_js},
+        {"{{looks.js}}", report_looks_js},
+        {"{{figures_trace.js}}", report_figures_trace_js},
         {"{{figures.js}}", report_figures_js},
         {"{{page.js}}", report_page_js},
     };

@@ -5,229 +5,12 @@
 "use strict";
 
 const reportFigures = (() => {
-    // ---- numbers for people ----------------------------------------------------------------------
-
-    const count = (n) => n.toLocaleString("en-GB");
-    const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.9995 ? 1 : 0)} %`;
-
-    function bytes(n) {
-        const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-        let unit = 0;
-        for (; n >= 1024 && unit < units.length - 1; unit++)
-            n /= 1024;
-        return `${n < 10 && unit ? +n.toFixed(1) : Math.round(n)} ${units[unit]}`;
-    }
-
-    function span(trace) {
-        const seconds = (trace.last_us - trace.first_us) / 1e6;
-        const [value, unit] = seconds >= 172800 ? [seconds / 86400, "days"]
-            : seconds >= 7200 ? [seconds / 3600, "hours"]
-                : seconds >= 120 ? [seconds / 60, "minutes"] : [seconds, "seconds"];
-        return `in ${count(Math.round(value))} ${unit}`;
-    }
-
-    const short = (n) => d3.format("~s")(n).replace("G", "B");
-    const list = (words) => words.length < 2 ? words.join("") :
-        `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-    const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
-
-    // ---- looks -----------------------------------------------------------------------------------
-
-    const HUES = ["sky", "red", "blue", "green", "orange", "purple"];
-    const DASHES = ["6 3", "1.5 3", "9 3 1.5 3"];
-    const CLASSICS = { lru: "blue", lfu: "orange", fifo: "green", rand: "purple", maxs: "red" };
-    const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "cross", "wye"];
-
-    // By policy: the classics in solid lines, OPT in ink, all others in dashes of several kinds.
-    function looks(t) {
-        const of = new Map();
-        let others = 0;
-        t.policies.forEach((p, i) => {
-            const look = { policy: p.policy, text: p.policy.toUpperCase().replace(/:.*/, (s) => s.toLowerCase()),
-                title: p.summary, symbol: SYMBOLS[i % SYMBOLS.length], width: 2 };
-            if (p.needs_future) {
-                Object.assign(look, { color: "var(--ink)", width: 3 });
-            } else if (CLASSICS[p.policy]) {
-                look.color = `var(--${CLASSICS[p.policy]})`;
-            } else {
-                look.color = `var(--${HUES[others % HUES.length]})`;
-                look.dash = DASHES[Math.floor(others / HUES.length) % DASHES.length];
-                others++;
-            }
-            of.set(p.policy, look);
-        });
-        return of;
-    }
-
-    const policyKeys = (t) => [...looks(t).values()];
-
-    // What all plots share. On a narrow screen there are fewer ticks.
-    function plot(width, options) {
-        const height = options.height ?? Math.round(Math.min(380, Math.max(240, width * 0.62)));
-        return Plot.plot({
-            marginLeft: 48, marginRight: 14, marginBottom: 42, marginTop: 24,
-            ...options, width, height,
-            style: { fontSize: "12px", ...options.style },
-            x: { labelAnchor: "center", labelArrow: "none", ...options.x },
-            y: { grid: true, labelArrow: "none", ...options.y },
-        });
-    }
-
-    // Powers of two, or of the least power of it that leaves room for the labels.
-    function byteTicks(rows, column, width) {
-        const [low, high] = d3.extent(rows, (r) => r[column]).map(Math.log2);
-        const step = Math.max(1, Math.ceil((high - low) * 72 / (width - 60)));
-        return d3.range(0, 60, step).filter((e) => e >= low && e <= high).map((e) => 2 ** e);
-    }
-
-    // A line for each policy that can be told from the others by hue, dash and a tip.
-    function policyLines(rows, t, x, y, tip, extra = {}) {
-        const marks = [];
-        for (const [policy, look] of looks(t)) {
-            const own = rows.filter((r) => r.policy === policy && r[y] !== null);
-            if (own.length === 0)
-                continue;
-            const options = { x, y: (r) => 100 * r[y], stroke: look.color, strokeWidth: look.width,
-                strokeDasharray: look.dash, curve: extra.curve, ariaDescription: `policy ${policy}` };
-            marks.push(Plot.line(own, extra.smooth
-                ? Plot.windowY({ k: Math.min(extra.smooth, own.length), anchor: "middle" }, options)
-                : options));
-            if (extra.dots)
-                marks.push(Plot.dot(own, { x, y: (r) => 100 * r[y], stroke: look.color, fill: "var(--card)",
-                    symbol: look.symbol, r: 4, ariaDescription: `policy ${policy}` }));
-        }
-        if (tip)
-            marks.push(Plot.tip(rows.filter((r) => r[y] !== null), Plot.pointer({ x, y: (r) => 100 * r[y],
-                title: tip, fill: "var(--card)", stroke: "var(--line)" })));
-        return marks;
-    }
-
-    const text = (policy) => policy.toUpperCase();
-    const urlsOf = (trace) => trace.distinct_urls;
-
-    // ---- the trace itself ------------------------------------------------------------------------
-
-    const pattern = {
-        id: "pattern", title: "Access pattern", wide: () => true, needs: ["pattern", "frontier"],
-        tables: ["pattern", "frontier"],
-        keys: () => [{ dot: true, color: "var(--dot)", text: "requests" },
-            { color: "var(--red)", text: "frontier: distinct URLs so far" }],
-        say(t, trace) {
-            const again = 1 - trace.distinct_urls / trace.requests;
-            const half = t.frontier.find((r) => r.urls_seen >= trace.distinct_urls / 2);
-            return "URLs are numbered as they first appear. What lies on the frontier is new and must be " +
-                "fetched; what lies below it has been asked for before, and could come from a cache: " +
-                `${percent(again)} of the requests. Horizontal bands are URLs that stay popular. Half of ` +
-                `the URLs have been seen after ${percent(half.request / trace.requests)} of the requests.`;
-        },
-        draw(t, width, trace) {
-            const dots = t.pattern.every((r) => r.requests === 1 && r.request === r.request_to);
-            const most = d3.max(t.pattern, (r) => r.requests);
-            const tip = (r) => dots ? `request ${count(r.request)}: URL ${count(r.url_number)}`
-                : `${count(r.requests)} requests\nrequests ${count(r.request)} to ${count(r.request_to)}\n` +
-                  `URLs ${count(r.url_number)} to ${count(r.url_number_to)}`;
-            return plot(width, {
-                height: Math.round(Math.min(440, Math.max(280, width * 0.5))),
-                x: { label: "request number", tickFormat: short, domain: [0, trace.requests] },
-                y: { label: "URL number", tickFormat: short, domain: [0, urlsOf(trace)] },
-                marks: [
-                    dots ? Plot.dot(t.pattern, { x: "request", y: "url_number", r: width < 500 ? 1.2 : 1.7,
-                        fill: "var(--dot)", fillOpacity: 0.75 })
-                        : Plot.rect(t.pattern, { x1: (r) => r.request - 1, x2: "request_to",
-                            y1: (r) => r.url_number - 1, y2: "url_number_to", fill: "var(--dot)",
-                            fillOpacity: (r) => 0.12 + 0.88 * Math.log(r.requests + 1) / Math.log(most + 1) }),
-                    Plot.line(t.frontier, { x: "request", y: "urls_seen", stroke: "var(--red)", strokeWidth: 2,
-                        curve: "step-after" }),
-                    Plot.tip(t.pattern, Plot.pointer({ x: (r) => (r.request + r.request_to) / 2,
-                        y: (r) => (r.url_number + r.url_number_to) / 2, title: tip, fill: "var(--card)",
-                        stroke: "var(--line)" })),
-                ],
-            });
-        },
-    };
-
-    function busiestShare(t, trace, part) {
-        const rank = Math.max(1, Math.round(urlsOf(trace) * part));
-        const row = t.popularity.find((r) => r.rank >= rank);
-        return [row.rank, row.share_of_this_and_busier];
-    }
-
-    const shares = {
-        id: "shares", title: "Share of each URL", wide: (t) => !t.sizes, needs: ["popularity", "busiest"],
-        tables: ["shares", "popularity", "busiest"],
-        say(t, trace) {
-            const [rank, share] = busiestShare(t, trace, 0.1);
-            return `The busiest URL takes ${percent(t.busiest[0].share)} of the requests, the busiest tenth ` +
-                `(${plural(rank, "URL")}) ${percent(share)}. The steeper, the more a small cache can do.`;
-        },
-        draw(t, width) {
-            if (t.shares)
-                return plot(width, {
-                    x: { label: "URL number, by first appearance", tickFormat: short, type: "linear" },
-                    y: { label: "share of the requests, %" },
-                    marks: [
-                        Plot.rectY(t.shares, { x1: (r) => r.url_number - 0.9, x2: (r) => r.url_number - 0.1,
-                            y: (r) => 100 * r.share, fill: "var(--dot)" }),
-                        Plot.ruleY([0]),
-                        Plot.tip(t.shares, Plot.pointerX({ x: (r) => r.url_number - 0.5,
-                            y: (r) => 100 * r.share, fill: "var(--card)", stroke: "var(--line)",
-                            title: (r) => `${r.url_number}: ${r.url.slice(0, 60)}\n${count(r.requests)} ` +
-                                `requests, ${percent(r.share)}` })),
-                    ],
-                });
-            return plot(width, {
-                x: { label: "rank of the URL, busiest first", type: "log", tickFormat: short },
-                y: { label: "requests", type: "log", tickFormat: short,
-                    ticks: t.popularity[0].requests >= 100 ? d3.range(10).map((e) => 10 ** e)
-                        .filter((n) => n <= t.popularity[0].requests) : undefined },
-                marks: [
-                    Plot.line(t.popularity, { x: "rank", y: "requests", stroke: "var(--dot)", strokeWidth: 2 }),
-                    Plot.tip(t.popularity, Plot.pointerX({ x: "rank", y: "requests", fill: "var(--card)",
-                        stroke: "var(--line)", title: (r) => `rank ${count(r.rank)}: ${count(r.requests)} ` +
-                            `requests\nthe busiest ${count(r.rank)}: ${percent(r.share_of_this_and_busier)}` })),
-                ],
-            });
-        },
-    };
-
-    const SIZE_LINES = [
-        { column: "share_of_requests", text: "requests", color: "var(--blue)", width: 2.5 },
-        { column: "share_of_urls", text: "distinct URLs", color: "var(--orange)", dash: "6 3" },
-        { column: "share_of_bytes_requested", text: "bytes requested", color: "var(--green)", dash: "1.5 3" },
-    ];
-
-    const sizes = {
-        id: "sizes", title: "Sizes of what is requested", needs: ["sizes"], tables: ["sizes"],
-        keys: () => SIZE_LINES,
-        say(t) {
-            const at = (column, share) => t.sizes.find((r) => r[column] >= share)?.bytes ?? 0;
-            return `Half of the requests are for pages of at most ${bytes(at("share_of_requests", 0.5))}, and ` +
-                `three quarters of at most ${bytes(at("share_of_requests", 0.75))}; half of the bytes come in pages of ` +
-                `more than ${bytes(at("share_of_bytes_requested", 0.5))}.`;
-        },
-        draw(t, width) {
-            const rows = t.sizes.filter((r) => r.bytes > 0);
-            return plot(width, {
-                x: { label: "size of the body, at most", type: "log", base: 2,
-                    ticks: byteTicks(rows, "bytes", width), tickFormat: bytes },
-                y: { label: "share, %", domain: [0, 100] },
-                marks: [
-                    ...SIZE_LINES.map((l) => Plot.line(rows, { x: "bytes", y: (r) => 100 * r[l.column],
-                        stroke: l.color, strokeWidth: l.width ?? 2, strokeDasharray: l.dash, curve: "step-after" })),
-                    Plot.ruleY([0]),
-                    Plot.tip(rows, Plot.pointerX({ x: "bytes", y: (r) => 100 * r.share_of_requests,
-                        fill: "var(--card)", stroke: "var(--line)",
-                        title: (r) => `at most ${bytes(r.bytes)}\n` + SIZE_LINES.map((l) =>
-                            `${percent(r[l.column])} of the ${l.text}`).join("\n") })),
-                ],
-            });
-        },
-    };
+    const { count, percent, bytes, short, plural, text, real, policyKeys, plot, byteTicks, policyLines } = reportLooks;
+    const { pattern, shares, sizes } = reportTraceFigures;
 
     // ---- hit ratio and access time by size -------------------------------------------------------
 
     // Sizes as words of an ordinal axis.
-    const sizeName = (r) => `${+(100 * r.share_of_urls).toFixed(1)} %\n${count(r.capacity_urls)}`;
     const sizeNames = (rows) => [...new Map(d3.sort(rows, (r) => r.capacity_urls)
         .map((r) => [r.capacity_urls, Math.round(1000 * r.share_of_urls) / 10]))];
 
@@ -240,10 +23,7 @@ const reportFigures = (() => {
     const sizeLabel = (width) => width < 480 ? "room: % of the distinct URLs (number)"
         : "room, as a share of the distinct URLs (and their number)";
 
-    function bestAndWorst(rows, policies) {
-        const own = rows.filter((r) => policies.has(r.policy) && r.hit_ratio !== null);
-        return [d3.greatest(own, (r) => r.hit_ratio), d3.least(own, (r) => r.hit_ratio)];
-    }
+    const bestAndWorst = (rows) => [d3.greatest(rows, (r) => r.hit_ratio), d3.least(rows, (r) => r.hit_ratio)];
 
     // How far replays through the server are from their simulations.
     function liveAgrees(t) {
@@ -263,18 +43,20 @@ const reportFigures = (() => {
         keys: (t) => [...policyKeys(t),
             ...(t.live ? [{ dot: true, open: true, color: "var(--soft)", text: "measured live" }] : [])],
         say(t, trace) {
-            const real = new Set(t.policies.filter((p) => !p.needs_future).map((p) => p.policy));
-            const small = d3.min(t.hits, (r) => r.capacity_urls);
-            const [best, worst] = bestAndWorst(t.hits.filter((r) => r.capacity_urls === small), real);
-            const top = d3.max(t.hits.filter((r) => real.has(r.policy)), (r) => r.hit_ratio);
-            const enough = d3.least(t.hits.filter((r) => real.has(r.policy) && r.hit_ratio >= top - 0.01),
-                (r) => r.capacity_urls);
+            const there = new Set(real(t));
+            const rows = t.hits.filter((r) => there.has(r.policy));
+            const ideal = `a cache that never forgets hits ${percent(trace.infinite_hit_ratio)}.`;
+            if (rows.length === 0)
+                return (t.policies.some((p) => p.needs_future) ? "No policy is here that a cache could have: OPT " +
+                    "knows the future. For comparison, " : "Nothing is stored, so nothing hits; ") + ideal + liveAgrees(t);
+            const small = d3.min(rows, (r) => r.capacity_urls);
+            const [best, worst] = bestAndWorst(rows.filter((r) => r.capacity_urls === small));
+            const top = d3.max(rows, (r) => r.hit_ratio);
+            const enough = d3.least(rows.filter((r) => r.hit_ratio >= top - 0.01), (r) => r.capacity_urls);
             return `With room for ${plural(small, "URL")} ${text(best.policy)} hits most (${percent(best.hit_ratio)})` +
-                (real.size > 1 ? ` and ${text(worst.policy)} least (${percent(worst.hit_ratio)}). ` : ". ") +
+                (there.size > 1 ? ` and ${text(worst.policy)} least (${percent(worst.hit_ratio)}). ` : ". ") +
                 `${text(enough.policy)} comes within one point of the best of all (${percent(top)}) with ` +
-                `${plural(enough.capacity_urls, "URL")}; a cache that never forgets hits ` +
-                `${percent(trace.infinite_hit_ratio)}.` +
-                liveAgrees(t);
+                `${plural(enough.capacity_urls, "URL")}; ${ideal}` + liveAgrees(t);
         },
         draw(t, width) {
             const live = (t.live ?? []).filter((r) => r.capacity_urls > 0 &&
@@ -419,8 +201,8 @@ const reportFigures = (() => {
 
     const anomaly = {
         id: "anomaly", title: "Belady’s anomaly", wide: () => true, needs: ["anomaly", "policies"], tables: ["anomaly"],
-        keys: () => [{ policy: "fifo", color: "var(--green)", text: "FIFO" },
-            { policy: "rand", color: "var(--purple)", text: "RAND" },
+        keys: () => [{ policy: "fifo", color: "var(--fifo)", text: "FIFO" },
+            { policy: "rand", color: "var(--rand)", text: "RAND" },
             { dot: true, color: "var(--lost)", text: "hits less than a smaller cache" }],
         say(t) {
             const parts = ["fifo", "rand"].map((policy) => {
@@ -442,7 +224,7 @@ const reportFigures = (() => {
                 y: { label: "hits", tickFormat: short },
                 marks: [
                     ...["fifo", "rand"].map((policy) => Plot.line(t.anomaly.filter((r) => r.policy === policy), {
-                        x: "capacity_urls", y: "hits", stroke: `var(--${CLASSICS[policy]})`, strokeWidth: 1.8,
+                        x: "capacity_urls", y: "hits", stroke: `var(--${policy})`, strokeWidth: 1.8,
                         ariaDescription: `policy ${policy}` })),
                     Plot.dot(all, { x: "capacity_urls", y: "hits", r: 3, fill: "var(--lost)" }),
                     Plot.tip(t.anomaly, Plot.pointer({ x: "capacity_urls", y: "hits", fill: "var(--card)",
@@ -476,33 +258,37 @@ const reportFigures = (() => {
         };
     }
 
-    // The policy that can be had and lies nearest to the bound, by the mean over all sizes of a curve.
-    function nearest(rows, t, y) {
-        const means = t.policies.filter((p) => !p.needs_future).map((p) => [p.policy,
-            d3.mean(rows.filter((r) => r.policy === p.policy), (r) => r[y])]).filter(([, mean]) => mean !== undefined);
-        return d3.least(means, ([, mean]) => mean)?.[0] ?? "none";
+    // Which policy that can be had lies nearest to the bound, by the mean over all sizes of a curve.
+    function lowest(rows, t, y) {
+        const means = real(t).map((policy) => [policy, d3.mean(rows.filter((r) => r.policy === policy), (r) => r[y])])
+            .filter(([, mean]) => mean !== undefined);
+        const first = d3.least(means, ([, mean]) => mean)?.[0];
+        return means.length > 1 ? `Over all sizes ${text(first)} lies lowest of those that can be had. ` : "";
     }
 
+    const hasBound = (t) => t.policies.some((p) => p.needs_future);
+
     const curveUrls = curve("curve-urls", "Miss ratio curves, in URLs", "curve_urls", "capacity_urls", "miss_ratio",
-        (t, trace) => (t.policies.some((p) => p.needs_future) ? "OPT knows the future: below its line no policy can " +
-            "come, and what lies between it and another line is what a cleverer policy could still win. " : "") +
-            `Over all sizes ${text(nearest(t.curve_urls, t, "miss_ratio"))} lies lowest of those that can be had. ` +
-            `The floor is ${percent(1 - trace.infinite_hit_ratio)}: first requests.`,
+        (t, trace) => (hasBound(t) ? "OPT knows the future: no policy that stores whatever it misses can come below " +
+            "its line, and what lies between it and another line is what a cleverer one could still win. One that " +
+            "may turn pages away, such as TinyLFU, could come below even that. " : "") +
+            lowest(t.curve_urls, t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite_hit_ratio)}: ` +
+            "first requests, which no cache can hit.",
         "miss ratio, %", { wide: () => true });
 
     const curveBytes = curve("curve-bytes", "Miss ratio curves, in bytes", "curve_bytes", "capacity_bytes", "miss_ratio",
-        (t) => `Here ${text(nearest(t.curve_bytes, t, "miss_ratio"))} lies lowest. Where sizes differ, OPT, which ` +
-            "passes them over, is no strict bound: a policy that prefers small pages may hit more often.",
+        (t, trace) => lowest(t.curve_bytes, t, "miss_ratio") + (hasBound(t) ? "Where sizes differ, OPT, which passes " +
+            "them over, is no strict bound: a policy that prefers small pages may hit more often." :
+            `The floor is ${percent(1 - trace.infinite_hit_ratio)}: first requests, which no cache can hit.`),
         "miss ratio, %");
 
     const curveByteMisses = curve("curve-byte-misses", "Byte miss ratio curves", "curve_bytes", "capacity_bytes",
         "byte_miss_ratio",
-        (t) => `The share of the bytes that must be fetched: what a slow line feels. ` +
-            `${text(nearest(t.curve_bytes, t, "byte_miss_ratio"))} lies lowest; it need not be who hits most often.`,
+        (t) => "The share of the bytes that must be fetched: what a slow line feels. " +
+            lowest(t.curve_bytes, t, "byte_miss_ratio") + "Who hits most often need not lie low here.",
         "byte miss ratio, %");
 
     return {
         list: [pattern, shares, sizes, hits, access, curveUrls, curveBytes, curveByteMisses, runtime, time, anomaly],
-        format: { count, percent, bytes, span },
     };
 })();

@@ -197,11 +197,11 @@
     // ---- facts -----------------------------------------------------------------------------------
 
     function facts(trace) {
-        const { count, percent, bytes } = reportFigures.format;
+        const { count, percent, bytes } = reportLooks;
         const [[once, urls]] = trace.tables.once.rows;
         const list = [
             ["requests", count(trace.requests),
-                trace.first_us === undefined ? trace.format : reportFigures.format.span(trace)],
+                trace.first_us === undefined ? trace.format : reportLooks.span(trace)],
             ["distinct URLs", count(urls), `${percent(once / urls)} requested once`],
             ["hit ratio at best", percent(trace.infinite_hit_ratio), "of a cache that never forgets"],
         ];
@@ -217,11 +217,11 @@
     function section(trace) {
         const notes = [`${trace.trace}, read as ${trace.format}.`];
         if (trace.warmup)
-            notes.push(`The first ${reportFigures.format.count(trace.warmup)} requests warm the caches up ` +
+            notes.push(`The first ${reportLooks.count(trace.warmup)} requests warm the caches up ` +
                 "and do not count in hit ratios.");
         if (trace.sample)
-            notes.push(`Simulations use a sample of ${reportFigures.format.percent(trace.sample)} of the ` +
-                `URLs (${reportFigures.format.count(trace.sample_requests)} requests) in caches as much ` +
+            notes.push(`Simulations use a sample of ${reportLooks.percent(trace.sample)} of the ` +
+                `URLs (${reportLooks.count(trace.sample_requests)} requests) in caches as much ` +
                 "smaller; the trace's own figures use all.");
         return element("section", { id: trace.slug },
             element("h2", {}, trace.name),

@@ -1,50 +1,17 @@
-"""sunproxy report: the page's data against what simulate says, and the page in a real browser."""
+"""sunproxy report: the data of the page, against what simulate says; test_report_page.py has its looks."""
 
 import html.parser
 import json
 import os
 import re
-import shutil
-import subprocess
-import unittest
 
 import harness
+import report_case
 
 SHIPPED = harness.TOP / "datasets"
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome")
-                if (found := shutil.which(name))), None)
-QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--virtual-time-budget=20000"]
-ALWAYS = ["pattern", "shares", "hits", "curve-urls", "runtime", "time", "anomaly"]
-SIZED = ["sizes", "curve-bytes", "curve-byte-misses"]
 
 
-class ReportCase(harness.SystemTest):
-    needs = (harness.SUNPROXY,)
-
-    def report(self, *arguments, **more):
-        page = self.dir / "report.html"
-        self.sunproxy("report", "-o", page, *arguments, **more)
-        return page
-
-    def data(self, *arguments, **more):
-        text = self.report(*arguments, **more).read_text()
-        return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>',
-                                    text, re.S)[1])
-
-    @staticmethod
-    def table(trace, name):
-        table = trace["tables"][name]
-        return [dict(zip(table["columns"], row)) for row in table["rows"]]
-
-    def trace(self, urls, name="trace.txt"):
-        path = self.dir / name
-        path.write_text("".join(f"{u}\n" for u in urls))
-        return path
-
-
-class DataTest(ReportCase):
+class DataTest(report_case.ReportCase):
     def test_figures_say_what_simulate_says(self):
         trace, sizes = SHIPPED / "dataset1/History", SHIPPED / "dataset1/sizes.tsv"
         t, = self.data(trace, "--sizes", sizes)["traces"]
@@ -131,7 +98,7 @@ class DataTest(ReportCase):
 
         parser = Scripts()
         parser.feed(text)
-        self.assertEqual(parser.count, 5)
+        self.assertEqual(parser.count, 7)
         data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
         self.assertIn("</script>", self.table(data["traces"][0], "busiest")[0]["url"])
 
@@ -159,6 +126,14 @@ class DataTest(ReportCase):
                            "byte_hit_ratio": None}])
         done = self.sunproxy("report", one, "--live", live, "-o", self.dir / "r.html")
         self.assertIn("not a replay of this trace", done.stderr.decode())
+
+    def test_what_the_page_is_made_of_makes_the_program_anew(self):
+        for variant in ("release", "debug", "asan", "tsan"):
+            rules = self.run_program(["make", "-pnq", f"VARIANT={variant}", "-C", harness.TOP,
+                                      "help"]).stdout.decode()
+            needs = " ".join(re.findall(rf"(?m)^build/{variant}/client/report_page\.o:(.*)$", rules))
+            self.assertIn("report/colours.css", needs, variant)
+            self.assertIn("report/third_party/d3.min.js", needs, variant)
 
     def test_several_traces_with_sizes_of_their_own(self):
         one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")
@@ -197,62 +172,3 @@ class DataTest(ReportCase):
         self.assertIn("--json", complaint(65, trace, "--live", trace))
         data = self.data(trace, self.dir / "none", expect=66)
         self.assertEqual(len(data["traces"]), 1)
-
-
-@unittest.skipUnless(BROWSER, "no Chromium is installed")
-@unittest.skipIf(harness.TSAN, "the page is the same")
-class BrowserTest(ReportCase):
-    def browse(self, page, *options):
-        """The document as it stands when the scripts have run."""
-        done = subprocess.run(
-            [BROWSER, *QUIET, f"--user-data-dir={self.dir}/browser", "--enable-logging=stderr",
-             *options, "--dump-dom", page.as_uri()],
-            capture_output=True, timeout=harness.TEST_SECONDS, check=False,
-            env={**os.environ, "HOME": str(self.dir)})
-        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
-        console = [line for line in done.stderr.decode(errors="replace").splitlines()
-                   if "CONSOLE" in line]
-        self.assertEqual(console, [])
-        return done.stdout.decode().partition('<script type="application/json"')[0]
-
-    def check(self, page, figures, *options):
-        document = self.browse(page, *options)
-        trouble = re.findall(r'class="trouble">([^<]*drawn[^<]*)<', document)
-        self.assertEqual(trouble, [])
-        self.assertTrue('data-errors="0"' in document, "the scripts did not get to their end")
-        drawn = re.findall(r'<figure[^>]* data-figure="([a-z-]+)"', document)
-        self.assertEqual(sorted(drawn), sorted(figures))
-        for part in re.split(r"<figure", document)[1:]:
-            name = re.search(r'data-figure="([a-z-]+)"', part)[1]
-            drawing = part[part.index('class="drawing"'):]
-            self.assertTrue(re.search(r"<(path|circle|rect)[^>]* (d|cx|x)=", drawing), name)
-            bad = re.search(r".{0,60}(NaN|undefined|Infinity).{0,60}", part)
-            self.assertIsNone(bad, f"{name}: {bad and bad[0]}")
-            self.assertTrue(re.search(r"<figcaption><h3>[^<]+</h3><p>[^<]{40,}</p>", part), name)
-            self.assertIn('data-csv="', part, name)
-        return document
-
-    def test_all_figures_are_drawn(self):
-        one, two = (SHIPPED / name / "History" for name in ("dataset1", "dataset2"))
-        live = self.dir / "live.json"
-        live.write_text(json.dumps({
-            "trace": str(one), "requests": 997, "policy": "lru", "capacity_urls": 7,
-            "capacity_bytes": 0, "mean": {"mean_us": 5000.0, "hit_ratio": 0.85}}))
-        page = self.report(one, two, "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes",
-                           SHIPPED / "dataset2/sizes.tsv", "--live", live, "--policy", "all")
-        self.check(page, (ALWAYS + SIZED) * 2 + ["access"])
-
-    def test_without_sizes_and_on_a_narrow_screen(self):
-        page = self.report(SHIPPED / "dataset1/History")
-        self.check(page, ALWAYS, "--window-size=500,900")
-
-    def test_traces_with_hardly_anything(self):
-        for urls in (["http://h/a"], ["http://h/a"] * 3, [f"http://h/{n}" for n in range(5)],
-                     ["http://h/a\t1", "http://h/b\t1"], ["http://h/a\t5", "http://h/a\t5"]):
-            with self.subTest(urls=urls):
-                page = self.report(self.trace(urls))
-                self.check(page, ALWAYS + (SIZED if "\t" in urls[0] else []))
-
-    def test_many_requests(self):
-        urls = [f"http://h/{n * n % 4999}\t{100 + n * n % 4999}" for n in range(20000)]
-        self.check(self.report(self.trace(urls), "--points", "5"), ALWAYS + SIZED)

@@ -1,0 +1,110 @@
+/*
+ * What the figures share: numbers as people read them, each policy's looks, and plots with lines.
+ */
+"use strict";
+
+const reportLooks = (() => {
+    // ---- numbers for people ----------------------------------------------------------------------
+
+    const count = (n) => n.toLocaleString("en-GB");
+    const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.9995 ? 1 : 0)} %`;
+
+    function bytes(n) {
+        const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let unit = 0;
+        for (; n >= 1024 && unit < units.length - 1; unit++)
+            n /= 1024;
+        return `${n < 10 && unit ? +n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+    }
+
+    function span(trace) {
+        const seconds = (trace.last_us - trace.first_us) / 1e6;
+        const [value, unit] = seconds >= 172800 ? [seconds / 86400, "days"]
+            : seconds >= 7200 ? [seconds / 3600, "hours"]
+                : seconds >= 120 ? [seconds / 60, "minutes"] : [seconds, "seconds"];
+        return `in ${count(Math.round(value))} ${unit}`;
+    }
+
+    const short = (n) => d3.format("~s")(n).replace("G", "B");
+    const list = (words) => words.length < 2 ? words.join("") :
+        `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+    const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+
+    // ---- looks -----------------------------------------------------------------------------------
+
+    const HUES = ["sky", "red", "blue", "green", "orange", "purple"];
+    const DASHES = ["6 3", "1.5 3", "9 3 1.5 3"];
+    const CLASSICS = new Set(["lru", "lfu", "fifo", "rand", "maxs"]); // have colours of their own
+    const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "cross", "wye"];
+
+    // By policy: the classics in solid lines, OPT in ink, all others in dashes of several kinds.
+    function looks(t) {
+        const of = new Map();
+        let others = 0;
+        t.policies.forEach((p, i) => {
+            const look = { policy: p.policy, text: p.policy.toUpperCase().replace(/:.*/, (s) => s.toLowerCase()),
+                title: p.summary, symbol: SYMBOLS[i % SYMBOLS.length], width: 2 };
+            if (p.needs_future) {
+                Object.assign(look, { color: "var(--ink)", width: 3 });
+            } else if (CLASSICS.has(p.policy)) {
+                look.color = `var(--${p.policy})`;
+            } else {
+                look.color = `var(--${HUES[others % HUES.length]})`;
+                look.dash = DASHES[Math.floor(others / HUES.length) % DASHES.length];
+                others++;
+            }
+            of.set(p.policy, look);
+        });
+        return of;
+    }
+
+    const policyKeys = (t) => [...looks(t).values()];
+
+    // What all plots share. On a narrow screen there are fewer ticks.
+    function plot(width, options) {
+        const height = options.height ?? Math.round(Math.min(380, Math.max(240, width * 0.62)));
+        return Plot.plot({
+            marginLeft: 48, marginRight: 14, marginBottom: 42, marginTop: 24,
+            ...options, width, height,
+            style: { fontSize: "12px", ...options.style },
+            x: { labelAnchor: "center", labelArrow: "none", ...options.x },
+            y: { grid: true, labelArrow: "none", ...options.y },
+        });
+    }
+
+    // Powers of two, or of the least power of it that leaves room for the labels.
+    function byteTicks(rows, column, width) {
+        const [low, high] = d3.extent(rows, (r) => r[column]).map(Math.log2);
+        const step = Math.max(1, Math.ceil((high - low) * 72 / (width - 60)));
+        return d3.range(0, 60, step).filter((e) => e >= low && e <= high).map((e) => 2 ** e);
+    }
+
+    // A line for each policy that can be told from the others by hue, dash and a tip.
+    function policyLines(rows, t, x, y, tip, extra = {}) {
+        const marks = [];
+        for (const [policy, look] of looks(t)) {
+            const own = rows.filter((r) => r.policy === policy && r[y] !== null);
+            if (own.length === 0)
+                continue;
+            const options = { x, y: (r) => 100 * r[y], stroke: look.color, strokeWidth: look.width,
+                strokeDasharray: look.dash, curve: extra.curve, ariaDescription: `policy ${policy}` };
+            marks.push(Plot.line(own, extra.smooth
+                ? Plot.windowY({ k: Math.min(extra.smooth, own.length), anchor: "middle" }, options)
+                : options));
+            if (extra.dots)
+                marks.push(Plot.dot(own, { x, y: (r) => 100 * r[y], stroke: look.color, fill: "var(--card)",
+                    symbol: look.symbol, r: 4, ariaDescription: `policy ${policy}` }));
+        }
+        if (tip)
+            marks.push(Plot.tip(rows.filter((r) => r[y] !== null), Plot.pointer({ x, y: (r) => 100 * r[y],
+                title: tip, fill: "var(--card)", stroke: "var(--line)" })));
+        return marks;
+    }
+
+    // The policies that a cache can have: they store, and do not know the future.
+    const real = (t) => t.policies.filter((p) => !p.needs_future && p.name !== "none").map((p) => p.policy);
+
+    const text = (policy) => policy.toUpperCase();
+
+    return { count, percent, bytes, span, short, list, plural, text, real, policyKeys, plot, byteTicks, policyLines };
+})();
