@@ -5,18 +5,18 @@ that light, dark and paper each look as they should.
 """
 
 import html
+import pathlib
 import time
 
 import reproduce_claims as claims
 
+# The report's colours, so that a policy looks the same on both pages.
+COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "report/colours.css").read_text()
 STYLE = """
-:root { color-scheme: light dark; --paper: #fcfcfb; --ink: #1d2129; --soft: #5d6470; --line: #dfe1e5;
-  --card: #ffffff; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
-  --none-bg: #eceef1; --c0: #0060ad; --c1: #c8500a; --c2: #0a8a60; --c3: #a03a8c; --c4: #8a6d00; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171c; --ink: #e6e8ec; --soft: #9aa2ae;
-  --line: #2f353e; --card: #1a1e24; --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
-  --no-bg: #43201f; --none-bg: #2a2f37; --c0: #62b0ff; --c1: #ff9a5c; --c2: #4fd1a0;
-  --c3: #e690d6; --c4: #e2c34d; } }
+:root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
+  --none-bg: #eceef1; }
+@media (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
+  --no-bg: #43201f; --none-bg: #2a2f37; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 66rem; background: var(--paper);
   color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
@@ -53,25 +53,18 @@ figure { margin: 0; padding: .9rem; border: 1px solid var(--line); border-radius
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--soft); } svg .name { font-weight: 600; }
 svg .grid { stroke: var(--line); } svg .none { stroke: var(--soft); stroke-dasharray: 4 4; }
-.s { fill: none; stroke-width: 2.2; stroke-linejoin: round; stroke-linecap: round; }
-.c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); }
-.c3 { stroke: var(--c3); } .c4 { stroke: var(--c4); }
-svg .d { stroke: none; } svg text.k { stroke: none; }
-.d.c0, text.k.c0 { fill: var(--c0); } .d.c1, text.k.c1 { fill: var(--c1); }
-.d.c2, text.k.c2 { fill: var(--c2); } .d.c3, text.k.c3 { fill: var(--c3); }
-.d.c4, text.k.c4 { fill: var(--c4); }
+.s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
+  stroke-linecap: round; }
+svg .d, svg .k { fill: var(--own); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
   padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); } }
-@media print { :root { --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --card: #fff;
-  --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff; --none-bg: #fff; --c0: #0060ad;
-  --c1: #c8500a; --c2: #0a8a60; --c3: #a03a8c; --c4: #8a6d00; }
+@media print { :root { --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff; --none-bg: #fff; }
   body { padding: 0; max-width: none; font-size: 10pt; } .badge { border: 1px solid currentColor; }
   tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; } @page { margin: 16mm; } }
 """
 
-COLOURS = {"lru": "c0", "lfu": "c1", "fifo": "c2", "rand": "c3", "maxs": "c4"}
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
          "repeated": "repeated workload"}
@@ -162,14 +155,14 @@ def chart(title, x_title, xs, lines, none=None, top=None):
                    "</text>")
     labels = spread_labels([(y_at(line[-1]), policy) for policy, line in lines.items()])
     for policy, line in lines.items():
-        colour = COLOURS[policy]
+        own = f'style="--own: var(--{policy})"'
         points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
-        out.append(f'<polyline class="s {colour}" points="'
+        out.append(f'<polyline class="s" {own} points="'
                    + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
-        out += [f'<circle class="d {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
+        out += [f'<circle class="d" {own} cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
                 f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
                 for (x, y), size, v in zip(points, xs, line)]
-        out.append(f'<text class="name k {colour}" x="{WIDTH - RIGHT + 8}" '
+        out.append(f'<text class="name k" {own} x="{WIDTH - RIGHT + 8}" '
                    f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
     return f'<figure>{"".join(out)}</svg><figcaption>{escape(title)}</figcaption></figure>'
 
@@ -263,7 +256,7 @@ def page(rows, parts, authors, workloads, scale, seconds):
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>sunproxy: what was published, and what was measured</title>
-<style>{STYLE}</style></head><body>
+<style>{COLOURS}{STYLE}</style></head><body>
 <h1>What was published, and what was measured</h1>
 <p>The evaluation of “RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
 libcurl”, and that of the study of policies in a caching proxy on Apache Thrift, repeated with sunproxy:

@@ -70,6 +70,11 @@ class ReproduceTest(harness.SystemTest):
         self.assertEqual(page.loads, [])
         self.assertEqual(page.counts["svg"], 8)
         self.assertNotIn("script", page.counts)
+        # One look for both pages: the report's colours, by policy.
+        text_of_page = (self.out / "reproduce.html").read_text()
+        self.assertIn((harness.TOP / "report/colours.css").read_text(), text_of_page)
+        self.assertEqual(set(re.findall(r'class="s" style="--own: var\(--([a-z]+)\)"', text_of_page)),
+                         {"lru", "lfu", "fifo", "rand", "maxs"})
         verdicts = re.findall(r"(?m)^(?:dataset1|dataset2|both|repeated) +"
                               r"(holds|does not hold|not judged) ", text)
         self.assertEqual(len(verdicts), 22, text)
