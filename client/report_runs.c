@@ -8,6 +8,7 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "client/simulate_run.h"
+#include "client/size_scale.h"
 
 #define FEW_URLS 500u    /* so many, and the sizes are the paper's; more, and they are smaller */
 #define ANOMALY_ALL 120u /* as many URLs as that, and every size is tried */
@@ -27,15 +28,10 @@ struct course {
     uint64_t first_victim; /* the request that pushed somebody out, from 1; 0: none */
 };
 
-struct sizes {
-    uint64_t *values; /* owned, rising */
-    size_t count;
-};
-
 struct runs {
     const struct simulate_subject *subject;
     const struct simulate_options *options;
-    struct sizes shares, anomaly, urls, bytes;
+    struct size_scale shares, anomaly, urls, bytes;
     struct course *courses; /* owned: by policy, then by share */
     struct sim_job *jobs;   /* owned: shares, anomaly, urls, bytes; by policy, then by size */
     size_t job_count;
@@ -44,46 +40,19 @@ struct runs {
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 static bool
-sizes_make(struct sizes *sizes, size_t room)
-{
-    sizes->count = 0;
-    sizes->values = calloc(room ? room : 1, sizeof(*sizes->values));
-    return sizes->values != NULL;
-}
-
-static void
-sizes_add(struct sizes *sizes, uint64_t size)
-{
-    if (size > 0 && (sizes->count == 0 || size > sizes->values[sizes->count - 1]))
-        sizes->values[sizes->count++] = size;
-}
-
-static bool
-sizes_by_shares(struct sizes *sizes, uint64_t urls)
+sizes_by_shares(struct size_scale *sizes, uint64_t urls)
 {
     const double *shares = urls <= FEW_URLS ? paper_shares : small_shares;
 
-    if (!sizes_make(sizes, SHARES))
+    sizes->sizes = calloc(SHARES, sizeof(*sizes->sizes));
+    if (!sizes->sizes)
         return false;
-    for (size_t i = 0; i < SHARES; i++)
-        sizes_add(sizes, (uint64_t)fmax(1, round((double)urls * shares[i])));
-    return true;
-}
+    for (size_t i = 0; i < SHARES; i++) {
+        uint64_t size = (uint64_t)fmax(1, round((double)urls * shares[i]));
 
-/* From low to all, evenly on a logarithmic scale; every size if that is as many. */
-static bool
-sizes_by_logarithm(struct sizes *sizes, double low, uint64_t all, size_t points)
-{
-    if (!sizes_make(sizes, points))
-        return false;
-    for (size_t i = 0; i < points && points >= all; i++)
-        sizes_add(sizes, i + 1 <= all ? i + 1 : 0);
-    for (size_t i = 0; i < points && points < all; i++)
-        sizes_add(
-            sizes,
-            i + 1 == points
-                ? all
-                : (uint64_t)(low * pow((double)all / low, (double)i / (double)(points - 1)) + 0.5));
+        if (sizes->count == 0 || size > sizes->sizes[sizes->count - 1])
+            sizes->sizes[sizes->count++] = size;
+    }
     return true;
 }
 
@@ -91,13 +60,14 @@ static bool
 choose_sizes(struct runs *runs, size_t points)
 {
     uint64_t urls = runs->subject->trace->url_count;
-    uint64_t bytes = runs->subject->sized ? runs->subject->facts.distinct_bytes : 0;
+    uint64_t bytes = runs->subject->facts.distinct_bytes;
 
     return sizes_by_shares(&runs->shares, urls) &&
-           sizes_by_logarithm(&runs->anomaly, 1, urls,
-                              urls <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
-           sizes_by_logarithm(&runs->urls, fmax(1, (double)urls / 1000), urls, points) &&
-           sizes_by_logarithm(&runs->bytes, fmax(1, (double)bytes / 1000), bytes, points);
+           size_scale_make(&runs->anomaly, 1, urls,
+                           urls <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
+           size_scale_make(&runs->urls, (double)urls / 1000, urls, points) &&
+           (!runs->subject->sized ||
+            size_scale_make(&runs->bytes, (double)bytes / 1000, bytes, points));
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -115,13 +85,13 @@ tell(void *context, const struct sim_event *event)
 }
 
 static void
-add_jobs(struct runs *runs, const struct policy_spec *spec, const struct sizes *sizes,
+add_jobs(struct runs *runs, const struct policy_spec *spec, const struct size_scale *sizes,
          bool in_bytes)
 {
     for (size_t i = 0; i < sizes->count; i++)
         runs->jobs[runs->job_count++] =
-            simulate_job(runs->subject, runs->options, spec, in_bytes ? 0 : sizes->values[i],
-                         in_bytes ? sizes->values[i] : 0);
+            simulate_job(runs->subject, runs->options, spec, in_bytes ? 0 : sizes->sizes[i],
+                         in_bytes ? sizes->sizes[i] : 0);
 }
 
 static bool
@@ -208,7 +178,7 @@ add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
         if (jobs[i].error != SIM_OK)
             continue;
         json_open_array(j, NULL);
-        add_policy_and_size(j, &jobs[i], runs->shares.values[i % runs->shares.count],
+        add_policy_and_size(j, &jobs[i], runs->shares.sizes[i % runs->shares.count],
                             runs->subject->trace->url_count);
         json_double(j, NULL, r->hit_ratio, 6);
         add_byte_ratio(j, runs, r->byte_hit_ratio);
@@ -267,7 +237,7 @@ add_runtime(struct json *j, const struct runs *runs, const struct sim_job *jobs)
                 continue; /* fewer requests than windows */
             hits += course->hits[w];
             json_open_array(j, NULL);
-            add_policy_and_size(j, &jobs[i], runs->shares.values[i % runs->shares.count],
+            add_policy_and_size(j, &jobs[i], runs->shares.sizes[i % runs->shares.count],
                                 runs->subject->trace->url_count);
             json_uint(j, NULL, end);
             json_uint(j, NULL, hits);
@@ -297,7 +267,7 @@ add_anomaly(struct json *j, const struct runs *runs, const struct sim_job *jobs)
                 continue;
             best = hits > best ? hits : best;
             json_open_array(j, NULL);
-            add_policy_and_size(j, jobs, runs->anomaly.values[i], runs->subject->trace->url_count);
+            add_policy_and_size(j, jobs, runs->anomaly.sizes[i], runs->subject->trace->url_count);
             json_uint(j, NULL, hits);
             json_uint(j, NULL, best - hits);
             json_close_array(j);
@@ -308,7 +278,7 @@ add_anomaly(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 
 static void
 add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jobs,
-               const struct sizes *sizes, uint64_t all)
+               const struct size_scale *sizes, uint64_t all)
 {
     for (size_t i = 0; i < runs->options->spec_count * sizes->count; i++) {
         const struct sim_result *r = &jobs[i].result;
@@ -316,7 +286,7 @@ add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jo
         if (jobs[i].error != SIM_OK)
             continue;
         json_open_array(j, NULL);
-        add_policy_and_size(j, &jobs[i], sizes->values[i % sizes->count], all);
+        add_policy_and_size(j, &jobs[i], sizes->sizes[i % sizes->count], all);
         json_double(j, NULL, 1 - r->hit_ratio, 6);
         add_byte_ratio(j, runs, 1 - r->byte_hit_ratio);
         json_double(j, NULL, r->hit_ratio_error, 6);
@@ -362,10 +332,10 @@ report_runs(struct json *j, const struct simulate_subject *subject,
         status = simulate_run(runs.jobs, runs.job_count, (unsigned)options->jobs, "report");
     if (status == EX_OK || status == EXIT_INTERRUPTED)
         add_tables(j, &runs);
-    free(runs.shares.values);
-    free(runs.anomaly.values);
-    free(runs.urls.values);
-    free(runs.bytes.values);
+    size_scale_free(&runs.shares);
+    size_scale_free(&runs.anomaly);
+    size_scale_free(&runs.urls);
+    size_scale_free(&runs.bytes);
     free(runs.courses);
     free(runs.jobs);
     return status;

@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,46 +10,34 @@
 #include "client/output.h"
 #include "client/simulate.h"
 #include "client/simulate_run.h"
+#include "client/size_scale.h"
 #include "sim/curve.h"
 
 /* The curves of one trace. */
 struct curves {
     const struct simulate_subject *subject;
     const struct simulate_options *options;
-    uint64_t *sizes; /* owned, rising */
-    size_t size_count;
+    struct size_scale scale; /* owned */
     bool in_bytes;
     struct simulate_row *rows; /* owned: by policy, then by size */
 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* From the smallest to all, evenly on a logarithmic scale; every size if that is as many. */
+static uint64_t
+all_of(const struct curves *curves)
+{
+    return curves->in_bytes ? curves->subject->facts.distinct_bytes
+                            : curves->subject->trace->url_count;
+}
+
+/* In URLs from one on, in bytes from a thousandth of all. */
 static bool
 choose_sizes(struct curves *curves, size_t points)
 {
-    uint64_t all = curves->in_bytes ? curves->subject->facts.distinct_bytes
-                                    : curves->subject->trace->url_count;
-    double low = curves->in_bytes ? fmax(1, (double)all / 1000) : 1;
+    uint64_t all = all_of(curves);
 
-    if (all < 1)
-        all = 1;
-    curves->sizes = calloc(points < all ? points : (size_t)all, sizeof(*curves->sizes));
-    if (!curves->sizes)
-        return false;
-    if (points >= all) {
-        for (uint64_t size = 1; size <= all; size++)
-            curves->sizes[curves->size_count++] = size;
-        return true;
-    }
-    for (size_t i = 0; i < points; i++) {
-        double at = points > 1 ? (double)i / (double)(points - 1) : 1;
-        uint64_t size = i + 1 == points ? all : (uint64_t)(low * pow((double)all / low, at) + 0.5);
-
-        if (curves->size_count == 0 || size > curves->sizes[curves->size_count - 1])
-            curves->sizes[curves->size_count++] = size;
-    }
-    return true;
+    return size_scale_make(&curves->scale, curves->in_bytes ? (double)all / 1000 : 1, all, points);
 }
 
 /* ---- simulating ------------------------------------------------------------------------------ */
@@ -58,7 +45,7 @@ choose_sizes(struct curves *curves, size_t points)
 static struct simulate_row *
 row_at(const struct curves *curves, size_t policy, size_t size)
 {
-    return &curves->rows[policy * curves->size_count + size];
+    return &curves->rows[policy * curves->scale.count + size];
 }
 
 /* In pages LRU's whole curve comes in one pass, whatever else is sampled. */
@@ -79,10 +66,10 @@ one_pass(struct curves *curves, size_t policy)
         output_complain("%s: %s", subject->path, sim_strerror(error));
         return EX_SOFTWARE;
     }
-    for (size_t i = 0; i < curves->size_count; i++) {
+    for (size_t i = 0; i < curves->scale.count; i++) {
         struct sim_job *job = &row_at(curves, policy, i)->job;
-        size_t size =
-            curves->sizes[i] < curve.page_count ? (size_t)curves->sizes[i] : curve.page_count;
+        size_t size = curves->scale.sizes[i] < curve.page_count ? (size_t)curves->scale.sizes[i]
+                                                                : curve.page_count;
 
         job->config.sampling = NULL;
         job->error = SIM_OK;
@@ -103,15 +90,13 @@ static void
 fill_rows(struct curves *curves)
 {
     for (size_t p = 0; p < curves->options->spec_count; p++)
-        for (size_t i = 0; i < curves->size_count; i++) {
+        for (size_t i = 0; i < curves->scale.count; i++) {
             struct simulate_row *row = row_at(curves, p, i);
 
             row->path = curves->subject->path;
             row->spec = curves->options->specs[p];
-            *(curves->in_bytes ? &row->bytes : &row->urls) = curves->sizes[i];
-            row->share = (double)curves->sizes[i] /
-                         (double)(curves->in_bytes ? curves->subject->facts.distinct_bytes
-                                                   : curves->subject->trace->url_count);
+            *(curves->in_bytes ? &row->bytes : &row->urls) = curves->scale.sizes[i];
+            row->share = (double)curves->scale.sizes[i] / (double)all_of(curves);
             row->job =
                 simulate_job(curves->subject, curves->options, &row->spec, row->urls, row->bytes);
             row->job.error = SIM_STOPPED;
@@ -121,7 +106,7 @@ fill_rows(struct curves *curves)
 static int
 run(struct curves *curves)
 {
-    size_t all = curves->options->spec_count * curves->size_count, count = 0;
+    size_t all = curves->options->spec_count * curves->scale.count, count = 0;
     struct sim_job *jobs = calloc(all, sizeof(*jobs));
     size_t *owners = calloc(all, sizeof(*owners));
     int status = EX_OK;
@@ -137,8 +122,8 @@ run(struct curves *curves)
             status = one_pass(curves, p);
             continue;
         }
-        for (size_t i = 0; i < curves->size_count; i++) {
-            owners[count] = p * curves->size_count + i;
+        for (size_t i = 0; i < curves->scale.count; i++) {
+            owners[count] = p * curves->scale.count + i;
             jobs[count++] = row_at(curves, p, i)->job;
         }
     }
@@ -163,11 +148,11 @@ print_table(const struct curves *curves, bool of_bytes)
     for (size_t p = 0; p < curves->options->spec_count; p++)
         printf(" %10.10s", policy_format(&curves->options->specs[p], text, sizeof(text)));
     putchar('\n');
-    for (size_t i = 0; i < curves->size_count; i++) {
+    for (size_t i = 0; i < curves->scale.count; i++) {
         if (curves->in_bytes)
-            printf("%14s", units_format_bytes(curves->sizes[i], text, sizeof(text)));
+            printf("%14s", units_format_bytes(curves->scale.sizes[i], text, sizeof(text)));
         else
-            printf("%14" PRIu64, curves->sizes[i]);
+            printf("%14" PRIu64, curves->scale.sizes[i]);
         for (size_t p = 0; p < curves->options->spec_count; p++) {
             const struct sim_job *job = &row_at(curves, p, i)->job;
 
@@ -210,7 +195,7 @@ json_curves(struct json *j, const struct curves *curves)
         json_open_object(j, NULL);
         json_cstring(j, "policy", policy_format(&curves->options->specs[p], name, sizeof(name)));
         json_open_array(j, "points");
-        for (size_t i = 0; i < curves->size_count; i++) {
+        for (size_t i = 0; i < curves->scale.count; i++) {
             const struct simulate_row *row = row_at(curves, p, i);
             const struct sim_result *r = &row->job.result;
 
@@ -240,7 +225,7 @@ csv_curves(struct buf *out, const struct curves *curves, bool with_names)
     if (with_names)
         buf_append_str(out, "trace,policy,capacity_urls,capacity_bytes,capacity_share,hit_ratio,"
                             "hit_ratio_error,byte_hit_ratio,byte_hit_ratio_error\n");
-    for (size_t i = 0; i < curves->options->spec_count * curves->size_count; i++) {
+    for (size_t i = 0; i < curves->options->spec_count * curves->scale.count; i++) {
         const struct simulate_row *row = &curves->rows[i];
         const struct sim_result *r = &row->job.result;
         char name[POLICY_MAX_TEXT];
@@ -267,10 +252,10 @@ simulate_curve(struct simulate_report *report, const struct simulate_subject *su
     int status = EX_SOFTWARE;
 
     if (choose_sizes(&curves, points))
-        curves.rows = calloc(options->spec_count * curves.size_count, sizeof(*curves.rows));
+        curves.rows = calloc(options->spec_count * curves.scale.count, sizeof(*curves.rows));
     if (!curves.rows) {
         output_complain("out of memory");
-        free(curves.sizes);
+        size_scale_free(&curves.scale);
         return EX_SOFTWARE;
     }
     fill_rows(&curves);
@@ -286,6 +271,6 @@ simulate_curve(struct simulate_report *report, const struct simulate_subject *su
         report->first = false;
     }
     free(curves.rows);
-    free(curves.sizes);
+    size_scale_free(&curves.scale);
     return status;
 }
