@@ -87,18 +87,13 @@ compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
     return a->urls < b->urls ? -1 : a->urls > b->urls;
 }
 
-static double
-goal(const struct simulate_row *row, bool by_bytes)
-{
-    return by_bytes ? row->job.result.byte_hit_ratio : row->job.result.hit_ratio;
-}
-
 static int
 compare_rows(const void *a, const void *b, void *by_bytes)
 {
     const struct simulate_row *x = a, *y = b;
     int order = compare_sizes(x, y);
-    double gain = goal(x, by_bytes != NULL) - goal(y, by_bytes != NULL);
+    double gain = simulate_goal(&x->job.result, by_bytes != NULL) -
+                  simulate_goal(&y->job.result, by_bytes != NULL);
 
     if (order)
         return order;

@@ -182,3 +182,9 @@ simulate_job(const struct simulate_subject *subject, const struct simulate_optio
 
     return job;
 }
+
+double
+simulate_goal(const struct sim_result *result, bool by_bytes)
+{
+    return by_bytes ? result->byte_hit_ratio : result->hit_ratio;
+}

@@ -40,4 +40,7 @@ struct sim_job simulate_job(const struct simulate_subject *subject,
                             const struct simulate_options *options, const struct policy_spec *spec,
                             uint64_t urls, uint64_t bytes);
 
+/* The ratio that counts. */
+double simulate_goal(const struct sim_result *result, bool by_bytes);
+
 #endif

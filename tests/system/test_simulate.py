@@ -1,4 +1,4 @@
-"""sunproxy simulate, advise and policies; and that a simulation is what the daemon does."""
+"""sunproxy simulate and policies; and that a simulation is what the daemon does."""
 
 import csv
 import io
@@ -84,15 +84,6 @@ class LiveCase(SimulateCase):
 class ShippedLiveTest(LiveCase):
     trace_path = SHIPPED / "History"
     sizes = SHIPPED / "sizes.tsv"
-
-    def test_the_command_that_advise_gives_can_be_given(self):
-        daemon = self.daemon(origin=self.origin())
-        told = self.sunproxy("advise", self.trace_path).stdout.decode()
-        _, command, *arguments = re.search(r"^  (sunproxy set .*)$", told, re.M).group(1).split()
-        self.sunproxy(command, *arguments, daemon=daemon)
-        policy = arguments[arguments.index("--policy") + 1]
-        self.assertEqual(json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)["policy"],
-                         policy)
 
     def test_in_urls(self):
         self.compare(self.trace_path, self.sizes, ["1", "7", "30"])
@@ -307,8 +298,6 @@ class TroubleTest(SimulateCase):
                               ("--capacity", "5,,6"), ("--policy", ""), ("--curve", "of"),
                               ("--log-format", "xml")):
             self.complaint(self.path, f"{option}={value}")
-        self.complaint(self.path, "--share", "0", command="advise")
-        self.complaint(self.path, "--share", "101%", command="advise")
 
     def test_what_cannot_be_had_together(self):
         self.complaint()
@@ -368,44 +357,6 @@ class TroubleTest(SimulateCase):
         self.assertLess(len(results), 4000)
         for r in results:
             self.assertEqual(r["requests"], 200000)
-
-
-class AdviseTest(SimulateCase):
-    def test_the_size_that_is_advised_is_enough_and_less_is_not(self):
-        trace, sizes = SHIPPED / "History", SHIPPED / "sizes.tsv"
-        for more in ([], ["--sizes", sizes], ["--sizes", sizes, "--by-bytes"],
-                     ["--share", "0.5"]):
-            a = self.summary(trace, *more, command="advise")
-            self.assertAlmostEqual(a["target"], a["share"] * a["infinite"], places=5)
-            unit = "capacity_bytes" if "--sizes" in more else "capacity_urls"
-            best = a[unit]
-            capacity = f"{best}B" if unit == "capacity_bytes" else str(best)
-            options = [m for m in more if m not in ("--share", "0.5")]
-            r, = self.results(trace, *options, "--policy", a["policy"], "--capacity",
-                              capacity).values()
-            self.assertGreaterEqual(r[a["goal"]], a["target"] - 1e-6)
-            for p in a["policies"]:
-                if p["reached"] and not p["needs_future"]:
-                    self.assertGreaterEqual(p[unit], best)
-            less = int(best * 0.97) - 1
-            if less < 1:
-                continue
-            capacity = f"{less}B" if unit == "capacity_bytes" else str(less)
-            for r in self.results(trace, *options, "--policy", "lru", "--capacity",
-                                  capacity).values():
-                self.assertLess(r[a["goal"]], a["target"])
-
-    def test_in_plain_words(self):
-        text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
-        self.assertRegex(text, r"Take [a-z0-9-]+ with \d+ URLs")
-        self.assertIn("knows the future: a bound", text)
-        command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)
-        self.assertTrue(command)
-
-    def test_what_no_cache_helps(self):
-        trace = self.trace([f"http://h/{n}" for n in range(20)])
-        self.assertIn("no cache helps", self.sunproxy("advise", trace).stdout.decode())
-        self.assertIsNone(self.summary(trace, command="advise")["policy"])
 
 
 class PoliciesTest(SimulateCase):
