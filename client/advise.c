@@ -84,6 +84,7 @@ parse_and_run(struct simulate_options *options, int argc, char **argv)
     }
     if (!simulate_settle_policies(options))
         return EX_SOFTWARE;
+    options->needs_sizes = options->by_bytes;
     return advise_path(argv[optind], options, share, json);
 }
 

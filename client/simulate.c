@@ -188,6 +188,9 @@ default_capacities(struct options *options, bool sized)
 static bool
 wants_bytes(const struct options *options)
 {
+    if (options->common.by_bytes ||
+        (options->curve && options->curve_in && strcmp(options->curve_in, "bytes") == 0))
+        return true;
     for (size_t i = 0; i < options->capacity_count; i++)
         if (options->capacities[i].bytes != 0 || options->capacities[i].percent_bytes > 0)
             return true;
@@ -265,17 +268,6 @@ run_rows(const struct options *options, const struct simulate_subject *subject,
 }
 
 static int
-refuse_bytes(const struct options *options, const struct simulate_subject *subject)
-{
-    output_complain("%s: a capacity in bytes needs sizes, and %s; give them with --sizes FILE, or "
-                    "ask for a capacity in URLs",
-                    subject->path,
-                    options->common.ignore_sizes ? "--ignore-sizes passes them over"
-                                                 : "the trace has none");
-    return EX_USAGE;
-}
-
-static int
 simulate_rows(struct options *options, const struct simulate_subject *subject,
               struct simulate_report *report)
 {
@@ -286,8 +278,6 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
 
     if (defaults && !default_capacities(options, subject->sized))
         return EX_SOFTWARE;
-    if (wants_bytes(options) && !subject->sized)
-        return refuse_bytes(options, subject);
     rows = calloc(options->capacity_count * options->common.spec_count, sizeof(*rows));
     if (!rows) {
         output_complain("out of memory");
@@ -321,8 +311,6 @@ simulate_path(struct options *options, const char *path, struct simulate_report 
     in_bytes = options->curve_in ? strcmp(options->curve_in, "bytes") == 0 : subject.sized;
     if (!options->curve)
         status = simulate_rows(options, &subject, report);
-    else if (in_bytes && !subject.sized)
-        status = refuse_bytes(options, &subject);
     else
         status =
             simulate_curve(report, &subject, &options->common, in_bytes, (size_t)options->points);
@@ -371,6 +359,7 @@ parse_and_run(struct options *options, int argc, char **argv)
         return command_usage(&command_simulate);
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
+    options->common.needs_sizes = wants_bytes(options);
     return simulate_paths(options, argv + optind, argc - optind);
 }
 

@@ -15,6 +15,7 @@ struct simulate_options {
     const char *sizes;         /* a file of URLs and bytes; NULL: the trace's own */
     bool ignore_sizes;         /* every page counts 1 */
     bool by_bytes;             /* the byte hit ratio is what counts */
+    bool needs_sizes;          /* a trace without sizes is refused: what is asked is in bytes */
     struct policy_spec *specs; /* owned */
     size_t spec_count;
     uint64_t warmup; /* requests */
@@ -50,7 +51,8 @@ enum {
     "The simulation:\n"                                                                   \
     "      --ignore-sizes     every page counts 1, whatever its size\n"                   \
     "      --sizes FILE       sizes for a trace that has none: a line for each URL,\n"    \
-    "                         URL, tab, bytes\n"                                          \
+    "                         URL, tab, bytes; where most are known, the others\n"        \
+    "                         are taken to be their median\n"                             \
     "      --by-bytes         the byte hit ratio is what counts\n"                        \
     "      --warmup N         do not count the first N requests, or per cent of them\n"   \
     "      --sample RATE      only so much of the URLs, such as 1% or 0.01, in a cache\n" \

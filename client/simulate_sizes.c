@@ -144,39 +144,58 @@ simulate_sizes_read(const char *path, const struct trace *trace, uint32_t *sizes
     return status;
 }
 
-int
-simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *sizes)
+static int
+compare_sizes(const void *a, const void *b)
 {
-    uint64_t known = 0, unknown = 0, sum = 0;
-    bool *seen = calloc(trace->url_count + 1, sizeof(*seen));
-    uint32_t mean;
+    const uint32_t *x = a, *y = b;
 
-    if (!seen) {
-        output_complain("out of memory");
-        return EX_SOFTWARE;
-    }
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The known sizes, each URL's once, into `each`. */
+static void
+gather(const struct trace *trace, const uint32_t *sizes, bool *seen, uint32_t *each,
+       struct simulate_sizes_known *count)
+{
+    *count = (struct simulate_sizes_known){0};
     for (size_t i = 0; i < trace->request_count; i++) {
         if (seen[trace->ids[i]])
             continue;
         seen[trace->ids[i]] = true;
-        if (sizes[i] == UNKNOWN) {
-            unknown++;
-        } else {
-            known++;
-            sum += sizes[i];
-        }
+        if (sizes[i] == UNKNOWN)
+            count->unknown++;
+        else
+            each[count->known++] = sizes[i];
+    }
+}
+
+int
+simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *sizes,
+                        struct simulate_sizes_known *count)
+{
+    bool *seen = calloc(trace->url_count + 1, sizeof(*seen));
+    uint32_t *each = calloc(trace->url_count + 1, sizeof(*each));
+    uint32_t median = 0;
+    int status = EX_SOFTWARE;
+
+    if (seen && each) {
+        gather(trace, sizes, seen, each, count);
+        status = count->known < count->unknown ? EX_DATAERR : EX_OK;
+    } else {
+        output_complain("out of memory");
+    }
+    if (status == EX_OK && count->unknown != 0) {
+        qsort(each, count->known, sizeof(*each), compare_sizes);
+        median = each[(count->known - 1) / 2];
+        for (size_t i = 0; i < trace->request_count; i++)
+            if (sizes[i] == UNKNOWN)
+                sizes[i] = median;
+        output_complain("%s: the size of %" PRIu64 " of %" PRIu64
+                        " URLs is unknown and taken to be the median of the others, %" PRIu32
+                        " bytes",
+                        path, count->unknown, count->known + count->unknown, median);
     }
     free(seen);
-    if (unknown == 0)
-        return EX_OK;
-    if (known < unknown)
-        return EX_DATAERR;
-    mean = (uint32_t)(sum / known);
-    for (size_t i = 0; i < trace->request_count; i++)
-        if (sizes[i] == UNKNOWN)
-            sizes[i] = mean;
-    output_complain("%s: the size of %" PRIu64 " of %" PRIu64
-                    " URLs is unknown and taken to be the mean of the others, %" PRIu32 " bytes",
-                    path, unknown, known + unknown, mean);
-    return EX_OK;
+    free(each);
+    return status;
 }

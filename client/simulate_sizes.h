@@ -13,11 +13,19 @@
  */
 int simulate_sizes_read(const char *path, const struct trace *trace, uint32_t *sizes);
 
+/* URLs by whether their size is known. */
+struct simulate_sizes_known {
+    uint64_t known;
+    uint64_t unknown;
+};
+
 /*
- * Gives the requests for URLs whose size is unknown the mean of the known ones (each URL counting
- * once) and says so on stderr. False, after a complaint, if no size is known, or not even that of
- * every second URL. EX_OK, EX_DATAERR or EX_SOFTWARE.
+ * Gives the requests for URLs whose size is unknown the median of the known ones (each URL counting
+ * once) and says so on stderr: half of the pages are no larger, where a few huge ones draw the mean
+ * to what hardly any page is. EX_OK; EX_DATAERR, without a word, if the sizes of most URLs are
+ * unknown; EX_SOFTWARE after a complaint. `count` is set but for the last.
  */
-int simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *sizes);
+int simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *sizes,
+                            struct simulate_sizes_known *count);
 
 #endif

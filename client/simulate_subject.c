@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -26,19 +27,39 @@ has_unknown(const struct trace *trace)
     return false;
 }
 
-/*
- * Sizes from the trace, from the file of sizes, or none: then every page counts 1, and a capacity
- * in bytes is refused later. Too few sizes are none.
- */
+/* In one sentence: why sizes are not known, and what to do where they must be. */
+static int
+do_without_sizes(const struct simulate_options *options, const struct simulate_subject *subject,
+                 const struct simulate_sizes_known *count)
+{
+    char why[160] = "the trace has none";
+
+    if (options->ignore_sizes)
+        snprintf(why, sizeof(why), "--ignore-sizes passes them over");
+    else if (count)
+        snprintf(why, sizeof(why), "those of %" PRIu64 " of %" PRIu64 " URLs are unknown",
+                 count->unknown, count->known + count->unknown);
+    if (options->needs_sizes)
+        output_complain("%s: %s needs sizes, and %s; %s, or %s", subject->path,
+                        options->by_bytes ? "the byte hit ratio" : "a capacity in bytes", why,
+                        options->ignore_sizes ? "leave that out" : "give them with --sizes FILE",
+                        options->by_bytes ? "leave --by-bytes out" : "ask for a capacity in URLs");
+    else if (count)
+        output_complain("%s: sizes are passed over, because %s", subject->path, why);
+    return options->needs_sizes ? EX_USAGE : EX_OK;
+}
+
+/* Sizes from the trace, from the file of sizes, or none: then every page counts 1. */
 static int
 find_sizes(const struct simulate_options *options, struct simulate_subject *subject)
 {
     const struct trace *trace = subject->trace;
     size_t bytes = trace->request_count * sizeof(*subject->sizes);
+    struct simulate_sizes_known count;
     int status = EX_OK;
 
     if (options->ignore_sizes || (!trace->sizes && !options->sizes))
-        return EX_OK;
+        return do_without_sizes(options, subject, NULL);
     if (!options->sizes && !has_unknown(trace)) {
         subject->sized = true;
         return EX_OK;
@@ -52,19 +73,22 @@ find_sizes(const struct simulate_options *options, struct simulate_subject *subj
         memset(subject->sizes, 0xff, bytes); /* unknown */
     if (options->sizes)
         status = simulate_sizes_read(options->sizes, trace, subject->sizes);
-    if (status == EX_OK)
-        status = simulate_sizes_complete(subject->path, trace, subject->sizes);
+    if (status != EX_OK)
+        return status;
+    status = simulate_sizes_complete(subject->path, trace, subject->sizes, &count);
     if (status == EX_OK) {
         subject->sized = true;
         return EX_OK;
     }
     free(subject->sizes);
     subject->sizes = NULL;
-    if (status != EX_DATAERR || options->sizes)
+    if (status != EX_DATAERR)
         return status;
-    output_complain("%s: the sizes of most URLs are unknown, so all are passed over",
-                    subject->path);
-    return EX_OK;
+    if (!options->sizes)
+        return do_without_sizes(options, subject, &count);
+    output_complain("%s: with %s, too, the sizes of %" PRIu64 " of %" PRIu64 " URLs are unknown",
+                    subject->path, options->sizes, count.unknown, count.known + count.unknown);
+    return EX_DATAERR;
 }
 
 static bool

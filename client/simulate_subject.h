@@ -24,7 +24,8 @@ struct simulate_subject {
 
 /*
  * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed. Says
- * on stderr what was left out or taken for granted. The path is kept, not copied.
+ * on stderr what was left out or taken for granted. EX_USAGE where options->needs_sizes and too few
+ * are known. The path is kept, not copied.
  */
 int simulate_subject_load(const char *path, const struct simulate_options *options,
                           struct simulate_subject *subject);

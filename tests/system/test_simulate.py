@@ -212,11 +212,15 @@ class TableTest(SimulateCase):
         self.assertNotIn("bytes", r)
 
     def test_sizes_that_are_missing(self):
-        trace = self.trace(["http://h\t100", "http://h/b", "http://h/c\t300", "http://h/b"])
+        trace = self.trace(["http://h\t100", "http://h/b", "http://h/c\t300", "http://h/b",
+                            "http://h/d\t9000", "http://h/d\t9000"])
         done = self.simulate(trace, "--policy", "lru", "--capacity", "1K", "--json")
-        self.assertIn("the size of 1 of 3 URLs is unknown", done.stderr.decode())
+        # One huge page does not make the unknown one huge.
+        self.assertIn("the size of 1 of 4 URLs is unknown and taken to be the median of the "
+                      "others, 300 bytes", done.stderr.decode())
         t, = json.loads(done.stdout)["traces"]
-        self.assertEqual(t["distinct_bytes"], 600)
+        self.assertEqual(t["distinct_bytes"], 9700)
+        trace = self.trace(["http://h\t100", "http://h/b", "http://h/c\t300", "http://h/b"])
         sizes = self.dir / "sizes"
         sizes.write_text("# sizes\nhttp://h/\t7\nhttp://h/b\t20\n\n")
         t, = self.summary(trace, "--policy", "lru", "--capacity", "1K", "--sizes", sizes)["traces"]
@@ -228,6 +232,22 @@ class TableTest(SimulateCase):
         sizes.write_text("http://h/ 7\n")
         self.assertIn("line 1", self.complaint(trace, "--sizes", sizes, expect=65))
         self.complaint(trace, "--sizes", self.dir / "none", expect=66)
+
+    def test_sizes_of_too_few(self):
+        trace = self.trace(["http://h/a\t100", "http://h/b", "http://h/c", "http://h/b"])
+        done = self.simulate(trace, "--policy", "lru", "--capacity", "2")
+        self.assertEqual(done.stderr.decode().splitlines(),
+                         [f"sunproxy simulate: {trace}: sizes are passed over, because those of 2 "
+                          "of 3 URLs are unknown"])
+        # One sentence, not two that contradict each other.
+        text = self.complaint(trace, "--policy", "lru", "--capacity", "1K")
+        self.assertIn("needs sizes, and those of 2 of 3 URLs are unknown; give them with --sizes",
+                      text)
+        self.assertEqual(text.count(str(trace)), 1)
+        sizes = self.dir / "sizes"
+        sizes.write_text("http://h/nobody\t7\n")
+        self.assertIn("the sizes of 2 of 3 URLs are unknown",
+                      self.complaint(trace, "--sizes", sizes, expect=65))
 
     def test_warm_up(self):
         trace = self.trace([f"http://h/{u}" for u in "abcdabcd"])
@@ -289,7 +309,18 @@ class TroubleTest(SimulateCase):
             self.assertIn("--sizes", text)
             self.assertIn("in URLs", text)
         sized = self.trace(["http://h/a\t5"], name="sized")
-        self.assertIn("--ignore-sizes", self.complaint(sized, "--capacity", "1K", "--ignore-sizes"))
+        text = self.complaint(sized, "--capacity", "1K", "--ignore-sizes")
+        self.assertIn("--ignore-sizes", text)
+        self.assertNotIn("--sizes FILE", text)
+
+    def test_the_byte_hit_ratio_without_sizes(self):
+        for command in ("simulate", "advise"):
+            text = self.complaint(self.path, "--by-bytes", command=command)
+            self.assertIn("the byte hit ratio needs sizes, and the trace has none; give them with "
+                          "--sizes FILE, or leave --by-bytes out", text)
+        for p in self.summary(self.path, command="advise")["policies"]:
+            for ratio in ("byte_hit_ratio", "byte_hit_ratio_error", "byte_hit_ratio_at_best"):
+                self.assertIsNone(p[ratio])
 
     def test_numbers_that_are_none(self):
         for option, value in (("--warmup", "100%"), ("--warmup", "x"), ("--sample", "0"),
