@@ -117,8 +117,16 @@ add_trace(struct json *j, const struct options *options, const char *path, const
 
     if (status != EX_OK)
         return status;
+    if (common.by_bytes && !subject.sized) {
+        output_complain("%s: --by-bytes needs sizes, and %s", path,
+                        common.ignore_sizes ? "--ignore-sizes passes them over"
+                                            : "the trace has none; give them with --sizes FILE");
+        simulate_subject_free(&subject);
+        return EX_USAGE;
+    }
     json_open_object(j, NULL);
     report_trace_facts(j, &subject);
+    json_bool(j, "by_bytes", common.by_bytes);
     json_open_object(j, "tables");
     if (report_trace_tables(j, &subject)) {
         report_live_table(j, &subject, only, options->lives, options->live_count);
@@ -129,11 +137,6 @@ add_trace(struct json *j, const struct options *options, const char *path, const
     }
     json_close_object(j);
     json_close_object(j);
-    for (size_t i = 0; i < options->live_count && only; i++)
-        if (!report_live_is_of(&options->lives[i], &subject, only))
-            output_complain("%s: not a replay of this trace: it has %ju requests, the trace %zu",
-                            options->lives[i].path, (uintmax_t)options->lives[i].requests,
-                            subject.trace->request_count);
     simulate_subject_free(&subject);
     return status;
 }
@@ -155,6 +158,8 @@ add_traces(struct json *j, const struct options *options, char **paths, int coun
             status = one;
     }
     json_close_array(j);
+    if (status != EXIT_INTERRUPTED && status != EX_USAGE)
+        report_live_complain(options->lives, options->live_count);
     return status;
 }
 
@@ -204,7 +209,7 @@ report_paths(const struct options *options, char **paths, int count)
     status = add_traces(&j, options, paths, count);
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
     json_close_object(&j);
-    if (status == EX_OK || status == EXIT_INTERRUPTED || count > 1) {
+    if (status == EX_OK || status == EXIT_INTERRUPTED || (count > 1 && status != EX_USAGE)) {
         written = write_page(options, &data);
         status = written != EX_OK ? written : status;
     }

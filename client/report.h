@@ -27,8 +27,8 @@ void report_table_close(struct json *j);
 void report_trace_facts(struct json *j, const struct simulate_subject *subject);
 
 /*
- * Tables: pattern, frontier, popularity, busiest; shares where there are few URLs; sizes where they
- * are known. False without memory.
+ * Tables: pattern, frontier, popularity, busiest, popular; shares where there are few URLs; sizes
+ * where they are known. False without memory.
  */
 bool report_trace_tables(struct json *j, const struct simulate_subject *subject);
 
@@ -37,10 +37,12 @@ bool report_trace_tables(struct json *j, const struct simulate_subject *subject)
 #define REPORT_WINDOWS 60u /* parts of a trace in which hits are counted */
 
 /*
- * Runs every policy of the options and adds tables: policies; hits, runtime (both at a few shares
- * of the URLs); anomaly (FIFO and RAND at many sizes); curve_urls, and where sizes are known
- * curve_bytes, at `points` sizes. EX_OK; EXIT_INTERRUPTED with tables of what was finished;
- * EX_SOFTWARE after a complaint.
+ * Runs every policy of the options and adds tables: policies; planned (how many sizes each table
+ * was to have); hits, runtime (both at a few shares of the URLs); anomaly (FIFO and RAND at many
+ * sizes); curve_urls, and where sizes are known curve_bytes, at `points` sizes. Of a sample,
+ * numbers are estimates for the whole trace, with the standard errors of ratios; only those of the
+ * anomaly are the sample's own, in caches of its URLs. EX_OK; EXIT_INTERRUPTED with tables of what
+ * was finished; EX_SOFTWARE after a complaint.
  */
 int report_runs(struct json *j, const struct simulate_subject *subject,
                 const struct simulate_options *options, size_t points);
@@ -58,6 +60,7 @@ struct report_live {
     double mean_us; /* averages over the runs */
     double hit_ratio;
     double byte_hit_ratio; /* below 0: unknown */
+    bool shown;            /* with a trace that it is of */
 };
 
 /* EX_OK, or the exit status after a complaint, with nothing to be freed. */
@@ -65,15 +68,15 @@ int report_live_read(const char *path, struct report_live *live);
 void report_live_free(struct report_live *live);
 
 /*
- * Was it a replay of this trace? By its path and the number of requests; the path does not matter
- * if `only`, the trace is the only one that is reported on.
+ * Table live, of those that are replays of this trace: by its path and the number of requests; the
+ * path does not matter if `only`, the trace is the only one that is reported on. They are then
+ * `shown`. No table if none is.
  */
-bool report_live_is_of(const struct report_live *live, const struct simulate_subject *subject,
-                       bool only);
-
-/* Table live, of those that are of this trace; no table if none is. */
 void report_live_table(struct json *j, const struct simulate_subject *subject, bool only,
-                       const struct report_live *lives, size_t count);
+                       struct report_live *lives, size_t count);
+
+/* Complains of each that was shown with no trace. */
+void report_live_complain(const struct report_live *lives, size_t count);
 
 /* ---- the page: report_page.c */
 

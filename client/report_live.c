@@ -123,8 +123,8 @@ report_live_free(struct report_live *live)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-bool
-report_live_is_of(const struct report_live *live, const struct simulate_subject *subject, bool only)
+static bool
+is_of(const struct report_live *live, const struct simulate_subject *subject, bool only)
 {
     return live->requests == subject->trace->request_count &&
            (only || strcmp(live->trace, subject->path) == 0);
@@ -152,19 +152,30 @@ add_row(struct json *j, const struct simulate_subject *subject, const struct rep
 
 void
 report_live_table(struct json *j, const struct simulate_subject *subject, bool only,
-                  const struct report_live *lives, size_t count)
+                  struct report_live *lives, size_t count)
 {
     bool open = false;
 
     for (size_t i = 0; i < count; i++) {
-        if (!report_live_is_of(&lives[i], subject, only))
+        if (!is_of(&lives[i], subject, only))
             continue;
         if (!open)
             report_table_open(j, "live", "policy", "capacity_urls", "capacity_bytes",
                               "share_of_urls", "mean_ms", "hit_ratio", "byte_hit_ratio", NULL);
         open = true;
         add_row(j, subject, &lives[i]);
+        lives[i].shown = true;
     }
     if (open)
         report_table_close(j);
+}
+
+void
+report_live_complain(const struct report_live *lives, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!lives[i].shown)
+            output_complain("%s: left out, for it is a replay of none of these traces: it was of "
+                            "'%s', with %ju requests",
+                            lives[i].path, lives[i].trace, (uintmax_t)lives[i].requests);
 }

@@ -63,9 +63,10 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
     if (subject->sized)
         json_double(j, "infinite_byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes),
                     6);
-    if (subject->sample.trace.request_count != 0) {
+    if (subject->rate < 1) {
         json_double(j, "sample", subject->sample.sampling.rate, 6);
         json_uint(j, "sample_requests", subject->sample.trace.request_count);
+        json_uint(j, "sample_urls", subject->sample.trace.page_count);
     }
 }
 
@@ -197,7 +198,7 @@ static bool
 add_shares(struct json *j, const struct trace *trace)
 {
     struct ranked *urls = calloc(trace->url_count, sizeof(*urls));
-    uint64_t once = 0;
+    uint64_t once = 0, tenth = (trace->url_count + 5) / 10, of_tenth = 0;
 
     if (!urls)
         return false;
@@ -219,8 +220,12 @@ add_shares(struct json *j, const struct trace *trace)
     for (size_t i = 0; i < trace->url_count && i < BUSIEST; i++)
         add_url_row(j, trace, &urls[i]);
     report_table_close(j);
-    report_table_open(j, "once", "urls_requested_once", "urls", NULL);
-    row_of_uints(j, (const uint64_t[]){once, trace->url_count}, 2);
+    tenth = tenth ? tenth : 1;
+    for (size_t i = 0; i < tenth && i < trace->url_count; i++)
+        of_tenth += urls[i].requests;
+    report_table_open(j, "popular", "urls", "urls_requested_once", "busiest_tenth",
+                      "requests_for_busiest_tenth", NULL);
+    row_of_uints(j, (const uint64_t[]){trace->url_count, once, tenth, of_tenth}, 4);
     report_table_close(j);
     free(urls);
     return true;

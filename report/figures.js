@@ -5,7 +5,8 @@
 "use strict";
 
 const reportFigures = (() => {
-    const { count, percent, bytes, short, plural, text, real, policyKeys, plot, byteTicks, policyLines } = reportLooks;
+    const { count, percent, bytes, short, list, plural, text, points, ratio, real, policyKeys, plot, byteTicks,
+        policyLines, finished, complete, SPACE } = reportLooks;
     const { pattern, shares, sizes } = reportTraceFigures;
 
     // ---- hit ratio and access time by size -------------------------------------------------------
@@ -14,21 +15,53 @@ const reportFigures = (() => {
     const sizeNames = (rows) => [...new Map(d3.sort(rows, (r) => r.capacity_urls)
         .map((r) => [r.capacity_urls, Math.round(1000 * r.share_of_urls) / 10]))];
 
-    const sizeAxis = (rows) => {
+    const sizeAxis = (rows, width) => {
         const names = new Map(sizeNames(rows));
         return { type: "point", domain: [...names.keys()], padding: 0.3,
-            tickFormat: (urls) => `${Math.round(names.get(urls))} %\n(${count(urls)})`,
-            label: null };
+            tickFormat: (urls) => `${Math.round(names.get(urls))}${SPACE}%\n(${count(urls)})`,
+            label: width < 480 ? "room: % of the distinct URLs (number)"
+                : "room, as a share of the distinct URLs (and their number)" };
     };
-    const sizeLabel = (width) => width < 480 ? "room: % of the distinct URLs (number)"
-        : "room, as a share of the distinct URLs (and their number)";
+    const byteAxis = (rows) => ({ type: "point", domain: [...new Set(d3.sort(rows.map((r) => r.capacity_bytes)))],
+        padding: 0.3, tickFormat: bytes, label: "room in bytes" });
 
-    const bestAndWorst = (rows) => [d3.greatest(rows, (r) => r.hit_ratio), d3.least(rows, (r) => r.hit_ratio)];
+    const bestAndWorst = (rows, y) => [d3.greatest(rows, (r) => r[y]), d3.least(rows, (r) => r[y])];
+
+    // What the user asked to look at, and how people say that a policy gets it.
+    const goals = {
+        requests: { y: "hit_ratio", label: "hit ratio, %", most: "hits most", least: "least",
+            ideal: (trace) => `a cache that never forgets hits ${percent(trace.infinite_hit_ratio)}.` },
+        bytes: { y: "byte_hit_ratio", label: "byte hit ratio, %", most: "serves the most bytes", least: "the fewest",
+            ideal: (trace) => `a cache that never forgets serves ${percent(trace.infinite_byte_hit_ratio)} of the bytes.` },
+    };
+    const goalOf = (trace) => trace.by_bytes ? goals.bytes : goals.requests;
+
+    // Replays in so many URLs or bytes that have a place among sizes that were simulated.
+    const replays = (t, column) => (t.live ?? []).filter((r) => r[column] > 0 &&
+        r[column === "capacity_urls" ? "capacity_bytes" : "capacity_urls"] === 0);
+    const replaysAt = (t, rows) => replays(t, "capacity_urls").filter((r) =>
+        rows.some((h) => h.capacity_urls === r.capacity_urls));
+    const circles = (rows, x, y) => Plot.dot(rows.filter((r) => r[y] !== null), { x, y: (r) => 100 * r[y], r: 8,
+        stroke: "var(--soft)", strokeWidth: 1.2 });
+    const liveKey = (rows) => rows.length ?
+        [{ dot: true, open: true, color: "var(--soft)", text: "measured live" }] : [];
+
+    // Policies that do the same at every size are one line.
+    function together(t, trace, y) {
+        const groups = [...d3.group(complete(t, "hits"), (policy) =>
+            t.hits.filter((r) => r.policy === policy).map((r) => r[y]).join(" ")).values()].filter((g) => g.length > 1);
+        if (groups.length === 0)
+            return "";
+        const why = !trace.sized && groups.some((g) => g.includes("fifo") && g.includes("maxs")) ?
+            " (without sizes all pages are as large, and MAXS takes the oldest)" : "";
+        return ` On one line here: ${groups.map((g) => list(g.map(text))).join("; ")}${why}.`;
+    }
 
     // How far replays through the server are from their simulations.
     function liveAgrees(t) {
         const simulated = new Map(t.hits.map((r) => [`${r.policy} ${r.capacity_urls}`, r.hit_ratio]));
-        const apart = (t.live ?? []).map((r) => Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${r.capacity_urls}`)))
+        const apart = replays(t, "capacity_urls").map((r) =>
+            Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${r.capacity_urls}`)))
             .filter((difference) => !Number.isNaN(difference));
         if (apart.length === 0)
             return "";
@@ -38,46 +71,49 @@ const reportFigures = (() => {
     }
 
     const hits = {
-        id: "hits", title: "Hit ratio by cache size and policy", wide: () => true, needs: ["hits"],
-        tables: ["hits"],
-        keys: (t) => [...policyKeys(t),
-            ...(t.live ? [{ dot: true, open: true, color: "var(--soft)", text: "measured live" }] : [])],
+        id: "hits", title: (trace) => trace.by_bytes ? "Byte hit ratio by cache size and policy" :
+            "Hit ratio by cache size and policy", wide: () => true, needs: ["hits"], tables: ["hits"],
+        keys: (t) => [...policyKeys(t, t.hits, true), ...liveKey(replaysAt(t, t.hits))],
         say(t, trace) {
-            const there = new Set(real(t));
-            const rows = t.hits.filter((r) => there.has(r.policy));
-            const ideal = `a cache that never forgets hits ${percent(trace.infinite_hit_ratio)}.`;
-            if (rows.length === 0)
+            const goal = goalOf(trace);
+            const there = real(t).filter((policy) => complete(t, "hits").has(policy));
+            const rows = t.hits.filter((r) => there.includes(r.policy));
+            if (real(t).length === 0)
                 return (t.policies.some((p) => p.needs_future) ? "No policy is here that a cache could have: OPT " +
-                    "knows the future. For comparison, " : "Nothing is stored, so nothing hits; ") + ideal + liveAgrees(t);
+                    "knows the future. For comparison, " : "Nothing is stored, so nothing hits; ") + goal.ideal(trace) +
+                    liveAgrees(t);
+            if (rows.length === 0)
+                return `No policy has all its sizes here. For comparison, ${goal.ideal(trace)}`;
             const small = d3.min(rows, (r) => r.capacity_urls);
-            const [best, worst] = bestAndWorst(rows.filter((r) => r.capacity_urls === small));
-            const top = d3.max(rows, (r) => r.hit_ratio);
-            const enough = d3.least(rows.filter((r) => r.hit_ratio >= top - 0.01), (r) => r.capacity_urls);
-            return `With room for ${plural(small, "URL")} ${text(best.policy)} hits most (${percent(best.hit_ratio)})` +
-                (there.size > 1 ? ` and ${text(worst.policy)} least (${percent(worst.hit_ratio)}). ` : ". ") +
-                `${text(enough.policy)} comes within one point of the best of all (${percent(top)}) with ` +
-                `${plural(enough.capacity_urls, "URL")}; ${ideal}` + liveAgrees(t);
+            const [best, worst] = bestAndWorst(rows.filter((r) => r.capacity_urls === small), goal.y);
+            const top = d3.greatest(rows, (r) => r[goal.y]);
+            const enough = d3.least(rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01), (r) => r.capacity_urls);
+            const alike = there.length > 1 && best[goal.y] === worst[goal.y];
+            return `With room for ${plural(small, "URL")} ` + (alike ? `all do the same (${ratio(best, goal.y)}). ` :
+                `${text(best.policy)} ${goal.most} (${ratio(best, goal.y)})` + (there.length > 1 ?
+                    ` and ${text(worst.policy)} ${goal.least} (${ratio(worst, goal.y)}). ` : ". ")) +
+                `${text(enough.policy)} comes within one point of the best of all (${ratio(top, goal.y)}) with ` +
+                `${plural(enough.capacity_urls, "URL")}; ${goal.ideal(trace)}` + together(t, trace, goal.y) +
+                liveAgrees(t);
         },
-        draw(t, width) {
-            const live = (t.live ?? []).filter((r) => r.capacity_urls > 0 &&
-                t.hits.some((h) => h.capacity_urls === r.capacity_urls));
+        draw(t, width, trace) {
+            const goal = goalOf(trace);
             return plot(width, {
                 height: Math.round(Math.min(460, Math.max(300, width * 0.5))), marginBottom: 56,
-                x: { ...sizeAxis(t.hits), label: sizeLabel(width) },
-                y: { label: "hit ratio, %", nice: true },
+                x: sizeAxis(t.hits, width),
+                y: { label: goal.label, nice: true },
                 marks: [
-                    ...policyLines(t.hits, t, "capacity_urls", "hit_ratio", (r) =>
-                        `${text(r.policy)}, ${plural(r.capacity_urls, "URL")}\nhit ratio ${percent(r.hit_ratio)}` +
-                        (r.byte_hit_ratio === null ? "" : `\nbyte hit ratio ${percent(r.byte_hit_ratio)}`) +
+                    ...policyLines(t.hits, t, "capacity_urls", goal.y, (r) =>
+                        `${text(r.policy)}, ${plural(r.capacity_urls, "URL")}\nhit ratio ${ratio(r, "hit_ratio")}` +
+                        (r.byte_hit_ratio === null ? "" : `\nbyte hit ratio ${ratio(r, "byte_hit_ratio")}`) +
                         `\n${plural(r.evictions, "eviction")}`, { dots: true }),
-                    Plot.dot(live, { x: "capacity_urls", y: (r) => 100 * r.hit_ratio, r: 8, stroke: "var(--soft)",
-                        strokeWidth: 1.2 }),
+                    circles(replaysAt(t, t.hits), "capacity_urls", goal.y),
                 ],
             });
         },
     };
 
-    const milliseconds = (ms) => `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)} ms`;
+    const milliseconds = (ms) => `${ms >= 100 ? Math.round(ms) : ms.toFixed(1)}${SPACE}ms`;
 
     function correlation(rows, x, y) {
         const [mx, my] = [d3.mean(rows, (r) => r[x]), d3.mean(rows, (r) => r[y])];
@@ -85,44 +121,49 @@ const reportFigures = (() => {
         return spread ? d3.sum(rows, (r) => (r[x] - mx) * (r[y] - my)) / spread : 0;
     }
 
-    const access = {
-        id: "access", title: "Access time by cache size and policy", wide: () => true, needs: ["live"],
-        tables: ["live"],
-        keys: (t) => policyKeys(t).filter((k) => t.live.some((r) => r.policy === k.policy && r.capacity_urls > 0)),
-        say(t) {
-            const none = t.live.find((r) => r.policy === "none");
-            const with_ = t.live.filter((r) => r.capacity_urls > 0);
-            const slow = d3.greatest(with_, (r) => r.mean_ms);
-            const fast = d3.least(with_, (r) => r.mean_ms);
-            if (!slow)
-                return "Measured live, through the server.";
-            return `Measured live, through the server: from ${milliseconds(fast.mean_ms)} (${text(fast.policy)}, ` +
-                `${plural(fast.capacity_urls, "URL")}) to ${milliseconds(slow.mean_ms)} (${text(slow.policy)}, ` +
-                `${plural(slow.capacity_urls, "URL")})` + (none ? `, against ${milliseconds(none.mean_ms)} without a ` +
-                `cache, ${(none.mean_ms / slow.mean_ms).toFixed(1)} times the slowest. ` : ". ") +
-                (with_.length > 2 ? "Misses cost the time, so the lines mirror those of the hit ratio (correlation " +
-                    `${correlation(with_, "mean_ms", "hit_ratio").toFixed(2)}).` : "");
-        },
-        draw(t, width) {
-            const rows = t.live.filter((r) => r.capacity_urls > 0).map((r) => ({ ...r, ms: r.mean_ms / 100 }));
-            const none = t.live.filter((r) => r.policy === "none");
-            const sorted = d3.sort(rows, (r) => r.capacity_urls);
-            return plot(width, {
-                height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
-                x: { ...sizeAxis(rows), label: sizeLabel(width) },
-                y: { label: "mean access time, ms", nice: true, zero: true },
-                marks: [
-                    ...policyLines(sorted, t, "capacity_urls", "ms", (r) =>
-                        `${text(r.policy)}, ${plural(r.capacity_urls, "URL")}\n${milliseconds(r.mean_ms)}\n` +
-                        `hit ratio ${percent(r.hit_ratio)}`, { dots: true }),
-                    Plot.ruleY(none, { y: "mean_ms", stroke: "var(--ink)", strokeDasharray: "4 4" }),
-                    Plot.text(none, { y: "mean_ms", text: () => "no cache", frameAnchor: "right", dy: -8,
-                        fill: "var(--ink)" }),
-                    Plot.ruleY([0]),
-                ],
-            });
-        },
-    };
+    // Access times, one figure for rooms in URLs and one for rooms in bytes.
+    function access(id, title, column) {
+        const inUrls = column === "capacity_urls";
+        const rowsOf = (t) => t.live.filter((r) => inUrls ? r.capacity_urls > 0
+            : r.capacity_bytes > 0 && r.capacity_urls === 0);
+        const size = (r) => inUrls ? plural(r.capacity_urls, "URL") : bytes(r.capacity_bytes);
+        return {
+            id, title, wide: () => true, needs: ["live"], tables: ["live"], when: (t) => rowsOf(t).length > 0,
+            keys: (t) => policyKeys(t, rowsOf(t), true),
+            say(t) {
+                const rows = rowsOf(t);
+                const none = t.live.find((r) => r.policy === "none");
+                const slow = d3.greatest(rows, (r) => r.mean_ms);
+                const fast = d3.least(rows, (r) => r.mean_ms);
+                return `Measured live, through the server: from ${milliseconds(fast.mean_ms)} (${text(fast.policy)}, ` +
+                    `${size(fast)}) to ${milliseconds(slow.mean_ms)} (${text(slow.policy)}, ${size(slow)})` +
+                    (none ? `, against ${milliseconds(none.mean_ms)} without a cache, ` +
+                    `${(none.mean_ms / slow.mean_ms).toFixed(1)} times the slowest. ` : ". ") +
+                    (rows.length > 2 ? "Misses cost the time, so the lines mirror those of the hit ratio (correlation " +
+                    `${correlation(rows, "mean_ms", "hit_ratio").toFixed(2).replace("-", "−")}).` : "");
+            },
+            draw(t, width) {
+                const rows = d3.sort(rowsOf(t), (r) => r[column]).map((r) => ({ ...r, ms: r.mean_ms / 100 }));
+                const none = t.live.filter((r) => r.policy === "none");
+                return plot(width, {
+                    height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
+                    x: inUrls ? sizeAxis(rows, width) : byteAxis(rows),
+                    y: { label: "mean access time, ms", nice: true, zero: true },
+                    marks: [
+                        ...policyLines(rows, t, column, "ms", (r) => `${text(r.policy)}, ${size(r)}\n` +
+                            `${milliseconds(r.mean_ms)}\nhit ratio ${percent(r.hit_ratio)}`, { dots: true }),
+                        Plot.ruleY(none, { y: "mean_ms", stroke: "var(--ink)", strokeDasharray: "4 4" }),
+                        Plot.text(none, { y: "mean_ms", text: () => "no cache", frameAnchor: "right", dy: -8,
+                            fill: "var(--ink)" }),
+                        Plot.ruleY([0]),
+                    ],
+                });
+            },
+        };
+    }
+
+    const accessUrls = access("access", "Access time by cache size and policy", "capacity_urls");
+    const accessBytes = access("access-bytes", "Access time by bytes of room and policy", "capacity_bytes");
 
     // ---- as it goes ------------------------------------------------------------------------------
 
@@ -139,29 +180,31 @@ const reportFigures = (() => {
         keys: () => [...RUN_LINES, { color: "var(--soft)", text: "full: the first victim leaves", width: 1 }],
         choose: (t) => ({ label: "Policy", start: t.policies[0].policy,
             values: t.policies.map((p) => [p.policy, text(p.policy)]) }),
-        say: () => "Hits and misses as they add up, for each size. Where the misses leave the dotted line, pages " +
-            "are fetched again that the cache had and let go: the gap is what a larger cache would save. The " +
-            "thin upright line is the request at which the cache was full.",
+        say: (t, trace) => "Hits and misses as they add up, for each size, all on one scale. Where the misses leave the " +
+            "dotted line, pages are fetched again that the cache had and let go: the gap is what a larger cache would " +
+            "save. The thin upright line is the request at which the cache was full." +
+            (trace.sample ? " Estimated for the whole trace from the sample." : "") +
+            (trace.warmup ? " The lines begin with the first request; the shares of hits leave the warm-up out." : ""),
         draw(t, width, trace, policy) {
             const several = document.createElement("div");
             several.className = "several";
             const columns = Math.max(1, Math.min(3, Math.floor((width + 18) / 268)));
             const own = Math.floor((width + 18) / columns) - 18;
+            const most = d3.max(t.runtime, (r) => Math.max(r.hits, r.misses));
             for (const [urls, rows] of d3.group(t.runtime.filter((r) => r.policy === policy), (r) => r.capacity_urls)) {
                 const box = several.appendChild(document.createElement("div"));
                 const title = box.appendChild(document.createElement("h4"));
-                const last = rows.at(-1);
-                const full = t.hits.filter((r) => r.policy === policy && r.capacity_urls === urls &&
-                    r.first_victim_at_request !== null);
+                const all = t.hits.find((r) => r.policy === policy && r.capacity_urls === urls);
                 const start = { request: 0, hits: 0, misses: 0, initial_misses: 0 };
-                title.textContent = `${plural(urls, "URL")} (${+(100 * last.share_of_urls).toFixed(1)} %): ` +
-                    `${percent(last.hits / last.request)} hits`;
+                title.textContent = `${plural(urls, "URL")} (${+(100 * all.share_of_urls).toFixed(1)}${SPACE}%): ` +
+                    `${ratio(all, "hit_ratio")} hits`;
                 box.append(plot(own, {
                     height: 190, marginTop: 10, marginLeft: 44, marginBottom: 36,
-                    x: { label: "request number", tickFormat: short, ticks: 4 },
-                    y: { label: null, tickFormat: short, ticks: 4 },
+                    x: { label: "request number", tickFormat: short, ticks: 4, domain: [0, trace.requests] },
+                    y: { label: null, tickFormat: short, ticks: 4, domain: [0, most] },
                     marks: [
-                        Plot.ruleX(full, { x: "first_victim_at_request", stroke: "var(--soft)" }),
+                        Plot.ruleX([all].filter((r) => r.first_victim_at_request !== null),
+                            { x: "first_victim_at_request", stroke: "var(--soft)" }),
                         ...RUN_LINES.map((l) => Plot.line([start, ...rows], { x: "request", y: l.column,
                             stroke: l.color, strokeWidth: l.width, strokeDasharray: l.dash })),
                         Plot.tip(rows, Plot.pointerX({ x: "request", y: "hits", fill: "var(--card)",
@@ -175,22 +218,28 @@ const reportFigures = (() => {
         },
     };
 
+    // The mean of a window and the two on either side, by policy.
+    const smooth = (rows) => [...d3.group(rows, (r) => r.policy).values()].flatMap((own) => own.map((r, i) =>
+        ({ ...r, lately: d3.mean(own.slice(Math.max(0, i - 2), i + 3), (w) => w.hit_ratio_lately) })));
+
     const time = {
         id: "time", title: "Hit ratio over time", wide: () => true, needs: ["runtime"], tables: ["runtime"],
-        keys: policyKeys,
+        keys: (t) => policyKeys(t, t.runtime),
         choose(t) {
             const sizesThere = sizeNames(t.runtime);
             return { label: "Room for", start: sizesThere[Math.min(1, sizesThere.length - 1)][0],
-                values: sizesThere.map(([urls, share]) => [urls, `${plural(urls, "URL")} (${share} %)`]) };
+                values: sizesThere.map(([urls, share]) => [urls, `${plural(urls, "URL")} (${share}${SPACE}%)`]) };
         },
-        say: () => "The hit ratio of the moment, a moving average over a twelfth of the trace. Where all lines fall " +
-            "together, much is new; where they part, the policy matters.",
+        say: (t, trace) => "The hit ratio of the moment, a moving average over a twelfth of the trace. Where all lines " +
+            "fall together, much is new; where they part, the policy matters." +
+            (trace.sample ? " Estimated for the whole trace from the sample." : ""),
         draw(t, width, trace, urls) {
             return plot(width, {
                 x: { label: "request number", tickFormat: short },
                 y: { label: "hit ratio of late, %", nice: true },
-                marks: policyLines(t.runtime.filter((r) => r.capacity_urls === +urls), t, "request",
-                    "hit_ratio_lately", null, { smooth: 5, curve: "monotone-x" }),
+                marks: policyLines(smooth(t.runtime.filter((r) => r.capacity_urls === +urls)), t, "request", "lately",
+                    (r) => `${text(r.policy)}, about request ${count(r.request)}\nhit ratio of late ` +
+                        percent(r.lately), { curve: "monotone-x" }),
             });
         },
     };
@@ -204,23 +253,29 @@ const reportFigures = (() => {
         keys: () => [{ policy: "fifo", color: "var(--fifo)", text: "FIFO" },
             { policy: "rand", color: "var(--rand)", text: "RAND" },
             { dot: true, color: "var(--lost)", text: "hits less than a smaller cache" }],
-        say(t) {
+        say(t, trace) {
+            const { sizes, largest } = t.planned.find((p) => p.table === "anomaly");
             const parts = ["fifo", "rand"].map((policy) => {
                 const dips = lost(t, policy);
                 const worst = d3.greatest(dips, (r) => r.lost_to_a_smaller_cache);
-                return worst ? `${text(policy)} with room for ${plural(worst.capacity_urls, "URL")} hits ` +
+                const done = t.anomaly.filter((r) => r.policy === policy).length;
+                return (worst ? `${text(policy)} with room for ${plural(worst.capacity_urls, "URL")} hits ` +
                     `${plural(worst.lost_to_a_smaller_cache, "request")} fewer than a smaller cache of the same ` +
-                    `policy (${plural(dips.length, "size")} in all)` : `${text(policy)} shows none here`;
+                    `policy (${plural(dips.length, "size")} in all)` : done === 0 ? `${text(policy)} was not begun` :
+                    `${text(policy)} shows none`) + (done === sizes ? worst ? "" : " here" :
+                    done === 0 ? "" : ` at the ${done} of ${sizes} sizes that were finished`);
             });
             return "A larger cache can hit less, where the order of leaving does not follow use. " +
                 `${parts[0]}; ${parts[1]}. LRU and OPT cannot show it: what a smaller cache holds, a larger one ` +
-                "holds too.";
+                "holds too." + (trace.sample ? " Room and hits are those of the sample itself, " +
+                `${plural(trace.sample_requests, "request")} for ${plural(largest, "URL")}; the whole trace may ` +
+                "show it at other sizes." : "");
         },
-        draw(t, width) {
+        draw(t, width, trace) {
             const all = [...lost(t, "fifo"), ...lost(t, "rand")];
-            const big = t.anomaly.at(-1).capacity_urls > 500;
+            const big = t.planned.find((p) => p.table === "anomaly").largest > 500;
             return plot(width, {
-                x: { label: "room for so many URLs", type: big ? "log" : "linear", tickFormat: short },
+                x: { label: `room for so many ${trace.sample ? "of the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
                 y: { label: "hits", tickFormat: short },
                 marks: [
                     ...["fifo", "rand"].map((policy) => Plot.line(t.anomaly.filter((r) => r.policy === policy), {
@@ -238,32 +293,46 @@ const reportFigures = (() => {
 
     // ---- miss ratio curves -----------------------------------------------------------------------
 
-    function curve(id, title, table, x, y, say, label, extra = {}) {
+    // The most that a sample may be off.
+    function uncertain(rows, y) {
+        const most = d3.max(rows.filter((r) => r[y] !== null), (r) => r[`${y}_error`]);
+        return most === undefined ? "" : ` From a sample: off by up to ${points(most)} points.`;
+    }
+
+    function curve(id, title, table, x, y, say, label, wide) {
         const inBytes = x === "capacity_bytes";
         const size = (r) => inBytes ? bytes(r[x]) : plural(r[x], "URL");
+        const measured = (t) => replays(t, x).map((r) => ({ ...r, miss_ratio: 1 - r.hit_ratio,
+            byte_miss_ratio: r.byte_hit_ratio === null ? null : 1 - r.byte_hit_ratio })).filter((r) => r[y] !== null);
         return {
-            id, title, needs: [table, "policies"], tables: [table], keys: policyKeys, say, ...extra,
-            when: (t) => t[table].some((r) => r[y] !== null),
+            id, title, needs: [table, "policies"], tables: [table], wide: (t, trace) => wide(trace),
+            keys: (t) => [...policyKeys(t, t[table]), ...liveKey(measured(t))],
+            say: (t, trace) => say(t, trace) + uncertain(t[table], y),
             draw(t, width) {
                 const ticks = inBytes ? byteTicks(t[table], x, width) : undefined;
                 return plot(width, {
                     x: { label: `${inBytes ? "room in bytes" : "room for so many URLs"} (logarithmic)`, type: "log",
                         base: inBytes ? 2 : 10, tickFormat: inBytes ? bytes : short, ticks },
                     y: { label, zero: true, nice: true },
-                    marks: policyLines(t[table], t, x, y, (r) => `${text(r.policy)}, ${size(r)}\n` +
-                        `miss ratio ${percent(r.miss_ratio)}` + (r.byte_miss_ratio === null ? "" :
-                        `\nbyte miss ratio ${percent(r.byte_miss_ratio)}`)),
+                    marks: [
+                        ...policyLines(t[table], t, x, y, (r) => `${text(r.policy)}, ${size(r)}\n` +
+                            `miss ratio ${ratio(r, "miss_ratio")}` + (r.byte_miss_ratio === null ? "" :
+                            `\nbyte miss ratio ${ratio(r, "byte_miss_ratio")}`)),
+                        circles(measured(t), x, y),
+                    ],
                 });
             },
         };
     }
 
     // Which policy that can be had lies nearest to the bound, by the mean over all sizes of a curve.
-    function lowest(rows, t, y) {
-        const means = real(t).map((policy) => [policy, d3.mean(rows.filter((r) => r.policy === policy), (r) => r[y])])
-            .filter(([, mean]) => mean !== undefined);
-        const first = d3.least(means, ([, mean]) => mean)?.[0];
-        return means.length > 1 ? `Over all sizes ${text(first)} lies lowest of those that can be had. ` : "";
+    function lowest(table, t, y) {
+        const all = complete(t, table);
+        const means = real(t).filter((policy) => all.has(policy))
+            .map((policy) => [policy, d3.mean(t[table].filter((r) => r.policy === policy), (r) => r[y])]);
+        const [low, high] = d3.extent(means, ([, mean]) => mean);
+        const first = means.find(([, mean]) => mean === low)?.[0];
+        return low < high ? `Over all sizes ${text(first)} lies lowest of those that can be had. ` : "";
     }
 
     const hasBound = (t) => t.policies.some((p) => p.needs_future);
@@ -272,23 +341,28 @@ const reportFigures = (() => {
         (t, trace) => (hasBound(t) ? "OPT knows the future: no policy that stores whatever it misses can come below " +
             "its line, and what lies between it and another line is what a cleverer one could still win. One that " +
             "may turn pages away, such as TinyLFU, could come below even that. " : "") +
-            lowest(t.curve_urls, t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite_hit_ratio)}: ` +
+            lowest("curve_urls", t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite_hit_ratio)}: ` +
             "first requests, which no cache can hit.",
-        "miss ratio, %", { wide: () => true });
+        "miss ratio, %", (trace) => !trace.by_bytes);
 
     const curveBytes = curve("curve-bytes", "Miss ratio curves, in bytes", "curve_bytes", "capacity_bytes", "miss_ratio",
-        (t, trace) => lowest(t.curve_bytes, t, "miss_ratio") + (hasBound(t) ? "Where sizes differ, OPT, which passes " +
+        (t, trace) => lowest("curve_bytes", t, "miss_ratio") + (hasBound(t) ? "Where sizes differ, OPT, which passes " +
             "them over, is no strict bound: a policy that prefers small pages may hit more often." :
             `The floor is ${percent(1 - trace.infinite_hit_ratio)}: first requests, which no cache can hit.`),
-        "miss ratio, %");
+        "miss ratio, %", () => false);
 
     const curveByteMisses = curve("curve-byte-misses", "Byte miss ratio curves", "curve_bytes", "capacity_bytes",
         "byte_miss_ratio",
         (t) => "The share of the bytes that must be fetched: what a slow line feels. " +
-            lowest(t.curve_bytes, t, "byte_miss_ratio") + "Who hits most often need not lie low here.",
-        "byte miss ratio, %");
+            lowest("curve_bytes", t, "byte_miss_ratio") + "Who hits most often need not lie low here.",
+        "byte miss ratio, %", (trace) => trace.by_bytes);
+
+    // What counts comes first.
+    const curves = (trace) => trace.by_bytes ? [curveByteMisses, curveBytes, curveUrls]
+        : [curveUrls, curveBytes, curveByteMisses];
 
     return {
-        list: [pattern, shares, sizes, hits, access, curveUrls, curveBytes, curveByteMisses, runtime, time, anomaly],
+        list: (trace) => [pattern, shares, sizes, hits, accessUrls, accessBytes, ...curves(trace), runtime, time,
+            anomaly],
     };
 })();

@@ -45,30 +45,28 @@ const reportTraceFigures = (() => {
         },
     };
 
-    function busiestShare(t, trace, part) {
-        const rank = Math.max(1, Math.round(trace.distinct_urls * part));
-        const row = t.popularity.find((r) => r.rank >= rank);
-        return [row.rank, row.share_of_this_and_busier];
-    }
-
     const shares = {
-        id: "shares", title: "Share of each URL", wide: (t) => !t.sizes, needs: ["popularity", "busiest"],
+        id: "shares", title: "Share of each URL", wide: (t) => !t.sizes, needs: ["popularity", "busiest", "popular"],
         tables: ["shares", "popularity", "busiest"],
         say(t, trace) {
-            const [rank, share] = busiestShare(t, trace, 0.1);
+            const [{ busiest_tenth, requests_for_busiest_tenth }] = t.popular;
             return `The busiest URL takes ${percent(t.busiest[0].share)} of the requests, the busiest tenth ` +
-                `(${plural(rank, "URL")}) ${percent(share)}. The steeper, the more a small cache can do.`;
+                `(${plural(busiest_tenth, "URL")}) ${percent(requests_for_busiest_tenth / trace.requests)}. The ` +
+                "steeper, the more a small cache can do.";
         },
         draw(t, width) {
+            const low = 100 * t.popularity.at(-1).share, high = 100 * t.popularity[0].share;
+            const tens = d3.range(-9, 3).map((e) => 10 ** e).filter((n) => n >= low && n <= high);
             if (t.shares)
                 return plot(width, {
-                    x: { label: "URL number, by first appearance", tickFormat: short, type: "linear" },
+                    x: { label: "URL number, by first appearance", tickFormat: short, type: "linear",
+                        domain: [0.5, t.shares.length + 0.5] },
                     y: { label: "share of the requests, %" },
                     marks: [
-                        Plot.rectY(t.shares, { x1: (r) => r.url_number - 0.9, x2: (r) => r.url_number - 0.1,
+                        Plot.rectY(t.shares, { x1: (r) => r.url_number - 0.4, x2: (r) => r.url_number + 0.4,
                             y: (r) => 100 * r.share, fill: "var(--dot)" }),
                         Plot.ruleY([0]),
-                        Plot.tip(t.shares, Plot.pointerX({ x: (r) => r.url_number - 0.5,
+                        Plot.tip(t.shares, Plot.pointerX({ x: "url_number",
                             y: (r) => 100 * r.share, fill: "var(--card)", stroke: "var(--line)",
                             title: (r) => `${r.url_number}: ${r.url.slice(0, 60)}\n${count(r.requests)} ` +
                                 `requests, ${percent(r.share)}` })),
@@ -76,14 +74,13 @@ const reportTraceFigures = (() => {
                 });
             return plot(width, {
                 x: { label: "rank of the URL, busiest first", type: "log", tickFormat: short },
-                y: { label: "requests", type: "log", tickFormat: short,
-                    ticks: t.popularity[0].requests >= 100 ? d3.range(10).map((e) => 10 ** e)
-                        .filter((n) => n <= t.popularity[0].requests) : undefined },
+                y: { label: "share of the requests, %", type: "log", ticks: tens.length > 1 ? tens : undefined,
+                    tickFormat: (n) => String(+n.toPrecision(3)) },
                 marks: [
-                    Plot.line(t.popularity, { x: "rank", y: "requests", stroke: "var(--dot)", strokeWidth: 2 }),
-                    Plot.tip(t.popularity, Plot.pointerX({ x: "rank", y: "requests", fill: "var(--card)",
-                        stroke: "var(--line)", title: (r) => `rank ${count(r.rank)}: ${count(r.requests)} ` +
-                            `requests\nthe busiest ${count(r.rank)}: ${percent(r.share_of_this_and_busier)}` })),
+                    Plot.line(t.popularity, { x: "rank", y: (r) => 100 * r.share, stroke: "var(--dot)", strokeWidth: 2 }),
+                    Plot.tip(t.popularity, Plot.pointerX({ x: "rank", y: (r) => 100 * r.share,
+                        fill: "var(--card)", stroke: "var(--line)", title: (r) => `rank ${count(r.rank)}: ` +
+                            `${plural(r.requests, "request")}, ${percent(r.share)}\nthe busiest ${count(r.rank)}: ${percent(r.share_of_this_and_busier)}` })),
                 ],
             });
         },

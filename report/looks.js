@@ -6,15 +6,23 @@
 const reportLooks = (() => {
     // ---- numbers for people ----------------------------------------------------------------------
 
+    // A number and its unit stand on one line.
+    const SPACE = "\u00a0";
     const count = (n) => n.toLocaleString("en-GB");
-    const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.9995 ? 1 : 0)} %`;
+    const percent = (share) => `${share > 0 && share < 0.0005 ? +(100 * share).toPrecision(1) :
+        (100 * share).toFixed(share > 0 && share < 0.9995 ? 1 : 0)}${SPACE}%`;
+
+    // A row's ratio; where it is a sample's, with what 95 % of all samples are as near as to the truth.
+    const points = (error) => (196 * error).toFixed(1);
+    const ratio = (r, column) => percent(r[column]) +
+        (r[`${column}_error`] === null ? "" : `${SPACE}±${SPACE}${points(r[`${column}_error`])}`);
 
     function bytes(n) {
         const units = ["B", "KiB", "MiB", "GiB", "TiB"];
         let unit = 0;
         for (; n >= 1024 && unit < units.length - 1; unit++)
             n /= 1024;
-        return `${n < 10 && unit ? +n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+        return `${n < 10 && unit ? +n.toFixed(1) : Math.round(n)}${SPACE}${units[unit]}`;
     }
 
     function span(trace) {
@@ -25,7 +33,8 @@ const reportLooks = (() => {
         return `in ${count(Math.round(value))} ${unit}`;
     }
 
-    const short = (n) => d3.format("~s")(n).replace("G", "B");
+    // On axes of things that are counted: nothing lies between two of them.
+    const short = (n) => !Number.isInteger(n) ? "" : n < 1000 ? String(n) : d3.format("~s")(n).replace("G", "B");
     const list = (words) => words.length < 2 ? words.join("") :
         `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
     const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
@@ -41,7 +50,9 @@ const reportLooks = (() => {
     function looks(t) {
         const of = new Map();
         let others = 0;
-        t.policies.forEach((p, i) => {
+        const simulated = new Set(t.policies.map((p) => p.policy));
+        const live = new Set((t.live ?? []).map((r) => r.policy).filter((p) => p !== "none" && !simulated.has(p)));
+        [...t.policies, ...[...live].map((policy) => ({ policy, summary: "" }))].forEach((p, i) => {
             const look = { policy: p.policy, text: p.policy.toUpperCase().replace(/:.*/, (s) => s.toLowerCase()),
                 title: p.summary, symbol: SYMBOLS[i % SYMBOLS.length], width: 2 };
             if (p.needs_future) {
@@ -58,7 +69,10 @@ const reportLooks = (() => {
         return of;
     }
 
-    const policyKeys = (t) => [...looks(t).values()];
+    // Keys of the policies in rows; with their symbols where the figure has dots.
+    const policyKeys = (t, rows, dots = false) => [...looks(t).values()]
+        .filter((look) => rows.some((r) => r.policy === look.policy))
+        .map((look) => dots ? look : { ...look, symbol: undefined });
 
     // What all plots share. On a narrow screen there are fewer ticks.
     function plot(width, options) {
@@ -68,7 +82,7 @@ const reportLooks = (() => {
             ...options, width, height,
             style: { fontSize: "12px", ...options.style },
             x: { labelAnchor: "center", labelArrow: "none", ...options.x },
-            y: { grid: true, labelArrow: "none", ...options.y },
+            y: { grid: true, labelArrow: "none", tickFormat: (n) => String(+n.toFixed(2)), ...options.y },
         });
     }
 
@@ -82,23 +96,42 @@ const reportLooks = (() => {
     // A line for each policy that can be told from the others by hue, dash and a tip.
     function policyLines(rows, t, x, y, tip, extra = {}) {
         const marks = [];
+        const error = `${y}_error`;
+        let beside = 0; // errors of several policies stand side by side
         for (const [policy, look] of looks(t)) {
             const own = rows.filter((r) => r.policy === policy && r[y] !== null);
+            const ariaDescription = `policy ${policy}`;
             if (own.length === 0)
                 continue;
-            const options = { x, y: (r) => 100 * r[y], stroke: look.color, strokeWidth: look.width,
-                strokeDasharray: look.dash, curve: extra.curve, ariaDescription: `policy ${policy}` };
-            marks.push(Plot.line(own, extra.smooth
-                ? Plot.windowY({ k: Math.min(extra.smooth, own.length), anchor: "middle" }, options)
-                : options));
+            marks.push(Plot.line(own, { x, y: (r) => 100 * r[y], stroke: look.color, strokeWidth: look.width,
+                strokeDasharray: look.dash, curve: extra.curve, ariaDescription }));
+            beside = beside > 0 ? -beside : 2 - beside;
             if (extra.dots)
-                marks.push(Plot.dot(own, { x, y: (r) => 100 * r[y], stroke: look.color, fill: "var(--card)",
-                    symbol: look.symbol, r: 4, ariaDescription: `policy ${policy}` }));
+                marks.push(
+                    Plot.ruleX(own.filter((r) => (r[error] ?? null) !== null), { x, dx: beside, stroke: look.color,
+                        strokeOpacity: 0.7, y1: (r) => 100 * Math.max(0, r[y] - 1.96 * r[error]),
+                        y2: (r) => 100 * Math.min(1, r[y] + 1.96 * r[error]), ariaDescription }),
+                    Plot.dot(own, { x, y: (r) => 100 * r[y], stroke: look.color, fill: "var(--card)",
+                        symbol: look.symbol, r: 4, ariaDescription }));
         }
-        if (tip)
-            marks.push(Plot.tip(rows.filter((r) => r[y] !== null), Plot.pointer({ x, y: (r) => 100 * r[y],
-                title: tip, fill: "var(--card)", stroke: "var(--line)" })));
+        marks.push(Plot.tip(rows.filter((r) => r[y] !== null), Plot.pointer({ x, y: (r) => 100 * r[y],
+            title: tip, fill: "var(--card)", stroke: "var(--line)" })));
         return marks;
+    }
+
+    // ---- what was simulated ----------------------------------------------------------------------
+
+    // How many simulations of a table were finished, of how many: all, unless there was an interrupt.
+    function finished(t, table) {
+        const plan = t.planned.find((p) => p.table === table);
+        return [t[table].length, plan.policies * plan.sizes];
+    }
+
+    // Those policies of a table that have all their sizes: only they can be compared.
+    function complete(t, table) {
+        const sizes = t.planned.find((p) => p.table === table).sizes;
+        const have = d3.rollup(t[table], (rows) => rows.length, (r) => r.policy);
+        return new Set([...have.keys()].filter((policy) => have.get(policy) === sizes));
     }
 
     // The policies that a cache can have: they store, and do not know the future.
@@ -106,5 +139,6 @@ const reportLooks = (() => {
 
     const text = (policy) => policy.toUpperCase();
 
-    return { count, percent, bytes, span, short, list, plural, text, real, policyKeys, plot, byteTicks, policyLines };
+    return { count, percent, bytes, span, short, list, plural, text, points, ratio, real, policyKeys, plot,
+        byteTicks, policyLines, finished, complete, SPACE };
 })();

@@ -60,9 +60,11 @@
         return link;
     }
 
+    // Without columns in which nothing stands; CSV has them.
     function tableOf(table) {
+        const columns = d3.range(table.columns.length).filter((i) => table.rows.some((row) => row[i] !== null));
         const text = table.columns.map((_, i) => table.rows.some((row) => typeof row[i] === "string"));
-        const cells = (tag, row) => row.map((value, i) =>
+        const cells = (tag, row) => columns.map((i) => [i, row[i]]).map(([i, value]) =>
             element(tag, { class: text[i] ? "text" : false },
                 value === null ? "" : String(value).replaceAll("_", tag === "th" ? " " : "_")));
         return element("table", {},
@@ -103,11 +105,11 @@
     function swatch(key) {
         const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
         svg.setAttribute("width", 26);
-        svg.setAttribute("height", 10);
+        svg.setAttribute("height", 12);
         svg.setAttribute("aria-hidden", "true");
         svg.innerHTML = key.dot
-            ? '<circle cx="13" cy="5" r="4"></circle>'
-            : '<line x1="1" x2="25" y1="5" y2="5"></line>';
+            ? '<circle cx="13" cy="6" r="4"></circle>'
+            : '<line x1="1" x2="25" y1="6" y2="6"></line>';
         const mark = svg.firstChild;
         if (key.dot) {
             mark.setAttribute("style", key.open
@@ -116,6 +118,12 @@
         } else {
             mark.setAttribute("style", `stroke: ${key.color}; stroke-width: ${key.width ?? 2};` +
                 (key.dash ? `stroke-dasharray: ${key.dash}` : ""));
+        }
+        if (key.symbol) {
+            const symbol = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "path"));
+            symbol.setAttribute("d", d3.symbol(d3[`symbol${key.symbol[0].toUpperCase()}${key.symbol.slice(1)}`], 36)());
+            symbol.setAttribute("transform", "translate(13, 6)");
+            symbol.setAttribute("style", `fill: var(--card); stroke: ${key.color}; stroke-width: 1.5`);
         }
         return svg;
     }
@@ -152,6 +160,15 @@
         return element("label", {}, `${choice.label} `, select);
     }
 
+    // Of an interrupted report.
+    function whatIsMissing(t, figure) {
+        const table = figure.tables[0] === "runtime" ? "hits" : figure.tables[0];
+        if (!t.planned?.some((p) => p.table === table))
+            return "";
+        const [done, all] = reportLooks.finished(t, table);
+        return done < all ? `Incomplete: ${done} of ${all} simulations were finished. ` : "";
+    }
+
     function card(trace, figure) {
         const drawing = element("div", { class: "drawing" });
         const t = trace.records;
@@ -166,11 +183,12 @@
             }
         };
         const keys = figure.keys ? figure.keys(t) : [];
+        const title = typeof figure.title === "function" ? figure.title(trace) : figure.title;
         const e = element("figure", {
-            class: figure.wide?.(t) ? "wide" : false, id: `${trace.slug}-${figure.id}`, "data-figure": figure.id,
+            class: figure.wide?.(t, trace) ? "wide" : false, id: `${trace.slug}-${figure.id}`, "data-figure": figure.id,
         },
-            element("figcaption", {}, element("h3", {}, figure.title),
-                element("p", {}, figure.say(t, trace))),
+            element("figcaption", {}, element("h3", {}, title),
+                element("p", {}, whatIsMissing(t, figure) + figure.say(t, trace))),
             keys.length ? element("div", { class: "keys" }, ...keys.map(keyOf)) : null,
             figure.choose ? chooser(figure, t, state, draw) : null,
             drawing, dataOf(trace, figure.tables.filter((name) => trace.tables[name])));
@@ -198,7 +216,7 @@
 
     function facts(trace) {
         const { count, percent, bytes } = reportLooks;
-        const [[once, urls]] = trace.tables.once.rows;
+        const [{ urls, urls_requested_once: once }] = trace.records.popular;
         const list = [
             ["requests", count(trace.requests),
                 trace.first_us === undefined ? trace.format : reportLooks.span(trace)],
@@ -214,22 +232,34 @@
                 element("dd", {}, value, element("small", {}, more)))));
     }
 
+    function howToMeasure() {
+        return element("p", { class: "soft", "data-hint": "live" },
+            "Access times are measured, not simulated. To have them here, replay the trace through a running server " +
+            "once for each policy and size, as with ",
+            element("code", {}, "sunproxy replay --json --policy lru --capacity 10% TRACE > lru-10.json"),
+            ", and give what that prints to the report: ",
+            element("code", {}, "sunproxy report --live lru-10.json TRACE"), ".");
+    }
+
     function section(trace) {
         const notes = [`${trace.trace}, read as ${trace.format}.`];
         if (trace.warmup)
             notes.push(`The first ${reportLooks.count(trace.warmup)} requests warm the caches up ` +
                 "and do not count in hit ratios.");
         if (trace.sample)
-            notes.push(`Simulations use a sample of ${reportLooks.percent(trace.sample)} of the ` +
-                `URLs (${reportLooks.count(trace.sample_requests)} requests) in caches as much ` +
-                "smaller; the trace's own figures use all.");
+            notes.push(`What is simulated are estimates for the whole trace from a sample of ` +
+                `${reportLooks.percent(trace.sample)} of the URLs (${reportLooks.count(trace.sample_requests)} ` +
+                "requests), in caches as much smaller; 95 % of all samples are as near to the truth as the number " +
+                "after ± says, in points. The trace's own figures use all of it.");
         return element("section", { id: trace.slug },
             element("h2", {}, trace.name),
             element("div", { class: "soft" }, notes.join(" ")),
             facts(trace),
-            element("div", { class: "figures" }, ...reportFigures.list
-                .filter((figure) => figure.needs.every((name) => trace.records[name]?.length))
-                .map((figure) => cardOrNothing(trace, figure)).filter((e) => e !== null)));
+            element("div", { class: "figures" }, ...reportFigures.list(trace)
+                .filter((figure) => figure.needs.every((name) => trace.records[name]?.length) &&
+                    (figure.when?.(trace.records) ?? true))
+                .map((figure) => cardOrNothing(trace, figure)).filter((e) => e !== null)),
+            trace.records.live ? null : howToMeasure());
     }
 
     // Enough of each path to tell it from the others.

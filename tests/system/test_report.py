@@ -52,7 +52,17 @@ class DataTest(report_case.ReportCase):
         self.assertAlmostEqual(by_size[100]["share_of_urls"], 1 / 3, 5)
         self.assertAlmostEqual(by_size[100]["share_of_bytes_requested"], 0.3, 5)
         self.assertEqual(by_size[300]["share_of_requests"], 1)
-        self.assertEqual(self.table(t, "once"), [{"urls_requested_once": 1, "urls": 3}])
+        self.assertEqual(self.table(t, "popular"), [
+            {"urls": 3, "urls_requested_once": 1, "busiest_tenth": 1,
+             "requests_for_busiest_tenth": 3}])
+
+    def test_the_busiest_tenth(self):
+        # 57 URLs, of which URL n is asked for n times: a tenth are 6.
+        urls = [f"http://h/{n}" for n in range(1, 58) for _ in range(n)]
+        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "2")["traces"]
+        self.assertEqual(self.table(t, "popular"), [
+            {"urls": 57, "urls_requested_once": 1, "busiest_tenth": 6,
+             "requests_for_busiest_tenth": sum(range(52, 58))}])
 
     def test_beladys_own_example(self):
         # Belady, Nelson, Shedler 1969: FIFO hits 3 with room for 3, and 2 with room for 4.
@@ -75,13 +85,40 @@ class DataTest(report_case.ReportCase):
         self.assertNotIn("shares", t["tables"])
         self.assertLess(len(self.table(t, "popularity")), 400)
 
-    def test_a_sample(self):
-        urls = [f"http://h/{n * n % 4999}" for n in range(20000)]
-        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "5", "--sample", "20%",
-                       "--seed", "3")["traces"]
-        self.assertLess(t["sample"], 0.4)
-        self.assertEqual(self.table(t, "runtime")[-1]["request"], t["sample_requests"])
-        self.assertGreater(max(r["error"] for r in self.table(t, "curve_urls")), 0)
+    def test_a_sample_tells_of_the_whole_trace(self):
+        urls = [f"http://h/{n * n % 4999}\t{n % 7}" for n in range(20000)]
+        t, = self.data(self.trace(urls), "--policy", "lru,fifo", "--points", "5", "--sample", "20%",
+                       "--seed", "3", "--warmup", "10%")["traces"]
+        whole, = self.data(self.trace(urls), "--policy", "lru,fifo", "--points", "5", "--warmup",
+                           "10%")["traces"]
+        self.assertTrue(0.1 < t["sample"] < 0.4)
+        exact = {(r["policy"], r["capacity_urls"]): r for r in self.table(whole, "hits")}
+        for r in self.table(t, "hits"):
+            true = exact[r["policy"], r["capacity_urls"]]
+            for column in ("hit_ratio", "byte_hit_ratio"):
+                self.assertEqual(true[column + "_error"], None)
+                if r[column + "_error"] is not None:
+                    self.assertLess(abs(r[column] - true[column]), 5 * r[column + "_error"] + 0.01)
+            self.assertTrue(0.8 < (r["evictions"] + 100) / (true["evictions"] + 100) < 1.2, r)
+        # Requests, hits, misses and initial misses are the whole trace's, by estimate.
+        told, true = self.table(t, "runtime"), self.table(whole, "runtime")
+        self.assertEqual([r["request"] for r in told], [r["request"] for r in true])
+        for r, e in zip(told, true):
+            self.assertEqual(r["hits"] + r["misses"], r["request"])
+            self.assertLessEqual(r["initial_misses"], r["misses"])
+            if r["request"] == 20000:
+                self.assertEqual(r["initial_misses"], t["distinct_urls"])
+                self.assertLess(abs(r["misses"] - e["misses"]), 1000, r)
+        self.assertLess(abs(max(r["first_victim_at_request"] or 0 for r in self.table(t, "hits"))
+                            - max(r["first_victim_at_request"] or 0
+                                  for r in self.table(whole, "hits"))), 2000)
+        # The anomaly is the sample's own.
+        self.assertEqual(max(r["capacity_urls"] for r in self.table(t, "anomaly")), t["sample_urls"])
+        for name in ("curve_urls", "curve_bytes"):
+            rows = self.table(t, name)
+            self.assertIn("byte_miss_ratio_error", rows[0])
+            errors = [r["miss_ratio_error"] for r in rows if r["miss_ratio_error"] is not None]
+            self.assertGreater(max(errors, default=1), 0)
 
     def test_nothing_in_a_url_becomes_part_of_the_page(self):
         evil = "http://h/</script><script>alert(1)</script><!--"
@@ -124,8 +161,15 @@ class DataTest(report_case.ReportCase):
                          [{"policy": "lru", "capacity_urls": 2, "capacity_bytes": 0,
                            "share_of_urls": 1, "mean_ms": 1.5, "hit_ratio": 0.5,
                            "byte_hit_ratio": None}])
-        done = self.sunproxy("report", one, "--live", live, "-o", self.dir / "r.html")
-        self.assertIn("not a replay of this trace", done.stderr.decode())
+        # One that fits nothing is told of, with one trace and with several.
+        other = self.live("elsewhere/three", "lru", 2, 5, "other.json")
+        for traces in ([one], [one, two]):
+            done = self.sunproxy("report", *traces, "--live", other, "--live", live, "-o",
+                                 self.dir / "r.html")
+            said = done.stderr.decode()
+            self.assertIn("other.json: left out, for it is a replay of none of these traces: it was "
+                          "of 'elsewhere/three', with 5 requests", said)
+            self.assertEqual("live.json: left out" in said, traces == [one])
 
     def test_what_the_page_is_made_of_makes_the_program_anew(self):
         for variant in ("release", "debug", "asan", "tsan"):
@@ -153,6 +197,9 @@ class DataTest(report_case.ReportCase):
         complaint(64)
         complaint(64, trace, "--points", "1")
         complaint(64, trace, "--policy", "lrv")
+        self.assertIn("--by-bytes needs sizes", complaint(64, trace, "--by-bytes"))
+        self.assertIn("--ignore-sizes", complaint(64, self.trace(["http://h/a\t5"], "sized"),
+                                                  "--by-bytes", "--ignore-sizes"))
         complaint(64, trace, trace, trace, "--sizes", trace, "--sizes", trace)
         complaint(66, self.dir / "none", "-o", self.dir / "r.html")
         self.assertFalse((self.dir / "r.html").exists())
