@@ -1,5 +1,7 @@
 """sunproxy report: the page in a real browser."""
 
+import csv
+import io
 import json
 import re
 import unittest
@@ -95,3 +97,215 @@ class PageTest(report_case.ReportCase):
         self.check(self.report(SHIPPED / "dataset1/History", "--policy", "lru,opt"), ALWAYS)
         self.assertIn("no policy that stores whatever it misses can come below",
                       self.said("curve-urls"))
+
+    def test_a_sample_is_one_page_of_one_mind(self):
+        urls = [f"http://h/{n * n % 1999}\t{100 + n % 7}" for n in range(9000)]
+        page = self.report(self.trace(urls), "--policy", "lru,fifo", "--points", "5", "--sample",
+                           "20%", "--warmup", "20%")
+        self.check(page, ALWAYS + SIZED)
+        at = self.figure("hits", """tables.hits.rows.filter((r) => r[0] === "lru").map((r) =>
+            `${(100 * r[3]).toFixed(1)} % ± ${(196 * r[4]).toFixed(1)} hits`)""")
+        panels = self.figure("runtime", "[...figure.querySelectorAll('h4')].map((h) => h.textContent)")
+        self.assertEqual([p.replace("\xa0", " ").split(": ")[1] for p in panels], at)
+        # A line of errors for each dot.
+        self.assertEqual(self.figure("hits", """figure.querySelectorAll(
+            "[aria-label=rule][aria-description^='policy '] line").length"""), 2 * len(at))
+        self.assertIn("±", self.said("hits"))
+        for name in ("curve-urls", "curve-bytes", "curve-byte-misses"):
+            self.assertRegex(self.said(name), r"From a sample: off by up to [0-9.]+ points")
+        self.assertIn("the shares of hits leave the warm-up out", self.said("runtime"))
+        self.assertIn("Estimated for the whole trace", self.said("time"))
+        self.assertIn("those of the sample itself", self.said("anomaly"))
+        self.assertIn("estimates for the whole trace", self.browser.run(
+            "document.querySelector('section > .soft').textContent"))
+
+    def test_bytes_come_first_where_they_count(self):
+        trace, sizes = SHIPPED / "dataset1/History", SHIPPED / "dataset1/sizes.tsv"
+        order = "[...document.querySelectorAll('figure')].map((f) => f.dataset.figure)"
+        self.check(self.report(trace, "--sizes", sizes), ALWAYS + SIZED)
+        self.assertEqual(self.browser.run(order)[4:7], ["curve-urls", "curve-bytes", "curve-byte-misses"])
+        page = self.report(trace, "--sizes", sizes, "--by-bytes")
+        self.check(page, ALWAYS + SIZED)
+        self.assertEqual(self.browser.run(order)[4:7], ["curve-byte-misses", "curve-bytes", "curve-urls"])
+        self.assertEqual(self.figure("hits", "figure.querySelector('h3').textContent"),
+                         "Byte hit ratio by cache size and policy")
+        # Of 7 URLs SIEVE keeps those with the most bytes, LRU those that hit most.
+        self.assertIn("SIEVE serves the most bytes (83.0 %)", self.said("hits"))
+        self.assertIn("serves 92.7 % of the bytes", self.said("hits"))
+
+    def live(self, name, **more):
+        path = self.dir / f"{name}.json"
+        path.write_text(json.dumps({"trace": "one", "requests": 997, "capacity_urls": 0,
+                                    "capacity_bytes": 0, **more}))
+        return "--live", path
+
+    def test_replays_with_room_in_bytes(self):
+        lives = self.live("none", policy="none", mean={"mean_us": 9000, "hit_ratio": 0})
+        for policy in ("lru", "rand"):
+            for kib in (64, 128, 192):
+                lives += self.live(f"{policy}{kib}", policy=policy, capacity_bytes=kib << 10, mean={
+                    "mean_us": 9000 - 20 * kib, "hit_ratio": kib / 256})
+        # RAND is not among those that are simulated, and drawn all the same.
+        page = self.report(SHIPPED / "dataset1/History", "--sizes", SHIPPED / "dataset1/sizes.tsv",
+                           "--policy", "lru", *lives)
+        self.check(page, ALWAYS + SIZED + ["access-bytes"])
+        self.assertEqual(self.figure("access-bytes", """[...figure.querySelectorAll(
+            "g[aria-label^='x-axis tick label'] text")].map((tick) => tick.textContent)"""),
+            ["64\xa0KiB", "128\xa0KiB", "192\xa0KiB"])
+        dots = "figure.querySelectorAll('.drawing g[aria-label=dot] > *').length"
+        self.assertEqual(self.figure("access-bytes", dots), 6)
+        self.assertIn("from 5.2 ms (LRU, 192 KiB) to 7.7 ms (LRU, 64 KiB), against 9.0 ms",
+                      self.said("access-bytes"))
+        keys = "[...figure.querySelectorAll('.keys > *')].map((k) => k.textContent)"
+        self.assertEqual(self.figure("access-bytes", keys), ["LRU", "RAND"])
+        # Circles, and their key, stand where the sizes have a place.
+        self.assertEqual(self.figure("curve-bytes", keys), ["LRU", "measured live"])
+        self.assertEqual(self.figure("curve-bytes", dots), 6)
+        self.assertEqual(self.figure("hits", keys), ["LRU"])
+        self.assertIsNone(self.browser.run("document.querySelector('[data-hint=live]')"))
+
+    def test_what_is_said_of_how_to_read_it(self):
+        self.check(self.report(SHIPPED / "dataset1/History"), ALWAYS)
+        self.assertIn("On one line here: FIFO and MAXS (without sizes", self.said("hits"))
+        self.assertIn("sunproxy replay --json", self.browser.run(
+            "document.querySelector('[data-hint=live]').textContent"))
+        # Symbols of the dots stand in the key, and only where there are dots.
+        symbols = "[...figure.querySelectorAll('.keys svg')].filter((s) => s.children.length === 2).length"
+        self.assertEqual(self.figure("hits", symbols), 12)
+        self.assertEqual(self.figure("curve-urls", symbols), 0)
+        # A number stays with its unit.
+        self.assertEqual(self.browser.run(
+            r"[...document.querySelectorAll('figcaption, h4, option, .facts')].filter((e) => "
+            r"/[0-9] (%|(ms|[KM]iB|B)\b)/.test(e.textContent)).map((e) => e.textContent)"), [])
+        # One scale for all run-time panels.
+        scales = self.figure("runtime", """[...figure.querySelectorAll(".several svg")].map((svg) =>
+            [...svg.querySelectorAll("g[aria-label^='y-axis tick label'] text")].map((tick) =>
+                tick.textContent + tick.getAttribute("transform")).join())""")
+        self.assertEqual((len(scales), len(set(scales))), (6, 1))
+        # The bar of URL 1 stands on tick 1.
+        self.check(self.report(self.trace(["http://h/a"] * 3 + ["http://h/b"] * 2)), ALWAYS)
+        middles = self.figure("shares", """[...figure.querySelectorAll("g[aria-label=rect] rect")].map((r) =>
+            +r.getAttribute("x") + r.getAttribute("width") / 2)""")
+        ticks = self.figure("shares", """[...figure.querySelectorAll(
+            "g[aria-label^='x-axis tick label'] text")].map((tick) => [tick.textContent,
+                +tick.getAttribute("transform").match(/translate\\(([0-9.]+)/)[1]])""")
+        at = dict(t for t in ticks if t[0])
+        self.assertEqual(sorted(at), ["1", "2"])
+        for number, middle in zip("12", middles):
+            self.assertAlmostEqual(middle, at[number], delta=1)
+
+    def test_tips(self):
+        self.check(self.report(SHIPPED / "dataset1/History"), ALWAYS)
+        for name, expected in (("time", r"about request \d+hit ratio of late \d"),
+                               ("hits", r"\d+ URLshit ratio \d"), ("shares", r"requests, \d"),
+                               ("runtime", r"by request \d+\d+ hits"), ("pattern", r"request \d+: URL"),
+                               ("curve-urls", "miss ratio"), ("anomaly", r"\d+ hits")):
+            at = self.figure(name, """(() => { figure.scrollIntoView({ block: "center" });
+                const line = figure.querySelector(".drawing g[aria-label=line] path[stroke-dasharray], " +
+                    ".drawing g[aria-label=line] path") ?? figure.querySelector(".drawing rect");
+                const from = line.getPointAtLength(1).matrixTransform(line.getScreenCTM());
+                return { x: from.x, y: from.y }; })()""")
+            self.browser.ask("Input.dispatchMouseEvent", type="mouseMoved", **at)
+            self.assertRegex(self.figure(name, """[...figure.querySelectorAll("g[aria-label=tip]")].map(
+                (tip) => tip.textContent).join("")""").replace("\u200b", "").replace("\xa0", " "), expected, name)
+
+    def test_an_interrupted_report_judges_what_was_finished(self):
+        page = self.report(SHIPPED / "dataset1/History", "--policy", "lru,fifo")
+        text = page.read_text()
+        data = re.search(r'(?s)(id="data">)(.*?)(</script>)', text)
+        whole = json.loads(data[2])
+        tables = whole["traces"][0]["tables"]
+        # As if the last of LRU's and all of FIFO's sizes, and all but RAND's first, were missing.
+        tables["hits"]["rows"] = tables["hits"]["rows"][:5]
+        tables["runtime"]["rows"] = [r for r in tables["runtime"]["rows"]
+                                     if r[0] == "lru" and r[1] < 54]
+        tables["anomaly"]["rows"] = [r for r in tables["anomaly"]["rows"]
+                                     if r[0] == "fifo" or r[1] == 1]
+        tables["curve_urls"]["rows"] = tables["curve_urls"]["rows"][:40]  # of 23 sizes each
+        whole["interrupted"] = True
+        page.write_text(text[:data.start(2)] + json.dumps(whole).replace("<", "\\u003c")
+                        + text[data.end(2):])
+        self.check(page, ALWAYS)
+        self.assertIn("interrupted", self.browser.run("document.querySelector('.trouble').textContent"))
+        self.assertIn("Incomplete: 5 of 12 simulations were finished. No policy has all",
+                      self.said("hits"))
+        self.assertIn("Incomplete: 5 of 12", self.said("runtime"))
+        self.assertIn("Incomplete: 40 of 46", self.said("curve-urls"))
+        self.assertNotIn("lies lowest", self.said("curve-urls"))
+        self.assertIn("RAND shows none at the 1 of 68 sizes that were finished", self.said("anomaly"))
+
+    # ---- how it looks ----------------------------------------------------------------------------
+
+    def test_dark_light_paper_and_phone(self):
+        page = self.report(SHIPPED / "dataset1/History", SHIPPED / "dataset2/History", "--policy", "all",
+                           "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes", SHIPPED / "dataset2/sizes.tsv")
+        colours = """(() => { const of = (e, what) => getComputedStyle(document.querySelector(e))[what];
+            return [of("body", "backgroundColor"), of("body", "color"),
+                of("[data-figure=hits] [aria-description='policy lru'] path", "stroke"),
+                of("[data-figure=hits] svg text", "fill")]; })()"""
+        seen = {}
+        for name, how in (("light", {}), ("dark", {"dark": True}), ("paper", {"media": "print", "dark": True}),
+                          ("phone", {"width": 390}), ("dark phone", {"width": 390, "dark": True})):
+            with self.subTest(name):
+                self.check(page, (ALWAYS + SIZED) * 2, **how)
+                seen[name] = self.browser.run(colours)
+                width = self.browser.run("[document.documentElement.scrollWidth, innerWidth]")
+                self.assertLessEqual(width[0], width[1])
+                # Nor does anything that is drawn reach beyond its card.
+                self.assertEqual(self.browser.run("""[...document.querySelectorAll("figure")].filter((f) =>
+                    [...f.querySelectorAll("svg, select, .keys > *, text")].some((e) =>
+                        e.getBoundingClientRect().right > f.getBoundingClientRect().right + 1)).map((f) => f.id)"""),
+                    [])
+        self.assertEqual(seen["light"], ["rgb(246, 245, 242)", "rgb(29, 33, 38)", "rgb(0, 114, 178)",
+                                         "rgb(29, 33, 38)"])
+        self.assertEqual(seen["dark"], ["rgb(20, 23, 26)", "rgb(232, 230, 225)", "rgb(74, 159, 224)",
+                                        "rgb(232, 230, 225)"])
+        self.assertEqual(seen["paper"], ["rgb(255, 255, 255)", "rgb(0, 0, 0)", "rgb(0, 114, 178)",
+                                         "rgb(0, 0, 0)"])
+        self.assertEqual((seen["phone"], seen["dark phone"]), (seen["light"], seen["dark"]))
+        # Two figures to a page of paper, and nothing to click.
+        self.browser.open(page, media="print")
+        self.assertEqual(self.browser.run("getComputedStyle(document.querySelector('.data')).display"), "none")
+
+    def test_each_csv_has_what_its_figure_draws(self):
+        page = self.report(SHIPPED / "dataset1/History", "--sizes", SHIPPED / "dataset1/sizes.tsv",
+                           *self.live("one", policy="lru", capacity_urls=7,
+                                      mean={"mean_us": 5000.0, "hit_ratio": 0.85}))
+        self.check(page, ALWAYS + SIZED + ["access"])
+        # The click makes the file, which is read here and not saved.
+        files = self.browser.run("""Promise.all([...document.querySelectorAll("a[data-csv]")].map(async (link) => {
+            link.addEventListener("click", (event) => event.preventDefault());
+            const made = new Promise((done) => { const make = URL.createObjectURL;
+                URL.createObjectURL = (blob) => { URL.createObjectURL = make; done(blob); return make(blob); }; });
+            link.click();
+            return [link.closest("figure").dataset.figure, link.dataset.csv, link.download,
+                link.href.startsWith("blob:"), await (await made).text()];
+        }))""")
+        data = json.loads(re.search(r'(?s)id="data">(.*?)</script>', page.read_text())[1])
+        tables = data["traces"][0]["tables"]
+        self.assertEqual({f for f, *_ in files}, set(ALWAYS + SIZED + ["access"]))
+        for figure, name, download, is_made, text in files:
+            with self.subTest(figure=figure, name=name):
+                self.assertTrue(is_made)
+                self.assertEqual(download, f"1-History-{name}.csv")
+                rows = list(csv.reader(io.StringIO(text)))
+                self.assertEqual(rows[0], tables[name]["columns"])
+                self.assertEqual(len(rows) - 1, len(tables[name]["rows"]))
+                self.assertEqual({len(r) for r in rows}, {len(rows[0])})
+                self.assertEqual(rows[-1][0], str(tables[name]["rows"][-1][0]))
+
+    def test_a_key_shows_its_policy_alone_on_the_whole_page(self):
+        self.check(self.report(SHIPPED / "dataset1/History"), ALWAYS)
+        press = "document.querySelector('[data-figure=hits] button[data-policy=lru]').click()"
+        state = """[[...document.querySelectorAll("[aria-description='policy lru'][data-dim]")].length,
+            [...document.querySelectorAll("[aria-description='policy opt']:not([data-dim])")].length,
+            [...document.querySelectorAll("[aria-description='policy opt'][data-dim]")].length > 0,
+            [...document.querySelectorAll("button[aria-pressed=true]")].map((b) => b.dataset.policy)]"""
+        self.browser.run(press)
+        self.assertEqual(self.browser.run(state), [0, 0, True, ["lru"] * 3])
+        # Also in what is drawn anew for another choice.
+        self.browser.run("""(() => { const select = document.querySelector("[data-figure=time] select");
+            select.selectedIndex = 3; select.dispatchEvent(new Event("change")); })()""")
+        self.assertEqual(self.browser.run(state), [0, 0, True, ["lru"] * 3])
+        self.browser.run(press)
+        self.assertEqual(self.browser.run("document.querySelectorAll('[data-dim], [aria-pressed=true]').length"), 0)
