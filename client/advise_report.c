@@ -1,6 +1,7 @@
 #include "client/advise.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -57,18 +58,19 @@ static void
 print_best(const struct advice *advice, const struct candidate *best)
 {
     char name[POLICY_MAX_TEXT], size[64], all[64];
+    double error = advice->options->by_bytes ? best->result.byte_hit_ratio_error
+                                             : best->result.hit_ratio_error;
 
     printf("\nTake %s with %s, %.2g %% of the %s%s; it serves\n",
            policy_format(&best->spec, name, sizeof(name)), size_text(advice, best->size, size),
            100.0 * (double)best->size / (double)advice->all, size_text(advice, advice->all, all),
            advice->in_bytes ? " of distinct URLs" : "");
     print_ratios(advice, &best->result);
-    if (advice->subject->rate < 1)
-        printf(" (the %s in 95 of 100 samples within %.2f %%)",
-               advice->options->by_bytes ? "latter" : "former",
-               100 * 1.96 *
-                   (advice->options->by_bytes ? best->result.byte_hit_ratio_error
-                                              : best->result.hit_ratio_error));
+    if (isnan(error))
+        printf(" (how near that is the sample cannot tell: %s)", best->result.error_unknown);
+    else if (advice->subject->rate < 1)
+        printf(" (the %s in about 95 of 100 samples within %.2f %%)",
+               advice->options->by_bytes ? "latter" : "former", 100 * 1.96 * error);
     puts(".");
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
            advice->in_bytes ? "bytes" : "urls", best->size, advice->in_bytes ? "urls" : "bytes");

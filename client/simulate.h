@@ -43,6 +43,16 @@ void simulate_report_trace(struct simulate_report *report, const struct simulate
 /* Members of the open object that say what the trace is. */
 void simulate_json_subject(struct json *json, const struct simulate_subject *subject);
 
+/* Member error_unknown: why the sample cannot tell an error, or null. */
+void simulate_json_error_unknown(struct json *json, const struct sim_result *result);
+
+/* Says on stderr of how many rows the sample cannot tell the errors, and which sample could. */
+void simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
+                          size_t count);
+
+/* Two fields of CSV, each with its comma: the error is empty where it is unknown. */
+void simulate_csv_ratio(struct buf *out, double ratio, double error);
+
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
 

@@ -210,6 +210,7 @@ json_curves(struct json *j, const struct curves *curves)
                 json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
                 json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
             }
+            simulate_json_error_unknown(j, r);
             json_close_object(j);
         }
         json_close_array(j);
@@ -235,12 +236,13 @@ csv_curves(struct buf *out, const struct curves *curves, bool with_names)
         simulate_csv_text(out, row->path);
         buf_append_char(out, ',');
         simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
-        buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%.6f,%.6f,", row->urls, row->bytes,
-                   row->share, r->hit_ratio, r->hit_ratio_error);
+        buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,", row->urls, row->bytes, row->share);
+        simulate_csv_ratio(out, r->hit_ratio, r->hit_ratio_error);
         if (curves->subject->sized)
-            buf_printf(out, "%.6f,%.6f\n", r->byte_hit_ratio, r->byte_hit_ratio_error);
+            simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
         else
-            buf_append_str(out, ",\n");
+            buf_append_str(out, ",,");
+        out->data[out->len - 1] = '\n';
     }
 }
 
@@ -262,6 +264,7 @@ simulate_curve(struct simulate_report *report, const struct simulate_subject *su
     status = run(&curves);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
         report->interrupted = status != EX_OK;
+        simulate_note_errors(subject, curves.rows, options->spec_count * curves.scale.count);
         if (report->output == SIMULATE_JSON)
             json_curves(&report->json, &curves);
         else if (report->output == SIMULATE_CSV)

@@ -56,7 +56,8 @@ enum {
     "      --by-bytes         the byte hit ratio is what counts\n"                        \
     "      --warmup N         do not count the first N requests, or per cent of them\n"   \
     "      --sample RATE      only so much of the URLs, such as 1% or 0.01, in a cache\n" \
-    "                         as much smaller; the error that this costs is told\n"       \
+    "                         as much smaller; the error that this costs is told, or\n"   \
+    "                         why the sample cannot tell it\n"                            \
     "      --seed N           for policies that draw, and for the sample (default: 1)\n"  \
     "  -j, --jobs N           threads (default: one a processor)\n"
 

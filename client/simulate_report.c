@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,12 +141,15 @@ print_size(const struct simulate_row *row)
                row->bytes ? "bytes" : "URLs");
 }
 
-/* A ratio, and its error: 95 % of all samples are as near as this to the truth. */
+/* A ratio, and its error: about 95 % of all samples are as near as this to the truth. */
 static void
 print_ratio(struct columns *columns, double ratio, double error)
 {
     columns_cell(columns, "%.2f %%", ratio * 100);
-    columns_cell(columns, "%.2f %%", 1.96 * error * 100);
+    if (isnan(error))
+        columns_cell(columns, "-");
+    else
+        columns_cell(columns, "%.2f %%", 1.96 * error * 100);
 }
 
 static void
@@ -168,6 +172,8 @@ print_row(struct columns *columns, const struct simulate_row *row,
         printf("  (knows the future)");
     if (nothing)
         printf("  %s", nothing);
+    else if (r->error_unknown)
+        printf("  (%s)", r->error_unknown);
     columns_end(columns);
 }
 
@@ -216,6 +222,15 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
     json_close_object(j);
 }
 
+void
+simulate_json_error_unknown(struct json *json, const struct sim_result *result)
+{
+    if (result->error_unknown)
+        json_cstring(json, "error_unknown", result->error_unknown);
+    else
+        json_null(json, "error_unknown");
+}
+
 static void
 json_row(struct json *j, const struct simulate_row *row, const struct simulate_subject *subject)
 {
@@ -242,6 +257,7 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
         json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
         json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
     }
+    simulate_json_error_unknown(j, r);
     json_uint(j, "evictions", f.evictions);
     json_uint(j, "insertions", f.insertions);
     json_uint(j, "not_admitted", f.not_admitted);
@@ -285,6 +301,16 @@ simulate_csv_text(struct buf *out, const char *text)
     buf_append_char(out, '"');
 }
 
+/* A ratio and its error, which is empty where it is unknown. */
+void
+simulate_csv_ratio(struct buf *out, double ratio, double error)
+{
+    buf_printf(out, "%.6f,", ratio);
+    if (!isnan(error))
+        buf_printf(out, "%.6f", error);
+    buf_append_char(out, ',');
+}
+
 static void
 csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_subject *subject)
 {
@@ -296,16 +322,48 @@ csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_s
     simulate_csv_text(out, row->path);
     buf_append_char(out, ',');
     simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
-    buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,",
-               row->urls, row->bytes, row->share, f.requests, f.hits, f.requests - f.hits,
-               r->hit_ratio, r->hit_ratio_error);
-    if (subject->sized)
-        buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,", f.bytes, f.bytes_hit,
-                   f.bytes - f.bytes_hit, r->byte_hit_ratio, r->byte_hit_ratio_error);
-    else
+    buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row->urls,
+               row->bytes, row->share, f.requests, f.hits, f.requests - f.hits);
+    simulate_csv_ratio(out, r->hit_ratio, r->hit_ratio_error);
+    if (subject->sized) {
+        buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", f.bytes, f.bytes_hit,
+                   f.bytes - f.bytes_hit);
+        simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    } else {
         buf_append_str(out, ",,,,,");
+    }
     buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 "\n",
                f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
+}
+
+void
+simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
+                     size_t count)
+{
+    size_t sampled = 0, unknown = 0, others = 0;
+    double rate = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct sim_result *r = &rows[i].job.result;
+
+        if (rows[i].job.error != SIM_OK || !rows[i].job.config.sampling)
+            continue;
+        sampled++;
+        unknown += r->error_unknown != NULL;
+        if (r->error_unknown && r->rate_needed <= 1)
+            rate = fmax(rate, r->rate_needed);
+        else
+            others += r->error_unknown != NULL;
+    }
+    if (unknown == 0)
+        return;
+    output_complain("%s: the sample cannot tell the errors of %zu of %zu rows", subject->path,
+                    unknown, sampled);
+    if (unknown > others)
+        output_note("%zu of these it could with --sample %.0f%%", unknown - others,
+                    fmin(100, ceil(100 * rate)));
+    if (others)
+        output_note("%zu only --sample 100%% can tell", others);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -331,6 +389,7 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
     for (size_t i = 0; i < count; i++)
         if (rows[i].job.error == SIM_OK)
             rows[finished++] = rows[i];
+    simulate_note_errors(subject, rows, finished);
     qsort_r(rows, finished, sizeof(*rows), compare_rows, report->by_bytes ? report : NULL);
     switch (report->output) {
     case SIMULATE_TABLE:

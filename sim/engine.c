@@ -3,13 +3,12 @@
  * from the lowest and used again at once, so that what is touched is as small as the cache, however
  * many pages the trace has. By page there are only the 4 bytes that say where its node is.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "sim/sim.h"
+#include "sim/estimate.h"
 
 #define BLOCK 32768u   /* requests between two looks at the watch */
 #define FAR_AHEAD 24u  /* how far ahead of the request its page's place is fetched, */
@@ -47,9 +46,8 @@ struct run {
     size_t victim_count;
     size_t victim_room;
 
-    /* By page, only of a sample: what its misses come to. */
-    uint32_t *misses;
-    double *bytes_missed;
+    struct estimate estimate; /* of a sample */
+    bool sampled;
 
     struct sim_result *result;
 };
@@ -151,6 +149,8 @@ evict(struct run *run)
     run->pages--;
     run->bytes -= resident->bytes;
     check_policy(run);
+    if (run->sampled)
+        estimate_left(&run->estimate, id);
     run->places[id] = 0;
     leave_place(run, (uint32_t)((uint64_t *)(void *)resident - run->nodes));
     return id;
@@ -202,6 +202,8 @@ enter(struct run *run, uint32_t id, const struct policy_page *page, bool telling
     resident->bytes = (uint32_t)bytes;
     resident->id = id;
     run->places[id] = place;
+    if (run->sampled)
+        estimate_entered(&run->estimate, id);
     run->pages++;
     run->bytes += bytes;
     check_policy(run);
@@ -301,9 +303,9 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
         } else {
             page.bytes = bytes;
             error = miss(run, id, &page, telling, &outcome);
-            if (extra && run->misses) {
-                run->misses[id]++;
-                run->bytes_missed[id] += bytes;
+            if (extra && run->sampled) {
+                run->estimate.misses[id]++;
+                run->estimate.bytes_missed[id] += bytes;
             }
         }
         if (telling && error == SIM_OK) {
@@ -324,7 +326,7 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
 static enum sim_error
 run_requests(struct run *run, size_t first, size_t end)
 {
-    bool extra = run->config->tell || run->misses;
+    bool extra = run->config->tell || run->sampled;
 
     if (run->trace->sizes)
         return extra ? run_block(run, first, end, true, true)
@@ -356,45 +358,11 @@ static void
 forget_counts(struct run *run)
 {
     *run->result = (struct sim_result){.memory = run->result->memory};
-    if (run->misses) {
-        memset(run->misses, 0, run->trace->page_count * sizeof(*run->misses));
-        memset(run->bytes_missed, 0, run->trace->page_count * sizeof(*run->bytes_missed));
-    }
+    if (run->sampled)
+        estimate_forget(&run->estimate, run->trace->page_count);
 }
 
 /* ---- ratios ---------------------------------------------------------------------------------- */
-
-/*
- * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, and
- * with pages drawn one by one the variance of that is (1 - p) / p^2 times the sum of the squares of
- * each page's misses (Horvitz and Thompson, 1952). Divided by the requests of the whole trace, not
- * by those that came with the draw: whether a page that everybody asks for was drawn then hardly
- * matters, for it hardly ever misses (the adjustment of Waldspurger et al., "Efficient MRC
- * Construction with SHARDS", 2015, section 3.3).
- */
-static void
-reckon_sample(struct run *run)
-{
-    const struct sim_sampling *sampling = run->config->sampling;
-    struct sim_result *result = run->result;
-    double p = sampling->rate, squares = 0, byte_squares = 0;
-    double requests = p * (double)sampling->requests, bytes = p * (double)sampling->bytes;
-    double misses = (double)(result->requests - result->hits);
-    double bytes_missed = (double)(result->bytes - result->bytes_hit);
-
-    for (size_t i = 0; i < run->trace->page_count; i++) {
-        squares += (double)run->misses[i] * run->misses[i];
-        byte_squares += run->bytes_missed[i] * run->bytes_missed[i];
-    }
-    if (requests > 0) {
-        result->hit_ratio = fmax(0, 1 - misses / requests);
-        result->hit_ratio_error = sqrt((1 - p) * squares) / requests;
-    }
-    if (bytes > 0) {
-        result->byte_hit_ratio = fmax(0, 1 - bytes_missed / bytes);
-        result->byte_hit_ratio_error = sqrt((1 - p) * byte_squares) / bytes;
-    }
-}
 
 static void
 reckon_ratios(struct run *run)
@@ -403,8 +371,9 @@ reckon_ratios(struct run *run)
 
     result->pages = run->pages;
     result->bytes_inside = run->bytes;
-    if (run->misses) {
-        reckon_sample(run);
+    /* Without a policy nothing hits, and no sample is needed to know that. */
+    if (run->sampled && run->policy) {
+        estimate_reckon(&run->estimate, run->trace, run->config, result);
         return;
     }
     if (result->requests)
@@ -467,12 +436,8 @@ run_begin(struct run *run)
     run->places = calloc(count ? count : 1, sizeof(*run->places));
     if (!run->places)
         return SIM_NO_MEMORY;
-    if (config->sampling) {
-        run->misses = calloc(count ? count : 1, sizeof(*run->misses));
-        run->bytes_missed = calloc(count ? count : 1, sizeof(*run->bytes_missed));
-        if (!run->misses || !run->bytes_missed)
-            return SIM_NO_MEMORY;
-    }
+    if (run->sampled && !estimate_begin(&run->estimate, count))
+        return SIM_NO_MEMORY;
     /* Nothing is ever stored: no policy is needed for that. */
     if (!run->ops || (!config->capacity_pages && !config->capacity_bytes))
         return SIM_OK;
@@ -492,8 +457,7 @@ run_end(struct run *run)
     free(run->nodes);
     free(run->places);
     free(run->victims);
-    free(run->misses);
-    free(run->bytes_missed);
+    estimate_end(&run->estimate);
 }
 
 static int64_t
@@ -509,7 +473,11 @@ enum sim_error
 sim_run(const struct sim_trace *trace, const struct sim_config *config, struct sim_watch *watch,
         struct sim_result *result)
 {
-    struct run run = {.trace = trace, .config = config, .ops = config->spec.ops, .result = result};
+    struct run run = {.trace = trace,
+                      .config = config,
+                      .ops = config->spec.ops,
+                      .sampled = config->sampling != NULL,
+                      .result = result};
     size_t warmup = config->warmup < trace->request_count ? config->warmup : trace->request_count;
     int64_t begun_us = thread_cpu_us();
     enum sim_error error = check(trace, config);

@@ -41,6 +41,16 @@ count_requests(const struct sim_trace *whole, const uint32_t *numbers)
     return count;
 }
 
+/* What the errors are judged by: of every page, the size at its first request. */
+static void
+add_first(struct sim_sampling *sampling, uint32_t bytes)
+{
+    unsigned width = bytes ? 32 - (unsigned)__builtin_clz(bytes) : 0;
+
+    sampling->sizes[width] += bytes;
+    sampling->squares[width] += (double)bytes * bytes;
+}
+
 static bool
 fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_t requests,
      size_t warmup, struct sim_sample *sample)
@@ -48,29 +58,37 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
     uint32_t *ids = malloc((requests + 1) * sizeof(*ids));
     uint32_t *sizes = whole->sizes ? malloc((requests + 1) * sizeof(*sizes)) : NULL;
     uint64_t *keys = malloc((pages + 1) * sizeof(*keys));
+    uint64_t *seen = calloc(whole->page_count / 64 + 1, sizeof(*seen));
     size_t at = 0;
 
     sample->trace = (struct sim_trace){
         .request_count = requests, .ids = ids, .sizes = sizes, .page_count = pages, .keys = keys};
-    if (!ids || (whole->sizes && !sizes) || !keys)
+    if (!ids || (whole->sizes && !sizes) || !keys || !seen) {
+        free(seen);
         return false;
+    }
     for (size_t i = 0; i < whole->page_count; i++)
         if (numbers[i] != LEFT_OUT)
             keys[numbers[i]] = whole->keys ? whole->keys[i] : i;
     for (size_t i = 0; i < whole->request_count; i++) {
-        uint32_t bytes = whole->sizes ? whole->sizes[i] : 1;
+        uint32_t id = whole->ids[i], bytes = whole->sizes ? whole->sizes[i] : 1;
+        uint64_t bit = 1ull << (id % 64);
 
+        if (!(seen[id / 64] & bit))
+            add_first(&sample->sampling, bytes);
+        seen[id / 64] |= bit;
         if (i >= warmup)
             sample->sampling.bytes += bytes;
-        if (numbers[whole->ids[i]] == LEFT_OUT)
+        if (numbers[id] == LEFT_OUT)
             continue;
         if (i < warmup)
             sample->warmup++;
-        ids[at] = numbers[whole->ids[i]];
+        ids[at] = numbers[id];
         if (sizes)
             sizes[at] = bytes;
         at++;
     }
+    free(seen);
     return true;
 }
 

@@ -45,11 +45,17 @@ struct sim_event {
     size_t victim_count;
 };
 
+#define SIM_WIDTHS 33u
+
 /* What a trace is a sample of (sim/sample.h); the capacity is then the sample's share of it. */
 struct sim_sampling {
     double rate;       /* the share of the pages that is in the sample */
     uint64_t requests; /* of the whole trace, without the warm-up */
     uint64_t bytes;    /* that those ask for */
+
+    /* All pages of the whole trace, by how many bits the size at the first request has. */
+    double sizes[SIM_WIDTHS];   /* their bytes together */
+    double squares[SIM_WIDTHS]; /* and the sum of the squares of those */
 };
 
 struct sim_config {
@@ -79,11 +85,16 @@ struct sim_result {
     uint64_t memory; /* bytes of nodes and places, without what the policy has beyond them */
     int64_t cpu_us;  /* of the thread */
 
-    /* Of a sample: estimates for the whole trace, and their standard errors. Otherwise exact. */
+    /*
+     * Of a sample: estimates for the whole trace, and their standard errors (sim/estimate.h).
+     * Otherwise exact, and the errors 0.
+     */
     double hit_ratio;
     double byte_hit_ratio;
-    double hit_ratio_error;
+    double hit_ratio_error; /* NAN: the sample cannot tell it */
     double byte_hit_ratio_error;
+    const char *error_unknown; /* why an error is NAN, some words for people, static; or NULL */
+    double rate_needed;        /* of a sample that could tell both errors; above 1: none could */
 };
 
 enum sim_error {

@@ -270,6 +270,35 @@ class TableTest(SimulateCase):
         self.assertIn("from a sample:", text)
         self.assertIn("+-", text)
 
+    def test_a_sample_says_what_it_cannot_tell(self):
+        trace = self.trace([f"http://h/{n * n % 4999}" for n in range(20000)])
+        how = [trace, "--policy", "lru,rand", "--capacity", "10%,80%", "--sample", "20%",
+               "--seed", "5"]
+        done = self.simulate(*how, "--json")
+        results = {(r["policy"], r["capacity_urls"]): r
+                   for r in json.loads(done.stdout)["traces"][0]["results"]}
+        self.assertEqual(len(results), 4)
+        told = [k for k, r in results.items() if r["hit_ratio_error"] is not None]
+        self.assertEqual(told, [("lru", 2000)])
+        for key, r in results.items():
+            self.assertEqual(r["error_unknown"] is None, key in told)
+        self.assertIn("too few pages", results["lru", 250]["error_unknown"])
+        self.assertIn("newcomers", results["rand", 2000]["error_unknown"])
+        stderr = done.stderr.decode()
+        self.assertIn("cannot tell the errors of 3 of 4 rows", stderr)
+        rate = re.search(r"with --sample (\d+)%", stderr)[1]
+        (r,) = self.results(trace, "--policy", "lru", "--capacity", "10%", "--sample", f"{rate}%",
+                            "--seed", "5").values()
+        self.assertIsNotNone(r["hit_ratio_error"])
+        self.assertRegex(self.simulate(*how).stdout.decode(),
+                         r"(?m)^  lru +\S+ % +- .*\(too few pages for an error\)$")
+        rows = list(csv.DictReader(io.StringIO(self.simulate(*how, "--csv").stdout.decode())))
+        self.assertEqual(sum(row["hit_ratio_error"] == "" for row in rows), 3)
+        self.assertTrue(all(row["cpu_us"] for row in rows))
+        points = [p for c in self.summary(*how[:3], "--curve", *how[5:])["traces"][0]["curves"]
+                  if c["policy"] == "rand" for p in c["points"]]
+        self.assertIsNone(points[0]["hit_ratio_error"])
+
     def test_jobs_change_nothing(self):
         trace = self.trace([f"http://h/{n * n % 499}" for n in range(5000)])
         outcome = []

@@ -1,0 +1,109 @@
+#include "sim/estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+estimate_begin(struct estimate *estimate, size_t page_count)
+{
+    size_t count = page_count ? page_count : 1;
+
+    *estimate = (struct estimate){0};
+    estimate->misses = calloc(count, sizeof(*estimate->misses));
+    estimate->bytes_missed = calloc(count, sizeof(*estimate->bytes_missed));
+    return estimate->misses && estimate->bytes_missed;
+}
+
+void
+estimate_end(struct estimate *estimate)
+{
+    free(estimate->misses);
+    free(estimate->bytes_missed);
+}
+
+void
+estimate_forget(struct estimate *estimate, size_t page_count)
+{
+    memset(estimate->misses, 0, page_count * sizeof(*estimate->misses));
+    memset(estimate->bytes_missed, 0, page_count * sizeof(*estimate->bytes_missed));
+}
+
+/* ---- what a sample can tell ------------------------------------------------------------------ */
+
+/*
+ * As how many equal pages those count that together have so many bytes and each at most `largest`;
+ * at most all of the sample. Rounded down: pages of as many bits as `largest` are all among them.
+ */
+static double
+equal_pages(const struct sim_sampling *sampling, double bytes, double largest)
+{
+    double sizes = 0, squares = 0;
+
+    for (unsigned width = 0; width < SIM_WIDTHS && exp2(width) <= 2 * largest; width++) {
+        sizes += sampling->sizes[width];
+        squares += sampling->squares[width];
+    }
+    return squares > 0 ? fmin(bytes, sampling->rate * sizes) * sizes / squares : 0;
+}
+
+/* Room of the small cache, in pages. */
+static double
+room(const struct sim_trace *trace, const struct sim_config *config)
+{
+    const struct sim_sampling *sampling = config->sampling;
+    double pages = (double)trace->page_count, bytes = (double)config->capacity_bytes;
+
+    if (config->capacity_pages)
+        pages = fmin(pages, (double)config->capacity_pages);
+    return bytes > 0 ? fmin(pages, equal_pages(sampling, bytes, bytes / sampling->rate)) : pages;
+}
+
+static void
+doubt(const struct estimate *estimate, const struct sim_trace *trace,
+      const struct sim_config *config, struct sim_result *result)
+{
+    const struct sim_sampling *sampling = config->sampling;
+    double pages = room(trace, config), all = equal_pages(sampling, INFINITY, INFINITY);
+
+    result->rate_needed = sampling->rate * ESTIMATE_LEAST_PAGES / fmax(1e-9, fmin(pages, all));
+    if (all < ESTIMATE_LEAST_PAGES) {
+        result->byte_hit_ratio_error = NAN;
+        result->error_unknown = "too few pages for an error of the bytes";
+    }
+    if (pages < ESTIMATE_LEAST_PAGES) {
+        result->hit_ratio_error = result->byte_hit_ratio_error = NAN;
+        result->error_unknown = "too few pages for an error";
+    } else if ((double)estimate->victims_newest >
+               ESTIMATE_MOST_NEWEST * (double)estimate->victims) {
+        result->hit_ratio_error = result->byte_hit_ratio_error = NAN;
+        result->error_unknown = "newcomers leave first, which a sample does not show";
+        result->rate_needed = INFINITY;
+    }
+}
+
+void
+estimate_reckon(const struct estimate *estimate, const struct sim_trace *trace,
+                const struct sim_config *config, struct sim_result *result)
+{
+    const struct sim_sampling *sampling = config->sampling;
+    double p = sampling->rate, squares = 0, byte_squares = 0;
+    double requests = p * (double)sampling->requests, bytes = p * (double)sampling->bytes;
+    double misses = (double)(result->requests - result->hits);
+    double bytes_missed = (double)(result->bytes - result->bytes_hit);
+
+    for (size_t i = 0; i < trace->page_count; i++) {
+        squares += (double)estimate->misses[i] * estimate->misses[i];
+        byte_squares += estimate->bytes_missed[i] * estimate->bytes_missed[i];
+    }
+    if (requests > 0) {
+        result->hit_ratio = fmax(0, 1 - misses / requests);
+        result->hit_ratio_error = sqrt((1 - p) * squares) / requests;
+    }
+    if (bytes > 0) {
+        result->byte_hit_ratio = fmax(0, 1 - bytes_missed / bytes);
+        result->byte_hit_ratio_error = sqrt((1 - p) * byte_squares) / bytes;
+    }
+    if (p < 1)
+        doubt(estimate, trace, config, result);
+}
