@@ -1,8 +1,8 @@
 /*
  * OPT, MIN (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"): the
  * page whose next request is farthest in the future leaves first. No policy that sees only the past
- * has fewer misses where all pages are of one size and each that is missed enters; others are
- * measured against it. Only a simulation knows the future.
+ * has fewer misses where all pages are of one size and each that is missed enters; one that turns
+ * pages away (TinyLFU) may. Others are measured against it. Only a simulation knows the future.
  *
  * Of pages that are never requested again the one that was requested first leaves first.
  */
@@ -88,7 +88,9 @@ const struct policy_ops policy_opt = {
     .aliases = (const char *const[]){"belady", "min", NULL},
     .summary = "the page whose next request is farthest away leaves first (needs the future)",
     .source = "Belady 1966, A study of replacement algorithms for a virtual-storage computer",
-    .sizes = "Sizes are ignored; it is the bound where all pages count the same.",
+    .sizes =
+        "Sizes are ignored. Where all pages count the same it is the bound of the policies that "
+        "take in every page they miss; one that turns pages away can do better.",
     .cost = "O(log n), least for pages that are requested again soon",
     .node_size = sizeof(struct opt_node),
     .needs_future = true,

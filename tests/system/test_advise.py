@@ -101,6 +101,17 @@ class AdviseTest(SimulateCase):
         self.assertIsNone(self.summary(trace, "--policy", "opt", command="advise")["policy"])
         self.assertIn("nothing to take", self.advise(trace, "--policy", "none"))
 
+    def test_the_bound_is_not_one_of_policies_that_turn_pages_away(self):
+        urls = [u for n in range(300) for u in ("http://h/a", f"http://h/x{n}")]
+        trace = self.trace(urls)
+        a = self.summary(trace, "--policy", "opt,tinylfu", command="advise")
+        self.assertEqual([(p["policy"], p["capacity_urls"]) for p in a["policies"]],
+                         [("tinylfu", 1), ("opt", 2)])
+        text = " ".join(self.advise(trace, "--policy", "opt,tinylfu").split())
+        self.assertIn("one that turns pages away may need less", text)
+        self.assertIn("one that turns pages away can do better",
+                      " ".join(self.sunproxy("policies", "opt").stdout.decode().split()))
+
     def test_both_ratios_are_told(self):
         trace = self.bulky_trace()
         text = self.advise(trace, "--share", "0.45", "--policy", "lru,fifo")
@@ -114,7 +125,7 @@ class AdviseTest(SimulateCase):
 
     def test_shares_that_are_none(self):
         trace = self.trace(["http://h/a"])
-        for share in ("0", "101%"):
+        for share in ("0", "101%", "0x5A%", "0x1p-1", "1e-1", "%", "", ".", "-1", "nan"):
             self.complaint(trace, "--share", share, command="advise")
 
     def test_the_size_that_is_advised_is_enough_and_less_is_not(self):
