@@ -75,6 +75,30 @@ units_parse_bytes(const char *text, uint64_t *bytes)
 }
 
 bool
+units_parse_decimal(const char *text, size_t len, double *number)
+{
+    char *end;
+
+    if (len == 0 || strspn(text, "0123456789.") < len)
+        return false;
+    *number = strtod(text, &end);
+    return end == text + len && isfinite(*number);
+}
+
+bool
+units_parse_share(const char *text, double *share)
+{
+    size_t len = strlen(text);
+    bool percent = len != 0 && text[len - 1] == '%';
+
+    if (!units_parse_decimal(text, percent ? len - 1 : len, share))
+        return false;
+    if (percent)
+        *share /= 100;
+    return *share > 0 && *share <= 1;
+}
+
+bool
 units_parse_duration(const char *text, int64_t *us)
 {
     static const struct unit units[] = {

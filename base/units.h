@@ -20,6 +20,15 @@ bool units_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *v
 bool units_parse_bytes(const char *text, uint64_t *bytes);
 
 /*
+ * `len` characters that are digits and at most one point, "0.5", "12", "3.", and nothing else that
+ * strtod() knows: no sign, exponent, hex, inf or nan. False too for what is too large for a double.
+ */
+bool units_parse_decimal(const char *text, size_t len, double *number);
+
+/* A share above 0 and at most 1, written as such or in per cent: "0.9", "90%". */
+bool units_parse_share(const char *text, double *share);
+
+/*
  * A duration in microseconds: a number, a fraction allowed, with unit us, ms, s, m, h or d; without
  * a unit it is seconds.
  */

@@ -6,8 +6,8 @@
 #include "client/advise.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/units.h"
 #include "client/command.h"
 #include "client/connect.h"
 #include "client/output.h"
@@ -44,19 +44,11 @@ advise_path(const char *path, const struct simulate_options *options, double sha
     return status;
 }
 
-/* "90%" or "0.9". */
 static bool
 take_share(const char *argument, double *share)
 {
-    char *end;
-
-    if (strspn(argument, "0123456789.") > 0) {
-        *share = strtod(argument, &end);
-        if (strcmp(end, "%") == 0)
-            *share /= 100;
-        if ((*end == '\0' || strcmp(end, "%") == 0) && *share > 0 && *share <= 1)
-            return true;
-    }
+    if (units_parse_share(argument, share))
+        return true;
     output_complain("--share is above 0 and at most 100 %%, such as 90%% or 0.9, not '%s'",
                     argument);
     return false;

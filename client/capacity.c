@@ -10,18 +10,10 @@
 #include "base/nearest.h"
 #include "base/units.h"
 
-/* A share: digits and a point. No sign, no hex, no nan: strtod() knows more than people should
- * write.
- */
 static bool
-parse_share(const char *text, size_t len, double *percent)
+parse_percent(const char *text, size_t len, double *percent)
 {
-    char *end;
-
-    if (len == 0 || strspn(text, "0123456789.") < len)
-        return false;
-    *percent = strtod(text, &end);
-    return end == text + len && isfinite(*percent) && *percent > 0;
+    return units_parse_decimal(text, len, percent) && *percent > 0;
 }
 
 bool
@@ -33,9 +25,9 @@ capacity_parse(const char *text, struct capacity *capacity)
     if (len == 0)
         return false;
     if (text[len - 1] == '%')
-        return parse_share(text, len - 1, &capacity->percent);
+        return parse_percent(text, len - 1, &capacity->percent);
     if (len >= 2 && text[len - 2] == '%' && toupper((unsigned char)text[len - 1]) == 'B')
-        return parse_share(text, len - 2, &capacity->percent_bytes);
+        return parse_percent(text, len - 2, &capacity->percent_bytes);
     if (strspn(text, "0123456789") == len)
         return units_parse_uint(text, 1, UINT64_MAX, &capacity->urls);
     /* A fraction of a byte is a slip of the pen; a size has its unit. */

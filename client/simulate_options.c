@@ -148,17 +148,14 @@ take_policies(struct simulate_options *options, const char *list)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* "0.5%" or "25%", below `below`. */
+/* "0.5%" or "25%", below all. */
 static bool
-parse_percent(const char *text, double below, double *percent)
+parse_percent(const char *text, double *percent)
 {
     size_t len = strlen(text);
-    char *end;
 
-    if (len < 2 || text[len - 1] != '%' || strspn(text, "0123456789.") != len - 1)
-        return false;
-    *percent = strtod(text, &end);
-    return end == text + len - 1 && *percent < below;
+    return len != 0 && text[len - 1] == '%' && units_parse_decimal(text, len - 1, percent) &&
+           *percent < 100;
 }
 
 static bool
@@ -166,7 +163,7 @@ take_warmup(struct simulate_options *options, const char *argument)
 {
     options->warmup = 0;
     options->warmup_percent = 0;
-    if (parse_percent(argument, 100, &options->warmup_percent) ||
+    if (parse_percent(argument, &options->warmup_percent) ||
         units_parse_uint(argument, 0, UINT64_MAX, &options->warmup))
         return true;
     output_complain("--warmup is a number of requests, or per cent of them below 100%%, not '%s'",
@@ -177,18 +174,7 @@ take_warmup(struct simulate_options *options, const char *argument)
 static bool
 take_rate(struct simulate_options *options, const char *argument)
 {
-    char *end;
-
-    if (parse_percent(argument, 100.0000001, &options->rate)) {
-        options->rate /= 100;
-    } else if (*argument && strspn(argument, "0123456789.") == strlen(argument)) {
-        options->rate = strtod(argument, &end);
-        if (*end != '\0')
-            options->rate = 0;
-    } else {
-        options->rate = 0;
-    }
-    if (options->rate > 0 && options->rate <= 1)
+    if (units_parse_share(argument, &options->rate))
         return true;
     output_complain("--sample is a share above 0 and at most 1, such as 0.01 or 1%%, not '%s'",
                     argument);

@@ -87,6 +87,40 @@ START_TEST(formats_for_people)
 }
 END_TEST
 
+START_TEST(decimals_are_digits_and_a_point)
+{
+    static const char *const wrong[] = {"",   ".",  "-1",  "+1",    "1e3", "0x5A",
+                                        "1 ", " 1", "inf", "1.2.3", "nan", "1,5"};
+    double number;
+
+    ck_assert(units_parse_decimal("0.5%", 3, &number));
+    ck_assert_double_eq(number, 0.5);
+    ck_assert(units_parse_decimal("12", 2, &number));
+    ck_assert_double_eq(number, 12);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!units_parse_decimal(wrong[i], strlen(wrong[i]), &number), "%s", wrong[i]);
+}
+END_TEST
+
+START_TEST(shares_are_parts_or_per_cent)
+{
+    static const char *const wrong[] = {"",     "%",    "0",   "0%",   "101%", "1.01", "0x5A%",
+                                        "1e-1", "90%%", "-5%", "nan%", "9 %",  "90%B"};
+    static const struct {
+        const char *text;
+        double share;
+    } right[] = {{"90%", 0.9}, {"0.9", 0.9}, {"100%", 1}, {"1", 1}, {"0.5%", 0.005}, {".5", 0.5}};
+    double share;
+
+    for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+        ck_assert_msg(units_parse_share(right[i].text, &share), "%s", right[i].text);
+        ck_assert_double_eq_tol(share, right[i].share, 1e-12);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!units_parse_share(wrong[i], &share), "%s", wrong[i]);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -98,6 +132,8 @@ unit_suite(void)
     tcase_add_test(tc, durations);
     tcase_add_test(tc, whole_numbers_keep_to_their_range);
     tcase_add_test(tc, formats_for_people);
+    tcase_add_test(tc, decimals_are_digits_and_a_point);
+    tcase_add_test(tc, shares_are_parts_or_per_cent);
     suite_add_tcase(suite, tc);
     return suite;
 }
