@@ -126,7 +126,9 @@ main(int argc, char **argv)
 {
     if (!occupy_standard_descriptors())
         return EX_OSERR;
-    /* A reader that goes away is a write error, which is noticed and told. */
+    /* A reader that goes away and a file as large as it may be are write errors, which are noticed
+     * and told. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return output_finish(dispatch(argc, argv));
 }

@@ -254,7 +254,8 @@ const struct command command_trace_generate = {
             "                         lognormal:45000:0.8; YCSB: fixed:1000)\n"
             "      --rate N           requests a second; no times without it\n"
             "      --site URL         stands before the page's number, 1 being the most\n"
-            "                         popular (default: http://www.example.com)\n"
+            "                         popular in zipf and all of YCSB's but d and e\n"
+            "                         (default: http://www.example.com)\n"
             "      --seed N           (default: 1)\n" TRACE_WRITERS_HELP
             "                         (urls where neither says)\n\n"
             "  -h, --help             this text\n\n"

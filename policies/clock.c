@@ -112,7 +112,8 @@ const struct policy_ops policy_clock = {
     .summary = "the oldest page that was not requested since the hand last passed leaves first",
     .source = "F. Corbato, A Paging Experiment with the Multics System, MIT 1968",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
-    .cost = "A hit sets a bit; a victim costs O(1), amortised over the hits before.",
+    .cost =
+        "A hit counts, as far as the bits go; a victim costs O(1), amortised over the hits before.",
     .params = params,
     .node_size = sizeof(struct clock_node),
     .create = clock_create,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The begin of the bytes is x_base. */
+/* The bytes begin at x_base. */
 static size_t
 done(const XDR *xdr)
 {

@@ -390,6 +390,7 @@ daemon_run(const struct options *options)
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log as large as it may be is a write error */
     raise_descriptor_limit();
 
     status = make_parts(&parts);

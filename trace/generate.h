@@ -56,8 +56,9 @@ bool generate_parse_sizes(const char *text, struct generate_sizes *sizes, char *
 
 /*
  * Makes the trace, of numbers and no URLs: pages are numbered from 1, the most popular first where
- * a law says which that is, but for scans. *writes (NULL if all read) says by request which ones
- * write. Both are the caller's to free. TRACE_NO_MEMORY, or TRACE_BAD_OPTION with a sentence.
+ * a law says which that is, but for scans and for reads of the newest. *writes (NULL if all read)
+ * says by request which ones write. Both are the caller's to free. TRACE_NO_MEMORY, or
+ * TRACE_BAD_OPTION with a sentence.
  */
 enum trace_error generate_trace(const struct generate_workload *workload,
                                 const struct generate_options *options, struct trace **trace,

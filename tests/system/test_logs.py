@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 
 import harness
@@ -113,6 +114,15 @@ class AccessLogTest(harness.SystemTest):
             self.assertEqual(self.c.get(f"http://a.test/{n % 3}").status, "ok")
         harness.wait_until(lambda: self.c.stat().log_lines_lost > 0, what="lines counted as lost")
         self.assertIn("No space left", d.err)
+
+    def test_a_log_as_large_as_it_may_be(self):
+        d = self.daemon("--access-log", self.log, origin=self.o,
+                        preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+        with rpc.Connection(d.socket) as c:
+            for n in range(400):
+                self.assertEqual(c.get(f"http://a.test/{n % 3}").status, "ok")
+            harness.wait_until(lambda: c.stat().log_lines_lost > 0, what="lines counted as lost")
+        self.assertIn("File too large", d.err)
 
     def test_a_log_that_cannot_be_made(self):
         done = self.run_daemon("--no-rpcbind", "--socket", self.dir / "s", "--listen", "none",

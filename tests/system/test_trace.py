@@ -3,8 +3,8 @@
 import gzip
 import json
 import os
+import resource
 import subprocess
-import os
 
 import harness
 
@@ -142,6 +142,15 @@ class TraceTest(harness.SystemTest):
                                   stderr=subprocess.PIPE, timeout=harness.TEST_SECONDS, check=False)
             os.close(writer)
             self.assertEqual((done.returncode, done.stderr), (74, b""), argv)
+
+    def test_a_file_as_large_as_it_may_be(self):
+        done = subprocess.run([harness.SUNPROXY, "trace", "generate", "zipf", "-n", "20000", "-o",
+                               self.dir / "big.tsv"], capture_output=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                    (65536, 65536)))
+        self.assertEqual(done.returncode, 73, done.stderr)
+        self.assertIn(b"File too large", done.stderr)
+        self.assertEqual(list(self.dir.glob("big.tsv*")), [])
 
     def test_generate(self):
         made = [self.trace("generate", "zipf", "-n", "5000", "--urls", "100", "--seed", seed).stdout
