@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "client/command.h"
 #include "client/connect.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 
 #define DEFAULT_SHARE 0.9
@@ -35,6 +36,7 @@ advise_path(const char *path, const struct simulate_options *options, double sha
     if (status != EX_OK)
         return status;
     status = advice_find(&advice, &subject, options, share);
+    interrupt_release();
     if (status == EX_OK && json)
         status = advice_print_json(&advice);
     else if (status == EX_OK)

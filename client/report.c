@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "client/command.h"
 #include "client/connect.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 
 #define MAX_DATA (512u << 20)
@@ -106,7 +107,7 @@ take_option(struct options *options, int option, const char *argument)
 /* A member of the open array of traces. */
 static int
 add_trace(struct json *j, const struct options *options, const char *path, const char *sizes,
-          bool only)
+          bool only, size_t *added)
 {
     struct simulate_options common = options->common;
     struct simulate_subject subject;
@@ -124,6 +125,7 @@ add_trace(struct json *j, const struct options *options, const char *path, const
         simulate_subject_free(&subject);
         return EX_USAGE;
     }
+    ++*added;
     json_open_object(j, NULL);
     report_trace_facts(j, &subject);
     json_bool(j, "by_bytes", common.by_bytes);
@@ -141,9 +143,9 @@ add_trace(struct json *j, const struct options *options, const char *path, const
     return status;
 }
 
-/* A trace that cannot be read does not keep the others off the page. */
+/* A trace that cannot be read does not keep the others off the page; *added are on it. */
 static int
-add_traces(struct json *j, const struct options *options, char **paths, int count)
+add_traces(struct json *j, const struct options *options, char **paths, int count, size_t *added)
 {
     int status = EX_OK;
 
@@ -152,7 +154,7 @@ add_traces(struct json *j, const struct options *options, char **paths, int coun
         const char *sizes = options->sizes_count == 0   ? NULL
                             : options->sizes_count == 1 ? options->sizes[0]
                                                         : options->sizes[i];
-        int one = add_trace(j, options, paths[i], sizes, count == 1);
+        int one = add_trace(j, options, paths[i], sizes, count == 1, added);
 
         if (one != EX_OK)
             status = one;
@@ -199,6 +201,7 @@ report_paths(const struct options *options, char **paths, int count)
 {
     struct buf data;
     struct json j;
+    size_t added = 0;
     int status, written;
 
     buf_init(&data, MAX_DATA);
@@ -206,10 +209,13 @@ report_paths(const struct options *options, char **paths, int count)
     json_open_object(&j, NULL);
     json_cstring(&j, "title", options->title);
     json_cstring(&j, "version", SUNPROXY_VERSION);
-    status = add_traces(&j, options, paths, count);
+    status = add_traces(&j, options, paths, count, &added);
+    interrupt_release();
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
     json_close_object(&j);
-    if (status == EX_OK || status == EXIT_INTERRUPTED || (count > 1 && status != EX_USAGE)) {
+    /* With nothing to report on, the page of another time stays. */
+    if (added != 0 &&
+        (status == EX_OK || status == EXIT_INTERRUPTED || (count > 1 && status != EX_USAGE))) {
         written = write_page(options, &data);
         status = written != EX_OK ? written : status;
     }

@@ -286,7 +286,6 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     count = fill_rows(options, subject, rows);
     status = run_rows(options, subject, rows, count);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
-        report->interrupted = status != EX_OK;
         simulate_report_trace(report, subject, rows, count);
     }
     free(rows);
@@ -299,13 +298,16 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     return status;
 }
 
+/* One less is unread, unless it is given up. */
 static int
-simulate_path(struct options *options, const char *path, struct simulate_report *report)
+simulate_path(struct options *options, const char *path, struct simulate_report *report,
+              size_t *unread)
 {
     struct simulate_subject subject;
     int status = simulate_subject_load(path, &options->common, &subject);
     bool in_bytes;
 
+    *unread -= status != EXIT_INTERRUPTED;
     if (status != EX_OK)
         return status;
     in_bytes = options->curve_in ? strcmp(options->curve_in, "bytes") == 0 : subject.sized;
@@ -324,10 +326,11 @@ simulate_paths(struct options *options, char **paths, int count)
 {
     struct simulate_report report;
     int status = EX_OK, printed;
+    size_t unread = (size_t)count;
 
     simulate_report_begin(&report, options->output, options->common.by_bytes);
     for (int i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i++) {
-        int one = simulate_path(options, paths[i], &report);
+        int one = simulate_path(options, paths[i], &report, &unread);
 
         if (one != EX_OK)
             status = one;
@@ -336,6 +339,8 @@ simulate_paths(struct options *options, char **paths, int count)
         if (printed != EX_OK)
             return printed;
     }
+    if (status == EXIT_INTERRUPTED)
+        simulate_report_interrupted(&report, unread);
     printed = simulate_report_end(&report);
     return printed != EX_OK ? printed : status;
 }

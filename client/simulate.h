@@ -28,8 +28,10 @@ struct simulate_report {
     enum simulate_output output;
     bool by_bytes; /* what is sorted by */
     bool interrupted;
-    bool first;     /* no trace has been reported yet */
-    struct buf out; /* the report's own */
+    bool first;      /* no trace has been reported yet */
+    size_t runs;     /* of the traces that were reported */
+    size_t finished; /* of those */
+    struct buf out;  /* the report's own */
     struct json json;
 };
 
@@ -55,6 +57,9 @@ void simulate_csv_ratio(struct buf *out, double ratio, double error);
 
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
+
+/* The command ends early, at a signal, and so many of the traces were not read. */
+void simulate_report_interrupted(struct simulate_report *report, size_t unread);
 
 /* Prints of tables and lines what is not printed yet: as simulate_report_end(). */
 int simulate_report_flush(struct simulate_report *report);

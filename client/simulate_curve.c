@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "client/capacity.h"
 #include "client/command.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 #include "client/simulate.h"
 #include "client/simulate_run.h"
@@ -60,8 +61,12 @@ one_pass(struct curves *curves, size_t policy)
 {
     const struct simulate_subject *subject = curves->subject;
     struct sim_curve curve;
-    enum sim_error error = sim_curve_make(&subject->sim, subject->warmup, NULL, &curve);
+    enum sim_error error = simulate_run_curve(&subject->sim, subject->warmup, "lru", &curve);
 
+    if (error == SIM_STOPPED) {
+        output_complain("interrupted: the curve of lru is not finished");
+        return EXIT_INTERRUPTED;
+    }
     if (error != SIM_OK) {
         output_complain("%s: %s", subject->path, sim_strerror(error));
         return EX_SOFTWARE;
@@ -263,14 +268,18 @@ simulate_curve(struct simulate_report *report, const struct simulate_subject *su
     fill_rows(&curves);
     status = run(&curves);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
-        report->interrupted = status != EX_OK;
+        for (size_t i = 0; i < options->spec_count * curves.scale.count; i++)
+            report->finished += curves.rows[i].job.error == SIM_OK;
+        report->runs += options->spec_count * curves.scale.count;
         simulate_note_errors(subject, curves.rows, options->spec_count * curves.scale.count);
         if (report->output == SIMULATE_JSON)
             json_curves(&report->json, &curves);
         else if (report->output == SIMULATE_CSV)
             csv_curves(&report->out, &curves, report->first);
-        else
+        else {
+            interrupt_release();
             print_curves(&curves);
+        }
         report->first = false;
     }
     free(curves.rows);

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "client/capacity.h"
 #include "client/columns.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 #include "client/simulate.h"
 #include "client/statistics.h"
@@ -391,8 +392,11 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
             rows[finished++] = rows[i];
     simulate_note_errors(subject, rows, finished);
     qsort_r(rows, finished, sizeof(*rows), compare_rows, report->by_bytes ? report : NULL);
+    report->runs += count;
+    report->finished += finished;
     switch (report->output) {
     case SIMULATE_TABLE:
+        interrupt_release();
         if (!report->first)
             putchar('\n');
         print_rows(subject, rows, finished);
@@ -414,6 +418,19 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
     report->first = false;
 }
 
+void
+simulate_report_interrupted(struct simulate_report *report, size_t unread)
+{
+    report->interrupted = true;
+    if (report->output != SIMULATE_TABLE)
+        return;
+    printf("%sinterrupted: %zu of %zu runs are finished", report->first ? "" : "\n",
+           report->finished, report->runs);
+    if (unread)
+        printf("; %zu trace%s not read", unread, unread == 1 ? " was" : "s were");
+    putchar('\n');
+}
+
 int
 simulate_report_flush(struct simulate_report *report)
 {
@@ -424,6 +441,7 @@ simulate_report_flush(struct simulate_report *report)
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
+    interrupt_release();
     if (report->out.len)
         fwrite(report->out.data, 1, report->out.len, stdout);
     buf_reset(&report->out);
@@ -440,6 +458,7 @@ simulate_report_end(struct simulate_report *report)
         buf_free(&report->out);
         return status;
     }
+    interrupt_release();
     json_close_array(&report->json);
     json_bool(&report->json, "interrupted", report->interrupted);
     json_close_object(&report->json);

@@ -1,12 +1,11 @@
 #include "client/simulate_run.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sysexits.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "client/command.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 #include "client/progress.h"
 
@@ -14,16 +13,15 @@
 
 /* Waits for the threads, tells how far they are, and stops them at a signal. */
 static int
-oversee(struct sim_sweep *sweep, int signals, const char *label)
+oversee(struct sim_sweep *sweep, const char *label)
 {
-    struct signalfd_siginfo caught;
     struct progress progress;
     uint64_t total, done = sim_sweep_progress(sweep, &total);
     int status = EX_OK;
 
     progress_begin(&progress, label, total);
     while (!sim_sweep_wait(sweep, LOOK_AGAIN_MS)) {
-        if (read(signals, &caught, sizeof(caught)) > 0) {
+        if (interrupt_came()) {
             status = EXIT_INTERRUPTED;
             sim_sweep_stop(sweep);
         }
@@ -40,35 +38,81 @@ oversee(struct sim_sweep *sweep, int signals, const char *label)
 static int
 judge(const struct sim_job *jobs, size_t count, int status)
 {
-    for (size_t i = 0; i < count; i++)
+    size_t finished = 0;
+
+    for (size_t i = 0; i < count; i++) {
         if (jobs[i].error != SIM_OK && jobs[i].error != SIM_STOPPED) {
             output_complain("%s", sim_strerror(jobs[i].error));
             return EX_SOFTWARE;
         }
+        finished += jobs[i].error == SIM_OK;
+    }
+    if (status == EXIT_INTERRUPTED)
+        output_complain("interrupted: %zu of %zu runs are finished", finished, count);
     return status;
 }
 
 int
 simulate_run(struct sim_job *jobs, size_t count, unsigned threads, const char *label)
 {
-    struct sim_sweep *sweep;
-    sigset_t ending, before;
-    int signals, status = EX_SOFTWARE;
+    struct sim_sweep *sweep = interrupt_catch() ? sim_sweep_start(jobs, count, threads) : NULL;
+    int status = EX_SOFTWARE;
 
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    /* Blocked in the threads too, which inherit it: only the descriptor tells. */
-    pthread_sigmask(SIG_BLOCK, &ending, &before);
-    signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-    sweep = signals < 0 ? NULL : sim_sweep_start(jobs, count, threads);
     if (sweep)
-        status = oversee(sweep, signals, label);
+        status = oversee(sweep, label);
     else
         output_complain("out of memory, threads or descriptors");
     sim_sweep_finish(sweep);
-    if (signals >= 0)
-        close(signals);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return sweep ? judge(jobs, count, status) : status;
+}
+
+/* ---- LRU's curve ----------------------------------------------------------------------------- */
+
+struct curve_work {
+    const struct sim_trace *trace;
+    size_t warmup;
+    struct sim_watch watch;
+    struct sim_curve *curve;
+    enum sim_error error;
+};
+
+static void *
+make_curve(void *argument)
+{
+    struct curve_work *work = argument;
+
+    work->error = sim_curve_make(work->trace, work->warmup, &work->watch, work->curve);
+    return NULL;
+}
+
+static bool
+curve_wait(pthread_t thread)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_AGAIN_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
+enum sim_error
+simulate_run_curve(const struct sim_trace *trace, size_t warmup, const char *label,
+                   struct sim_curve *curve)
+{
+    struct curve_work work = {.trace = trace, .warmup = warmup, .curve = curve};
+    struct progress progress;
+    pthread_t thread;
+
+    if (!interrupt_catch() || pthread_create(&thread, NULL, make_curve, &work) != 0)
+        return SIM_NO_MEMORY;
+    progress_begin(&progress, label, trace->request_count);
+    while (!curve_wait(thread)) {
+        if (interrupt_came())
+            atomic_store(&work.watch.stop, true);
+        progress_draw(&progress, atomic_load(&work.watch.done));
+    }
+    progress_clear(&progress);
+    return work.error;
 }

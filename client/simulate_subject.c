@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "client/command.h"
+#include "client/interrupt.h"
 #include "client/output.h"
 #include "client/simulate_sizes.h"
 #include "sim/sweep.h"
@@ -152,10 +154,12 @@ int
 simulate_subject_load(const char *path, const struct simulate_options *options,
                       struct simulate_subject *subject)
 {
+    struct trace_options trace = options->trace;
     int status;
 
     *subject = (struct simulate_subject){.path = path};
-    status = trace_open(path, &options->trace, &subject->trace);
+    trace.stop_fd = interrupt_catch();
+    status = interrupt_came() ? EXIT_INTERRUPTED : trace_open(path, &trace, &subject->trace);
     if (status != EX_OK)
         return status;
     if (subject->trace->request_count >= SIM_MAX_REQUESTS) {

@@ -23,7 +23,8 @@ struct simulate_subject {
 };
 
 /*
- * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed. Says
+ * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed.
+ * Catches SIGINT and SIGTERM from then on (interrupt.h): EXIT_INTERRUPTED if one has come. Says
  * on stderr what was left out or taken for granted. EX_USAGE where options->needs_sizes and too few
  * are known. The path is kept, not copied.
  */

@@ -172,6 +172,10 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
     case TRACE_BAD_OPTION:
         output_complain("%s", why);
         return EX_USAGE;
+    case TRACE_STOPPED:
+        output_complain("interrupted while reading %s",
+                        strcmp(path, "-") == 0 ? "standard input" : path);
+        return EXIT_INTERRUPTED;
     case TRACE_NO_MEMORY:
         break;
     }

@@ -86,7 +86,10 @@ void trace_print_formats(FILE *to);
 /* 1: taken; 0: not one of these; -1: wrong, and complained about. */
 int trace_option(struct trace_options *options, int option, const char *argument);
 
-/* Loads a trace: EX_OK, or the exit status after a complaint. Says on stderr what was left out. */
+/*
+ * Loads a trace: EX_OK, or the exit status after a complaint, EXIT_INTERRUPTED if stop_fd of the
+ * options told to give it up. Says on stderr what was left out.
+ */
 int trace_open(const char *path, const struct trace_options *options, struct trace **trace);
 
 /* Adds an object of that name: how many requests were left out, by reason. */

@@ -15,6 +15,7 @@
 struct input {
     const char *path; /* not owned */
     int fd;
+    int stop_fd; /* 0: none */
     bool is_stdin;
     struct stat opened; /* how the file stood */
     uint64_t read;      /* bytes from it */
@@ -48,22 +49,34 @@ stop(struct input *in, enum trace_error error)
     in->error = error;
 }
 
+/* Waits until there is something to read, or the end. False: it is to stop. */
+static bool
+wait_for_bytes(const struct input *in)
+{
+    struct pollfd wait[2] = {{.fd = in->fd, .events = POLLIN},
+                             {.fd = in->stop_fd, .events = POLLIN}};
+
+    while (poll(wait, in->stop_fd ? 2 : 1, -1) < 0 && errno == EINTR)
+        continue;
+    return wait[1].revents == 0;
+}
+
 /* Reads once; 0 at the end and after an error. */
 static size_t
 read_some(struct input *in, char *bytes, size_t room)
 {
     ssize_t n;
 
-    for (;;) {
-        struct pollfd wait = {.fd = in->fd, .events = POLLIN};
-
+    do {
+        if (in->stop_fd && !wait_for_bytes(in)) {
+            stop(in, TRACE_STOPPED);
+            return 0;
+        }
         n = read(in->fd, bytes, room);
-        if (n >= 0 || (errno != EINTR && errno != EAGAIN))
-            break;
         /* Who gave us standard input may have made it non-blocking. */
-        if (errno == EAGAIN)
-            poll(&wait, 1, -1);
-    }
+        if (n < 0 && errno == EAGAIN && !in->stop_fd)
+            wait_for_bytes(in);
+    } while (n < 0 && (errno == EINTR || errno == EAGAIN));
     if (n < 0) {
         in->errno_read = errno;
         stop(in, TRACE_CANNOT_OPEN);
@@ -205,16 +218,6 @@ input_line(struct input *in, size_t longest, struct span *line, bool *too_long)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-/* A FIFO that nobody has opened for writing yet would look as if it had ended. */
-static void
-wait_for_writer(const struct input *in)
-{
-    struct pollfd wait = {.fd = in->fd, .events = POLLIN};
-
-    while (poll(&wait, 1, -1) < 0 && errno == EINTR)
-        continue;
-}
-
 static enum trace_error
 open_file(struct input *in, char *why, size_t why_size)
 {
@@ -226,7 +229,9 @@ open_file(struct input *in, char *why, size_t why_size)
         return TRACE_CANNOT_OPEN;
     }
     if (!in->is_stdin && S_ISFIFO(in->opened.st_mode)) {
-        wait_for_writer(in);
+        /* As long as nobody has opened it for writing, it would look as if it had ended. */
+        if (!wait_for_bytes(in))
+            return TRACE_STOPPED;
     } else if (!in->is_stdin && !S_ISREG(in->opened.st_mode)) {
         snprintf(why, why_size, "%s: cannot read the trace: neither a regular file nor a FIFO",
                  in->path);
@@ -259,7 +264,7 @@ look_for_compression(struct input *in)
 }
 
 enum trace_error
-input_open(const char *path, struct input **input, char *why, size_t why_size)
+input_open(const char *path, int stop_fd, struct input **input, char *why, size_t why_size)
 {
     struct input *in = calloc(1, sizeof(*in));
     enum trace_error error;
@@ -268,6 +273,7 @@ input_open(const char *path, struct input **input, char *why, size_t why_size)
     if (!in)
         return TRACE_NO_MEMORY;
     in->path = path;
+    in->stop_fd = stop_fd;
     error = open_file(in, why, why_size);
     in->bytes = malloc(BUFFER_BYTES);
     in->room = BUFFER_BYTES;
@@ -304,6 +310,12 @@ const char *
 input_name(const struct input *in)
 {
     return in->is_stdin ? "standard input" : in->path;
+}
+
+bool
+input_was_stopped(const struct input *in)
+{
+    return in->error == TRACE_STOPPED;
 }
 
 const char *

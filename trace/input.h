@@ -17,13 +17,21 @@
 
 struct input;
 
-/* TRACE_CANNOT_OPEN with a sentence, TRACE_NO_MEMORY, or TRACE_OK and *in, to be closed. */
-enum trace_error input_open(const char *path, struct input **in, char *why, size_t why_size);
+/*
+ * TRACE_CANNOT_OPEN with a sentence, TRACE_NO_MEMORY, TRACE_STOPPED, or TRACE_OK and *in, to be
+ * closed. As soon as stop_fd can be read (nothing is read from it; 0: there is none), the input
+ * ends with TRACE_STOPPED.
+ */
+enum trace_error input_open(const char *path, int stop_fd, struct input **in, char *why,
+                            size_t why_size);
 void input_close(struct input *in);
 
 /* As it was named, and as it is called in sentences: "standard input" for "-". */
 const char *input_path(const struct input *in);
 const char *input_name(const struct input *in);
+
+/* Has it ended because of stop_fd? */
+bool input_was_stopped(const struct input *in);
 
 /* The compression's name, or NULL. */
 const char *input_compression(const struct input *in);

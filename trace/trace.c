@@ -207,13 +207,16 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
     *trace = NULL;
     if (!trace_options_check(options, why, why_size))
         return TRACE_BAD_OPTION;
-    error = input_open(path, &in, why, why_size);
+    error = input_open(path, options->stop_fd, &in, why, why_size);
     if (error == TRACE_OK)
         error = choose_format(in, options->format, &format, why, why_size);
     if (error == TRACE_OK) {
         builder = trace_builder_create(options);
         error = builder ? read_all(in, format, options, builder, why, why_size) : TRACE_NO_MEMORY;
     }
+    /* What came of half a trace does not matter. */
+    if (in && input_was_stopped(in))
+        error = TRACE_STOPPED;
     if (error == TRACE_OK) {
         *trace = trace_builder_finish(builder, format->name);
         if (*trace)

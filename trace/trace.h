@@ -104,6 +104,7 @@ struct trace_options {
     uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
     int64_t until_us;   /* exclusive; INT64_MAX: no bound */
+    int stop_fd;        /* loading is given up as soon as this can be read; 0: it is not */
 };
 
 #define TRACE_OPTIONS_DEFAULT ((struct trace_options){.since_us = INT64_MIN, .until_us = INT64_MAX})
@@ -114,6 +115,7 @@ enum trace_error {
     TRACE_NOT_A_TRACE, /* not the format it was taken for, or truncated, or other columns */
     TRACE_EMPTY,       /* no request is left; the sentence says what was left out */
     TRACE_NO_MEMORY,
+    TRACE_STOPPED,    /* as stop_fd told; there is no sentence */
     TRACE_BAD_OPTION, /* methods, statuses or site that are none */
 };
 

@@ -217,5 +217,7 @@ class DataTest(report_case.ReportCase):
         self.assertEqual((page.stat().st_mode & 0o777, os.listdir(page.parent)), (0o640, ["r.html"]))
         complaint(66, trace, "--live", self.dir / "none")
         self.assertIn("--json", complaint(65, trace, "--live", trace))
+        complaint(66, self.dir / "none", self.dir / "nor this", "-o", page)
+        self.assertNotEqual(page.read_text().find("http://h/a"), -1)
         data = self.data(trace, self.dir / "none", expect=66)
         self.assertEqual(len(data["traces"]), 1)

@@ -418,6 +418,62 @@ class TroubleTest(SimulateCase):
         for r in results:
             self.assertEqual(r["requests"], 200000)
 
+    def interrupt_at_a_fifo(self, *command, send=b""):
+        """The last trace comes from a FIFO and does not end: (status, out, err)."""
+        fifo = self.dir / "fifo"
+        fifo.unlink(missing_ok=True)
+        os.mkfifo(fifo)
+        out, err = self.dir / "out", self.dir / "err"
+        with open(out, "wb") as stdout, open(err, "wb") as stderr:
+            run = subprocess.Popen([harness.SUNPROXY, *command, fifo], stdout=stdout, stderr=stderr,
+                                   stdin=subprocess.DEVNULL, env=harness.sanitizer_environment(
+                                       self.dir / "sanitizer.fifo", {}))
+        # It can be opened as soon as it is read: then all traces before it are done with.
+        writer = None
+        end = time.monotonic() + 60
+        while writer is None and run.poll() is None and time.monotonic() < end:
+            try:
+                writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                time.sleep(0.02)
+        if writer is None:
+            run.kill()
+            self.fail(err.read_text())
+        os.write(writer, send)
+        run.send_signal(signal.SIGINT)
+        status = run.wait(timeout=60)
+        os.close(writer)
+        return status, out.read_text(), err.read_text()
+
+    def test_ctrl_c_while_a_trace_is_read(self):
+        simulate = ["simulate", "--policy", "lru,fifo", "--capacity", "2"]
+        status, out, err = self.interrupt_at_a_fifo(*simulate, "--json", self.path)
+        self.assertEqual(status, 130, err)
+        summary = json.loads(out)
+        self.assertTrue(summary["interrupted"])
+        self.assertEqual([len(t["results"]) for t in summary["traces"]], [2])
+        self.assertIn("interrupted while reading", err)
+        status, out, err = self.interrupt_at_a_fifo(*simulate, self.path,
+                                                    send=b"http://h/a\n" * 1000)
+        self.assertEqual(status, 130, err)
+        self.assertIn("interrupted: 2 of 2 runs are finished; 1 trace was not read\n", out)
+        status, out, err = self.interrupt_at_a_fifo(*simulate, "--csv", self.path)
+        self.assertEqual((status, len(out.splitlines())), (130, 3))
+        status, out, err = self.interrupt_at_a_fifo("simulate", "--curve", self.path)
+        self.assertEqual(status, 130)
+        self.assertIn("; 1 trace was not read\n", out)
+        page = self.dir / "page.html"
+        status, _, err = self.interrupt_at_a_fifo("report", "-o", page, self.path)
+        self.assertEqual(status, 130, err)
+        self.assertRegex(page.read_text(), r'"interrupted": *true')
+        self.assertIn(str(self.path), page.read_text())
+        page.write_text("before")
+        status, _, err = self.interrupt_at_a_fifo("report", "-o", page)
+        self.assertEqual((status, page.read_text()), (130, "before"))
+        status, out, err = self.interrupt_at_a_fifo("advise")
+        self.assertEqual((status, out), (130, ""))
+        self.assertIn("interrupted while reading", err)
+
 
 class PoliciesTest(SimulateCase):
     def test_one_for_programs(self):

@@ -372,7 +372,7 @@ START_TEST(lines_of_any_length)
         len += 2;
     }
     len -= 2; /* the last line has no end */
-    ck_assert_int_eq(input_open(scratch_write("lines", text, len), &in, loading_why, 100),
+    ck_assert_int_eq(input_open(scratch_write("lines", text, len), 0, &in, loading_why, 100),
                      TRACE_OK);
     for (size_t i = 0; i < count; i++) {
         ck_assert(input_line(in, 1000000, &line, &too_long));
@@ -404,7 +404,7 @@ read_changed(off_t new_len)
     bool too_long;
     enum trace_error error;
 
-    ck_assert_int_eq(input_open(scratch_write("list", text, len), &in, loading_why, 512), TRACE_OK);
+    ck_assert_int_eq(input_open(scratch_write("list", text, len), 0, &in, loading_why, 512), TRACE_OK);
     ck_assert(input_line(in, 1000, &line, &too_long));
     ck_assert_int_eq(truncate(scratch_path("list"), (off_t)len + new_len), 0);
     while (input_line(in, 1000000, &line, &too_long))
