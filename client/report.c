@@ -118,13 +118,6 @@ add_trace(struct json *j, const struct options *options, const char *path, const
 
     if (status != EX_OK)
         return status;
-    if (common.by_bytes && !subject.sized) {
-        output_complain("%s: --by-bytes needs sizes, and %s", path,
-                        common.ignore_sizes ? "--ignore-sizes passes them over"
-                                            : "the trace has none; give them with --sizes FILE");
-        simulate_subject_free(&subject);
-        return EX_USAGE;
-    }
     ++*added;
     json_open_object(j, NULL);
     report_trace_facts(j, &subject);
@@ -249,6 +242,7 @@ parse_and_run(struct options *options, int argc, char **argv)
     }
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
+    options->common.needs_sizes = options->common.by_bytes;
     return report_paths(options, argv + optind, argc - optind);
 }
 

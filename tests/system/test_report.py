@@ -197,7 +197,7 @@ class DataTest(report_case.ReportCase):
         complaint(64)
         complaint(64, trace, "--points", "1")
         complaint(64, trace, "--policy", "lrv")
-        self.assertIn("--by-bytes needs sizes", complaint(64, trace, "--by-bytes"))
+        self.assertIn("the byte hit ratio needs sizes", complaint(64, trace, "--by-bytes"))
         self.assertIn("--ignore-sizes", complaint(64, self.trace(["http://h/a\t5"], "sized"),
                                                   "--by-bytes", "--ignore-sizes"))
         complaint(64, trace, trace, trace, "--sizes", trace, "--sizes", trace)

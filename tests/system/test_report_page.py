@@ -222,6 +222,7 @@ class PageTest(report_case.ReportCase):
         tables["anomaly"]["rows"] = [r for r in tables["anomaly"]["rows"]
                                      if r[0] == "fifo" or r[1] == 1]
         tables["curve_urls"]["rows"] = tables["curve_urls"]["rows"][:40]  # of 23 sizes each
+        next(p for p in tables["planned"]["rows"] if p[0] == "anomaly")[3] = 5000
         whole["interrupted"] = True
         page.write_text(text[:data.start(2)] + json.dumps(whole).replace("<", "\\u003c")
                         + text[data.end(2):])
@@ -233,6 +234,9 @@ class PageTest(report_case.ReportCase):
         self.assertIn("Incomplete: 40 of 46", self.said("curve-urls"))
         self.assertNotIn("lies lowest", self.said("curve-urls"))
         self.assertIn("RAND shows none at the 1 of 68 sizes that were finished", self.said("anomaly"))
+        # Logarithmic, as with all 5000: there is a tick at 1.
+        self.assertIn("1", self.figure("anomaly", """[...figure.querySelectorAll(
+            "g[aria-label^='x-axis tick label'] text")].map((tick) => tick.textContent)"""))
 
     # ---- how it looks ----------------------------------------------------------------------------
 
