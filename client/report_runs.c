@@ -222,12 +222,22 @@ add_byte_ratio(struct json *j, const struct runs *runs, double ratio)
         json_null(j, NULL);
 }
 
-/* The standard error of a ratio; nothing where the ratio is exact or the error cannot be told. */
+/* The standard error of a ratio; nothing where the ratio is exact or the sample cannot tell. */
 static void
 add_error(struct json *j, const struct runs *runs, double error)
 {
-    if (is_sampled(runs) && error >= 0)
+    if (is_sampled(runs) && !isnan(error))
         json_double(j, NULL, error, 6);
+    else
+        json_null(j, NULL);
+}
+
+/* Why the sample cannot tell an error of these. */
+static void
+add_error_unknown(struct json *j, const struct sim_result *result)
+{
+    if (result->error_unknown)
+        json_cstring(j, NULL, result->error_unknown);
     else
         json_null(j, NULL);
 }
@@ -263,8 +273,8 @@ static void
 add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 {
     report_table_open(j, "hits", "policy", "capacity_urls", "share_of_urls", "hit_ratio",
-                      "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error", "evictions",
-                      "not_admitted", "first_victim_at_request", NULL);
+                      "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error", "error_unknown",
+                      "evictions", "not_admitted", "first_victim_at_request", NULL);
     for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++) {
         const struct sim_result *r = &jobs[i].result;
 
@@ -277,6 +287,7 @@ add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
         add_error(j, runs, r->hit_ratio_error);
         add_byte_ratio(j, runs, r->byte_hit_ratio);
         add_error(j, runs, runs->subject->sized ? r->byte_hit_ratio_error : NAN);
+        add_error_unknown(j, r);
         json_uint(j, NULL, scaled(runs, r->evictions));
         json_uint(j, NULL, scaled(runs, r->not_admitted));
         if (runs->courses[i].first_victim)
@@ -401,6 +412,7 @@ add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jo
         add_error(j, runs, r->hit_ratio_error);
         add_byte_ratio(j, runs, 1 - r->byte_hit_ratio);
         add_error(j, runs, runs->subject->sized ? r->byte_hit_ratio_error : NAN);
+        add_error_unknown(j, r);
         json_close_array(j);
     }
 }
@@ -419,14 +431,16 @@ add_tables(struct json *j, const struct runs *runs)
     add_anomaly(j, runs, jobs);
     jobs += ANOMALY_POLICIES * runs->anomaly.count;
     report_table_open(j, "curve_urls", "policy", "capacity_urls", "share_of_urls", "miss_ratio",
-                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error", NULL);
+                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
+                      "error_unknown", NULL);
     add_curve_rows(j, runs, jobs, &runs->urls, runs->subject->trace->url_count);
     report_table_close(j);
     if (!runs->subject->sized)
         return;
     jobs += policies_asked * runs->urls.count;
     report_table_open(j, "curve_bytes", "policy", "capacity_bytes", "share_of_bytes", "miss_ratio",
-                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error", NULL);
+                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
+                      "error_unknown", NULL);
     add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->facts.distinct_bytes);
     report_table_close(j);
 }

@@ -295,8 +295,12 @@ const reportFigures = (() => {
 
     // The most that a sample may be off.
     function uncertain(rows, y) {
-        const most = d3.max(rows.filter((r) => r[y] !== null), (r) => r[`${y}_error`]);
-        return most === undefined ? "" : ` From a sample: off by up to ${points(most)} points.`;
+        const own = rows.filter((r) => r[y] !== null);
+        const errors = own.map((r) => r[`${y}_error`]).filter((error) => error !== null);
+        const unknown = own.filter((r) => r[`${y}_error`] === null && r.error_unknown).length;
+        return errors.length > 0 ? ` From a sample: off by up to ${points(d3.max(errors))} points` + (unknown > 0 ?
+            `, and at ${unknown} of ${own.length} points it cannot tell by how much.` : ".") :
+            unknown > 0 ? " From a sample that cannot tell how far off this is." : "";
     }
 
     function curve(id, title, table, x, y, say, label, wide) {

@@ -12,10 +12,12 @@ const reportLooks = (() => {
     const percent = (share) => `${share > 0 && share < 0.0005 ? +(100 * share).toPrecision(1) :
         (100 * share).toFixed(share > 0 && share < 0.9995 ? 1 : 0)}${SPACE}%`;
 
-    // A row's ratio; where it is a sample's, with what 95 % of all samples are as near as to the truth.
+    // A row's ratio; where it is a sample's, with what 95 % of all samples are as near as to the truth, or
+    // a question mark where the sample cannot tell.
     const points = (error) => (196 * error).toFixed(1);
     const ratio = (r, column) => percent(r[column]) +
-        (r[`${column}_error`] === null ? "" : `${SPACE}±${SPACE}${points(r[`${column}_error`])}`);
+        (r[`${column}_error`] !== null ? `${SPACE}±${SPACE}${points(r[`${column}_error`])}` :
+            r.error_unknown ? `${SPACE}±${SPACE}?` : "");
 
     function bytes(n) {
         const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -250,7 +250,8 @@
             notes.push(`What is simulated are estimates for the whole trace from a sample of ` +
                 `${reportLooks.percent(trace.sample)} of the URLs (${reportLooks.count(trace.sample_requests)} ` +
                 "requests), in caches as much smaller; 95 % of all samples are as near to the truth as the number " +
-                "after ± says, in points. The trace's own figures use all of it.");
+                "after ± says, in points; with ± ? the sample cannot tell, and the table of data says why. The " +
+                "trace's own figures use all of it.");
         return element("section", { id: trace.slug },
             element("h2", {}, trace.name),
             element("div", { class: "soft" }, notes.join(" ")),

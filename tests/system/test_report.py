@@ -117,8 +117,10 @@ class DataTest(report_case.ReportCase):
         for name in ("curve_urls", "curve_bytes"):
             rows = self.table(t, name)
             self.assertIn("byte_miss_ratio_error", rows[0])
-            errors = [r["miss_ratio_error"] for r in rows if r["miss_ratio_error"] is not None]
-            self.assertGreater(max(errors, default=1), 0)
+            for r in rows:
+                self.assertEqual(None in (r["miss_ratio_error"], r["byte_miss_ratio_error"]),
+                                 r["error_unknown"] is not None, r)
+        self.assertTrue(any(r["miss_ratio_error"] for r in self.table(t, "curve_urls")))
 
     def test_nothing_in_a_url_becomes_part_of_the_page(self):
         evil = "http://h/</script><script>alert(1)</script><!--"
