@@ -1,7 +1,9 @@
 #include "base/nearest.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_WORD 63u
 
@@ -39,13 +41,45 @@ nearest_distance(const char *a, const char *b)
     return cost[a_len % 3][b_len];
 }
 
+static unsigned
+count_foreign(const char *word, const char *right)
+{
+    unsigned count = 0;
+
+    for (; *right; right++)
+        count += !strchr(word, tolower((unsigned char)*right)) &&
+                 !strchr(word, toupper((unsigned char)*right));
+    return count;
+}
+
 void
 nearest_offer(struct nearest *nearest, const char *right)
 {
     unsigned distance = nearest_distance(nearest->word, right);
+    unsigned foreign = count_foreign(nearest->word, right);
 
-    if (nearest->best[0] && distance >= nearest->distance)
+    if (nearest->best[0] && (distance > nearest->distance ||
+                             (distance == nearest->distance && foreign >= nearest->foreign)))
         return;
     nearest->best = right;
     nearest->distance = distance;
+    nearest->foreign = foreign;
+}
+
+bool
+nearest_is_near(const struct nearest *nearest)
+{
+    size_t len = strlen(nearest->word);
+
+    return nearest->best[0] && len != 0 &&
+           (nearest->distance < len || strncasecmp(nearest->best, nearest->word, len) == 0);
+}
+
+const char *
+nearest_ask(const struct nearest *nearest, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (nearest_is_near(nearest))
+        snprintf(text, size, "; did you mean %s?", nearest->best);
+    return text;
 }

@@ -4,6 +4,7 @@
 #ifndef SUNPROXY_BASE_NEAREST_H
 #define SUNPROXY_BASE_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -16,12 +17,23 @@ unsigned nearest_distance(const char *a, const char *b);
 /* Begins as NEAREST_TO(what was written); `best` is then the nearest of the right words offered. */
 struct nearest {
     const char *word;
-    const char *best; /* "": none was offered yet; of equally near ones the first */
+    const char *best; /* "": none was offered yet */
     unsigned distance;
+    unsigned foreign; /* letters of the best that the word has not */
 };
 
 #define NEAREST_TO(wrong) ((struct nearest){.word = (wrong), .best = ""})
 
+/* Of words as near the one with fewer letters that were not written is kept, then the first. */
 void nearest_offer(struct nearest *nearest, const char *right);
+
+/*
+ * Whether the best is worth a question: it begins as was written, or something that was written
+ * remains in it. Nothing is near to an empty word, and "har" is not to "foo".
+ */
+bool nearest_is_near(const struct nearest *nearest);
+
+/* "; did you mean lru?" if that is near, else "": for the end of a sentence. Returns text. */
+const char *nearest_ask(const struct nearest *nearest, char *text, size_t size);
 
 #endif

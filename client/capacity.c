@@ -50,6 +50,18 @@ capacity_is_nothing(const char *text)
            capacity_parse(one, &ignored);
 }
 
+/* Would it be a capacity if its number were smaller? */
+static bool
+is_too_large(const char *text, const char *unit)
+{
+    struct capacity ignored;
+    char one[64];
+
+    return strchr(text, '.') == strrchr(text, '.') && strtod(text, NULL) >= 0x1p40 &&
+           snprintf(one, sizeof(one), "1%s", unit) < (int)sizeof(one) &&
+           capacity_parse(one, &ignored);
+}
+
 const char *
 capacity_explain(const char *text, char *why, size_t size)
 {
@@ -58,17 +70,18 @@ capacity_explain(const char *text, char *why, size_t size)
     const char *unit = text + strspn(text, "0123456789.");
     struct nearest nearest = NEAREST_TO(unit);
 
-    if (unit == text || *unit == '\0') {
+    for (size_t i = 0; units[i]; i++)
+        nearest_offer(&nearest, units[i]);
+    if (unit != text && is_too_large(text, unit))
+        snprintf(why, size, "'%.60s' is too large", text);
+    else if (unit != text && nearest.distance != 0 && nearest_is_near(&nearest))
+        snprintf(why, size, "'%.60s' has no unit that sizes come in; did you mean %.*s%s?", text,
+                 (int)(unit - text), text, nearest.best);
+    else
         snprintf(why, size,
                  "a capacity is a number of URLs (700), a size (64M, 1.5GB), or a share of the "
                  "distinct URLs (5%%) or of their bytes (5%%B), not '%.60s'",
                  text);
-        return why;
-    }
-    for (size_t i = 0; units[i]; i++)
-        nearest_offer(&nearest, units[i]);
-    snprintf(why, size, "'%.60s' has no unit that sizes come in; did you mean %.*s%s?", text,
-             (int)(unit - text), text, nearest.best);
     return why;
 }
 

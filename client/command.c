@@ -9,6 +9,7 @@ const struct command *
 command_find(const struct command *const *commands, const char *word)
 {
     struct nearest nearest = NEAREST_TO(word);
+    char ask[80];
     size_t before = 0; /* characters before the last word */
 
     for (const struct command *const *at = commands; *at; at++) {
@@ -19,8 +20,8 @@ command_find(const struct command *const *commands, const char *word)
             return *at;
         nearest_offer(&nearest, (*at)->name + before);
     }
-    output_complain("no command is called '%.*s%s'; did you mean %s?", (int)before,
-                    commands[0]->name, word, nearest.best);
+    output_complain("no command is called '%.*s%s'%s", (int)before, commands[0]->name, word,
+                    nearest_ask(&nearest, ask, sizeof(ask)));
     fprintf(stderr, "Try 'sunproxy %.*s--help'.\n", (int)before, commands[0]->name);
     return NULL;
 }

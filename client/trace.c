@@ -51,6 +51,7 @@ trace_choose_writer(const char *to, const char *output, const struct trace_write
 {
     const struct trace_writer *writer = to ? trace_writer_find(to) : trace_writer_for(output);
     struct nearest nearest = NEAREST_TO(to);
+    char ask[80];
 
     if (!writer && !to)
         writer = otherwise;
@@ -59,10 +60,11 @@ trace_choose_writer(const char *to, const char *output, const struct trace_write
     for (size_t i = 0; to && trace_writers[i]; i++)
         nearest_offer(&nearest, trace_writers[i]->name);
     if (to)
-        output_complain("no format to write is called '%s'; did you mean %s? There are:", to,
-                        nearest.best);
+        output_complain("no format to write is called '%s'%s", to,
+                        nearest_ask(&nearest, ask, sizeof(ask)));
     else
-        output_complain("--to is missing; it is one of:");
+        output_complain("--to is missing");
+    fputs("There are:\n", stderr);
     trace_print_writers(stderr);
     return NULL;
 }

@@ -129,12 +129,14 @@ choose_workload(const char *name)
 {
     const struct generate_workload *workload = generate_find(name);
     struct nearest nearest = NEAREST_TO(name);
+    char ask[80];
 
     if (workload)
         return workload;
     for (workload = generate_workloads; workload->name; workload++)
         nearest_offer(&nearest, workload->name);
-    output_complain("no workload is called '%s'; did you mean %s? There are:", name, nearest.best);
+    output_complain("no workload is called '%s'%s", name, nearest_ask(&nearest, ask, sizeof(ask)));
+    fputs("There are:\n", stderr);
     print_workloads(stderr);
     return NULL;
 }

@@ -31,6 +31,7 @@ static int
 take_format(struct trace_options *options, const char *name)
 {
     struct nearest nearest = NEAREST_TO(name);
+    char ask[80];
 
     for (size_t i = 0; trace_formats[i]; i++) {
         if (strcmp(trace_formats[i]->name, name) == 0) {
@@ -39,8 +40,9 @@ take_format(struct trace_options *options, const char *name)
         }
         nearest_offer(&nearest, trace_formats[i]->name);
     }
-    output_complain("no format of traces is called '%s'; did you mean %s? There are:", name,
-                    nearest.best);
+    output_complain("no format of traces is called '%s'%s", name,
+                    nearest_ask(&nearest, ask, sizeof(ask)));
+    fputs("There are:\n", stderr);
     trace_print_formats(stderr);
     return -1;
 }

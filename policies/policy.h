@@ -188,7 +188,7 @@ bool policy_spec_equal(const struct policy_spec *a, const struct policy_spec *b)
 /* Does it look at policy_page.cost_us, so that a simulation does not do what a daemon does? */
 bool policy_looks_at_cost(const struct policy_spec *spec);
 
-/* The policy that has the name or alias nearest to a wrong one. */
+/* The policy that has the name or alias nearest to a wrong one; NULL if none is near. */
 const struct policy_ops *policy_nearest(const char *name);
 
 /* How many parameters a policy has. */

@@ -1,7 +1,6 @@
 #include "policies/policy.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 #include "base/nearest.h"
 
@@ -57,22 +56,14 @@ policy_find(const char *name)
 const struct policy_ops *
 policy_nearest(const char *name)
 {
-    const struct policy_ops *nearest = NULL;
-    unsigned least = UINT_MAX;
+    struct nearest nearest = NEAREST_TO(name);
 
     for (size_t i = 0; policies[i]; i++) {
         const char *const *alias = policies[i]->aliases;
-        unsigned distance = nearest_distance(name, policies[i]->name);
 
-        for (; alias && *alias; alias++) {
-            unsigned other = nearest_distance(name, *alias);
-
-            distance = other < distance ? other : distance;
-        }
-        if (distance < least) {
-            nearest = policies[i];
-            least = distance;
-        }
+        nearest_offer(&nearest, policies[i]->name);
+        for (; alias && *alias; alias++)
+            nearest_offer(&nearest, *alias);
     }
-    return nearest;
+    return nearest_is_near(&nearest) ? policy_find(nearest.best) : NULL;
 }

@@ -107,6 +107,21 @@ policy_format(const struct policy_spec *spec, char *text, size_t size)
 /* ---- from text ------------------------------------------------------------------------------- */
 
 static bool
+refuse_policy(const char *name, char *why, size_t why_size)
+{
+    const struct policy_ops *nearest = policy_nearest(name);
+
+    if (*name == '\0')
+        snprintf(why, why_size, "the name of a policy is missing");
+    else if (nearest)
+        snprintf(why, why_size, "there is no policy \"%.40s\"; did you mean %s?", name,
+                 nearest->name);
+    else
+        snprintf(why, why_size, "there is no policy \"%.40s\"", name);
+    return false;
+}
+
+static bool
 refuse_param(const struct policy_ops *ops, const char *name, char *why, size_t why_size)
 {
     struct nearest nearest = NEAREST_TO(name);
@@ -208,11 +223,8 @@ policy_parse(const char *text, struct policy_spec *spec, char *why, size_t why_s
         return !params;
     }
     *spec = policy_spec_of(policy_find(copy));
-    if (!spec->ops) {
-        snprintf(why, why_size, "there is no policy \"%.40s\"; did you mean %s?", copy,
-                 policy_nearest(copy)->name);
-        return false;
-    }
+    if (!spec->ops)
+        return refuse_policy(copy, why, why_size);
     for (; params; params = next) {
         next = strchr(params, ',');
         if (next)

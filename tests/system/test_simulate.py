@@ -324,6 +324,15 @@ class TroubleTest(SimulateCase):
         self.assertIn("'ten'", self.complaint(self.path, "--capacity", "ten"))
         self.assertIn("urls", self.complaint(self.path, "--format", "url"))
         self.assertIn("did you mean lru", self.complaint("lrr", command="policies"))
+        # Nothing is near to these.
+        for arguments, told in ((["--policy="], "the name of a policy is missing"),
+                                (["--policy", "lru,,fifo"], "the name of a policy is missing"),
+                                (["--format", "foo"], "no format of traces is called 'foo'\n"),
+                                (["--capacity", "10Q"], "a capacity is"),
+                                (["--capacity", "99999999999999999999"], "is too large")):
+            text = self.complaint(self.path, *arguments)
+            self.assertIn(told, text)
+            self.assertNotIn("did you mean", text)
 
     def test_what_only_the_daemon_knows_is_noted(self):
         for command in ("simulate", "advise"):

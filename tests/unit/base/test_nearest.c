@@ -50,6 +50,40 @@ START_TEST(the_first_of_the_nearest_is_kept)
 }
 END_TEST
 
+START_TEST(of_equally_near_ones_that_of_the_letters_written)
+{
+    struct nearest nearest = NEAREST_TO("MBB");
+
+    nearest_offer(&nearest, "MiB");
+    nearest_offer(&nearest, "MB");
+    nearest_offer(&nearest, "GB");
+    ck_assert_str_eq(nearest.best, "MB");
+}
+END_TEST
+
+START_TEST(what_has_nothing_in_common_is_not_near)
+{
+    static const struct {
+        const char *word, *right;
+        bool near;
+    } cases[] = {{"", "2q", false},    {"foo", "har", false}, {"Q", "B", false},
+                 {"lrv", "lru", true}, {"2", "2q", true},     {"TINY", "tinylfu", true},
+                 {"xlru", "lru", true}};
+    char text[80];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct nearest nearest = NEAREST_TO(cases[i].word);
+
+        ck_assert(!nearest_is_near(&nearest)); /* nothing was offered */
+        nearest_offer(&nearest, cases[i].right);
+        ck_assert_msg(nearest_is_near(&nearest) == cases[i].near, "%s", cases[i].word);
+        ck_assert_msg((*nearest_ask(&nearest, text, sizeof(text)) != 0) == cases[i].near, "%s",
+                      text);
+    }
+    ck_assert_str_eq(text, "; did you mean lru?");
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -59,6 +93,8 @@ unit_suite(void)
     tcase_add_test(tc, distance_between_words);
     tcase_add_test(tc, long_words);
     tcase_add_test(tc, the_first_of_the_nearest_is_kept);
+    tcase_add_test(tc, of_equally_near_ones_that_of_the_letters_written);
+    tcase_add_test(tc, what_has_nothing_in_common_is_not_near);
     suite_add_tcase(suite, tc);
     return suite;
 }

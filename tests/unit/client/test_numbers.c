@@ -239,6 +239,16 @@ START_TEST(what_is_wrong_with_a_capacity)
 
     ck_assert_ptr_nonnull(strstr(capacity_explain("64MBi", why, sizeof(why)), "64MiB?"));
     ck_assert_ptr_nonnull(strstr(capacity_explain("5%%", why, sizeof(why)), "5%?"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("10MBB", why, sizeof(why)), "10MB?"));
+    /* Nothing is near. */
+    ck_assert_ptr_nonnull(strstr(capacity_explain("10Q", why, sizeof(why)), "(64M, 1.5GB)"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("1.5", why, sizeof(why)), "not '1.5'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("1.2.3M", why, sizeof(why)), "not '1.2.3M'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("0.3B", why, sizeof(why)), "not '0.3B'"));
+    ck_assert_str_eq(capacity_explain("99999999999999999999", why, sizeof(why)),
+                     "'99999999999999999999' is too large");
+    ck_assert_str_eq(capacity_explain("9999999999999T", why, sizeof(why)),
+                     "'9999999999999T' is too large");
     ck_assert_ptr_nonnull(strstr(capacity_explain("lots", why, sizeof(why)), "'lots'"));
     ck_assert_ptr_nonnull(strstr(capacity_explain("", why, sizeof(why)), "(64M, 1.5GB)"));
 }

@@ -75,7 +75,10 @@ START_TEST(a_wrong_name_is_told_the_nearest)
     refused("belday", "did you mean opt?");
     refused("randm", "did you mean rand?");
     refused("randomly", "did you mean rand?");
-    refused("", "there is no policy \"\"");
+    refused("", "the name of a policy is missing");
+    refused(":k=3", "the name of a policy is missing");
+    refused("xyz", "there is no policy \"xyz\"");
+    ck_assert_ptr_null(strstr(why, "did you mean"));
     refused("lru:k=3", "policy lru has no parameters");
     refused("none:k=3", "policy none has no parameters");
     refused("lru:", "policy lru has no parameters");
