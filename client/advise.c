@@ -104,7 +104,7 @@ const struct command command_advise = {
         "that gives a share of the hit ratio that a cache which never forgets could\n"
         "give, and what the runners-up cost. Sizes are of bytes where the trace knows\n"
         "them, else of URLs. A larger cache can serve less, so sizes are tried from a\n"
-        "thousandth of everything on, in 100 to 500 steps as the trace is long, until\n"
+        "thousandth of everything on, in 60 to 500 steps as the trace is long, until\n"
         "one is enough; from the step before on it is narrowed down to 1 %. Only what\n"
         "lies below or between two steps can be overlooked; they are told. Of more\n"
         "than a million requests a sample is taken, unless --sample says otherwise.\n\n"

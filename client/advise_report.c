@@ -69,8 +69,11 @@ print_best(const struct advice *advice, const struct candidate *best)
     if (isnan(error))
         printf(" (how near that is the sample cannot tell: %s)", best->result.error_unknown);
     else if (advice->subject->rate < 1)
-        printf(" (the %s in about 95 of 100 samples within %.2f %%)",
-               advice->options->by_bytes ? "latter" : "former", 100 * 1.96 * error);
+        printf(" (%s in about 95 of 100 samples within %.2f %%)",
+               advice->options->by_bytes ? "the latter"
+               : advice->subject->sized  ? "the former"
+                                         : "that",
+               100 * 1.96 * error);
     puts(".");
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
            advice->in_bytes ? "bytes" : "urls", best->size, advice->in_bytes ? "urls" : "bytes");
@@ -78,8 +81,9 @@ print_best(const struct advice *advice, const struct candidate *best)
         printf("The server counts a page's URL and headers as well, unless it runs with\n"
                "--count-bytes body.\n");
     if (advice->larger != 0)
-        printf("More room is not always better: with %s it serves %.1f %%.\n",
-               size_text(advice, advice->larger, size), 100 * goal(advice, &advice->in_larger));
+        printf("More room is not always better: with %s it serves %.1f %% of the %s.\n",
+               size_text(advice, advice->larger, size), 100 * goal(advice, &advice->in_larger),
+               advice->options->by_bytes ? "bytes" : "requests");
 }
 
 /* Why there is nothing to take. */
@@ -151,7 +155,7 @@ print_others(const struct advice *advice, const struct candidate *best)
     if (future)
         printf("No server can know the future. %s\n",
                advice->in_bytes
-                   ? "OPT looks at no sizes, so where they differ it bounds nothing."
+                   ? "OPT looks at no sizes, so where they differ\nit bounds nothing."
                    : "OPT bounds the policies that take in every page they\nmiss; one that turns "
                      "pages away may need less.");
 }

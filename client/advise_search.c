@@ -8,8 +8,8 @@
 #include "client/output.h"
 #include "client/simulate_run.h"
 
-#define SMALLEST 1000     /* the scale begins at such a part of all */
-#define FEWEST_POINTS 100 /* of the scale; more where that costs little */
+#define SMALLEST 1000    /* the scale begins at such a part of all */
+#define FEWEST_POINTS 60 /* of the scale; more where that costs little */
 #define MOST_POINTS 500
 #define MUCH_WORK 100e6 /* requests that may be simulated for more points */
 #define ROUNDS 8        /* in which the scale is gone through */

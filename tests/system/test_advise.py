@@ -79,7 +79,7 @@ class AdviseTest(SimulateCase):
         self.assertEqual(r["hit_ratio"], larger["hit_ratio"])
         self.assertLess(r["hit_ratio"], a["target"])
         self.assertRegex(self.advise(trace, "--share", "0.45", "--policy", "lru"),
-                         r"More room is not always better: with \d+ B it serves [\d.]+ %\.")
+                         r"More room is not always better: with \d+ B it serves [\d.]+ % of the requests\.")
         a = self.summary(trace, "--share", "0.9", "--policy", "lru", command="advise")
         self.assertIsNone(a["larger_yet_less"])
 
