@@ -50,6 +50,9 @@ int advice_find(struct advice *advice, const struct simulate_subject *subject,
 /* The smallest size that is enough with a policy that a server can run; NULL: none is. */
 const struct candidate *advice_best(const struct advice *advice);
 
+/* The ratio that is asked about. */
+double advice_goal(const struct advice *advice, const struct sim_result *result);
+
 void advice_free(struct advice *advice);
 
 /* ---- advise_report.c */

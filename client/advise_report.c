@@ -12,12 +12,6 @@
 
 /* ---- in plain words -------------------------------------------------------------------------- */
 
-static double
-goal(const struct advice *advice, const struct sim_result *result)
-{
-    return simulate_goal(result, advice->options->by_bytes);
-}
-
 static const char *
 size_text(const struct advice *advice, uint64_t size, char text[64])
 {
@@ -82,7 +76,8 @@ print_best(const struct advice *advice, const struct candidate *best)
                "--count-bytes body.\n");
     if (advice->larger != 0)
         printf("More room is not always better: with %s it serves %.1f %% of the %s.\n",
-               size_text(advice, advice->larger, size), 100 * goal(advice, &advice->in_larger),
+               size_text(advice, advice->larger, size),
+               100 * advice_goal(advice, &advice->in_larger),
                advice->options->by_bytes ? "bytes" : "requests");
 }
 
@@ -122,7 +117,7 @@ print_other(const struct advice *advice, struct columns *columns, const struct c
     columns_cell(columns, "%.1f %%", 100 * candidate->in_as_much.byte_hit_ratio);
     if (!candidate->reached)
         printf("  not at any size tried, up to %s: at most %.1f %%, with %s",
-               size_text(advice, advice->all, all), 100 * goal(advice, &candidate->result),
+               size_text(advice, advice->all, all), 100 * advice_goal(advice, &candidate->result),
                size_text(advice, candidate->size, text));
     else if (candidate->spec.ops->needs_future)
         printf("  knows the future");

@@ -24,12 +24,6 @@ struct trials {
     size_t each; /* of one candidate */
 };
 
-static double
-goal(const struct advice *advice, const struct sim_result *result)
-{
-    return simulate_goal(result, advice->options->by_bytes);
-}
-
 /* ---- trials ---------------------------------------------------------------------------------- */
 
 static void
@@ -109,15 +103,15 @@ static void
 learn(const struct advice *advice, struct candidate *candidate, uint64_t size,
       const struct sim_result *result)
 {
-    bool enough = goal(advice, result) >= advice->target;
+    bool enough = advice_goal(advice, result) >= advice->target;
 
     if (candidate->reached && size > candidate->size)
         return;
     if (!enough)
         candidate->low = size;
-    if (enough ||
-        (!candidate->reached &&
-         (candidate->size == 0 || goal(advice, result) > goal(advice, &candidate->result)))) {
+    if (enough || (!candidate->reached &&
+                   (candidate->size == 0 ||
+                    advice_goal(advice, result) > advice_goal(advice, &candidate->result)))) {
         candidate->size = size;
         candidate->result = *result;
     }
@@ -145,7 +139,7 @@ static int
 compare_candidates(const void *a, const void *b, void *context)
 {
     const struct candidate *x = a, *y = b;
-    double gain = goal(context, &x->result) - goal(context, &y->result);
+    double gain = advice_goal(context, &x->result) - advice_goal(context, &y->result);
 
     if (x->reached != y->reached)
         return x->reached ? -1 : 1;
@@ -163,6 +157,12 @@ advice_best(const struct advice *advice)
         if (advice->candidates[i].reached && !advice->candidates[i].spec.ops->needs_future)
             return &advice->candidates[i];
     return NULL;
+}
+
+double
+advice_goal(const struct advice *advice, const struct sim_result *result)
+{
+    return simulate_goal(result, advice->options->by_bytes);
 }
 
 /* What all hit in a cache as large as the best one needs, and that one in larger caches. */
@@ -189,8 +189,8 @@ compare_at_best(struct advice *advice)
 
         if (i < advice->count) {
             advice->candidates[i].in_as_much = *result;
-        } else if (goal(advice, result) <
-                   (advice->larger ? goal(advice, &advice->in_larger) : advice->target)) {
+        } else if (advice_goal(advice, result) <
+                   (advice->larger ? advice_goal(advice, &advice->in_larger) : advice->target)) {
             advice->larger = trials.sizes[i];
             advice->in_larger = *result;
         }
