@@ -5,8 +5,8 @@
 "use strict";
 
 const reportFigures = (() => {
-    const { count, percent, bytes, short, list, plural, text, points, ratio, real, policyKeys, plot, byteTicks,
-        policyLines, finished, complete, SPACE } = reportLooks;
+    const { count, percent, bytes, short, list, plural, text, points, ratio, real, looks, policyKeys, plot,
+        byteTicks, policyLines, finished, complete, SPACE } = reportLooks;
     const { pattern, shares, sizes } = reportTraceFigures;
 
     // ---- hit ratio and access time by size -------------------------------------------------------
@@ -41,8 +41,9 @@ const reportFigures = (() => {
         r[column === "capacity_urls" ? "capacity_bytes" : "capacity_urls"] === 0);
     const replaysAt = (t, rows) => replays(t, "capacity_urls").filter((r) =>
         rows.some((h) => h.capacity_urls === r.capacity_urls));
-    const circles = (rows, x, y) => Plot.dot(rows.filter((r) => r[y] !== null), { x, y: (r) => 100 * r[y], r: 8,
-        stroke: "var(--soft)", strokeWidth: 1.2 });
+    const circles = (t, rows, x, y) => [...d3.group(rows.filter((r) => r[y] !== null), (r) => r.policy)]
+        .map(([policy, own]) => Plot.dot(own, { x, y: (r) => 100 * r[y], r: 8, strokeWidth: 1.2,
+            stroke: looks(t).get(policy)?.color ?? "var(--soft)", ariaDescription: `policy ${policy}` }));
     const liveKey = (rows) => rows.length ?
         [{ dot: true, open: true, color: "var(--soft)", text: "measured live" }] : [];
 
@@ -73,7 +74,7 @@ const reportFigures = (() => {
     const hits = {
         id: "hits", title: (trace) => trace.by_bytes ? "Byte hit ratio by cache size and policy" :
             "Hit ratio by cache size and policy", wide: () => true, needs: ["hits"], tables: ["hits"],
-        keys: (t) => [...policyKeys(t, t.hits, true), ...liveKey(replaysAt(t, t.hits))],
+        keys: (t) => [...policyKeys(t, [...t.hits, ...replaysAt(t, t.hits)], true), ...liveKey(replaysAt(t, t.hits))],
         say(t, trace) {
             const goal = goalOf(trace);
             const there = real(t).filter((policy) => complete(t, "hits").has(policy));
@@ -107,7 +108,7 @@ const reportFigures = (() => {
                         `${text(r.policy)}, ${plural(r.capacity_urls, "URL")}\nhit ratio ${ratio(r, "hit_ratio")}` +
                         (r.byte_hit_ratio === null ? "" : `\nbyte hit ratio ${ratio(r, "byte_hit_ratio")}`) +
                         `\n${plural(r.evictions, "eviction")}`, { dots: true }),
-                    circles(replaysAt(t, t.hits), "capacity_urls", goal.y),
+                    ...circles(t, replaysAt(t, t.hits), "capacity_urls", goal.y),
                 ],
             });
         },
@@ -310,7 +311,7 @@ const reportFigures = (() => {
             byte_miss_ratio: r.byte_hit_ratio === null ? null : 1 - r.byte_hit_ratio })).filter((r) => r[y] !== null);
         return {
             id, title, needs: [table, "policies"], tables: [table], wide: (t, trace) => wide(trace),
-            keys: (t) => [...policyKeys(t, t[table]), ...liveKey(measured(t))],
+            keys: (t) => [...policyKeys(t, [...t[table], ...measured(t)]), ...liveKey(measured(t))],
             say: (t, trace) => say(t, trace) + uncertain(t[table], y),
             draw(t, width) {
                 const ticks = inBytes ? byteTicks(t[table], x, width) : undefined;
@@ -322,7 +323,7 @@ const reportFigures = (() => {
                         ...policyLines(t[table], t, x, y, (r) => `${text(r.policy)}, ${size(r)}\n` +
                             `miss ratio ${ratio(r, "miss_ratio")}` + (r.byte_miss_ratio === null ? "" :
                             `\nbyte miss ratio ${ratio(r, "byte_miss_ratio")}`)),
-                        circles(measured(t), x, y),
+                        ...circles(t, measured(t), x, y),
                     ],
                 });
             },

@@ -141,6 +141,6 @@ const reportLooks = (() => {
 
     const text = (policy) => policy.toUpperCase();
 
-    return { count, percent, bytes, span, short, list, plural, text, points, ratio, real, policyKeys, plot,
-        byteTicks, policyLines, finished, complete, SPACE };
+    return { count, percent, bytes, span, short, list, plural, text, points, ratio, SPACE, real, looks, policyKeys,
+        plot, byteTicks, policyLines, finished, complete };
 })();

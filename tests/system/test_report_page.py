@@ -162,8 +162,10 @@ class PageTest(report_case.ReportCase):
         keys = "[...figure.querySelectorAll('.keys > *')].map((k) => k.textContent)"
         self.assertEqual(self.figure("access-bytes", keys), ["LRU", "RAND"])
         # Circles, and their key, stand where the sizes have a place.
-        self.assertEqual(self.figure("curve-bytes", keys), ["LRU", "measured live"])
+        self.assertEqual(self.figure("curve-bytes", keys), ["LRU", "RAND", "measured live"])
         self.assertEqual(self.figure("curve-bytes", dots), 6)
+        self.assertEqual(self.figure("curve-bytes", """figure.querySelectorAll(
+            "g[aria-label=dot][aria-description='policy rand'] circle").length"""), 3)
         self.assertEqual(self.figure("hits", keys), ["LRU"])
         self.assertIsNone(self.browser.run("document.querySelector('[data-hint=live]')"))
 
