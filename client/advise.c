@@ -14,7 +14,6 @@
 #include "client/output.h"
 
 #define DEFAULT_SHARE 0.9
-#define ENOUGH 1000000 /* requests to simulate where --sample does not say */
 
 enum { OPTION_SHARE = SIMULATE_OPTION_END, OPTION_JSON };
 
@@ -89,7 +88,7 @@ advise(int argc, char **argv)
     int status;
 
     simulate_options_init(&options);
-    options.enough = ENOUGH;
+    options.enough = SIMULATE_ENOUGH;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options);
     return status;

@@ -25,8 +25,8 @@ print_trace(const struct advice *advice)
     const char *what = advice->options->by_bytes ? "bytes asked for" : "requests";
     char bytes[32];
 
-    printf("%s: %zu requests for %zu URLs", subject->path, subject->trace->request_count,
-           subject->trace->url_count);
+    printf("%s: ", subject->path);
+    simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s together",
                units_format_bytes(subject->facts.distinct_bytes, bytes, sizeof(bytes)));
@@ -51,14 +51,14 @@ print_ratios(const struct advice *advice, const struct sim_result *result)
 static void
 print_best(const struct advice *advice, const struct candidate *best)
 {
-    char name[POLICY_MAX_TEXT], size[64], all[64];
+    char name[POLICY_MAX_TEXT], size[64], all[64], share[32];
     double error = advice->options->by_bytes ? best->result.byte_hit_ratio_error
                                              : best->result.hit_ratio_error;
 
-    printf("\nTake %s with %s, %.2g %% of the %s%s; it serves\n",
+    printf("\nTake %s with %s, %s of the %s%s; it serves\n",
            policy_format(&best->spec, name, sizeof(name)), size_text(advice, best->size, size),
-           100.0 * (double)best->size / (double)advice->all, size_text(advice, advice->all, all),
-           advice->in_bytes ? " of distinct URLs" : "");
+           capacity_format_share((double)best->size / (double)advice->all, share, sizeof(share)),
+           size_text(advice, advice->all, all), advice->in_bytes ? " of distinct URLs" : "");
     print_ratios(advice, &best->result);
     if (isnan(error))
         printf(" (how near that is the sample cannot tell: %s)", best->result.error_unknown);

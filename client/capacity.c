@@ -116,3 +116,15 @@ capacity_format(uint64_t urls, uint64_t bytes, char *text, size_t size)
         snprintf(text, size, "%s", bytes ? as_bytes : "no bound");
     return text;
 }
+
+const char *
+capacity_format_share(double share, char *text, size_t size)
+{
+    double percent = 100 * share;
+
+    if (percent > 0 && percent < 0.001)
+        snprintf(text, size, "< 0.001 %%");
+    else
+        snprintf(text, size, percent >= 99.95 ? "%.0f %%" : "%.3g %%", percent);
+    return text;
+}

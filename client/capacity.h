@@ -33,6 +33,9 @@ const char *capacity_explain(const char *text, char *why, size_t size);
 /* Turns shares into numbers of URLs or bytes: rounded, at least one. */
 void capacity_resolve(struct capacity *capacity, uint64_t distinct_urls, uint64_t distinct_bytes);
 
+/* A share of 1, "12.5 %"; "< 0.001 %" of the smallest. Returns text. */
+const char *capacity_format_share(double share, char *text, size_t size);
+
 /* "700 URLs", "64 MiB", "700 URLs and 64 MiB", "no bound". `size` of 64 is enough. Returns text. */
 const char *capacity_format(uint64_t urls, uint64_t bytes, char *text, size_t size);
 

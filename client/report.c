@@ -255,6 +255,7 @@ report(int argc, char **argv)
 
     simulate_options_init(&options.common);
     options.common.trace.without_times = false;
+    options.common.enough = SIMULATE_ENOUGH;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
     for (size_t i = 0; i < options.live_count; i++)
@@ -271,7 +272,9 @@ const struct command command_report = {
         "usage: sunproxy report [OPTION...] TRACE...\n\n"
         "Simulates as 'sunproxy simulate' does and writes one HTML file with figures, which\n"
         "needs no network: who is asked for, hit ratios by policy and size, how they came\n"
-        "about, miss ratio curves. The page gives the data of each figure as CSV.\n\n"
+        "about, miss ratio curves. The page gives the data of each figure as CSV. Of\n" SIMULATE_ENOUGH_HELP
+        " a sample is simulated, unless --sample says\n"
+        "otherwise.\n\n"
         "  -o, --output FILE      the page (default: report.html); - is standard output\n"
         "      --title TEXT       stands on top\n"
         "      --policy LIST      policies, separated by commas (see 'sunproxy policies');\n"

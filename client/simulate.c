@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "client/capacity.h"
 #include "client/command.h"
@@ -99,30 +100,45 @@ take_capacities(struct options *options, const char *list)
     }
 }
 
+/* The place of the argument among two words, or -1 after a complaint. */
+static int
+choose(const char *option, const char *const words[2], const char *argument)
+{
+    struct nearest nearest = NEAREST_TO(argument);
+
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(argument, words[i]) == 0)
+            return i;
+        nearest_offer(&nearest, words[i]);
+    }
+    output_complain("%s is %s or %s, not '%s'; did you mean %s?", option, words[0], words[1],
+                    argument, nearest.best);
+    return -1;
+}
+
 static bool
 take_log_format(struct options *options, const char *argument)
 {
+    static const char *const words[2] = {"tsv", "jsonl"};
+    int which = choose("--log-format", words, argument);
+
     options->log_format_given = true;
-    options->log_format = strcmp(argument, "tsv") == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;
-    if (options->log_format == REPLAY_LOG_TSV || strcmp(argument, "jsonl") == 0)
-        return true;
-    output_complain("--log-format is tsv or jsonl, not '%s'", argument);
-    return false;
+    options->log_format = which == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;
+    return which >= 0;
 }
 
 static bool
 take_option(struct options *options, int option, const char *argument)
 {
+    static const char *const curve_words[2] = {"urls", "bytes"};
+
     switch (option) {
     case OPTION_CAPACITY:
         return take_capacities(options, argument);
     case OPTION_CURVE:
         options->curve = true;
         options->curve_in = argument;
-        if (!argument || strcmp(argument, "urls") == 0 || strcmp(argument, "bytes") == 0)
-            return true;
-        output_complain("--curve is over urls or bytes, not '%s'", argument);
-        return false;
+        return !argument || choose("--curve", curve_words, argument) >= 0;
     case OPTION_POINTS:
         if (units_parse_uint(argument, 1, MAX_POINTS, &options->points))
             return true;
@@ -157,6 +173,8 @@ check_options(const struct options *options, int traces)
     else if (options->log &&
              (traces != 1 || options->common.spec_count != 1 || options->capacity_count != 1))
         why = "a log is of one trace, one policy and one capacity";
+    else if (options->log && strcmp(options->log, "-") == 0)
+        why = "standard output has the results; name a file for the log";
     else if (options->log && options->common.rate > 0 && options->common.rate < 1)
         why = "a log is of all requests; leave --sample out";
     if (why)
@@ -362,6 +380,8 @@ parse_and_run(struct options *options, int argc, char **argv)
     }
     if (!check_options(options, argc - optind))
         return command_usage(&command_simulate);
+    if (options->curve)
+        options->common.enough = SIMULATE_ENOUGH;
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
     options->common.needs_sizes = wants_bytes(options);
@@ -399,7 +419,9 @@ const struct command command_simulate = {
         "      --curve[=urls|bytes]\n"
         "                         hit ratios over all sizes: exact and in one pass for\n"
         "                         lru in URLs, at --points sizes for the others (default:\n"
-        "                         bytes where sizes are known)\n"
+        "                         bytes where sizes are known); of " SIMULATE_ENOUGH_HELP "\n"
+        "                         a sample but for that of lru in URLs, unless --sample\n"
+        "                         says otherwise\n"
         "      --points N         so many sizes (default: 50)\n"
         "      --log FILE         a line for each request, the same as of 'sunproxy\n"
         "                         replay' but for the time, which is 0; of one policy at\n"

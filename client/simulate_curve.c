@@ -176,11 +176,14 @@ print_curves(const struct curves *curves)
 {
     const struct simulate_subject *subject = curves->subject;
 
-    printf("%s (%s): %zu requests for %zu URLs\n", subject->path, subject->trace->format,
-           subject->trace->request_count, subject->trace->url_count);
-    if (subject->rate < 1)
-        printf("from a sample: %zu requests for %zu URLs (errors: --json or --csv)\n",
-               subject->sample.trace.request_count, subject->sample.trace.page_count);
+    printf("%s (%s): ", subject->path, subject->trace->format);
+    simulate_print_counts(&subject->sim);
+    if (subject->rate < 1) {
+        printf("\nfrom a sample: ");
+        simulate_print_counts(&subject->sample.trace);
+        printf(" (--json and --csv tell the errors)");
+    }
+    putchar('\n');
     print_table(curves, false);
     if (subject->sized)
         print_table(curves, true);

@@ -10,6 +10,10 @@
 #include "client/trace_options.h"
 #include "policies/policy.h"
 
+/* So many requests are simulated of a trace that is longer, where all would take minutes. */
+#define SIMULATE_ENOUGH 1000000u
+#define SIMULATE_ENOUGH_HELP "more than a million requests"
+
 struct simulate_options {
     struct trace_options trace;
     const char *sizes;         /* a file of URLs and bytes; NULL: the trace's own */

@@ -112,16 +112,18 @@ print_subject(const struct simulate_subject *subject)
     const struct sim_facts *facts = &subject->facts;
     char bytes[32];
 
-    printf("%s (%s): %zu requests for %zu URLs", subject->path, subject->trace->format,
-           subject->trace->request_count, subject->trace->url_count);
+    printf("%s (%s): ", subject->path, subject->trace->format);
+    simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s", units_format_bytes(facts->distinct_bytes, bytes, sizeof(bytes)));
     putchar('\n');
     if (subject->warmup)
         printf("without the first %zu requests\n", subject->warmup);
-    if (subject->rate < 1)
-        printf("from a sample: %zu requests for %zu URLs\n", subject->sample.trace.request_count,
-               subject->sample.trace.page_count);
+    if (subject->rate < 1) {
+        printf("from a sample: ");
+        simulate_print_counts(&subject->sample.trace);
+        putchar('\n');
+    }
     printf("a cache that never forgets: hit ratio %.2f %%",
            100 * statistics_ratio(facts->hits, facts->requests));
     if (subject->sized)
@@ -132,13 +134,13 @@ print_subject(const struct simulate_subject *subject)
 static void
 print_size(const struct simulate_row *row)
 {
-    char text[64];
+    char text[64], share[32];
 
     if (!row->urls && !row->bytes)
         printf("\nno room at all\n");
     else
-        printf("\n%s (%.3g %% of the %s)\n",
-               capacity_format(row->urls, row->bytes, text, sizeof(text)), row->share * 100,
+        printf("\n%s (%s of the %s)\n", capacity_format(row->urls, row->bytes, text, sizeof(text)),
+               capacity_format_share(row->share, share, sizeof(share)),
                row->bytes ? "bytes" : "URLs");
 }
 

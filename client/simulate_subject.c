@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "client/capacity.h"
 #include "client/command.h"
 #include "client/interrupt.h"
 #include "client/output.h"
@@ -117,6 +118,7 @@ static int
 prepare(const struct simulate_options *options, struct simulate_subject *subject)
 {
     struct sim_trace *simulated = &subject->sim;
+    char share[32];
 
     subject->warmup =
         options->warmup_percent > 0
@@ -130,6 +132,11 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
         return no_memory(subject->path);
     subject->rate = choose_rate(options, subject->trace->request_count);
+    if (subject->rate < 1 && options->rate <= 0)
+        output_complain("%s: %zu requests are many, and a sample of %s of the URLs is simulated; "
+                        "--sample 100%% takes all",
+                        subject->path, subject->trace->request_count,
+                        capacity_format_share(subject->rate, share, sizeof(share)));
     if (subject->rate < 1) {
         if (!sim_sample_make(&subject->sim, subject->rate, options->seed, subject->warmup,
                              &subject->sample))
@@ -180,6 +187,14 @@ simulate_subject_load(const char *path, const struct simulate_options *options,
     if (status != EX_OK)
         simulate_subject_free(subject);
     return status;
+}
+
+void
+simulate_print_counts(const struct sim_trace *trace)
+{
+    printf("%zu request%s for %zu URL%s", trace->request_count,
+           trace->request_count == 1 ? "" : "s", trace->page_count,
+           trace->page_count == 1 ? "" : "s");
 }
 
 void

@@ -31,6 +31,9 @@ struct simulate_subject {
 int simulate_subject_load(const char *path, const struct simulate_options *options,
                           struct simulate_subject *subject);
 
+/* "7 requests for 1 URL". */
+void simulate_print_counts(const struct sim_trace *trace);
+
 /* Harmless on one that is all zero. */
 void simulate_subject_free(struct simulate_subject *subject);
 

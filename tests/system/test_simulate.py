@@ -1,5 +1,6 @@
 """sunproxy simulate and policies; and that a simulation is what the daemon does."""
 
+import array
 import csv
 import io
 import json
@@ -299,6 +300,36 @@ class TableTest(SimulateCase):
                   if c["policy"] == "rand" for p in c["points"]]
         self.assertIsNone(points[0]["hit_ratio_error"])
 
+    def test_a_long_trace_is_sampled(self):
+        trace = self.dir / "long"
+        trace.write_bytes(array.array("I", [n * n % 1009 % 5 for n in range(1000001)]).tobytes())
+        how = [trace, "--format", "cache2k", "--policy", "fifo,lru", "--points", "1"]
+        done = self.simulate(*how, "--curve", "--json")
+        self.assertIn("--sample 100% takes all", done.stderr.decode())
+        t, = json.loads(done.stdout)["traces"]
+        self.assertLess(t["sample"], 1)
+        lru, = (c["points"] for c in t["curves"] if c["policy"] == "lru")
+        self.assertEqual((lru[0]["hit_ratio"], lru[0]["hit_ratio_error"]),
+                         (t["infinite"]["hit_ratio"], 0))
+        page = self.dir / "page.html"
+        done = self.sunproxy("report", *how[:-2], "--points", "2", "-o", page)
+        self.assertIn("--sample 100% takes all", done.stderr.decode())
+        done = self.simulate(*how, "--curve", "--sample", "100%")
+        self.assertEqual(done.stderr, b"")
+        self.assertNotIn("sample", done.stdout.decode())
+        self.assertEqual(self.simulate(*how[:-2], "--capacity", "2").stderr, b"")
+
+    def test_words_and_numbers_that_can_be_read(self):
+        trace = self.trace(["http://h/a"])
+        text = self.simulate(trace, "--policy", "lru", "--capacity", "1,10").stdout.decode()
+        self.assertIn(": 1 request for 1 URL\n", text)
+        self.assertIn("1 URL (100 % of the URLs)", text)
+        self.assertIn("10 URLs (1000 % of the URLs)", text)
+        trace = self.trace([f"http://h/{n}\t1000000000" for n in range(50)])
+        text = self.simulate(trace, "--policy", "lru", "--capacity", "5B,10M").stdout.decode()
+        self.assertIn("(< 0.001 % of the bytes)", text)
+        self.assertIn("(0.021 % of the bytes)", text)
+
     def test_jobs_change_nothing(self):
         trace = self.trace([f"http://h/{n * n % 499}" for n in range(5000)])
         outcome = []
@@ -324,6 +355,8 @@ class TroubleTest(SimulateCase):
         self.assertIn("'ten'", self.complaint(self.path, "--capacity", "ten"))
         self.assertIn("urls", self.complaint(self.path, "--format", "url"))
         self.assertIn("did you mean lru", self.complaint("lrr", command="policies"))
+        self.assertIn("did you mean urls", self.complaint(self.path, "--curve=url"))
+        self.assertIn("did you mean jsonl", self.complaint(self.path, "--log-format", "json"))
         # Nothing is near to these.
         for arguments, told in ((["--policy="], "the name of a policy is missing"),
                                 (["--policy", "lru,,fifo"], "the name of a policy is missing"),
@@ -376,6 +409,8 @@ class TroubleTest(SimulateCase):
         self.complaint(self.path, self.path, "--log", log, "--capacity", "2", "--policy", "lru")
         self.complaint(self.path, "--curve", "--capacity", "2")
         self.assertFalse(log.exists())
+        self.assertIn("name a file", self.complaint(self.path, "--log", "-", "--capacity", "2",
+                                                    "--policy", "lru"))
 
     def test_traces_that_are_none(self):
         self.complaint(self.dir / "none", expect=66)
