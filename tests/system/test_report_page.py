@@ -41,6 +41,9 @@ class PageTest(report_case.ReportCase):
         trouble = re.findall(r'class="trouble">([^<]*drawn[^<]*)<', document)
         self.assertEqual(trouble, [])
         self.assertTrue('data-errors="0"' in document, "the scripts did not get to their end")
+        # Ticks are plain numbers: no thousandths of a URL, no long fractions.
+        ticks = re.findall(r"<text[^>]*>([^<]*)</text>", document)
+        self.assertEqual([t for t in ticks if re.search(r"[0-9]m$|\.[0-9]{6}", t)], [])
         drawn = re.findall(r'<figure[^>]* data-figure="([a-z-]+)"', document)
         self.assertEqual(sorted(drawn), sorted(figures))
         for part in re.split(r"<figure", document)[1:]:
