@@ -26,6 +26,7 @@ struct zeek {
     char separator;
     int column_of[COLUMNS]; /* -1: there is none */
     bool named;
+    bool told_status; /* of JSON, in which what is not known is left out: some line had a status */
     cJSON *object; /* the last one: what was read of it points into it */
 };
 
@@ -176,7 +177,8 @@ parse_object(struct line_reader *reader, struct span line, struct trace_entry *e
         else if (item)
             return LINE_BAD;
     }
-    return parse_values(reader, values, true, entry);
+    z->told_status = z->told_status || values[STATUS].len != 0;
+    return parse_values(reader, values, z->told_status, entry);
 }
 
 static enum line_kind

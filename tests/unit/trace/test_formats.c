@@ -98,6 +98,12 @@ static const struct {
      "http://a.test/x\xc3\xa9@1.5=12/200 http://10.0.0.1:8080/y@2.25/1 "
      "http://c.test/@1.70407e+09/304",
      4},
+    /* JSON leaves out what is not known: until a line has a status, the log may tell none. */
+    {"zeek",
+     "{\"ts\":1,\"host\":\"a.test\",\"uri\":\"/\"}\n"
+     "{\"ts\":2,\"host\":\"a.test\",\"uri\":\"/\",\"status_code\":200}\n"
+     "{\"ts\":3,\"host\":\"a.test\",\"uri\":\"/\"}\n",
+     "http://a.test/@1/0 http://a.test/@2/200 http://a.test/@3/1", 0},
     {"table",
      "Time,URL,Size,Method,Status,other\n1.5,http://a.test/,12,GET,200,x\n"
      "1970-01-01T00:00:02Z,\"http://a.test/\"\"q\"\",r\",,PUT,404,\"a,b\"\r\n\n3,/p,0,GET,,\n"
@@ -129,6 +135,23 @@ START_TEST(lines)
     t = loading_text(texts[_i].text, options);
     ck_assert_str_eq(loading_picture(t), texts[_i].requests);
     trace_free(t);
+}
+END_TEST
+
+/* A log without statuses is one of answers that went well, in either form. */
+START_TEST(zeek_without_statuses)
+{
+    static const char *const logs[] = {
+        "#separator \\x09\n#fields\tts\tmethod\thost\turi\n1\tGET\ta.test\t/\n",
+        "{\"ts\":1,\"method\":\"GET\",\"host\":\"a.test\",\"uri\":\"/\"}\n",
+    };
+
+    for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+        struct trace *t = loading_text(logs[i], TRACE_OPTIONS_DEFAULT);
+
+        ck_assert_str_eq(loading_picture(t), "http://a.test/@1");
+        trace_free(t);
+    }
 }
 END_TEST
 
@@ -472,6 +495,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_loop_test(tcase, lines, 0, COUNT(texts));
+    tcase_add_test(tcase, zeek_without_statuses);
     tcase_add_test(tcase, lines_without_a_request);
     tcase_add_test(tcase, first_bad_lines_are_kept);
     tcase_add_test(tcase, defaults);
