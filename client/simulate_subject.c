@@ -131,6 +131,7 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     }
     if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
         return no_memory(subject->path);
+    subject->sim.distinct_bytes = subject->facts.distinct_bytes;
     subject->rate = choose_rate(options, subject->trace->request_count);
     if (subject->rate < 1 && options->rate <= 0)
         output_complain("%s: %zu requests are many, and a sample of %s of the URLs is simulated; "

@@ -48,6 +48,7 @@ struct run {
 
     struct estimate estimate; /* of a sample */
     bool sampled;
+    bool holds_all; /* nobody ever leaves: there is neither a policy nor a node */
 
     struct sim_result *result;
 };
@@ -303,10 +304,8 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
         } else {
             page.bytes = bytes;
             error = miss(run, id, &page, telling, &outcome);
-            if (extra && run->sampled) {
-                run->estimate.misses[id]++;
-                run->estimate.bytes_missed[id] += bytes;
-            }
+            if (extra && run->sampled)
+                estimate_missed(&run->estimate, id, bytes);
         }
         if (telling && error == SIM_OK) {
             struct sim_event event = {number, id, bytes, outcome, run->victims, run->victim_count};
@@ -323,11 +322,48 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
     return error;
 }
 
+/* Where nobody ever leaves, a page's place only tells that it is inside. */
+static enum sim_error
+run_block_of_all(struct run *run, size_t first, size_t end)
+{
+    const struct sim_trace *trace = run->trace;
+    struct sim_result *result = run->result;
+    bool goes_on = true;
+    size_t number;
+
+    for (number = first; number < end && goes_on; number++) {
+        uint32_t id = trace->ids[number], bytes = trace->sizes ? trace->sizes[number] : 1;
+        struct sim_event event = {.number = number, .id = id, .bytes = bytes, .outcome = SIM_HIT};
+
+        if (number + FAR_AHEAD < trace->request_count)
+            __builtin_prefetch(&run->places[trace->ids[number + FAR_AHEAD]], 1);
+        result->bytes += bytes;
+        if (run->places[id]) {
+            result->hits++;
+            result->bytes_hit += bytes;
+        } else {
+            event.outcome = SIM_MISS;
+            run->places[id] = 1;
+            run->pages++;
+            run->bytes += bytes;
+            result->insertions++;
+            if (run->sampled)
+                estimate_missed(&run->estimate, id, bytes);
+        }
+        if (run->config->tell)
+            goes_on = run->config->tell(run->config->context, &event);
+    }
+    result->requests += number - first;
+    return goes_on ? SIM_OK : SIM_STOPPED;
+}
+
 static enum sim_error
 run_requests(struct run *run, size_t first, size_t end)
 {
     bool extra = run->config->tell || run->sampled;
 
+    if (run->holds_all)
+        return run_block_of_all(run, first, end);
     if (run->trace->sizes)
         return extra ? run_block(run, first, end, true, true)
                      : run_block(run, first, end, true, false);
@@ -372,7 +408,7 @@ reckon_ratios(struct run *run)
     result->pages = run->pages;
     result->bytes_inside = run->bytes;
     /* Without a policy nothing hits, and no sample is needed to know that. */
-    if (run->sampled && run->policy) {
+    if (run->sampled && (run->policy || run->holds_all)) {
         estimate_reckon(&run->estimate, run->trace, run->config, result);
         return;
     }
@@ -423,6 +459,17 @@ check(const struct sim_trace *trace, const struct sim_config *config)
     return SIM_OK;
 }
 
+/* Room for whatever the trace asks for, and a policy that neither turns away nor pushes out. */
+static bool
+can_hold_all(const struct run *run)
+{
+    const struct sim_trace *trace = run->trace;
+    bool bounded = run->capacity_bytes != UINT64_MAX;
+
+    return !run->ops->admit && !run->ops->has_surplus && run->capacity_pages >= trace->page_count &&
+           (!bounded || (trace->distinct_bytes && run->capacity_bytes >= trace->distinct_bytes));
+}
+
 static enum sim_error
 run_begin(struct run *run)
 {
@@ -443,6 +490,11 @@ run_begin(struct run *run)
         return SIM_OK;
     run->capacity_pages = config->capacity_pages ? config->capacity_pages : UINT64_MAX;
     run->capacity_bytes = config->capacity_bytes ? config->capacity_bytes : UINT64_MAX;
+    run->holds_all = can_hold_all(run);
+    if (run->holds_all) {
+        run->result->memory = count * sizeof(*run->places);
+        return SIM_OK;
+    }
     if (!make_nodes(run))
         return SIM_NO_MEMORY;
     run->policy = run->ops->create(run->ops, &policy);

@@ -50,6 +50,13 @@ void estimate_end(struct estimate *estimate);
 void estimate_forget(struct estimate *estimate, size_t page_count);
 
 static inline void
+estimate_missed(struct estimate *estimate, uint32_t id, uint32_t bytes)
+{
+    estimate->misses[id]++;
+    estimate->bytes_missed[id] += bytes;
+}
+
+static inline void
 estimate_entered(struct estimate *estimate, uint32_t id)
 {
     estimate->newest[estimate->at++ % ESTIMATE_NEWEST] = id + 1;

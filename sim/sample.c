@@ -74,7 +74,9 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
         uint32_t id = whole->ids[i], bytes = whole->sizes ? whole->sizes[i] : 1;
         uint64_t bit = 1ull << (id % 64);
 
-        if (!(seen[id / 64] & bit))
+        bool first = !(seen[id / 64] & bit);
+
+        if (first)
             add_first(&sample->sampling, bytes);
         seen[id / 64] |= bit;
         if (i >= warmup)
@@ -83,6 +85,8 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
             continue;
         if (i < warmup)
             sample->warmup++;
+        if (first)
+            sample->trace.distinct_bytes += bytes;
         ids[at] = numbers[id];
         if (sizes)
             sizes[at] = bytes;

@@ -22,8 +22,9 @@ struct sim_trace {
     const uint32_t *ids;   /* by request: number of the page, less than page_count */
     const uint32_t *sizes; /* by request: bytes; NULL: every page counts 1 */
     size_t page_count;
-    const uint64_t *keys; /* by page: what it is known by beyond its stay; NULL: its number */
-    const uint32_t *next; /* by request: of sim_next(); only for policies that need the future */
+    uint64_t distinct_bytes; /* of all pages, each at its first request; 0: not known */
+    const uint64_t *keys;    /* by page: what it is known by beyond its stay; NULL: its number */
+    const uint32_t *next;    /* by request: of sim_next(); only for policies that need the future */
 };
 
 #define SIM_MAX_REQUESTS UINT32_MAX

@@ -254,6 +254,64 @@ tire(void *context, const struct sim_event *event)
     return --*(unsigned *)context != 0;
 }
 
+struct told {
+    uint64_t hash;
+    size_t count;
+};
+
+static bool
+hash_event(void *context, const struct sim_event *event)
+{
+    struct told *told = context;
+    uint64_t parts[] = {event->number, event->id, event->bytes, event->outcome,
+                        event->victim_count};
+
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        uint64_t state = told->hash ^ parts[i];
+
+        told->hash = made_random(&state);
+    }
+    return ++told->count != 0;
+}
+
+/*
+ * Where it is known that everything fits, and nobody is turned away, no policy runs; the outcome is
+ * the same as where that is not known.
+ */
+START_TEST(room_for_everything_needs_no_policy)
+{
+    struct made m = made_trace(21, 4000, 300, true);
+    const struct policy_ops *ops = policies[_i];
+    struct sim_facts facts;
+    struct sim_result with, without;
+    struct told told_with = {0}, told_without = {0};
+    struct sim_config config = {
+        .spec = policy_spec_of(ops), .seed = 1, .warmup = 100, .tell = hash_event};
+
+    ck_assert(sim_find_facts(&m.trace, 0, &facts));
+    config.capacity_bytes = facts.distinct_bytes;
+    config.context = &told_with;
+    ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &with), SIM_OK);
+    m.trace.distinct_bytes = facts.distinct_bytes;
+    config.context = &told_without;
+    ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &without), SIM_OK);
+    if (!ops->admit && !ops->has_surplus)
+        ck_assert_uint_eq(without.memory, 4 * m.trace.page_count);
+    else
+        ck_assert_uint_gt(without.memory, 4 * m.trace.page_count);
+    ck_assert_uint_eq(told_without.count, 4000);
+    ck_assert_uint_eq(told_with.hash, told_without.hash);
+    without.memory = with.memory;
+    without.cpu_us = with.cpu_us;
+    ck_assert_mem_eq(&with, &without, sizeof(with));
+    /* A byte less is not enough. */
+    config.capacity_bytes--;
+    ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &without), SIM_OK);
+    ck_assert_uint_gt(without.memory, 4 * m.trace.page_count);
+    made_free(&m);
+}
+END_TEST
+
 START_TEST(who_is_told_can_end_it)
 {
     struct made m = made_trace(5, 1000, 100, false);
@@ -305,6 +363,7 @@ unit_suite(void)
     tcase_set_timeout(all, 120);
     tcase_add_loop_test(all, every_policy_as_in_a_plain_cache, 0, count);
     tcase_add_loop_test(all, a_run_can_be_repeated, 0, count);
+    tcase_add_loop_test(all, room_for_everything_needs_no_policy, 0, count);
     suite_add_tcase(suite, all);
     tcase_add_test(stopping, who_is_told_can_end_it);
     tcase_add_test(stopping, a_watch_sees_progress_and_stops);
