@@ -21,11 +21,15 @@ static const struct history history = {
                 "moz_historyvisits(id, place_id, visit_date)",
 };
 
-/* The first pages of the database hold the names of its tables. */
+/*
+ * The first pages of the database hold the schema. A table's row in it begins with its type, its
+ * name and again its name, with nothing in between, whatever the statement that made it looks like;
+ * the name alone may also stand in a URL or a title.
+ */
 static bool
 sniff(struct span head)
 {
-    static const char table[] = "moz_historyvisits";
+    static const char table[] = "tablemoz_historyvisitsmoz_historyvisits";
 
     return history_is_sqlite(head) && memmem(head.ptr, head.len, table, sizeof(table) - 1);
 }

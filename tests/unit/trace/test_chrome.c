@@ -137,6 +137,20 @@ START_TEST(order_times_and_ties)
 }
 END_TEST
 
+/* Somebody searched for a table of Firefox's. */
+START_TEST(words_of_another_browser)
+{
+    struct trace *t;
+
+    make("History", "INSERT INTO urls VALUES"
+                    "(1,'https://www.google.com/search?q=moz_historyvisits');"
+                    "INSERT INTO visits VALUES(1,1,13000000000000002);");
+    t = load_ok("History");
+    ck_assert_uint_eq(t->request_count, 1);
+    trace_free(t);
+}
+END_TEST
+
 START_TEST(since_until_and_limit)
 {
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
@@ -574,6 +588,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, order_times_and_ties);
+    tcase_add_test(tcase, words_of_another_browser);
     tcase_add_test(tcase, since_until_and_limit);
     tcase_add_test(tcase, what_is_left_out);
     tcase_add_test(tcase, utf16_is_understood);

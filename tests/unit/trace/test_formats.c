@@ -433,13 +433,14 @@ make_places(const char *rows)
     sqlite3 *db;
 
     ck_assert_int_eq(sqlite3_open(scratch_path("places.sqlite"), &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db,
-                                  "CREATE TABLE moz_places(id INTEGER PRIMARY KEY, url TEXT);"
-                                  "CREATE TABLE moz_historyvisits(id INTEGER PRIMARY KEY, "
-                                  "from_visit INTEGER, place_id INTEGER, visit_date INTEGER, "
-                                  "visit_type INTEGER);",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db,
+                     "CREATE TABLE moz_places(id INTEGER PRIMARY KEY, url TEXT);"
+                     "CREATE TABLE IF NOT EXISTS 'moz_historyvisits'(id INTEGER PRIMARY KEY, "
+                     "from_visit INTEGER, place_id INTEGER, visit_date INTEGER, "
+                     "visit_type INTEGER);",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, rows, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
