@@ -1,5 +1,7 @@
 #include "trace/lines.h"
 
+#include <arpa/inet.h>
+
 #include "trace/base_url.h"
 #include "trace/fields.h"
 #include "trace/formats.h"
@@ -104,17 +106,45 @@ lines_count(struct span head, const struct line_format *format)
     return requests;
 }
 
+/* "2001:db8::1": an address, without brackets. */
+static bool
+is_bare_ipv6(struct span host)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+
+    if (host.len >= sizeof(text) || !memchr(host.ptr, ':', host.len))
+        return false;
+    memcpy(text, host.ptr, host.len);
+    text[host.len] = '\0';
+    return inet_pton(AF_INET6, text, &address) == 1;
+}
+
+/* "a.test:81", "[::1]:81": of an address in brackets, what is behind them counts. */
+static bool
+brings_port(struct span host)
+{
+    const char *colon = memrchr(host.ptr, ':', host.len);
+    const char *bracket = memrchr(host.ptr, ']', host.len);
+
+    return colon && (!bracket || colon > bracket);
+}
+
 static bool
 append_origin(struct line_reader *reader, struct span host, unsigned port)
 {
     struct buf *out = &reader->url;
     const char *site = reader->options->site ? reader->options->site : TRACE_DEFAULT_SITE;
+    bool bare;
 
     if (host.len == 0)
         return buf_append(out, base_url_site(site).ptr, base_url_site(site).len);
+    bare = is_bare_ipv6(host);
     return buf_append_str(out, port == 443 ? "https://" : "http://") &&
-           buf_append(out, host.ptr, host.len) &&
-           (port == 0 || port == 80 || port == 443 || buf_printf(out, ":%u", port));
+           (!bare || buf_append_char(out, '[')) && buf_append(out, host.ptr, host.len) &&
+           (!bare || buf_append_char(out, ']')) &&
+           (port == 0 || port == 80 || port == 443 || (!bare && brings_port(host)) ||
+            buf_printf(out, ":%u", port));
 }
 
 enum line_kind

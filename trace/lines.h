@@ -55,10 +55,11 @@ size_t lines_count(struct span head, const struct line_format *format);
 struct span lines_next(struct span *rest);
 
 /*
- * Makes the URL of what a request line has: an absolute one stays; a path gets scheme://host, or
- * the option's site if host is empty; CONNECT's host:port becomes https://host:port, for which an
- * absolute one may stand. The default
- * port of the scheme is not written. LINE_BAD if it is none of these or too long.
+ * Makes the URL of what a request line has: an absolute one stays; a path gets scheme://host:port,
+ * or the option's site if host is empty; CONNECT's host:port becomes https://host:port, for which
+ * an absolute one may stand. A port that the host brings itself goes before `port`; an address of
+ * IPv6 gets the brackets that it lacks; the default port of the scheme, or 0, is not written.
+ * LINE_BAD if it is none of these or too long.
  */
 enum line_kind lines_make_url(struct line_reader *reader, struct span method, struct span host,
                               unsigned port, struct span target, struct span *url);

@@ -112,8 +112,8 @@ parse_values(struct line_reader *reader, const struct span *values, bool has_sta
     entry->method = values[METHOD];
     if (values[URI].len == 0)
         return LINE_ORPHAN;
-    /* What Zeek reads is http, on whatever port; the host may bring its port itself. */
-    if (port == 443 || (host.len != 0 && memchr(host.ptr, ':', host.len)))
+    /* What Zeek reads is http, on whatever port; 443 would make it https. */
+    if (port == 443)
         port = 0;
     return lines_make_url(reader, entry->method, host, (unsigned)port, values[URI], &entry->url);
 }

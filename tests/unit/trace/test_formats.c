@@ -98,6 +98,15 @@ static const struct {
      "http://a.test/x\xc3\xa9@1.5=12/200 http://10.0.0.1:8080/y@2.25/1 "
      "http://c.test/@1.70407e+09/304",
      4},
+    /* Addresses of IPv6, with and without brackets and ports. */
+    {"zeek",
+     "#separator \\x09\n#fields\tts\thost\turi\tid.resp_h\tid.resp_p\n"
+     "1\t-\t/a\t2001:db8::1\t8080\n2\t-\t/b\t2001:db8::1\t80\n"
+     "3\t[2001:db8::1]\t/c\t2001:db8::1\t8080\n4\t[2001:db8::1]:81\t/d\t2001:db8::1\t8080\n"
+     "5\t2001:db8::1\t/e\t2001:db8::1\t443\n",
+     "http://[2001:db8::1]:8080/a@1 http://[2001:db8::1]/b@2 "
+     "http://[2001:db8::1]:8080/c@3 http://[2001:db8::1]:81/d@4 http://[2001:db8::1]/e@5",
+     0},
     /* JSON leaves out what is not known: until a line has a status, the log may tell none. */
     {"zeek",
      "{\"ts\":1,\"host\":\"a.test\",\"uri\":\"/\"}\n"
