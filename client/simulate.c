@@ -160,6 +160,16 @@ take_option(struct options *options, int option, const char *argument)
     }
 }
 
+/* LRU's curve alone: quick and exact, however long the trace. */
+static bool
+is_one_pass(const struct options *options)
+{
+    const struct simulate_options *common = &options->common;
+
+    return options->curve_in && strcmp(options->curve_in, "urls") == 0 && common->spec_count == 1 &&
+           common->specs[0].ops && strcmp(common->specs[0].ops->name, "lru") == 0;
+}
+
 /* Things that cannot be had at once. */
 static bool
 check_options(const struct options *options, int traces)
@@ -380,7 +390,7 @@ parse_and_run(struct options *options, int argc, char **argv)
     }
     if (!check_options(options, argc - optind))
         return command_usage(&command_simulate);
-    if (options->curve)
+    if (options->curve && !is_one_pass(options))
         options->common.enough = SIMULATE_ENOUGH;
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;

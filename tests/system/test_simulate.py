@@ -426,41 +426,58 @@ class TroubleTest(SimulateCase):
         self.complaint(self.path, "--policy", "lru", "--capacity", "2", "--log", "/dev/full",
                        expect=74)
 
-    def test_ctrl_c_prints_what_is_finished(self):
-        trace = self.trace([f"http://h/{n * n % 19997}" for n in range(200000)])
+    def interrupt_at_a_bar(self, bar, *command):
+        """As soon as that stands on the terminal: (status, standard output)."""
         terminal, theirs = harness.open_pty()
         out = self.dir / "out.json"
         with open(out, "wb") as stdout:
             run = subprocess.Popen(
-                [harness.SUNPROXY, "simulate", trace, "--json", "--policy", "lru,lfu,rand,opt",
-                 "--capacity", ",".join(str(n) for n in range(1, 1001))],
-                stdout=stdout, stderr=theirs, stdin=subprocess.DEVNULL,
+                [harness.SUNPROXY, *command], stdout=stdout, stderr=theirs,
+                stdin=subprocess.DEVNULL,
                 env=harness.sanitizer_environment(self.dir / "sanitizer.ctrl-c",
                                                   {"TERM": "vt100", "NO_COLOR": ""}))
         os.close(theirs)
         seen = b""
         end = time.monotonic() + 60
-        # The bar stands there, and something is finished.
-        while not re.search(rb"simulate [^\r]* [1-9]\d* %", seen) and time.monotonic() < end:
+        while not re.search(bar, seen) and run.poll() is None and time.monotonic() < end:
             if select.select([terminal], [], [], 1)[0]:
                 seen += os.read(terminal, 4096)
         run.send_signal(signal.SIGINT)
         while run.poll() is None and time.monotonic() < end:
             if select.select([terminal], [], [], 0.1)[0]:
                 try:
-                    os.read(terminal, 4096)
+                    seen += os.read(terminal, 4096)
                 except OSError:
                     break
         status = run.wait(timeout=60)
         os.close(terminal)
         self.assertEqual(status, 130, seen)
-        summary = json.loads(out.read_text())
+        return seen, out.read_text()
+
+    def test_ctrl_c_prints_what_is_finished(self):
+        trace = self.trace([f"http://h/{n * n % 19997}" for n in range(200000)])
+        # The bar stands there, and something is finished.
+        _, out = self.interrupt_at_a_bar(
+            rb"simulate [^\r]* [1-9]\d* %", "simulate", trace, "--json", "--policy",
+            "lru,lfu,rand,opt", "--capacity", ",".join(str(n) for n in range(1, 1001)))
+        summary = json.loads(out)
         self.assertTrue(summary["interrupted"])
         results = summary["traces"][0]["results"]
         self.assertGreater(len(results), 0)
         self.assertLess(len(results), 4000)
         for r in results:
             self.assertEqual(r["requests"], 200000)
+
+    def test_ctrl_c_in_the_one_pass_of_lru(self):
+        trace = self.dir / "long"
+        trace.write_bytes(array.array("I", [n * n % 1000003 for n in range(3000000)]).tobytes())
+        seen, out = self.interrupt_at_a_bar(
+            rb"\rlru [^\r]* \d+ %", "simulate", *[trace] * 50, "--format", "cache2k", "--curve=urls",
+            "--policy", "lru", "--json")
+        summary = json.loads(out)
+        self.assertTrue(summary["interrupted"])
+        self.assertLess(len(summary["traces"]), 50)
+        self.assertNotIn(b"sample", seen)  # none is needed
 
     def interrupt_at_a_fifo(self, *command, send=b""):
         """The last trace comes from a FIFO and does not end: (status, out, err)."""
