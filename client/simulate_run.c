@@ -108,6 +108,7 @@ simulate_run_curve(const struct sim_trace *trace, size_t warmup, const char *lab
     if (!interrupt_catch() || pthread_create(&thread, NULL, make_curve, &work) != 0)
         return SIM_NO_MEMORY;
     progress_begin(&progress, label, trace->request_count);
+    progress_draw(&progress, 0);
     while (!curve_wait(thread)) {
         if (interrupt_came())
             atomic_store(&work.watch.stop, true);

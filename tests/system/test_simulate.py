@@ -441,7 +441,10 @@ class TroubleTest(SimulateCase):
         end = time.monotonic() + 60
         while not re.search(bar, seen) and run.poll() is None and time.monotonic() < end:
             if select.select([terminal], [], [], 1)[0]:
-                seen += os.read(terminal, 4096)
+                try:
+                    seen += os.read(terminal, 4096)
+                except OSError:
+                    break
         run.send_signal(signal.SIGINT)
         while run.poll() is None and time.monotonic() < end:
             if select.select([terminal], [], [], 0.1)[0]:
