@@ -89,7 +89,9 @@ split_port(struct span word, struct span *host, unsigned *port)
 
 /*
  * The virtual host, if there is one: what stands before the date is then that, client, ident and
- * user. The ident is "-" everywhere, and a user's name may have blanks in it.
+ * user. The ident is "-" everywhere, and a user's name may have blanks in it. The second word
+ * tells: the client behind a virtual host is never "-", the ident behind a client, with its port or
+ * not, is.
  */
 static void
 find_vhost(struct span who, struct span *host, unsigned *port)
@@ -101,12 +103,11 @@ find_vhost(struct span who, struct span *host, unsigned *port)
     *port = 0;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         words[i] = fields_word(&who);
-    if (words[3].len == 0 || split_port(words[0], host, port))
+    if (words[3].len == 0 || span_equal(words[1], dash) || split_port(words[0], host, port))
         return;
     *port = 0;
     /* "1.2.3.4, 5.6.7.8 - -" are clients of proxies. */
-    if (!span_equal(words[1], dash) && span_equal(words[2], dash) &&
-        words[0].ptr[words[0].len - 1] != ',')
+    if (span_equal(words[2], dash) && words[0].ptr[words[0].len - 1] != ',')
         *host = words[0];
     else
         *host = span_of(words[0].ptr, 0);

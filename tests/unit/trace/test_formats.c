@@ -59,10 +59,12 @@ static const struct {
      "www.b.test h - John Smith " T "3 +0000] \"GET /f HTTP/1.0\" 200 7\n"
      "1.2.3.4, 5.6.7.8 - - " T "3 +0000] \"GET /g HTTP/1.0\" 200 7\n"
      "1.2.3.4 - \"\" " T "3 +0000] \"GET /h HTTP/1.0\" 200 7\n"
+     "1.2.3.4:5678 - John Smith " T "3 +0000] \"GET /w HTTP/1.0\" 200 7\n"
      "h - - " T "3.x +0000] \"GET /i HTTP/1.0\" 200 7\n",
      "http://localhost/a@1=7/200 http://localhost/b@1=7/200 http://localhost/c@1.25=7/200 "
      "http://[::1]:8080/d@2.5=7/200 http://www.a.test/e@3=7/200 http://www.b.test/f@3=7/200 "
-     "http://localhost/g@3=7/200 http://localhost/h@3=7/200",
+     "http://localhost/g@3=7/200 http://localhost/h@3=7/200 "
+     "http://localhost/w@3=7/200",
      1},
     {"squid",
      "1.5   5006 10.1.1.1 TCP_MISS/200 19763 CONNECT a.test:443 u DIRECT/209.73.177.115 -\n"
