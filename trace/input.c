@@ -301,12 +301,6 @@ input_close(struct input *in)
 }
 
 const char *
-input_path(const struct input *in)
-{
-    return in->path;
-}
-
-const char *
 input_name(const struct input *in)
 {
     return in->is_stdin ? "standard input" : in->path;

@@ -26,8 +26,7 @@ enum trace_error input_open(const char *path, int stop_fd, struct input **in, ch
                             size_t why_size);
 void input_close(struct input *in);
 
-/* As it was named, and as it is called in sentences: "standard input" for "-". */
-const char *input_path(const struct input *in);
+/* As it is called in sentences: as it was named, or "standard input" for "-". */
 const char *input_name(const struct input *in);
 
 /* Has it ended because of stop_fd? */
@@ -36,7 +35,7 @@ bool input_was_stopped(const struct input *in);
 /* The compression's name, or NULL. */
 const char *input_compression(const struct input *in);
 
-/* Are these the bytes of a regular file at input_path()? */
+/* Are these the bytes of a regular file, the one at input_name()? */
 bool input_is_plain_file(const struct input *in);
 
 /* Bytes of such a file when it was opened; 0 if it is none. */
