@@ -5,6 +5,9 @@
 
 #include "trace/snapshot.h"
 
+/* Of a database that does not lie in a file of its own, and so is written to one. */
+#define SAVED_MOST (UINT64_C(1) << 30U)
+
 enum column { COLUMN_TIME, COLUMN_URL_ID, COLUMN_URL, COLUMN_VISIT_ID };
 
 bool
@@ -138,8 +141,9 @@ history_read(struct input *in, const struct history *history, const struct trace
     struct snapshot snapshot;
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    enum trace_error error = input_is_plain_file(in) ? snapshot_take(&snapshot, path, why, why_size)
-                                                     : snapshot_save(&snapshot, in, why, why_size);
+    enum trace_error error = input_is_plain_file(in)
+                                 ? snapshot_take(&snapshot, path, why, why_size)
+                                 : snapshot_save(&snapshot, in, SAVED_MOST, why, why_size);
     int rc;
 
     if (error != TRACE_OK)

@@ -2,9 +2,9 @@
  * What browsers' histories have in common: an SQLite database with a table of URLs and one of
  * visits. Each visit is a request, in order of time, then id.
  *
- * What is read is a private copy (snapshot.h), also of what comes compressed or from a FIFO. The
- * database is not trusted: views, triggers and functions in its schema are switched off, and only
- * tables are read.
+ * What is read is a private copy (snapshot.h), also of what comes compressed or from a FIFO, of up
+ * to 1 GiB then. The database is not trusted: views, triggers and functions in its schema are
+ * switched off, and only tables are read.
  */
 #ifndef SUNPROXY_TRACE_HISTORY_H
 #define SUNPROXY_TRACE_HISTORY_H

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -292,9 +293,10 @@ snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size)
 }
 
 enum trace_error
-snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size)
+snapshot_save(struct snapshot *s, struct input *in, uint64_t most, char *why, size_t why_size)
 {
     bool good = true;
+    uint64_t len = 0;
     struct span bytes;
     enum trace_error error;
     int to;
@@ -305,8 +307,9 @@ snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size)
         return TRACE_CANNOT_OPEN;
     }
     to = open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    while (to >= 0 && good && (bytes = input_peek(in, 1)).len != 0) {
-        good = write_all(to, bytes.ptr, bytes.len);
+    while (to >= 0 && good && len <= most && (bytes = input_peek(in, 1)).len != 0) {
+        len += bytes.len;
+        good = len > most || write_all(to, bytes.ptr, bytes.len);
         input_take(in, bytes.len);
     }
     if (to < 0 || !good || close(to) != 0) {
@@ -314,6 +317,12 @@ snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size)
         if (to >= 0 && !good)
             close(to);
         error = TRACE_CANNOT_OPEN;
+    } else if (len > most) {
+        snprintf(why, why_size,
+                 "%s: more than %" PRIu64 " MiB; name an unpacked file instead, which may have any "
+                 "size",
+                 input_name(in), most >> 20U);
+        error = TRACE_NOT_A_TRACE;
     } else {
         error = input_finish(in, true, why, why_size);
     }

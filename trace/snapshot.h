@@ -32,9 +32,11 @@ enum trace_error snapshot_take(struct snapshot *s, const char *path, char *why, 
 
 /*
  * Saves the bytes of an input, up to its end, as the database; there is no log beside it. What is
- * wrong with the input is told, too.
+ * wrong with the input is told, too. Of more than `most` bytes no more are written, and it is
+ * TRACE_NOT_A_TRACE with a sentence: a few compressed ones can stand for more than a disk holds.
  */
-enum trace_error snapshot_save(struct snapshot *s, struct input *in, char *why, size_t why_size);
+enum trace_error snapshot_save(struct snapshot *s, struct input *in, uint64_t most, char *why,
+                               size_t why_size);
 
 /* Removes the copy; harmless when there is none. Files that are open stay readable. */
 void snapshot_remove(struct snapshot *s);

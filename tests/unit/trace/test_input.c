@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "tests/unit/trace/loading.h"
+#include "trace/snapshot.h"
 
 #define LINES 20000
 
@@ -127,6 +128,44 @@ START_TEST(nothing_compressed)
     scratch_write("empty", packed, len);
     ck_assert_int_eq(loading_refused(scratch_path("empty"), TRACE_OPTIONS_DEFAULT), TRACE_EMPTY);
     ck_assert_ptr_nonnull(strstr(loading_why, "there is nothing in it"));
+}
+END_TEST
+
+/* A few packed bytes of a history must not fill the disk. */
+START_TEST(what_is_unpacked_has_a_ceiling)
+{
+    enum { LEN = 3 << 20 };
+    static const struct {
+        uint64_t most;
+        enum trace_error error;
+    } cases[] = {{LEN, TRACE_OK}, {LEN - 1, TRACE_NOT_A_TRACE}, {1 << 20, TRACE_NOT_A_TRACE}};
+    char *zeros = calloc(1, LEN);
+    static char packed[65536];
+    size_t packed_len = pack_gzip(zeros, LEN, packed, sizeof(packed));
+
+    free(zeros);
+    scratch_write("History.gz", packed, packed_len);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct snapshot s;
+        struct input *in;
+        struct stat st;
+
+        ck_assert_int_eq(
+            input_open(scratch_path("History.gz"), 0, &in, loading_why, sizeof(loading_why)),
+            TRACE_OK);
+        ck_assert_int_eq(snapshot_save(&s, in, cases[i].most, loading_why, sizeof(loading_why)),
+                         cases[i].error);
+        if (cases[i].error == TRACE_OK) {
+            ck_assert_int_eq(stat(s.path, &st), 0);
+            ck_assert_int_eq(st.st_size, LEN);
+            snapshot_remove(&s);
+        } else {
+            ck_assert_ptr_nonnull(
+                strstr(loading_why, i == 1 ? "more than 2 MiB" : "more than 1 MiB"));
+            ck_assert_int_eq(s.folder[0], '\0');
+        }
+        input_close(in);
+    }
 }
 END_TEST
 
@@ -404,7 +443,8 @@ read_changed(off_t new_len)
     bool too_long;
     enum trace_error error;
 
-    ck_assert_int_eq(input_open(scratch_write("list", text, len), 0, &in, loading_why, 512), TRACE_OK);
+    ck_assert_int_eq(input_open(scratch_write("list", text, len), 0, &in, loading_why, 512),
+                     TRACE_OK);
     ck_assert(input_line(in, 1000, &line, &too_long));
     ck_assert_int_eq(truncate(scratch_path("list"), (off_t)len + new_len), 0);
     while (input_line(in, 1000000, &line, &too_long))
@@ -434,6 +474,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, compressed, 0, PACKERS);
     tcase_add_loop_test(tcase, nothing_compressed, 0, PACKERS);
+    tcase_add_test(tcase, what_is_unpacked_has_a_ceiling);
     tcase_add_test(tcase, padding_behind_gzip_is_ignored);
     tcase_add_test(tcase, standard_input);
     tcase_add_test(tcase, a_fifo);
