@@ -104,7 +104,9 @@ take_option(struct replay_options *options, int option, const char *argument)
                    : wrong("--repeat", "a number from 1 to 1000", argument);
     case OPTION_LOG:
         options->log = argument;
-        return true;
+        return strcmp(argument, "-") != 0
+                   ? true
+                   : wrong("--log", "a file, for standard output has the results", argument);
     case OPTION_LOG_FORMAT:
         options->log_format_given = true;
         options->log_format = strcmp(argument, "tsv") == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;

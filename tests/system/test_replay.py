@@ -229,6 +229,7 @@ class ReplayStatusTest(ReplayCase):
         trace = self.trace("http://a.test/1")
         self.assertEqual(self.status(trace, "--log", self.dir / "none/log"), 73)
         self.assertEqual(self.status(trace, "--log", "/dev/full"), 74)
+        self.assertEqual(self.status(trace, "--log", "-"), 64)
 
     def begin(self, *arguments):
         trace = self.trace(*[f"http://a.test/{n}?fault=delay:30ms" for n in range(2000)])
