@@ -88,7 +88,7 @@ insert_visits(sqlite3 *db, const struct trace *t, const struct trace_write_optio
     int rc =
         sqlite3_prepare_v2(db, "INSERT INTO visits(url, visit_time, transition) VALUES(?1, ?2, ?3)",
                            -1, &insert, NULL);
-    int64_t latest = 1; /* a visit at 0 is taken for one that has no time */
+    int64_t latest = INT64_MIN; /* times before 1601 are negative, and read back as any other */
 
     for (size_t i = 0; rc == SQLITE_OK && i < t->request_count; i++) {
         if (trace_write_skips(&trace_writer_chrome, options, i))

@@ -222,12 +222,15 @@ START_TEST(history_out_of_order)
     ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("chrome"), &how), 1);
     ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("tsv"), &plain), 0);
     trace_free(t);
-    /* As early as it goes: that is no visit without a time. */
-    t = loading_text("time,url\n-11644473600,http://b.test/\n1,http://a.test/\n",
+    /* The epoch of the format and times before it are times as any other. */
+    t = loading_text("time,url\n-11644473605,http://b.test/\n-11644473600,http://a.test/\n"
+                     "1,http://a.test/\n",
                      TRACE_OPTIONS_DEFAULT);
+    ck_assert_uint_eq(trace_write_raised(t, trace_writer_find("chrome"), &plain), 0);
     write_to(t, "chrome", &plain, "History");
     again = loading_file(scratch_path("History"), TRACE_OPTIONS_DEFAULT);
-    ck_assert_uint_eq(again->request_count, 2);
+    ck_assert_uint_eq(again->request_count, 3);
+    ck_assert_mem_eq(again->times_us, t->times_us, 3 * sizeof(*t->times_us));
     trace_free(again);
     trace_free(t);
 }
