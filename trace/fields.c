@@ -194,16 +194,23 @@ take_number(struct span *s, size_t digits, char behind, int64_t *value)
     return true;
 }
 
+/* "10:05:03", or "10:05"; only with seconds a fraction may follow. */
 static bool
-take_clock(struct span *s, int64_t *seconds)
+take_clock(struct span *s, int64_t *seconds, bool *has_seconds)
 {
-    int64_t hour, minute, second;
+    int64_t hour, minute;
+    int64_t second = 0;
 
-    if (!take_number(s, 2, ':', &hour) || !take_number(s, 2, ':', &minute) ||
-        !take_number(s, 2, '\0', &second) || hour > 23 || minute > 59 || second > 60)
+    if (!take_number(s, 2, ':', &hour) || !take_number(s, 2, '\0', &minute))
         return false;
+    *has_seconds = s->len != 0 && s->ptr[0] == ':';
+    if (*has_seconds) {
+        *s = span_of(s->ptr + 1, s->len - 1);
+        if (!take_number(s, 2, '\0', &second))
+            return false;
+    }
     *seconds = (hour * 60 + minute) * 60 + second;
-    return true;
+    return hour <= 23 && minute <= 59 && second <= 60;
 }
 
 /* ".123456", or nothing. */
@@ -260,9 +267,13 @@ month_of(const char *name, int64_t *month)
 }
 
 static bool
-valid_day(int64_t month, int64_t day)
+valid_day(int64_t year, int64_t month, int64_t day)
 {
-    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+    bool december = month == 12;
+
+    return month >= 1 && month <= 12 && day >= 1 &&
+           day <= days_since_epoch(december ? year + 1 : year, december ? 1 : month + 1, 1) -
+                      days_since_epoch(year, month, 1);
 }
 
 bool
@@ -270,16 +281,19 @@ fields_log_date(struct span s, int64_t *us)
 {
     struct span epa = s;
     int64_t day, month, year, seconds, zone, rest;
+    bool whole;
 
-    if (take_number(&epa, 2, ':', &day) && take_clock(&epa, &seconds) && epa.len == 0) {
+    if (take_number(&epa, 2, ':', &day) && take_clock(&epa, &seconds, &whole) && whole &&
+        epa.len == 0) {
         *us = (day * 86400 + seconds) * MICRO;
         return true;
     }
     if (!take_number(&s, 2, '/', &day) || s.len < 4 || !month_of(s.ptr, &month) || s.ptr[3] != '/')
         return false;
     s = span_of(s.ptr + 4, s.len - 4);
-    if (!take_number(&s, 4, ':', &year) || !take_clock(&s, &seconds) || !valid_day(month, day) ||
-        !take_fraction(&s, &rest) || !take_zone(fields_trim(s), &zone))
+    if (!take_number(&s, 4, ':', &year) || !take_clock(&s, &seconds, &whole) || !whole ||
+        !valid_day(year, month, day) || !take_fraction(&s, &rest) ||
+        !take_zone(fields_trim(s), &zone))
         return false;
     *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;
     return true;
@@ -290,20 +304,21 @@ fields_iso_date(struct span s, int64_t *us)
 {
     int64_t day, month, year;
     int64_t seconds = 0;
-    int64_t zone = 0;
     int64_t rest = 0;
+    int64_t zone;
 
     if (!take_number(&s, 4, '-', &year) || !take_number(&s, 2, '-', &month) ||
-        !take_number(&s, 2, '\0', &day) || !valid_day(month, day))
+        !take_number(&s, 2, '\0', &day) || !valid_day(year, month, day))
         return false;
-    if (s.len != 0) {
-        if (s.ptr[0] != 'T' && s.ptr[0] != 't' && s.ptr[0] != ' ')
-            return false;
+    if (s.len != 0 && (s.ptr[0] == 'T' || s.ptr[0] == 't' || s.ptr[0] == ' ')) {
+        bool whole;
+
         s = span_of(s.ptr + 1, s.len - 1);
-        if (!take_clock(&s, &seconds) || !take_fraction(&s, &rest) ||
-            !take_zone(fields_trim(s), &zone))
+        if (!take_clock(&s, &seconds, &whole) || (whole && !take_fraction(&s, &rest)))
             return false;
     }
+    if (!take_zone(fields_trim(s), &zone))
+        return false;
     *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;
     return true;
 }

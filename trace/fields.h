@@ -39,7 +39,10 @@ bool fields_seconds(struct span s, int64_t *us);
  * second). */
 bool fields_log_date(struct span s, int64_t *us);
 
-/* RFC 3339, a blank for the T, a fraction and a missing zone (UTC) allowed; also a mere date. */
+/*
+ * RFC 3339, a blank for the T, a fraction, missing seconds and a missing zone (UTC) allowed; also a
+ * mere date. A day that its month does not have is none.
+ */
 bool fields_iso_date(struct span s, int64_t *us);
 
 #endif
