@@ -78,9 +78,9 @@ trace_write_out(const struct trace *trace, const struct trace_writer *writer,
 
     if (trace_write(trace, writer, options, output, why, sizeof(why))) {
         if (raised != 0)
-            output_note("%s: %" PRIu64 " requests earlier than one before them got its time, to "
+            output_note("%s: %" PRIu64 " request%s earlier than a previous one got its time, to "
                         "keep the order",
-                        output, raised);
+                        output, raised, raised == 1 ? "" : "s");
         return EX_OK;
     }
     if (strcmp(output, "-") == 0 && output_is_unread())

@@ -139,8 +139,8 @@ tell_counts(const char *path, const struct trace *trace)
             output_note("%s %" PRIu64 ": %s", trace->unit, counts->bad[i].line,
                         counts->bad[i].text);
     if (counts->large_sizes != 0)
-        output_complain("%s: %" PRIu64 " requests are larger than %u bytes and count as that", path,
-                        counts->large_sizes, TRACE_SIZE_MOST);
+        output_complain("%s: %" PRIu64 " request%s larger than %u bytes, counted as that", path,
+                        counts->large_sizes, counts->large_sizes == 1 ? "" : "s", TRACE_SIZE_MOST);
 }
 
 void

@@ -100,12 +100,12 @@ add_visit(sqlite3_stmt *statement, struct trace_builder *builder, int64_t epoch_
     visit = sqlite3_column_int64(statement, COLUMN_VISIT_ID);
     entry.line = visit > 0 ? (uint64_t)visit : 0;
     if (sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT) {
-        trace_add_bad(builder, entry.line, span_str("(its URL is no text)"));
+        trace_add_bad(builder, entry.line, span_str("(its URL is not text)"));
         return true;
     }
     if (sqlite3_column_type(statement, COLUMN_TIME) != SQLITE_INTEGER ||
         __builtin_sub_overflow(sqlite3_column_int64(statement, COLUMN_TIME), epoch_us, &time_us)) {
-        trace_add_bad(builder, entry.line, span_str("(its time is none)"));
+        trace_add_bad(builder, entry.line, span_str("(it has no time)"));
         return true;
     }
     text = sqlite3_column_text(statement, COLUMN_URL);

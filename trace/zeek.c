@@ -27,7 +27,7 @@ struct zeek {
     int column_of[COLUMNS]; /* -1: there is none */
     bool named;
     bool told_status; /* of JSON, in which what is not known is left out: some line had a status */
-    cJSON *object; /* the last one: what was read of it points into it */
+    cJSON *object;    /* the last one: what was read of it points into it */
 };
 
 _Static_assert(sizeof(struct zeek) <= LINE_STATE_BYTES, "the state fits");

@@ -91,6 +91,10 @@ class TraceTest(harness.SystemTest):
             f"{time}\thttp://a.test/{url}\n" for time, url in zip((9, 1, 2, 10), "abac")))
         done = self.trace("convert", table, "-o", self.dir / "History")
         self.assertIn(b"History: 2 requests earlier", done.stderr)
+        done = self.trace("convert", "-", "-o", self.dir / "History",
+                          stdin=b"time,url\n2,http://a.test/\n1,http://b.test/\n")
+        self.assertIn(b"History: 1 request earlier than a previous one", done.stderr)
+        self.trace("convert", table, "-o", self.dir / "History")
         urls = self.trace("convert", "--to", "urls", self.dir / "History").stdout
         self.assertEqual(urls, self.trace("convert", "--to", "urls", table).stdout)
         done = self.trace("convert", table, "-o", self.dir / "out.tsv")
@@ -121,7 +125,7 @@ class TraceTest(harness.SystemTest):
         self.assertIn(b"malformed: line 1 'a', line 2 'b'", done.stderr)
         table = b"url,size\nhttp://a.test/,5000000000\nhttp://a.test/,4294967294\n"
         done = self.trace("describe", "--json", "-", stdin=table)
-        self.assertIn(b"1 requests are larger than 4294967294 bytes and count as that", done.stderr)
+        self.assertIn(b"1 request larger than 4294967294 bytes, counted as that", done.stderr)
         self.assertEqual(json.loads(done.stdout)["sizes_too_large"], 1)
 
     def test_pipes(self):

@@ -473,7 +473,7 @@ START_TEST(places)
     ck_assert_uint_eq(t->counts.skipped_bad, 1);
     ck_assert_str_eq(t->unit, "visit");
     ck_assert_uint_eq(t->counts.first_bad_line, 6);
-    ck_assert_str_eq(t->counts.bad[0].text, "(its time is none)");
+    ck_assert_str_eq(t->counts.bad[0].text, "(it has no time)");
     trace_free(t);
     options.redirects = TRACE_REDIRECTS_DROP;
     t = loading_file(scratch_path("places.sqlite"), options);
