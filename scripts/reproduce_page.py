@@ -15,7 +15,7 @@ COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "report/colours.css").r
 STYLE = """
 :root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
   --none-bg: #eceef1; }
-@media (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
+@media screen and (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
   --no-bg: #43201f; --none-bg: #2a2f37; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 66rem; background: var(--paper);
