@@ -1,7 +1,8 @@
 /*
- * The identity of a client for limits and fair shares: the uid of an AF_UNIX peer, or the address of
- * a TCP peer cut to a prefix. An IPv4 address counts whole; an IPv6 address counts by its /64, since
- * one host owns all of it (RFC 6177, RFC 8981). An IPv4-mapped IPv6 address is the IPv4 address.
+ * The identity of a client for limits and fair shares: the uid of an AF_UNIX peer, or the address
+ * of a TCP peer cut to a prefix. An IPv4 address counts whole; an IPv6 address counts by its /64,
+ * since one host owns all of it (RFC 6177, RFC 8981). An IPv4-mapped IPv6 address is the IPv4
+ * address.
  *
  * A key is a value without pointers: it may be copied, and stays valid for ever.
  */
@@ -48,8 +49,8 @@ int client_key_compare(const struct client_key *a, const struct client_key *b);
 uint64_t client_key_hash(const struct client_key *key);
 
 /*
- * For messages: "192.0.2.7", "2001:db8:1:2::/64" (with the default prefixes), "uid 1000", "unknown".
- * Returns text; CLIENT_KEY_TEXT bytes are enough.
+ * For messages: "192.0.2.7", "2001:db8:1:2::/64" (with the default prefixes), "uid 1000",
+ * "unknown". Returns text; CLIENT_KEY_TEXT bytes are enough.
  */
 #define CLIENT_KEY_TEXT 64u
 const char *client_key_format(const struct client_key *key, char *text, size_t size);

@@ -75,8 +75,8 @@ START_TEST(prefixes_are_cut_to_the_bit)
     }
     address.sin_addr.s_addr = htonl(0xc0000207);
     ck_assert_str_eq(
-        client_key_format(
-            &(struct client_key){.kind = CLIENT_INET, .bytes = {192, 0, 2}}, text, sizeof(text)),
+        client_key_format(&(struct client_key){.kind = CLIENT_INET, .bytes = {192, 0, 2}}, text,
+                          sizeof(text)),
         "192.0.2.0");
 }
 END_TEST
