@@ -56,6 +56,7 @@ judge_by_socket(int fd, struct rpc_peer *peer)
     socklen_t len = sizeof(credentials);
     int one = 1;
 
+    peer->client = client_key_of_address((const struct sockaddr *)&peer->address);
     if (peer->address.ss_family != AF_UNIX) {
         /* Replies are written whole. A failure costs time, nothing else. */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -66,6 +67,7 @@ judge_by_socket(int fd, struct rpc_peer *peer)
     peer->has_uid = true;
     peer->uid = credentials.uid;
     peer->pid = credentials.pid;
+    peer->client = client_key_of_uid(peer->uid);
 }
 
 static void

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/client_key.h"
 #include "base/span.h"
 
 struct rpc_server;
@@ -58,6 +59,7 @@ struct rpc_peer {
     bool has_uid; /* an AF_UNIX peer; judged by SO_PEERCRED when it connected */
     uid_t uid;
     pid_t pid;
+    struct client_key client; /* the uid if there is one, otherwise the address's prefix */
 };
 
 /* Counters, each the sum over workers; read at any time, exact once the server has stopped. */

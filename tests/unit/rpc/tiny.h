@@ -219,6 +219,7 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
         u_int words[4] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid};
 
         REQUIRE(svc_getrpccaller(transport)->buf == &peer->address);
+        REQUIRE(peer->client.kind == (peer->has_uid ? CLIENT_UID : CLIENT_INET));
         tiny_send(transport, (xdrproc_t)tiny_xdr_words, words);
         return;
     }
