@@ -45,7 +45,7 @@ struct fetch_config {
     unsigned max_redirects;
     unsigned resolver_threads;
     uint64_t max_body;    /* decoded bytes */
-    uint32_t max_headers; /* bytes of the final response's header block */
+    uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #define MAX_INTERIM 16u          /* 1xx answers before the final one */
+#define MAX_LINES 1000u          /* of all heads and trailers: libcurl keeps each in a node */
 #define REDIRECT_BODY_MAX 65536u /* read to keep the connection; more is not worth it */
 #define RECEIVE_BUFFER 65536L
 #define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
@@ -121,6 +122,25 @@ end_head(struct transfer *t)
     return true;
 }
 
+/*
+ * Status lines, interim heads, the final head and trailers share one bound: libcurl keeps every
+ * line until the transfer ends.
+ */
+static bool
+count_line(struct transfer *t, size_t len)
+{
+    size_t max = t->settings->config.max_headers;
+
+    if (len <= max - t->line_bytes && t->line_count < MAX_LINES) {
+        t->line_bytes += len;
+        t->line_count++;
+        return true;
+    }
+    transfer_fail(t, FETCH_TOO_LARGE, "the %s of %s are over %zu bytes or %u lines",
+                  t->head_read ? "trailers" : "headers", t->target->host, max, MAX_LINES);
+    return false;
+}
+
 static size_t
 on_header(char *line, size_t size, size_t count, void *context)
 {
@@ -128,9 +148,13 @@ on_header(char *line, size_t size, size_t count, void *context)
     size_t len = size * count;
     bool blank = len == 0 || line[0] == '\n' || (len >= 2 && line[0] == '\r' && line[1] == '\n');
 
+    if (!count_line(t, len))
+        return 0;
     /* Trailers: what they say may be of no consequence (RFC 9110 section 6.5.1). */
-    if (t->head_read)
+    if (t->head_read) {
+        t->last_byte_us = clock_monotonic_us();
         return len;
+    }
     if (t->stage < TRANSFER_ANSWERING)
         enter(t, TRANSFER_ANSWERING);
     t->last_byte_us = clock_monotonic_us();
@@ -142,11 +166,7 @@ on_header(char *line, size_t size, size_t count, void *context)
         return len;
     }
     if (!buf_append(&t->lines, line, len)) {
-        if (t->lines.len + len > t->lines.ceiling)
-            transfer_fail(t, FETCH_TOO_LARGE, "the headers of %s are over %zu bytes",
-                          t->target->host, t->lines.ceiling);
-        else
-            transfer_fail(t, FETCH_INTERNAL, "out of memory");
+        transfer_fail(t, FETCH_INTERNAL, "out of memory");
         return 0;
     }
     return len;

@@ -57,7 +57,9 @@ struct transfer {
 
     struct buf lines; /* the head's field lines as they come */
     struct answer_head head;
-    unsigned interim; /* 1xx answers seen */
+    size_t line_bytes;   /* of all heads and trailers together */
+    unsigned line_count; /* likewise */
+    unsigned interim;    /* 1xx answers seen */
     unsigned status;
     bool head_read;      /* the final head is complete */
     bool redirecting;    /* it is a redirect with somewhere to go */
