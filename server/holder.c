@@ -3,9 +3,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define TCP_LISTEN_STATE 0x0A
@@ -98,5 +101,45 @@ holder_of_port(uint16_t port, struct buf *out)
         }
     }
     closedir(processes);
+    return found;
+}
+
+void
+holder_describe_user(uid_t uid, struct buf *out)
+{
+    const struct passwd *user = getpwuid(uid);
+
+    if (user)
+        buf_printf(out, "user %s", user->pw_name);
+    else
+        buf_printf(out, "user %lu", (unsigned long)uid);
+}
+
+bool
+holder_of_lock(int fd, struct buf *out)
+{
+    FILE *file = fopen("/proc/locks", "re");
+    struct stat st;
+    char line[512];
+    bool found = false;
+
+    if (!file)
+        return false;
+    /* "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"; "->" in front marks one that waits. */
+    while (!found && fstat(fd, &st) == 0 && fgets(line, sizeof(line), file)) {
+        unsigned long long inode;
+        unsigned high, low;
+        char kind[16];
+        long pid;
+
+        if (sscanf(line, "%*u: %15s %*s %*s %ld %x:%x:%llu", kind, &pid, &high, &low, &inode) ==
+                5 &&
+            strcmp(kind, "FLOCK") == 0 && pid > 0 && makedev(high, low) == st.st_dev &&
+            inode == st.st_ino) {
+            holder_describe((pid_t)pid, out);
+            found = true;
+        }
+    }
+    fclose(file);
     return found;
 }

@@ -209,46 +209,93 @@ prepare_folder(const char *path, struct buf *why)
         return false;
     }
     if (!paths_folder_is_safe(path)) {
+        struct stat st;
+
         buf_printf(why, "%s is not a folder of this user's", folder);
+        if (lstat(folder, &st) == 0) {
+            buf_append_str(why, "; it belongs to ");
+            holder_describe_user(st.st_uid, why);
+        }
+        buf_append_str(why, "; give --socket PATH, or set XDG_RUNTIME_DIR");
         return false;
     }
     return true;
 }
 
-/* Takes PATH.lock; whoever has it has the socket, so that a stale one can be told from a live one.
- */
+/* The sentence on a lock file that cannot be opened; another user's is named. */
 static enum listen_error
-take_lock(struct listening *listening, struct buf *why)
+refuse_lock_file(const char *path, int error, struct buf *why)
 {
-    char path[sizeof(listening->path) + 8], text[32];
+    struct stat st;
+
+    buf_printf(why, "%s: %s", path, strerror(error));
+    if (lstat(path, &st) == 0 && st.st_uid != geteuid()) {
+        buf_append_str(why, "; it belongs to ");
+        holder_describe_user(st.st_uid, why);
+    }
+    return LISTEN_FAILED;
+}
+
+/* flock() needs no more than read permission, so other users must not be able to open the file. */
+static bool
+close_to_others(int lock)
+{
+    struct stat st;
+
+    return fstat(lock, &st) == 0 && ((st.st_mode & 077) == 0 || fchmod(lock, 0600) == 0);
+}
+
+/* The holder of a lock that cannot be had: the kernel's word, or the number in the file. */
+static void
+describe_lock_holder(int lock, struct buf *why)
+{
+    char text[32];
     ssize_t len;
 
-    snprintf(path, sizeof(path), "%s.lock", listening->path);
-    listening->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (listening->lock < 0) {
-        buf_printf(why, "%s: %s", path, strerror(errno));
-        return LISTEN_FAILED;
-    }
-    if (flock(listening->lock, LOCK_EX | LOCK_NB) == 0) {
-        int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-
-        if (ftruncate(listening->lock, 0) != 0 ||
-            pwrite(listening->lock, text, (size_t)n, 0) != n) {
-            /* The lock holds all the same; only its holder's number is not told. */
-            errno = 0;
-        }
-        return LISTEN_OK;
-    }
-    buf_printf(why, "socket %s is taken by ", listening->path);
-    len = pread(listening->lock, text, sizeof(text) - 1, 0);
+    if (holder_of_lock(lock, why))
+        return;
+    len = pread(lock, text, sizeof(text) - 1, 0);
     text[len > 0 ? len : 0] = '\0';
     if (atol(text) > 0)
         holder_describe((pid_t)atol(text), why);
     else
         buf_append_str(why, "another process");
-    close(listening->lock);
-    listening->lock = -1;
-    return LISTEN_IN_USE;
+}
+
+/*
+ * Takes PATH.lock. Only its holder replaces the socket, so that a stale socket can be told from a
+ * live one. The file has mode 0600; one of mode 0644 from an earlier version is changed.
+ */
+static enum listen_error
+take_lock(struct listening *listening, struct buf *why)
+{
+    char path[sizeof(listening->path) + 8], text[32];
+    int n;
+
+    snprintf(path, sizeof(path), "%s.lock", listening->path);
+    listening->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (listening->lock < 0)
+        return refuse_lock_file(path, errno, why);
+    if (!close_to_others(listening->lock)) {
+        enum listen_error error = refuse_lock_file(path, errno, why);
+
+        close(listening->lock);
+        listening->lock = -1;
+        return error;
+    }
+    if (flock(listening->lock, LOCK_EX | LOCK_NB) != 0) {
+        buf_printf(why, "socket %s is taken by ", listening->path);
+        describe_lock_holder(listening->lock, why);
+        close(listening->lock);
+        listening->lock = -1;
+        return LISTEN_IN_USE;
+    }
+    n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+    if (ftruncate(listening->lock, 0) != 0 || pwrite(listening->lock, text, (size_t)n, 0) != n) {
+        /* The lock is held all the same; only its holder's number is missing from the file. */
+        errno = 0;
+    }
+    return LISTEN_OK;
 }
 
 /* systemd's RuntimeDirectory= if it gave one, else where clients look as well. */

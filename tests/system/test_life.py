@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import stat
+import subprocess
 import threading
 
 import harness
@@ -133,6 +134,39 @@ class TakenTest(harness.SystemTest):
         self.assertIn(str(first.pid), words)
         with rpc.Connection(first.socket) as c:
             self.assertTrue(c.ping())
+
+    def test_another_user_cannot_hold_the_lock(self):
+        if os.geteuid() != 0:
+            self.skipTest("acting as another user needs root")
+        os.chmod(self.dir, 0o755)
+        path = str(self.dir / "s")
+        first = self.daemon(socket_path=path)
+        os.chmod(path + ".lock", 0o644)  # as an earlier version made it
+        self.assertEqual(first.stop(), 0)
+        again = self.daemon(socket_path=path)
+        self.assertEqual(again.stop(), 0)
+
+        def other():
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+
+        argv = ["flock", "--shared", "--nonblock", path + ".lock", "true"]
+        self.assertEqual(subprocess.run(argv, capture_output=True).returncode, 0)
+        done = subprocess.run(argv, preexec_fn=other, capture_output=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"Permission denied", done.stderr)
+
+    def test_a_default_folder_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("acting as another user needs root")
+        folder = self.dir / "run"
+        folder.mkdir()
+        os.chown(folder, 1, 1)
+        done = self.run_daemon("--no-rpcbind", "--listen", "none",
+                               env={"XDG_RUNTIME_DIR": str(folder)})
+        self.assertEqual(done.returncode, 71, done.stderr)
+        self.assertIn(b"it belongs to user daemon; give --socket", done.stderr)
 
     def test_somebody_else_on_a_port(self):
         with socket.socket() as s:

@@ -1,11 +1,14 @@
 #include "server/listen.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
@@ -100,6 +103,74 @@ START_TEST(a_socket_that_is_taken_names_its_holder)
     ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
     ck_assert_int_eq(access(path, F_OK), 0);
     listen_close(&first);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_lock_can_be_opened_by_its_owner_only)
+{
+    struct listening listening;
+    struct stat st;
+    struct buf why;
+    int before;
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(stat(lock, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    listen_close(&listening);
+    /* One from a version that made it readable is changed. */
+    ck_assert_int_eq(chmod(lock, 0644), 0);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(stat(lock, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    listen_close(&listening);
+    /* Also if it is held, so that the next start after its holder's end succeeds. */
+    ck_assert_int_eq(chmod(lock, 0644), 0);
+    before = open(lock, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(flock(before, LOCK_SH), 0);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
+    ck_assert_int_eq(stat(lock, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
+    close(before);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
+{
+    struct listening listening;
+    int told[2], ready[2];
+    char name[64], byte;
+    struct buf why;
+    FILE *file = fopen(lock, "w");
+    pid_t child;
+
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "1\n"); /* left by an earlier holder */
+    fclose(file);
+    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(ready), 0);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        int fd = open(lock, O_RDONLY);
+
+        if (fd < 0 || flock(fd, LOCK_EX) != 0 || write(ready[1], "r", 1) != 1)
+            _exit(1);
+        close(told[1]);
+        _exit(read(told[0], &byte, 1) < 0);
+    }
+    close(told[0]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
+    snprintf(name, sizeof(name), "is taken by process %ld (", (long)child);
+    ck_assert_msg(strstr(buf_str(&why), name), "%s", buf_str(&why));
+    close(told[1]);
+    close(ready[0]);
+    close(ready[1]);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
     buf_free(&why);
 }
 END_TEST
@@ -207,6 +278,8 @@ unit_suite(void)
     tcase_add_test(tc, one_port_for_all_addresses_and_a_socket);
     tcase_add_test(tc, a_port_that_is_taken_names_its_holder);
     tcase_add_test(tc, a_socket_that_is_taken_names_its_holder);
+    tcase_add_test(tc, a_lock_can_be_opened_by_its_owner_only);
+    tcase_add_test(tc, a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process);
     tcase_add_test(tc, a_socket_left_behind_is_replaced);
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
     tcase_add_test(tc, addresses_that_cannot_be);
