@@ -6,13 +6,17 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "server/sink.h"
 #include "server/timestamp.h"
 
 #define MOST_WAITING ((size_t)8 << 20) /* bytes in memory; beyond, lines are lost */
@@ -20,6 +24,8 @@
 #define LONGEST_LINE ((size_t)1 << 20)
 #define WRITE_EVERY_MS 200
 #define COMPLAIN_EVERY_US (10 * (int64_t)1000000)
+#define LOOK_EVERY_MS 50                     /* for a stop or a reopening, while a pipe is full */
+#define LAST_LINES_US ((int64_t)2 * 1000000) /* for a pipe to take the last lines */
 
 struct access_log {
     char *path;
@@ -33,22 +39,25 @@ struct access_log {
     struct buf waiting;
     bool reopen;
     bool stop;
+    int64_t stop_us; /* when that was set */
 
     /* owned by the thread */
     int fd;
-    bool mid_line; /* the last write ended inside a line */
+    bool is_fifo;  /* by name: a reader may come back */
+    bool mid_line; /* the last write ended inside a line, */
+    bool cut;      /* and its rest is lost */
     int64_t complained_us;
     uint64_t unheld_told;
     struct buf writing;
 };
 
-static int
-open_file(const char *path)
+int
+access_log_open_file(const char *path)
 {
-    if (strcmp(path, "-") == 0)
-        return dup(STDOUT_FILENO);
-    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    return strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : sink_open(path);
 }
+
+static const char no_reader[] = "no process reads it";
 
 static uint64_t
 count_lines(struct span text)
@@ -78,7 +87,10 @@ static void
 lose(struct access_log *log, uint64_t lines, int error)
 {
     atomic_fetch_add(&log->unwritten, lines);
-    complain(log, strerror(error));
+    if (error == EAGAIN)
+        complain(log, "its reader does not read");
+    else
+        complain(log, error == EPIPE ? no_reader : strerror(error));
 }
 
 /* Tells of the lines that access_log_add() had no room for, and could only count. */
@@ -91,46 +103,88 @@ tell_unheld(struct access_log *log)
         log->unheld_told = unheld;
 }
 
+static void
+note_file(struct access_log *log, int fd)
+{
+    struct stat st;
+
+    log->fd = fd;
+    log->is_fifo = strcmp(log->path, "-") != 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    log->mid_line = log->cut = false;
+}
+
+/*
+ * Waits a moment for a pipe to take more. False if waiting is over: another file is to be opened,
+ * or the daemon stops and the time for the last lines is up.
+ */
+static bool
+wait_for_reader(struct access_log *log)
+{
+    const struct timespec moment = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
+    struct pollfd ready = {.fd = log->fd, .events = POLLOUT};
+    bool go_on;
+
+    /* Without a reader there is an error to poll for at once. */
+    if (poll(&ready, 1, LOOK_EVERY_MS) == 1 && (ready.revents & POLLERR))
+        nanosleep(&moment, NULL);
+    pthread_mutex_lock(&log->lock);
+    go_on = !log->reopen && (!log->stop || clock_monotonic_us() - log->stop_us < LAST_LINES_US);
+    pthread_mutex_unlock(&log->lock);
+    return go_on;
+}
+
+/* May bytes that could not be written be written later? */
+static bool
+is_worth_waiting(struct access_log *log, int error)
+{
+    if (error == EPIPE && log->is_fifo)
+        complain(log, no_reader);
+    else if (error != EAGAIN)
+        return error == EINTR;
+    tell_unheld(log);
+    return wait_for_reader(log);
+}
+
 /* Writes all of `text`; what cannot be written is counted as lost. */
 static void
 write_out(struct access_log *log, struct span text)
 {
-    /* A line that a full disk cut short is ended before the next one begins. */
-    if (log->mid_line && text.len) {
-        if (write(log->fd, "\n", 1) != 1) {
-            lose(log, count_lines(text), errno);
-            return;
-        }
-        log->mid_line = false;
-    }
     while (text.len) {
-        ssize_t n = write(log->fd, text.ptr, text.len);
+        /* A line that a full disk cut short is ended before the next one begins. */
+        bool finish = log->cut;
+        ssize_t n = finish ? sink_write(log->fd, "\n", 1) : sink_write(log->fd, text.ptr, text.len);
+        int error = n < 0 ? errno : ENOSPC;
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            lose(log, count_lines(text), n < 0 ? errno : ENOSPC);
+        if (n > 0 && finish) {
+            log->cut = false;
+        } else if (n > 0) {
+            log->mid_line = text.ptr[n - 1] != '\n';
+            text.ptr += n;
+            text.len -= (size_t)n;
+        } else if (!is_worth_waiting(log, error)) {
+            log->cut = log->mid_line;
+            lose(log, count_lines(text), error);
             return;
         }
-        log->mid_line = text.ptr[n - 1] != '\n';
-        text.ptr += n;
-        text.len -= (size_t)n;
     }
 }
 
 static void
 open_again(struct access_log *log)
 {
-    int fd = open_file(log->path);
+    int fd;
 
+    pthread_mutex_lock(&log->lock);
+    log->reopen = false;
+    pthread_mutex_unlock(&log->lock);
+    fd = access_log_open_file(log->path);
     if (fd < 0) {
         log_error("access log %s cannot be opened again: %s; the old file goes on", log->path,
                   strerror(errno));
         return;
     }
     close(log->fd);
-    log->fd = fd;
-    log->mid_line = false;
+    note_file(log, fd);
     log_info("access log %s opened again", log->path);
 }
 
@@ -158,9 +212,9 @@ run(void *argument)
         log->waiting = swap;
         stop = log->stop;
         reopen = log->reopen;
-        log->reopen = false;
         pthread_mutex_unlock(&log->lock);
 
+        /* A pipe that is full is not waited for while another file is to be opened. */
         write_out(log, buf_span(&log->writing));
         buf_reset(&log->writing);
         tell_unheld(log);
@@ -171,15 +225,20 @@ run(void *argument)
 }
 
 struct access_log *
-access_log_open(const char *path, enum log_format format)
+access_log_start(int fd, const char *path, enum log_format format)
 {
     struct access_log *log = calloc(1, sizeof(*log));
     pthread_condattr_t attr;
     int error;
 
-    if (!log)
+    if (!log || !(log->path = strdup(path))) {
+        free(log);
+        close(fd);
+        errno = ENOMEM;
         return NULL;
+    }
     log->format = format;
+    note_file(log, fd);
     buf_init(&log->waiting, MOST_WAITING);
     buf_init(&log->writing, MOST_WAITING);
     pthread_mutex_init(&log->lock, NULL);
@@ -187,12 +246,9 @@ access_log_open(const char *path, enum log_format format)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&log->wake, &attr);
     pthread_condattr_destroy(&attr);
-    log->path = strdup(path);
-    log->fd = log->path ? open_file(path) : -1;
-    error = log->fd < 0 ? errno : pthread_create(&log->thread, NULL, run, log);
+    error = pthread_create(&log->thread, NULL, run, log);
     if (error) {
-        if (log->fd >= 0)
-            close(log->fd);
+        close(fd);
         pthread_cond_destroy(&log->wake);
         pthread_mutex_destroy(&log->lock);
         free(log->path);
@@ -203,6 +259,14 @@ access_log_open(const char *path, enum log_format format)
     return log;
 }
 
+struct access_log *
+access_log_open(const char *path, enum log_format format)
+{
+    int fd = access_log_open_file(path);
+
+    return fd < 0 ? NULL : access_log_start(fd, path, format);
+}
+
 void
 access_log_close(struct access_log *log)
 {
@@ -210,6 +274,7 @@ access_log_close(struct access_log *log)
         return;
     pthread_mutex_lock(&log->lock);
     log->stop = true;
+    log->stop_us = clock_monotonic_us();
     pthread_cond_signal(&log->wake);
     pthread_mutex_unlock(&log->lock);
     pthread_join(log->thread, NULL);

@@ -1,7 +1,8 @@
 /*
- * The access log: a line a request. Those who serve only append to a buffer in memory; a thread of
- * its own writes the buffer out, so that a slow disk slows nobody. When the disk is full, or slower
- * than the requests for long, lines are lost and counted, and serving goes on.
+ * The access log: a line a request. A worker only appends to a buffer in memory; a thread of its
+ * own writes the buffer out, so that a slow disk delays no request. When the disk is full, or
+ * slower than the requests for long, lines are lost and counted, and serving goes on. Lines for a
+ * pipe that is full, or for a FIFO that no process reads, wait in memory, up to 16 MiB.
  *
  * A plain line has eight fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
  * of the body, microseconds, and the URLs of the pages that had to leave, separated by spaces; "-"
@@ -30,18 +31,30 @@ struct access_entry {
 };
 
 /*
- * Opens (appending, made with mode 0640) and starts the thread; "-" is standard output. NULL with
- * errno set on failure.
+ * Opens the file for appending, made with mode 0640; "-" is standard output. A FIFO without a
+ * reader does not block. -1 with errno set on failure.
  */
+int access_log_open_file(const char *path);
+
+/*
+ * Starts the thread on a file that access_log_open_file() has opened by that path; takes the
+ * descriptor in any case. NULL with errno set on failure.
+ */
+struct access_log *access_log_start(int fd, const char *path, enum log_format format);
+
+/* Both of them. */
 struct access_log *access_log_open(const char *path, enum log_format format);
 
-/* Writes out what is left and ends the thread. NULL is harmless. */
+/*
+ * Writes out what is left and ends the thread. A pipe that takes nothing has two seconds; what is
+ * left then is lost and counted. NULL is harmless.
+ */
 void access_log_close(struct access_log *log);
 
 /* Appends a line. [any thread] */
 void access_log_add(struct access_log *log, const struct access_entry *entry);
 
-/* Opens the file anew, for whoever has moved the old one away. [any thread] */
+/* Opens the file anew, after the old one was moved away. [any thread] */
 void access_log_reopen(struct access_log *log);
 
 /* Lines that were lost so far. [any thread] */

@@ -1,6 +1,10 @@
 #include "server/log.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,6 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "server/sink.h"
 #include "server/timestamp.h"
 
 static enum log_level most_told = LOG_LEVEL_INFO;
@@ -28,38 +33,97 @@ log_wants(enum log_level level)
     return level <= most_told;
 }
 
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static uint64_t lines_lost; /* since the last one that was written */
+static bool cut;            /* the last line written lacks its end */
+
+/* Appends a line of either format. */
+static void
+format_line(struct buf *line, enum log_level level, struct buf *text)
+{
+    char when[TIMESTAMP_SIZE];
+
+    timestamp_format(clock_wall_us(), when);
+    if (told_as == LOG_FORMAT_JSON) {
+        struct json json;
+
+        json_init(&json, line);
+        json_open_object(&json, NULL);
+        json_cstring(&json, "time", when);
+        json_cstring(&json, "level", level_names[level]);
+        json_string(&json, "message", buf_span(text));
+        json_close_object(&json);
+        buf_append_char(line, '\n');
+    } else {
+        buf_printf(line, "%s sunproxyd: %s%s%s\n", when,
+                   level == LOG_LEVEL_INFO ? "" : level_names[level],
+                   level == LOG_LEVEL_INFO ? "" : ": ", buf_str(text));
+    }
+}
+
+/* As much of the bytes as standard error takes now; returns their number. */
+static size_t
+write_now(struct span bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes.len) {
+        ssize_t n = sink_write(STDERR_FILENO, bytes.ptr + done, bytes.len - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            break;
+    }
+    return done;
+}
+
+/* Writes a line, after one that counts those lost before it. */
+static void
+write_line(struct span line)
+{
+    struct buf all;
+    size_t before, done;
+
+    buf_init(&all, 1 << 17);
+    pthread_mutex_lock(&writing);
+    if (cut)
+        buf_append_char(&all, '\n');
+    if (lines_lost) {
+        struct buf text;
+
+        buf_init(&text, 256);
+        buf_printf(&text, "%" PRIu64 " lines of this log are lost: they could not be written",
+                   lines_lost);
+        format_line(&all, LOG_LEVEL_WARNING, &text);
+        buf_free(&text);
+    }
+    before = all.len;
+    buf_append(&all, line.ptr, line.len);
+    done = write_now(buf_span(&all));
+    if (done >= before && before)
+        lines_lost = 0;
+    if (done < all.len)
+        lines_lost++;
+    if (done)
+        cut = all.data[done - 1] != '\n';
+    pthread_mutex_unlock(&writing);
+    buf_free(&all);
+}
+
 static void
 tell(enum log_level level, const char *format, va_list args)
 {
     struct buf line, text;
-    char when[TIMESTAMP_SIZE];
-    ssize_t written;
 
     if (!log_wants(level))
         return;
-    timestamp_format(clock_wall_us(), when);
     buf_init(&text, 8192);
     buf_init(&line, 65536);
     buf_vprintf(&text, format, args);
-    if (told_as == LOG_FORMAT_JSON) {
-        struct json json;
-
-        json_init(&json, &line);
-        json_open_object(&json, NULL);
-        json_cstring(&json, "time", when);
-        json_cstring(&json, "level", level_names[level]);
-        json_string(&json, "message", buf_span(&text));
-        json_close_object(&json);
-        buf_append_char(&line, '\n');
-    } else {
-        buf_printf(&line, "%s sunproxyd: %s%s%s\n", when,
-                   level == LOG_LEVEL_INFO ? "" : level_names[level],
-                   level == LOG_LEVEL_INFO ? "" : ": ", buf_str(&text));
-    }
-    if (line.len) {
-        written = write(STDERR_FILENO, line.data, line.len);
-        (void)written;
-    }
+    format_line(&line, level, &text);
+    if (line.len)
+        write_line(buf_span(&line));
     buf_free(&line);
     buf_free(&text);
 }

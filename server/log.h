@@ -1,7 +1,8 @@
 /*
- * What the daemon tells its operator, on standard error: sentences with a level, or JSON lines. A
- * line is written with one call, so that lines of several threads do not mix. A line that cannot
- * be written is lost: there is nobody to tell.
+ * The daemon's messages for its operator, on standard error: sentences with a level, or JSON lines.
+ * A line that cannot be written now, as to a pipe that is full, is lost: a log that is not read
+ * must not block a worker. The next line that can be written is preceded by the number of those
+ * lost.
  *
  * log_setup() before the threads start; the rest on any thread.
  */

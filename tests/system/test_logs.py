@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import select
 import signal
 
 import harness
@@ -136,6 +137,40 @@ class AccessLogTest(harness.SystemTest):
         self.c.get("http://a.test/")
         harness.wait_until(lambda: "http://a.test/" in d.out, what="a line")
 
+    def test_a_fifo_without_a_reader_hinders_neither_start_nor_stop(self):
+        os.mkfifo(self.log)
+        d = self.start()
+        self.assertEqual(self.c.get("http://a.test/1").status, "ok")
+        harness.wait_until(lambda: "no process reads it" in d.err, what="a word on it")
+        with open(self.log) as reader:
+            self.assertIn("http://a.test/1", reader.readline())
+        self.c.get("http://a.test/2")
+        self.assertEqual(d.stop(30), 0)
+
+    def test_a_pipe_that_is_never_read_does_not_keep_the_daemon(self):
+        self.log = "-"
+        ends = os.pipe()
+        self.addCleanup(os.close, ends[0])
+        d = self.start_with_output(ends[1], "--stop-timeout", "200ms")
+        url = "http://a.test/" + "x" * 8000
+        for _ in range(20):
+            self.assertEqual(self.c.get(url).status, "ok")
+        harness.wait_until(lambda: self.room_in(ends[1]) == 0, what="a full pipe")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(30), 0)
+        self.assertIn("its reader does not read", d.err)
+
+    def start_with_output(self, fd, *options):
+        d = self.daemon("--access-log", self.log, *options, origin=self.o,
+                        preexec=lambda: os.dup2(fd, 1))
+        self.c = rpc.Connection(d.socket)
+        self.addCleanup(self.c.close)
+        return d
+
+    @staticmethod
+    def room_in(fd):
+        return len(select.select([], [fd], [], 0)[1])
+
     def test_nothing_is_lost_at_the_end(self):
         d = self.start()
         for n in range(500):
@@ -145,6 +180,16 @@ class AccessLogTest(harness.SystemTest):
 
 
 class WordsTest(harness.SystemTest):
+    def test_a_reader_that_does_not_read_blocks_nothing(self):
+        ends = os.pipe()
+        self.addCleanup(os.close, ends[0])
+        d = self.daemon(preexec=lambda: os.dup2(ends[1], 2))
+        with rpc.Connection(d.socket) as c:
+            # Each change is a line; 1,500 are more than a pipe holds.
+            for n in range(1500):
+                self.assertEqual(c.set(set_capacity=True, urls=1 + n % 7)[0], "ok")
+        self.assertEqual(d.stop(30), 0)
+
     def test_levels(self):
         d = self.daemon("--log-level", "error")
         self.assertEqual(d.stop(), 0)

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ setup(void)
     address->sin_family = AF_INET;
     inet_pton(AF_INET, "192.0.2.7", &address->sin_addr);
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_PLAIN);
+    signal(SIGPIPE, SIG_IGN); /* as the daemon does */
 }
 
 static void
@@ -235,6 +237,82 @@ START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
 }
 END_TEST
 
+START_TEST(lines_wait_for_the_reader_of_a_fifo)
+{
+    struct access_log *log;
+    char piece[4096];
+    struct buf text;
+    int reader;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    ck_assert_ptr_nonnull(log);
+    for (int i = 0; i < 10; i++)
+        add(log, "http://example.com/early");
+    usleep(500000); /* in which the thread finds that there is no reader */
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_ge(reader, 0);
+    buf_init(&text, 1u << 20);
+    for (int i = 0; i < 1000 && count_lines(buf_str(&text)) < 10; i++) {
+        ssize_t n = read(reader, piece, sizeof(piece));
+
+        if (n > 0)
+            buf_append(&text, piece, (size_t)n);
+        usleep(10000);
+    }
+    ck_assert_uint_eq(count_lines(buf_str(&text)), 10);
+    ck_assert_uint_eq(access_log_lost(log), 0);
+    access_log_close(log);
+    close(reader);
+    buf_free(&text);
+}
+END_TEST
+
+START_TEST(closing_does_not_wait_for_a_reader)
+{
+    int reader = -1;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    for (int has_reader = 0; has_reader < 2; has_reader++) {
+        struct access_log *log;
+
+        if (has_reader) /* one that never reads */
+            reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        log = access_log_open(path, LOG_FORMAT_PLAIN);
+        ck_assert_ptr_nonnull(log);
+        for (int i = 0; i < 20000; i++)
+            add(log, "http://example.com/more-than-a-pipe-takes");
+        access_log_close(log); /* would hang; the time-out of the case ends it */
+    }
+    close(reader);
+}
+END_TEST
+
+START_TEST(another_file_is_opened_while_a_pipe_is_full)
+{
+    struct access_log *log;
+    int reader;
+    struct buf text;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    for (int i = 0; i < 20000; i++)
+        add(log, "http://example.com/more-than-a-pipe-takes");
+    ck_assert_int_eq(rename(path, moved), 0);
+    usleep(300000); /* in which the thread fills the pipe */
+    access_log_reopen(log);
+    await_file(path);
+    add(log, "http://after/");
+    ck_assert_uint_gt(access_log_lost(log), 0);
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "http://after/"));
+    buf_free(&text);
+    close(reader);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_made)
 {
     ck_assert_ptr_null(access_log_open("/nonexistent/access.log", LOG_FORMAT_PLAIN));
@@ -286,6 +364,9 @@ unit_suite(void)
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_told);
+    tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
+    tcase_add_test(tc, closing_does_not_wait_for_a_reader);
+    tcase_add_test(tc, another_file_is_opened_while_a_pipe_is_full);
     tcase_add_test(tc, a_file_that_cannot_be_made);
     tcase_add_test(tc, lines_of_many_threads_stay_whole);
     suite_add_tcase(suite, tc);
