@@ -4,18 +4,21 @@
 #   make demo            install what is missing, build, run the main job, print the tables
 #   make test            install what is missing, build, run every test
 #   make reproduce       repeat the papers' evaluations, and say which of their claims hold
+#   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
+#   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
 # Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan,
-# or debug, in which caches and simulations check their policies after each step),
+# debug, in which caches and simulations check their policies after each step, fuzz, or coverage),
 # WERROR=1 (warnings are errors), PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, SYSCONFDIR.
 
 VERSION := 0.1.0
 
 CC ?= cc
+FUZZ_CC ?= clang
 AR ?= ar
 RPCGEN ?= rpcgen
 PKG_CONFIG ?= pkg-config
@@ -74,17 +77,25 @@ LINK = -fsanitize=address,undefined
 else ifeq ($(VARIANT),tsan)
 OPTIMISE = -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 LINK = -fsanitize=thread
+else ifeq ($(VARIANT),fuzz)
+OPTIMISE = -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all
+LINK = -fsanitize=address,undefined
+else ifeq ($(VARIANT),coverage)
+OPTIMISE = -O0 -g --coverage -fprofile-update=atomic
+LINK = --coverage
 else ifeq ($(VARIANT),debug)
 OPTIMISE = -O1 -g -fno-omit-frame-pointer -DSUNPROXY_CHECK_EACH_STEP
 LINK =
 else
-$(error VARIANT is release, asan, tsan or debug, not '$(VARIANT)')
+$(error VARIANT is release, asan, tsan, debug, fuzz or coverage, not '$(VARIANT)')
 endif
 
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test bench bench-sim format uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim format \
+	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
 ALL_OPTIMISE := $(OPTIMISE)
@@ -121,10 +132,12 @@ TORTURE := $(patsubst %.c,$(B)/%,$(TORTURE_SOURCES))
 
 ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
+FUZZ_SHARED := tests/fuzz/file.c tests/fuzz/replay_main.c
+FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/*.c)))
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test demo reproduce bench bench-sim setup setup-test unit programs \
-	origin peers bench-programs format uninstall
+.PHONY: all help clean distclean install test demo reproduce fuzz coverage bench bench-sim setup \
+	setup-test unit programs origin peers bench-programs fuzz-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -135,6 +148,7 @@ unit: $(UNIT) $(TORTURE)
 origin: $(ORIGIN)
 peers: $(PEERS)
 bench-programs: $(BENCH)
+fuzz-programs: $(FUZZ)
 
 # ---- rules -----------------------------------------------------------------------------------------
 
@@ -233,6 +247,19 @@ $(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(TEST_LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
 		$(PKG_LIBS)
 
+# Fuzz targets: linked with libFuzzer, or, in the other variants, with a main that runs the corpus.
+ifeq ($(VARIANT),fuzz)
+FUZZ_MAIN :=
+$(FUZZ): LINK = -fsanitize=fuzzer,address,undefined
+else
+FUZZ_MAIN := $(B)/tests/fuzz/replay_main.o
+endif
+
+$(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/file.o $(FUZZ_MAIN) $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
+		$(PKG_LIBS)
+
 # Independent peers for system tests, on rpcgen's own client stubs.
 $(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
 	$(call say,LD,$@)
@@ -259,6 +286,15 @@ reproduce: setup
 
 test: setup-test
 	$(Q)tests/run.sh
+
+# Each target for SECONDS, two at a time; a finding becomes a file of its corpus.
+SECONDS ?= 60
+fuzz: setup-test
+	$(Q)$(MAKE) VARIANT=fuzz CC=$(FUZZ_CC) fuzz-programs
+	$(Q)tests/fuzz/run.sh $(SECONDS)
+
+coverage: setup-test
+	$(Q)tests/coverage.sh
 
 bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
@@ -295,11 +331,11 @@ check-clang: build/gen/.stamp
 help:
 	@sed -n '3,/^$$/p' Makefile | sed 's/^# \{0,2\}//'
 	@echo
-	@echo 'Further targets: programs unit origin bench-programs setup setup-test'
+	@echo 'Further targets: programs unit origin bench-programs fuzz-programs setup setup-test'
 	@echo '                 uninstall format clean distclean'
 
 clean:
-	rm -rf build/release build/asan build/tsan build/debug build/gen
+	rm -rf build/release build/asan build/tsan build/debug build/fuzz build/coverage build/gen
 
 distclean:
 	rm -rf build

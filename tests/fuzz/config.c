@@ -1,0 +1,51 @@
+/*
+ * A configuration file of the daemon: it is read or refused with a sentence, and what
+ * --check-config prints of one that was read says the same when it is read again.
+ */
+#include "server/options.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <unistd.h>
+
+/* Reads the file and returns what --check-config prints, to be freed; NULL if it is refused. */
+static char *
+print_config(struct span bytes, size_t *len)
+{
+    char name[] = "sunproxyd", option[] = "--config", path[FUZZ_PATH];
+    char *arguments[] = {name, option, path, NULL};
+    struct options options;
+    char *text = NULL;
+    struct buf why;
+    FILE *out;
+    int fd = fuzz_file(bytes, path);
+
+    buf_init(&why, 4096);
+    FUZZ_CHECK(options_init(&options));
+    if (options_parse(&options, 3, arguments, &why) == 0) {
+        out = open_memstream(&text, len);
+        FUZZ_CHECK(out);
+        options_print_config(&options, out);
+        fclose(out);
+    } else {
+        FUZZ_CHECK(why.len > 0);
+    }
+    options_free(&options);
+    buf_free(&why);
+    close(fd);
+    return text;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t once_len = 0, twice_len = 0;
+    char *once = print_config(span_of(data, size), &once_len), *twice;
+
+    if (!once)
+        return 0;
+    twice = print_config(span_of(once, once_len), &twice_len);
+    FUZZ_CHECK(twice && once_len == twice_len && memcmp(once, twice, once_len) == 0);
+    free(once);
+    free(twice);
+    return 0;
+}

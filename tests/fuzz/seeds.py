@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Writes the seed corpus of the fuzz targets: small valid inputs of each kind that a target reads.
+
+    tests/fuzz/seeds.py [FOLDER]        default: tests/fuzz/corpus
+
+What is there already under other names (findings) stays.
+"""
+import gzip
+import os
+import sqlite3
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = 0x23451111
+
+
+def words(*values):
+    return b"".join(struct.pack(">I", v & 0xFFFFFFFF) for v in values)
+
+
+def opaque(data):
+    return words(len(data)) + data + b"\0" * (-len(data) % 4)
+
+
+def hyper(value):
+    return struct.pack(">Q", value)
+
+
+def fragment(data, last=True):
+    return words(len(data) | (0x80000000 if last else 0)) + data
+
+
+def call(version, procedure, arguments=b"", credential=None, program=PROGRAM):
+    return words(7, 0, 2, program, version, procedure) + (credential or words(0, 0)) + words(0, 0) + arguments
+
+
+def auth_sys():
+    body = words(1) + opaque(b"host") + words(1000, 1000, 2, 4, 24)
+    return words(1) + opaque(body)
+
+
+URL = b"http://example.com/a"
+FETCH = opaque(URL) + opaque(b"Accept: text/html\r\n") + words(3)
+CALLS = {
+    "v1-null": call(1, 0),
+    "v1-fetch": call(1, 1, opaque(URL)),
+    "v2-get": call(2, 1, FETCH),
+    "v2-get-auth-sys": call(2, 1, FETCH, auth_sys()),
+    "v2-stat": call(2, 2),
+    "v2-purge": call(2, 3, words(1) + opaque(URL)),
+    "v2-set": call(2, 4, opaque(b"lru-k:k=3") + words(1) + hyper(100) + hyper(0) + words(2, 1)),
+    "auth-tls": call(2, 2, b"", words(7, 0)),
+    "other-program": call(1, 0, program=100000),
+}
+
+PAGE = (words(200, 1, 1, 0) + hyper(10) + hyper(5) + words(1) + words(1) + opaque(URL) + opaque(URL)
+        + opaque(b"Content-Type: text/html\r\n") + opaque(b"<html></html>"))
+ACCEPTED = words(7, 1, 0, 0, 0, 0)
+REPLIES = {
+    "page-v1": (0, ACCEPTED + opaque(b"<html></html>")),
+    "page-v2": (1, ACCEPTED + words(0) + PAGE),
+    "failure": (1, ACCEPTED + words(7) + opaque(b"timed out")),
+    "stats": (2, ACCEPTED + opaque(b"sunproxyd") + opaque(b"lru") + words(2, 1) + hyper(1) * 26),
+    "purge": (3, ACCEPTED + words(0) + hyper(3)),
+    "set": (4, ACCEPTED + words(0) + hyper(3)),
+    "mismatch": (5, words(7, 1, 1, 0, 2, 2)),
+    "auth-error": (5, words(7, 1, 1, 1, 5)),
+    "prog-mismatch": (5, words(7, 1, 0, 0, 0, 2, 1, 2)),
+    "framed": (1, fragment(ACCEPTED + words(0)[:2], last=False) + fragment(words(0)[2:] + PAGE)),
+}
+
+URLS = {
+    "plain": b"http://example.com/",
+    "port-query": b"https://example.com:8443/a/b?c=d&e#f",
+    "user": b"http://user:password@example.com/",
+    "ipv6": b"http://[2001:db8::1%25eth0]:80/",
+    "numbers": b"http://0x7f.1/",
+    "idn": "http://bücher.example/".encode(),
+    "location-relative": b"http://example.com/a/b\n../c?d",
+    "location-absolute": b"http://example.com/\nhttps://other.example/x",
+    "location-network": b"https://example.com/\n//other.example:81/x",
+    "file": b"file:///etc/passwd",
+}
+
+HEADERS = {
+    "request": b"\1Accept: */*\r\nCookie: a=b\r\nAuthorization: Basic x\r\n",
+    "request-host": b"\1Host: example.com\r\n",
+    "answer": b"\0Content-Type: text/html\r\nContent-Length: 5\r\nConnection: close, x-hop\r\nX-Hop: 1\r\n",
+    "answer-folded": b"\0Set-Cookie: a=b;\r\n path=/\r\nLocation: /next\r\n",
+    "answer-coded": b"\0Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+    "answer-twice": b"\0Content-Length: 5\r\nContent-Length: 6\r\n",
+}
+
+CONFIGS = {
+    "small": b"# a comment\nport = 4711\npolicy = lru-k:k=3\ncapacity-bytes = 512M\n",
+    "lists": b"allow-net = 10.0.0.0/8\nallow-net = fd00::/8\nlisten = 127.0.0.1\nadmin-uid = 1000\n",
+    "times": b"idle-timeout = 5m\nfetch-timeout=500ms\nsocket-mode = 0660\nlog-format = json\n",
+    "bad-key": b"colour = blue\n",
+    "bad-value": b"port = 70000\n",
+}
+
+COMBINED = (b'192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326 "-" "x"\n'
+            b'192.0.2.1 - - [10/Oct/2000:13:55:37 -0700] "GET /b.gif HTTP/1.0" 304 0 "-" "x"\n')
+SQUID = (b"1066036250.603   310 129.188.154.200 TCP_MISS/200 8000 GET http://www.example.com/ - "
+         b"DIRECT/192.0.2.1 text/html\n"
+         b"1066036251.603     1 129.188.154.200 TCP_HIT/200 8000 GET http://www.example.com/ - NONE/- text/html\n")
+HAR = (b'{"log":{"version":"1.2","entries":[{"startedDateTime":"2020-01-01T00:00:00.000Z","time":1,'
+       b'"request":{"method":"GET","url":"http://a.example/"},"response":{"status":200,'
+       b'"bodySize":10,"content":{"size":10,"mimeType":"text/html"}}}]}}')
+ZEEK = (b"#separator \\x09\n#fields\tts\tmethod\thost\turi\tresponse_body_len\tstatus_code\n"
+        b"#types\ttime\tstring\tstring\tstring\tcount\tcount\n"
+        b"1.5\tGET\ta.example\t/x\t10\t200\n2.5\tGET\ta.example\t/x\t10\t200\n")
+TABLE = b"time,url,size\n1,http://a.example/,10\n2,http://b.example/,20\n"
+LIST = b"http://a.example/\nhttp://b.example/\nhttp://a.example/\n"
+ORACLE = b"".join(struct.pack("<IQIq", i, i % 3, 100 + i, i + 3) for i in range(6))
+WC98 = b"".join(struct.pack(">IIIIBBBB", 894000000 + i, 1, i % 3, 500, 0, 2, 1, 0) for i in range(6))
+CACHE2K = b"".join(struct.pack("<I", i % 3) for i in range(12))
+ADAPTSIZE = b"1 5 100\n2 6 200\n3 5 100\n"
+
+
+def database(*statements):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "db")
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA page_size = 512")
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        connection.close()
+        return Path(path).read_bytes()
+
+
+CHROME = database(
+    "CREATE TABLE urls(id INTEGER PRIMARY KEY, url LONGVARCHAR, title LONGVARCHAR, hidden INTEGER)",
+    "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER NOT NULL, visit_time INTEGER NOT NULL,"
+    " from_visit INTEGER, transition INTEGER DEFAULT 0)",
+    "INSERT INTO urls VALUES (1, 'http://a.example/', 'A', 0), (2, 'http://b.example/', 'B', 0)",
+    "INSERT INTO visits VALUES (1, 1, 13000000000000000, 0, 0), (2, 2, 13000000001000000, 1, 0),"
+    " (3, 1, 13000000002000000, 0, 0)")
+FIREFOX = database(
+    "CREATE TABLE moz_places(id INTEGER PRIMARY KEY, url LONGVARCHAR)",
+    "CREATE TABLE moz_historyvisits(id INTEGER PRIMARY KEY, from_visit INTEGER, place_id INTEGER,"
+    " visit_date INTEGER, visit_type INTEGER)",
+    "INSERT INTO moz_places VALUES (1, 'http://a.example/')",
+    "INSERT INTO moz_historyvisits VALUES (1, 0, 1, 1300000000000000, 1), (2, 0, 1, 1300000001000000, 1)")
+
+# By content (first byte 0), with default options and with all of them.
+TRACES = {name: b"\0\0" + data for name, data in {
+    "combined": COMBINED, "squid": SQUID, "har": HAR, "zeek": ZEEK, "table": TABLE, "urls": LIST,
+    "oracle": ORACLE, "wc98": WC98, "cache2k": CACHE2K, "adaptsize": ADAPTSIZE, "chrome": CHROME,
+    "firefox": FIREFOX, "urls-gzip": gzip.compress(LIST, mtime=0)}.items()}
+TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {
+    "combined": COMBINED, "squid": SQUID, "chrome": CHROME}.items()})
+# Each format by its number, on the same table.
+TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, 13)})
+
+CORPUS = {
+    "record": {
+        "one": b"\0" + fragment(CALLS["v2-stat"]),
+        "pieces": b"\2" + fragment(CALLS["v2-get"][:10], False) + fragment(CALLS["v2-get"][10:]),
+        "empty-fragments": b"\0" + fragment(b"", False) * 8 + fragment(CALLS["v1-null"]),
+        "two": b"\6" + fragment(CALLS["v1-null"]) + fragment(CALLS["v1-fetch"]),
+        "too-long": b"\0" + words(0xFFFFFFFF) + b"abc",
+    },
+    "call": CALLS,
+    "url": URLS,
+    "headers": HEADERS,
+    "reply": {name: bytes([which]) + data for name, (which, data) in REPLIES.items()},
+    "trace": TRACES,
+    "config": CONFIGS,
+}
+
+
+def main():
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "corpus"
+    for target, inputs in CORPUS.items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in inputs.items():
+            (folder / target / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

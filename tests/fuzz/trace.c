@@ -1,0 +1,59 @@
+/*
+ * A file that is loaded as a trace. The first byte chooses the format (0: by its content) and the
+ * second the options; whatever loads is consistent.
+ */
+#include "trace/trace.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <unistd.h>
+
+static void
+check_trace(const struct trace *trace)
+{
+    uint32_t next = 0;
+
+    FUZZ_CHECK(trace->request_count > 0 && trace->request_count == trace->counts.requests);
+    FUZZ_CHECK(trace->url_count > 0 && trace->url_count <= trace->request_count);
+    FUZZ_CHECK(!trace->urls != !trace->numbers);
+    for (size_t i = 0; i < trace->request_count; i++) {
+        FUZZ_CHECK(trace->ids[i] <= next);
+        next += trace->ids[i] == next;
+    }
+    FUZZ_CHECK(next == trace->url_count);
+    for (size_t i = 0; trace->urls && i < trace->url_count; i++)
+        FUZZ_CHECK(trace->urls[i].len > 0 && trace->urls[i].ptr[trace->urls[i].len] == '\0');
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct span input = span_of(data, size);
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    unsigned formats = 0, wanted, flags;
+    char path[FUZZ_PATH], why[2048] = "";
+    struct trace *trace;
+    int fd;
+
+    while (trace_formats[formats])
+        formats++;
+    wanted = fuzz_byte(&input) % (formats + 1);
+    flags = fuzz_byte(&input);
+    options.format = wanted ? trace_formats[wanted - 1]->name : NULL;
+    options.methods = flags & 1 ? "all" : NULL;
+    options.statuses = flags & 2 ? "all" : NULL;
+    options.redirects = flags & 4 ? TRACE_REDIRECTS_KEEP : TRACE_REDIRECTS_DEFAULT;
+    options.all_schemes = flags & 8;
+    options.base_urls = flags & 16;
+    options.cut_query = flags & 32;
+    options.unique = flags & 64;
+    options.sizes_as_read = flags & 128;
+    fd = fuzz_file(input, path);
+    if (trace_load(path, &options, &trace, why, sizeof(why)) == TRACE_OK) {
+        check_trace(trace);
+        trace_free(trace);
+    } else {
+        FUZZ_CHECK(!trace && why[0]);
+    }
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * A URL from a client, and behind the first line feed a Location from an origin: what is accepted
+ * has a host and a port, and reads the same when it is read again.
+ */
+#include "fetch/url.h"
+#include "tests/fuzz/fuzz.h"
+
+static void
+check_target(const struct target *target)
+{
+    struct target again;
+    char why[512];
+
+    FUZZ_CHECK(target->host[0] && strlen(target->host) <= HOST_MAX);
+    FUZZ_CHECK(strncmp(target->origin, target->https ? "https://" : "http://",
+                       target->https ? 8 : 7) == 0);
+    FUZZ_CHECK(!strpbrk(target->text, "\r\n\t "));
+    FUZZ_CHECK(target_parse(&again, span_str(target->text), why, sizeof(why)) == FETCH_OK ||
+               strlen(target->text) > URL_MAX);
+    if (strlen(target->text) > URL_MAX)
+        return;
+    FUZZ_CHECK(strcmp(again.text, target->text) == 0);
+    FUZZ_CHECK(strcmp(again.origin, target->origin) == 0);
+    FUZZ_CHECK(again.port == target->port && again.literal == target->literal);
+    target_free(&again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct span input = span_of(data, size), url;
+    const char *end = size ? memchr(input.ptr, '\n', input.len) : NULL;
+    struct target target, next;
+    char why[512] = "";
+
+    url = fuzz_take(&input, end ? (size_t)(end - input.ptr) : input.len);
+    if (target_parse(&target, url, why, sizeof(why)) != FETCH_OK) {
+        FUZZ_CHECK(why[0]);
+        FUZZ_CHECK(fetch_check_url(url, why, sizeof(why)) != FETCH_OK);
+        return 0;
+    }
+    FUZZ_CHECK(fetch_check_url(url, why, sizeof(why)) == FETCH_OK);
+    check_target(&target);
+    if (input.len > 1) {
+        char *location = strndup(input.ptr + 1, input.len - 1);
+
+        FUZZ_CHECK(location);
+        if (target_follow(&next, &target, location, why, sizeof(why)) == FETCH_OK) {
+            check_target(&next);
+            target_free(&next);
+        }
+        free(location);
+    }
+    target_free(&target);
+    return 0;
+}
