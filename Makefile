@@ -289,11 +289,13 @@ test: setup-test
 
 # Each target for SECONDS, two at a time; a finding becomes a file of its corpus.
 SECONDS ?= 60
-fuzz: setup-test
+fuzz: setup
+	$(Q)scripts/setup.sh fuzz
 	$(Q)$(MAKE) VARIANT=fuzz CC=$(FUZZ_CC) fuzz-programs
 	$(Q)tests/fuzz/run.sh $(SECONDS)
 
 coverage: setup-test
+	$(Q)scripts/setup.sh coverage
 	$(Q)tests/coverage.sh
 
 bench: setup

@@ -3,6 +3,8 @@
 #
 #   scripts/setup.sh build        what `make` needs
 #   scripts/setup.sh build test   what `make test` needs as well
+#   scripts/setup.sh fuzz         what `make fuzz` needs beside `build`
+#   scripts/setup.sh coverage     what `make coverage` needs beside `test`
 #
 # As root it installs with apt-get. As anybody else it names what is missing and the command that
 # installs it, and fails only if without it nothing can be built.
@@ -41,6 +43,11 @@ nghttpd:command:nghttp2-server
 ip:command:iproute2
 chromium:command:chromium
 ensurepip:python:python3-venv'
+fuzz_needs='
+clang:command:clang
+fuzzer:clang-runtime:libclang-rt-14-dev'
+coverage_needs='
+gcovr:command:gcovr'
 
 say() {
     printf '%s\n' "$*" >&2
@@ -55,6 +62,7 @@ have() {
     command) command -v "$1" >/dev/null 2>&1 ;;
     library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" ;;
     file) [ -e "$1" ] ;;
+    clang-runtime) [ -e "$(clang --print-file-name="libclang_rt.$1-$(uname -m).a" 2>/dev/null)" ] ;;
     python) command -v python3 >/dev/null 2>&1 && python3 -c "import $1" 2>/dev/null ;;
     esac
 }
@@ -79,42 +87,41 @@ install() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2
 }
 
-wants_build=
-wants_test=
+build_wanted=
+other_wanted=
 for group in "$@"; do
     case $group in
-    build) wants_build=1 ;;
-    test) wants_test=1 ;;
+    build) build_wanted=$build_needs ;;
+    test) other_wanted="$other_wanted $test_needs" ;;
+    fuzz) other_wanted="$other_wanted $fuzz_needs" ;;
+    coverage) other_wanted="$other_wanted $coverage_needs" ;;
     *)
-        say "usage: scripts/setup.sh [build] [test]"
+        say "usage: scripts/setup.sh [build] [test] [fuzz] [coverage]"
         exit 64
         ;;
     esac
 done
 
-build_packages=
-test_packages=
-[ -n "$wants_build" ] && build_packages=$(missing "$build_needs")
-[ -n "$wants_test" ] && test_packages=$(missing "$test_needs")
-[ -z "$build_packages$test_packages" ] && exit 0
+build_packages=$(missing "$build_wanted")
+other_packages=$(missing "$other_wanted")
+[ -z "$build_packages$other_packages" ] && exit 0
 
-wanted=$build_packages${build_packages:+${test_packages:+ }}$test_packages
+wanted=$build_packages${build_packages:+${other_packages:+ }}$other_packages
 say "setup: missing packages: $wanted"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -q >&2 || say "setup: apt-get update failed; trying with the lists that are here"
     # shellcheck disable=SC2086 # a list of packages
     [ -n "$build_packages" ] && install $build_packages
     # One by one: a package that cannot be had must not keep the others out.
-    for package in $test_packages; do
-        install "$package" || say "setup: $package cannot be installed; tests that need it are skipped"
+    for package in $other_packages; do
+        install "$package" || say "setup: $package cannot be installed; what needs it is skipped"
     done
 else
     say "setup: to install them:"
     say "    sudo apt-get install --no-install-recommends $wanted"
 fi
 
-build_packages=
-[ -n "$wants_build" ] && build_packages=$(missing "$build_needs")
+build_packages=$(missing "$build_wanted")
 if [ -n "$build_packages" ]; then
     say "setup: cannot build without: $build_packages"
     exit 69

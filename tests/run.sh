@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds the variants and runs every test: unit and torture tests under AddressSanitizer and
 # UndefinedBehaviorSanitizer, those of policies once more in the build that checks every policy after
-# each step, those with threads under ThreadSanitizer too, then the system tests against the real
-# programs.
+# each step, those with threads under ThreadSanitizer too; the corpora of the fuzz targets; then the
+# system tests against the real programs.
 #
 #   tests/run.sh                     everything
 #   tests/run.sh PART...             of: build unit debug tsan system system-tsan
+#   MAIN=coverage tests/run.sh PART...   another variant in place of asan, and that one alone
 #
 # The last line is "N passed, N failed" or "N passed, N failed, N skipped". Each single test counts.
 # What each program said stays in build/test-logs/.
@@ -13,6 +14,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 jobs=${JOBS:-2}
+main=${MAIN:-asan}
 unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
 threaded="rpc cache fetch sim server client"
@@ -89,7 +91,7 @@ export unit_seconds
 
 # Adds up what one unit program left.
 count_unit() { # variant, program, log
-    local name="$1 ${2#build/"$1"/tests/unit/}" status line checks bad
+    local name="$1 ${2#build/"$1"/tests/}" status line checks bad
     status=$(cat "$3.status" 2>/dev/null || echo lost)
     line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$3" 2>/dev/null | tail -1)
     checks=0
@@ -121,7 +123,7 @@ run_units() { # variant, sources...
         if [ -x "$program" ]; then
             programs+=("$program")
         else
-            fail "$variant ${source#tests/unit/}: not built"
+            fail "$variant ${source#tests/}: not built"
         fi
     done
     [ ${#programs[@]} = 0 ] && return
@@ -159,6 +161,10 @@ rm -rf "${logs:?}"/*
 shopt -s nullglob
 unit_sources=(tests/unit/*/test_*.c)
 torture_sources=(tests/unit/*/torture_*.c)
+fuzz_sources=()
+for folder in tests/fuzz/corpus/*/; do
+    fuzz_sources+=("tests/fuzz/$(basename "$folder").c")
+done
 threaded_sources=()
 for folder in $threaded; do
     threaded_sources+=(tests/unit/"$folder"/test_*.c)
@@ -195,9 +201,8 @@ stage() { # what has been done
 }
 stage_started=$SECONDS
 
-if wants build; then
-    # shellcheck disable=SC2086 # no target is no argument
-    build asan VARIANT=asan programs origin peers $unit_target
+# The other variants are there for what they find beyond the main one.
+build_others() {
     if [ -n "$has_check" ]; then
         build tsan VARIANT=tsan programs "${threaded_programs[@]}"
         build debug VARIANT=debug "${checked_programs[@]}"
@@ -210,15 +215,22 @@ if wants build; then
     else
         skip "warnings under clang: clang is not installed"
     fi
+}
+
+if wants build; then
+    # shellcheck disable=SC2086 # no target is no argument
+    build "$main" VARIANT="$main" programs origin peers fuzz-programs $unit_target
+    [ "$main" = asan ] && build_others
     stage builds
 fi
+wants unit && run_units "$main" "${fuzz_sources[@]}"
 if [ -n "$has_check" ]; then
-    wants unit && run_units asan "${unit_sources[@]}" "${torture_sources[@]}"
+    wants unit && run_units "$main" "${unit_sources[@]}" "${torture_sources[@]}"
     wants debug && run_units debug "${checked_sources[@]}"
     wants tsan && run_units tsan "${threaded_sources[@]}"
     stage "unit tests"
 fi
-wants system && run_system asan
+wants system && run_system "$main"
 wants system-tsan && run_system tsan --threads
 stage "system tests"
 

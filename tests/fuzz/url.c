@@ -5,9 +5,12 @@
 #include "fetch/url.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <arpa/inet.h>
+
 static void
 check_target(const struct target *target)
 {
+    struct in_addr number;
     struct target again;
     char why[512];
 
@@ -15,13 +18,17 @@ check_target(const struct target *target)
     FUZZ_CHECK(strncmp(target->origin, target->https ? "https://" : "http://",
                        target->https ? 8 : 7) == 0);
     FUZZ_CHECK(!strpbrk(target->text, "\r\n\t "));
-    FUZZ_CHECK(target_parse(&again, span_str(target->text), why, sizeof(why)) == FETCH_OK ||
-               strlen(target->text) > URL_MAX);
-    if (strlen(target->text) > URL_MAX)
-        return;
-    FUZZ_CHECK(strcmp(again.text, target->text) == 0);
-    FUZZ_CHECK(strcmp(again.origin, target->origin) == 0);
-    FUZZ_CHECK(again.port == target->port && again.literal == target->literal);
+    FUZZ_CHECK(target_parse(&again, span_str(target->text), why, sizeof(why)) == FETCH_OK);
+    FUZZ_CHECK(again.port == target->port && again.https == target->https);
+    /*
+     * libcurl looks for numbers before it decodes "%31", so a host may be a number only in the
+     * second reading. A resolver reads it as the same number, and the address is checked then.
+     */
+    if (target->literal || !inet_aton(target->host, &number)) {
+        FUZZ_CHECK(strcmp(again.text, target->text) == 0);
+        FUZZ_CHECK(strcmp(again.origin, target->origin) == 0);
+        FUZZ_CHECK(again.literal == target->literal);
+    }
     target_free(&again);
 }
 
