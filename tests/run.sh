@@ -19,6 +19,7 @@ unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
 threaded="rpc cache fetch sim server client"
 checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
+export SUNPROXY_ORIGIN=${SUNPROXY_ORIGIN:-build/$main/tests/origin/origin}
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
 export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"

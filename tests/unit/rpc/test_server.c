@@ -102,9 +102,9 @@ START_TEST(the_socket_says_who_calls)
     int tcp = peer_connect(&tiny), local = peer_connect_unix(&tiny);
 
     ck_assert(peer_call(tcp, 1, TINY_PEER, 0));
-    EXPECT_ACCEPTED(tcp, 1, SUCCESS, AF_INET, 0, 0, 0);
+    EXPECT_ACCEPTED(tcp, 1, SUCCESS, AF_INET, 0, 0, 0, CLIENT_INET);
     ck_assert(peer_call(local, 2, TINY_PEER, 0));
-    EXPECT_ACCEPTED(local, 2, SUCCESS, AF_UNIX, 1, getuid(), (uint32_t)getpid());
+    EXPECT_ACCEPTED(local, 2, SUCCESS, AF_UNIX, 1, getuid(), (uint32_t)getpid(), CLIENT_UID);
     close(tcp);
     close(local);
 }

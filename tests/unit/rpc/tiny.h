@@ -49,7 +49,7 @@ enum tiny_procedure {
     TINY_BROKEN = 8,   /* a result that cannot be encoded */
     TINY_LATER = 9,    /* deferred, and answered with SYSTEM_ERR by TINY_ANSWER */
     TINY_WORKER = 12,  /* out: the number of the worker */
-    TINY_PEER = 10,    /* out: family, has_uid, uid, pid */
+    TINY_PEER = 10,    /* out: family, has_uid, uid, pid, kind of client */
     TINY_AT_ONCE = 11, /* deferred, and answered before it returns, with a body of 600 bytes */
 };
 
@@ -94,7 +94,7 @@ tiny_xdr_body(XDR *xdr, struct span *body)
 static inline bool_t
 tiny_xdr_words(XDR *xdr, u_int *words)
 {
-    return xdr_vector(xdr, (char *)words, 4, sizeof(*words), (xdrproc_t)xdr_u_int);
+    return xdr_vector(xdr, (char *)words, 5, sizeof(*words), (xdrproc_t)xdr_u_int);
 }
 
 static inline bool_t
@@ -216,10 +216,10 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
         return;
     case TINY_PEER: {
         const struct rpc_peer *peer = rpc_request_peer(request);
-        u_int words[4] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid};
+        u_int words[5] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid,
+                          peer->client.kind};
 
         REQUIRE(svc_getrpccaller(transport)->buf == &peer->address);
-        REQUIRE(peer->client.kind == (peer->has_uid ? CLIENT_UID : CLIENT_INET));
         tiny_send(transport, (xdrproc_t)tiny_xdr_words, words);
         return;
     }
