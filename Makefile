@@ -108,7 +108,7 @@ ALL_LDFLAGS = -pie -pthread $(LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies cache rpc fetch trace sim server client
+FOLDERS := base policies http cache rpc fetch trace sim server client
 sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -118,11 +118,12 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 
 # On top first: who uses stands before who is used.
 SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libfetch.a \
-	$(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/libsim.a $(B)/libpolicies.a $(B)/librpc.a \
 	$(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(B)/libfetch.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libfetch.a $(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a \
+	$(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)

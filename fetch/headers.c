@@ -5,68 +5,13 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* The next line without its end; false at the end. A bare LF ends one as well as CR LF does. */
-static bool
-next_line(struct span *rest, struct span *line)
-{
-    const char *lf;
-    size_t len;
-
-    if (rest->len == 0)
-        return false;
-    lf = memchr(rest->ptr, '\n', rest->len);
-    len = lf ? (size_t)(lf - rest->ptr) : rest->len;
-    *line = span_of(rest->ptr, len);
-    len += lf != NULL;
-    *rest = span_of(rest->ptr + len, rest->len - len);
-    if (line->len && line->ptr[line->len - 1] == '\r')
-        line->len--;
-    return true;
-}
-
-static bool
-is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static struct span
-trim(struct span s)
-{
-    while (s.len && is_blank(s.ptr[0]))
-        s = span_of(s.ptr + 1, s.len - 1);
-    while (s.len && is_blank(s.ptr[s.len - 1]))
-        s.len--;
-    return s;
-}
-
-/* RFC 9110 section 5.6.2. */
-static bool
-is_token(struct span s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!isalnum((unsigned char)s.ptr[i]) && !(s.ptr[i] && strchr("!#$%&'*+-.^_`|~", s.ptr[i])))
-            return false;
-    return s.len > 0;
-}
-
-static bool
-same_name(struct span a, struct span b)
-{
-    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
-}
-
-static bool
-is_name(struct span name, const char *text)
-{
-    return same_name(name, span_str(text));
-}
+#include "http/field.h"
 
 static bool
 is_one_of(struct span name, const char *const *list)
 {
     for (; *list; list++)
-        if (is_name(name, *list))
+        if (http_name_is(name, *list))
             return true;
     return false;
 }
@@ -75,32 +20,6 @@ static bool
 is_proxy_field(struct span name)
 {
     return name.len >= 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
-}
-
-/* Splits at the first colon. False if there is none, or what stands before it is no field name. */
-static bool
-split_field(struct span line, struct span *name, struct span *value)
-{
-    const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
-
-    if (!colon)
-        return false;
-    *name = span_of(line.ptr, (size_t)(colon - line.ptr));
-    *value = trim(span_of(colon + 1, line.len - name->len - 1));
-    return is_token(*name);
-}
-
-/* Only visible characters, blanks and bytes over 127: RFC 9110 section 5.5. */
-static bool
-is_value(struct span s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-
-        if ((c < ' ' && c != '\t') || c == 127)
-            return false;
-    }
-    return true;
 }
 
 /* ---- what a client sends ------------------------------------------------------------- */
@@ -131,10 +50,10 @@ fetch_check_headers(struct span headers, char *why, size_t why_size)
 
         if (!lf || lf == headers.ptr || lf[-1] != '\r')
             return bad_headers(why, why_size, "a line is not ended by CR LF");
-        next_line(&headers, &line);
-        if (!split_field(line, &name, &value))
+        http_next_line(&headers, &line);
+        if (!http_split_field(line, &name, &value))
             return bad_headers(why, why_size, "a line is not a name, a colon and a value");
-        if (!is_value(value))
+        if (!http_is_value(value))
             return bad_headers(why, why_size, "there is a control character in a value");
         if (is_one_of(name, not_a_clients) || is_proxy_field(name)) {
             snprintf(why, why_size, "the request header %.*s is not a client's to set",
@@ -152,12 +71,12 @@ headers_to_list(struct span headers, bool credentials, struct curl_slist **list)
     struct span line, name, value;
 
     *list = NULL;
-    while (next_line(&headers, &line)) {
+    while (http_next_line(&headers, &line)) {
         struct curl_slist *longer;
         char *text;
         int len;
 
-        if (!split_field(line, &name, &value) || (!credentials && is_one_of(name, secrets)))
+        if (!http_split_field(line, &name, &value) || (!credentials && is_one_of(name, secrets)))
             continue;
         /* To libcurl, "Name:" removes a field and "Name;" is how an empty one is written. */
         if (value.len)
@@ -190,14 +109,14 @@ unfold(struct span lines, struct buf *out)
 {
     struct span line;
 
-    while (next_line(&lines, &line)) {
+    while (http_next_line(&lines, &line)) {
         size_t start;
 
-        if (line.len && is_blank(line.ptr[0])) {
+        if (line.len && http_is_blank(line.ptr[0])) {
             if (out->len < 2)
                 continue;
             out->len -= 2;
-            line = trim(line);
+            line = http_trim(line);
             buf_append_char(out, ' ');
         }
         start = out->len;
@@ -226,7 +145,7 @@ read_connection(struct span value, struct span *named, size_t *count)
 
         if (*count == MAX_NAMED)
             return false;
-        named[(*count)++] = trim(span_of(value.ptr, len));
+        named[(*count)++] = http_trim(span_of(value.ptr, len));
         len += comma != NULL;
         value = span_of(value.ptr + len, value.len - len);
     }
@@ -237,7 +156,7 @@ static bool
 is_named(struct span name, const struct span *named, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (same_name(name, named[i]))
+        if (http_same_name(name, named[i]))
             return true;
     return false;
 }
@@ -269,20 +188,20 @@ interpret(struct answer_head *head, struct span lines, struct span *named, size_
     struct span line, name, value;
     bool transfer_coded = false;
 
-    while (next_line(&lines, &line)) {
-        if (!split_field(line, &name, &value))
+    while (http_next_line(&lines, &line)) {
+        if (!http_split_field(line, &name, &value))
             continue;
-        if (is_name(name, "Content-Length")) {
+        if (http_name_is(name, "Content-Length")) {
             if (!read_length(value, &head->content_length))
                 return "its Content-Length is malformed or contradicts itself";
-        } else if (is_name(name, "Transfer-Encoding")) {
+        } else if (http_name_is(name, "Transfer-Encoding")) {
             transfer_coded = true;
-        } else if (is_name(name, "Connection")) {
+        } else if (http_name_is(name, "Connection")) {
             if (!read_connection(value, named, named_count))
                 return "its Connection field names too many others";
-        } else if (is_name(name, "Content-Encoding")) {
-            head->coded = head->coded || (value.len != 0 && !is_name(value, "identity"));
-        } else if (is_name(name, "Location") && value.len && !head->location) {
+        } else if (http_name_is(name, "Content-Encoding")) {
+            head->coded = head->coded || (value.len != 0 && !http_name_is(value, "identity"));
+        } else if (http_name_is(name, "Location") && value.len && !head->location) {
             head->location = strndup(value.ptr, value.len);
             if (!head->location) {
                 *no_memory = true;
@@ -319,13 +238,13 @@ answer_head_read(struct answer_head *head, struct span lines, bool *no_memory)
         goto out;
     head->stated_length = head->content_length;
     rest = buf_span(&plain);
-    while (next_line(&rest, &line)) {
-        if (!split_field(line, &name, &value) || is_one_of(name, hop_by_hop) ||
+    while (http_next_line(&rest, &line)) {
+        if (!http_split_field(line, &name, &value) || is_one_of(name, hop_by_hop) ||
             is_proxy_field(name) || is_named(name, named, named_count))
             continue;
-        if (is_name(name, "Content-Length") && (head->coded || head->stated_length < 0))
+        if (http_name_is(name, "Content-Length") && (head->coded || head->stated_length < 0))
             continue;
-        if (is_name(name, "Content-Encoding") && head->coded)
+        if (http_name_is(name, "Content-Encoding") && head->coded)
             continue;
         buf_append(&head->fields, line.ptr, line.len);
         buf_append(&head->fields, "\r\n", 2);

@@ -1,0 +1,118 @@
+#include "http/field.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+bool
+http_next_line(struct span *rest, struct span *line)
+{
+    const char *lf;
+    size_t len;
+
+    if (rest->len == 0)
+        return false;
+    lf = memchr(rest->ptr, '\n', rest->len);
+    len = lf ? (size_t)(lf - rest->ptr) : rest->len;
+    *line = span_of(rest->ptr, len);
+    len += lf != NULL;
+    *rest = span_of(rest->ptr + len, rest->len - len);
+    if (line->len && line->ptr[line->len - 1] == '\r')
+        line->len--;
+    return true;
+}
+
+bool
+http_is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct span
+http_trim(struct span s)
+{
+    while (s.len && http_is_blank(s.ptr[0]))
+        s = span_of(s.ptr + 1, s.len - 1);
+    while (s.len && http_is_blank(s.ptr[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+bool
+http_is_token(struct span s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!isalnum((unsigned char)s.ptr[i]) && !(s.ptr[i] && strchr("!#$%&'*+-.^_`|~", s.ptr[i])))
+            return false;
+    return s.len > 0;
+}
+
+bool
+http_is_value(struct span s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+
+        if ((c < ' ' && c != '\t') || c == 127)
+            return false;
+    }
+    return true;
+}
+
+bool
+http_same_name(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+bool
+http_name_is(struct span name, const char *text)
+{
+    return http_same_name(name, span_str(text));
+}
+
+bool
+http_split_field(struct span line, struct span *name, struct span *value)
+{
+    const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
+
+    if (!colon)
+        return false;
+    *name = span_of(line.ptr, (size_t)(colon - line.ptr));
+    *value = http_trim(span_of(colon + 1, line.len - name->len - 1));
+    return http_is_token(*name);
+}
+
+/* Where the member that begins a list ends: its first comma outside quoted strings, or its end. */
+static size_t
+member_length(struct span list)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < list.len; i++) {
+        char c = list.ptr[i];
+
+        if (quoted && c == '\\')
+            i++; /* a quoted pair: RFC 9110 section 5.6.4 */
+        else if (c == '"')
+            quoted = !quoted;
+        else if (c == ',' && !quoted)
+            return i;
+    }
+    return list.len;
+}
+
+bool
+http_next_member(struct span *list, struct span *member)
+{
+    while (list->len) {
+        size_t len = member_length(*list);
+
+        *member = http_trim(span_of(list->ptr, len));
+        if (len < list->len)
+            len++;
+        *list = span_of(list->ptr + len, list->len - len);
+        if (member->len)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,43 @@
+/*
+ * Field lines of HTTP messages (RFC 9110 section 5) as spans of a head that somebody else holds:
+ * names, values, and the members of lists. Nothing is copied and nothing is allocated. Safe on any
+ * thread.
+ */
+#ifndef SUNPROXY_HTTP_FIELD_H
+#define SUNPROXY_HTTP_FIELD_H
+
+#include "base/span.h"
+
+/* The next line of *rest without its end, CR LF or a bare LF; false at the end. */
+bool http_next_line(struct span *rest, struct span *line);
+
+/* A space or a tab. */
+bool http_is_blank(char c);
+
+/* Without the blanks at both ends. */
+struct span http_trim(struct span s);
+
+/* A token: RFC 9110 section 5.6.2. */
+bool http_is_token(struct span s);
+
+/* Only visible characters, blanks and bytes over 127: RFC 9110 section 5.5. */
+bool http_is_value(struct span s);
+
+/* Equal but for case, as names of fields and directives are compared. */
+bool http_same_name(struct span a, struct span b);
+bool http_name_is(struct span name, const char *text);
+
+/*
+ * Splits a line at its first colon; the value comes trimmed. False if there is no colon, or what
+ * stands before it is no token.
+ */
+bool http_split_field(struct span line, struct span *name, struct span *value);
+
+/*
+ * The next member of a list of comma-separated values, trimmed; false at the end. Empty members are
+ * passed over (RFC 9110 section 5.6.1.2), and a comma in a quoted string separates nothing. A
+ * quoted string that does not end takes all that follows with it.
+ */
+bool http_next_member(struct span *list, struct span *member);
+
+#endif
