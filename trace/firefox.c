@@ -6,17 +6,16 @@
 #include "trace/formats.h"
 #include "trace/history.h"
 
-#define VISITS                                                                        \
-    "SELECT v.visit_date, p.id, p.url, v.id FROM moz_historyvisits AS v NOT INDEXED " \
-    "LEFT JOIN moz_places AS p ON p.id = v.place_id "
-#define ORDER "ORDER BY v.visit_date, v.id"
+#define VISITS " FROM moz_historyvisits AS v NOT INDEXED"
 
 /* TRANSITION_REDIRECT_PERMANENT and _TEMPORARY: where they come from led elsewhere. */
-#define REDIRECTS "SELECT r.from_visit FROM moz_historyvisits AS r WHERE r.visit_type IN (5, 6)"
+#define REDIRECTED "CASE WHEN v.visit_type IN (5, 6) THEN v.from_visit END"
 
 static const struct history history = {
-    .query = VISITS ORDER,
-    .without_redirects = VISITS "WHERE v.id NOT IN (" REDIRECTS ") " ORDER,
+    .tables = {"moz_historyvisits", "moz_places"},
+    .visits = "SELECT v.id, v.visit_date, v.place_id, NULL, NULL" VISITS,
+    .visits_and_redirects = "SELECT v.id, v.visit_date, v.place_id, NULL, " REDIRECTED VISITS,
+    .urls = "SELECT p.id, p.url FROM moz_places AS p NOT INDEXED",
     .expected = "expected Firefox's tables moz_places(id, url) and "
                 "moz_historyvisits(id, place_id, visit_date)",
 };

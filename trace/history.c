@@ -1,14 +1,36 @@
 #include "trace/history.h"
 
-#include <sqlite3.h>
-#include <sys/stat.h>
+#include <stdlib.h>
 
+#include "base/buf.h"
 #include "trace/snapshot.h"
 
 /* Of a database that does not lie in a file of its own, and so is written to one. */
 #define SAVED_MOST (UINT64_C(1) << 30U)
+#define FIRST_ROWS 256u
 
-enum column { COLUMN_TIME, COLUMN_URL_ID, COLUMN_URL, COLUMN_VISIT_ID };
+struct visit {
+    int64_t time, url, id;
+    bool has_time, has_url;
+    bool dropped; /* it led elsewhere */
+};
+
+struct place {
+    int64_t id; /* of the URL's row */
+    size_t at, len;
+    enum { PLACE_MISSING, PLACE_NO_TEXT, PLACE_URL } kind;
+};
+
+/* What is read of a database, all of it by id. */
+struct rows {
+    struct visit *visits;
+    size_t visit_count, visit_room;
+    int64_t *redirected; /* ids of visits */
+    size_t redirected_count, redirected_room;
+    struct place *places; /* those that visits name, each once */
+    size_t place_count;
+    struct buf urls; /* their texts */
+};
 
 bool
 history_is_sqlite(struct span head)
@@ -19,21 +41,25 @@ history_is_sqlite(struct span head)
 }
 
 static enum trace_error
-explain(sqlite3 *db, int rc, const char *path, const char *expected, char *why, size_t why_size)
+explain(const struct database *database, int rc, const char *path, const char *expected, char *why,
+        size_t why_size)
 {
-    bool own = !db || sqlite3_errcode(db) == SQLITE_OK; /* a verdict of ours, not of the library */
-    const char *said = own ? sqlite3_errstr(rc) : sqlite3_errmsg(db);
+    const char *said = database_explain(database, rc);
 
     switch (rc & 0xff) {
     case SQLITE_NOMEM:
         return TRACE_NO_MEMORY;
+    case SQLITE_INTERRUPT:
+        return TRACE_STOPPED;
     case SQLITE_NOTADB:
         snprintf(why, why_size, "%s: not an SQLite database (or an encrypted one); %s", path,
                  expected);
         return TRACE_NOT_A_TRACE;
     case SQLITE_CORRUPT:
+    case SQLITE_TOOBIG:
         snprintf(why, why_size, "%s: damaged or cut short (%s); %s", path, said, expected);
         return TRACE_NOT_A_TRACE;
+    case SQLITE_AUTH:
     case SQLITE_ERROR:
         snprintf(why, why_size, "%s: %s; %s", path, said, expected);
         return TRACE_NOT_A_TRACE;
@@ -43,92 +69,279 @@ explain(sqlite3 *db, int rc, const char *path, const char *expected, char *why, 
     }
 }
 
-/* Opens the copy so that nothing in it is run and nothing is written beside it. */
-static int
-open_copy(const char *copy, sqlite3 **db)
-{
-    int rc = sqlite3_open_v2(copy, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-    if (rc != SQLITE_OK)
-        return rc;
-    sqlite3_extended_result_codes(*db, 1);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    /* Exclusive: a log needs no index file then, and the copy is locked until it is closed. */
-    return sqlite3_exec(*db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;", NULL,
-                        NULL, NULL);
+/* Makes room for one more element of an array; `array` points to the pointer. */
+static bool
+make_room(void *array, size_t element, size_t count, size_t *room)
+{
+    size_t more = *room ? *room * 2 : FIRST_ROWS;
+    void *old, *grown;
+
+    if (count < *room)
+        return true;
+    memcpy(&old, array, sizeof(old));
+    grown = more > SIZE_MAX / element ? NULL : realloc(old, more * element);
+    if (!grown)
+        return false;
+    memcpy(array, &grown, sizeof(grown));
+    *room = more;
+    return true;
 }
 
-/* SQLite reads the missing end of a last page that was cut as zeros: catch that here. */
+/* Accounts for a row, and sees that its id is above that of the row before. */
 static int
-check_whole_pages(sqlite3 *db, const char *copy)
+check_row(struct database *database, sqlite3_stmt *statement, size_t row, int64_t *last)
 {
-    sqlite3_stmt *statement;
-    struct stat st;
-    int rc = sqlite3_prepare_v2(db, "PRAGMA page_size", -1, &statement, NULL);
+    int rc = SQLITE_OK;
 
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW) {
-        rc = SQLITE_OK;
-        if (stat(copy, &st) != 0)
-            rc = SQLITE_IOERR_FSTAT;
-        else if (st.st_size % sqlite3_column_int64(statement, 0) != 0)
-            rc = SQLITE_CORRUPT;
-    }
-    sqlite3_finalize(statement);
+    for (int i = 0; rc == SQLITE_OK && i < sqlite3_column_count(statement); i++)
+        rc = database_spend(database, statement, i);
+    if (rc == SQLITE_OK && (sqlite3_column_type(statement, 0) != SQLITE_INTEGER ||
+                            !database_rises(last, row == 0, sqlite3_column_int64(statement, 0))))
+        rc = SQLITE_CORRUPT;
     return rc;
+}
+
+static int
+add_visit(struct rows *rows, sqlite3_stmt *statement)
+{
+    enum { ID, TIME, URL, LEADS, FROM };
+    struct visit *visit;
+
+    if (!make_room(&rows->visits, sizeof(*rows->visits), rows->visit_count, &rows->visit_room))
+        return SQLITE_NOMEM;
+    visit = &rows->visits[rows->visit_count++];
+    *visit = (struct visit){
+        .id = sqlite3_column_int64(statement, ID),
+        .time = sqlite3_column_int64(statement, TIME),
+        .url = sqlite3_column_int64(statement, URL),
+        .has_time = sqlite3_column_type(statement, TIME) == SQLITE_INTEGER,
+        .has_url = sqlite3_column_type(statement, URL) == SQLITE_INTEGER,
+        .dropped = sqlite3_column_int(statement, LEADS) != 0,
+    };
+    if (sqlite3_column_type(statement, FROM) == SQLITE_INTEGER) {
+        if (!make_room(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
+                       &rows->redirected_room))
+            return SQLITE_NOMEM;
+        rows->redirected[rows->redirected_count++] = sqlite3_column_int64(statement, FROM);
+    }
+    return SQLITE_OK;
+}
+
+static int
+read_visits(struct database *database, sqlite3_stmt *statement, struct rows *rows)
+{
+    int64_t last;
+    int rc;
+
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        rc = check_row(database, statement, rows->visit_count, &last);
+        if (rc == SQLITE_OK)
+            rc = add_visit(rows, statement);
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int
+add_url(struct rows *rows, struct place *place, sqlite3_stmt *statement)
+{
+    enum { URL = 1 };
+    const unsigned char *text;
+
+    place->kind = PLACE_NO_TEXT;
+    if (sqlite3_column_type(statement, URL) != SQLITE_TEXT)
+        return SQLITE_OK;
+    text = sqlite3_column_text(statement, URL);
+    if (!text)
+        return SQLITE_NOMEM;
+    place->kind = PLACE_URL;
+    place->at = rows->urls.len;
+    place->len = (size_t)sqlite3_column_bytes(statement, URL);
+    return buf_append(&rows->urls, text, place->len) ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* Rows and places both come in order of id. */
+static int
+read_urls(struct database *database, sqlite3_stmt *statement, struct rows *rows)
+{
+    struct place *place = rows->places, *end = rows->places + rows->place_count;
+    int64_t last;
+    size_t row = 0;
+    int rc;
+
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        rc = check_row(database, statement, row++, &last);
+        while (rc == SQLITE_OK && place != end && place->id < last)
+            place++;
+        if (rc == SQLITE_OK && place != end && place->id == last)
+            rc = add_url(rows, place, statement);
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int
+compare_ids(const void *a, const void *b)
+{
+    return ORDER(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    return ORDER(((const struct place *)a)->id, ((const struct place *)b)->id);
+}
+
+/* A visit without a time stands before all others, as NULL does in SQL. */
+static int
+compare_visits(const void *first, const void *second)
+{
+    const struct visit *a = first, *b = second;
+
+    if (a->has_time != b->has_time)
+        return a->has_time ? 1 : -1;
+    return a->has_time && a->time != b->time ? ORDER(a->time, b->time) : ORDER(a->id, b->id);
+}
+
+static void
+sort(void *array, size_t count, size_t element, int (*compare)(const void *, const void *))
+{
+    if (count != 0) /* or there may be no array */
+        qsort(array, count, element, compare);
+}
+
+/* Leaves out the visits that led elsewhere; the rest stay in order of id. */
+static void
+drop_redirected(struct rows *rows)
+{
+    size_t kept = 0;
+
+    sort(rows->redirected, rows->redirected_count, sizeof(*rows->redirected), compare_ids);
+    for (size_t i = 0; i < rows->visit_count; i++) {
+        const struct visit *v = &rows->visits[i];
+
+        if (!v->dropped && (rows->redirected_count == 0 ||
+                            !bsearch(&v->id, rows->redirected, rows->redirected_count,
+                                     sizeof(v->id), compare_ids)))
+            rows->visits[kept++] = *v;
+    }
+    rows->visit_count = kept;
+}
+
+/* The places that visits name, in order of id and each once. */
+static bool
+collect_places(struct rows *rows)
+{
+    size_t count = 0, distinct = 0;
+
+    rows->places = malloc((rows->visit_count + 1) * sizeof(*rows->places));
+    if (!rows->places)
+        return false;
+    for (size_t i = 0; i < rows->visit_count; i++) {
+        if (rows->visits[i].has_url)
+            rows->places[count++] = (struct place){.id = rows->visits[i].url};
+    }
+    sort(rows->places, count, sizeof(*rows->places), compare_places);
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || rows->places[distinct - 1].id != rows->places[i].id)
+            rows->places[distinct++] = rows->places[i];
+    }
+    rows->place_count = distinct;
+    return true;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const struct place *
+find_place(const struct rows *rows, const struct visit *visit)
+{
+    struct place key = {.id = visit->url};
+    const struct place *place =
+        visit->has_url && rows->place_count != 0
+            ? bsearch(&key, rows->places, rows->place_count, sizeof(key), compare_places)
+            : NULL;
+
+    return place && place->kind != PLACE_MISSING ? place : NULL;
 }
 
 /* One visit; false when the builder wants no more. */
 static bool
-add_visit(sqlite3_stmt *statement, struct trace_builder *builder, int64_t epoch_us, bool *no_memory)
+hand_over(const struct rows *rows, const struct visit *visit, struct trace_builder *builder,
+          int64_t epoch_us)
 {
-    struct trace_counts *counts = trace_builder_counts(builder);
+    const struct place *place = find_place(rows, visit);
     struct trace_entry entry = TRACE_ENTRY_EMPTY;
-    const unsigned char *text;
-    int64_t time_us, visit;
+    int64_t time_us;
 
-    if (sqlite3_column_type(statement, COLUMN_URL_ID) == SQLITE_NULL) {
-        counts->skipped_orphan++;
+    if (!place) {
+        trace_builder_counts(builder)->skipped_orphan++;
         return true;
     }
-    visit = sqlite3_column_int64(statement, COLUMN_VISIT_ID);
-    entry.line = visit > 0 ? (uint64_t)visit : 0;
-    if (sqlite3_column_type(statement, COLUMN_URL) != SQLITE_TEXT) {
+    entry.line = visit->id > 0 ? (uint64_t)visit->id : 0;
+    if (place->kind != PLACE_URL) {
         trace_add_bad(builder, entry.line, span_str("(its URL is not text)"));
         return true;
     }
-    if (sqlite3_column_type(statement, COLUMN_TIME) != SQLITE_INTEGER ||
-        __builtin_sub_overflow(sqlite3_column_int64(statement, COLUMN_TIME), epoch_us, &time_us)) {
+    if (!visit->has_time || __builtin_sub_overflow(visit->time, epoch_us, &time_us)) {
         trace_add_bad(builder, entry.line, span_str("(it has no time)"));
         return true;
     }
-    text = sqlite3_column_text(statement, COLUMN_URL);
-    if (!text) {
-        *no_memory = true;
-        return false;
-    }
     entry.time_us = time_us;
-    entry.url = span_of(text, (size_t)sqlite3_column_bytes(statement, COLUMN_URL));
+    entry.url = place->len ? span_of(rows->urls.data + place->at, place->len) : span_str("");
     return trace_add(builder, &entry);
 }
 
-static int
-read_visits(sqlite3_stmt *statement, struct trace_builder *builder, int64_t epoch_us)
-{
-    bool no_memory = false;
-    int rc;
+/* ---- reading --------------------------------------------------------------------------------- */
 
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (!add_visit(statement, builder, epoch_us, &no_memory))
-            return no_memory ? SQLITE_NOMEM : SQLITE_OK;
-    }
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+static int
+stop_if_asked(void *context)
+{
+    return input_should_stop(context);
+}
+
+/* Prepares both statements before anything is read, to know whether all is there. */
+static int
+prepare(struct database *database, const struct history *history, bool without_redirects,
+        sqlite3_stmt **visits, sqlite3_stmt **urls)
+{
+    int rc = sqlite3_prepare_v2(database->handle,
+                                without_redirects ? history->visits_and_redirects : history->visits,
+                                -1, visits, NULL);
+
+    return rc == SQLITE_OK ? sqlite3_prepare_v2(database->handle, history->urls, -1, urls, NULL)
+                           : rc;
+}
+
+static int
+read_rows(struct database *database, sqlite3_stmt *visits, sqlite3_stmt *urls, struct rows *rows)
+{
+    int rc = read_visits(database, visits, rows);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    drop_redirected(rows);
+    if (!collect_places(rows))
+        return SQLITE_NOMEM;
+    rc = read_urls(database, urls, rows);
+    sort(rows->visits, rows->visit_count, sizeof(*rows->visits), compare_visits);
+    return rc;
+}
+
+static void
+free_rows(struct rows *rows)
+{
+    free(rows->visits);
+    free(rows->redirected);
+    free(rows->places);
+    buf_free(&rows->urls);
 }
 
 enum trace_error
@@ -136,31 +349,37 @@ history_read(struct input *in, const struct history *history, const struct trace
              struct trace_builder *builder, char *why, size_t why_size)
 {
     const char *path = input_name(in);
-    const char *query =
-        options->redirects == TRACE_REDIRECTS_DROP ? history->without_redirects : history->query;
     struct snapshot snapshot;
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
+    struct database database;
+    struct rows rows = {.visits = NULL};
+    sqlite3_stmt *visits = NULL, *urls = NULL;
     enum trace_error error = input_is_plain_file(in)
                                  ? snapshot_take(&snapshot, path, why, why_size)
                                  : snapshot_save(&snapshot, in, SAVED_MOST, why, why_size);
+    bool more = true;
     int rc;
 
     if (error != TRACE_OK)
         return error;
-    rc = open_copy(snapshot.path, &db);
+    buf_init(&rows.urls, SIZE_MAX / 2);
+    rc = database_open(&database, snapshot.path, history->tables, stop_if_asked, in);
     /* Reads the schema, and with that whatever stands in a log or a journal. */
     if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(db, query, -1, &statement, NULL);
+        rc =
+            prepare(&database, history, options->redirects == TRACE_REDIRECTS_DROP, &visits, &urls);
     if (rc == SQLITE_OK)
-        rc = check_whole_pages(db, snapshot.path);
+        rc = database_check(&database, snapshot.path);
     /* All files are open and locked now: were we killed, no copy would stay behind. */
     snapshot_remove(&snapshot);
     if (rc == SQLITE_OK)
-        rc = read_visits(statement, builder, history->epoch_us);
+        rc = read_rows(&database, visits, urls, &rows);
     if (rc != SQLITE_OK)
-        error = explain(db, rc, path, history->expected, why, why_size);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
+        error = explain(&database, rc, path, history->expected, why, why_size);
+    for (size_t i = 0; error == TRACE_OK && more && i < rows.visit_count; i++)
+        more = hand_over(&rows, &rows.visits[i], builder, history->epoch_us);
+    sqlite3_finalize(visits);
+    sqlite3_finalize(urls);
+    database_close(&database);
+    free_rows(&rows);
     return error;
 }

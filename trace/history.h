@@ -3,21 +3,30 @@
  * visits. Each visit is a request, in order of time, then id.
  *
  * What is read is a private copy (snapshot.h), also of what comes compressed or from a FIFO, of up
- * to 1 GiB then. The database is not trusted: views, triggers and functions in its schema are
- * switched off, and only tables are read.
+ * to 1 GiB then. The database is not trusted (database.h): both tables are read from their
+ * beginning to their end, once, and joined and sorted here. So work and memory follow the size of
+ * the file, whatever it claims to contain; a plan that SQLite makes could be misled by statistics
+ * in the file, and its sort would write what rows hand out to memory or disk.
  */
 #ifndef SUNPROXY_TRACE_HISTORY_H
 #define SUNPROXY_TRACE_HISTORY_H
 
 #include "trace/builder.h"
+#include "trace/database.h"
 #include "trace/input.h"
 
 struct history {
-    const char *query; /* time, id of the URL (NULL: it is missing), URL, id of the visit */
-    const char
-        *without_redirects; /* the same but for the visits that led elsewhere by themselves */
-    const char *expected;   /* for the sentence when the tables are not there */
-    int64_t epoch_us;       /* what a time has at 1970-01-01 UTC */
+    const char *tables[DATABASE_TABLES]; /* of visits, of URLs */
+    /*
+     * Every visit without a condition, as they lie in the table: id, time, id of the URL, whether
+     * it led elsewhere by itself (or NULL), id of the visit that led here and so was redirected (or
+     * NULL).
+     */
+    const char *visits;
+    const char *visits_and_redirects; /* the same with the last two, which `visits` has NULL */
+    const char *urls;                 /* every URL as they lie in the table: id, URL */
+    const char *expected;             /* for the sentence when the tables are not there */
+    int64_t epoch_us;                 /* what a time has at 1970-01-01 UTC */
 };
 
 bool history_is_sqlite(struct span head);

@@ -312,6 +312,16 @@ input_was_stopped(const struct input *in)
     return in->error == TRACE_STOPPED;
 }
 
+bool
+input_should_stop(struct input *in)
+{
+    struct pollfd wait = {.fd = in->stop_fd, .events = POLLIN};
+
+    if (in->stop_fd && poll(&wait, 1, 0) == 1)
+        stop(in, TRACE_STOPPED);
+    return in->error == TRACE_STOPPED;
+}
+
 const char *
 input_compression(const struct input *in)
 {

@@ -32,6 +32,9 @@ const char *input_name(const struct input *in);
 /* Has it ended because of stop_fd? */
 bool input_was_stopped(const struct input *in);
 
+/* Can stop_fd be read by now? For whoever reads from elsewhere; the input then has ended so. */
+bool input_should_stop(struct input *in);
+
 /* The compression's name, or NULL. */
 const char *input_compression(const struct input *in);
 

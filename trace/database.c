@@ -1,0 +1,204 @@
+#include "trace/database.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "trace/formats.h"
+
+/* Of all that SQLite allocates. Its pages and statements take about 3 MiB, and the index of a
+ * write-ahead log that is read without a file for it 8 bytes a page. */
+#define HEAP_MOST ((sqlite3_int64)64 << 20)
+#define OPS_BETWEEN_LOOKS 20000
+
+/* Text in UTF-16 may grow by half when it becomes UTF-8. */
+#define BYTES_OUT_PER_BYTE 2u
+
+static const struct {
+    int limit, value;
+} limits[] = {
+    {SQLITE_LIMIT_LENGTH, 4 * (int)TRACE_URL_MAX},
+    {SQLITE_LIMIT_SQL_LENGTH, 100000},
+    {SQLITE_LIMIT_COLUMN, 200},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},
+    {SQLITE_LIMIT_COMPOUND_SELECT, 50},
+    {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+    {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 10},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+    {SQLITE_LIMIT_WORKER_THREADS, 0},
+};
+
+static bool
+is_wanted(const struct database *d, const char *table)
+{
+    for (size_t i = 0; table && i < DATABASE_TABLES; i++) {
+        if (strcmp(d->tables[i], table) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Reading the tables that were named, and pragmas, which only our own statements contain. */
+static int
+authorize(void *context, int action, const char *a, const char *b, const char *database,
+          const char *within)
+{
+    (void)b;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_PRAGMA:
+        return SQLITE_OK;
+    case SQLITE_READ:
+        /* Without a database's name if no column is read, but only rows are. */
+        return !within && (!database || strcmp(database, "main") == 0) && is_wanted(context, a)
+                   ? SQLITE_OK
+                   : SQLITE_DENY;
+    default:
+        return SQLITE_DENY;
+    }
+}
+
+int
+database_open(struct database *d, const char *path, const char *const *tables, database_stop *stop,
+              void *context)
+{
+    static const struct {
+        int option, on;
+    } options[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},   {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+        {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
+    };
+    int rc;
+
+    *d = (struct database){.tables = tables};
+    d->soft_heap_before = sqlite3_soft_heap_limit64(-1);
+    d->hard_heap_before = sqlite3_hard_heap_limit64(HEAP_MOST);
+    rc = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_extended_result_codes(d->handle, 1);
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(options) / sizeof(options[0]); i++)
+        rc = sqlite3_db_config(d->handle, options[i].option, options[i].on, NULL);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        sqlite3_limit(d->handle, limits[i].limit, limits[i].value);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_drop_modules(d->handle, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_set_authorizer(d->handle, authorize, d);
+    sqlite3_progress_handler(d->handle, OPS_BETWEEN_LOOKS, stop, context);
+    /* Exclusive: a log needs no index file then, and the copy is locked until it is closed. */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(d->handle,
+                          "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;"
+                          "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;",
+                          NULL, NULL, NULL);
+    return rc;
+}
+
+/* An expression of the schema's could stand in for a column. */
+static int
+refuse_generated_columns(struct database *d, const char *table)
+{
+    enum { COLUMN_HIDDEN = 6 }; /* 2 and 3: generated */
+    sqlite3_stmt *statement;
+    char sql[80];
+    int rc;
+
+    snprintf(sql, sizeof(sql), "PRAGMA main.table_xinfo(%s)", table);
+    rc = sqlite3_prepare_v2(d->handle, sql, -1, &statement, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (sqlite3_column_int(statement, COLUMN_HIDDEN) != 0) {
+            rc = SQLITE_AUTH;
+            break;
+        }
+    }
+    sqlite3_finalize(statement);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* SQLite reads the missing end of a last page that was cut as zeros: catch that here. */
+static int
+check_files(struct database *d, const char *path)
+{
+    sqlite3_stmt *statement;
+    struct stat st, log;
+    char name[PATH_MAX];
+    int rc = sqlite3_prepare_v2(d->handle, "PRAGMA page_size", -1, &statement, NULL);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        rc = SQLITE_OK;
+        if (stat(path, &st) != 0)
+            rc = SQLITE_IOERR_FSTAT;
+        else if (st.st_size % sqlite3_column_int64(statement, 0) != 0)
+            rc = SQLITE_CORRUPT;
+    }
+    sqlite3_finalize(statement);
+    if (rc != SQLITE_OK)
+        return rc;
+    snprintf(name, sizeof(name), "%s-wal", path);
+    if (stat(name, &log) != 0)
+        log.st_size = 0;
+    d->bytes_left = ((uint64_t)st.st_size + (uint64_t)log.st_size) * BYTES_OUT_PER_BYTE;
+    return SQLITE_OK;
+}
+
+int
+database_check(struct database *d, const char *path)
+{
+    int rc = check_files(d, path);
+
+    for (size_t i = 0; rc == SQLITE_OK && i < DATABASE_TABLES; i++)
+        rc = refuse_generated_columns(d, d->tables[i]);
+    return rc;
+}
+
+int
+database_spend(struct database *d, sqlite3_stmt *statement, int column)
+{
+    int type = sqlite3_column_type(statement, column);
+    uint64_t len = type == SQLITE_TEXT || type == SQLITE_BLOB
+                       ? (uint64_t)sqlite3_column_bytes(statement, column)
+                       : 0;
+
+    if (len > d->bytes_left)
+        return SQLITE_CORRUPT;
+    d->bytes_left -= len;
+    return SQLITE_OK;
+}
+
+bool
+database_rises(int64_t *last, bool first, int64_t id)
+{
+    bool rises = first || id > *last;
+
+    *last = id;
+    return rises;
+}
+
+const char *
+database_explain(const struct database *d, int rc)
+{
+    if (rc == SQLITE_AUTH)
+        return "it computes columns, or asks for what no history needs";
+    return d->handle && sqlite3_extended_errcode(d->handle) == rc ? sqlite3_errmsg(d->handle)
+                                                                  : sqlite3_errstr(rc);
+}
+
+void
+database_close(struct database *d)
+{
+    sqlite3_close(d->handle);
+    sqlite3_hard_heap_limit64(d->hard_heap_before);
+    sqlite3_soft_heap_limit64(d->soft_heap_before);
+    d->handle = NULL;
+}

@@ -1,0 +1,62 @@
+/*
+ * Opens an SQLite database that may have been made to do harm, for reading some columns of some of
+ * its tables: what "Defense Against The Dark Arts" (sqlite.org/security.html) advises, and bounds
+ * on what SQLite itself does not check.
+ *
+ * - Nothing in the schema runs: views and triggers are off, virtual tables have no modules,
+ *   generated columns are refused, and an authorizer allows no function and no table but those that
+ *   were named.
+ * - Sizes of texts, rows, statements and schema are limited, and so is SQLite's heap: a limit of
+ *   the process, so that one database is open at a time.
+ * - Pages may be part of a table several times, and chains of overflow pages may have loops. So
+ *   whoever reads checks that ids rise from row to row (database_rises()), and accounts for the
+ *   bytes that rows hand out (database_spend()): both are bounded by the size of the file then.
+ *
+ * "PRAGMA quick_check", which is advised too, is not run: it reads everything, evaluates the
+ * schema's expressions, and refuses a database whose only damage is an index that is not needed.
+ */
+#ifndef SUNPROXY_TRACE_DATABASE_H
+#define SUNPROXY_TRACE_DATABASE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DATABASE_TABLES 2u
+
+struct database {
+    sqlite3 *handle;           /* NULL: not open */
+    const char *const *tables; /* DATABASE_TABLES names, not owned */
+    uint64_t bytes_left;       /* that rows may still hand out */
+    sqlite3_int64 soft_heap_before, hard_heap_before;
+};
+
+/* Asked now and then while a statement runs; other than 0 ends it with SQLITE_INTERRUPT. */
+typedef int database_stop(void *context);
+
+/*
+ * Opens the database at `path`, a private copy. Returns a result code of SQLite. Whatever that is,
+ * database_close() is due; database_explain() knows the sentence.
+ */
+int database_open(struct database *d, const char *path, const char *const *tables,
+                  database_stop *stop, void *context);
+
+/*
+ * Settles what could not be known before the first statement was prepared: that no table has
+ * generated columns, that no page was cut, and how many bytes rows may hand out.
+ */
+int database_check(struct database *d, const char *path);
+
+/* SQLITE_OK, or SQLITE_CORRUPT when rows hand out more bytes than the files could hold. */
+int database_spend(struct database *d, sqlite3_stmt *statement, int column);
+
+/* False if this id, of the row behind that with *last, is not above it: a page came again. */
+bool database_rises(int64_t *last, bool first, int64_t id);
+
+/* What a result code means: of the library's last error, or of our own verdict. Static or the
+ * handle's memory. */
+const char *database_explain(const struct database *d, int rc);
+
+void database_close(struct database *d);
+
+#endif
