@@ -54,12 +54,12 @@ cache_walk(struct cache *cache, struct walk *walk)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct page *
-cache_fetch(struct cache *cache, struct span url)
+cache_lookup(struct cache *cache, struct span url, int64_t now_us)
 {
     uint32_t hash = djb_hash(url);
     struct place *place = cache_lock(cache, hash);
     struct departed victims = {0};
-    struct page *page = shard_fetch(&place->shard, hash, url, &victims);
+    struct page *page = shard_lookup(&place->shard, hash, url, now_us, &victims);
 
     if (page)
         page_retain(page);
@@ -135,6 +135,21 @@ cache_purge(struct cache *cache, struct span url)
     uint64_t count;
 
     shard_purge(&place->shard, hash, url, &departed);
+    place_unlock(place);
+    count = departed.count;
+    shard_free_departed(&departed);
+    return count;
+}
+
+uint64_t
+cache_purge_expired(struct cache *cache, struct span url, int64_t now_us)
+{
+    uint32_t hash = djb_hash(url);
+    struct place *place = cache_lock(cache, hash);
+    struct departed departed = {0};
+    uint64_t count;
+
+    shard_purge_expired(&place->shard, hash, url, now_us, &departed);
     place_unlock(place);
     count = departed.count;
     shard_free_departed(&departed);

@@ -78,8 +78,12 @@ void cache_destroy(struct cache *cache);
  * The page of this URL with a reference that the caller drops, and the policy told of the request;
  * NULL on a miss. Where a policy lets others leave for it (SLRU may, see policy.h, has_surplus)
  * they are counted as evictions, and not named.
+ *
+ * A page whose lifetime has ended by `now_us` of the monotonic clock is a miss, and to the policy
+ * the request has not happened: the page keeps its place among the candidates for eviction until
+ * cache_store() replaces it, and what replaces it enters as a new page.
  */
-struct page *cache_fetch(struct cache *cache, struct span url);
+struct page *cache_lookup(struct cache *cache, struct span url, int64_t now_us);
 
 /*
  * Stores a page under its URL; the cache takes a reference of its own. Victims leave first, until
@@ -93,7 +97,12 @@ enum cache_outcome cache_store(struct cache *cache, struct page *page,
 /* Releases what a list holds and leaves it empty. */
 void cache_victims_free(struct cache_victims *victims);
 
-/* Purging: the number of pages that left. They are not counted as evictions. */
+/*
+ * Purging: the number of pages that left. They are not counted as evictions. cache_purge_expired()
+ * spares a page that is still fresh at `now_us`; it is for an answer that replaces an expired page
+ * and may not be stored itself.
+ */
+uint64_t cache_purge_expired(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_purge(struct cache *cache, struct span url);
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);

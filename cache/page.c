@@ -85,6 +85,7 @@ page_begin(struct page_builder *builder, struct span url, struct span final_url,
         .url_len = (uint32_t)url.len,
         .final_url_len = (uint32_t)final_url.len,
         .headers_len = (uint32_t)headers.len,
+        .lifetime_ms = PAGE_UNLIMITED,
     };
     page_count(page_size(page, room), 0);
     at = page_put(page->bytes, url);
@@ -139,7 +140,7 @@ page_append(struct page_builder *builder, const void *bytes, size_t len)
 }
 
 struct page *
-page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_us)
+page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_us)
 {
     struct page *page = builder->page;
 
@@ -153,9 +154,17 @@ page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_
     }
     page->bytes[page_size(page, page->body_len) - sizeof(*page) - 1] = '\0';
     page->fetch_us = fetch_us > UINT32_MAX ? UINT32_MAX : (uint32_t)fetch_us;
-    page->fetched_at_us = fetched_at_us;
+    page->fetched_us = fetched_us;
     *builder = (struct page_builder){0};
     return page;
+}
+
+void
+page_limit(struct page *page, int64_t fresh_us)
+{
+    int64_t ms = fresh_us > 0 ? fresh_us / 1000 : 0;
+
+    page->lifetime_ms = ms < PAGE_UNLIMITED ? (uint32_t)ms : PAGE_UNLIMITED - 1;
 }
 
 void

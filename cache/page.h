@@ -19,12 +19,25 @@ struct page {
     uint32_t final_url_len; /* 0: the same as the URL */
     uint32_t headers_len;
     uint32_t body_len;
-    uint32_t fetch_us;     /* how long the origin took, saturating */
-    int64_t fetched_at_us; /* wall clock */
-    char bytes[];          /* URL, final URL, headers, body, and a zero byte that is none of them */
+    uint32_t fetch_us;    /* how long the origin took, saturating */
+    uint32_t lifetime_ms; /* how long it is fresh from fetched_us on, or PAGE_UNLIMITED */
+    int64_t fetched_us;   /* monotonic clock: a change of the wall clock does no harm */
+    char bytes[];         /* URL, final URL, headers, body, and a zero byte that is none of them */
 };
 
 #define PAGE_MAX_META 131072u
+#define PAGE_UNLIMITED UINT32_MAX
+
+/*
+ * May the page still answer a request that came at `now_us` of the monotonic clock? Everything that
+ * this reads stands in the page's first 40 bytes, where its length and its references are.
+ */
+static inline bool
+page_is_fresh(const struct page *page, int64_t now_us)
+{
+    return page->lifetime_ms == PAGE_UNLIMITED ||
+           now_us - page->fetched_us < (int64_t)page->lifetime_ms * 1000;
+}
 
 static inline struct span
 page_url(const struct page *page)
@@ -95,7 +108,14 @@ int page_append(struct page_builder *builder, const void *bytes, size_t len);
  * Gives the finished page with one reference, trimmed to its size; the builder is empty then.
  * Cannot fail: if the trimming does, the page is as large as it was.
  */
-struct page *page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_at_us);
+struct page *page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_us);
+
+/*
+ * Bounds how long a finished page is fresh, from fetched_us on; without this it is so for ever.
+ * Called before the page is shared. The bound is kept in whole milliseconds, rounded down, and is
+ * 49 days at most, since a cache may always end a lifetime early.
+ */
+void page_limit(struct page *page, int64_t fresh_us);
 
 /* Drops a page under construction. Harmless on an empty builder. */
 void page_abandon(struct page_builder *builder);

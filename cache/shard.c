@@ -144,7 +144,8 @@ shard_evict(struct shard *shard, struct departed *victims)
 }
 
 struct page *
-shard_fetch(struct shard *shard, uint32_t hash, struct span url, struct departed *victims)
+shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+             struct departed *victims)
 {
     struct policy_page told;
     struct entry *entry;
@@ -152,7 +153,7 @@ shard_fetch(struct shard *shard, uint32_t hash, struct span url, struct departed
     if (!shard->ops)
         return NULL;
     entry = table_find(&shard->table, hash, url);
-    if (!entry)
+    if (!entry || !page_is_fresh(entry->page, now_us))
         return NULL;
     told = tell_page(shard, entry->page);
     shard->ops->access(shard->policy, entry->node, &told);
@@ -272,6 +273,20 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed
         return;
     entry = table_find(&shard->table, hash, url);
     if (entry)
+        shard_depart(shard, entry, false, departed);
+    table_tidy(&shard->table);
+}
+
+void
+shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+                    struct departed *departed)
+{
+    struct entry *entry;
+
+    if (!shard->ops)
+        return;
+    entry = table_find(&shard->table, hash, url);
+    if (entry && !page_is_fresh(entry->page, now_us))
         shard_depart(shard, entry, false, departed);
     table_tidy(&shard->table);
 }

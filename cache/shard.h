@@ -51,11 +51,12 @@ bool shard_init(struct shard *shard, const struct policy_spec *spec,
 void shard_free(struct shard *shard);
 
 /*
- * The page of this URL, without a reference of its own, and the policy told; NULL on a miss. Where
- * the policy has a surplus then, others leave to `victims`.
+ * The page of this URL, without a reference of its own, and the policy told; NULL on a miss, of
+ * which the policy learns nothing. A page that is not fresh at `now_us` is a miss. Where the policy
+ * has a surplus then, others leave to `victims`.
  */
-struct page *shard_fetch(struct shard *shard, uint32_t hash, struct span url,
-                         struct departed *victims);
+struct page *shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+                          struct departed *victims);
 
 /*
  * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
@@ -75,6 +76,8 @@ void shard_resize(struct shard *shard, const struct policy_config *config,
 
 /* Purging; not counted as evictions. */
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed);
+void shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+                         struct departed *departed);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed);
 
 /*

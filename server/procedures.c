@@ -141,10 +141,9 @@ fill_page(proxy_page *reply, const struct page *page, proxy_source source,
 }
 
 static u_int
-age_of(const struct page *page)
+age_of(const struct page *page, const struct rpc_request *rpc)
 {
-    /* In whole seconds, for which the clock of the last tick is good enough, and much cheaper. */
-    int64_t age_us = clock_read_us(CLOCK_REALTIME_COARSE) - page->fetched_at_us;
+    int64_t age_us = rpc_request_arrived_us(rpc) - page->fetched_us;
 
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
 }
@@ -167,7 +166,7 @@ proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_r
         result->status = PROXY_OK;
         fill_page(&result->proxy_fetch_result_u.page, answer.page, PROXY_HIT, rpc);
         result->proxy_fetch_result_u.page.stored = TRUE;
-        result->proxy_fetch_result_u.page.age = age_of(answer.page);
+        result->proxy_fetch_result_u.page.age = age_of(answer.page, rpc);
         return TRUE;
     case SERVE_FAILURE:
         result->status = answer.status;

@@ -249,7 +249,7 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
               (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
               outcome->sentence);
     if (error == FETCH_OK)
-        outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_wall_us());
+        outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_monotonic_us());
     land(job);
 }
 
@@ -261,6 +261,7 @@ static const struct fetch_sink job_sink = {.head = job_head, .body = job_body, .
 struct second_look {
     struct cache *cache;
     struct span url;
+    int64_t now_us;
     struct page *page;
 };
 
@@ -269,7 +270,7 @@ look_again(void *context)
 {
     struct second_look *look = context;
 
-    look->page = cache_fetch(look->cache, look->url);
+    look->page = cache_lookup(look->cache, look->url, look->now_us);
     return look->page != NULL;
 }
 
@@ -311,7 +312,11 @@ static enum serve_result
 serve_miss(struct service *service, const struct serve_request *request, bool bypass,
            struct serve_answer *answer)
 {
-    struct second_look look = {.cache = service->cache, .url = request->url};
+    struct second_look look = {
+        .cache = service->cache,
+        .url = request->url,
+        .now_us = rpc_request_arrived_us(request->rpc),
+    };
     struct pending *pending = calloc(1, sizeof(*pending));
     struct job *job = make_job(service, request->url);
     enum flight_role role = FLIGHT_NO_MEMORY;
@@ -370,7 +375,8 @@ serve(struct service *service, const struct serve_request *request, struct serve
     *answer = (struct serve_answer){.status = PROXY_OK};
     /* What is in the cache was judged before it was fetched. */
     if (!bypass) {
-        struct page *page = cache_fetch(service->cache, request->url);
+        struct page *page =
+            cache_lookup(service->cache, request->url, rpc_request_arrived_us(request->rpc));
 
         if (page)
             return answer_hit(service, request, page, answer);

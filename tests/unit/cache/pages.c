@@ -23,22 +23,42 @@ pages_make(const char *url, size_t body)
     return page_finish(&builder, 1, 1);
 }
 
-enum cache_outcome
-pages_store(struct cache *cache, const char *url, size_t body)
+static enum cache_outcome
+store(struct cache *cache, const char *url, size_t body, int64_t until_us)
 {
     struct page *page = pages_make(url, body);
     enum cache_outcome outcome;
 
     ck_assert_ptr_nonnull(page);
+    if (until_us != INT64_MAX)
+        page_limit(page, until_us - page->fetched_us);
     outcome = cache_store(cache, page, NULL, NULL);
     page_release(&page);
     return outcome;
 }
 
+enum cache_outcome
+pages_store(struct cache *cache, const char *url, size_t body)
+{
+    return store(cache, url, body, INT64_MAX);
+}
+
+enum cache_outcome
+pages_store_until(struct cache *cache, const char *url, size_t body, int64_t until_us)
+{
+    return store(cache, url, body, until_us);
+}
+
 bool
 pages_hit(struct cache *cache, const char *url)
 {
-    struct page *page = cache_fetch(cache, span_str(url));
+    return pages_hit_at(cache, url, 0);
+}
+
+bool
+pages_hit_at(struct cache *cache, const char *url, int64_t now_us)
+{
+    struct page *page = cache_lookup(cache, span_str(url), now_us);
     bool hit = page != NULL;
 
     if (hit)

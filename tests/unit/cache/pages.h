@@ -19,6 +19,13 @@ enum cache_outcome pages_store(struct cache *cache, const char *url, size_t body
 /* Asks for a page: is it there? */
 bool pages_hit(struct cache *cache, const char *url);
 
+/* The same for a request that comes at that moment. */
+bool pages_hit_at(struct cache *cache, const char *url, int64_t now_us);
+
+/* Stores a page that is fresh until that moment. */
+enum cache_outcome pages_store_until(struct cache *cache, const char *url, size_t body,
+                                     int64_t until_us);
+
 /* A cache of that policy, with bounds in pages and bytes (0: none). */
 struct cache *pages_cache(const char *policy, uint64_t pages, uint64_t bytes, unsigned shards);
 

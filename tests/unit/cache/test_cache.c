@@ -83,6 +83,7 @@ START_TEST(no_cache_never_has_anything)
     ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_NOT_STORED);
     ck_assert(!pages_hit(cache, "http://a/"));
     ck_assert_uint_eq(cache_purge(cache, span_str("http://a/")), 0);
+    ck_assert_uint_eq(cache_purge_expired(cache, span_str("http://a/"), INT64_MAX), 0);
     ck_assert_uint_eq(cache_purge_prefix(cache, span_str("")), 0);
     ck_assert_uint_eq(cache_purge_all(cache), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
@@ -175,11 +176,11 @@ START_TEST(a_replacement_enters_anew_and_is_no_eviction)
 
     pages_store(cache, "a", 1);
     pages_store(cache, "b", 1);
-    old = cache_fetch(cache, span_str("a"));
+    old = cache_lookup(cache, span_str("a"), 0);
     ck_assert_int_eq(pages_store(cache, "a", 5), CACHE_REPLACED);
     ck_assert_uint_eq(pages_stats(cache).evictions, 0);
     ck_assert_uint_eq(pages_stats(cache).insertions, 3);
-    fresh = cache_fetch(cache, span_str("a"));
+    fresh = cache_lookup(cache, span_str("a"), 0);
     ck_assert_uint_eq(fresh->body_len, 5);
     ck_assert_uint_eq(old->body_len, 1); /* who holds it still has it */
     ck_assert_uint_eq(old->references, 1);
@@ -197,11 +198,11 @@ START_TEST(pages_outlive_their_eviction_and_their_cache)
     struct page *a, *b;
 
     pages_store(cache, "a", 10);
-    a = cache_fetch(cache, span_str("a"));
+    a = cache_lookup(cache, span_str("a"), 0);
     ck_assert_uint_eq(a->references, 2);
     pages_store(cache, "b", 10);
     ck_assert_uint_eq(a->references, 1);
-    b = cache_fetch(cache, span_str("b"));
+    b = cache_lookup(cache, span_str("b"), 0);
     cache_destroy(cache);
     ck_assert(span_equal(page_body(a), page_body(b)));
     page_release(&a);
@@ -221,9 +222,89 @@ START_TEST(a_url_may_hold_any_byte)
     ck_assert_int_eq(cache_store(cache, page, NULL, NULL), CACHE_STORED);
     page_release(&page);
     ck_assert(!pages_hit(cache, "a"));
-    page = cache_fetch(cache, url);
+    page = cache_lookup(cache, url, 0);
     ck_assert_ptr_nonnull(page);
     page_release(&page);
+    cache_destroy(cache);
+}
+END_TEST
+
+/* ---- lifetimes ------------------------------------------------------------------------------- */
+
+START_TEST(an_expired_page_is_a_miss_until_it_is_replaced)
+{
+    struct cache *cache = pages_cache("lru", 2, 0, 1);
+
+    ck_assert_int_eq(pages_store_until(cache, "a", 1, 5000), CACHE_STORED);
+    ck_assert(pages_hit_at(cache, "a", 4000));
+    ck_assert(!pages_hit_at(cache, "a", 5000));
+    ck_assert(!pages_hit_at(cache, "a", INT64_MAX));
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+    ck_assert_int_eq(pages_store_until(cache, "a", 7, 9000), CACHE_REPLACED);
+    ck_assert(pages_hit_at(cache, "a", 8000));
+    ck_assert(!pages_hit_at(cache, "a", 9000));
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+    ck_assert_uint_eq(pages_stats(cache).insertions, 2);
+    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
+    /* Without a lifetime it stays. */
+    ck_assert_int_eq(pages_store(cache, "a", 1), CACHE_REPLACED);
+    ck_assert(pages_hit_at(cache, "a", INT64_MAX));
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(asking_for_an_expired_page_is_no_request_to_the_policy)
+{
+    struct cache *cache = pages_cache("lru", 2, 0, 1);
+
+    pages_store_until(cache, "a", 1, 5000);
+    pages_store(cache, "b", 1);
+    ck_assert(!pages_hit_at(cache, "a", 5000));
+    pages_store(cache, "c", 1); /* a is still the one that was requested longest ago */
+    ck_assert(pages_hit(cache, "b") && pages_hit(cache, "c") && !pages_hit(cache, "a"));
+
+    /* A hit in time is one: then b leaves. */
+    ck_assert(pages_hit(cache, "b"));
+    pages_store_until(cache, "c", 1, 5000);
+    ck_assert(pages_hit(cache, "b") && pages_hit_at(cache, "c", 4000));
+    pages_store(cache, "d", 1);
+    ck_assert(!pages_hit(cache, "b") && pages_hit_at(cache, "c", 4000) && pages_hit(cache, "d"));
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(an_expired_page_leaves_when_nothing_replaces_it)
+{
+    for (unsigned shards = 1; shards <= 4; shards += 3) {
+        struct cache *cache = pages_cache("slru", 8, 0, shards);
+
+        pages_store_until(cache, "a", 1, 5000);
+        pages_store(cache, "b", 1);
+        ck_assert_uint_eq(cache_purge_expired(cache, span_str("a"), 4000), 0);
+        ck_assert_uint_eq(cache_purge_expired(cache, span_str("b"), INT64_MAX), 0);
+        ck_assert_uint_eq(cache_purge_expired(cache, span_str("c"), INT64_MAX), 0);
+        ck_assert(pages_hit_at(cache, "a", 4000) && pages_hit(cache, "b"));
+        ck_assert_uint_eq(cache_purge_expired(cache, span_str("a"), 5000), 1);
+        ck_assert(!pages_hit_at(cache, "a", 4000) && pages_hit(cache, "b"));
+        ck_assert_uint_eq(pages_stats(cache).evictions, 0);
+        ck_assert(cache_is_valid(cache));
+        cache_destroy(cache);
+    }
+}
+END_TEST
+
+START_TEST(a_lifetime_outlives_another_configuration)
+{
+    struct cache *cache = pages_cache("lru", 8, 0, 1);
+    struct cache_config config;
+
+    pages_store_until(cache, "a", 1, 5000);
+    cache_get_config(cache, &config);
+    config.shards = 3;
+    config.policy = policy_spec_of(policy_find("lfu"));
+    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+    ck_assert(pages_hit_at(cache, "a", 4000) && !pages_hit_at(cache, "a", 5000));
     cache_destroy(cache);
 }
 END_TEST
@@ -304,7 +385,7 @@ START_TEST(purging_all)
     struct page *held;
 
     pages_store_many(cache, 0, 250, 10);
-    held = cache_fetch(cache, span_str(pages_url(3)));
+    held = cache_lookup(cache, span_str(pages_url(3)), 0);
     ck_assert_uint_eq(cache_purge_all(cache), 250);
     ck_assert_uint_eq(cache_purge_all(cache), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
@@ -361,6 +442,7 @@ unit_suite(void)
     Suite *suite = suite_create("cache");
     TCase *config = tcase_create("config");
     TCase *store = tcase_create("store");
+    TCase *lifetimes = tcase_create("lifetimes");
     TCase *shards = tcase_create("shards");
     TCase *purge = tcase_create("purge");
     TCase *memory = tcase_create("memory");
@@ -376,6 +458,11 @@ unit_suite(void)
     tcase_add_test(store, pages_outlive_their_eviction_and_their_cache);
     tcase_add_test(store, a_url_may_hold_any_byte);
     suite_add_tcase(suite, store);
+    tcase_add_test(lifetimes, an_expired_page_is_a_miss_until_it_is_replaced);
+    tcase_add_test(lifetimes, asking_for_an_expired_page_is_no_request_to_the_policy);
+    tcase_add_test(lifetimes, an_expired_page_leaves_when_nothing_replaces_it);
+    tcase_add_test(lifetimes, a_lifetime_outlives_another_configuration);
+    suite_add_tcase(suite, lifetimes);
     tcase_add_test(shards, shards_share_the_pages_evenly);
     tcase_add_test(shards, shares_add_up_to_the_capacity);
     suite_add_tcase(suite, shards);

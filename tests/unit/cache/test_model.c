@@ -10,6 +10,7 @@
 struct model_page {
     bool inside;
     uint64_t bytes;
+    int64_t until_us; /* of its lifetime */
     uint64_t entered;
     uint64_t requested; /* the last time */
     uint64_t count;
@@ -20,6 +21,7 @@ struct model_page {
 struct model {
     struct model_page pages[URLS];
     uint64_t now;
+    int64_t clock_us;
     uint64_t rng;
     uint64_t capacity_pages, capacity_bytes;
     uint64_t count, bytes, insertions, evictions;
@@ -116,7 +118,7 @@ model_request(struct model *m, int url)
 {
     struct model_page *page = &m->pages[url];
 
-    if (!page->inside)
+    if (!page->inside || page->until_us <= m->clock_us)
         return false;
     m->now++;
     page->requested = m->now;
@@ -127,7 +129,7 @@ model_request(struct model *m, int url)
 
 /* The victims, in order, as numbers in `victims`; how many they are. */
 static size_t
-model_store(struct model *m, int url, uint64_t bytes, int *victims)
+model_store(struct model *m, int url, uint64_t bytes, int64_t until_us, int *victims)
 {
     size_t n = 0;
 
@@ -143,6 +145,7 @@ model_store(struct model *m, int url, uint64_t bytes, int *victims)
     m->pages[url] = (struct model_page){
         .inside = true,
         .bytes = bytes,
+        .until_us = until_us,
         .entered = m->now,
         .requested = m->now,
         .count = 1,
@@ -176,9 +179,14 @@ check_store(struct cache *cache, struct model *m, int url, size_t body)
     size_t evicted = 99;
     int expected[URLS];
     size_t n;
-    enum cache_outcome outcome = cache_store(cache, page, &victims, &evicted);
+    /* Two in three for ever, the others for up to 100 of the ticks that a round takes. */
+    int64_t until_us = dice(3) ? INT64_MAX : m->clock_us + 1000 * (1 + dice(100));
+    enum cache_outcome outcome;
 
-    n = model_store(m, url, bytes, expected);
+    if (until_us != INT64_MAX)
+        page_limit(page, until_us - page->fetched_us);
+    outcome = cache_store(cache, page, &victims, &evicted);
+    n = model_store(m, url, bytes, until_us, expected);
     ck_assert_int_eq(outcome, !fits        ? CACHE_NOT_STORED
                               : was_inside ? CACHE_REPLACED
                                            : CACHE_STORED);
@@ -250,6 +258,7 @@ check_against_model(const char *policy,
         .capacity_pages = capacity_pages,
         .capacity_bytes = capacity_bytes,
         .leaves_before = leaves_before,
+        .clock_us = 1, /* when pages_make() makes all pages */
         .overhead = cache_page_overhead(policy_find(policy)),
     };
     struct cache *cache = pages_cache(policy, capacity_pages, capacity_bytes, 1);
@@ -259,9 +268,18 @@ check_against_model(const char *policy,
         int url = (int)(dice(2) ? dice(URLS / 5) : dice(URLS));
         uint32_t what = dice(200);
 
+        m.clock_us += 1000;
+
         if (what == 0) {
             ck_assert_uint_eq(cache_purge(cache, span_str(url_of(url))), m.pages[url].inside);
             if (m.pages[url].inside)
+                model_remove(&m, url);
+        } else if (what == 12) {
+            bool expired = m.pages[url].inside && m.pages[url].until_us <= m.clock_us;
+
+            ck_assert_uint_eq(cache_purge_expired(cache, span_str(url_of(url)), m.clock_us),
+                              expired);
+            if (expired)
                 model_remove(&m, url);
         } else if (what == 1) {
             check_purge_prefix(cache, &m, dice(2) ? "http://h3/" : "http://h4/1");
@@ -272,7 +290,7 @@ check_against_model(const char *policy,
         } else {
             bool hit = model_request(&m, url);
 
-            ck_assert_int_eq(pages_hit(cache, url_of(url)), hit);
+            ck_assert_int_eq(pages_hit_at(cache, url_of(url), m.clock_us), hit);
             if (!hit)
                 check_store(cache, &m, url, dice(8) ? dice(400) : dice(4000));
         }
@@ -292,8 +310,11 @@ check_bounds_only(const char *policy, uint64_t capacity_pages, uint64_t capacity
 
         if (dice(100) == 0)
             cache_purge(cache, span_str(url));
-        else if (!pages_hit(cache, url))
-            pages_store(cache, url, dice(1000));
+        else if (!pages_hit_at(cache, url, round))
+            pages_store_until(cache, url, dice(1000),
+                              dice(3) ? INT64_MAX : round + (int64_t)dice(8000));
+        else if (dice(50) == 0)
+            cache_purge_expired(cache, span_str(url), INT64_MAX);
         ck_assert(cache_is_valid(cache));
     }
     cache_destroy(cache);

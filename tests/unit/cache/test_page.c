@@ -39,7 +39,7 @@ START_TEST(a_page_is_what_went_into_it)
     ck_assert_int_eq(page_body(page).ptr[5], 0);
     ck_assert_uint_eq(page->status, 203);
     ck_assert_uint_eq(page->fetch_us, 77);
-    ck_assert_int_eq(page->fetched_at_us, 1234567890123456);
+    ck_assert_int_eq(page->fetched_us, 1234567890123456);
     ck_assert(!page->has_zero_byte);
     page_release(&page);
     ck_assert_ptr_null(page);
@@ -201,6 +201,43 @@ START_TEST(long_fetches_saturate)
 }
 END_TEST
 
+START_TEST(a_page_is_fresh_for_as_long_as_it_was_told)
+{
+    static const struct {
+        int64_t fresh_us, last_us; /* of its life; what it is told, the last moment in it */
+    } rows[] = {
+        {1000, 999},
+        {60000000, 59999999},
+        {1999, 999}, /* whole milliseconds */
+        {(int64_t)4294967294 * 1000, (int64_t)4294967294 * 1000 - 1},
+        {(int64_t)4294967295 * 1000, (int64_t)4294967294 * 1000 - 1}, /* not for ever */
+        {INT64_MAX, (int64_t)4294967294 * 1000 - 1},
+    };
+    const int64_t start = 1234567890;
+    struct page_builder builder;
+    struct page *page;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ck_assert(begin(&builder, 0, 0));
+        page = page_finish(&builder, 0, start);
+        ck_assert(page_is_fresh(page, start) && page_is_fresh(page, INT64_MAX));
+        page_limit(page, rows[i].fresh_us);
+        ck_assert(page_is_fresh(page, start - 1)); /* the request came before the page */
+        ck_assert(page_is_fresh(page, start));
+        ck_assert_msg(page_is_fresh(page, start + rows[i].last_us), "row %zu", i);
+        ck_assert_msg(!page_is_fresh(page, start + rows[i].last_us + 1), "row %zu", i);
+        page_release(&page);
+    }
+    for (int64_t fresh_us = -1000000; fresh_us < 1000; fresh_us += 999) {
+        ck_assert(begin(&builder, 0, 0));
+        page = page_finish(&builder, 0, start);
+        page_limit(page, fresh_us);
+        ck_assert(!page_is_fresh(page, start));
+        page_release(&page);
+    }
+}
+END_TEST
+
 START_TEST(the_last_reference_frees)
 {
     struct page_builder builder;
@@ -251,6 +288,7 @@ unit_suite(void)
     TCase *tc = tcase_create("page");
 
     tcase_add_test(tc, a_page_is_what_went_into_it);
+    tcase_add_test(tc, a_page_is_fresh_for_as_long_as_it_was_told);
     tcase_add_test(tc, what_pages_take_is_counted_to_the_byte);
     tcase_add_test(tc, an_equal_final_url_is_not_kept_twice);
     tcase_add_test(tc, a_body_of_unknown_length_grows);

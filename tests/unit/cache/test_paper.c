@@ -39,7 +39,7 @@ read_urls(void)
 static bool
 request(struct cache *cache, const char *url, char *log, size_t size)
 {
-    struct page *page = cache_fetch(cache, span_str(url));
+    struct page *page = cache_lookup(cache, span_str(url), 0);
     struct cache_victims victims = {0};
     size_t evicted;
 

@@ -38,13 +38,17 @@ use(void *context)
         snprintf(url, sizeof(url), "http://h/%u", number);
         if (user->purges && unit_draw(&user->dice, 50) == 0)
             user->purged += cache_purge(cache, span_str(url));
-        page = cache_fetch(cache, span_str(url));
+        if (user->purges && unit_draw(&user->dice, 50) == 0)
+            user->purged += cache_purge_expired(cache, span_str(url), i);
+        page = cache_lookup(cache, span_str(url), i);
         if (page) {
             user->hits++;
             if (!span_equal(page_url(page), span_str(url)) || page->body_len != number)
                 user->wrong = true;
         } else {
             page = pages_make(url, number);
+            if (unit_draw(&user->dice, 2))
+                page_limit(page, unit_draw(&user->dice, 2 * user->rounds));
             if (cache_store(cache, page, &victims, &evicted) == CACHE_STORED)
                 user->stored++;
             user->evicted += evicted;

@@ -42,7 +42,7 @@ destroy(struct cache *cache)
 static bool
 is_inside(struct cache *cache, int i)
 {
-    struct page *page = cache_fetch(cache, page_url(pages[i]));
+    struct page *page = cache_lookup(cache, page_url(pages[i]), 0);
     bool inside = page != NULL;
 
     ck_assert(!inside || page == pages[i]);
