@@ -146,6 +146,7 @@ prepare_output(struct get_options *options, size_t url_count)
 {
     size_t len = options->output ? strlen(options->output) : 0;
     struct stat there;
+    bool wants_folder;
 
     if (!options->output)
         return EX_OK;
@@ -153,14 +154,15 @@ prepare_output(struct get_options *options, size_t url_count)
         options->output = NULL;
         return EX_OK;
     }
-    if (len != 0 && options->output[len - 1] == '/') {
-        if (mkdir(options->output, 0777) != 0 && errno != EEXIST) {
-            output_complain("cannot make the folder %s: %s", options->output, strerror(errno));
-            return EX_CANTCREAT;
-        }
-        options->output_is_folder = true;
-    } else {
-        options->output_is_folder = stat(options->output, &there) == 0 && S_ISDIR(there.st_mode);
+    wants_folder = len != 0 && options->output[len - 1] == '/';
+    if (wants_folder && mkdir(options->output, 0777) != 0 && errno != EEXIST) {
+        output_complain("cannot make the folder %s: %s", options->output, strerror(errno));
+        return EX_CANTCREAT;
+    }
+    options->output_is_folder = stat(options->output, &there) == 0 && S_ISDIR(there.st_mode);
+    if (wants_folder && !options->output_is_folder) {
+        output_complain("%s: %s", options->output, strerror(ENOTDIR));
+        return EX_CANTCREAT;
     }
     if (!options->output_is_folder && url_count > 1) {
         output_complain("%zu pages do not go into one file: give a folder, --output %s/", url_count,

@@ -1,0 +1,213 @@
+"""What each subcommand says to arguments that are wrong, and that each option that is right is taken.
+
+One table: the arguments, the exit status, and words that standard error has (or standard output,
+when the status is 0). {trace}, {dir} and {socket} stand for a small trace, the test's folder and a
+path where no server is.
+"""
+
+import re
+
+import harness
+
+USAGE, DATAERR, NOINPUT, UNAVAILABLE, CANTCREAT = 64, 65, 66, 69, 73
+
+CLIENT = [
+    # get
+    (["get"], USAGE, r"URL"),
+    (["get", "--help"], 0, r"usage: sunproxy get"),
+    (["get", "-H", "no colon", "http://a.test/"], USAGE, r"'Name: value'"),
+    (["get", "-H", ": value", "http://a.test/"], USAGE, r"'Name: value'"),
+    (["get", "-H", "A: b\r\nC: d", "http://a.test/"], USAGE, r"'Name: value'"),
+    (["get", "--api", "3", "http://a.test/"], USAGE, r"--api"),
+    (["get", "--jobs", "0", "http://a.test/"], USAGE, r"--jobs"),
+    (["get", "--api", "1", "-i", "http://a.test/"], USAGE, r"[Vv]ersion 1"),
+    (["get", "--api", "1", "--no-store", "http://a.test/"], USAGE, r"[Vv]ersion 1"),
+    (["get", "--api", "1", "--fail", "http://a.test/"], USAGE, r"[Vv]ersion 1"),
+    (["get", "--api", "1", "-H", "A: b", "http://a.test/"], USAGE, r"[Vv]ersion 1"),
+    (["get", "--json", "-i", "http://a.test/"], USAGE, r"--include"),
+    (["get", "-o", "{dir}/one", "http://a.test/", "http://b.test/"], USAGE, r"one file"),
+    (["get", "-o", "{trace}/", "http://a.test/"], CANTCREAT, r"{trace}"),
+    (["get", "-o", "/proc/no/such/", "http://a.test/"], CANTCREAT, r"/proc/no/such"),
+    (["get", "--timeout", "soon", "http://a.test/"], USAGE, r"--timeout"),
+    (["get", "--timeout", "0", "http://a.test/"], USAGE, r"--timeout"),
+    (["get", "--port", "0", "http://a.test/"], USAGE, r"--port"),
+    (["get", "--port", "65536", "http://a.test/"], USAGE, r"--port"),
+    (["get", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
+    (["get", "--socket", "/" + 200 * "x", "http://a.test/"], UNAVAILABLE, r"too long"),
+    (["get", "--no-such-option"], USAGE, r"no-such-option"),
+    # stat, set, purge, ping
+    (["stat", "--watch=often", "--socket", "{socket}"], USAGE, r"--watch"),
+    (["stat", "--watch=0", "--socket", "{socket}"], USAGE, r"--watch"),
+    (["stat", "--port", "none"], USAGE, r"--port"),
+    (["stat", "extra"], USAGE, r"'extra'"),
+    (["stat", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
+    (["stat", "--help"], 0, r"--watch"),
+    (["set", "--policy", "", "--socket", "{socket}"], USAGE, r"--policy"),
+    (["set", "--policy", 200 * "p", "--socket", "{socket}"], USAGE, r"--policy"),
+    (["set", "--capacity-urls", "many", "--socket", "{socket}"], USAGE, r"--capacity-urls"),
+    (["set", "--capacity-bytes", "much", "--socket", "{socket}"], USAGE, r"--capacity-bytes"),
+    (["set", "--shards", "0", "--socket", "{socket}"], USAGE, r"--shards"),
+    (["set", "--socket", "{socket}"], USAGE, r"what to set"),
+    (["set", "--cold", "extra", "--socket", "{socket}"], USAGE, r"'extra'"),
+    (["set", "--policy", "lru", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
+    (["set", "--help"], 0, r"--cold"),
+    (["purge", "--socket", "{socket}"], USAGE, r"URL"),
+    (["purge", "--all", "http://a.test/", "--socket", "{socket}"], USAGE, r"--all"),
+    (["purge", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
+    (["ping", "extra"], USAGE, r"extra"),
+    (["ping", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
+    # replay
+    (["replay"], USAGE, r"trace"),
+    (["replay", "--policy", "", "{trace}"], USAGE, r"--policy"),
+    (["replay", "--capacity", "x", "{trace}"], USAGE, r"--capacity"),
+    (["replay", "--via", "post", "{trace}"], USAGE, r"--via"),
+    (["replay", "--jobs", "1025", "{trace}"], USAGE, r"--jobs"),
+    (["replay", "--repeat", "1001", "{trace}"], USAGE, r"--repeat"),
+    (["replay", "--log", "-", "{trace}"], USAGE, r"--log"),
+    (["replay", "--log-format", "xml", "{trace}"], USAGE, r"--log-format"),
+    (["replay", "--socket", "{socket}", "{trace}"], UNAVAILABLE, r"{socket}"),
+    (["replay", "--capacity", "10%B", "--socket", "{socket}", "{list}"], USAGE, r"sizes"),
+    (["replay", "--socket", "{socket}", "{oracle}"], DATAERR, r"numbers"),
+    (["replay", "{dir}/none"], NOINPUT, r"{dir}/none"),
+]
+
+LABORATORY = [
+    # the trace's options, which all commands share
+    (["simulate", "--redirects", "sometimes", "{trace}"], USAGE, r"--redirects"),
+    (["simulate", "--redirects", "keep", "{trace}"], 0, r"lru"),
+    (["simulate", "--redirects", "drop", "{trace}"], 0, r"lru"),
+    (["simulate", "--cut-query", "--all-schemes", "--unique", "{trace}"], 0, r"lru"),
+    (["simulate", "--limit", "0", "{trace}"], USAGE, r"--limit"),
+    (["simulate", "--limit", "3", "{trace}"], 0, r"lru"),
+    (["simulate", "--since", "yesterday", "{trace}"], USAGE, r"--since"),
+    (["simulate", "--until", "2024-13-01", "{trace}"], USAGE, r"--until"),
+    (["simulate", "--since", "2000-01-01", "--until", "2100-01-01T00:00:00+02:00", "{trace}"], 0, r"lru"),
+    (["simulate", "--format", "no-such", "{trace}"], DATAERR, r"no-such"),
+    (["simulate", "--methods", "", "{trace}"], USAGE, r"method"),
+    (["simulate", "--statuses", "2000", "{trace}"], USAGE, r"status"),
+    (["simulate", "--site", "nowhere", "{trace}"], USAGE, r"site .*'nowhere'"),
+    # simulate
+    (["simulate"], USAGE, r"trace"),
+    (["simulate", "--policy", "lruu", "{trace}"], USAGE, r"lru"),
+    (["simulate", "--policy", "", "{trace}"], USAGE, r"polic"),
+    (["simulate", "--capacity", "0", "--policy", "lru", "{trace}"], 0, r"capacity is zero"),
+    (["simulate", "--capacity", "-1%", "{trace}"], USAGE, r"--capacity"),
+    (["simulate", "--capacity", "200%", "--policy", "lru", "{trace}"], 0, r"lru"),
+    (["simulate", "--curve=furlongs", "{trace}"], USAGE, r"--curve"),
+    (["simulate", "--points", "0", "{trace}"], USAGE, r"--points"),
+    (["simulate", "--warmup", "200%", "{trace}"], USAGE, r"--warmup"),
+    (["simulate", "--sample", "2", "{trace}"], USAGE, r"--sample"),
+    (["simulate", "--seed", "x", "{trace}"], USAGE, r"--seed"),
+    (["simulate", "--jobs", "0", "{trace}"], USAGE, r"--jobs"),
+    (["simulate", "--log-format", "xml", "{trace}"], USAGE, r"--log-format"),
+    (["simulate", "--log", "{dir}/log", "--policy", "lru,fifo", "--capacity", "2", "{trace}"], USAGE, r"one policy"),
+    (["simulate", "--log", "/proc/no/such", "--policy", "lru", "--capacity", "2", "{trace}"], CANTCREAT,
+     r"/proc/no/such"),
+    (["simulate", "--sizes", "{dir}/none", "{list}"], NOINPUT, r"{dir}/none"),
+    (["simulate", "--capacity", "1M", "{list}"], USAGE, r"size"),
+    (["simulate", "--curve", "--points", "5", "{trace}"], 0, r"lru"),
+    (["simulate", "--curve=bytes", "--points", "5", "--by-bytes", "--csv", "{trace}"], 0, r"lru"),
+    (["simulate", "--curve=urls", "--points", "5", "--ignore-sizes", "--json", "{trace}"], 0, r"lru"),
+    (["simulate", "--warmup", "10%", "--csv", "{trace}"], 0, r"lru"),
+    (["simulate", "{dir}/none"], NOINPUT, r"{dir}/none"),
+    (["simulate", "{dir}"], NOINPUT, r"{dir}"),
+    # advise
+    (["advise"], USAGE, r"trace"),
+    (["advise", "{trace}", "{list}"], USAGE, r"one trace"),
+    (["advise", "--share", "101%", "{trace}"], USAGE, r"--share"),
+    (["advise", "--share", "0", "{trace}"], USAGE, r"--share"),
+    (["advise", "--help"], 0, r"--share"),
+    (["advise", "--share", "50%", "--json", "{trace}"], 0, r"polic"),
+    # report
+    (["report"], USAGE, r"trace"),
+    (["report", "-o", "/proc/no/such", "{trace}"], CANTCREAT, r"/proc/no/such"),
+    (["report", "--points", "0", "{trace}"], USAGE, r"--points"),
+    (["report", "--live", "{dir}/none", "-o", "{dir}/r.html", "{trace}"], NOINPUT, r"{dir}/none"),
+    (["report", "--live", "{trace}", "-o", "{dir}/r.html", "{trace}"], DATAERR, r"{trace}"),
+    (["report", "--sizes", "a", "--sizes", "b", "-o", "{dir}/r.html", "{trace}"], USAGE, r"--sizes"),
+    (["report", "-o", "-", "--policy", "lru", "--points", "3", "{trace}"], 0, r"<!DOCTYPE html>"),
+    # trace
+    (["trace"], USAGE, r"describe"),
+    (["trace", "no-such"], USAGE, r"no-such"),
+    (["trace", "convert"], USAGE, r"trace"),
+    (["trace", "convert", "--to", "no-such", "{trace}"], USAGE, r"no-such"),
+    (["trace", "convert", "-o", "/proc/no/such", "{trace}"], USAGE, r"--to"),
+    (["trace", "convert", "--to", "tsv", "-o", "/proc/no/such", "{trace}"], CANTCREAT, r"/proc/no/such"),
+    (["trace", "convert", "--to", "tsv", "{trace}"], 0, r"url"),
+    (["trace", "describe"], USAGE, r"trace"),
+    (["trace", "describe", "--busiest", "x", "{trace}"], USAGE, r"--busiest"),
+    (["trace", "describe", "--busiest", "0", "{trace}"], 0, r"requests"),
+    (["trace", "describe", "--json", "{oracle}"], 0, r"requests"),
+    (["trace", "generate"], USAGE, r"workload"),
+    (["trace", "generate", "zipf", "uniform"], USAGE, r"one workload"),
+    (["trace", "generate", "no-such"], USAGE, r"no-such"),
+    (["trace", "generate", "--requests", "0", "zipf"], USAGE, r"--requests"),
+    (["trace", "generate", "--urls", "0", "zipf"], USAGE, r"--urls"),
+    (["trace", "generate", "--seed", "x", "zipf"], USAGE, r"--seed"),
+    (["trace", "generate", "--constant", "11", "zipf"], USAGE, r"--constant"),
+    (["trace", "generate", "--constant", "", "zipf"], USAGE, r"--constant"),
+    (["trace", "generate", "--constant", "-1", "zipf"], USAGE, r"--constant"),
+    (["trace", "generate", "--constant", "1", "uniform"], USAGE, r"constant"),
+    (["trace", "generate", "--reads", "1.5", "ycsb-a"], USAGE, r"--reads"),
+    (["trace", "generate", "--rate", "fast", "zipf"], USAGE, r"--rate"),
+    (["trace", "generate", "--sizes", "huge", "zipf"], USAGE, r"--sizes"),
+    (["trace", "generate", "--site", "nowhere", "zipf"], USAGE, r"--site"),
+    (["trace", "generate", "--to", "no-such", "zipf"], USAGE, r"no-such"),
+    (["trace", "generate", "-n", "20", "--urls", "5", "--constant", ".5", "--rate", "10", "--sizes",
+      "uniform:1:100", "--to", "tsv", "zipf"], 0, r"http://www.example.com/"),
+    (["trace", "generate", "-n", "20", "--reads", ".5", "--to", "urls", "ycsb-a"], 0, r"http://"),
+    # policies and the whole
+    (["policies", "no-such"], USAGE, r"no-such"),
+    (["policies", "--help"], 0, r"usage"),
+    (["help", "trace", "no-such"], USAGE, r"no-such"),
+    (["help", "stat", "no-such"], USAGE, r"no part"),
+    (["help", "trace", "describe"], 0, r"--busiest"),
+    (["--version"], 0, r"\d+\.\d+"),
+    (["no-such"], USAGE, r"no-such"),
+    ([], USAGE, r"usage"),
+]
+
+
+class UsageTest(harness.SystemTest):
+    needs = (harness.SUNPROXY,)
+
+    def setUp(self):
+        super().setUp()
+        self.names = {"dir": str(self.dir), "socket": str(self.dir / "none.sock")}
+        for name, to, options in (("trace", "tsv", ["--rate", "10", "--sizes", "uniform:1:9000"]),
+                                  ("list", "urls", []), ("oracle", "oracle", [])):
+            path = self.dir / f"{name}.{to}"
+            self.sunproxy("trace", "generate", "-n", "200", "--urls", "40", "--to", to, "-o", path,
+                          *options, "zipf")
+            self.names[name] = str(path)
+
+    def fill_in(self, text):
+        for name, value in self.names.items():
+            text = text.replace("{%s}" % name, value)
+        return text
+
+    def check(self, table):
+        for arguments, status, words in table:
+            with self.subTest(arguments=arguments):
+                argv = [harness.SUNPROXY, *(self.fill_in(a) for a in arguments)]
+                done = self.run_program(argv)
+                text = (done.stderr if status else done.stdout).decode(errors="replace")
+                self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
+                self.assertRegex(text, re.compile(self.fill_in(words)))
+                if status:
+                    self.assertNotIn(b"Sanitizer", done.stderr)
+
+    def test_client(self):
+        self.check(CLIENT)
+
+    def test_laboratory(self):
+        self.check(LABORATORY)
+
+    def test_the_environment_names_a_server(self):
+        for value, words in (("unix:" + self.names["socket"], re.escape(self.names["socket"])),
+                             ("nonsense", "SUNPROXY_SERVER"), ("host:0", "SUNPROXY_SERVER"),
+                             (":1", "SUNPROXY_SERVER"), ("[::1]:1", r"::1"), ("127.0.0.1:1", "127.0.0.1")):
+            with self.subTest(value=value):
+                done = self.run_program([harness.SUNPROXY, "ping"], env={"SUNPROXY_SERVER": value})
+                self.assertIn(done.returncode, (USAGE, UNAVAILABLE))
+                self.assertRegex(done.stderr.decode(), words)
