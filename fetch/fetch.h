@@ -36,7 +36,8 @@ enum fetch_error {
     FETCH_INTERNAL,
 };
 
-/* Only max_queued, max_redirects, max_body and dns_ttl_us may be zero; no time is over a week. */
+/* Only max_queued, max_redirects, reserved_descriptors, max_body and dns_ttl_us may be zero; no
+ * time is over a week. */
 struct fetch_config {
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
     unsigned max_active;                    /* transfers at once */
@@ -44,7 +45,8 @@ struct fetch_config {
     unsigned max_queued;                    /* waiting for their turn; over it FETCH_OVERLOADED */
     unsigned max_redirects;
     unsigned resolver_threads;
-    uint64_t max_body;    /* decoded bytes */
+    unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
+    uint64_t max_body;             /* decoded bytes */
     uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */

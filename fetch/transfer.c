@@ -1,10 +1,13 @@
 #include "fetch/transfer.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 #define MAX_INTERIM 16u          /* 1xx answers before the final one */
 #define MAX_LINES 1000u          /* of all heads and trailers: libcurl keeps each in a node */
@@ -232,6 +235,21 @@ is_chosen(const struct transfer *t, const union address *address)
     return false;
 }
 
+static curl_socket_t give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static curl_socket_t
+give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    sentence_format(t->sentence, sizeof(t->sentence), format, args);
+    va_end(args);
+    t->no_socket = why;
+    return CURL_SOCKET_BAD;
+}
+
 /* The last word on an address, just before it is connected to. */
 static curl_socket_t
 on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
@@ -240,6 +258,7 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
     union address address = {0};
     char text[INET6_ADDRSTRLEN];
     bool permitted = false;
+    int fd;
 
     if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
         return CURL_SOCKET_BAD;
@@ -250,12 +269,19 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
     if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
         permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
                     (t->by_operator && is_chosen(t, &address));
-    if (!permitted) {
-        snprintf(t->sentence, sizeof(t->sentence), "%s is at %s, which may not be connected to",
-                 t->target->host, address_format(&address, text, sizeof(text)));
-        return CURL_SOCKET_BAD;
+    if (!permitted)
+        return give_none(t, FETCH_DENIED, "%s is at %s, which may not be connected to",
+                         t->target->host, address_format(&address, text, sizeof(text)));
+    fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
+        close(fd);
+        fd = -1;
+        errno = EMFILE;
     }
-    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
+                         t->target->host);
+    return fd;
 }
 
 static int

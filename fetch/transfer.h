@@ -66,7 +66,8 @@ struct transfer {
     uint64_t body_bytes; /* decoded */
     uint64_t wire_bytes; /* as received */
 
-    enum fetch_error error; /* why we ended it ourselves, FETCH_OK if we did not */
+    enum fetch_error error;     /* why we ended it ourselves, FETCH_OK if we did not */
+    enum fetch_error no_socket; /* why libcurl was given none, with a sentence; FETCH_OK: it was */
     char sentence[SENTENCE_MAX];
 };
 

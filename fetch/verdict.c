@@ -61,8 +61,8 @@ fail_connecting(struct transfer *t, CURLcode code)
     else if (is_tls_failure(code))
         transfer_fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host,
                       reason(t, code));
-    else if (code == CURLE_COULDNT_CONNECT && t->sentence[0])
-        t->error = FETCH_DENIED; /* on_open_socket() has left the sentence */
+    else if (code == CURLE_COULDNT_CONNECT && t->no_socket)
+        t->error = t->no_socket;
     else if (code == CURLE_OUT_OF_MEMORY)
         transfer_fail(t, FETCH_INTERNAL, "out of memory");
     else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rpc/admission.h"
 
 /* How long the last replies may take to arrive on a connection that is otherwise over. */
 #define LINGER_US (5 * (int64_t)1000000)
@@ -400,6 +401,7 @@ rpc_connection_close(struct rpc_connection *c)
     c->queued = 0;
     TAILQ_REMOVE(&c->worker->open, c, link);
     TAILQ_INSERT_TAIL(&c->worker->closed, c, link);
+    rpc_admission_leave(c);
     rpc_worker_lost_connection(c->worker);
     rpc_connection_mark(c);
 }

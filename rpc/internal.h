@@ -232,6 +232,7 @@ struct rpc_connection {
     struct event write_event;
     struct rpc_task adopt;
     struct rpc_peer peer;
+    struct client_entry *client; /* admission.h; NULL: nothing bounds the client */
 };
 
 /* Wraps a connected, non-blocking socket, for a worker to adopt. NULL if there is no memory: the
@@ -408,7 +409,7 @@ struct rpc_server {
     int spare_fd;  /* given up to accept, and refuse, when there is no other; -1: lost */
     unsigned next; /* worker, where numbers of connections are equal */
     rpc_counter accepted;
-    rpc_counter refused;
+    struct rpc_admission *admission; /* admission.h */
 
     /* For rpc_server_stop() to wait until all is drained. */
     pthread_mutex_t lock;

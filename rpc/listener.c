@@ -1,5 +1,5 @@
 /*
- * Listening sockets: which worker gets a newcomer, and what becomes of it when there is no room.
+ * Listening sockets: newcomers are accepted, judged (admission.h) and handed to a worker.
  */
 #include "rpc/internal.h"
 
@@ -9,6 +9,8 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "rpc/admission.h"
 
 enum {
     ACCEPT_AT_ONCE = 64, /* then it is the others' turn */
@@ -42,53 +44,32 @@ choose_worker(struct rpc_server *server, uint64_t *open)
     return best;
 }
 
+/* `spare`: the descriptor is the spare one, and there is no other. */
 static void
-refuse(struct rpc_server *server, int fd)
-{
-    rpc_counter_add(&server->refused, 1);
-    close(fd);
-}
-
-static void
-judge_by_socket(int fd, struct rpc_peer *peer)
-{
-    struct ucred credentials;
-    socklen_t len = sizeof(credentials);
-    int one = 1;
-
-    peer->client = client_key_of_address((const struct sockaddr *)&peer->address);
-    if (peer->address.ss_family != AF_UNIX) {
-        /* Replies are written whole. A failure costs time, nothing else. */
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        return;
-    }
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) != 0)
-        return;
-    peer->has_uid = true;
-    peer->uid = credentials.uid;
-    peer->pid = credentials.pid;
-    peer->client = client_key_of_uid(peer->uid);
-}
-
-static void
-hand_over(struct rpc_listener *listener, int fd, struct rpc_peer *peer)
+hand_over(struct rpc_listener *listener, int fd, struct rpc_peer *peer, bool spare)
 {
     struct rpc_server *server = listener->server;
+    int one = 1;
     uint64_t open;
     struct rpc_worker *worker = choose_worker(server, &open);
+    struct client_entry *client;
     struct rpc_connection *c;
 
-    if (open >= server->limits.max_connections) {
-        refuse(server, fd);
+    peer->address.ss_family = listener->family;
+    /* Replies are written whole. A failure costs time, nothing else. */
+    if (listener->family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (!rpc_admission_judge(server, fd, peer, open, spare, &client)) {
+        close(fd);
         return;
     }
-    peer->address.ss_family = listener->family;
-    judge_by_socket(fd, peer);
     c = rpc_connection_create(worker, fd, peer);
     if (!c) {
-        refuse(server, fd);
+        rpc_admission_give_up(server, peer, client);
+        close(fd);
         return;
     }
+    c->client = client;
     rpc_counter_add(&server->accepted, 1);
     atomic_fetch_add(&worker->connections, 1);
     if (worker->number == 0)
@@ -105,24 +86,28 @@ open_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+static int
+accept_one(struct rpc_listener *listener, struct rpc_peer *peer)
+{
+    peer->address_len = sizeof(peer->address);
+    return accept4(listener->fd, (struct sockaddr *)&peer->address, &peer->address_len,
+                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
 /*
- * No descriptor is left, and the newcomer would wake us without end. The spare one is given up to
- * accept it, so that it can be closed. False if that did not help.
+ * No descriptor is left, and the waiting newcomer would wake the worker without end. The spare one
+ * is given up to accept it: it is refused, unless it is privileged. -1 if that did not help.
  */
-static bool
-refuse_with_spare(struct rpc_listener *listener)
+static int
+accept_with_spare(struct rpc_listener *listener, struct rpc_peer *peer)
 {
     struct rpc_server *server = listener->server;
-    int fd;
 
     if (server->spare_fd < 0)
-        return false;
+        return -1;
     close(server->spare_fd);
-    fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        refuse(server, fd);
-    server->spare_fd = open_spare();
-    return fd >= 0;
+    server->spare_fd = -1;
+    return accept_one(listener, peer);
 }
 
 static void
@@ -141,8 +126,6 @@ on_retry(evutil_socket_t fd, short what, void *context)
 
     (void)fd;
     (void)what;
-    if (listener->server->spare_fd < 0)
-        listener->server->spare_fd = open_spare();
     if (event_add(listener->event, NULL) != 0)
         pause_accepting(listener);
 }
@@ -151,32 +134,37 @@ static void
 on_newcomer(evutil_socket_t fd, short what, void *context)
 {
     struct rpc_listener *listener = context;
+    struct rpc_server *server = listener->server;
 
+    (void)fd;
     (void)what;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        struct rpc_peer peer = {.address_len = sizeof(peer.address)};
-        int newcomer = accept4(fd, (struct sockaddr *)&peer.address, &peer.address_len,
-                               SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct rpc_peer peer = {.address_len = 0};
+        bool spare = false;
+        int newcomer;
 
+        if (server->spare_fd < 0)
+            server->spare_fd = open_spare();
+        newcomer = accept_one(listener, &peer);
+        if (newcomer < 0 && (errno == EMFILE || errno == ENFILE)) {
+            newcomer = accept_with_spare(listener, &peer);
+            spare = true;
+        }
         if (newcomer >= 0) {
-            hand_over(listener, newcomer, &peer);
+            hand_over(listener, newcomer, &peer, spare);
             continue;
+        }
+        if (spare || errno == ENOBUFS || errno == ENOMEM) {
+            pause_accepting(listener);
+            break;
         }
         if (errno == EAGAIN || errno == EWOULDBLOCK)
             break;
-        if (errno == EMFILE || errno == ENFILE) {
-            if (refuse_with_spare(listener))
-                continue;
-            pause_accepting(listener);
-            break;
-        }
-        if (errno == ENOBUFS || errno == ENOMEM) {
-            pause_accepting(listener);
-            break;
-        }
         /* Anything else was the newcomer's own trouble (accept(2)): it has gone already. */
     }
-    rpc_worker_settle(listener->server->workers[0]);
+    if (server->spare_fd < 0)
+        server->spare_fd = open_spare();
+    rpc_worker_settle(server->workers[0]);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */

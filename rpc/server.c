@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rpc/admission.h"
 
 static bool
 set_up_workers(struct rpc_server *server, unsigned workers)
@@ -68,7 +69,9 @@ rpc_server_create(const struct rpc_limits *limits, unsigned workers,
     server->spare_fd = -1;
     SLIST_INIT(&server->listeners);
     set_up_waiting(server);
-    if (!copy_programs(server, programs, program_count) || !set_up_workers(server, workers)) {
+    server->admission = rpc_admission_create(limits);
+    if (!server->admission || !copy_programs(server, programs, program_count) ||
+        !set_up_workers(server, workers)) {
         int error = errno;
 
         rpc_server_destroy(server);
@@ -201,6 +204,7 @@ rpc_server_destroy(struct rpc_server *server)
         rpc_worker_destroy(server->workers[i]);
     free(server->workers);
     free(server->programs);
+    rpc_admission_destroy(server->admission);
     if (server->spare_fd >= 0)
         close(server->spare_fd);
     pthread_cond_destroy(&server->change);
@@ -228,8 +232,8 @@ rpc_server_get_stats(struct rpc_server *server, struct rpc_stats *stats)
 {
     *stats = (struct rpc_stats){
         .connections_total = read_counter(&server->accepted),
-        .connections_refused = read_counter(&server->refused),
     };
+    rpc_admission_get_stats(server->admission, stats);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct rpc_worker *worker = server->workers[i];
 

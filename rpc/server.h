@@ -18,11 +18,13 @@
 #include <sys/types.h>
 
 #include "base/client_key.h"
+#include "base/client_table.h"
 #include "base/span.h"
 
 struct rpc_server;
 struct rpc_worker;
 struct rpc_request; /* its first member is the SVCXPRT that the dispatcher sees */
+struct rpc_peer;
 
 /* Bounds on what a peer may ask of us; RPC_LIMITS_DEFAULT has the values that fit a proxy's calls.
  */
@@ -34,16 +36,30 @@ struct rpc_limits {
     uint32_t max_connections;  /* in all; over it a new one is closed at once */
     int64_t idle_timeout_us;   /* without a byte either way and no request in flight; 0: none */
     int64_t record_timeout_us; /* from a record's first byte to its last; 0: none */
+
+    /* Privileged peers, judged when they connect, on worker 0; NULL: there are none. They may have
+       `reserved` connections beyond max_connections, the last `reserved` descriptors are theirs
+       alone, and what bounds a client does not bound them. */
+    bool (*is_privileged)(void *context, const struct rpc_peer *peer);
+    uint32_t reserved;
+
+    /* Of one client (client_key.h). */
+    uint32_t max_connections_per_client; /* 0: not bounded */
+    uint8_t inet_prefix;                 /* bits of an IPv4 address that make a client, */
+    uint8_t inet6_prefix;                /* and of an IPv6 address */
+    struct client_rates rates;           /* over them the client's connections are not read */
 };
 
-#define RPC_LIMITS_DEFAULT                                          \
-    ((struct rpc_limits){.max_record = 131072,                      \
-                         .max_fragments = 64,                       \
-                         .max_requests = 256,                       \
-                         .max_queued_bytes = 32u << 20,             \
-                         .max_connections = 16384,                  \
-                         .idle_timeout_us = 300 * (int64_t)1000000, \
-                         .record_timeout_us = 60 * (int64_t)1000000})
+#define RPC_LIMITS_DEFAULT                                           \
+    ((struct rpc_limits){.max_record = 131072,                       \
+                         .max_fragments = 64,                        \
+                         .max_requests = 256,                        \
+                         .max_queued_bytes = 32u << 20,              \
+                         .max_connections = 16384,                   \
+                         .idle_timeout_us = 300 * (int64_t)1000000,  \
+                         .record_timeout_us = 60 * (int64_t)1000000, \
+                         .inet_prefix = CLIENT_KEY_INET_BITS,        \
+                         .inet6_prefix = CLIENT_KEY_INET6_BITS})
 
 /* A version of a program and the dispatcher that rpcgen made for it. */
 struct rpc_program {
@@ -60,19 +76,30 @@ struct rpc_peer {
     uid_t uid;
     pid_t pid;
     struct client_key client; /* the uid if there is one, otherwise the address's prefix */
+    bool is_privileged;       /* by rpc_limits.is_privileged, when it connected */
+};
+
+/* Why a connection was refused. */
+enum rpc_refusal {
+    RPC_REFUSED_FULL,        /* over max_connections, or its reserve */
+    RPC_REFUSED_CLIENT,      /* over max_connections_per_client */
+    RPC_REFUSED_DESCRIPTORS, /* none left but those in reserve */
+    RPC_REFUSED_MEMORY,
+    RPC_REFUSALS
 };
 
 /* Counters, each the sum over workers; read at any time, exact once the server has stopped. */
 struct rpc_stats {
-    uint64_t connections;           /* open now */
-    uint64_t connections_total;     /* ever accepted */
-    uint64_t connections_refused;   /* over max_connections, or for want of a descriptor */
+    uint64_t connections;       /* open now */
+    uint64_t connections_total; /* ever accepted */
+    uint64_t connections_refused[RPC_REFUSALS];
     uint64_t connections_timed_out; /* and those closed by rpc_server_relieve() */
     uint64_t calls;                 /* records that were calls */
     uint64_t calls_bad; /* answered with an RPC error, or no call at all: the connection is read no
                            further */
     uint64_t bytes_in;
     uint64_t bytes_out;
+    struct client_table_stats clients; /* zeros where nothing bounds a client */
 };
 
 /*

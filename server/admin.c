@@ -65,7 +65,12 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     result->evictions = cache.evictions;
     result->connections = rpc.connections;
     result->connections_total = rpc.connections_total;
-    result->connections_refused = rpc.connections_refused;
+    result->refused_full = rpc.connections_refused[RPC_REFUSED_FULL];
+    result->refused_client = rpc.connections_refused[RPC_REFUSED_CLIENT];
+    result->refused_descriptors = rpc.connections_refused[RPC_REFUSED_DESCRIPTORS];
+    result->refused_memory = rpc.connections_refused[RPC_REFUSED_MEMORY];
+    result->connections_refused = result->refused_full + result->refused_client +
+                                  result->refused_descriptors + result->refused_memory;
     result->calls = rpc.calls;
     result->calls_bad = rpc.calls_bad;
     result->fetches_active = fetch.active;

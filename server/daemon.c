@@ -1,17 +1,19 @@
 #include "server/daemon.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "proxy.h"
+#include "server/descriptor_plan.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -36,6 +38,7 @@ struct parts {
     struct address_policy *addresses;
     struct listening listening;
     struct registration *registration;
+    struct descriptor_plan descriptors;
     struct service service;
 };
 
@@ -79,11 +82,12 @@ make_fetcher(struct parts *parts)
 
     fetch_config_default(&config);
     config.addresses = parts->addresses;
-    config.max_active = (unsigned)options->max_fetches;
+    config.max_active = parts->descriptors.fetches;
     config.max_active_per_origin = (unsigned)options->max_fetches_per_origin;
     config.max_queued = (unsigned)options->max_fetches_queued;
     config.max_redirects = (unsigned)options->max_redirects;
     config.resolver_threads = (unsigned)options->resolver_threads;
+    config.reserved_descriptors = DESCRIPTOR_PLAN_RESERVE;
     config.max_body = options->max_page;
     config.max_headers = PROXY_MAX_HEADERS;
     config.resolve_timeout_us = options->resolve_timeout;
@@ -163,15 +167,26 @@ make_cache(struct service *service)
     return EX_OK;
 }
 
+static bool
+is_privileged(void *context, const struct rpc_peer *peer)
+{
+    return service_is_admin(context, peer);
+}
+
 static int
-make_rpc(struct service *service)
+make_rpc(struct service *service, const struct descriptor_plan *descriptors)
 {
     const struct options *options = service->options;
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
     limits.max_requests = (uint32_t)options->max_requests;
     limits.max_queued_bytes = (uint32_t)options->max_queued_bytes;
-    limits.max_connections = (uint32_t)options->max_connections;
+    limits.max_connections = descriptors->connections;
+    limits.max_connections_per_client = descriptors->connections_per_client;
+    limits.is_privileged = is_privileged;
+    limits.reserved = DESCRIPTOR_PLAN_RESERVE;
+    limits.inet_prefix = (uint8_t)options->client_prefix_ipv4;
+    limits.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
     limits.idle_timeout_us = options->idle_timeout;
     limits.record_timeout_us = options->record_timeout;
     service->rpc = rpc_server_create(&limits, service->workers, programs,
@@ -194,6 +209,10 @@ make_parts(struct parts *parts)
     service->workers = worker_count(parts->options);
     service->started_us = clock_monotonic_us();
     pthread_mutex_init(&service->configuring, NULL);
+    parts->descriptors = descriptor_plan_make((uint32_t)parts->options->max_connections,
+                                              (uint32_t)parts->options->max_connections_per_client,
+                                              (uint32_t)parts->options->max_fetches,
+                                              service->workers, descriptor_plan_raise_limit());
     status = make_addresses(parts);
     if (status == EX_OK)
         status = make_admins(service, &parts->options->admin_uid);
@@ -202,7 +221,7 @@ make_parts(struct parts *parts)
     if (status == EX_OK)
         status = make_fetcher(parts);
     if (status == EX_OK)
-        status = make_rpc(service);
+        status = make_rpc(service, &parts->descriptors);
     if (status != EX_OK)
         return status;
     service->flights = flights_create((unsigned)parts->options->max_waiters);
@@ -330,16 +349,23 @@ stop_serving(struct parts *parts, const sigset_t *signals)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* As many descriptors as we may have: connections are what we are here for. */
 static void
-raise_descriptor_limit(void)
+tell_descriptors(const struct parts *parts)
 {
-    struct rlimit limit;
+    const struct descriptor_plan *plan = &parts->descriptors;
+    const struct options *options = parts->options;
+    char per_client[48] = "";
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    if (!descriptor_plan_is_short(plan))
+        return;
+    if (plan->connections_per_client)
+        snprintf(per_client, sizeof(per_client), " (%u of one client)",
+                 (unsigned)plan->connections_per_client);
+    log_warning("the limit of open files is %" PRIu64 ", and %" PRIu64 " connections with %" PRIu64
+                " fetches need %" PRIu64
+                ": at most %u connections%s and %u fetches are served at once",
+                plan->limit, options->max_connections, options->max_fetches, plan->need,
+                (unsigned)plan->connections, per_client, (unsigned)plan->fetches);
 }
 
 static void
@@ -391,7 +417,6 @@ daemon_run(const struct options *options)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log as large as it may be is a write error */
-    raise_descriptor_limit();
 
     status = make_parts(&parts);
     if (status == EX_OK)
@@ -399,6 +424,7 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = open_access_log(&parts.service);
     if (status == EX_OK) {
+        tell_descriptors(&parts);
         status = start(&parts);
         if (status == EX_OK) {
             tell_start(&parts);

@@ -64,6 +64,9 @@ struct options {
     /* clients */
     uint64_t workers; /* 0: one per core */
     uint64_t max_connections;
+    uint64_t max_connections_per_client; /* 0: not bounded */
+    uint64_t client_prefix_ipv4;         /* bits of an address that make a client */
+    uint64_t client_prefix_ipv6;
     uint64_t max_requests;
     uint64_t max_queued_bytes;
     int64_t idle_timeout;

@@ -147,7 +147,8 @@ class Bench:
         path = os.path.join(self.folder, f"admin.{port}")
         argv = [self.program("sunproxyd"), "--no-rpcbind", "--port", str(port), "--socket", path,
                 "--workers", THREADS, "--shards", THREADS, "--policy", "lru",
-                "--capacity-bytes", str(capacity), "--allow-net", "127.0.0.0/8"]
+                "--capacity-bytes", str(capacity), "--allow-net", "127.0.0.0/8",
+                "--max-connections-per-client", "0"]
         return self.start("sunproxyd", argv, port, "rpc2").wait_until_listening()
 
     def start_memcached(self, capacity):

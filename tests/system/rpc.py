@@ -152,7 +152,8 @@ class Stats:
     FIELDS = ("uptime_us capacity_urls capacity_bytes pages bytes requests hits misses coalesced "
               "bypasses failures bytes_served bytes_hit bytes_fetched insertions evictions "
               "connections connections_total connections_refused calls calls_bad fetches_active "
-              "fetches_queued log_lines_lost").split()
+              "fetches_queued log_lines_lost refused_full refused_client refused_descriptors "
+              "refused_memory").split()
 
     def __init__(self, data):
         r = Reader(data)
@@ -166,9 +167,9 @@ class Stats:
 
 
 class Connection:
-    """A stream to a server: (host, port), or the path of a socket."""
+    """A stream to a server: (host, port), or the path of a socket; from the address `source`."""
 
-    def __init__(self, address, seconds=30, receive_buffer=None):
+    def __init__(self, address, seconds=30, receive_buffer=None, source=None):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         if family == socket.AF_INET and ":" in address[0]:
             family = socket.AF_INET6
@@ -176,6 +177,8 @@ class Connection:
         self.socket.settimeout(seconds)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect(address)
         self.xid = 0
 

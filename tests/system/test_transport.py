@@ -434,7 +434,7 @@ class DescriptorTest(HostileTest):
     def test_no_descriptor_left(self):
         used = self.d.descriptors()
         soft, hard = resource.prlimit(self.d.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(self.d.pid, resource.RLIMIT_NOFILE, (used + 10, hard))
+        resource.prlimit(self.d.pid, resource.RLIMIT_NOFILE, (used + 26, hard))
         crowd = []
         try:
             for _ in range(60):

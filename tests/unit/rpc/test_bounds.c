@@ -136,7 +136,7 @@ START_TEST(connections_are_bounded)
     newcomer = peer_connect(&tiny);
     ck_assert(peer_is_cut(newcomer));
     close(newcomer);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused[RPC_REFUSED_FULL], 1);
     ck_assert_uint_eq(tiny_stats(&tiny).connections, small.max_connections);
     expect_alive(fds[3]);
     close(fds[0]);
@@ -190,7 +190,7 @@ START_TEST(no_descriptor_left)
     }
     for (int i = 0; i < 3; i++)
         close(newcomers[i]);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused, 3);
+    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused[RPC_REFUSED_DESCRIPTORS], 3);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     close(standing);
 }

@@ -11,6 +11,8 @@ static struct tiny tiny;
 static struct rpc_server *server;
 
 static const struct rpc_limits small = {
+    .max_connections_per_client = 64,
+    .rates.calls = {.per_second = 1000000, .burst = 1000000},
     .max_record = 100000,
     .max_fragments = 64,
     .max_requests = 4,

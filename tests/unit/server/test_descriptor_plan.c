@@ -1,0 +1,91 @@
+/* How connections and fetches share the descriptors that there are. */
+#include "server/descriptor_plan.h"
+
+#include <sys/resource.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(all_stays_where_the_limit_is_enough)
+{
+    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 4, UINT64_MAX);
+
+    ck_assert(!descriptor_plan_is_short(&plan));
+    ck_assert_uint_eq(plan.connections, 16384);
+    ck_assert_uint_eq(plan.connections_per_client, 4096);
+    ck_assert_uint_eq(plan.fetches, 256);
+    ck_assert_uint_ge(plan.need, 16384 + 3 * 256 + DESCRIPTOR_PLAN_RESERVE + 2 * 4);
+    plan = descriptor_plan_make(16384, 4096, 256, 4, plan.need);
+    ck_assert(!descriptor_plan_is_short(&plan));
+    ck_assert_uint_eq(plan.connections, 16384);
+    plan = descriptor_plan_make(16384, 4096, 256, 4, plan.need - 1);
+    ck_assert(descriptor_plan_is_short(&plan));
+    ck_assert_uint_eq(plan.connections, 16383);
+    ck_assert_uint_eq(plan.fetches, 256);
+}
+END_TEST
+
+START_TEST(fetches_keep_theirs_up_to_half)
+{
+    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 4, 4096);
+
+    ck_assert_uint_eq(plan.fetches, 256);
+    ck_assert_uint_lt(plan.connections, 4096 - 3 * 256);
+    ck_assert_uint_gt(plan.connections, 3000);
+    plan = descriptor_plan_make(16384, 4096, 256, 4, 1024);
+    ck_assert_uint_lt(plan.fetches, 256);
+    ck_assert_uint_gt(plan.fetches, 100);
+    ck_assert_uint_gt(plan.connections, 400);
+    /* Few connections are wanted, and get what they want. */
+    plan = descriptor_plan_make(10, 0, 4096, 4, 1024);
+    ck_assert_uint_eq(plan.connections, 10);
+    ck_assert_uint_eq(plan.connections_per_client, 0);
+}
+END_TEST
+
+/* Whatever the limit: what is served never needs more than there is, but for the very least. */
+START_TEST(the_plan_fits_the_limit)
+{
+    for (uint64_t limit = 0; limit < 20000; limit += limit < 300 ? 1 : 37) {
+        struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 8, limit);
+        struct descriptor_plan again = descriptor_plan_make(
+            plan.connections, plan.connections_per_client, plan.fetches, 8, limit);
+
+        ck_assert_uint_ge(plan.connections, 1);
+        ck_assert_uint_ge(plan.fetches, 1);
+        ck_assert_uint_ge(plan.connections_per_client, 1);
+        ck_assert_uint_le(plan.connections_per_client, plan.connections / 4 + 1);
+        if (limit >= 120) {
+            ck_assert(!descriptor_plan_is_short(&again));
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_soft_limit_is_raised_to_the_hard_one)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_max = 300;
+    limit.rlim_cur = 100;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(descriptor_plan_raise_limit(), 300);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(limit.rlim_cur, 300);
+    ck_assert_uint_eq(descriptor_plan_raise_limit(), 300);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/descriptor plan");
+    TCase *tcase = tcase_create("plan");
+
+    tcase_add_test(tcase, all_stays_where_the_limit_is_enough);
+    tcase_add_test(tcase, fetches_keep_theirs_up_to_half);
+    tcase_add_test(tcase, the_plan_fits_the_limit);
+    tcase_add_test(tcase, the_soft_limit_is_raised_to_the_hard_one);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
