@@ -25,6 +25,7 @@
 #define WRITE_EVERY_MS 200
 #define COMPLAIN_EVERY_US (10 * (int64_t)1000000)
 #define LOOK_EVERY_MS 50                     /* for a stop or a reopening, while a pipe is full */
+#define REOPEN_SECONDS 2                     /* at most, that a caller waits for it */
 #define LAST_LINES_US ((int64_t)2 * 1000000) /* for a pipe to take the last lines */
 
 struct access_log {
@@ -36,8 +37,9 @@ struct access_log {
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t wake;
+    pthread_cond_t reopened;
     struct buf waiting;
-    bool reopen;
+    unsigned reopens_wanted, reopens_done;
     bool stop;
     int64_t stop_us; /* when that was set */
 
@@ -128,7 +130,8 @@ wait_for_reader(struct access_log *log)
     if (poll(&ready, 1, LOOK_EVERY_MS) == 1 && (ready.revents & POLLERR))
         nanosleep(&moment, NULL);
     pthread_mutex_lock(&log->lock);
-    go_on = !log->reopen && (!log->stop || clock_monotonic_us() - log->stop_us < LAST_LINES_US);
+    go_on = log->reopens_wanted == log->reopens_done &&
+            (!log->stop || clock_monotonic_us() - log->stop_us < LAST_LINES_US);
     pthread_mutex_unlock(&log->lock);
     return go_on;
 }
@@ -172,12 +175,8 @@ write_out(struct access_log *log, struct span text)
 static void
 open_again(struct access_log *log)
 {
-    int fd;
+    int fd = access_log_open_file(log->path);
 
-    pthread_mutex_lock(&log->lock);
-    log->reopen = false;
-    pthread_mutex_unlock(&log->lock);
-    fd = access_log_open_file(log->path);
     if (fd < 0) {
         log_error("access log %s cannot be opened again: %s; the old file goes on", log->path,
                   strerror(errno));
@@ -186,6 +185,15 @@ open_again(struct access_log *log)
     close(log->fd);
     note_file(log, fd);
     log_info("access log %s opened again", log->path);
+}
+
+static void
+note_reopened(struct access_log *log, unsigned reopens)
+{
+    pthread_mutex_lock(&log->lock);
+    log->reopens_done = reopens;
+    pthread_cond_broadcast(&log->reopened);
+    pthread_mutex_unlock(&log->lock);
 }
 
 static void *
@@ -197,29 +205,31 @@ run(void *argument)
     while (!stop) {
         struct timespec until;
         struct buf swap;
-        bool reopen;
+        unsigned reopens;
 
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += WRITE_EVERY_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         pthread_mutex_lock(&log->lock);
-        while (!log->stop && !log->reopen && log->waiting.len < WAKE_AT)
+        while (!log->stop && log->reopens_wanted == log->reopens_done && log->waiting.len < WAKE_AT)
             if (pthread_cond_timedwait(&log->wake, &log->lock, &until) == ETIMEDOUT)
                 break;
         swap = log->writing;
         log->writing = log->waiting;
         log->waiting = swap;
         stop = log->stop;
-        reopen = log->reopen;
+        reopens = log->reopens_wanted;
         pthread_mutex_unlock(&log->lock);
 
         /* A pipe that is full is not waited for while another file is to be opened. */
         write_out(log, buf_span(&log->writing));
         buf_reset(&log->writing);
         tell_unheld(log);
-        if (reopen)
-            open_again(log);
+        if (reopens == log->reopens_done)
+            continue;
+        open_again(log);
+        note_reopened(log, reopens);
     }
     return NULL;
 }
@@ -245,11 +255,13 @@ access_log_start(int fd, const char *path, enum log_format format)
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&log->wake, &attr);
+    pthread_cond_init(&log->reopened, &attr);
     pthread_condattr_destroy(&attr);
     error = pthread_create(&log->thread, NULL, run, log);
     if (error) {
         close(fd);
         pthread_cond_destroy(&log->wake);
+        pthread_cond_destroy(&log->reopened);
         pthread_mutex_destroy(&log->lock);
         free(log->path);
         free(log);
@@ -280,6 +292,7 @@ access_log_close(struct access_log *log)
     pthread_join(log->thread, NULL);
     close(log->fd);
     pthread_cond_destroy(&log->wake);
+    pthread_cond_destroy(&log->reopened);
     pthread_mutex_destroy(&log->lock);
     buf_free(&log->waiting);
     buf_free(&log->writing);
@@ -310,9 +323,15 @@ append_peer(struct buf *line, const struct rpc_peer *peer)
 
     if (address->ss_family == AF_INET)
         inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
-    else if (address->ss_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, sizeof(text));
-    else if (peer->has_uid) {
+    else if (address->ss_family == AF_INET6) {
+        const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+        /* A passed socket may serve both families; its IPv4 clients have mapped addresses. */
+        if (IN6_IS_ADDR_V4MAPPED(inet6))
+            inet_ntop(AF_INET, &inet6->s6_addr[12], text, sizeof(text));
+        else
+            inet_ntop(AF_INET6, inet6, text, sizeof(text));
+    } else if (peer->has_uid) {
         buf_printf(line, "unix:%u", (unsigned)peer->uid);
         return;
     }
@@ -396,9 +415,17 @@ access_log_add(struct access_log *log, const struct access_entry *entry)
 void
 access_log_reopen(struct access_log *log)
 {
+    struct timespec until;
+    unsigned wanted;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += REOPEN_SECONDS;
     pthread_mutex_lock(&log->lock);
-    log->reopen = true;
+    wanted = ++log->reopens_wanted;
     pthread_cond_signal(&log->wake);
+    while ((int)(wanted - log->reopens_done) > 0)
+        if (pthread_cond_timedwait(&log->reopened, &log->lock, &until) == ETIMEDOUT)
+            break;
     pthread_mutex_unlock(&log->lock);
 }
 

@@ -54,7 +54,10 @@ void access_log_close(struct access_log *log);
 /* Appends a line. [any thread] */
 void access_log_add(struct access_log *log, const struct access_entry *entry);
 
-/* Opens the file anew, after the old one was moved away. [any thread] */
+/*
+ * Opens the file anew, after the old one was moved away. Returns when that is done or has failed,
+ * which is logged; but after two seconds at most, for the file system may hang. [any thread]
+ */
 void access_log_reopen(struct access_log *log);
 
 /* Lines that were lost so far. [any thread] */

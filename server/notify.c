@@ -1,12 +1,15 @@
 #include "server/notify.h"
 
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/log.h"
 
 void
@@ -21,7 +24,8 @@ notify_manager(const char *state)
         return;
     len = strlen(path);
     if ((path[0] != '/' && path[0] != '@') || len >= sizeof(address.sun_path)) {
-        log_warning("NOTIFY_SOCKET is neither a path nor an abstract socket; nobody is notified");
+        log_warning(
+            "NOTIFY_SOCKET is neither a path nor an abstract socket; no notification is sent");
         return;
     }
     memcpy(address.sun_path, path, len);
@@ -34,4 +38,13 @@ notify_manager(const char *state)
                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
         log_warning("the service manager could not be notified");
     close(fd);
+}
+
+void
+notify_reloading(void)
+{
+    char state[64];
+
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_monotonic_us());
+    notify_manager(state);
 }

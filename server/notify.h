@@ -8,4 +8,7 @@
 /* `state` is e.g. "READY=1" or "STOPPING=1"; lines separated by newlines. */
 void notify_manager(const char *state);
 
+/* Says that a reload begins, with the time as Type=notify-reload wants it; READY=1 ends it. */
+void notify_reloading(void);
+
 #endif

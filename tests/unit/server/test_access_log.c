@@ -147,6 +147,22 @@ await_file(const char *name)
     ck_assert_int_eq(access(name, F_OK), 0);
 }
 
+START_TEST(a_mapped_address_is_written_as_ipv4)
+{
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct sockaddr_in6 *address = (struct sockaddr_in6 *)&peer.address;
+    struct buf text;
+
+    *address = (struct sockaddr_in6){.sin6_family = AF_INET6};
+    inet_pton(AF_INET6, "::ffff:198.51.100.4", &address->sin6_addr);
+    add(log, "http://x/");
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_msg(strstr(buf_str(&text), "\t198.51.100.4\t"), "%s", buf_str(&text));
+    buf_free(&text);
+}
+END_TEST
+
 START_TEST(reopening_begins_a_new_file)
 {
     struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
@@ -155,7 +171,7 @@ START_TEST(reopening_begins_a_new_file)
     add(log, "http://before/");
     ck_assert_int_eq(rename(path, moved), 0);
     access_log_reopen(log);
-    await_file(path);
+    ck_assert_msg(access(path, F_OK) == 0, "done when it returns");
     add(log, "http://after/");
     access_log_close(log);
     before = read_file(moved);
@@ -361,6 +377,7 @@ unit_suite(void)
     tcase_add_test(tc, a_plain_line_has_eight_fields);
     tcase_add_test(tc, victims_stand_at_the_end);
     tcase_add_test(tc, json_lines);
+    tcase_add_test(tc, a_mapped_address_is_written_as_ipv4);
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_told);
