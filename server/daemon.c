@@ -371,6 +371,7 @@ tell_descriptors(const struct parts *parts)
 static void
 tell_start(const struct parts *parts)
 {
+    static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
     struct cache_config config;
     char text[SERVICE_CACHE_TEXT];
@@ -378,11 +379,12 @@ tell_start(const struct parts *parts)
     cache_get_config(parts->service.cache, &config);
     log_info("cache: %s", service_describe_cache(&config, text, sizeof(text)));
     if (listening->port)
-        log_info("listening on TCP port %u (%s%s%s)", listening->port,
+        log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
                  listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",
-                 listening->ipv6 ? "IPv6" : "");
-    if (listening->bound)
-        log_info("listening on socket %s", listening->path);
+                 listening->ipv6 ? "IPv6" : "", listening->tcp_passed ? passed : "");
+    if (listening->bound || listening->local_passed)
+        log_info("listening on socket %s%s", listening->path,
+                 listening->local_passed ? passed : "");
     log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, parts->service.workers);
 }
 
@@ -393,8 +395,10 @@ serve_until_stopped(struct parts *parts, const sigset_t *signals)
         int signal = sigwaitinfo(signals, NULL);
 
         if (signal == SIGHUP) {
+            notify_reloading();
             if (parts->service.access_log)
                 access_log_reopen(parts->service.access_log);
+            notify_manager("READY=1");
         } else if (signal == SIGTERM || signal == SIGINT) {
             log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
             return;

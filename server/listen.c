@@ -15,6 +15,7 @@
 
 #include "base/paths.h"
 #include "server/holder.h"
+#include "server/passed_sockets.h"
 
 #define BACKLOG 4096
 #define PORT_TRIES 20 /* for a port that is free on every address */
@@ -394,11 +395,16 @@ listen_check(const struct options *options, struct buf *why)
 enum listen_error
 listen_open(struct listening *listening, const struct options *options, struct buf *why)
 {
+    struct passed_sockets passed;
     enum listen_error error;
 
     *listening = (struct listening){.local = -1, .lock = -1};
-    error = open_every_tcp(listening, options, why);
-    if (error == LISTEN_OK)
+    if (!passed_sockets_read(&passed, why))
+        return LISTEN_BAD_ADDRESS;
+    error = passed_sockets_adopt(&passed, listening, why);
+    if (error == LISTEN_OK && !listening->tcp_passed)
+        error = open_every_tcp(listening, options, why);
+    if (error == LISTEN_OK && !listening->local_passed)
         error = open_local(listening, options, why);
     if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local < 0) {
         buf_append_str(why, nothing_left);

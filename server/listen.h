@@ -1,6 +1,8 @@
 /*
- * The daemon's sockets: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. When an address
- * is taken, the sentence says by whom.
+ * The daemon's sockets: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. Sockets that a
+ * service manager passed (passed_sockets.h) stand in for own ones of the same kind: no TCP socket
+ * is opened if one was passed, and no AF_UNIX socket likewise. When an address is taken, the
+ * sentence says by which process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -22,9 +24,10 @@ struct listening {
     unsigned tcp_count;
     uint16_t port; /* 0: no TCP */
     bool ipv4, ipv6;
-    int local;  /* -1: none */
-    bool bound; /* the socket's name is ours to remove */
-    int lock;   /* held on PATH.lock for as long as the socket is ours; -1: none */
+    bool tcp_passed, local_passed; /* by a service manager; such a name is not removed */
+    int local;                     /* -1: none */
+    bool bound;                    /* the socket's name is ours to remove */
+    int lock; /* held on PATH.lock for as long as the socket is ours; -1: none */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
@@ -38,7 +41,8 @@ enum listen_error {
 /* Are the addresses and the path of the socket such as can be listened on? Opens nothing. */
 enum listen_error listen_check(const struct options *options, struct buf *why);
 
-/* Opens what the options ask for; otherwise nothing is open and `why` has a sentence. */
+/* Takes what was passed and opens the rest that the options ask for; otherwise nothing is open and
+ * `why` has a sentence. */
 enum listen_error listen_open(struct listening *listening, const struct options *options,
                               struct buf *why);
 

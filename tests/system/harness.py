@@ -100,7 +100,7 @@ def _die_with_parent():
 class Process:
     """A child with its output in files, ended by its own pid."""
 
-    def __init__(self, test, name, argv, env=None, expect=0, preexec=None, cwd=None):
+    def __init__(self, test, name, argv, env=None, expect=0, preexec=None, cwd=None, pass_fds=()):
         self.test = test
         self.name = name
         self.expect = expect  # the exit status that stop() accepts
@@ -123,6 +123,7 @@ class Process:
                 env=sanitizer_environment(self.sanitizer, env),
                 preexec_fn=setup,
                 cwd=cwd,
+                pass_fds=pass_fds,
             )
         self.pid = self.popen.pid
         test.processes.append(self)
@@ -278,13 +279,13 @@ class Daemon(Process):
 
     def __init__(self, test, *options, origin=None, namespace=None, port=None, rpcbind=False,
                  listen=True, socket_path=True, name=None, ready=True, preexec=None, env=None,
-                 expect=0):
+                 expect=0, launcher=(), pass_fds=()):
         number = sum(1 for p in test.processes if isinstance(p, Daemon))
         name = name or f"sunproxyd{number}"
         self.port = port
         self.host = "127.0.0.1"
         self.socket = None
-        argv = [SUNPROXYD]
+        argv = [*launcher, SUNPROXYD]
         if not rpcbind:
             argv += ["--no-rpcbind"]
         if port is None and listen:
@@ -306,7 +307,8 @@ class Daemon(Process):
         self.namespace = namespace
         if namespace:
             argv = namespace.enter(argv)
-        super().__init__(test, name, argv, preexec=preexec, env=env, expect=expect)
+        super().__init__(test, name, argv, preexec=preexec, env=env, expect=expect,
+                         pass_fds=pass_fds)
         if ready:
             self.wait_ready()
 
