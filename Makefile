@@ -13,7 +13,24 @@
 #
 # Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan,
 # debug, in which caches and simulations check their policies after each step, fuzz, or coverage),
-# WERROR=1 (warnings are errors), PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, SYSCONFDIR.
+# WERROR=1 (warnings are errors).
+#
+# Variables of install and uninstall, with their defaults (PREFIX=/usr is for packages):
+#   DESTDIR              stands before every path, and is part of no file's content
+#   PREFIX               /usr/local
+#   SYSCONFDIR           PREFIX/etc; for PREFIX=/usr /etc. sunproxy/sunproxyd.conf, which is kept if
+#                        it was changed, and logrotate.d/sunproxyd
+#   BINDIR, SBINDIR      PREFIX/bin, PREFIX/sbin
+#   LIBEXECDIR           PREFIX/libexec/sunproxy: what the completions share
+#   MANDIR, DOCDIR       PREFIX/share/man, PREFIX/share/doc/sunproxy
+#   UNITDIR              PREFIX/lib/systemd/system
+#   SYSUSERSDIR          PREFIX/lib/sysusers.d
+#   TMPFILESDIR          PREFIX/lib/tmpfiles.d
+#   BASHDIR              PREFIX/share/bash-completion/completions
+#   ZSHDIR               PREFIX/share/zsh/site-functions; for PREFIX=/usr .../vendor-completions
+#   FISHDIR              PREFIX/share/fish/vendor_completions.d
+#   SYSTEMD=no           without the files of systemd
+#   EXEC                 stands before sunproxyd where install runs it (an emulator, for a cross build)
 
 VERSION := 0.1.0
 
@@ -30,7 +47,15 @@ BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/sunproxy
-SYSCONFDIR ?= $(PREFIX)/etc
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+LIBEXECDIR ?= $(PREFIX)/libexec/sunproxy
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+SYSTEMD ?= yes
 
 B := build/$(VARIANT)
 
@@ -309,19 +334,58 @@ bench-sim:
 	$(Q)$(MAKE) VARIANT=release programs bench-programs
 	$(Q)tests/bench/sim.py
 
-install: programs
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(MANDIR)/man1 \
-		$(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)
-	$(INSTALL) -m 755 $(B)/sunproxy $(DESTDIR)$(BINDIR)/sunproxy
-	$(INSTALL) -m 755 $(B)/sunproxyd $(DESTDIR)$(SBINDIR)/sunproxyd
-	$(INSTALL) -m 644 docs/sunproxy.1 $(DESTDIR)$(MANDIR)/man1/sunproxy.1
-	$(INSTALL) -m 644 docs/sunproxyd.8 $(DESTDIR)$(MANDIR)/man8/sunproxyd.8
-	$(INSTALL) -m 644 README.md LICENSE proxy.x docs/sunproxyd.conf.example $(DESTDIR)$(DOCDIR)/
+# ---- installing --------------------------------------------------------------------------------------
 
+# MODE:FILE:PLACE of each installed file.
+INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
+	755:$(B)/sunproxyd:$(SBINDIR)/sunproxyd \
+	755:packaging/completions/complete.sh:$(LIBEXECDIR)/complete.sh \
+	644:docs/sunproxy.1:$(MANDIR)/man1/sunproxy.1 \
+	644:docs/sunproxyd.8:$(MANDIR)/man8/sunproxyd.8 \
+	644:README.md:$(DOCDIR)/README.md \
+	644:LICENSE:$(DOCDIR)/LICENSE \
+	644:proxy.x:$(DOCDIR)/proxy.x \
+	644:packaging/logrotate.conf:$(SYSCONFDIR)/logrotate.d/sunproxyd
+# TEMPLATE:PLACE of those that name the places of others.
+FROM_TEMPLATES = completions/sunproxy.bash:$(BASHDIR)/sunproxy \
+	completions/sunproxy.bash:$(BASHDIR)/sunproxyd \
+	completions/sunproxy.zsh:$(ZSHDIR)/_sunproxy \
+	completions/sunproxy.fish:$(FISHDIR)/sunproxy.fish \
+	completions/sunproxy.fish:$(FISHDIR)/sunproxyd.fish
+ifneq ($(SYSTEMD),no)
+INSTALLED += 644:packaging/sunproxyd.socket:$(UNITDIR)/sunproxyd.socket \
+	644:packaging/sysusers.conf:$(SYSUSERSDIR)/sunproxy.conf \
+	644:packaging/tmpfiles.conf:$(TMPFILESDIR)/sunproxy.conf
+FROM_TEMPLATES += sunproxyd.service:$(UNITDIR)/sunproxyd.service
+endif
+# The paths of the running system, without DESTDIR.
+substitute = sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+	-e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g'
+CONFIG = '$(DESTDIR)$(SYSCONFDIR)/sunproxy/sunproxyd.conf'
+PRISTINE_CONFIG = '$(DESTDIR)$(DOCDIR)/sunproxyd.conf.example'
+
+install: programs
+	$(Q)for row in $(INSTALLED); do \
+		mode=$${row%%:*}; row=$${row#*:}; \
+		$(INSTALL) -D -m $$mode "$${row%%:*}" "$(DESTDIR)$${row#*:}" || exit 1; \
+	done
+	$(Q)for row in $(FROM_TEMPLATES); do \
+		template=packaging/$${row%%:*}.in; place="$(DESTDIR)$${row#*:}"; \
+		$(INSTALL) -D -m 644 $$template "$$place" && \
+			$(substitute) $$template >"$$place" || exit 1; \
+	done
+	$(Q)$(INSTALL) -d '$(DESTDIR)$(SYSCONFDIR)/sunproxy' && default=$$(mktemp) && \
+		trap 'rm -f "$$default"' EXIT && \
+		$(EXEC) $(B)/sunproxyd --default-config >"$$default" && \
+		scripts/install_config.sh install "$$default" $(CONFIG) $(PRISTINE_CONFIG)
+
+# Folders stay, but for those of this program alone once they are empty.
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/sunproxy $(DESTDIR)$(SBINDIR)/sunproxyd \
-		$(DESTDIR)$(MANDIR)/man1/sunproxy.1 $(DESTDIR)$(MANDIR)/man8/sunproxyd.8
-	rm -rf $(DESTDIR)$(DOCDIR)
+	$(Q)scripts/install_config.sh remove $(CONFIG) $(PRISTINE_CONFIG)
+	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
+	$(Q)for folder in $(DOCDIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
+		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
+	done
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -42,7 +42,11 @@ sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
 ip:command:iproute2
 chromium:command:chromium
-ensurepip:python:python3-venv'
+ensurepip:python:python3-venv
+systemd-analyze:command:systemd
+zsh:command:zsh
+fish:command:fish
+logrotate:command:logrotate'
 fuzz_needs='
 clang:command:clang
 fuzzer:clang-runtime:libclang-rt-14-dev'

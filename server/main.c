@@ -63,6 +63,10 @@ run(const struct options *options)
         puts("sunproxyd " SUNPROXY_VERSION);
         return finish_stdout();
     }
+    if (options->default_config) {
+        options_print_defaults(stdout);
+        return finish_stdout();
+    }
     if (strcasecmp(options->policy, "help") == 0) {
         print_policies();
         return finish_stdout();

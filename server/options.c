@@ -127,6 +127,8 @@ const struct option_row option_rows[] = {
      "read options from a file first: key = value, the keys are the names above"},
     {"check-config", 0, true, OPTION_FLAG, AT(check_config), NULL, "no", 0, 0,
      "check all options, print them as a configuration file, and end"},
+    {"default-config", 0, true, OPTION_FLAG, AT(default_config), NULL, "no", 0, 0,
+     "print a configuration file that explains every option, and end"},
     {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this and end"},
     {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
     {.help = NULL},

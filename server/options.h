@@ -81,6 +81,7 @@ struct options {
     /* only on the command line */
     char *config;
     bool check_config;
+    bool default_config;
     bool help;
     bool version;
 };
@@ -98,6 +99,9 @@ int options_parse(struct options *options, int argc, char **argv, struct buf *wh
 
 /* The text of --help, on `out`. */
 void options_print_help(FILE *out);
+
+/* A configuration file in which every option is a comment, with its default. */
+void options_print_defaults(FILE *out);
 
 /* Every value in force, as a configuration file that says the same. */
 void options_print_config(const struct options *options, FILE *out);

@@ -64,6 +64,57 @@ options_print_help(FILE *out)
           out);
 }
 
+/* Prints text as comments of at most 79 columns. */
+static void
+print_comment(FILE *out, const char *text)
+{
+    const size_t width = 77;
+
+    while (*text) {
+        size_t len = strlen(text);
+
+        if (len > width) {
+            len = width;
+            while (len > 0 && text[len] != ' ')
+                len--;
+            if (len == 0)
+                len = strcspn(text, " ");
+        }
+        fprintf(out, "# %.*s\n", (int)len, text);
+        text += len;
+        while (*text == ' ')
+            text++;
+    }
+}
+
+void
+options_print_defaults(FILE *out)
+{
+    fputs(
+        "# Configuration of sunproxyd(8), read with --config FILE.\n"
+        "#\n"
+        "# Every option stands here as a comment: with its default, or, where it has none, with\n"
+        "# the form of its value. To change one, remove the # in front of it. To check the file:\n"
+        "#\n"
+        "#     sunproxyd --config FILE --check-config\n",
+        out);
+    for (const struct option_row *row = option_rows; row->help; row++) {
+        if (row->only_here)
+            continue;
+        if (!row->name) {
+            /* A heading of nothing but options of the command line is left out. */
+            if (row[1].name && !row[1].only_here)
+                fprintf(out, "\n\n# ---- %s ----\n", row->help);
+            continue;
+        }
+        fputc('\n', out);
+        print_comment(out, row->help);
+        if (row->type == OPTION_CHOICE)
+            fprintf(out, "# One of %s.\n", row->argument);
+        fprintf(out, "#%s = %s\n", row->name, row->start ? row->start : row->argument);
+    }
+}
+
 static void
 print_choice(FILE *out, const char *words, uint64_t value)
 {

@@ -107,11 +107,6 @@ class ConfigTest(harness.SystemTest):
             s = c.stat()
             self.assertEqual((s.policy, s.capacity_urls), ("lfu", 6))
 
-    def test_the_example_is_right(self):
-        example = harness.TOP / "docs/sunproxyd.conf.example"
-        done = self.run_daemon("--check-config", "--config", example)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
 
 class TakenTest(harness.SystemTest):
     def second(self, *arguments):
