@@ -15,7 +15,7 @@ paths_default_socket(char *path, size_t size)
     if (folder && folder[0] == '/')
         len = snprintf(path, size, "%s/sunproxy.sock", folder);
     else if (geteuid() == 0)
-        len = snprintf(path, size, "/run/sunproxy/sunproxy.sock");
+        len = snprintf(path, size, PATHS_SYSTEM_SOCKET);
     else
         len = snprintf(path, size, "/tmp/sunproxy-%lu/sunproxy.sock", (unsigned long)geteuid());
     return len > 0 && (size_t)len < size;
@@ -33,7 +33,7 @@ paths_folder_is_safe(const char *path)
         return false;
     folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
     safe = folder && lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
-           (st.st_uid == geteuid() || st.st_uid == 0);
+           (st.st_uid == geteuid() || st.st_uid == 0 || strcmp(path, PATHS_SYSTEM_SOCKET) == 0);
     free(folder);
     return safe;
 }

@@ -17,6 +17,7 @@
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/notify.h"
+#include "server/privileges.h"
 #include "server/registration.h"
 #include "server/service.h"
 
@@ -37,8 +38,10 @@ struct parts {
     const struct options *options;
     struct address_policy *addresses;
     struct listening listening;
+    int log_file; /* -1: none, or the access log has it */
     struct registration *registration;
     struct descriptor_plan descriptors;
+    struct service_user user; /* of --user */
     struct service service;
 };
 
@@ -50,6 +53,48 @@ worker_count(const struct options *options)
     if (options->workers)
         return (unsigned)options->workers;
     return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
+}
+
+/* ---- privileges ------------------------------------------------------------------------------ */
+
+static int
+find_user(struct parts *parts)
+{
+    struct buf why;
+    bool ok;
+
+    buf_init(&why, 1024);
+    ok = privileges_find_user(parts->options->user, &parts->user, &why);
+    if (!ok)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return ok ? EX_OK : EX_CONFIG;
+}
+
+/* Ports, socket and log are open; no thread runs yet. */
+static int
+give_up_privileges(struct parts *parts)
+{
+    const struct service_user *user = &parts->user;
+    bool change = parts->options->user && geteuid() == 0, ok = true;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    if (change) {
+        if (!parts->options->no_rpcbind)
+            registration_make_way(user->uid);
+        ok = listen_give_to(&parts->listening, user->uid, user->gid, &why);
+    }
+    if (ok && parts->options->user)
+        ok = privileges_become(user, &why);
+    if (ok && geteuid() == 0)
+        log_warning("serving as root; --user NAME serves as a user that can do less");
+    if (ok && parts->options->sandbox == SANDBOX_ON)
+        ok = privileges_give_up(&why);
+    if (!ok)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return ok ? EX_OK : EX_OSERR;
 }
 
 /* ---- putting together ------------------------------------------------------------------------ */
@@ -198,11 +243,12 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     return EX_OK;
 }
 
+/* What starts no thread: before the sockets are opened and privileges are given up. */
 static int
-make_parts(struct parts *parts)
+make_settings(struct parts *parts)
 {
     struct service *service = &parts->service;
-    int status;
+    int status = EX_OK;
 
     service->magic = SERVICE_MAGIC;
     service->options = parts->options;
@@ -213,13 +259,24 @@ make_parts(struct parts *parts)
                                               (uint32_t)parts->options->max_connections_per_client,
                                               (uint32_t)parts->options->max_fetches,
                                               service->workers, descriptor_plan_raise_limit());
-    status = make_addresses(parts);
+    if (parts->options->user)
+        status = find_user(parts);
+    if (status == EX_OK)
+        status = make_addresses(parts);
     if (status == EX_OK)
         status = make_admins(service, &parts->options->admin_uid);
     if (status == EX_OK)
         status = make_cache(service);
-    if (status == EX_OK)
-        status = make_fetcher(parts);
+    return status;
+}
+
+/* What starts threads, which inherit what the process may do. */
+static int
+make_parts(struct parts *parts)
+{
+    struct service *service = &parts->service;
+    int status = make_fetcher(parts);
+
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
     if (status != EX_OK)
@@ -234,17 +291,37 @@ make_parts(struct parts *parts)
 }
 
 static int
-open_access_log(struct service *service)
+refuse_access_log(const char *path)
 {
-    const char *path = service->options->access_log;
+    log_error("access log %s: %s", path, strerror(errno));
+    return EX_CANTCREAT;
+}
+
+static int
+open_access_log(struct parts *parts)
+{
+    const char *path = parts->options->access_log;
 
     if (!path)
         return EX_OK;
-    service->access_log = access_log_open(path, (enum log_format)service->options->log_format);
-    if (service->access_log)
+    parts->log_file = parts->options->user && strcmp(path, "-") != 0
+                          ? privileges_open_log(&parts->user, path)
+                          : access_log_open_file(path);
+    return parts->log_file < 0 ? refuse_access_log(path) : EX_OK;
+}
+
+static int
+start_access_log(struct parts *parts)
+{
+    const struct options *options = parts->options;
+    int fd = parts->log_file;
+
+    if (fd < 0)
         return EX_OK;
-    log_error("access log %s: %s", path, strerror(errno));
-    return EX_CANTCREAT;
+    parts->log_file = -1;
+    parts->service.access_log =
+        access_log_start(fd, options->access_log, (enum log_format)options->log_format);
+    return parts->service.access_log ? EX_OK : refuse_access_log(options->access_log);
 }
 
 static int
@@ -307,11 +384,14 @@ free_parts(struct parts *parts)
     fetcher_destroy(service->fetcher);
     rpc_server_destroy(service->rpc);
     access_log_close(service->access_log);
+    if (parts->log_file >= 0)
+        close(parts->log_file);
     cache_destroy(service->cache);
     flights_destroy(service->flights);
     counters_destroy(service->counters);
     address_policy_destroy(parts->addresses);
     free(service->admins);
+    privileges_free_user(&parts->user);
     pthread_mutex_destroy(&service->configuring);
 }
 
@@ -409,7 +489,8 @@ serve_until_stopped(struct parts *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct parts parts = {.options = options, .listening = {.local = -1, .lock = -1}};
+    struct parts parts = {
+        .options = options, .listening = {.local = -1, .lock = -1}, .log_file = -1};
     sigset_t signals;
     int status;
 
@@ -422,11 +503,17 @@ daemon_run(const struct options *options)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log as large as it may be is a write error */
 
-    status = make_parts(&parts);
+    status = make_settings(&parts);
     if (status == EX_OK)
         status = open_sockets(&parts);
     if (status == EX_OK)
-        status = open_access_log(&parts.service);
+        status = open_access_log(&parts);
+    if (status == EX_OK)
+        status = give_up_privileges(&parts);
+    if (status == EX_OK)
+        status = make_parts(&parts);
+    if (status == EX_OK)
+        status = start_access_log(&parts);
     if (status == EX_OK) {
         tell_descriptors(&parts);
         status = start(&parts);
@@ -449,9 +536,12 @@ daemon_run(const struct options *options)
 int
 daemon_check(const struct options *options)
 {
-    struct parts parts = {.options = options};
-    int status = make_parts(&parts);
+    struct parts parts = {.options = options, .log_file = -1};
+    int status = make_settings(&parts);
     struct buf why;
+
+    if (status == EX_OK)
+        status = make_parts(&parts);
 
     buf_init(&why, 1024);
     if (status == EX_OK && listen_check(options, &why) != LISTEN_OK) {

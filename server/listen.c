@@ -299,14 +299,19 @@ take_lock(struct listening *listening, struct buf *why)
     return LISTEN_OK;
 }
 
-/* systemd's RuntimeDirectory= if it gave one, else where clients look as well. */
+/*
+ * systemd's RuntimeDirectory= if it gave one, else where clients look as well. The runtime
+ * directory of root's session is not for the user of --user.
+ */
 static bool
-default_path(char *path, size_t size)
+default_path(char *path, size_t size, bool has_user)
 {
     const char *folder = getenv("RUNTIME_DIRECTORY");
 
     if (folder && folder[0] == '/')
         return (size_t)snprintf(path, size, "%s/sunproxy.sock", folder) < size;
+    if (has_user && geteuid() == 0)
+        return (size_t)snprintf(path, size, "%s", PATHS_SYSTEM_SOCKET) < size;
     return paths_default_socket(path, size);
 }
 
@@ -324,6 +329,22 @@ absolute_path(const char *given, char *path, size_t size, struct buf *why)
     return false;
 }
 
+/*
+ * By the mask, since chmod() goes by the name: in a folder of another user's it could be led to
+ * another file by then.
+ */
+static bool
+bind_with_mode(int fd, const struct sockaddr_un *address, uint64_t mode)
+{
+    mode_t before = umask((mode_t)(~mode & 0777));
+    bool done = bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+    int error = errno;
+
+    umask(before);
+    errno = error;
+    return done;
+}
+
 static enum listen_error
 open_local(struct listening *listening, const struct options *options, struct buf *why)
 {
@@ -336,12 +357,13 @@ open_local(struct listening *listening, const struct options *options, struct bu
     if (options->socket) {
         if (!absolute_path(options->socket, listening->path, sizeof(listening->path), why))
             return LISTEN_BAD_ADDRESS;
-    } else if (!default_path(listening->path, sizeof(listening->path))) {
+    } else if (!default_path(listening->path, sizeof(listening->path), options->user)) {
         buf_append_str(why, "there is no default path for the socket here; give --socket");
         return LISTEN_FAILED;
     } else if (!prepare_folder(listening->path, why)) {
         return LISTEN_FAILED;
     }
+    listening->default_path = !options->socket;
     error = take_lock(listening, why);
     if (error != LISTEN_OK)
         return error;
@@ -354,9 +376,7 @@ open_local(struct listening *listening, const struct options *options, struct bu
     memcpy(address.sun_path, listening->path, sizeof(address.sun_path));
     listening->bound = true;
     listening->local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listening->local < 0 ||
-        bind(listening->local, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        chmod(listening->path, (mode_t)options->socket_mode) != 0 ||
+    if (listening->local < 0 || !bind_with_mode(listening->local, &address, options->socket_mode) ||
         listen(listening->local, BACKLOG) != 0) {
         buf_printf(why, "socket %s: %s", listening->path, strerror(errno));
         return LISTEN_FAILED;
@@ -413,6 +433,55 @@ listen_open(struct listening *listening, const struct options *options, struct b
     if (error != LISTEN_OK)
         listen_close(listening);
     return error;
+}
+
+/* The name may be another file by now, in a folder that is not root's: only a socket is changed. */
+static bool
+give_socket(const char *path, uid_t uid, gid_t gid)
+{
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
+    struct stat st;
+    bool done;
+
+    if (fd < 0)
+        return false;
+    done = fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           fchownat(fd, "", uid, gid, AT_EMPTY_PATH) == 0;
+    error = errno;
+    close(fd);
+    errno = error;
+    return done;
+}
+
+/* Of the default path; its folder is root's, made by this daemon, or already the user's. */
+static bool
+give_folder(const char *path, uid_t uid, gid_t gid)
+{
+    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    int fd, error;
+    bool done;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    *strrchr(folder, '/') = '\0';
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    done = fchown(fd, uid, gid) == 0;
+    error = errno;
+    close(fd);
+    errno = error;
+    return done;
+}
+
+bool
+listen_give_to(struct listening *listening, uid_t uid, gid_t gid, struct buf *why)
+{
+    if (!listening->bound ||
+        (fchown(listening->lock, uid, gid) == 0 && give_socket(listening->path, uid, gid) &&
+         (!listening->default_path || give_folder(listening->path, uid, gid))))
+        return true;
+    buf_printf(why, "socket %s cannot be given to its user: %s", listening->path, strerror(errno));
+    return false;
 }
 
 void

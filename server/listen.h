@@ -27,7 +27,8 @@ struct listening {
     bool tcp_passed, local_passed; /* by a service manager; such a name is not removed */
     int local;                     /* -1: none */
     bool bound;                    /* the socket's name is ours to remove */
-    int lock; /* held on PATH.lock for as long as the socket is ours; -1: none */
+    int lock;          /* held on PATH.lock for as long as the socket is ours; -1: none */
+    bool default_path; /* no --socket was given */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
@@ -45,6 +46,13 @@ enum listen_error listen_check(const struct options *options, struct buf *why);
  * `why` has a sentence. */
 enum listen_error listen_open(struct listening *listening, const struct options *options,
                               struct buf *why);
+
+/*
+ * Makes the AF_UNIX socket, its lock and the folder of the default path the user's, so that it can
+ * remove the socket, and take the lock at another start. Needs root. False with a sentence in
+ * `why`.
+ */
+bool listen_give_to(struct listening *listening, uid_t uid, gid_t gid, struct buf *why);
 
 /*
  * Removes the AF_UNIX socket's name and lets go of the lock, and closes what was not taken (set to

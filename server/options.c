@@ -34,6 +34,12 @@ const struct option_row option_rows[] = {
      "who may purge and set over the socket, besides root and the daemon's own user; may be "
      "repeated"},
 
+    {.help = "Privileges"},
+    {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
+     "serve as this user; root opens ports, socket and access log first"},
+    {"sandbox", 0, false, OPTION_CHOICE, AT(sandbox), "on|off", "on", 0, 0,
+     "give up capabilities, and restrict system calls and files to those that serving takes"},
+
     {.help = "Cache"},
     {"policy", 'P', false, OPTION_POLICY, AT(policy), "NAME[:PARAMETER=VALUE,...]", "lru", 0, 0,
      "replacement policy; \"help\" lists them with their parameters, \"none\" is no cache"},

@@ -20,6 +20,7 @@ struct option_list {
 };
 
 enum count_bytes { COUNT_WHOLE, COUNT_BODY };
+enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -30,6 +31,10 @@ struct options {
     uint64_t socket_mode;
     bool no_rpcbind;
     struct option_list admin_uid;
+
+    /* what the process may do */
+    char *user; /* NULL: the one that started it */
+    uint64_t sandbox;
 
     /* the cache */
     char *policy;

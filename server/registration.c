@@ -5,11 +5,16 @@
 #include <pthread.h>
 #include <rpc/rpc.h>
 #include <rpc/rpcb_clnt.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "proxy.h"
 #include "server/log.h"
 
@@ -17,6 +22,7 @@
 #define REFRESH_SECONDS 5 /* in case that it was restarted */
 #define GOODBYE_SECONDS 2
 #define MOST_ENTRIES 6
+#define OWNER_SIZE 64 /* for rpcbind's name of a user: "superuser", "unknown", or a number */
 
 /* One program version on one transport. */
 struct entry {
@@ -68,11 +74,12 @@ add_entries(struct registration *registration, const char *netid, const char *ad
 
 /*
  * What rpcbind has for a program version on a transport, as universal address; owned, NULL if there
- * is nothing. *answers tells whether rpcbind answered at all. (rpcb_getaddr() would put one of our
- * addresses in place of the registered one, and loses a few bytes at each call.)
+ * is nothing. `owner` gets the name that rpcbind has for its user. *answers tells whether rpcbind
+ * answered at all. (rpcb_getaddr() would put one of our addresses in place of the registered one,
+ * and loses a few bytes at each call.)
  */
 static char *
-registered_address(const struct entry *entry, bool *answers)
+registered_address(const struct entry *entry, char owner[OWNER_SIZE], bool *answers)
 {
     struct netconfig *netconfig = getnetconfigent("local");
     char *address = NULL;
@@ -87,8 +94,10 @@ registered_address(const struct entry *entry, bool *answers)
     *answers = list != NULL;
     for (const rpcblist *at = list; at && !address; at = at->rpcb_next)
         if (at->rpcb_map.r_prog == PROXY_FETCHPROG && at->rpcb_map.r_vers == entry->version &&
-            strcmp(at->rpcb_map.r_netid, entry->netid) == 0)
+            strcmp(at->rpcb_map.r_netid, entry->netid) == 0) {
+            snprintf(owner, OWNER_SIZE, "%s", at->rpcb_map.r_owner);
             address = strdup(at->rpcb_map.r_addr);
+        }
     xdr_free((xdrproc_t)xdr_rpcblist_ptr, &list);
     return address;
 }
@@ -110,8 +119,9 @@ register_entry(struct entry *entry, bool first)
     }
     done = rpcb_set(PROXY_FETCHPROG, entry->version, netconfig, address);
     if (!done && first) {
+        char owner[OWNER_SIZE];
         bool answers;
-        char *other = registered_address(entry, &answers);
+        char *other = registered_address(entry, owner, &answers);
 
         if (other && rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig)) {
             log_info("rpcbind had version %u on %s at %s; replaced", (unsigned)entry->version,
@@ -151,8 +161,9 @@ refresh(struct registration *registration)
     }
     for (unsigned i = 0; i < registration->count; i++) {
         struct entry *entry = &registration->entries[i];
+        char owner[OWNER_SIZE] = "";
         bool answers;
-        char *other = registered_address(entry, &answers);
+        char *other = registered_address(entry, owner, &answers);
 
         if (!answers) {
             if (!registration->told_absent)
@@ -161,9 +172,14 @@ refresh(struct registration *registration)
             return RETRY_SECONDS;
         }
         if (!entry->taken && (!other || strcmp(other, entry->address) != 0)) {
-            log_warning("rpcbind does not take version %u on %s from us%s%s",
-                        (unsigned)entry->version, entry->netid,
-                        other ? "; it has another server's address " : "", other ? other : "");
+            if (other)
+                log_warning("rpcbind does not take version %u on %s; it has %s, registered by "
+                            "%s; that user or root removes it with \"rpcinfo -d %u %u\"",
+                            (unsigned)entry->version, entry->netid, other, owner,
+                            (unsigned)PROXY_FETCHPROG, (unsigned)entry->version);
+            else
+                log_warning("rpcbind does not take version %u on %s", (unsigned)entry->version,
+                            entry->netid);
             entry->taken = true;
             entry->registered = false;
         }
@@ -179,12 +195,13 @@ unregister(struct registration *registration)
     for (unsigned i = 0; i < registration->count; i++) {
         struct entry *entry = &registration->entries[i];
         struct netconfig *netconfig;
+        char owner[OWNER_SIZE];
         char *address;
         bool answers;
 
         if (!entry->registered)
             continue;
-        address = registered_address(entry, &answers);
+        address = registered_address(entry, owner, &answers);
         netconfig = getnetconfigent(entry->netid);
         if (netconfig && address && strcmp(address, entry->address) == 0)
             rpcb_unset(PROXY_FETCHPROG, entry->version, netconfig);
@@ -222,6 +239,59 @@ run(void *argument)
     release(registration);
     return NULL;
 }
+
+/* ---- before root becomes another user ---------------------------------------------------------
+ */
+
+/* In a process of its own. */
+static void
+remove_others(uid_t uid)
+{
+    struct netconfig *local = getnetconfigent("local");
+    rpcblist *list = local ? rpcb_getmaps(local, "localhost") : NULL;
+    char own[OWNER_SIZE];
+
+    snprintf(own, sizeof(own), "%lu", (unsigned long)uid);
+    for (const rpcblist *at = list; at; at = at->rpcb_next) {
+        const rpcb *entry = &at->rpcb_map;
+        struct netconfig *netconfig;
+
+        if (entry->r_prog != PROXY_FETCHPROG || strcmp(entry->r_owner, own) == 0)
+            continue;
+        netconfig = getnetconfigent(entry->r_netid);
+        if (netconfig && rpcb_unset(entry->r_prog, entry->r_vers, netconfig))
+            log_info("rpcbind had version %u on %s at %s, registered by %s; removed",
+                     (unsigned)entry->r_vers, entry->r_netid, entry->r_addr, entry->r_owner);
+        if (netconfig)
+            freenetconfigent(netconfig);
+    }
+}
+
+void
+registration_make_way(uid_t uid)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    int64_t until = clock_monotonic_us() + GOODBYE_SECONDS * (int64_t)1000000;
+    pid_t child = fork(), ended;
+
+    /* libtirpc waits 60 s for an answer, with all signals blocked. */
+    if (child == 0) {
+        remove_others(uid);
+        _exit(0);
+    }
+    if (child < 0)
+        return;
+    while ((ended = waitpid(child, NULL, WNOHANG)) == 0 && clock_monotonic_us() < until)
+        nanosleep(&moment, NULL);
+    if (ended == 0) {
+        log_warning("rpcbind does not answer; entries of other users there are left behind");
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+}
+
+/* ---- for others -------------------------------------------------------------------------------
+ */
 
 struct registration *
 registration_start(const struct listening *listening)

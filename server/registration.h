@@ -8,9 +8,17 @@
 #ifndef SUNPROXY_SERVER_REGISTRATION_H
 #define SUNPROXY_SERVER_REGISTRATION_H
 
+#include <sys/types.h>
+
 #include "server/listen.h"
 
 struct registration;
+
+/*
+ * For root that is about to become this user: removes entries of other users, which that user could
+ * not replace, with a line in the log for each. Takes two seconds at most.
+ */
+void registration_make_way(uid_t uid);
 
 /* Starts the thread; `listening` is read now and not kept. NULL with errno set on failure. */
 struct registration *registration_start(const struct listening *listening);
