@@ -153,8 +153,10 @@ TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
 TORTURE_SOURCES := $(wildcard tests/unit/*/torture_*.c)
+FAULTS_SOURCES := $(wildcard tests/unit/*/faults_*.c)
 UNIT := $(patsubst %.c,$(B)/%,$(UNIT_SOURCES))
 TORTURE := $(patsubst %.c,$(B)/%,$(TORTURE_SOURCES))
+FAULTS := $(patsubst %.c,$(B)/%,$(FAULTS_SOURCES))
 
 ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
@@ -170,7 +172,7 @@ PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 all: programs
 
 programs: $(PROGRAMS)
-unit: $(UNIT) $(TORTURE)
+unit: $(UNIT) $(TORTURE) $(FAULTS)
 origin: $(ORIGIN)
 peers: $(PEERS)
 bench-programs: $(BENCH)
@@ -233,7 +235,8 @@ $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 # Unit tests: a Check program a file, linked with everything that it might ask for, what its
 # folder's tests share included.
 UNIT_COMMON := $(B)/tests/unit/unit.o
-UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out $(UNIT_SOURCES) $(TORTURE_SOURCES),\
+UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out \
+	$(UNIT_SOURCES) $(TORTURE_SOURCES) $(FAULTS_SOURCES),\
 	$(wildcard tests/unit/*/*.c)))
 UNIT_LIB := $(B)/libunit.a
 test_libs = -Wl,--start-group $(UNIT_LIB) $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
@@ -254,6 +257,15 @@ WRAPS := malloc calloc realloc aligned_alloc strdup strndup emalloc erealloc _ma
 $(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
+
+# Faults: the same with calls of the operating system, which go through tests/unit/faults.c.
+FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename mkdir mkdtemp mkostemp \
+	mkstemp readlink socket bind listen connect accept4 getsockname getsockopt setsockopt poll \
+	eventfd flock pthread_create pthread_mutex_init pthread_cond_init event_base_new_with_config \
+	event_config_new event_new event_add
+$(FAULTS): $(B)/%: $(B)/%.o $(B)/tests/unit/faults.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FAULT_WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
 
 $(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
 	$(call say,LD,$@)

@@ -161,7 +161,7 @@ rm -rf "${logs:?}"/*
 
 shopt -s nullglob
 unit_sources=(tests/unit/*/test_*.c)
-torture_sources=(tests/unit/*/torture_*.c)
+torture_sources=(tests/unit/*/torture_*.c tests/unit/*/faults_*.c)
 fuzz_sources=()
 for folder in tests/fuzz/corpus/*/; do
     fuzz_sources+=("tests/fuzz/$(basename "$folder").c")

@@ -1,7 +1,8 @@
 /*
  * What the fuzz targets share. A target is one file, tests/fuzz/NAME.c, which defines
- * LLVMFuzzerTestOneInput(); its seed corpus is tests/fuzz/corpus/NAME/, a file an input. `make fuzz`
- * links each with libFuzzer; `make test` links each with replay_main.c, which runs the corpus.
+ * LLVMFuzzerTestOneInput(); its seed corpus is tests/fuzz/corpus/NAME/, a file an input. `make
+ * fuzz` links each with libFuzzer; `make test` links each with replay_main.c, which runs the
+ * corpus.
  */
 #ifndef SUNPROXY_TESTS_FUZZ_H
 #define SUNPROXY_TESTS_FUZZ_H
@@ -18,12 +19,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A property that holds for every input. Unlike assert() it is never compiled out. */
-#define FUZZ_CHECK(condition)                                                               \
-    do {                                                                                    \
-        if (!(condition)) {                                                                 \
+#define FUZZ_CHECK(condition)                                                              \
+    do {                                                                                   \
+        if (!(condition)) {                                                                \
             fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                        \
-        }                                                                                   \
+            abort();                                                                       \
+        }                                                                                  \
     } while (0)
 
 /* Takes `len` bytes, or as many as are left, from the front of *input. */

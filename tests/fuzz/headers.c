@@ -1,7 +1,7 @@
 /*
- * Field lines: of a client when the first byte is odd, of an origin's answer when it is even. What is
- * accepted of a client is well formed line by line; what goes on of an answer is well formed, too,
- * and reads the same when it is read again.
+ * Field lines: of a client when the first byte is odd, of an origin's answer when it is even. What
+ * is accepted of a client is well formed line by line; what goes on of an answer is well formed,
+ * too, and reads the same when it is read again.
  */
 #include "fetch/headers.h"
 #include "tests/fuzz/fuzz.h"

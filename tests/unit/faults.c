@@ -1,0 +1,147 @@
+#include "tests/unit/faults.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+static _Thread_local unsigned countdown;
+static _Thread_local int error_wanted;
+static _Thread_local const char *failed;
+
+void
+faults_fail_at(unsigned n, int error)
+{
+    countdown = n;
+    error_wanted = error;
+    if (n)
+        failed = NULL;
+}
+
+const char *
+faults_failed(void)
+{
+    return failed;
+}
+
+static bool
+now(const char *name)
+{
+    if (countdown == 0 || --countdown != 0)
+        return false;
+    failed = name;
+    errno = error_wanted;
+    return true;
+}
+
+unsigned
+faults_walk(void (*body)(void *context), void *context, int error)
+{
+    for (unsigned n = 1;; n++) {
+        const char *name;
+
+        faults_fail_at(n, error);
+        body(context);
+        name = failed;
+        faults_fail_at(0, 0);
+        if (!name)
+            return n - 1;
+    }
+}
+
+/* A call of `type name parameters`; when it fails it returns `failure` (errno is set). */
+#define FAULT(type, name, parameters, arguments, failure) \
+    type __real_##name parameters;                        \
+    type __wrap_##name parameters;                        \
+    type __wrap_##name parameters                         \
+    {                                                     \
+        if (now(#name))                                   \
+            return failure;                               \
+        return __real_##name arguments;                   \
+    }
+
+FAULT(ssize_t, read, (int fd, void *to, size_t n), (fd, to, n), -1)
+FAULT(ssize_t, write, (int fd, const void *from, size_t n), (fd, from, n), -1)
+FAULT(int, fstat, (int fd, struct stat *status), (fd, status), -1)
+FAULT(int, stat, (const char *path, struct stat *status), (path, status), -1)
+FAULT(int, lstat, (const char *path, struct stat *status), (path, status), -1)
+FAULT(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
+FAULT(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
+FAULT(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
+FAULT(int, rename, (const char *from, const char *to), (from, to), -1)
+FAULT(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
+FAULT(char *, mkdtemp, (char *path), (path), NULL)
+FAULT(int, mkostemp, (char *path, int flags), (path, flags), -1)
+FAULT(int, mkstemp, (char *path), (path), -1)
+FAULT(ssize_t, readlink, (const char *path, char *to, size_t n), (path, to, n), -1)
+FAULT(int, socket, (int family, int type, int protocol), (family, type, protocol), -1)
+FAULT(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
+FAULT(int, listen, (int fd, int backlog), (fd, backlog), -1)
+FAULT(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
+FAULT(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags), -1)
+FAULT(int, getsockname, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), -1)
+FAULT(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
+      (fd, level, name, value, n), -1)
+FAULT(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
+      (fd, level, name, value, n), -1)
+FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
+FAULT(int, eventfd, (unsigned initial, int flags), (initial, flags), -1)
+FAULT(int, flock, (int fd, int operation), (fd, operation), -1)
+
+/* An error number comes back, and not through errno. */
+FAULT(int, pthread_create,
+      (pthread_t * thread, const pthread_attr_t *a, void *(*run)(void *), void *context),
+      (thread, a, run, context), error_wanted)
+FAULT(int, pthread_mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a),
+      error_wanted)
+FAULT(int, pthread_cond_init, (pthread_cond_t * c, const pthread_condattr_t *a), (c, a),
+      error_wanted)
+
+/* libevent's, each a call of the system or an allocation inside it. */
+FAULT(struct event_base *, event_base_new_with_config, (const struct event_config *c), (c), NULL)
+FAULT(struct event_config *, event_config_new, (void), (), NULL)
+FAULT(struct event *, event_new,
+      (struct event_base * base, evutil_socket_t fd, short what, event_callback_fn f,
+       void *context),
+      (base, fd, what, f, context), NULL)
+FAULT(int, event_add, (struct event * event, const struct timeval *after), (event, after), -1)
+
+/* open() and fcntl() take a third argument only at times. */
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+
+int
+__wrap_open(const char *path, int flags, ...)
+{
+    va_list args;
+    mode_t mode;
+
+    if (now("open"))
+        return -1;
+    va_start(args, flags);
+    mode = va_arg(args, mode_t);
+    va_end(args);
+    return __real_open(path, flags, mode);
+}
+
+int
+__wrap_fcntl(int fd, int command, ...)
+{
+    va_list args;
+    void *argument;
+
+    if (now("fcntl"))
+        return -1;
+    va_start(args, command);
+    argument = va_arg(args, void *);
+    va_end(args);
+    return __real_fcntl(fd, command, argument);
+}

@@ -1,0 +1,119 @@
+/*
+ * Opening sockets and the access log with each call of the system failing in turn: all is open, or
+ * nothing is, with a sentence; no descriptor and no file is lost.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/access_log.h"
+#include "server/listen.h"
+#include "tests/unit/faults.h"
+#include "tests/unit/unit.h"
+
+static char folder[64], path[128], lock[160], log_path[128];
+static struct options options;
+
+static unsigned
+open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void
+set_up(void)
+{
+    strcpy(folder, "/tmp/sunproxy-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    snprintf(lock, sizeof(lock), "%s.lock", path);
+    snprintf(log_path, sizeof(log_path), "%s/log", folder);
+    ck_assert(options_init(&options));
+    options.socket = strdup(path);
+}
+
+static void
+tear_down(void)
+{
+    options_free(&options);
+    unlink(lock);
+    unlink(log_path);
+    ck_assert_msg(rmdir(folder) == 0, "the socket was left behind");
+}
+
+static void
+open_all(void *context)
+{
+    unsigned *descriptors = context;
+    struct listening listening;
+    enum listen_error error;
+    const char *failed;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    error = listen_open(&listening, &options, &why);
+    failed = faults_failed();
+    faults_fail_at(0, 0);
+    ck_assert_msg(failed || error == LISTEN_OK, "%s", buf_str(&why));
+    if (error == LISTEN_OK)
+        listen_close(&listening);
+    else
+        ck_assert_msg(why.len != 0, "%s", failed);
+    ck_assert_msg(open_descriptors() == *descriptors, "%s", failed ? failed : "none");
+    ck_assert_msg(access(path, F_OK) != 0, "%s", failed ? failed : "none");
+    buf_free(&why);
+}
+
+START_TEST(sockets)
+{
+    unsigned descriptors = open_descriptors();
+
+    ck_assert_uint_ge(faults_walk(open_all, &descriptors, EACCES), 10);
+    ck_assert_uint_ge(faults_walk(open_all, &descriptors, EADDRINUSE), 10);
+    ck_assert_uint_ge(faults_walk(open_all, &descriptors, EAFNOSUPPORT), 10);
+}
+END_TEST
+
+static void
+open_log(void *context)
+{
+    unsigned *descriptors = context;
+    struct access_log *log = access_log_open(log_path, LOG_FORMAT_PLAIN);
+    const char *failed = faults_failed();
+
+    faults_fail_at(0, 0);
+    ck_assert_msg(failed || log, "%s", strerror(errno));
+    access_log_close(log);
+    ck_assert_msg(open_descriptors() == *descriptors, "%s", failed ? failed : "none");
+}
+
+START_TEST(access_logs)
+{
+    unsigned descriptors = open_descriptors();
+
+    ck_assert_uint_ge(faults_walk(open_log, &descriptors, EAGAIN), 3);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("listen faults");
+    TCase *tcase = tcase_create("listen faults");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, sockets);
+    tcase_add_test(tcase, access_logs);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
