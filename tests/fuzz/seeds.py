@@ -156,7 +156,26 @@ TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {
 # Each format by its number, on the same table.
 TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, 13)})
 
+FRESHNESS = {
+    "max-age": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nAge: 5\r\nCache-Control: public, max-age=60, s-maxage=\"9\"\r\n",
+    "expires": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nExpires: Sunday, 09-Sep-01 02:46:40 GMT\r\n",
+    "private": b'Cache-Control: private="set-cookie", no-cache="a, b"\r\n',
+    "cookie": b"Set-Cookie: a=b; path=/\r\nVary: *\r\n",
+    "vary": b"Vary: Accept-Encoding,, *\r\nExpires: 0\r\n",
+    "none": b"Content-Type: text/html\r\n",
+}
+
+DATES = {
+    "preferred": b"Sun, 06 Nov 1994 08:49:37 GMT",
+    "rfc850": b"Sunday, 06-Nov-94 08:49:37 GMT",
+    "asctime": b"Sun Nov  6 08:49:37 1994",
+    "leap-second": b"Sat, 31 Dec 2016 23:59:60 GMT",
+    "leap-day": b"Thu, 29 Feb 2024 00:00:00 GMT",
+}
+
 CORPUS = {
+    "freshness": FRESHNESS,
+    "date": DATES,
     "record": {
         "one": b"\0" + fragment(CALLS["v2-stat"]),
         "pieces": b"\2" + fragment(CALLS["v2-get"][:10], False) + fragment(CALLS["v2-get"][10:]),
