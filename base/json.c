@@ -3,62 +3,20 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/printable.h"
+
 void
 json_init(struct json *j, struct buf *out)
 {
     *j = (struct json){.out = out};
 }
 
-/* The length of the well-formed UTF-8 sequence at s (RFC 3629), or 0. */
-static size_t
-utf8_length(const unsigned char *s, size_t left)
-{
-    unsigned char low = 0x80, high = 0xBF;
-    size_t len;
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xC2 && s[0] <= 0xDF)
-        len = 2;
-    else if (s[0] >= 0xE0 && s[0] <= 0xEF)
-        len = 3;
-    else if (s[0] >= 0xF0 && s[0] <= 0xF4)
-        len = 4;
-    else
-        return 0;
-    if (len > left)
-        return 0;
-    /* The second byte's range keeps out overlong forms, surrogates and code points past U+10FFFF.
-     */
-    switch (s[0]) {
-    case 0xE0:
-        low = 0xA0;
-        break;
-    case 0xED:
-        high = 0x9F;
-        break;
-    case 0xF0:
-        low = 0x90;
-        break;
-    case 0xF4:
-        high = 0x8F;
-        break;
-    default:
-        break;
-    }
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if (s[i] < 0x80 || s[i] > 0xBF)
-            return 0;
-    return len;
-}
-
 bool
 json_is_utf8(struct span text)
 {
     for (size_t i = 0; i < text.len;) {
-        size_t len = utf8_length((const unsigned char *)text.ptr + i, text.len - i);
+        uint32_t c;
+        size_t len = printable_decode(span_of(text.ptr + i, text.len - i), &c);
 
         if (len == 0)
             return false;
@@ -75,7 +33,8 @@ json_quote(struct json *j, struct span value)
 
     buf_append_char(j->out, '"');
     while (i < value.len) {
-        size_t len = utf8_length(s + i, value.len - i);
+        uint32_t c;
+        size_t len = printable_decode(span_of(s + i, value.len - i), &c);
 
         if (len == 0) {
             buf_append_str(j->out, "\\ufffd");
@@ -85,8 +44,8 @@ json_quote(struct json *j, struct span value)
         if (s[i] == '"' || s[i] == '\\') {
             buf_append_char(j->out, '\\');
             buf_append_char(j->out, (char)s[i]);
-        } else if (s[i] < 0x20 || s[i] == 0x7F) {
-            buf_printf(j->out, "\\u%04x", (unsigned)s[i]);
+        } else if (!printable_character(c)) { /* all of them below U+10000 */
+            buf_printf(j->out, "\\u%04x", (unsigned)c);
         } else {
             buf_append(j->out, s + i, len);
         }

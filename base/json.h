@@ -1,7 +1,8 @@
 /*
  * Writes JSON (RFC 8259) into a buffer: commas and nesting are kept here, so that a caller says
  * only what it has. Bytes that are not UTF-8 come out as U+FFFD, one a byte: a URL from the wire
- * can be anything. A failure of the buffer shows in buf_failed() at the end.
+ * can be anything. Characters that are not printable (printable.h) are escaped, so that JSON can be
+ * looked at on a terminal. A failure of the buffer shows in buf_failed() at the end.
  */
 #ifndef SUNPROXY_BASE_JSON_H
 #define SUNPROXY_BASE_JSON_H
@@ -17,7 +18,7 @@ struct json {
 
 void json_init(struct json *j, struct buf *out);
 
-/* Is it well-formed UTF-8 (RFC 3629), and so comes out as it is? */
+/* Is it well-formed UTF-8 (RFC 3629), and so nothing of it is lost? */
 bool json_is_utf8(struct span text);
 
 /* Containers; `key` is NULL inside an array and at the top. */

@@ -25,7 +25,8 @@ print_trace(const struct advice *advice)
     const char *what = advice->options->by_bytes ? "bytes asked for" : "requests";
     char bytes[32];
 
-    printf("%s: ", subject->path);
+    output_put(subject->path);
+    printf(": ");
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s together",

@@ -1,6 +1,9 @@
 #include "client/columns.h"
 
 #include <stdarg.h>
+#include <string.h>
+
+#include "base/printable.h"
 
 enum { LONGEST_CELL = 512 };
 
@@ -20,6 +23,7 @@ put_format(struct columns *columns, const char *format, va_list args)
     char text[LONGEST_CELL];
 
     vsnprintf(text, sizeof(text), format, args);
+    printable_make(text, strlen(text));
     put(columns, text);
 }
 

@@ -132,8 +132,8 @@ write_page(const struct get_answer *answer, const struct get_options *options, F
 
         /* A status line as in RFC 9112, whatever version the origin spoke. */
         fprintf(to, "HTTP/1.1 %u \r\n", page->http_status);
-        if (page->headers.proxy_headers_len)
-            fwrite(page->headers.proxy_headers_val, 1, page->headers.proxy_headers_len, to);
+        output_put_lines(to,
+                         span_of(page->headers.proxy_headers_val, page->headers.proxy_headers_len));
         fputs("\r\n", to);
     }
     if (body.len) /* or there is no pointer either */

@@ -8,6 +8,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+
 #define MAX_LINE 16384 /* a URL and what is to be said of it */
 
 static const char *program_name = "sunproxy";
@@ -18,20 +20,15 @@ output_name(const char *name)
     program_name = name;
 }
 
-/* One whole line, with nothing in it that a terminal would obey: URLs and sentences come from afar.
- */
+/* One whole line, with nothing in it that a terminal would obey: URLs and sentences come from
+ * elsewhere. */
 static void
 print_line(const char *prefix, const char *separator, const char *format, va_list args)
 {
     char text[MAX_LINE];
 
     vsnprintf(text, sizeof(text), format, args);
-    for (unsigned char *at = (unsigned char *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7f)
-            *at = '?';
-        else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) /* U+0080 to U+009F */
-            at[0] = at[1] = '?';
-    }
+    printable_make(text, strlen(text));
     fprintf(stderr, "%s%s%s\n", prefix, separator, text);
 }
 
@@ -53,6 +50,31 @@ output_note(const char *format, ...)
     va_start(args, format);
     print_line("*", " ", format, args);
     va_end(args);
+}
+
+void
+output_put(const char *text)
+{
+    printable_write(stdout, span_str(text));
+}
+
+void
+output_put_lines(FILE *to, struct span lines)
+{
+    bool terminal = isatty(fileno(to));
+
+    while (terminal && lines.len != 0) {
+        const char *end = memchr(lines.ptr, '\n', lines.len);
+        size_t len = end ? (size_t)(end - lines.ptr) : lines.len;
+        size_t taken = end ? len + 1 : len;
+        bool returns = end && len != 0 && lines.ptr[len - 1] == '\r';
+
+        printable_write(to, span_of(lines.ptr, returns ? len - 1 : len));
+        fputs(returns ? "\r\n" : end ? "\n" : "", to);
+        lines = span_of(lines.ptr + taken, lines.len - taken);
+    }
+    if (lines.len != 0)
+        fwrite(lines.ptr, 1, lines.len, to);
 }
 
 bool

@@ -13,9 +13,21 @@
 /* What stands in front of each complaint, "sunproxy get"; static memory of the caller's. */
 void output_name(const char *name);
 
-/* A line on stderr, the second without the program's name. Control characters come out as '?'. */
+/*
+ * A line on stderr, the second without the program's name. What is not printable (printable.h)
+ * comes out as '?'.
+ */
 void output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints text that comes from elsewhere, or the name of a file, to stdout, likewise. */
+void output_put(const char *text);
+
+/*
+ * Writes lines, ended by LF or CR LF: as they are, or to a terminal likewise. Errors show in
+ * ferror().
+ */
+void output_put_lines(FILE *to, struct span lines);
 
 /*
  * Flushes stdout at the end of the program. Returns `status`, unless something that was written did

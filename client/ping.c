@@ -32,7 +32,8 @@ ping_version(struct rpc_client *client, const struct server *server,
                             rpc_client_strstatus(status));
             return exit_of_rpc(status);
         }
-        printf("%s version %u: %" PRId64 " us\n", server->name, version, took);
+        output_put(server->name);
+        printf(" version %u: %" PRId64 " us\n", version, took);
         if (fflush(stdout) != 0)
             return output_failed();
         sum += took;
@@ -41,10 +42,12 @@ ping_version(struct rpc_client *client, const struct server *server,
         if (took > longest)
             longest = took;
     }
-    if (count > 1)
-        printf("%s version %u: %" PRIu64 " calls, min %" PRId64 " us, mean %.1f us, max %" PRId64
+    if (count > 1) {
+        output_put(server->name);
+        printf(" version %u: %" PRIu64 " calls, min %" PRId64 " us, mean %.1f us, max %" PRId64
                " us\n",
-               server->name, version, count, shortest, (double)sum / (double)count, longest);
+               version, count, shortest, (double)sum / (double)count, longest);
+    }
     return EX_OK;
 }
 

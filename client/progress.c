@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "client/output.h"
 
 #define MAX_WIDTH 200
@@ -65,6 +66,7 @@ progress_begin(struct progress *progress, const char *label, uint64_t total)
     *progress = (struct progress){
         .shown = output_is_lively(stderr), .total = total, .begun_us = clock_monotonic_us()};
     snprintf(progress->label, sizeof(progress->label), "%s", label);
+    printable_make(progress->label, strlen(progress->label));
 }
 
 void

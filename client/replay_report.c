@@ -169,14 +169,18 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
     struct columns columns = {.out = stdout, .list = list, .count = 2};
     char capacity[64];
 
-    printf("%s (%s, %zu requests) through %s%s\n", subject->path, subject->trace->format,
-           subject->trace->request_count, subject->server,
-           subject->interrupted ? ", cut short" : "");
-    if (*subject->policy)
-        printf("policy %s, %s, clients: %u\n", subject->policy,
+    output_put(subject->path);
+    printf(" (%s, %zu requests) through ", subject->trace->format, subject->trace->request_count);
+    output_put(subject->server);
+    puts(subject->interrupted ? ", cut short" : "");
+    if (*subject->policy) {
+        printf("policy ");
+        output_put(subject->policy);
+        printf(", %s, clients: %u\n",
                capacity_format(subject->capacity_urls, subject->capacity_bytes, capacity,
                                sizeof(capacity)),
                subject->jobs);
+    }
     if (count > 1)
         printf("mean and standard deviation of %zu runs\n", count);
     putchar('\n');

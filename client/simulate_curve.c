@@ -176,7 +176,8 @@ print_curves(const struct curves *curves)
 {
     const struct simulate_subject *subject = curves->subject;
 
-    printf("%s (%s): ", subject->path, subject->trace->format);
+    output_put(subject->path);
+    printf(" (%s): ", subject->trace->format);
     simulate_print_counts(&subject->sim);
     if (subject->rate < 1) {
         printf("\nfrom a sample: ");

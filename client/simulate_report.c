@@ -112,7 +112,8 @@ print_subject(const struct simulate_subject *subject)
     const struct sim_facts *facts = &subject->facts;
     char bytes[32];
 
-    printf("%s (%s): ", subject->path, subject->trace->format);
+    output_put(subject->path);
+    printf(" (%s): ", subject->trace->format);
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s", units_format_bytes(facts->distinct_bytes, bytes, sizeof(bytes)));
@@ -444,8 +445,7 @@ simulate_report_flush(struct simulate_report *report)
         return EX_SOFTWARE;
     }
     interrupt_release();
-    if (report->out.len)
-        fwrite(report->out.data, 1, report->out.len, stdout);
+    output_put_lines(stdout, buf_span(&report->out));
     buf_reset(&report->out);
     return fflush(stdout) == 0 ? EX_OK : output_failed();
 }

@@ -98,9 +98,13 @@ show_table(const struct view *view, const struct server *server)
     const proxy_stats *s = &view->now;
     char uptime[32], capacity[64];
 
-    printf("%s at %s, up %s\n", s->software, server->name,
+    output_put(s->software);
+    printf(" at ");
+    output_put(server->name);
+    printf(", up %s\npolicy ",
            units_format_duration((int64_t)s->uptime_us, uptime, sizeof(uptime)));
-    printf("policy %s, %s; workers: %u, shards: %u\n\n", s->policy,
+    output_put(s->policy);
+    printf(", %s; workers: %u, shards: %u\n\n",
            capacity_format(s->capacity_urls, s->capacity_bytes, capacity, sizeof(capacity)),
            s->workers, s->shards);
     columns_pair(&columns, "hit ratio", "%.2f %%", 100 * statistics_ratio(s->hits, s->requests));

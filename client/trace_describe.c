@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "client/connect.h"
 #include "client/output.h"
@@ -188,8 +189,7 @@ print_busiest(const struct description *d)
         sum += f->busiest[i].requests;
         printf("%8zu %12" PRIu64 " %6.2f %% %6.2f %%  ", i + 1, f->busiest[i].requests,
                percent(f->busiest[i].requests, f->requests), percent(sum, f->requests));
-        for (size_t k = 0; k < url.len; k++)
-            putchar((unsigned char)url.ptr[k] < ' ' || url.ptr[k] == 0x7f ? '?' : url.ptr[k]);
+        printable_write(stdout, url);
         putchar('\n');
     }
 }
@@ -199,7 +199,8 @@ print_description(const struct description *d)
 {
     const struct trace_facts *f = &d->facts;
 
-    printf("%s (%s)\n\n", d->path, d->trace->format);
+    output_put(d->path);
+    printf(" (%s)\n\n", d->trace->format);
     printf("%-15s %" PRIu64 "\n", "requests", f->requests);
     printf("%-15s %" PRIu64 "\n", "distinct URLs", f->urls);
     printf("%-15s %" PRIu64 ", %.1f %% of the URLs\n", "one-hit wonders", f->one_hit,

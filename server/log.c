@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "server/sink.h"
 #include "server/timestamp.h"
 
@@ -55,6 +56,7 @@ format_line(struct buf *line, enum log_level level, struct buf *text)
         json_close_object(&json);
         buf_append_char(line, '\n');
     } else {
+        printable_make(text->data, text->len);
         buf_printf(line, "%s sunproxyd: %s%s%s\n", when,
                    level == LOG_LEVEL_INFO ? "" : level_names[level],
                    level == LOG_LEVEL_INFO ? "" : ": ", buf_str(text));

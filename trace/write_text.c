@@ -1,22 +1,28 @@
 /*
  * Text: a table with the columns time (seconds), url or id, size, status and method, as far as they
  * are known; and a list of URLs with their sizes. Bytes that cannot stand in a line are written as
- * %XX.
+ * %XX; on a terminal, all that is not printable (base/printable.h).
  */
 #include <inttypes.h>
+#include <unistd.h>
 
+#include "base/printable.h"
 #include "trace/base_url.h"
 #include "trace/writers.h"
 
 #define MICRO 1000000
 
 static void
-put_url(FILE *file, struct span url)
+put_url(FILE *file, struct span url, bool terminal)
 {
+    size_t printable = 0; /* bytes before this one may be shown */
+
     for (size_t i = 0; i < url.len; i++) {
         unsigned char c = (unsigned char)url.ptr[i];
 
-        if (c <= ' ' || c == 0x7f)
+        if (terminal && i >= printable)
+            printable = i + printable_length(span_of(url.ptr + i, url.len - i));
+        if (c <= ' ' || c == 0x7f || (terminal && i >= printable))
             fprintf(file, "%%%02X", c);
         else
             putc_unlocked(c, file);
@@ -26,15 +32,15 @@ put_url(FILE *file, struct span url)
 /* The URL, or the number behind the site, or the number. */
 static void
 put_identity(FILE *file, const struct trace *t, const struct trace_write_options *options,
-             uint32_t id)
+             uint32_t id, bool terminal)
 {
     char digits[TRACE_URL_TEXT];
 
     if (!t->urls && options->site) {
-        put_url(file, base_url_site(options->site));
+        put_url(file, base_url_site(options->site), terminal);
         putc_unlocked('/', file);
     }
-    put_url(file, trace_url_text(t, id, digits));
+    put_url(file, trace_url_text(t, id, digits), terminal);
 }
 
 static void
@@ -66,6 +72,8 @@ put_status(FILE *file, unsigned status)
 static int
 write_tsv(const struct trace *t, const struct trace_write_options *options, FILE *file)
 {
+    bool terminal = isatty(fileno(file));
+
     fprintf(file, "%s%s%s%s%s\n", t->times_us ? "time\t" : "",
             t->urls || options->site ? "url" : "id", t->sizes ? "\tsize" : "",
             t->statuses ? "\tstatus" : "", t->methods || options->writes ? "\tmethod" : "");
@@ -74,7 +82,7 @@ write_tsv(const struct trace *t, const struct trace_write_options *options, FILE
             put_time(file, t->times_us[i]);
             putc_unlocked('\t', file);
         }
-        put_identity(file, t, options, t->ids[i]);
+        put_identity(file, t, options, t->ids[i], terminal);
         if (t->sizes) {
             putc_unlocked('\t', file);
             put_size(file, t, i);
@@ -94,13 +102,14 @@ static int
 write_urls(const struct trace *t, const struct trace_write_options *options, FILE *file)
 {
     struct trace_write_options with_site = *options;
+    bool terminal = isatty(fileno(file));
 
     if (!with_site.site)
         with_site.site = TRACE_DEFAULT_SITE;
     for (size_t i = 0; i < t->request_count && !ferror(file); i++) {
         if (trace_write_skips(&trace_writer_urls, options, i))
             continue;
-        put_identity(file, t, &with_site, t->ids[i]);
+        put_identity(file, t, &with_site, t->ids[i], terminal);
         if (t->sizes && t->sizes[i] != TRACE_SIZE_UNKNOWN) {
             putc_unlocked('\t', file);
             put_size(file, t, i);

@@ -78,6 +78,11 @@ START_TEST(json_is_utf8_whatever_comes)
     json_init(&j, &b);
     json_cstring(&j, NULL, "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
     ck_assert_str_eq(buf_str(&b), "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    /* What a terminal would obey is escaped. */
+    buf_reset(&b);
+    json_init(&j, &b);
+    json_cstring(&j, NULL, "\x1b\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xc2\xa0");
+    ck_assert_str_eq(buf_str(&b), "\"\\u001b\\u007f\\u009b\\u202e\\u2066\\u061c\xc2\xa0\"");
     buf_free(&b);
 }
 END_TEST
