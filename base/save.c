@@ -172,14 +172,29 @@ open_temporary(struct save *save, const struct stat *old)
 }
 
 int
+save_check(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return 0;
+    /* The kernel refuses root nothing; the file's owner meant it to stay all the same. */
+    if ((st.st_mode & 0222) == 0)
+        return EACCES;
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+int
 save_open(struct save *save, const char *path, bool files_only)
 {
     struct stat old, named;
     bool exists = stat(path, &old) == 0;
     bool in_place = exists && !S_ISREG(old.st_mode);
-    int error = 0;
+    int error = save_check(path);
 
     *save = (struct save){.file = NULL};
+    if (error)
+        return error;
     save->path = follow(path);
     if (!save->path)
         return errno;

@@ -22,11 +22,19 @@ struct save {
 #define SAVE_NO_FILE (-1)
 
 /*
- * Opens. What is there and is no regular file, such as a device or a FIFO, is never replaced: it is
- * written in place, or with `files_only` refused with SAVE_NO_FILE. A file keeps its mode, a new
- * one has that of the umask. Until save_close() SIGHUP, SIGINT and SIGTERM, where they would end
- * the program, first remove the temporary file; so a program has one file open in this way at a
- * time. 0 or an errno, and then there is nothing to close.
+ * May the file at `path` be replaced or written to? EACCES if it is a regular file that grants no
+ * write permission to this user, or, also for root, to anyone; another errno, such as EROFS; or 0,
+ * also if there is no such file.
+ */
+int save_check(const char *path);
+
+/*
+ * Opens. What save_check() refuses stays as it is. What is there and is no regular file, such as a
+ * device or a FIFO, is never replaced: it is written in place, or with `files_only` refused with
+ * SAVE_NO_FILE. A file keeps its mode, a new one has that of the umask. Until save_close() SIGHUP,
+ * SIGINT and SIGTERM, where they would end the program, first remove the temporary file; so a
+ * program has one file open in this way at a time. 0 or an errno, and then there is nothing to
+ * close.
  */
 int save_open(struct save *save, const char *path, bool files_only);
 

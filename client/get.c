@@ -172,22 +172,61 @@ prepare_output(struct get_options *options, size_t url_count)
     return EX_OK;
 }
 
+/* Standard error has said more; --json says this for each URL, or once without one. */
+static int
+fail(int status, const char *code, const char *sentence, const struct get_options *options,
+     const struct url_list *urls)
+{
+    const struct get_failure failure = {status, code, sentence};
+
+    return get_fail(&failure, options, urls);
+}
+
+static int
+ask_server(const struct get_options *options, const struct url_list *urls)
+{
+    struct server server;
+    int status;
+    struct rpc_client *client = server_find(&options->server, SERVER_ANY, &server, &status);
+
+    if (client)
+        return get_run(client, &server, options, urls);
+    if (status == EX_USAGE)
+        return fail(status, "usage", "SUNPROXY_SERVER names no server", options, urls);
+    return fail(status, rpc_status_name(RPC_CLIENT_UNREACHABLE),
+                rpc_client_strstatus(RPC_CLIENT_UNREACHABLE), options, urls);
+}
+
 static int
 fetch_all(struct get_options *options, int argc, char **argv)
 {
     struct url_list urls = {.urls = NULL};
-    struct server server;
-    struct rpc_client *client;
     int status = collect_urls(&urls, argc, argv);
 
-    if (status == EX_OK)
-        status = prepare_output(options, urls.count);
-    /* An empty list is done before it begins. */
-    if (status == EX_OK && urls.count != 0 &&
-        (client = server_find(&options->server, SERVER_ANY, &server, &status)))
-        status = get_run(client, &server, options, &urls);
+    if (status != EX_OK) {
+        options->output = NULL;
+        url_list_free(&urls);
+        return fail(status, "no_urls", "the list of URLs cannot be read", options, &urls);
+    }
+    status = prepare_output(options, urls.count);
+    if (status != EX_OK) {
+        options->output = NULL;
+        status = fail(status, "no_output", "the pages cannot be written there", options, &urls);
+    } else if (urls.count != 0) { /* An empty list is done before it begins. */
+        status = ask_server(options, &urls);
+    }
     url_list_free(&urls);
     return status;
+}
+
+static int
+wrong_usage(struct get_options *options)
+{
+    static const struct url_list none = {.urls = NULL};
+
+    options->output = NULL;
+    command_usage(&command_get);
+    return fail(EX_USAGE, "usage", "the command line is wrong", options, &none);
 }
 
 static int
@@ -212,7 +251,7 @@ get(int argc, char **argv)
     if (good && check_options(&options))
         status = fetch_all(&options, argc - optind, argv + optind);
     else
-        status = command_usage(&command_get);
+        status = wrong_usage(&options);
     buf_free(&options.headers);
     return status;
 }
@@ -230,7 +269,7 @@ const struct command command_get = {
             "  -i, --include        status line and headers in front of the body\n"
             "  -v, --verbose        outcome and times of each page on standard error\n"
             "  -s, --silent         no messages about pages that could not be had\n"
-            "      --json           one object a URL, on a line of its own\n"
+            "      --json           one object a URL, on a line of its own; of a failure, too\n"
             "  -H, --header LINE    'Name: value' for the origin; goes past the cache\n"
             "      --no-store       go past the cache, and store nothing\n"
             "      --fail           an HTTP status of 400 or more is a failure: no body,\n"

@@ -27,13 +27,21 @@ struct get_options {
     struct buf headers; /* to the origin, each ended by CR LF */
 };
 
+/* Why no URL was asked for at all. */
+struct get_failure {
+    int status; /* to exit with */
+    const char *code;
+    const char *sentence;
+};
+
 struct get_queue;
 
 /* What came of a URL. */
 struct get_answer {
-    struct get_queue *queue; /* get_run.c's */
-    const char *url;         /* not owned */
-    size_t number;           /* from 1 */
+    struct get_queue *queue;           /* get_run.c's */
+    const char *url;                   /* not owned; NULL: none is known, and there is a failure */
+    size_t number;                     /* from 1 */
+    const struct get_failure *failure; /* not owned; NULL: it was asked for */
     bool done;
     int64_t us; /* how long it took as seen from here */
     int64_t begun_us;
@@ -68,6 +76,16 @@ int get_run(struct rpc_client *client, const struct server *server,
 /* Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written.
  */
 int get_show(const struct get_answer *answer, const struct get_options *options);
+
+/* The same without a word on standard error. */
+int get_put(const struct get_answer *answer, const struct get_options *options);
+
+/*
+ * With --json, puts an object for each URL that says that it was not asked for, or for an empty
+ * list one without a URL. Returns the failure's status, EX_IOERR if that cannot be written.
+ */
+int get_fail(const struct get_failure *failure, const struct get_options *options,
+             const struct url_list *urls);
 
 /* Writes the answer as one JSON object on a line (get_json.c). False with errno set if it cannot.
  */

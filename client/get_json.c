@@ -85,7 +85,10 @@ get_write_json(const struct get_answer *answer, const struct get_options *option
     buf_init(&out, MAX_JSON);
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    json_cstring(&j, "url", answer->url);
+    if (answer->url)
+        json_cstring(&j, "url", answer->url);
+    else
+        json_null(&j, "url");
     json_int(&j, "client_us", answer->us);
     json_int(&j, "exit_status", status);
     if (get_answer_ok(answer)) {
@@ -94,8 +97,9 @@ get_write_json(const struct get_answer *answer, const struct get_options *option
     } else {
         json_cstring(&j, "error", get_answer_sentence(answer));
         json_cstring(&j, "error_code",
-                     answer->rpc == RPC_CLIENT_OK ? proxy_status_name(answer->result.v2.status)
-                                                  : rpc_status_name(answer->rpc));
+                     answer->failure                ? answer->failure->code
+                     : answer->rpc == RPC_CLIENT_OK ? proxy_status_name(answer->result.v2.status)
+                                                    : rpc_status_name(answer->rpc));
     }
     json_close_object(&j);
     buf_append_char(&out, '\n');

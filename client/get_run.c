@@ -17,6 +17,7 @@ struct get_queue {
     size_t begun;
     size_t shown;
     size_t waiting_bytes; /* of answers done and not yet shown */
+    bool lost;            /* the server was, as the answer at `shown` tells */
 };
 
 static void
@@ -77,6 +78,23 @@ free_answer(struct get_answer *answer)
     answer->rpc = RPC_CLIENT_LOST;
 }
 
+/* Of a lost server: an object for the URL that shows it and for each one behind it. */
+static int
+put_the_rest(struct get_queue *queue, size_t from)
+{
+    for (size_t i = from; queue->options->json && i < queue->count; i++) {
+        struct get_answer *answer = &queue->answers[i];
+
+        if (!answer->done) {
+            answer->rpc = RPC_CLIENT_LOST;
+            answer->done = true;
+        }
+        if (get_put(answer, queue->options) == EX_IOERR)
+            return EX_IOERR;
+    }
+    return EX_UNAVAILABLE;
+}
+
 /* Shows what is next in order and done. False when nothing more should be: *status says why. */
 static bool
 show_done(struct get_queue *queue, const struct server *server, int *status)
@@ -87,7 +105,8 @@ show_done(struct get_queue *queue, const struct server *server, int *status)
 
         if (answer->rpc == RPC_CLIENT_LOST) {
             output_complain("%s: the server was lost: %s", answer->url, server->name);
-            *status = EX_UNAVAILABLE;
+            queue->lost = true;
+            queue->shown--;
             return false;
         }
         one = get_show(answer, queue->options);
@@ -115,6 +134,7 @@ int
 get_run(struct rpc_client *client, const struct server *server, const struct get_options *options,
         const struct url_list *urls)
 {
+    static const struct get_failure no_memory = {EX_SOFTWARE, "no_memory", "out of memory"};
     struct get_queue queue = {.client = client, .options = options, .count = urls->count};
     int status = EX_OK;
 
@@ -122,7 +142,7 @@ get_run(struct rpc_client *client, const struct server *server, const struct get
     if (!queue.answers) {
         rpc_client_close(client);
         output_complain("out of memory");
-        return EX_SOFTWARE;
+        return get_fail(&no_memory, options, urls);
     }
     for (size_t i = 0; i < urls->count; i++) {
         queue.answers[i].queue = &queue;
@@ -138,6 +158,8 @@ get_run(struct rpc_client *client, const struct server *server, const struct get
     }
     /* Ends what is still under way, which is noted in the answers. */
     rpc_client_close(client);
+    if (queue.lost)
+        status = put_the_rest(&queue, queue.shown);
     for (size_t i = 0; i < queue.begun; i++)
         free_answer(&queue.answers[i]);
     free(queue.answers);

@@ -12,7 +12,7 @@
 bool
 get_answer_ok(const struct get_answer *answer)
 {
-    return answer->rpc == RPC_CLIENT_OK &&
+    return !answer->failure && answer->rpc == RPC_CLIENT_OK &&
            (answer->api == 1 || answer->result.v2.status == PROXY_OK);
 }
 
@@ -31,6 +31,8 @@ get_answer_body(const struct get_answer *answer)
 const char *
 get_answer_sentence(const struct get_answer *answer)
 {
+    if (answer->failure)
+        return answer->failure->sentence;
     /* Version 1 has no way to say more. */
     if (answer->api == 1 && answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
         return "the server cannot fetch such a URL (--api 2 says why)";
@@ -53,6 +55,8 @@ is_http_error(const struct get_answer *answer)
 int
 get_answer_exit(const struct get_answer *answer, const struct get_options *options)
 {
+    if (answer->failure)
+        return answer->failure->status;
     if (answer->rpc != RPC_CLIENT_OK)
         return exit_of_rpc(answer->rpc);
     if (answer->api == 2 && answer->result.v2.status != PROXY_OK)
@@ -177,11 +181,10 @@ save_answer(const struct get_answer *answer, const struct get_options *options)
 }
 
 int
-get_show(const struct get_answer *answer, const struct get_options *options)
+get_put(const struct get_answer *answer, const struct get_options *options)
 {
     int status = get_answer_exit(answer, options);
 
-    tell(answer, options);
     if (status != EX_OK && !options->json)
         return status;
     if (options->output)
@@ -190,4 +193,32 @@ get_show(const struct get_answer *answer, const struct get_options *options)
     if (!write_answer(answer, options, stdout) || fflush(stdout) != 0)
         return output_failed();
     return status;
+}
+
+int
+get_show(const struct get_answer *answer, const struct get_options *options)
+{
+    tell(answer, options);
+    return get_put(answer, options);
+}
+
+int
+get_fail(const struct get_failure *failure, const struct get_options *options,
+         const struct url_list *urls)
+{
+    size_t count = urls->count ? urls->count : 1;
+
+    for (size_t i = 0; options->json && i < count; i++) {
+        struct get_answer answer = {
+            .url = urls->count ? urls->urls[i] : NULL,
+            .number = i + 1,
+            .failure = failure,
+            .done = true,
+            .api = options->api,
+        };
+
+        if (get_put(&answer, options) == EX_IOERR)
+            return EX_IOERR;
+    }
+    return failure->status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/save.h"
 
 /* A URL and 64 victims of 8 KiB each, each byte of them escaped. */
 #define MAX_LINE (4u << 20)
@@ -153,7 +154,8 @@ replay_log_open(const char *path, enum replay_log_format format, unsigned runs)
 
     if (!log)
         return NULL;
-    log->file = fopen(path, "we");
+    errno = save_check(path);
+    log->file = errno ? NULL : fopen(path, "we");
     if (!log->file) {
         error = errno;
         free(log);

@@ -135,6 +135,53 @@ class GetTest(ClientTest):
         row = json.loads(done.stdout)
         self.assertEqual((row["error_code"], row["exit_status"]), ("bad_url", 64))
 
+    def test_json_of_every_failure(self):
+        nowhere = ("--socket", self.dir / "nowhere")
+        rows = self.sunproxy("get", *nowhere, "--json", "a.test", "b.test", expect=69).stdout
+        rows = [json.loads(line) for line in rows.splitlines()]
+        self.assertEqual([r["url"] for r in rows], ["http://a.test", "http://b.test"])
+        self.assertEqual({(r["exit_status"], r["error_code"]) for r in rows}, {(69, "unreachable")})
+        target = self.dir / "page"
+        self.sunproxy("get", *nowhere, "--json", "-o", target, "a.test", expect=69)
+        self.assertEqual(json.loads(target.read_bytes())["exit_status"], 69)
+        for more, status, code in ((("--json",), 64, "usage"),
+                                   (("--json", "--bogus", "a.test"), 64, "usage"),
+                                   (("--json", "--include", "a.test"), 64, "usage"),
+                                   (("--json", "-o", "/dev/null/x/", "a.test"), 73, "no_output"),
+                                   (("--json", "-o", target, "a.test", "b.test"), 64, "no_output")):
+            with self.subTest(more=more):
+                done = self.get(*more, expect=status)
+                rows = [json.loads(line) for line in done.stdout.splitlines()]
+                self.assertEqual({(r["exit_status"], r["error_code"]) for r in rows}, {(status, code)})
+                self.assertGreater(len(done.stderr), 20)
+        done = self.get("--json", "-", stdin=b"a\0b\n", expect=65)
+        self.assertIsNone(json.loads(done.stdout)["url"])
+        self.assertEqual(self.get("a.test", "b.test", daemon=None, expect=64,
+                                  env={"SUNPROXY_SERVER": "nonsense"}).stdout, b"")
+        done = self.get("--json", "a.test", daemon=None, expect=64,
+                        env={"SUNPROXY_SERVER": "nonsense"})
+        self.assertEqual(json.loads(done.stdout)["error_code"], "usage")
+
+    def test_a_file_without_write_permission_stays(self):
+        """As with cp and curl; root, too, goes by the mode."""
+        kept = self.dir / "kept"
+        kept.write_text("mine")
+        kept.chmod(0o444)
+        for more in (("get", "-o", kept, "http://a.test/"),
+                     ("replay", "--log", kept, harness.TOP / "datasets/dataset1/History")):
+            done = self.sunproxy(*more, daemon=self.d, expect=None)
+            self.assertIn(done.returncode, (73, 74))
+            self.assertIn(b"Permission denied", done.stderr)
+        for more in (("trace", "convert", "-o", kept, "--to", "urls"), ("report", "-o", kept),
+                     ("simulate", "--policy", "lru", "--capacity", "5", "--log", kept)):
+            done = self.sunproxy(*more, harness.TOP / "datasets/dataset1/History", expect=None)
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn(b"Permission denied", done.stderr)
+        self.assertEqual(kept.read_text(), "mine")
+        kept.chmod(0o644)
+        self.get("-o", kept, "http://a.test/")
+        self.assertGreater(kept.stat().st_size, 1000)
+
     def test_hostile_bytes_on_a_terminal_and_in_json(self):
         url = "http://a.test/?fault=header:X-A:%20%1b]0;x%07%ff&fault=size:5"
         row = json.loads(self.get("--json", url).stdout)

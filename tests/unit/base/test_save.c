@@ -88,6 +88,30 @@ START_TEST(modes_are_kept_and_new_ones_go_by_the_umask)
 }
 END_TEST
 
+/* Also for root, to whom access(2) grants everything. */
+START_TEST(a_file_that_grants_no_writing_is_not_replaced)
+{
+    struct save save;
+
+    ck_assert_int_eq(save_check(scratch_path("a")), 0);
+    write_text("a", "old");
+    ck_assert_int_eq(save_check(scratch_path("a")), 0);
+    ck_assert_int_eq(chmod(scratch_path("a"), 0444), 0);
+    ck_assert_int_eq(symlink("a", scratch_path("link")), 0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(save_check(scratch_path(i / 2 ? "link" : "a")), EACCES);
+        ck_assert_int_eq(save_open(&save, scratch_path(i / 2 ? "link" : "a"), i % 2), EACCES);
+    }
+    expect_content("a", "old");
+    ck_assert_uint_eq(count_names(), 2);
+    ck_assert_uint_eq(type_and_mode("a") & 0777, 0444);
+    ck_assert_int_eq(chmod(scratch_path("a"), 0644), 0);
+    write_text("link", "new");
+    expect_content("a", "new");
+    ck_assert_int_eq(save_check("/dev/null"), 0);
+}
+END_TEST
+
 START_TEST(a_link_stays_a_link)
 {
     struct save save;
@@ -231,6 +255,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, scratch_make, scratch_remove);
     tcase_add_test(tc, a_file_appears_whole_or_not_at_all);
     tcase_add_test(tc, modes_are_kept_and_new_ones_go_by_the_umask);
+    tcase_add_test(tc, a_file_that_grants_no_writing_is_not_replaced);
     tcase_add_test(tc, a_link_stays_a_link);
     tcase_add_test(tc, what_is_no_file_is_never_replaced);
     tcase_add_test(tc, a_link_to_what_has_no_name_is_written_in_place);

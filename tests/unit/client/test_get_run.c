@@ -12,6 +12,8 @@
 
 #define MAX_CALLS 8
 
+static char scratch[64];
+
 /* Takes so many calls, answers them last first, and hangs up. */
 struct script {
     struct peer peer;
@@ -152,6 +154,56 @@ START_TEST(a_lost_server_ends_everything)
 }
 END_TEST
 
+START_TEST(a_lost_server_in_json)
+{
+    static const char *const urls[] = {"http://h/1", "http://h/2", "http://h/3", NULL};
+    struct get_options options = {.json = true};
+    char out[4096], *lines[4], *at = out;
+
+    /* The first is never answered, the last is; each has an object. */
+    ck_assert_int_eq(get_from(3, 1, &options, urls, out, sizeof(out)), EX_UNAVAILABLE);
+    for (int i = 0; i < 3; i++) {
+        lines[i] = strsep(&at, "\n");
+        ck_assert_ptr_nonnull(lines[i]);
+        ck_assert_msg(strstr(lines[i], urls[i]) != NULL, "%s", lines[i]);
+    }
+    ck_assert_str_eq(at, "");
+    for (int i = 0; i < 2; i++)
+        ck_assert_ptr_nonnull(strstr(lines[i], "\"exit_status\":69,"));
+    ck_assert_ptr_nonnull(strstr(lines[0], "\"error_code\":\"lost\"}"));
+    ck_assert_ptr_nonnull(strstr(lines[2], "\"error\":null,"));
+}
+END_TEST
+
+START_TEST(no_url_was_asked_for)
+{
+    static const struct get_failure failure = {EX_UNAVAILABLE, "unreachable", "no \"server\""};
+    struct get_options options = {.json = true, .output = scratch};
+    struct url_list urls = {.urls = NULL};
+    char text[512];
+    FILE *file;
+
+    strcpy(scratch, "/tmp/test-get-XXXXXX");
+    close(mkstemp(scratch));
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(get_fail(&failure, &options, &urls), EX_UNAVAILABLE);
+        file = fopen(scratch, "re");
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
+        ck_assert_msg(strstr(text, round ? "{\"url\":\"http://h/1\"," : "{\"url\":null,") == text,
+                      "%s", text);
+        ck_assert_ptr_nonnull(strstr(text, "\"exit_status\":69,\"error\":\"no \\\"server\\\"\","
+                                           "\"error_code\":\"unreachable\"}\n"));
+        ck_assert(url_list_add(&urls, "http://h/1"));
+    }
+    options.json = false;
+    ck_assert_int_eq(unlink(scratch), 0);
+    ck_assert_int_eq(get_fail(&failure, &options, &urls), EX_UNAVAILABLE);
+    ck_assert_int_ne(access(scratch, F_OK), 0);
+    url_list_free(&urls);
+}
+END_TEST
+
 START_TEST(headers_stand_before_the_body)
 {
     static const char *const urls[] = {"http://h/headers", NULL};
@@ -190,6 +242,8 @@ unit_suite(void)
     tcase_add_test(tcase, output_is_in_the_order_asked_for);
     tcase_add_test(tcase, the_first_failure_decides);
     tcase_add_test(tcase, a_lost_server_ends_everything);
+    tcase_add_test(tcase, a_lost_server_in_json);
+    tcase_add_test(tcase, no_url_was_asked_for);
     tcase_add_test(tcase, headers_stand_before_the_body);
     tcase_add_test(tcase, json_says_it_all);
     suite_add_tcase(suite, tcase);
