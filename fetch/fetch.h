@@ -1,8 +1,8 @@
 /*
  * Fetching from origins over http and https (libcurl): redirects followed and judged hop by hop,
  * names resolved where they can stall nobody else, addresses judged before a connection is made,
- * time-outs of each kind, a cap on the body, and a bound on what is under way at once, in all and
- * per origin.
+ * time-outs of each kind, a cap on the body, bounds on what is under way at once, in all, per
+ * origin and per client, and fair turns among clients and origins (queue.h).
  *
  * Threads: a fetcher has one thread for transfers and a bounded pool of threads for names.
  * fetcher_submit() may be called on any thread; every call-back comes on the fetcher's thread and
@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "base/client_key.h"
 #include "base/span.h"
 #include "fetch/address.h"
 
@@ -36,13 +37,22 @@ enum fetch_error {
     FETCH_INTERNAL,
 };
 
-/* Only max_queued, max_redirects, reserved_descriptors, max_body and dns_ttl_us may be zero; no
- * time is over a week. */
+/*
+ * Only max_waiting, max_active_per_client, max_queued, max_redirects, reserved_descriptors,
+ * max_body and dns_ttl_us may be zero; no time is over a week.
+ */
 struct fetch_config {
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
-    unsigned max_active;                    /* transfers at once */
-    unsigned max_active_per_origin;         /* scheme, host and port */
-    unsigned max_queued;                    /* waiting for their turn; over it FETCH_OVERLOADED */
+    unsigned max_active;                    /* fetches at once */
+    /*
+     * Of those, the ones that wait for a name, a connection or the first byte; at most max_active.
+     * 0: three quarters of max_active.
+     */
+    unsigned max_waiting;
+    unsigned max_active_per_origin; /* scheme, host and port */
+    unsigned max_active_per_client; /* when it is alone, less when others fetch; 0: not bounded */
+    unsigned max_queued;            /* not begun; over it the client with the most of them gets
+                                       FETCH_OVERLOADED for its last */
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
@@ -100,7 +110,9 @@ struct fetch_sink {
 
 struct fetch_stats {
     uint64_t active;
+    uint64_t waiting; /* of the active ones: for a name, a connection or the first byte */
     uint64_t queued;
+    uint64_t displaced; /* ended because too many were queued */
     uint64_t started;
     uint64_t bytes; /* of bodies, as received from the network */
 };
@@ -117,13 +129,13 @@ struct fetcher *fetcher_create(const struct fetch_config *config, char *why, siz
 void fetcher_destroy(struct fetcher *fetcher);
 
 /*
- * Asks for a URL (GET). `headers` are field lines ended by CR LF, as checked by
- * fetch_check_headers(), or empty. Both are copied. Every outcome, also refusal, comes through
- * sink->done on the fetcher's thread; the return value is false only if there is no memory to
- * remember the request, and then no call-back comes. [any thread]
+ * Asks for a URL (GET) for a client, to which the fetch counts. `headers` are field lines ended by
+ * CR LF, as checked by fetch_check_headers(), or empty. All are copied. Every outcome, also
+ * refusal, comes through sink->done on the fetcher's thread; the return value is false only if
+ * there is no memory to remember the request, and then no call-back comes. [any thread]
  */
-bool fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
-                    const struct fetch_sink *sink, void *context);
+bool fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
+                    struct span headers, const struct fetch_sink *sink, void *context);
 
 /* [any thread] */
 void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);

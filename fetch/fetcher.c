@@ -169,6 +169,21 @@ start_thread(struct fetcher *fetcher)
     return !failed;
 }
 
+/*
+ * A client may use the same part of the resolver's threads as of all fetches, two at least; 0 if
+ * there is no bound.
+ */
+static unsigned
+share_of_threads(const struct fetch_config *config)
+{
+    uint64_t share = (uint64_t)config->resolver_threads * config->max_active_per_client;
+
+    if (config->max_active_per_client == 0 || config->max_active == 0)
+        return 0;
+    share = (share + config->max_active - 1) / config->max_active;
+    return share < 2 ? 2 : (unsigned)share;
+}
+
 static void
 dismantle(struct fetcher *fetcher)
 {
@@ -186,10 +201,17 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     struct fetcher *fetcher = calloc(1, sizeof(*fetcher));
     struct resolver_config names = {
         .threads = config->resolver_threads,
+        .per_client = share_of_threads(config),
         .max_names = MAX_NAMES,
         .ttl_us = config->dns_ttl_us,
         .notify = wake,
         .context = fetcher,
+    };
+    const struct queue_limits limits = {
+        .active = config->max_active,
+        .opening = settings_max_waiting(config),
+        .per_origin = config->max_active_per_origin,
+        .per_client = config->max_active_per_client,
     };
 
     pthread_once(&curl_once, prepare_curl);
@@ -206,7 +228,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     snprintf(why, why_size, "cannot start, for want of memory or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
-    fetcher->loop.queue = queue_create(config->max_active, config->max_active_per_origin);
+    fetcher->loop.queue = queue_create(&limits);
     fetcher->loop.multi = curl_multi_init();
     if (!fetcher->loop.queue || !fetcher->loop.multi)
         goto failed;
@@ -238,8 +260,8 @@ fetcher_destroy(struct fetcher *fetcher)
 }
 
 bool
-fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
-               const struct fetch_sink *sink, void *context)
+fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
+               struct span headers, const struct fetch_sink *sink, void *context)
 {
     struct request *r = calloc(1, sizeof(*r) + url.len + headers.len);
     bool first;
@@ -247,6 +269,7 @@ fetcher_submit(struct fetcher *fetcher, struct span url, struct span headers,
     if (!r)
         return false;
     r->loop = &fetcher->loop;
+    r->client = *client;
     r->sink = *sink;
     r->context = context;
     r->url = span_of(r->text, url.len);
@@ -270,7 +293,9 @@ void
 fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats)
 {
     stats->active = atomic_load_explicit(&fetcher->loop.active, memory_order_relaxed);
+    stats->waiting = atomic_load_explicit(&fetcher->loop.waiting, memory_order_relaxed);
     stats->queued = atomic_load_explicit(&fetcher->loop.queued, memory_order_relaxed);
+    stats->displaced = atomic_load_explicit(&fetcher->loop.displaced, memory_order_relaxed);
     stats->started = atomic_load_explicit(&fetcher->loop.started, memory_order_relaxed);
     stats->bytes = atomic_load_explicit(&fetcher->loop.received, memory_order_relaxed);
 }

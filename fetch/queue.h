@@ -1,9 +1,22 @@
 /*
- * Whose turn it is: at most so many at once in all, at most so many per origin, the rest waits,
- * each origin's in order of arrival and the origins in turn, so that a slow one holds up nobody
- * else.
+ * Fair turns for fetches. A fetch is queued, then active until it leaves; an active one is opening
+ * until its answer begins (queue_answered()), and answered afterwards.
  *
- * For one thread. An entry is the memory of whoever waits.
+ * Order: the client with the fewest opening fetches comes first, and among equals the one that was
+ * served least recently; within a client its origins take turns; within an origin the order of
+ * arrival holds. An origin that has reached its bound does not hold up others.
+ *
+ * Bounds: `active` in all, of which `opening` may be opening, so that fetches that wait for a name,
+ * a connection or the first byte never use up all slots; `per_origin`, over all clients; and a
+ * share per client. A client may use per_client / active of the slots of each kind that other
+ * clients leave: per_client slots when it is alone, less with each client that takes its share.
+ * N clients that take all they get leave (1 - per_client / active)^N of the slots, so a client
+ * that has none starts at once even when many others take all they can get.
+ *
+ * Memory is proportional to the entries inside. Operations take O(log n), except that the end of a
+ * fetch of an origin at its bound takes O(log n) for each client with a fetch queued for it.
+ *
+ * For one thread at a time. An entry is the caller's memory.
  */
 #ifndef SUNPROXY_FETCH_QUEUE_H
 #define SUNPROXY_FETCH_QUEUE_H
@@ -12,37 +25,62 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-struct queue;
-struct queue_origin;
+#include "base/client_key.h"
 
+struct queue;
+struct queue_flow;
+
+struct queue_limits {
+    unsigned active;     /* at least 1 */
+    unsigned opening;    /* 1 to active */
+    unsigned per_origin; /* at least 1 */
+    unsigned per_client; /* 0, or active and above: no share, clients only take turns */
+};
+
+/* Zero before the first use. The members are the queue's. */
 struct queue_entry {
-    TAILQ_ENTRY(queue_entry) link;
-    struct queue_origin *origin; /* NULL: neither waiting nor active */
-    bool active;
+    TAILQ_ENTRY(queue_entry) link;    /* of its client and origin */
+    TAILQ_ENTRY(queue_entry) arrival; /* of its client */
+    struct queue_flow *flow;          /* NULL: not inside */
+    enum { ENTRY_QUEUED, ENTRY_OPENING, ENTRY_ANSWERED } state;
 };
 
 /* NULL without memory. */
-struct queue *queue_create(unsigned max_active, unsigned max_active_per_origin);
+struct queue *queue_create(const struct queue_limits *limits);
 
-/* Nobody may wait or be active. NULL is harmless. */
+/* No entry may be inside. NULL is harmless. */
 void queue_destroy(struct queue *queue);
 
 /*
- * Takes a place in the queue of an origin ("https://example.com:443"; copied). False without
- * memory. Whether it is its turn already, queue_next() says.
+ * Queues an entry for a client and an origin ("https://example.com:443"; copied). False without
+ * memory.
  */
-bool queue_enter(struct queue *queue, struct queue_entry *entry, const char *origin);
+bool queue_enter(struct queue *queue, struct queue_entry *entry, const struct client_key *client,
+                 const char *origin);
 
-/* The next one whose turn has come, active from then on; NULL if there is none now. */
+/* The next entry that may start, opening from then on; NULL if none may now. */
 struct queue_entry *queue_next(struct queue *queue);
 
-/* Would queue_next() give one? */
-bool queue_could_start(const struct queue *queue);
+/*
+ * The answer of an opening entry has begun. It frees its slot of an opening one, unless its client
+ * has used up its share of the others. Harmless for any other entry.
+ */
+void queue_answered(struct queue *queue, struct queue_entry *entry);
 
-/* Gives up the place or the turn; harmless for one that has neither. */
+/* Takes an entry out, queued or active; harmless for one that is not inside. */
 void queue_leave(struct queue *queue, struct queue_entry *entry);
 
-size_t queue_waiting(const struct queue *queue);
+/* Puts `to`, which is not inside, in the place of an active entry. */
+void queue_hand_over(struct queue_entry *from, struct queue_entry *to);
+
+/*
+ * The queued entry to give up when too many are queued: the last one of the client with the most,
+ * among equals of the one that queued an entry last. NULL if none is queued.
+ */
+struct queue_entry *queue_last_of_longest(const struct queue *queue);
+
+size_t queue_queued(const struct queue *queue);
 size_t queue_active(const struct queue *queue);
+size_t queue_opening(const struct queue *queue); /* part of the active ones */
 
 #endif

@@ -11,7 +11,8 @@ void
 request_update_stats(struct fetch_loop *loop)
 {
     atomic_store_explicit(&loop->active, queue_active(loop->queue), memory_order_relaxed);
-    atomic_store_explicit(&loop->queued, queue_waiting(loop->queue), memory_order_relaxed);
+    atomic_store_explicit(&loop->waiting, queue_opening(loop->queue), memory_order_relaxed);
+    atomic_store_explicit(&loop->queued, queue_queued(loop->queue), memory_order_relaxed);
 }
 
 void
@@ -129,8 +130,11 @@ on_body(void *context, const void *bytes, size_t len)
 static void
 on_stage(void *context, enum transfer_stage stage)
 {
-    (void)stage;
-    enter_stage(context, REQUEST_TRANSFER);
+    struct request *r = context;
+
+    if (stage >= TRANSFER_ANSWERING)
+        queue_answered(r->loop->queue, &r->turn);
+    enter_stage(r, REQUEST_TRANSFER);
 }
 
 /* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
@@ -243,7 +247,7 @@ start_hop(struct request *r)
         return;
     }
     enter_stage(r, REQUEST_RESOLVING);
-    switch (resolver_ask(loop->resolver, &r->query, r->route.host)) {
+    switch (resolver_ask(loop->resolver, &r->query, &r->client, r->route.host)) {
     case RESOLVER_ANSWERED:
         request_take_addresses(r);
         break;
@@ -283,6 +287,18 @@ move_on(struct request *r, struct target *next)
     return true;
 }
 
+/* Queues a hop to r->target. False if there is no memory; the request has ended then. */
+static bool
+wait_for_turn(struct request *r)
+{
+    if (!queue_enter(r->loop->queue, &r->turn, &r->client, r->target.origin)) {
+        request_finish(r, FETCH_INTERNAL, "out of memory");
+        return false;
+    }
+    enter_stage(r, REQUEST_QUEUED);
+    return true;
+}
+
 static void
 redirect(struct request *r)
 {
@@ -291,7 +307,6 @@ redirect(struct request *r)
     struct target next;
     char why[256], host[HOST_MAX + 1];
     enum fetch_error error;
-    bool same_origin;
 
     snprintf(host, sizeof(host), "%s", r->target.host);
     error = target_follow(&next, &r->target, r->transfer.head.location, why, sizeof(why));
@@ -311,23 +326,17 @@ redirect(struct request *r)
         return;
     }
     transfer_clear(&r->transfer, loop->multi);
-    same_origin = strcmp(next.origin, r->target.origin) == 0;
+    /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
+    if (strcmp(next.origin, r->target.origin) != 0)
+        r->no_credentials = true;
     if (!move_on(r, &next)) {
         target_free(&next);
         request_finish(r, FETCH_INTERNAL, "out of memory");
         return;
     }
-    if (same_origin) {
-        start_hop(r);
-        return;
-    }
-    /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
-    r->no_credentials = true;
+    /* The next hop waits for a connection and an answer again, so it needs another kind of slot. */
     queue_leave(loop->queue, &r->turn);
-    if (queue_enter(loop->queue, &r->turn, r->target.origin))
-        enter_stage(r, REQUEST_QUEUED);
-    else
-        request_finish(r, FETCH_INTERNAL, "out of memory");
+    wait_for_turn(r);
 }
 
 void
@@ -363,6 +372,18 @@ request_start_next(struct fetch_loop *loop)
     }
 }
 
+/* Ends the fetch with the least claim to wait: one of the client that has the most queued. */
+static void
+displace(struct fetch_loop *loop)
+{
+    struct queue_entry *last = queue_last_of_longest(loop->queue);
+
+    atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
+    request_finish(container_of(last, struct request, turn), FETCH_OVERLOADED,
+                   "too many fetches are queued, and no client has more of them than this one; try "
+                   "again");
+}
+
 void
 request_begin(struct request *r)
 {
@@ -377,19 +398,11 @@ request_begin(struct request *r)
         request_finish(r, error, why);
         return;
     }
-    /* Turns that were given up since. */
-    request_start_next(loop);
-    if (!queue_enter(loop->queue, &r->turn, r->target.origin)) {
-        request_finish(r, FETCH_INTERNAL, "out of memory");
+    if (!wait_for_turn(r))
         return;
-    }
-    enter_stage(r, REQUEST_QUEUED);
-    /* Whoever could start has started, and if anyone can now, it is this one. */
-    if (queue_waiting(loop->queue) > loop->settings.config.max_queued &&
-        !queue_could_start(loop->queue))
-        request_finish(r, FETCH_OVERLOADED, "too many fetches are waiting already; try again");
-    else
-        request_start_next(loop);
+    request_start_next(loop);
+    if (queue_queued(loop->queue) > loop->settings.config.max_queued)
+        displace(loop);
 }
 
 void

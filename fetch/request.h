@@ -21,6 +21,7 @@ struct request {
     struct fetch_loop *loop;
     TAILQ_ENTRY(request) link; /* in the fetcher's inbox, then in loop->all */
     /* given, constant */
+    struct client_key client;
     struct fetch_sink sink;
     void *context;
     struct span url;     /* in text */
@@ -54,7 +55,9 @@ struct fetch_loop {
     struct resolver *resolver;
     /* shared */
     _Atomic uint64_t active;
+    _Atomic uint64_t waiting;
     _Atomic uint64_t queued;
+    _Atomic uint64_t displaced;
     _Atomic uint64_t started;
     _Atomic uint64_t received;
 };
@@ -62,7 +65,10 @@ struct fetch_loop {
 #define container_of(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* Judges a request that is in loop->all already, and puts it in the queue; it may start at once. */
+/*
+ * Judges a request that is in loop->all already, and puts it in the queue; it may start at once.
+ * When too many are queued then, one of them ends with FETCH_OVERLOADED.
+ */
 void request_begin(struct request *request);
 
 /* Starts all whose turn has come. */

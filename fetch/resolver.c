@@ -11,7 +11,7 @@
 TAILQ_HEAD(query_list, resolver_query);
 
 enum name_state {
-    NAME_QUEUED,  /* in queue */
+    NAME_QUEUED,  /* its queries are in the queue */
     NAME_RUNNING, /* with a thread */
     NAME_CACHED   /* in cache */
 };
@@ -19,9 +19,10 @@ enum name_state {
 /* In the tree as long as it lives. */
 struct name {
     RB_ENTRY(name) node;
-    TAILQ_ENTRY(name) link; /* in queue or in cache */
+    TAILQ_ENTRY(name) link; /* in cache */
     enum name_state state;
     struct query_list waiting;
+    struct queue_entry turn;   /* when running */
     struct resolved *resolved; /* when cached */
     int64_t expires_us;        /* when cached */
     char host[];
@@ -47,13 +48,12 @@ struct pool {
     pthread_cond_t work;
     /* protected by lock */
     struct name_tree names;
-    struct name_list queue;
+    struct queue *queue;    /* of queries until a thread takes their name, then of running names */
     struct name_list cache; /* in the order in which they expire */
     struct query_list answered;
     size_t cached;
     bool stopping;
-    unsigned idle;         /* threads that wait for work, */
-    unsigned queued;       /* names that wait for a thread */
+    unsigned idle;         /* threads that wait for work */
     unsigned worker_count; /* threads started, as names come that find none idle */
     struct worker workers[];
 };
@@ -150,6 +150,7 @@ pool_release(struct pool *pool)
         return;
     while ((name = RB_ROOT(&pool->names)))
         drop_name(pool, name);
+    queue_destroy(pool->queue);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -185,18 +186,35 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         pool->config.notify(pool->config.context);
 }
 
-/* Looks one name up. The name stays in the tree meanwhile, so that others can wait for it. */
+/* A thread takes a name: its queries need no turns any more. [lock] */
 static void
-look_up(struct pool *pool, struct worker *worker, struct name *name)
+begin(struct name *name, struct resolver_query *first, struct queue *queue)
+{
+    struct resolver_query *query;
+
+    name->state = NAME_RUNNING;
+    queue_hand_over(&first->turn, &name->turn);
+    TAILQ_FOREACH(query, &name->waiting, link)
+    queue_leave(queue, &query->turn);
+}
+
+/*
+ * Looks the name of a query up whose turn has come. The name stays in the tree meanwhile, so that
+ * other queries can wait for it.
+ */
+static void
+look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
     struct resolved *resolved = NULL;
+    struct name *name = first->name;
     int error;
 
-    TAILQ_REMOVE(&pool->queue, name, link);
-    pool->queued--;
-    name->state = NAME_RUNNING;
+    begin(name, first, pool->queue);
+    /* The end of a look-up can give more than one client its turn. */
+    if (pool->idle && queue_queued(pool->queue))
+        pthread_cond_signal(&pool->work);
     worker->busy = true;
     pthread_mutex_unlock(&pool->lock);
 
@@ -215,7 +233,14 @@ look_up(struct pool *pool, struct worker *worker, struct name *name)
 
     pthread_mutex_lock(&pool->lock);
     worker->busy = false;
+    queue_leave(pool->queue, &name->turn);
     settle(pool, name, error, resolved);
+}
+
+static struct resolver_query *
+query_of(struct queue_entry *turn)
+{
+    return (struct resolver_query *)(void *)((char *)turn - offsetof(struct resolver_query, turn));
 }
 
 static void *
@@ -226,10 +251,10 @@ work(void *argument)
 
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
-        struct name *name = TAILQ_FIRST(&pool->queue);
+        struct queue_entry *turn = queue_next(pool->queue);
 
-        if (name) {
-            look_up(pool, worker, name);
+        if (turn) {
+            look_up(pool, worker, query_of(turn));
         } else {
             pool->idle++;
             pthread_cond_wait(&pool->work, &pool->lock);
@@ -264,8 +289,17 @@ resolver_create(const struct resolver_config *config)
 {
     struct resolver *resolver = calloc(1, sizeof(*resolver));
     struct pool *pool = calloc(1, sizeof(*pool) + config->threads * sizeof(struct worker));
+    const struct queue_limits limits = {
+        .active = config->threads,
+        .opening = config->threads,
+        .per_origin = config->threads,
+        .per_client = config->per_client,
+    };
 
     if (!resolver || !pool)
+        goto no_memory;
+    pool->queue = queue_create(&limits);
+    if (!pool->queue)
         goto no_memory;
     if (pthread_mutex_init(&pool->lock, NULL) != 0)
         goto no_memory;
@@ -276,7 +310,6 @@ resolver_create(const struct resolver_config *config)
     atomic_init(&pool->references, 1);
     pool->config = *config;
     RB_INIT(&pool->names);
-    TAILQ_INIT(&pool->queue);
     TAILQ_INIT(&pool->cache);
     TAILQ_INIT(&pool->answered);
     resolver->pool = pool;
@@ -289,6 +322,8 @@ resolver_create(const struct resolver_config *config)
     return resolver;
 
 no_memory:
+    if (pool)
+        queue_destroy(pool->queue);
     free(pool);
     free(resolver);
     return NULL;
@@ -347,18 +382,48 @@ add_name(struct pool *pool, const char *host)
     name->state = NAME_QUEUED;
     TAILQ_INIT(&name->waiting);
     RB_INSERT(name_tree, &pool->names, name);
-    TAILQ_INSERT_TAIL(&pool->queue, name, link);
-    pool->queued++;
-    /* A thread that cannot be started is no failure: the name waits for one that there is. */
-    if (pool->queued > pool->idle && pool->worker_count < pool->config.threads &&
-        start_worker(pool, &pool->workers[pool->worker_count]))
-        pool->worker_count++;
-    pthread_cond_signal(&pool->work);
     return name;
 }
 
+/* Drops a name that no query waits for any more, unless a thread is with it. [lock] */
+static void
+drop_unwanted(struct pool *pool, struct name *name)
+{
+    if (name->state == NAME_QUEUED && TAILQ_EMPTY(&name->waiting))
+        drop_name(pool, name);
+}
+
+/* Something can be looked up: finds a thread for it. [lock] */
+static void
+call_thread(struct pool *pool)
+{
+    /* A thread that cannot be started is no failure: the name waits for one that there is. */
+    if (queue_queued(pool->queue) > pool->idle && pool->worker_count < pool->config.threads &&
+        start_worker(pool, &pool->workers[pool->worker_count]))
+        pool->worker_count++;
+    pthread_cond_signal(&pool->work);
+}
+
+/* Has a query wait for a name that is not cached. False without memory. [lock] */
+static bool
+wait_for(struct pool *pool, struct resolver_query *query, const struct client_key *client,
+         struct name *name)
+{
+    if (name->state == NAME_QUEUED) {
+        /* Every look-up takes one thread: clients take turns, their names do not. */
+        if (!queue_enter(pool->queue, &query->turn, client, ""))
+            return false;
+        call_thread(pool);
+    }
+    query->name = name;
+    query->pending = true;
+    TAILQ_INSERT_TAIL(&name->waiting, query, link);
+    return true;
+}
+
 enum resolver_answer
-resolver_ask(struct resolver *resolver, struct resolver_query *query, const char *host)
+resolver_ask(struct resolver *resolver, struct resolver_query *query,
+             const struct client_key *client, const char *host)
 {
     struct pool *pool = resolver->pool;
     enum resolver_answer answer = RESOLVER_PENDING;
@@ -378,10 +443,9 @@ resolver_ask(struct resolver *resolver, struct resolver_query *query, const char
     } else if (name->state == NAME_CACHED) {
         query->resolved = resolved_retain(name->resolved);
         answer = RESOLVER_ANSWERED;
-    } else {
-        query->name = name;
-        query->pending = true;
-        TAILQ_INSERT_TAIL(&name->waiting, query, link);
+    } else if (!wait_for(pool, query, client, name)) {
+        drop_unwanted(pool, name);
+        answer = RESOLVER_NO_MEMORY;
     }
     pthread_mutex_unlock(&pool->lock);
     return answer;
@@ -400,13 +464,8 @@ resolver_cancel(struct resolver *resolver, struct resolver_query *query)
     if (name) {
         TAILQ_REMOVE(&name->waiting, query, link);
         query->name = NULL;
-        /* Nobody wants it any more, and no thread has begun: the queue stays as long as its askers.
-         */
-        if (name->state == NAME_QUEUED && TAILQ_EMPTY(&name->waiting)) {
-            TAILQ_REMOVE(&pool->queue, name, link);
-            pool->queued--;
-            drop_name(pool, name);
-        }
+        queue_leave(pool->queue, &query->turn);
+        drop_unwanted(pool, name);
     } else {
         TAILQ_REMOVE(&pool->answered, query, link);
         resolved_release(&query->resolved);

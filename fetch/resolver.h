@@ -1,7 +1,11 @@
 /*
- * Names to addresses where a name that hangs stalls nobody who asks for another: a bounded pool of
- * threads over getaddrinfo(), one look-up per name at a time that many may wait for, and a small
- * cache. Time-outs are the asker's: it cancels and goes on, while the thread stays with its name.
+ * Names to addresses, so that a look-up that hangs does not delay others: a bounded pool of threads
+ * over getaddrinfo(), one look-up per name at a time that many queries may wait for, and a small
+ * cache. Time-outs are the caller's: it cancels and goes on, while the thread stays with its name.
+ *
+ * Clients take turns and have shares of the threads (queue.h). A name that several clients ask for
+ * is looked up in the turn of whichever comes first, and counts to that client until its thread
+ * returns, even when the query was cancelled.
  *
  * One thread asks, cancels, collects and destroys. Threads of the pool are all the rest.
  */
@@ -13,7 +17,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
+
+#include "fetch/queue.h"
 
 struct resolver;
 
@@ -43,8 +48,9 @@ struct resolved *resolved_create(size_t count);
 
 struct resolver_config {
     unsigned threads;
-    size_t max_names; /* remembered */
-    int64_t ttl_us;   /* how long; 0: not at all */
+    unsigned per_client; /* look-ups at once; 0: not bounded */
+    size_t max_names;    /* remembered */
+    int64_t ttl_us;      /* how long; 0: not at all */
     int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result);
     void (*freeaddrinfo)(struct addrinfo *result);
@@ -56,6 +62,7 @@ struct resolver_config {
 struct resolver_query {
     TAILQ_ENTRY(resolver_query) link; /* the resolver's */
     struct name *name;                /* the resolver's */
+    struct queue_entry turn;          /* the resolver's */
     bool pending;                     /* asked, neither collected nor cancelled */
     int error;                        /* the answer: 0, or getaddrinfo's */
     struct resolved *resolved;        /* the answer: a reference that the asker drops, when 0 */
@@ -72,9 +79,9 @@ struct resolver *resolver_create(const struct resolver_config *config);
  */
 void resolver_destroy(struct resolver *resolver);
 
-/* Asks for a host; the answer may be there at once. */
+/* Asks for a host for a client; the answer may be there at once. */
 enum resolver_answer resolver_ask(struct resolver *resolver, struct resolver_query *query,
-                                  const char *host);
+                                  const struct client_key *client, const char *host);
 
 /* Takes a question back. Harmless for one that is not pending. */
 void resolver_cancel(struct resolver *resolver, struct resolver_query *query);

@@ -17,11 +17,12 @@ fetch_config_default(struct fetch_config *config)
     const int64_t second = 1000000;
 
     *config = (struct fetch_config){
-        .max_active = 256,
+        .max_active = 1024,
         .max_active_per_origin = 16,
+        .max_active_per_client = 128,
         .max_queued = 4096,
         .max_redirects = 10,
-        .resolver_threads = 8,
+        .resolver_threads = 256,
         .max_body = 20971520,
         .max_headers = 65536,
         .resolve_timeout_us = 10 * second,
@@ -32,6 +33,12 @@ fetch_config_default(struct fetch_config *config)
         .dns_ttl_us = 60 * second,
         .user_agent = "sunproxy/" SUNPROXY_VERSION,
     };
+}
+
+unsigned
+settings_max_waiting(const struct fetch_config *config)
+{
+    return config->max_waiting ? config->max_waiting : config->max_active - config->max_active / 4;
 }
 
 static bool
@@ -56,6 +63,8 @@ judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
     if (config->max_active == 0 || config->max_active_per_origin == 0 ||
         config->resolver_threads == 0)
         return refuse(why, why_size, "there must be at least one transfer and one resolver thread");
+    if (config->max_waiting > config->max_active)
+        return refuse(why, why_size, "more fetches may wait than there may be in all");
     if (config->max_headers == 0)
         return refuse(why, why_size, "the bound on headers must not be zero");
     if (!is_time(config->resolve_timeout_us) || !is_time(config->connect_timeout_us) ||

@@ -41,6 +41,9 @@ bool settings_init(struct settings *settings, const struct fetch_config *config,
                    size_t why_size);
 void settings_free(struct settings *settings);
 
+/* config->max_waiting, or what its zero stands for; 1 to max_active. */
+unsigned settings_max_waiting(const struct fetch_config *config);
+
 struct route settings_route(const struct settings *settings, const struct target *target);
 
 #endif

@@ -118,6 +118,15 @@ make_addresses(struct parts *parts)
     return EX_OK;
 }
 
+/* A bound that is part of --max-fetches, lowered like those; 0 and 1 stay. */
+static unsigned
+lower(uint64_t bound, const struct parts *parts)
+{
+    uint64_t lowered = bound * parts->descriptors.fetches / parts->options->max_fetches;
+
+    return (unsigned)(bound && !lowered ? 1 : lowered);
+}
+
 static int
 make_fetcher(struct parts *parts)
 {
@@ -128,6 +137,8 @@ make_fetcher(struct parts *parts)
     fetch_config_default(&config);
     config.addresses = parts->addresses;
     config.max_active = parts->descriptors.fetches;
+    config.max_waiting = lower(options->max_fetches_waiting, parts);
+    config.max_active_per_client = lower(options->max_fetches_per_client, parts);
     config.max_active_per_origin = (unsigned)options->max_fetches_per_origin;
     config.max_queued = (unsigned)options->max_fetches_queued;
     config.max_redirects = (unsigned)options->max_redirects;

@@ -72,11 +72,16 @@ const struct option_row option_rows[] = {
      0, "what origins are told"},
     {"max-page", 0, false, OPTION_BYTES, AT(max_page), "SIZE", "20971520", 1, 20971520,
      "largest body"},
-    {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "256", 1, 4096, "fetches at once"},
+    {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "1024", 1, 4096,
+     "fetches at once"},
+    {"max-fetches-waiting", 0, false, OPTION_UINT, AT(max_fetches_waiting), "N", "0", 0, 4096,
+     "of those, waiting for a name, a connection or the first byte; 0: three quarters"},
+    {"max-fetches-per-client", 0, false, OPTION_UINT, AT(max_fetches_per_client), "N", NULL, 0,
+     4096, "of those, for one client, less when others fetch; 0: not bounded (default: an eighth)"},
     {"max-fetches-per-origin", 0, false, OPTION_UINT, AT(max_fetches_per_origin), "N", "16", 1,
      4096, "of those, from one origin"},
     {"max-fetches-queued", 0, false, OPTION_UINT, AT(max_fetches_queued), "N", "4096", 0, 1000000,
-     "fetches waiting for their turn"},
+     "fetches waiting for their turn; over it the client with the most of them loses one"},
     {"max-waiters", 0, false, OPTION_UINT, AT(max_waiters), "N", "4096", 1, 1000000,
      "requests waiting for one fetch"},
     {"max-transit", 0, false, OPTION_BYTES, AT(max_transit), "SIZE", "1G", 33554432, 0,
@@ -139,6 +144,9 @@ const struct option_row option_rows[] = {
     {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
     {.help = NULL},
 };
+
+/* Of a number whose default depends on others. */
+#define NOT_GIVEN UINT64_MAX
 
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
@@ -301,6 +309,7 @@ options_init(struct options *options)
         if (option_rows[i].start)
             ok = set_field(options, &option_rows[i], option_rows[i].start, &why) && ok;
     buf_free(&why);
+    options->max_fetches_per_client = NOT_GIVEN;
     return ok;
 }
 
@@ -488,6 +497,13 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
     return true;
 }
 
+/* An eighth, so that forty clients that take all they can get leave slots for others. */
+static uint64_t
+share_of_fetches(uint64_t max_fetches)
+{
+    return max_fetches < 32 ? 4 : max_fetches / 8;
+}
+
 int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
@@ -500,5 +516,7 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
         return EX_USAGE;
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
+    if (options->max_fetches_per_client == NOT_GIVEN)
+        options->max_fetches_per_client = share_of_fetches(options->max_fetches);
     return 0;
 }

@@ -53,6 +53,8 @@ struct options {
     char *user_agent;
     uint64_t max_page;
     uint64_t max_fetches;
+    uint64_t max_fetches_waiting;    /* 0: three quarters of max_fetches */
+    uint64_t max_fetches_per_client; /* 0: not bounded */
     uint64_t max_fetches_per_origin;
     uint64_t max_fetches_queued;
     uint64_t max_waiters;

@@ -300,9 +300,12 @@ make_job(struct service *service, struct span url)
 
 /* Sends a job on its way; from here on it answers whoever waits, whatever happens. */
 static void
-submit(struct service *service, struct job *job, struct span headers)
+submit(struct service *service, struct job *job, const struct serve_request *request)
 {
-    if (fetcher_submit(service->fetcher, job->outcome->url, headers, &job_sink, job))
+    const struct client_key *client = &rpc_request_peer(request->rpc)->client;
+
+    if (fetcher_submit(service->fetcher, client, job->outcome->url, request->headers, &job_sink,
+                       job))
         return;
     snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
     land(job);
@@ -343,7 +346,7 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
     case FLIGHT_LED:
         /* Answers are posted to this very thread, so none can come before the deferral. */
         rpc_request_defer(request->rpc);
-        submit(service, job, request->headers);
+        submit(service, job, request);
         return SERVE_DEFERRED;
     case FLIGHT_JOINED:
         rpc_request_defer(request->rpc);

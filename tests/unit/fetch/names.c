@@ -17,7 +17,7 @@ names_getaddrinfo(const char *host, const char *service, const struct addrinfo *
     struct addrinfo *all = NULL;
 
     names_asked++;
-    if (strcmp(host, "hang.test") == 0) {
+    if (strncmp(host, "hang", 4) == 0) {
         names_hanging++;
         while (!names_released)
             usleep(1000);

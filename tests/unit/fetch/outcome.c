@@ -53,6 +53,7 @@ outcome_done(void *context, enum fetch_error error, const char *sentence, int64_
     pthread_mutex_unlock(&o->lock);
 }
 
+const struct client_key outcome_client = {.kind = CLIENT_UNKNOWN};
 const struct fetch_sink outcome_sink = {outcome_head, outcome_body, outcome_done};
 
 void
@@ -96,7 +97,8 @@ fetch_with(struct fetcher *fetcher, const char *url, const char *headers, struct
 {
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%s", url);
-    ck_assert(fetcher_submit(fetcher, span_str(url), span_str(headers), &outcome_sink, o));
+    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(headers),
+                             &outcome_sink, o));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_int_ge(o->total_us, 0);

@@ -27,6 +27,9 @@ struct outcome {
 void outcome_init(struct outcome *o);
 void outcome_free(struct outcome *o);
 
+/* The client of fetches that need no particular one. */
+extern const struct client_key outcome_client;
+
 /* The sink for fetcher_submit(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
 bool outcome_head(void *context, const struct fetch_head *head);

@@ -371,12 +371,12 @@ START_TEST(a_receiver_that_refuses)
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/10", origin->port);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, span_str(url), span_str(""), &no_head, &o));
+    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &no_head, &o));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     outcome_free(&o);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, span_str(url), span_str(""), &no_body, &o));
+    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &no_body, &o));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     ck_assert_uint_eq(o.heads, 1);

@@ -1,27 +1,73 @@
 /* Turns and deadlines. */
 #include "fetch/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "fetch/timers.h"
 #include "tests/unit/unit.h"
 
+/* ---- by hand ------------------------------------------------------------------------- */
+
+static struct client_key
+client_number(unsigned number)
+{
+    return client_key_of_uid(number);
+}
+
+static struct queue *
+create(unsigned active, unsigned opening, unsigned per_origin, unsigned per_client)
+{
+    struct queue *queue = queue_create(&(struct queue_limits){
+        .active = active, .opening = opening, .per_origin = per_origin, .per_client = per_client});
+
+    ck_assert_ptr_nonnull(queue);
+    return queue;
+}
+
+static void
+enter(struct queue *queue, struct queue_entry *entry, unsigned client, const char *origin)
+{
+    struct client_key key = client_number(client);
+
+    ck_assert(queue_enter(queue, entry, &key, origin));
+}
+
+/* Starts all that may; how many. */
+static unsigned
+start_all(struct queue *queue)
+{
+    unsigned started = 0;
+
+    while (queue_next(queue))
+        started++;
+    return started;
+}
+
+static void
+leave_all(struct queue *queue, struct queue_entry *entries, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        queue_leave(queue, &entries[i]);
+}
+
 START_TEST(bounds_in_all_and_per_origin)
 {
-    struct queue *queue = queue_create(3, 2);
+    struct queue *queue = create(3, 3, 2, 0);
     struct queue_entry a[3] = {0}, b[2] = {0};
 
     for (unsigned i = 0; i < 3; i++)
-        ck_assert(queue_enter(queue, &a[i], "http://a:80"));
+        enter(queue, &a[i], 1, "http://a:80");
     ck_assert_ptr_eq(queue_next(queue), &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &a[1]);
     ck_assert_ptr_null(queue_next(queue));
-    /* The full origin holds up nobody else. */
-    ck_assert(queue_enter(queue, &b[0], "http://b:80"));
-    ck_assert(queue_enter(queue, &b[1], "http://b:80"));
-    ck_assert(queue_could_start(queue));
+    /* The origin at its bound does not hold up another. */
+    enter(queue, &b[0], 1, "http://b:80");
+    enter(queue, &b[1], 1, "http://b:80");
     ck_assert_ptr_eq(queue_next(queue), &b[0]);
     ck_assert_ptr_null(queue_next(queue));
-    ck_assert(!queue_could_start(queue));
     ck_assert_uint_eq(queue_active(queue), 3);
-    ck_assert_uint_eq(queue_waiting(queue), 2);
+    ck_assert_uint_eq(queue_queued(queue), 2);
     /* Total bound: one leaves, one follows. */
     queue_leave(queue, &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &b[1]);
@@ -33,26 +79,26 @@ START_TEST(bounds_in_all_and_per_origin)
     queue_leave(queue, &b[1]);
     queue_leave(queue, &b[1]);
     ck_assert_uint_eq(queue_active(queue), 0);
-    ck_assert_uint_eq(queue_waiting(queue), 0);
+    ck_assert_uint_eq(queue_queued(queue), 0);
     queue_destroy(queue);
 }
 END_TEST
 
 START_TEST(origins_take_turns)
 {
-    struct queue *queue = queue_create(1, 1);
+    struct queue *queue = create(1, 1, 1, 0);
     struct queue_entry a[4] = {0}, b = {0}, *next;
 
     for (unsigned i = 0; i < 4; i++)
-        queue_enter(queue, &a[i], "a");
-    queue_enter(queue, &b, "b");
+        enter(queue, &a[i], 1, "a");
+    enter(queue, &b, 1, "b");
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &a[0]);
     queue_leave(queue, next);
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &b);
     queue_leave(queue, next);
-    /* Who waits no longer is passed over. */
+    /* An entry that has left is passed over. */
     queue_leave(queue, &a[1]);
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &a[2]);
@@ -63,6 +109,403 @@ START_TEST(origins_take_turns)
     queue_destroy(NULL);
 }
 END_TEST
+
+START_TEST(clients_take_turns)
+{
+    static const unsigned order[] = {1, 2, 3, 1, 2, 1, 1};
+    struct queue *queue = create(1, 1, 1, 0);
+    struct queue_entry entries[7] = {0}, *next;
+    const unsigned clients[7] = {1, 1, 1, 1, 2, 2, 3};
+
+    /* One origin for all: its bound changes nothing about the order. */
+    for (unsigned i = 0; i < 7; i++)
+        enter(queue, &entries[i], clients[i], "a");
+    for (unsigned i = 0; i < 7; i++) {
+        next = queue_next(queue);
+        ck_assert_ptr_nonnull(next);
+        ck_assert_uint_eq(clients[next - entries], order[i]);
+        queue_leave(queue, next);
+    }
+    queue_destroy(queue);
+}
+END_TEST
+
+/* A client that comes and goes does not starve one that stays. */
+START_TEST(a_client_that_returns_waits_again)
+{
+    struct queue *queue = create(1, 1, 1, 0);
+    struct queue_entry stays[2] = {0}, returns = {0};
+
+    enter(queue, &stays[0], 1, "a");
+    enter(queue, &stays[1], 1, "a");
+    enter(queue, &returns, 2, "b");
+    ck_assert_ptr_eq(queue_next(queue), &stays[0]);
+    queue_leave(queue, &stays[0]);
+    ck_assert_ptr_eq(queue_next(queue), &returns);
+    queue_leave(queue, &returns);
+    enter(queue, &returns, 2, "b");
+    ck_assert_ptr_eq(queue_next(queue), &stays[1]);
+    queue_leave(queue, &stays[1]);
+    queue_leave(queue, &returns);
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(fewest_opening_first)
+{
+    struct queue *queue = create(4, 4, 4, 0);
+    struct queue_entry a[5] = {0}, b[2] = {0};
+
+    for (unsigned i = 0; i < 5; i++)
+        enter(queue, &a[i], 1, "a");
+    ck_assert_uint_eq(start_all(queue), 4);
+    enter(queue, &b[0], 2, "a");
+    enter(queue, &b[1], 2, "a");
+    queue_leave(queue, &a[0]);
+    ck_assert_ptr_eq(queue_next(queue), &b[0]);
+    queue_leave(queue, &a[1]);
+    ck_assert_ptr_eq(queue_next(queue), &b[1]);
+    queue_leave(queue, &a[2]);
+    ck_assert_ptr_eq(queue_next(queue), &a[4]);
+    leave_all(queue, a, 5);
+    leave_all(queue, b, 2);
+    queue_destroy(queue);
+}
+END_TEST
+
+/* With a share of an eighth, forty clients that take all they can leave a slot for another. */
+START_TEST(a_share_of_what_others_leave)
+{
+    enum { SLOTS = 1024, CLIENTS = 40, EACH = 200 };
+    static struct queue_entry entries[CLIENTS][EACH];
+    struct queue_entry late = {0};
+    struct queue *queue = create(SLOTS, SLOTS, SLOTS, SLOTS / 8);
+    unsigned left = SLOTS;
+
+    memset(entries, 0, sizeof(entries));
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        unsigned started;
+
+        for (unsigned i = 0; i < EACH; i++)
+            enter(queue, &entries[c][i], c, "a");
+        started = start_all(queue);
+        ck_assert_uint_eq(started, (left + 7) / 8);
+        left -= started;
+    }
+    enter(queue, &late, CLIENTS, "a");
+    ck_assert_ptr_eq(queue_next(queue), &late);
+    /* Slots that are given back go to those with the fewest. */
+    leave_all(queue, entries[0], EACH);
+    ck_assert_uint_gt(start_all(queue), 0);
+    queue_leave(queue, &late);
+    for (unsigned c = 1; c < CLIENTS; c++)
+        leave_all(queue, entries[c], EACH);
+    ck_assert_uint_eq(queue_active(queue), 0);
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(answered_ones_free_their_slots)
+{
+    struct queue *queue = create(8, 4, 8, 0);
+    struct queue_entry a[10] = {0};
+
+    for (unsigned i = 0; i < 10; i++)
+        enter(queue, &a[i], 1, "a");
+    ck_assert_uint_eq(start_all(queue), 4);
+    queue_answered(queue, &a[0]);
+    queue_answered(queue, &a[0]);
+    queue_answered(queue, &a[9]);
+    ck_assert_uint_eq(queue_opening(queue), 3);
+    ck_assert_uint_eq(start_all(queue), 1);
+    for (unsigned i = 1; i < 4; i++)
+        queue_answered(queue, &a[i]);
+    ck_assert_uint_eq(start_all(queue), 3);
+    ck_assert_uint_eq(queue_active(queue), 8);
+    /* No slot is left: it keeps the one it has. */
+    queue_answered(queue, &a[4]);
+    ck_assert_uint_eq(queue_opening(queue), 4);
+    ck_assert_uint_eq(start_all(queue), 0);
+    leave_all(queue, a, 10);
+    ck_assert_uint_eq(queue_opening(queue), 0);
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(the_bound_of_a_client)
+{
+    struct queue *queue = create(9, 6, 9, 3);
+    struct queue_entry a[9] = {0};
+
+    for (unsigned i = 0; i < 9; i++)
+        enter(queue, &a[i], 1, "a");
+    ck_assert_uint_eq(start_all(queue), 2);
+    queue_answered(queue, &a[0]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    queue_answered(queue, &a[1]);
+    ck_assert_uint_eq(queue_opening(queue), 2);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_leave(queue, &a[0]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_answered(queue, &a[1]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    leave_all(queue, a, 9);
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(the_longest_queue_gives_way)
+{
+    struct queue *queue = create(1, 1, 1, 0);
+    struct queue_entry a[3] = {0}, b[3] = {0};
+
+    ck_assert_ptr_null(queue_last_of_longest(queue));
+    enter(queue, &a[0], 1, "a");
+    enter(queue, &a[1], 1, "b");
+    enter(queue, &b[0], 2, "a");
+    ck_assert_ptr_eq(queue_last_of_longest(queue), &a[1]);
+    /* Equally many: the client that came last. */
+    enter(queue, &b[1], 2, "a");
+    ck_assert_ptr_eq(queue_last_of_longest(queue), &b[1]);
+    enter(queue, &a[2], 1, "a");
+    ck_assert_ptr_eq(queue_last_of_longest(queue), &a[2]);
+    enter(queue, &b[2], 2, "a");
+    ck_assert_ptr_eq(queue_last_of_longest(queue), &b[2]);
+    queue_leave(queue, &b[2]);
+    /* Active ones do not count. */
+    ck_assert_ptr_eq(queue_next(queue), &a[0]);
+    queue_leave(queue, &a[2]);
+    ck_assert_ptr_eq(queue_last_of_longest(queue), &b[1]);
+    leave_all(queue, a, 3);
+    leave_all(queue, b, 3);
+    ck_assert_ptr_null(queue_last_of_longest(queue));
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(a_turn_is_handed_over)
+{
+    struct queue *queue = create(1, 1, 1, 0);
+    struct queue_entry a = {0}, b = {0}, heir = {0};
+
+    enter(queue, &a, 1, "a");
+    enter(queue, &b, 1, "a");
+    ck_assert_ptr_eq(queue_next(queue), &a);
+    queue_hand_over(&a, &heir);
+    queue_leave(queue, &a);
+    ck_assert_ptr_null(queue_next(queue));
+    queue_leave(queue, &heir);
+    ck_assert_ptr_eq(queue_next(queue), &b);
+    queue_leave(queue, &b);
+    queue_destroy(queue);
+}
+END_TEST
+
+/* ---- beside a naive model ------------------------------------------------------------ */
+
+enum { ENTRIES = 120, CLIENTS = 9, ORIGINS = 5, STEPS = 6000 };
+
+enum state { OUT, QUEUED, OPENING, ANSWERED };
+
+struct model_entry {
+    struct queue_entry entry; /* the queue's */
+    enum state state;
+    unsigned client, origin;
+    unsigned long arrival;
+};
+
+struct model {
+    struct queue_limits limits;
+    struct model_entry entries[ENTRIES];
+    unsigned long served[CLIENTS], arrived[CLIENTS];
+    unsigned long clock;
+};
+
+static unsigned
+count(const struct model *m, enum state state, unsigned client, unsigned origin)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < ENTRIES; i++)
+        found += m->entries[i].state == state &&
+                 (client == CLIENTS || m->entries[i].client == client) &&
+                 (origin == ORIGINS || m->entries[i].origin == origin);
+    return found;
+}
+
+/* The rule of the shares in whole numbers: own / (slots that others leave) < per_client / active */
+static bool
+may_have_one_more(const struct model *m, enum state state, unsigned client, unsigned slots)
+{
+    unsigned own = count(m, state, client, ORIGINS);
+    unsigned used = count(m, state, CLIENTS, ORIGINS);
+
+    if (used >= slots)
+        return false;
+    if (m->limits.per_client == 0 || m->limits.per_client >= m->limits.active)
+        return true;
+    return own * m->limits.active < m->limits.per_client * (slots - used + own);
+}
+
+static bool
+may_start(const struct model *m, const struct model_entry *e)
+{
+    unsigned active =
+        count(m, OPENING, e->client, ORIGINS) + count(m, ANSWERED, e->client, ORIGINS);
+    unsigned at_origin =
+        count(m, OPENING, CLIENTS, e->origin) + count(m, ANSWERED, CLIENTS, e->origin);
+
+    if (e->state != QUEUED || at_origin >= m->limits.per_origin)
+        return false;
+    if (m->limits.per_client && m->limits.per_client < m->limits.active &&
+        active >= m->limits.per_client)
+        return false;
+    return may_have_one_more(m, OPENING, e->client, m->limits.opening);
+}
+
+/* Compares what comes next with what the rules allow; true if something came. */
+static bool
+check_next(struct model *m, struct queue *queue)
+{
+    struct queue_entry *next = queue_next(queue);
+    struct model_entry *taken = (struct model_entry *)next;
+    unsigned taken_opening = 0;
+
+    if (next) {
+        ck_assert(may_start(m, taken));
+        taken_opening = count(m, OPENING, taken->client, ORIGINS);
+    }
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        const struct model_entry *e = &m->entries[i];
+        unsigned opening;
+
+        if (!may_start(m, e))
+            continue;
+        ck_assert_ptr_nonnull(next);
+        opening = count(m, OPENING, e->client, ORIGINS);
+        ck_assert_uint_ge(opening, taken_opening);
+        if (opening == taken_opening)
+            ck_assert_uint_ge(m->served[e->client], m->served[taken->client]);
+        if (e->client == taken->client && e->origin == taken->origin)
+            ck_assert_uint_ge(e->arrival, taken->arrival);
+    }
+    if (!next)
+        return false;
+    taken->state = OPENING;
+    m->served[taken->client] = ++m->clock;
+    return true;
+}
+
+static void
+check_longest(const struct model *m, const struct queue *queue)
+{
+    const struct model_entry *last = (struct model_entry *)queue_last_of_longest(queue);
+    unsigned longest = 0;
+
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        unsigned queued = count(m, QUEUED, c, ORIGINS);
+
+        longest = queued > longest ? queued : longest;
+    }
+    ck_assert((last == NULL) == (longest == 0));
+    if (!last)
+        return;
+    ck_assert_uint_eq(count(m, QUEUED, last->client, ORIGINS), longest);
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        const struct model_entry *e = &m->entries[i];
+
+        if (e->state == QUEUED && e->client == last->client)
+            ck_assert_uint_le(e->arrival, last->arrival);
+    }
+    for (unsigned c = 0; c < CLIENTS; c++)
+        if (count(m, QUEUED, c, ORIGINS) == longest)
+            ck_assert_uint_le(m->arrived[c], m->arrived[last->client]);
+}
+
+static void
+enter_model(struct model *m, struct queue *queue, struct model_entry *e)
+{
+    char origin[16];
+
+    /* Client 0 has half of all, client 1 stays with one origin. */
+    e->client = rand() % 2 ? 0 : (unsigned)rand() % CLIENTS;
+    e->origin = e->client == 1 ? 0 : (unsigned)rand() % ORIGINS;
+    if (count(m, QUEUED, e->client, ORIGINS) + count(m, OPENING, e->client, ORIGINS) +
+            count(m, ANSWERED, e->client, ORIGINS) ==
+        0)
+        m->served[e->client] = ++m->clock;
+    e->arrival = m->arrived[e->client] = ++m->clock;
+    e->state = QUEUED;
+    snprintf(origin, sizeof(origin), "origin-%u", e->origin);
+    enter(queue, &e->entry, e->client, origin);
+}
+
+static void
+step(struct model *m, struct queue *queue)
+{
+    struct model_entry *e = &m->entries[rand() % ENTRIES];
+
+    if (e->state == OUT) {
+        enter_model(m, queue, e);
+    } else if (e->state == OPENING && rand() % 2) {
+        bool moves =
+            may_have_one_more(m, ANSWERED, e->client, m->limits.active - m->limits.opening);
+
+        queue_answered(queue, &e->entry);
+        e->state = moves ? ANSWERED : OPENING;
+    } else if (e->state != QUEUED || rand() % 8 == 0) {
+        queue_leave(queue, &e->entry);
+        e->state = OUT;
+    }
+    while (rand() % 4 && check_next(m, queue))
+        continue;
+    check_longest(m, queue);
+    ck_assert_uint_eq(queue_queued(queue), count(m, QUEUED, CLIENTS, ORIGINS));
+    ck_assert_uint_eq(queue_opening(queue), count(m, OPENING, CLIENTS, ORIGINS));
+    ck_assert_uint_eq(queue_active(queue),
+                      count(m, OPENING, CLIENTS, ORIGINS) + count(m, ANSWERED, CLIENTS, ORIGINS));
+}
+
+START_TEST(random_sequences)
+{
+    static const struct queue_limits limits[] = {
+        {.active = 16, .opening = 12, .per_origin = 4, .per_client = 4},
+        {.active = 40, .opening = 30, .per_origin = 40, .per_client = 5},
+        {.active = 40, .opening = 40, .per_origin = 3, .per_client = 0},
+        {.active = 7, .opening = 1, .per_origin = 1, .per_client = 7},
+        {.active = 30, .opening = 20, .per_origin = 8, .per_client = 29},
+        {.active = 1, .opening = 1, .per_origin = 1, .per_client = 1},
+    };
+    static struct model m;
+    struct queue *queue = queue_create(&limits[_i]);
+
+    memset(&m, 0, sizeof(m));
+    m.limits = limits[_i];
+    srand((unsigned)_i + 1);
+    for (unsigned i = 0; i < STEPS; i++)
+        step(&m, queue);
+    /* Nothing starves: with all active ones gone again and again, all get their turn. */
+    while (queue_queued(queue)) {
+        unsigned started = 0;
+
+        while (check_next(&m, queue))
+            started++;
+        for (unsigned i = 0; i < ENTRIES; i++) {
+            if (m.entries[i].state != OPENING && m.entries[i].state != ANSWERED)
+                continue;
+            queue_leave(queue, &m.entries[i].entry);
+            m.entries[i].state = OUT;
+            started++;
+        }
+        ck_assert_uint_gt(started, 0);
+    }
+    for (unsigned i = 0; i < ENTRIES; i++)
+        queue_leave(queue, &m.entries[i].entry);
+    queue_destroy(queue);
+}
+END_TEST
+
+/* ---- deadlines ----------------------------------------------------------------------- */
 
 START_TEST(deadlines_in_order)
 {
@@ -95,7 +538,17 @@ unit_suite(void)
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
     tcase_add_test(tc, origins_take_turns);
+    tcase_add_test(tc, clients_take_turns);
+    tcase_add_test(tc, a_client_that_returns_waits_again);
+    tcase_add_test(tc, fewest_opening_first);
+    tcase_add_test(tc, a_share_of_what_others_leave);
+    tcase_add_test(tc, answered_ones_free_their_slots);
+    tcase_add_test(tc, the_bound_of_a_client);
+    tcase_add_test(tc, the_longest_queue_gives_way);
+    tcase_add_test(tc, a_turn_is_handed_over);
+    tcase_add_loop_test(tc, random_sequences, 0, 6);
     tcase_add_test(tc, deadlines_in_order);
+    tcase_set_timeout(tc, 120);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -19,6 +19,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool released;
 static unsigned hanging, calls, notified, freed;
 
+static const struct client_key client = {.kind = CLIENT_UNKNOWN};
+
 static struct addrinfo *
 one_address(int family)
 {
@@ -99,10 +101,11 @@ set_up(void)
 }
 
 static struct resolver *
-start(unsigned threads, size_t max_names, int64_t ttl_us)
+start_shared(unsigned threads, unsigned per_client, size_t max_names, int64_t ttl_us)
 {
     struct resolver_config config = {
         .threads = threads,
+        .per_client = per_client,
         .max_names = max_names,
         .ttl_us = ttl_us,
         .getaddrinfo = scripted,
@@ -113,6 +116,12 @@ start(unsigned threads, size_t max_names, int64_t ttl_us)
 
     ck_assert_ptr_nonnull(resolver);
     return resolver;
+}
+
+static struct resolver *
+start(unsigned threads, size_t max_names, int64_t ttl_us)
+{
+    return start_shared(threads, 0, max_names, ttl_us);
 }
 
 static struct resolver_query *
@@ -150,7 +159,7 @@ look_up(struct resolver *resolver, const char *host)
     struct resolver_query query = {0};
     int found;
 
-    if (resolver_ask(resolver, &query, host) == RESOLVER_PENDING)
+    if (resolver_ask(resolver, &query, &client, host) == RESOLVER_PENDING)
         ck_assert_ptr_eq(collect(resolver), &query);
     if (query.error)
         return query.error;
@@ -164,7 +173,7 @@ START_TEST(a_hanging_name_stalls_nobody_else)
     struct resolver *resolver = start(2, 8, 1000000);
     struct resolver_query stuck = {0};
 
-    ck_assert_int_eq(resolver_ask(resolver, &stuck, "hang"), RESOLVER_PENDING);
+    ck_assert_int_eq(resolver_ask(resolver, &stuck, &client, "hang"), RESOLVER_PENDING);
     wait_until_hanging(1);
     ck_assert_int_eq(look_up(resolver, "a"), 1);
     ck_assert_int_eq(look_up(resolver, "b"), 1);
@@ -177,13 +186,45 @@ START_TEST(a_hanging_name_stalls_nobody_else)
 }
 END_TEST
 
+/* Names that hang take up the share of their client, also after they were given up. */
+START_TEST(a_clients_names_leave_threads_to_others)
+{
+    const struct client_key other = client_key_of_uid(1);
+    struct resolver *resolver = start_shared(4, 2, 8, 0);
+    struct resolver_query stuck[6] = {0}, query = {0};
+    char host[16];
+
+    for (unsigned i = 0; i < 6; i++) {
+        snprintf(host, sizeof(host), "hang-%u", i);
+        ck_assert_int_eq(resolver_ask(resolver, &stuck[i], &client, host), RESOLVER_PENDING);
+    }
+    wait_until_hanging(2);
+    resolver_cancel(resolver, &stuck[0]);
+    resolver_cancel(resolver, &stuck[1]);
+    ck_assert_int_eq(resolver_ask(resolver, &query, &other, "a"), RESOLVER_PENDING);
+    ck_assert_ptr_eq(collect(resolver), &query);
+    resolved_release(&query.resolved);
+    ck_assert_uint_eq(hanging, 2);
+    /* A name that waits for another client's turn is looked up in the first one. */
+    ck_assert_int_eq(resolver_ask(resolver, &query, &other, "hang-5"), RESOLVER_PENDING);
+    wait_until_hanging(3);
+    ck_assert_uint_eq(calls, 4);
+    release();
+    for (unsigned i = 0; i < 5; i++)
+        resolved_release(&collect(resolver)->resolved);
+    ck_assert_ptr_null(resolver_collect(resolver));
+    ck_assert_uint_eq(calls, 7);
+    resolver_destroy(resolver);
+}
+END_TEST
+
 START_TEST(one_look_up_for_all_who_ask)
 {
     struct resolver *resolver = start(4, 8, 1000000);
     struct resolver_query queries[10] = {0};
 
     for (unsigned i = 0; i < 10; i++)
-        ck_assert_int_eq(resolver_ask(resolver, &queries[i], "hang"), RESOLVER_PENDING);
+        ck_assert_int_eq(resolver_ask(resolver, &queries[i], &client, "hang"), RESOLVER_PENDING);
     wait_until_hanging(1);
     release();
     for (unsigned i = 0; i < 10; i++) {
@@ -245,22 +286,22 @@ START_TEST(who_gives_up_hears_nothing)
     struct resolver *resolver = start(1, 8, 0);
     struct resolver_query stuck = {0}, queued = {0}, other = {0};
 
-    resolver_ask(resolver, &stuck, "hang");
+    resolver_ask(resolver, &stuck, &client, "hang");
     wait_until_hanging(1);
     /* Queued behind it, and taken back before a thread began. */
-    resolver_ask(resolver, &queued, "never");
+    resolver_ask(resolver, &queued, &client, "never");
     resolver_cancel(resolver, &queued);
     resolver_cancel(resolver, &queued);
     ck_assert(!queued.pending);
     resolver_cancel(resolver, &stuck);
-    resolver_ask(resolver, &other, "other");
+    resolver_ask(resolver, &other, &client, "other");
     release();
     ck_assert_ptr_eq(collect(resolver), &other);
     resolved_release(&other.resolved);
     ck_assert_uint_eq(calls, 2);
     /* Answered, but not collected. */
     notified = 0;
-    resolver_ask(resolver, &other, "other");
+    resolver_ask(resolver, &other, &client, "other");
     pthread_mutex_lock(&lock);
     while (notified == 0)
         pthread_cond_wait(&changed, &lock);
@@ -276,8 +317,8 @@ START_TEST(a_stuck_thread_is_given_up)
     struct resolver *resolver = start(3, 8, 1000000);
     struct resolver_query a = {0}, b = {0};
 
-    resolver_ask(resolver, &a, "hang-a");
-    resolver_ask(resolver, &b, "hang-b");
+    resolver_ask(resolver, &a, &client, "hang-a");
+    resolver_ask(resolver, &b, &client, "hang-b");
     wait_until_hanging(2);
     look_up(resolver, "free");
     resolver_cancel(resolver, &a);
@@ -305,7 +346,7 @@ START_TEST(a_lot_of_names)
         char host[16];
 
         snprintf(host, sizeof(host), "h%u", i % 37);
-        if (resolver_ask(resolver, &queries[i], host) == RESOLVER_ANSWERED)
+        if (resolver_ask(resolver, &queries[i], &client, host) == RESOLVER_ANSWERED)
             resolved_release(&queries[i].resolved);
         else
             pending++;
@@ -330,6 +371,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_hanging_name_stalls_nobody_else);
+    tcase_add_test(tc, a_clients_names_leave_threads_to_others);
     tcase_add_test(tc, one_look_up_for_all_who_ask);
     tcase_add_test(tc, names_are_remembered_for_a_while);
     tcase_add_test(tc, failures_are_told_and_forgotten);

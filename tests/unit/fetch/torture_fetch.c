@@ -89,7 +89,8 @@ walk_flights(void *context)
 static void
 walk_queue(void *context)
 {
-    struct queue *queue = queue_create(1, 1);
+    static const struct queue_limits one = {.active = 1, .opening = 1, .per_origin = 1};
+    struct queue *queue = queue_create(&one);
     struct queue_entry entry = {0};
 
     (void)context;
@@ -97,9 +98,9 @@ walk_queue(void *context)
         ck_assert(torture_failed());
         return;
     }
-    ck_assert(queue_enter(queue, &entry, "http://h.test:80") != torture_failed());
+    ck_assert(queue_enter(queue, &entry, &outcome_client, "http://h.test:80") != torture_failed());
     queue_leave(queue, &entry);
-    ck_assert_uint_eq(queue_waiting(queue), 0);
+    ck_assert_uint_eq(queue_queued(queue), 0);
     queue_destroy(queue);
 }
 
@@ -126,7 +127,7 @@ walk_fetcher(void *context)
         return;
     }
     outcome_init(&o);
-    if (fetcher_submit(fetcher, span_str(url), span_str(""), &outcome_sink, &o))
+    if (fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &outcome_sink, &o))
         outcome_wait(&o);
     else
         ck_assert(torture_failed());
@@ -161,7 +162,7 @@ walk_resolver(void *context)
         ck_assert(torture_failed());
         return;
     }
-    answer = resolver_ask(resolver, &query, "nowhere.test");
+    answer = resolver_ask(resolver, &query, &outcome_client, "nowhere.test");
     ck_assert_int_eq(answer, torture_failed() ? RESOLVER_NO_MEMORY : RESOLVER_PENDING);
     resolver_cancel(resolver, &query);
     resolver_destroy(resolver);

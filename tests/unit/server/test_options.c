@@ -1,3 +1,4 @@
+#include "fetch/fetch.h"
 #include "server/options.h"
 
 #include <stdlib.h>
@@ -60,6 +61,51 @@ START_TEST(defaults_are_those_that_help_names)
     ck_assert_uint_eq(options.socket_mode, 0666);
     ck_assert_uint_eq(options.show_victims, VICTIMS_ADMIN);
     ck_assert_ptr_null(options.socket);
+    done(&options, &why);
+}
+END_TEST
+
+/* fetch_config_default() and the rows say the same. */
+START_TEST(fetch_defaults_agree)
+{
+    struct fetch_config fetch;
+    struct options options;
+    struct buf why;
+
+    fetch_config_default(&fetch);
+    ck_assert_int_eq(PARSE(&options, &why, NULL), EX_OK);
+    ck_assert_uint_eq(options.max_fetches, fetch.max_active);
+    ck_assert_uint_eq(options.max_fetches_waiting, fetch.max_waiting);
+    ck_assert_uint_eq(options.max_fetches_per_client, fetch.max_active_per_client);
+    ck_assert_uint_eq(options.max_fetches_per_origin, fetch.max_active_per_origin);
+    ck_assert_uint_eq(options.max_fetches_queued, fetch.max_queued);
+    ck_assert_uint_eq(options.max_redirects, fetch.max_redirects);
+    ck_assert_uint_eq(options.resolver_threads, fetch.resolver_threads);
+    ck_assert_uint_eq(options.max_page, fetch.max_body);
+    ck_assert_int_eq(options.resolve_timeout, fetch.resolve_timeout_us);
+    ck_assert_int_eq(options.connect_timeout, fetch.connect_timeout_us);
+    ck_assert_int_eq(options.first_byte_timeout, fetch.first_byte_timeout_us);
+    ck_assert_int_eq(options.stall_timeout, fetch.stall_timeout_us);
+    ck_assert_int_eq(options.fetch_timeout, fetch.total_timeout_us);
+    ck_assert_int_eq(options.dns_ttl, fetch.dns_ttl_us);
+    ck_assert_str_eq(options.user_agent, fetch.user_agent);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(fetches_per_client_follow_those_in_all)
+{
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, "--max-fetches", "400", NULL), EX_OK);
+    ck_assert_uint_eq(options.max_fetches_per_client, 50);
+    done(&options, &why);
+    ck_assert_int_eq(PARSE(&options, &why, "--max-fetches", "2", NULL), EX_OK);
+    ck_assert_uint_eq(options.max_fetches_per_client, 4);
+    done(&options, &why);
+    ck_assert_int_eq(PARSE(&options, &why, "--max-fetches-per-client", "0", NULL), EX_OK);
+    ck_assert_uint_eq(options.max_fetches_per_client, 0);
     done(&options, &why);
 }
 END_TEST
@@ -226,6 +272,8 @@ unit_suite(void)
     TCase *tc = tcase_create("options");
 
     tcase_add_test(tc, defaults_are_those_that_help_names);
+    tcase_add_test(tc, fetch_defaults_agree);
+    tcase_add_test(tc, fetches_per_client_follow_those_in_all);
     tcase_add_test(tc, a_capacity_in_urls_alone_leaves_bytes_unbounded);
     tcase_add_test(tc, the_command_line_beats_the_file_and_lists_add_up);
     tcase_add_test(tc, a_wrong_file_is_told_with_its_line);

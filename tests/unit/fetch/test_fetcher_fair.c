@@ -1,0 +1,277 @@
+/* Clients that ask for more than there is, beside one that asks for a page. */
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/fetch/fixture.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define GREEDY 16 /* clients, each with */
+#define EACH 24   /* fetches that hang */
+
+static const struct line script[] = {
+    {"/", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood", 0, KEEP, 0},
+    {"/silent", "", 0, HANG, 0},
+    {"/head", "HTTP/1.1 200 OK\r\nContent-Le", 0, HANG, 0},
+    {"/body", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", 0, HANG, 0},
+    {"/again", "HTTP/1.1 302 Found\r\nLocation: /silent\r\nContent-Length: 0\r\n\r\n", 0, KEEP, 0},
+    {NULL, NULL, 0, KEEP, 0},
+};
+
+static struct outcome outcomes[GREEDY * EACH];
+
+static struct client_key
+client_number(unsigned number)
+{
+    return client_key_of_uid(number);
+}
+
+static void
+submit_for(struct fetcher *fetcher, unsigned number, struct outcome *o, const char *url)
+{
+    struct client_key client = client_number(number);
+
+    outcome_init(o);
+    ck_assert(fetcher_submit(fetcher, &client, span_str(url), span_str(""), &outcome_sink, o));
+}
+
+/* `count` fetches for a client; "%u" in the format of the URL is their number. */
+static void
+submit_many(struct fetcher *fetcher, unsigned client, struct outcome *o, unsigned count,
+            const char *prefix, const char *suffix)
+{
+    char url[128];
+
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(url, sizeof(url), "%s%u%s", prefix, i, suffix);
+        submit_for(fetcher, client, &o[i], url);
+    }
+}
+
+static unsigned
+count_over(struct outcome *o, unsigned count)
+{
+    unsigned over = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        over += outcome_is_over(&o[i]);
+    return over;
+}
+
+static void
+wait_for_stats(struct fetcher *fetcher, uint64_t active, uint64_t waiting, uint64_t queued)
+{
+    struct fetch_stats stats;
+
+    do {
+        usleep(1000);
+        fetcher_get_stats(fetcher, &stats);
+    } while (stats.active != active || stats.waiting != waiting || stats.queued != queued);
+}
+
+/* Until nothing more begins: all hang where they are to hang. */
+static void
+wait_until_settled(struct fetcher *fetcher)
+{
+    struct fetch_stats now, before;
+
+    fetcher_get_stats(fetcher, &now);
+    do {
+        before = now;
+        usleep(50000);
+        fetcher_get_stats(fetcher, &now);
+    } while (now.started == 0 || now.started != before.started || now.waiting != before.waiting);
+}
+
+static void
+free_outcomes(struct outcome *o, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        outcome_free(&o[i]);
+}
+
+/*
+ * GREEDY clients have begun to fetch what hangs: a page of another client's comes all the same, and
+ * before any of theirs has ended.
+ */
+static void
+check_another_is_served(struct fetcher *fetcher, const char *url)
+{
+    struct outcome good;
+
+    wait_until_settled(fetcher);
+    submit_for(fetcher, GREEDY, &good, url);
+    outcome_wait(&good);
+    ck_assert_msg(good.error == FETCH_OK, "%s", good.sentence);
+    ck_assert_uint_eq(count_over(outcomes, GREEDY * EACH), 0);
+    outcome_free(&good);
+    fetcher_destroy(fetcher);
+    ck_assert_uint_eq(count_over(outcomes, GREEDY * EACH), GREEDY * EACH);
+    free_outcomes(outcomes, GREEDY * EACH);
+}
+
+static struct fetcher *
+start_small(void)
+{
+    config.max_active = 64;
+    config.max_active_per_client = 8;
+    config.max_active_per_origin = 64;
+    config.resolver_threads = 64;
+    config.resolve_timeout_us = config.connect_timeout_us = 60000000;
+    config.first_byte_timeout_us = config.stall_timeout_us = config.total_timeout_us = 60000000;
+    return start_fetcher(&config);
+}
+
+START_TEST(greedy_clients_with_names_that_hang)
+{
+    static const struct name_row table[] = {{"good.test", "127.0.0.1"}, {NULL, NULL}};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    char prefix[32], url[64];
+
+    names_use(&config, table);
+    fetcher = start_small();
+    for (unsigned c = 0; c < GREEDY; c++) {
+        snprintf(prefix, sizeof(prefix), "http://hang%u-", c);
+        submit_many(fetcher, c, &outcomes[c * EACH], EACH, prefix, ".test/");
+    }
+    snprintf(url, sizeof(url), "http://good.test:%u/", origin->port);
+    check_another_is_served(fetcher, url);
+    origin_stop(origin);
+    names_release();
+}
+END_TEST
+
+/* In connect, before the head, in it, in the body, and after a redirect. */
+START_TEST(greedy_clients_with_origins_that_hang)
+{
+    static const char *const paths[] = {"/", "/silent", "/head", "/body", "/again"};
+    struct origin *origin = origin_start(script), *good = origin_start(script);
+    uint16_t deaf_port;
+    int deaf = scripted_listen(&deaf_port, 0), fillers[4];
+    struct fetcher *fetcher;
+    char url[64];
+
+    /* A listener whose queue is full drops the packets of others. */
+    for (unsigned i = 0; i < LENGTH(fillers); i++) {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(deaf_port)};
+
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(fillers[i], (struct sockaddr *)&to, sizeof(to));
+    }
+    fetcher = start_small();
+    for (unsigned i = 0; i < GREEDY * EACH; i++) {
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", _i ? origin->port : deaf_port,
+                 paths[_i]);
+        submit_for(fetcher, i / EACH, &outcomes[i], url);
+    }
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", good->port);
+    check_another_is_served(fetcher, url);
+    for (unsigned i = 0; i < LENGTH(fillers); i++)
+        close(fillers[i]);
+    close(deaf);
+    origin_stop(origin);
+    origin_stop(good);
+}
+END_TEST
+
+START_TEST(the_bound_of_a_client_holds)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher = start_small();
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/silent", origin->port);
+    for (unsigned i = 0; i < EACH; i++)
+        submit_for(fetcher, 0, &outcomes[i], url);
+    /* Of eight slots three quarters are for those that wait for an answer. */
+    wait_for_stats(fetcher, 6, 6, EACH - 6);
+    fetcher_destroy(fetcher);
+    free_outcomes(outcomes, EACH);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(waiting_leaves_slots_to_answers)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    char silent[64], body[64], again[64];
+
+    config.max_active = 5;
+    config.max_waiting = 3;
+    config.max_active_per_client = 0;
+    fetcher = start_fetcher(&config);
+    snprintf(silent, sizeof(silent), "http://127.0.0.1:%u/silent", origin->port);
+    snprintf(body, sizeof(body), "http://127.0.0.1:%u/body", origin->port);
+    snprintf(again, sizeof(again), "http://127.0.0.1:%u/again", origin->port);
+    /* Answered ones make way, until there are as many as slots for them. */
+    submit_for(fetcher, 0, &outcomes[0], body);
+    wait_for_stats(fetcher, 1, 0, 0);
+    submit_for(fetcher, 0, &outcomes[1], body);
+    wait_for_stats(fetcher, 2, 0, 0);
+    submit_for(fetcher, 0, &outcomes[2], body);
+    submit_for(fetcher, 0, &outcomes[3], silent);
+    wait_for_stats(fetcher, 4, 2, 0);
+    /* A hop after a redirect waits like the first. */
+    submit_for(fetcher, 0, &outcomes[4], again);
+    wait_for_stats(fetcher, 5, 3, 0);
+    submit_for(fetcher, 0, &outcomes[5], silent);
+    wait_for_stats(fetcher, 5, 3, 1);
+    fetcher_destroy(fetcher);
+    free_outcomes(outcomes, 6);
+    origin_stop(origin);
+}
+END_TEST
+
+START_TEST(a_full_queue_displaces_the_greedy)
+{
+    static struct outcome modest[2];
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    struct fetch_stats stats;
+    char url[64];
+
+    config.max_active_per_origin = 2;
+    config.max_queued = 3;
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/silent", origin->port);
+    for (unsigned i = 0; i < 6; i++)
+        submit_for(fetcher, 0, &outcomes[i], url);
+    outcome_wait(&outcomes[5]);
+    ck_assert_int_eq(outcomes[5].error, FETCH_OVERLOADED);
+    ck_assert_uint_eq(count_over(outcomes, 5), 0);
+    /* Another client's fetch takes the place of the last. */
+    submit_for(fetcher, 1, &modest[0], url);
+    outcome_wait(&outcomes[4]);
+    ck_assert_int_eq(outcomes[4].error, FETCH_OVERLOADED);
+    ck_assert_ptr_nonnull(strstr(outcomes[4].sentence, "no client has more of them"));
+    /* But not one more than the other client has then. */
+    submit_for(fetcher, 1, &modest[1], url);
+    outcome_wait(&modest[1]);
+    ck_assert_int_eq(modest[1].error, FETCH_OVERLOADED);
+    ck_assert(!outcome_is_over(&modest[0]));
+    ck_assert_uint_eq(count_over(outcomes, 4), 0);
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert_uint_eq(stats.displaced, 3);
+    fetcher_destroy(fetcher);
+    free_outcomes(outcomes, 6);
+    free_outcomes(modest, 2);
+    origin_stop(origin);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    TCase *tc;
+    Suite *suite = fixture_suite("fetch/fair", &tc);
+
+    tcase_add_test(tc, greedy_clients_with_names_that_hang);
+    tcase_add_loop_test(tc, greedy_clients_with_origins_that_hang, 0, 5);
+    tcase_add_test(tc, the_bound_of_a_client_holds);
+    tcase_add_test(tc, waiting_leaves_slots_to_answers);
+    tcase_add_test(tc, a_full_queue_displaces_the_greedy);
+    return suite;
+}
