@@ -114,9 +114,9 @@ ZEEK = (b"#separator \\x09\n#fields\tts\tmethod\thost\turi\tresponse_body_len\ts
         b"1.5\tGET\ta.example\t/x\t10\t200\n2.5\tGET\ta.example\t/x\t10\t200\n")
 TABLE = b"time,url,size\n1,http://a.example/,10\n2,http://b.example/,20\n"
 LIST = b"http://a.example/\nhttp://b.example/\nhttp://a.example/\n"
-ORACLE = b"".join(struct.pack("<IQIq", i, i % 3, 100 + i, i + 3) for i in range(6))
+ORACLE = b"".join(struct.pack("<IQIq", i, i % 3, 100 + i, i + 4 if i < 3 else -1) for i in range(6))
 WC98 = b"".join(struct.pack(">IIIIBBBB", 894000000 + i, 1, i % 3, 500, 0, 2, 1, 0) for i in range(6))
-CACHE2K = b"".join(struct.pack("<I", i % 3) for i in range(12))
+CACHE2K = b"".join(struct.pack(">I", i % 5 + 1) for i in range(13))
 ADAPTSIZE = b"1 5 100\n2 6 200\n3 5 100\n"
 
 
