@@ -61,7 +61,9 @@ static const struct {
     NUMBER(calls, "RPC calls", COUNT_WITH_RATE),
     NUMBER(calls_bad, "RPC calls gone wrong", COUNT_WITH_RATE),
     NUMBER(fetches_active, "fetches under way", COUNT),
-    NUMBER(fetches_queued, "fetches waiting", COUNT),
+    NUMBER(fetches_waiting, "- without answer", COUNT),
+    NUMBER(fetches_queued, "fetches queued", COUNT),
+    NUMBER(fetches_displaced, "fetches displaced", COUNT_WITH_RATE),
     NUMBER(log_lines_lost, "log lines lost", COUNT_WITH_RATE),
 #undef NUMBER
 };

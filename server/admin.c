@@ -74,7 +74,9 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     result->calls = rpc.calls;
     result->calls_bad = rpc.calls_bad;
     result->fetches_active = fetch.active;
+    result->fetches_waiting = fetch.waiting;
     result->fetches_queued = fetch.queued;
+    result->fetches_displaced = fetch.displaced;
     result->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
     return TRUE;
 }

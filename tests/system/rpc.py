@@ -153,7 +153,7 @@ class Stats:
               "bypasses failures bytes_served bytes_hit bytes_fetched insertions evictions "
               "connections connections_total connections_refused calls calls_bad fetches_active "
               "fetches_queued log_lines_lost refused_full refused_client refused_descriptors "
-              "refused_memory").split()
+              "refused_memory fetches_waiting fetches_displaced").split()
 
     def __init__(self, data):
         r = Reader(data)

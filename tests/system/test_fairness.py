@@ -1,0 +1,173 @@
+"""Clients that flood the daemon with misses which hang do not hold up another client's miss."""
+
+import contextlib
+import select
+import socket
+
+import harness
+import rpc
+
+CALLS = 256  # that a connection may have in flight
+HONEST = "127.0.0.200"
+
+
+class FairnessTest(harness.SystemTest):
+    """Clients on loopback are told apart by the address that they connect from."""
+
+    patience = ("--resolve-timeout", "90s", "--connect-timeout", "90s", "--first-byte-timeout", "90s",
+                "--stall-timeout", "90s", "--fetch-timeout", "100s", "--stop-timeout", "1s")
+
+    def connect(self, source, namespace=None):
+        if namespace:
+            c = namespace.call(rpc.Connection, self.d.address, source=source)
+        else:
+            c = rpc.Connection(self.d.address, source=source)
+        self.addCleanup(c.close)
+        return c
+
+    def flood(self, url, clients=1, connections=1, namespace=None):
+        """CALLS calls on each connection; `{}` in the URL is a number of its own for each."""
+        flood = []
+        for client in range(clients):
+            for connection in range(connections):
+                c = self.connect(f"127.0.0.{2 + client}", namespace)
+                first = (client * connections + connection) * CALLS
+                c.send(b"".join(rpc.record(rpc.call(
+                    xid=n, procedure=rpc.V2_GET, arguments=rpc.get_arguments(url.format(n))))
+                    for n in range(first, first + CALLS)))
+                flood.append(c)
+        calls = clients * connections * CALLS
+
+        def has_come():
+            s = self.admin.stat()
+            return s.fetches_active + s.fetches_queued + s.requests >= calls
+
+        harness.wait_until(has_come, 60, "the flood")
+        return flood
+
+    def is_answered(self, connections):
+        return bool(select.select([c.socket for c in connections], [], [], 0)[0])
+
+    def start(self, *options, **more):
+        self.d = self.daemon(*self.patience, *options, **more)
+        self.admin = rpc.Connection(self.d.socket)
+        self.addCleanup(self.admin.close)
+
+    def honest_is_served(self, url, flood, namespace=None):
+        """While everything else hangs, with nothing of it answered."""
+        c = self.connect(HONEST, namespace)
+        for n in range(5):
+            page = c.get(url.format(n))
+            self.assertEqual((page.status, page.source), ("ok", "miss"), page.sentence)
+        self.assertFalse(self.is_answered(flood))
+
+
+class HangingTest(FairnessTest):
+    def test_before_the_headers(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-silent")
+        self.honest_is_served("http://good.test/{}", flood)
+        s = self.admin.stat()
+        # Its share of the slots, three quarters of which are for those that wait.
+        self.assertEqual((s.fetches_active, s.fetches_waiting, s.fetches_queued), (96, 96, 160))
+
+    def test_in_the_headers(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang")
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 128, what="its share")
+        self.assertEqual(self.admin.stat().fetches_waiting, 96)
+        self.honest_is_served("http://good.test/{}", flood)
+
+    def test_in_the_body(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-body:10")
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 128, what="its share")
+        self.honest_is_served("http://good.test/{}", flood)
+
+    def test_after_a_redirect(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{0}.test/fault/redirect?http://h{0}.test/fault/hang-silent")
+        self.honest_is_served("http://good.test/{}", flood)
+
+    def test_in_connect(self):
+        with contextlib.ExitStack() as stack:
+            # A listener whose queue is full drops the packets of others.
+            deaf = stack.enter_context(socket.socket())
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            for _ in range(3):
+                filler = stack.enter_context(socket.socket())
+                filler.setblocking(False)
+                filler.connect_ex(deaf.getsockname())
+            self.start("--connect-to", f":8080:127.0.0.1:{deaf.getsockname()[1]}",
+                       origin=self.origin())
+            flood = self.flood("http://h{}.test:8080/")
+            self.honest_is_served("http://good.test/{}", flood)
+
+    def test_in_names(self):
+        ns = harness.Namespace(self, "nameserver 127.0.0.9\noptions timeout:30 attempts:3\n")
+        deaf = ns.call(socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(deaf.close)
+        deaf.bind(("127.0.0.9", 53))
+        o = self.origin(namespace=ns, name="inner")
+        self.start("--allow-net", "127.0.0.0/8", "--dns-ttl", "0", namespace=ns)
+        flood = self.flood("http://nowhere{}.test/", namespace=ns)
+        # A name as well, which needs a thread of the resolver.
+        self.honest_is_served(f"http://localhost:{o.http_port}/{{}}", flood, namespace=ns)
+
+
+class FloodTest(FairnessTest):
+    def test_more_calls_than_the_queue_takes(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-silent", connections=18)
+        s = self.admin.stat()
+        self.assertEqual(s.fetches_queued, 4096)
+        self.assertEqual(s.fetches_displaced, 18 * CALLS - 4096 - 96)
+        c = self.connect(HONEST)
+        for n in range(20):
+            page = c.get(f"http://good.test/{n}")
+            self.assertEqual((page.status, page.source), ("ok", "miss"), page.sentence)
+        # Those that were displaced know, and only those.
+        refused = 0
+        while self.is_answered(flood):
+            for f in flood:
+                if self.is_answered([f]):
+                    page = rpc.Page(f.receive().results)
+                    self.assertEqual(page.status, "overloaded")
+                    self.assertIn("queued", page.sentence)
+                    refused += 1
+        self.assertEqual(refused, self.admin.stat().fetches_displaced)
+
+    def test_sixteen_greedy_clients(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-silent", clients=16)
+        self.assertGreater(self.admin.stat().fetches_active, 500)
+        self.honest_is_served("http://good.test/{}", flood)
+
+    def test_sixteen_greedy_clients_in_the_body(self):
+        self.start(origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-body:10", clients=16)
+        harness.wait_until(lambda: self.admin.stat().fetches_active > 700, what="their shares")
+        self.honest_is_served("http://good.test/{}", flood)
+
+
+class BoundTest(FairnessTest):
+    def test_without_a_bound_clients_take_turns(self):
+        # All slots are taken, but as soon as one is free it is the other client's turn.
+        self.start("--max-fetches", "16", "--max-fetches-per-client", "0", origin=self.origin())
+        flood = self.flood("http://h{}.test/?fault=delay:1s")
+        c = self.connect(HONEST)
+        self.assertEqual(c.get("http://good.test/").status, "ok")
+        self.assertGreater(self.admin.stat().fetches_queued, 0)
+        self.assertEqual(rpc.Page(flood[0].receive().results).status, "ok")
+
+    def test_a_bound_that_was_set(self):
+        self.start("--max-fetches", "40", "--max-fetches-waiting", "30",
+                   "--max-fetches-per-client", "8", origin=self.origin())
+        self.flood("http://h{}.test/fault/hang-silent")
+        self.assertEqual(self.admin.stat().fetches_active, 6)
+
+    def test_bounds_that_cannot_be(self):
+        d = self.daemon("--max-fetches", "4", "--max-fetches-waiting", "5", ready=False, expect=78)
+        self.assertEqual(d.wait(), 78)
+        self.assertIn("more fetches may wait", d.err)
