@@ -3,17 +3,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sysexits.h>
 
-#include "base/units.h"
 #include "server/options_table.h"
-#include "server/service.h"
-
-#define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
 
 #define AT(field) offsetof(struct options, field)
 
@@ -114,6 +108,12 @@ const struct option_row option_rows[] = {
      "of an IPv4 address that make one client of all addresses that share them"},
     {"client-prefix-ipv6", 0, false, OPTION_UINT, AT(client_prefix_ipv6), "BITS", "64", 0, 128,
      "likewise of an IPv6 address"},
+    {"rate-calls", 0, false, OPTION_RATE, AT(rate_calls), "RATE[:BURST]", "0", 0, 0,
+     "calls of one client a second; over it the client is not read; 0: not bounded"},
+    {"rate-fetches", 0, false, OPTION_RATE, AT(rate_fetches), "RATE[:BURST]", "0", 0, 0,
+     "fetches for one client a second; over it a miss is answered with an error; 0: not bounded"},
+    {"rate-bytes", 0, false, OPTION_RATE_BYTES, AT(rate_bytes), "SIZE[:BURST]", "0", 0, 0,
+     "bytes of answers to one client a second; over it the client is not read; 0: not bounded"},
     {"max-requests", 0, false, OPTION_UINT, AT(max_requests), "N", "256", 1, 65536,
      "requests in flight per connection; over it the connection is not read"},
     {"max-queued-bytes", 0, false, OPTION_BYTES, AT(max_queued_bytes), "SIZE", "32M", 1, 1u << 30,
@@ -150,153 +150,6 @@ const struct option_row option_rows[] = {
 
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
-static void *
-field_of(struct options *options, const struct option_row *row)
-{
-    return (char *)options + row->offset;
-}
-
-static bool
-list_add(struct option_list *list, const char *text)
-{
-    char **items = realloc(list->items, (list->count + 2) * sizeof(*items));
-    char *copy;
-
-    if (!items)
-        return false;
-    list->items = items;
-    copy = strdup(text);
-    if (!copy)
-        return false;
-    items[list->count++] = copy;
-    items[list->count] = NULL;
-    return true;
-}
-
-static bool
-parse_choice(const char *words, const char *text, uint64_t *value)
-{
-    size_t len = strlen(text);
-    uint64_t number = 0;
-
-    for (const char *word = words; word; number++) {
-        const char *end = strchr(word, '|');
-        size_t word_len = end ? (size_t)(end - word) : strlen(word);
-
-        if (word_len == len && strncmp(word, text, len) == 0) {
-            *value = number;
-            return true;
-        }
-        word = end ? end + 1 : NULL;
-    }
-    return false;
-}
-
-static bool
-parse_flag(const char *text, bool *value)
-{
-    *value = strcasecmp(text, "yes") == 0 || strcasecmp(text, "true") == 0 ||
-             strcasecmp(text, "on") == 0 || strcmp(text, "1") == 0;
-    return *value || strcasecmp(text, "no") == 0 || strcasecmp(text, "false") == 0 ||
-           strcasecmp(text, "off") == 0 || strcmp(text, "0") == 0;
-}
-
-static bool
-parse_octal(const char *text, uint64_t high, uint64_t *value)
-{
-    char *end;
-
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    *value = strtoull(text, &end, 8);
-    return errno == 0 && *end == '\0' && *value <= high;
-}
-
-/* Sets a field from text; a sentence in `why` says what would have been right. */
-static bool
-set_field(struct options *options, const struct option_row *row, const char *text, struct buf *why)
-{
-    void *field = field_of(options, row);
-    char *copy;
-
-    switch (row->type) {
-    case OPTION_FLAG:
-        if (parse_flag(text, field))
-            return true;
-        buf_printf(why, "%s: \"%s\" is neither yes nor no", row->name, text);
-        return false;
-    case OPTION_UINT:
-        if (units_parse_uint(text, row->low, row->high, field))
-            return true;
-        if (row->high == UINT64_MAX)
-            buf_printf(why, "%s: \"%s\" is not a whole number", row->name, text);
-        else
-            buf_printf(why, "%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, row->name,
-                       text, row->low, row->high);
-        return false;
-    case OPTION_OCTAL:
-        if (parse_octal(text, row->high, field))
-            return true;
-        buf_printf(why, "%s: \"%s\" is not an octal number up to %" PRIo64, row->name, text,
-                   row->high);
-        return false;
-    case OPTION_BYTES: {
-        uint64_t bytes;
-
-        if (units_parse_bytes(text, &bytes) && bytes >= row->low &&
-            (row->high == 0 || bytes <= row->high)) {
-            *(uint64_t *)field = bytes;
-            return true;
-        }
-        buf_printf(why, "%s: \"%s\" is not a size such as 64M", row->name, text);
-        if (row->high)
-            buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
-        return false;
-    }
-    case OPTION_DURATION: {
-        int64_t us;
-
-        if (units_parse_duration(text, &us) && us >= (int64_t)row->low && us <= LONGEST_US) {
-            *(int64_t *)field = us;
-            return true;
-        }
-        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
-                   row->name, text);
-        return false;
-    }
-    case OPTION_CHOICE:
-        if (parse_choice(row->argument, text, field))
-            return true;
-        buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
-        return false;
-    case OPTION_POLICY: {
-        struct policy_spec spec;
-        char sentence[256];
-
-        if (strcasecmp(text, "help") != 0 &&
-            !service_parse_policy(text, &spec, sentence, sizeof(sentence))) {
-            buf_printf(why, "%s; --policy help lists them all", sentence);
-            return false;
-        }
-    }
-    /* fall through */
-    case OPTION_STRING:
-        copy = strdup(text);
-        if (!copy)
-            break;
-        free(*(char **)field);
-        *(char **)field = copy;
-        return true;
-    case OPTION_LIST:
-        if (list_add(field, text))
-            return true;
-        break;
-    }
-    buf_append_str(why, "out of memory");
-    return false;
-}
-
 bool
 options_init(struct options *options)
 {
@@ -307,7 +160,7 @@ options_init(struct options *options)
     buf_init(&why, 256);
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].start)
-            ok = set_field(options, &option_rows[i], option_rows[i].start, &why) && ok;
+            ok = option_set(options, &option_rows[i], option_rows[i].start, &why) && ok;
     buf_free(&why);
     options->max_fetches_per_client = NOT_GIVEN;
     return ok;
@@ -317,7 +170,7 @@ void
 options_free(struct options *options)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        void *field = field_of(options, &option_rows[i]);
+        void *field = (char *)options + option_rows[i].offset;
 
         if (!option_rows[i].name)
             continue;
@@ -383,7 +236,7 @@ parse_line(struct options *options, char *line, struct buf *why)
                    key);
         return false;
     }
-    return set_field(options, row, value, why);
+    return option_set(options, row, value, why);
 }
 
 static bool
@@ -487,7 +340,7 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
         row = row_of_getopt(value);
         if (only && row != only)
             continue;
-        if (!set_field(options, row, row->type == OPTION_FLAG ? "yes" : optarg, why))
+        if (!option_set(options, row, row->type == OPTION_FLAG ? "yes" : optarg, why))
             return false;
     }
     if (optind < argc) {

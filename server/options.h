@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/token_bucket.h"
 
 /* Strings that were given one after the other, ended by NULL. */
 struct option_list {
@@ -74,6 +75,9 @@ struct options {
     uint64_t max_connections_per_client; /* 0: not bounded */
     uint64_t client_prefix_ipv4;         /* bits of an address that make a client */
     uint64_t client_prefix_ipv6;
+    struct token_rate rate_calls; /* of one client; per_second 0: not bounded */
+    struct token_rate rate_fetches;
+    struct token_rate rate_bytes;
     uint64_t max_requests;
     uint64_t max_queued_bytes;
     int64_t idle_timeout;

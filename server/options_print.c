@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/options_table.h"
+#include "server/rate.h"
 
 /* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */
 static void
@@ -137,6 +138,7 @@ options_print_config(const struct options *options, FILE *out)
 {
     for (const struct option_row *row = option_rows; row->help; row++) {
         const void *field = (const char *)options + row->offset;
+        char rate[RATE_TEXT];
 
         if (!row->name) {
             fprintf(out, "%s# %s\n", row == option_rows ? "" : "\n", row->help);
@@ -167,6 +169,10 @@ options_print_config(const struct options *options, FILE *out)
             break;
         case OPTION_DURATION:
             print_duration(out, *(const int64_t *)field);
+            break;
+        case OPTION_RATE:
+        case OPTION_RATE_BYTES:
+            fprintf(out, "%s\n", rate_format(field, rate, sizeof(rate)));
             break;
         case OPTION_CHOICE:
             print_choice(out, row->argument, *(const uint64_t *)field);

@@ -1,6 +1,6 @@
 /*
  * The table behind options.h: options.c has its rows and reads what is given by them,
- * options_print.c prints them. For these two alone.
+ * options_set.c sets their fields, options_print.c prints them. For these three alone.
  */
 #ifndef SUNPROXY_SERVER_OPTIONS_TABLE_H
 #define SUNPROXY_SERVER_OPTIONS_TABLE_H
@@ -10,15 +10,17 @@
 #include "server/options.h"
 
 enum option_type {
-    OPTION_FLAG,     /* bool; in a file yes or no */
-    OPTION_UINT,     /* uint64_t within [low, high] */
-    OPTION_OCTAL,    /* uint64_t, written in octal */
-    OPTION_BYTES,    /* uint64_t with units */
-    OPTION_DURATION, /* int64_t microseconds with units */
-    OPTION_STRING,   /* char *, owned */
-    OPTION_POLICY,   /* likewise: a policy that a daemon can run, or "help" */
-    OPTION_LIST,     /* struct option_list; may be given several times */
-    OPTION_CHOICE,   /* uint64_t: which of the words in `argument` separated by '|' */
+    OPTION_FLAG,       /* bool; in a file yes or no */
+    OPTION_UINT,       /* uint64_t within [low, high] */
+    OPTION_OCTAL,      /* uint64_t, written in octal */
+    OPTION_BYTES,      /* uint64_t with units */
+    OPTION_DURATION,   /* int64_t microseconds with units */
+    OPTION_STRING,     /* char *, owned */
+    OPTION_POLICY,     /* likewise: a policy that a daemon can run, or "help" */
+    OPTION_LIST,       /* struct option_list; may be given several times */
+    OPTION_CHOICE,     /* uint64_t: which of the words in `argument` separated by '|' */
+    OPTION_RATE,       /* struct token_rate, "RATE[:BURST]" a second, or 0 */
+    OPTION_RATE_BYTES, /* likewise, with units */
 };
 
 struct option_row {
@@ -35,5 +37,12 @@ struct option_row {
 
 /* A row without a name is a heading of --help; the last one has no help either. */
 extern const struct option_row option_rows[];
+
+/*
+ * Sets the field of a row from text (options_set.c). False with a sentence in `why` that says what
+ * would have been right.
+ */
+bool option_set(struct options *options, const struct option_row *row, const char *text,
+                struct buf *why);
 
 #endif

@@ -1,0 +1,167 @@
+/* What an option's value may be, and how it gets into its field. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+#include "server/options_table.h"
+#include "server/rate.h"
+#include "server/service.h"
+
+#define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
+
+static void *
+field_of(struct options *options, const struct option_row *row)
+{
+    return (char *)options + row->offset;
+}
+
+static bool
+list_add(struct option_list *list, const char *text)
+{
+    char **items = realloc(list->items, (list->count + 2) * sizeof(*items));
+    char *copy;
+
+    if (!items)
+        return false;
+    list->items = items;
+    copy = strdup(text);
+    if (!copy)
+        return false;
+    items[list->count++] = copy;
+    items[list->count] = NULL;
+    return true;
+}
+
+static bool
+parse_choice(const char *words, const char *text, uint64_t *value)
+{
+    size_t len = strlen(text);
+    uint64_t number = 0;
+
+    for (const char *word = words; word; number++) {
+        const char *end = strchr(word, '|');
+        size_t word_len = end ? (size_t)(end - word) : strlen(word);
+
+        if (word_len == len && strncmp(word, text, len) == 0) {
+            *value = number;
+            return true;
+        }
+        word = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static bool
+parse_flag(const char *text, bool *value)
+{
+    *value = strcasecmp(text, "yes") == 0 || strcasecmp(text, "true") == 0 ||
+             strcasecmp(text, "on") == 0 || strcmp(text, "1") == 0;
+    return *value || strcasecmp(text, "no") == 0 || strcasecmp(text, "false") == 0 ||
+           strcasecmp(text, "off") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool
+parse_octal(const char *text, uint64_t high, uint64_t *value)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 8);
+    return errno == 0 && *end == '\0' && *value <= high;
+}
+
+bool
+option_set(struct options *options, const struct option_row *row, const char *text, struct buf *why)
+{
+    void *field = field_of(options, row);
+    char *copy;
+
+    switch (row->type) {
+    case OPTION_FLAG:
+        if (parse_flag(text, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is neither yes nor no", row->name, text);
+        return false;
+    case OPTION_UINT:
+        if (units_parse_uint(text, row->low, row->high, field))
+            return true;
+        if (row->high == UINT64_MAX)
+            buf_printf(why, "%s: \"%s\" is not a whole number", row->name, text);
+        else
+            buf_printf(why, "%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, row->name,
+                       text, row->low, row->high);
+        return false;
+    case OPTION_OCTAL:
+        if (parse_octal(text, row->high, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is not an octal number up to %" PRIo64, row->name, text,
+                   row->high);
+        return false;
+    case OPTION_BYTES: {
+        uint64_t bytes;
+
+        if (units_parse_bytes(text, &bytes) && bytes >= row->low &&
+            (row->high == 0 || bytes <= row->high)) {
+            *(uint64_t *)field = bytes;
+            return true;
+        }
+        buf_printf(why, "%s: \"%s\" is not a size such as 64M", row->name, text);
+        if (row->high)
+            buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
+        return false;
+    }
+    case OPTION_DURATION: {
+        int64_t us;
+
+        if (units_parse_duration(text, &us) && us >= (int64_t)row->low && us <= LONGEST_US) {
+            *(int64_t *)field = us;
+            return true;
+        }
+        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
+                   row->name, text);
+        return false;
+    }
+    case OPTION_RATE:
+    case OPTION_RATE_BYTES:
+        if (rate_parse(text, row->type == OPTION_RATE_BYTES, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is not a rate a second such as %s, or 0", row->name, text,
+                   row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
+        return false;
+    case OPTION_CHOICE:
+        if (parse_choice(row->argument, text, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
+        return false;
+    case OPTION_POLICY: {
+        struct policy_spec spec;
+        char sentence[256];
+
+        if (strcasecmp(text, "help") != 0 &&
+            !service_parse_policy(text, &spec, sentence, sizeof(sentence))) {
+            buf_printf(why, "%s; --policy help lists them all", sentence);
+            return false;
+        }
+    }
+    /* fall through */
+    case OPTION_STRING:
+        copy = strdup(text);
+        if (!copy)
+            break;
+        free(*(char **)field);
+        *(char **)field = copy;
+        return true;
+    case OPTION_LIST:
+        if (list_add(field, text))
+            return true;
+        break;
+    }
+    buf_append_str(why, "out of memory");
+    return false;
+}
