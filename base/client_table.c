@@ -27,7 +27,7 @@ struct client_entry {
     struct token_bucket calls;
     struct token_bucket fetches;
     struct token_bucket bytes;
-    uint64_t mean; /* bytes of an answer of late */
+    uint64_t mean; /* bytes of an answer, the latest counting most */
 };
 
 RB_HEAD(key_tree, client_entry);
@@ -309,18 +309,6 @@ client_entry_take_fetch(struct client_entry *entry, int64_t now_us)
     if (wait_us)
         atomic_fetch_add_explicit(&entry->table->fetches_refused, 1, memory_order_relaxed);
     return wait_us;
-}
-
-void
-client_entry_return_fetch(struct client_entry *entry, int64_t now_us)
-{
-    const struct token_rate *rate = &entry->table->config.rates.fetches;
-
-    if (!rate->per_second)
-        return;
-    pthread_mutex_lock(&entry->lock);
-    token_bucket_give_back(&entry->fetches, rate, 1, now_us);
-    pthread_mutex_unlock(&entry->lock);
 }
 
 void

@@ -97,11 +97,7 @@ void client_entry_cancel(struct client_entry *entry, struct client_booking *book
 /* An answer of `bytes` is on its way, which is charged whatever it costs: into debt if need be. */
 void client_entry_charge(struct client_entry *entry, uint64_t bytes, int64_t now_us);
 
-/*
- * Takes a token for a fetch: 0, or in how many microseconds there will be one. A token whose fetch
- * does not take place is given back.
- */
+/* Takes a token for a fetch: 0, or in how many microseconds there will be one. */
 int64_t client_entry_take_fetch(struct client_entry *entry, int64_t now_us);
-void client_entry_return_fetch(struct client_entry *entry, int64_t now_us);
 
 #endif

@@ -58,12 +58,15 @@ static const struct {
     NUMBER(refused_client, "- of one client", COUNT_WITH_RATE),
     NUMBER(refused_descriptors, "- no descriptor", COUNT_WITH_RATE),
     NUMBER(refused_memory, "- no memory", COUNT_WITH_RATE),
+    NUMBER(clients, "clients known", COUNT),
     NUMBER(calls, "RPC calls", COUNT_WITH_RATE),
     NUMBER(calls_bad, "RPC calls gone wrong", COUNT_WITH_RATE),
+    NUMBER(calls_delayed, "RPC calls delayed", COUNT_WITH_RATE),
     NUMBER(fetches_active, "fetches under way", COUNT),
     NUMBER(fetches_waiting, "- without answer", COUNT),
     NUMBER(fetches_queued, "fetches queued", COUNT),
     NUMBER(fetches_displaced, "fetches displaced", COUNT_WITH_RATE),
+    NUMBER(fetches_refused, "fetches refused", COUNT_WITH_RATE),
     NUMBER(log_lines_lost, "log lines lost", COUNT_WITH_RATE),
 #undef NUMBER
 };

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "rpc/admission.h"
+#include "rpc/throttle.h"
 
 /* How long the last replies may take to arrive on a connection that is otherwise over. */
 #define LINGER_US (5 * (int64_t)1000000)
@@ -39,7 +40,7 @@ static bool
 has_cleared(const struct rpc_connection *c)
 {
     return c->requests < limits_of(c)->max_requests &&
-           c->queued <= limits_of(c)->max_queued_bytes / 2;
+           c->queued <= limits_of(c)->max_queued_bytes / 2 && !rpc_throttle_waits(c);
 }
 
 /* ---- the worker's lists ---------------------------------------------------------------------- */
@@ -94,6 +95,7 @@ rpc_connection_queue(struct rpc_connection *c, struct rpc_request *request)
     request->queued_us = c->worker->now_us;
     STAILQ_INSERT_TAIL(&c->out, request, queue);
     c->queued += request->reply.len;
+    rpc_throttle_charge(c, request->reply.len);
     rpc_connection_mark(c);
 }
 
@@ -249,12 +251,15 @@ consume(struct rpc_connection *c, struct span input)
             if (is_over_bound(c))
                 return pause_reading(c, input);
         }
+        if (rpc_throttle_holds(c))
+            return pause_reading(c, input);
         switch (rpc_record_feed(&c->record, limits_of(c), &input, &record)) {
         case RPC_RECORD_MORE:
             begin_partial(c);
             return true;
         case RPC_RECORD_COMPLETE:
             end_partial(c);
+            rpc_throttle_used(c);
             taken = rpc_request_take(c, record);
             rpc_record_reset(&c->record);
             if (!taken)
@@ -358,7 +363,7 @@ rpc_connection_adopt(struct rpc_connection *c)
     TAILQ_INSERT_TAIL(&worker->open, c, link);
     event_assign(&c->read_event, worker->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->write_event, worker->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
-    if (worker->draining || event_add(&c->read_event, NULL) != 0)
+    if (worker->draining || !rpc_throttle_attach(c) || event_add(&c->read_event, NULL) != 0)
         rpc_connection_close(c);
 }
 
@@ -401,6 +406,7 @@ rpc_connection_close(struct rpc_connection *c)
     c->queued = 0;
     TAILQ_REMOVE(&c->worker->open, c, link);
     TAILQ_INSERT_TAIL(&c->worker->closed, c, link);
+    rpc_throttle_detach(c);
     rpc_admission_leave(c);
     rpc_worker_lost_connection(c->worker);
     rpc_connection_mark(c);
@@ -444,6 +450,7 @@ rpc_connection_finish(struct rpc_connection *c)
         return;
     c->finished = true;
     event_del(&c->read_event);
+    rpc_throttle_cancel(c);
     end_partial(c);
     rpc_record_reset(&c->record);
     free(c->backlog);

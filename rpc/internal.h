@@ -232,7 +232,8 @@ struct rpc_connection {
     struct event write_event;
     struct rpc_task adopt;
     struct rpc_peer peer;
-    struct client_entry *client; /* admission.h; NULL: nothing bounds the client */
+    struct client_entry *client;   /* admission.h; NULL: nothing bounds the client */
+    struct rpc_throttle *throttle; /* throttle.h; owned; NULL: none */
 };
 
 /* Wraps a connected, non-blocking socket, for a worker to adopt. NULL if there is no memory: the

@@ -348,6 +348,12 @@ rpc_request_worker(const struct rpc_request *request)
     return request->connection->worker;
 }
 
+struct client_entry *
+rpc_request_client(const struct rpc_request *request)
+{
+    return request->connection->client;
+}
+
 const struct rpc_peer *
 rpc_request_peer(const struct rpc_request *request)
 {

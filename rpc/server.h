@@ -160,6 +160,12 @@ void *rpc_request_context(const struct rpc_request *request);
 struct rpc_worker *rpc_request_worker(const struct rpc_request *request);
 unsigned rpc_worker_number(const struct rpc_worker *worker);
 
+/*
+ * What the server knows of the caller's client (client_table.h); NULL where nothing bounds it, for
+ * a privileged peer, and when the connection has gone. Valid until the procedure returns. [worker]
+ */
+struct client_entry *rpc_request_client(const struct rpc_request *request);
+
 /* Valid as long as the request. */
 const struct rpc_peer *rpc_request_peer(const struct rpc_request *request);
 
@@ -167,7 +173,8 @@ const struct rpc_peer *rpc_request_peer(const struct rpc_request *request);
  * [worker] */
 struct span rpc_request_arguments(const struct rpc_request *request);
 
-/* When the call's last byte was read, monotonic microseconds. */
+/* When the call's last byte was read, or, over the client's rate, when its turn came; monotonic
+ * microseconds. */
 int64_t rpc_request_arrived_us(const struct rpc_request *request);
 
 /*

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rpc/throttle.h"
 
 /* Time-outs are looked at this often: an eighth of the shortest, within these bounds. */
 #define TICK_MIN_US ((int64_t)10000)
@@ -129,7 +130,7 @@ check_idle(struct rpc_worker *worker, int64_t timeout_us)
     for (c = TAILQ_FIRST(&worker->open); c && worker->now_us - c->active_us >= timeout_us;
          c = next) {
         next = TAILQ_NEXT(c, link);
-        if (c->deferred) {
+        if (c->deferred || rpc_throttle_waits(c)) {
             /* It waits for us. */
             c->active_us = worker->now_us;
             TAILQ_REMOVE(&worker->open, c, link);

@@ -65,6 +65,9 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     result->evictions = cache.evictions;
     result->connections = rpc.connections;
     result->connections_total = rpc.connections_total;
+    result->clients = rpc.clients.clients;
+    result->calls_delayed = rpc.clients.calls_delayed;
+    result->fetches_refused = rpc.clients.fetches_refused;
     result->refused_full = rpc.connections_refused[RPC_REFUSED_FULL];
     result->refused_client = rpc.connections_refused[RPC_REFUSED_CLIENT];
     result->refused_descriptors = rpc.connections_refused[RPC_REFUSED_DESCRIPTORS];

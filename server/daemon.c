@@ -243,6 +243,11 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     limits.reserved = DESCRIPTOR_PLAN_RESERVE;
     limits.inet_prefix = (uint8_t)options->client_prefix_ipv4;
     limits.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
+    limits.rates = (struct client_rates){
+        .calls = options->rate_calls,
+        .fetches = options->rate_fetches,
+        .bytes = options->rate_bytes,
+    };
     limits.idle_timeout_us = options->idle_timeout;
     limits.record_timeout_us = options->record_timeout;
     service->rpc = rpc_server_create(&limits, service->workers, programs,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "server/log.h"
 
 /* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
@@ -257,12 +258,17 @@ static const struct fetch_sink job_sink = {.head = job_head, .body = job_body, .
 
 /* ---- a miss ---------------------------------------------------------------------------------- */
 
-/* Is the page there by now? Asked while no flight can land. */
+/*
+ * Is the page there by now, and may the client have it fetched if it is not? Asked while no flight
+ * can land, and only of a request that would begin one: one that joins costs no fetch.
+ */
 struct second_look {
     struct cache *cache;
     struct span url;
     int64_t now_us;
+    struct client_entry *client; /* NULL: no rate bounds it */
     struct page *page;
+    int64_t wait_us; /* over the client's rate of fetches: until the next one */
 };
 
 static bool
@@ -271,7 +277,22 @@ look_again(void *context)
     struct second_look *look = context;
 
     look->page = cache_lookup(look->cache, look->url, look->now_us);
-    return look->page != NULL;
+    if (!look->page && look->client)
+        look->wait_us = client_entry_take_fetch(look->client, clock_monotonic_us());
+    return look->page || look->wait_us;
+}
+
+static enum serve_result
+answer_too_fast(struct service *service, const struct serve_request *request, int64_t wait_us,
+                struct serve_answer *answer)
+{
+    static _Thread_local char sentence[SENTENCE_SIZE];
+    char wait[32];
+
+    snprintf(sentence, sizeof(sentence),
+             "the rate of fetches for this client is used up; try again in %s",
+             units_format_duration(wait_us, wait, sizeof(wait)));
+    return answer_failure(service, request, PROXY_OVERLOADED, sentence, answer);
 }
 
 static void
@@ -319,6 +340,7 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
         .cache = service->cache,
         .url = request->url,
         .now_us = rpc_request_arrived_us(request->rpc),
+        .client = rpc_request_client(request->rpc),
     };
     struct pending *pending = calloc(1, sizeof(*pending));
     struct job *job = make_job(service, request->url);
@@ -336,7 +358,9 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
                                   service_is_admin(service, rpc_request_peer(request->rpc))));
         if (bypass) {
             job->pending = pending;
-            role = FLIGHT_LED;
+            if (look.client)
+                look.wait_us = client_entry_take_fetch(look.client, clock_monotonic_us());
+            role = look.wait_us ? FLIGHT_FOUND : FLIGHT_LED;
         } else {
             role = flights_board(service->flights, request->url, &pending->waiter, look_again,
                                  &look, &job->flight);
@@ -360,6 +384,8 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
     if (job)
         free_job(job);
     free(pending);
+    if (look.wait_us)
+        return answer_too_fast(service, request, look.wait_us, answer);
     if (role == FLIGHT_FOUND)
         return answer_hit(service, request, look.page, answer);
     if (role == FLIGHT_FULL)

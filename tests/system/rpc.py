@@ -153,7 +153,8 @@ class Stats:
               "bypasses failures bytes_served bytes_hit bytes_fetched insertions evictions "
               "connections connections_total connections_refused calls calls_bad fetches_active "
               "fetches_queued log_lines_lost refused_full refused_client refused_descriptors "
-              "refused_memory fetches_waiting fetches_displaced").split()
+              "refused_memory fetches_waiting fetches_displaced clients calls_delayed "
+              "fetches_refused").split()
 
     def __init__(self, data):
         r = Reader(data)

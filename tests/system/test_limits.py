@@ -4,6 +4,7 @@ addresses reach one that a client has filled up to its share."""
 import os
 import resource
 import threading
+import time
 
 import harness
 import rpc
@@ -131,15 +132,17 @@ class DescriptorsTest(LimitsTest):
 
     def lowered(self, d):
         """(connections, of one client, fetches) that the daemon says it serves."""
-        line = next(x for x in d.err.splitlines() if "the limit of open files is" in x)
+        start = "the limit of open files is"
+        harness.wait_until(lambda: start in d.err, what="the warning")
+        line = next(x for x in d.err.splitlines() if start in x)
         words = line.replace("(", " ").split()
-        self.assertIn(f"the limit of open files is {self.LIMIT},", line)
+        self.assertIn(f"{start} {self.LIMIT},", line)
         numbers = [int(w) for w in words[words.index("most"):] if w.isdigit()]
         return numbers if len(numbers) == 3 else [numbers[0], 0, numbers[1]]
 
     def test_fetches_and_administrators_have_descriptors_left(self):
-        self.start("--max-connections-per-client", "0", "--max-fetches-per-origin", "256",
-                   preexec=self.bounded)
+        self.start("--max-connections-per-client", "0", "--max-fetches-per-client", "0",
+                   "--max-fetches-waiting", "1024", preexec=self.bounded)
         connections, _, fetches = self.lowered(self.d)
         self.assertGreater(connections, 40)
         self.assertGreater(fetches, 10)
@@ -191,3 +194,103 @@ class DescriptorsTest(LimitsTest):
         for _ in range(4):
             self.crowd.pop().close()
         harness.wait_until(lambda: self.admit(1, address=self.d.socket), what="a place again")
+
+
+class RatesTest(LimitsTest):
+    def pipeline(self, c, count, url="http://a.test/"):
+        """Asks for a page that many times at once; the answers."""
+        call = [rpc.record(rpc.call(xid=n, procedure=rpc.V2_GET, arguments=rpc.get_arguments(url)))
+                for n in range(count)]
+        c.send(b"".join(call))
+        return [rpc.Page(c.receive().results) for _ in call]
+
+    def test_calls_wait(self):
+        self.start("--rate-calls", "100:5")
+        self.admit(1)
+        begin = time.monotonic()
+        pages = self.pipeline(self.crowd[0], 40)
+        self.assertEqual({p.status for p in pages}, {"ok"})
+        self.assertGreater(time.monotonic() - begin, 0.33)
+        s = self.administrate()
+        self.assertGreater(s["calls_delayed"], 10)
+        self.assertEqual((s["calls_bad"], s["clients"]), (0, 1))
+        # Administrators do not wait, nor do others.
+        with rpc.Connection(self.d.socket) as admin:
+            self.pipeline(admin, 200)
+        self.assertEqual(self.admit(1, "127.0.0.2"), 1)
+        self.assertEqual(self.stat(self.d)["calls_delayed"], s["calls_delayed"])
+        self.assertIn(b"RPC calls delayed", self.sunproxy("stat", daemon=self.d).stdout)
+
+    def test_bytes_wait(self):
+        self.start("--rate-bytes", "1M:64K")
+        self.admit(2)
+        url = "http://a.test/?fault=size:300K"
+        begin = time.monotonic()
+        for c in self.crowd:
+            self.assertEqual(len(c.get(url).body), 300 << 10)
+        self.assertTrue(self.crowd[0].ping())
+        self.assertGreater(time.monotonic() - begin, 0.45)
+        self.assertGreater(self.stat(self.d)["calls_delayed"], 0)
+
+    def test_fetches_are_refused(self):
+        self.start("--rate-fetches", "1:3", "--client-prefix-ipv4", "31")
+        self.admit(1, "127.0.0.2")
+        self.admit(1, "127.0.0.3")
+        self.admit(1, "127.0.0.4")
+        one, other, third = self.crowd
+        self.assertEqual([one.get(f"http://{n}.test/").source for n in range(2)], ["miss"] * 2)
+        # Both join one fetch, which is the third.
+        slow = rpc.record(rpc.call(procedure=rpc.V2_GET,
+                                   arguments=rpc.get_arguments("http://s.test/?fault=delay:300ms")))
+        for c in (one, other):
+            c.send(slow)
+        self.assertEqual(sorted(rpc.Page(c.receive().results).source for c in (one, other)),
+                         ["coalesced", "miss"])
+        pages = (other.get(f"http://x{n}.test/") for n in range(50))
+        page = next(p for p in pages if p.status != "ok")
+        self.assertEqual(page.status, "overloaded")
+        self.assertRegex(page.sentence, "^the rate of fetches for this client is used up; "
+                                        r"try again in [0-9.]+ (ms|us|s)$")
+        # What is in the cache needs none.
+        for _ in range(20):
+            self.assertEqual(other.get("http://0.test/").source, "hit")
+        self.assertEqual(third.get("http://third.test/").source, "miss")
+        with rpc.Connection(self.d.socket) as admin:
+            for n in range(10):
+                self.assertEqual(admin.get(f"http://admin{n}.test/").source, "miss")
+        # Nor does a new connection help; past the cache or in version 1.
+        with rpc.Connection(self.d.address, source="127.0.0.2") as late:
+            statuses = (late.get(f"http://y{n}.test/", flags=rpc.FLAG_NO_STORE).status
+                        for n in range(50))
+            self.assertIn("overloaded", statuses)
+            replies = (late.ask(version=1, procedure=1, arguments=rpc.opaque(f"http://z{n}.test/"))
+                       for n in range(50))
+            self.assertIn("SYSTEM_ERR", (r.status for r in replies))
+        s = self.stat(self.d)
+        self.assertGreaterEqual(s["fetches_refused"], 3)
+        self.assertEqual((s["calls_delayed"], s["clients"]), (0, 2))
+
+        def fetched_again():
+            return other.get("http://again.test/").status == "ok"
+
+        harness.wait_until(fetched_again, what="a fetch again")
+
+    def test_without_rates_nothing_is_counted(self):
+        self.start()
+        self.admit(1)
+        self.pipeline(self.crowd[0], 500)
+        s = self.stat(self.d)
+        self.assertEqual((s["calls_delayed"], s["fetches_refused"]), (0, 0))
+
+    def test_rates_that_cannot_be(self):
+        for option, text in (("--rate-calls", "ten"), ("--rate-calls", "10:0"),
+                             ("--rate-calls", "10:"), ("--rate-fetches", "-1"),
+                             ("--rate-calls", "1M"), ("--rate-bytes", "1M:2M:3M"),
+                             ("--rate-bytes", "2T"), ("--client-prefix-ipv4", "33")):
+            done = self.run_daemon("--check-config", option, text)
+            self.assertEqual(done.returncode, harness.EX_USAGE, text)
+            self.assertIn(option[2:], done.stderr.decode())
+        done = self.run_daemon("--check-config", "--rate-calls", "10", "--rate-bytes", "1M:20M")
+        self.assertIn(b"\nrate-calls = 10:10\n", done.stdout)
+        self.assertIn(b"\nrate-fetches = 0\n", done.stdout)
+        self.assertIn(b"\nrate-bytes = 1048576:20971520\n", done.stdout)

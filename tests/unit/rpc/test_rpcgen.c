@@ -67,7 +67,7 @@ proxy_stat_2_svc(void *none, proxy_stats *stats, struct svc_req *req)
     stats->software = "test";
     stats->policy = "none";
     stats->refused_memory = 3;
-    stats->fetches_displaced = UINT64_MAX;
+    stats->fetches_refused = UINT64_MAX;
     return TRUE;
 }
 
@@ -261,7 +261,7 @@ START_TEST(version_2_by_its_stubs)
     ck_assert_int_eq(proxy_stat_2(NULL, &stats, client), RPC_SUCCESS);
     ck_assert_str_eq(stats.software, "test");
     ck_assert_uint_eq(stats.refused_memory, 3);
-    ck_assert_uint_eq(stats.fetches_displaced, UINT64_MAX);
+    ck_assert_uint_eq(stats.fetches_refused, UINT64_MAX);
     xdr_free((xdrproc_t)xdr_proxy_stats, (char *)&stats);
     memset(&purged, 0, sizeof(purged));
     ck_assert_int_eq(proxy_purge_2(&purge, &purged, client), RPC_SUCCESS);
