@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
-
-#define XZ_MEMORY (UINT64_C(256) << 20U) /* xz -9 asks for 65 MiB */
-#define ZSTD_WINDOW 31                   /* bits; as zstd --long=31 */
+#include <zstd_errors.h>
 
 struct method {
     const char *name;
@@ -92,7 +90,7 @@ xz_open(struct decoder *d)
     static const lzma_stream fresh = LZMA_STREAM_INIT;
 
     d->state.xz = fresh;
-    return lzma_stream_decoder(&d->state.xz, XZ_MEMORY, 0) == LZMA_OK;
+    return lzma_stream_decoder(&d->state.xz, DECODER_MOST_MEMORY, 0) == LZMA_OK;
 }
 
 static void
@@ -122,9 +120,11 @@ xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     advance(in, in_len - x->avail_in, out, out_len, room - x->avail_out);
     d->inside = rc != LZMA_STREAM_END;
     if (rc == LZMA_STREAM_END)
-        rc = lzma_stream_decoder(x, XZ_MEMORY, 0);
+        rc = lzma_stream_decoder(x, DECODER_MOST_MEMORY, 0);
     if (rc == LZMA_MEM_ERROR)
         return DECODER_NO_MEMORY;
+    if (rc == LZMA_MEMLIMIT_ERROR)
+        return DECODER_TOO_LARGE;
     return rc == LZMA_OK || rc == LZMA_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
 }
 
@@ -136,7 +136,7 @@ zstd_open(struct decoder *d)
     d->state.zstd = ZSTD_createDStream();
     if (!d->state.zstd)
         return false;
-    ZSTD_DCtx_setParameter(d->state.zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW);
+    ZSTD_DCtx_setParameter(d->state.zstd, ZSTD_d_windowLogMax, DECODER_MOST_MEMORY_LOG);
     return true;
 }
 
@@ -154,8 +154,16 @@ zstd_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     size_t left = ZSTD_decompressStream(d->state.zstd, &to, &from);
 
     advance(in, from.pos, out, out_len, to.pos);
-    if (ZSTD_isError(left))
+    switch (ZSTD_getErrorCode(left)) {
+    case ZSTD_error_no_error:
+        break;
+    case ZSTD_error_frameParameter_windowTooLarge:
+        return DECODER_TOO_LARGE;
+    case ZSTD_error_memory_allocation:
+        return DECODER_NO_MEMORY;
+    default:
         return DECODER_BROKEN;
+    }
     d->inside = left != 0;
     return DECODER_OK;
 }

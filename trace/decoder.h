@@ -7,12 +7,20 @@
 
 #include "base/span.h"
 
+/*
+ * A few bytes can ask for a window of gigabytes. As much as the program zstd takes without --long;
+ * xz -9 takes 65 MiB.
+ */
+#define DECODER_MOST_MEMORY_LOG 27
+#define DECODER_MOST_MEMORY (UINT64_C(1) << DECODER_MOST_MEMORY_LOG)
+
 struct decoder;
 
 enum decoder_result {
     DECODER_OK,
-    DECODER_ENDED,  /* what follows is not compressed any more, and is to be ignored */
-    DECODER_BROKEN, /* damaged, or wants more memory than a sane file does */
+    DECODER_ENDED,     /* what follows is not compressed any more, and is to be ignored */
+    DECODER_BROKEN,    /* damaged */
+    DECODER_TOO_LARGE, /* undoing it takes more than DECODER_MOST_MEMORY */
     DECODER_NO_MEMORY,
 };
 

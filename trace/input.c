@@ -37,7 +37,8 @@ struct input {
 
     enum trace_error error;
     int errno_read;  /* of TRACE_CANNOT_OPEN; 0: the file changed */
-    bool breaks_off; /* of TRACE_NOT_A_TRACE; else it is damaged */
+    bool breaks_off; /* of TRACE_NOT_A_TRACE: the packed bytes lack their end, */
+    bool too_large;  /* or need too much memory; else they are damaged */
 };
 
 /* ---- bytes --------------------------------------------------------------------------------- */
@@ -109,6 +110,7 @@ decode_some(struct input *in)
         result = decoder_run(in->decoder, &packed, &out, &room);
         in->packed_at = in->packed_end - packed.len;
         in->end = in->room - room;
+        in->too_large = result == DECODER_TOO_LARGE;
         if (result != DECODER_OK)
             stop(in, result == DECODER_ENDED       ? TRACE_OK
                      : result == DECODER_NO_MEMORY ? TRACE_NO_MEMORY
@@ -365,7 +367,12 @@ input_finish(struct input *in, bool whole, char *why, size_t why_size)
                  "%s: changed while it was read (it had %lld bytes at first); read a copy of it",
                  input_name(in), (long long)in->opened.st_size);
         return TRACE_CANNOT_OPEN;
-    } else if (in->error == TRACE_NOT_A_TRACE)
+    } else if (in->error == TRACE_NOT_A_TRACE && in->too_large)
+        snprintf(why, why_size,
+                 "%s: the %s data need more than %u MiB of memory to decompress; decompress them "
+                 "first, or pipe them in",
+                 input_name(in), in->compression, (unsigned)(DECODER_MOST_MEMORY >> 20U));
+    else if (in->error == TRACE_NOT_A_TRACE)
         snprintf(why, why_size, "%s: the %s data %s", input_name(in), in->compression,
                  in->breaks_off ? "break off before their end" : "are damaged");
     return in->error;

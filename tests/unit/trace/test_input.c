@@ -464,6 +464,66 @@ START_TEST(files_that_change)
 }
 END_TEST
 
+/* A frame of one raw block, whose header asks for a window of 1 << bits bytes. */
+START_TEST(zstd_windows_up_to_128_mib)
+{
+    static const char text[] = "http://a.test/\n";
+    unsigned char frame[64] = {0x28, 0xb5, 0x2f, 0xfd, 0};
+    size_t len = 6;
+
+    frame[len++] = (sizeof(text) - 1) << 3 | 1; /* the last block */
+    len += 2;
+    memcpy(frame + len, text, sizeof(text) - 1);
+    len += sizeof(text) - 1;
+    for (unsigned bits = 26; bits <= 31; bits++) {
+        frame[5] = (unsigned char)((bits - 10) << 3);
+        if (bits <= 27) {
+            trace_free(loading_bytes(frame, len, loading_all()));
+            continue;
+        }
+        ck_assert_int_eq(loading_refused(scratch_write("frame", frame, len), loading_all()),
+                         TRACE_NOT_A_TRACE);
+        ck_assert_msg(strstr(loading_why, "zstd data need more than 128 MiB of memory") != NULL,
+                      "%s", loading_why);
+    }
+}
+END_TEST
+
+/* The size of the dictionary is a byte of the block's header, which has a checksum. */
+START_TEST(xz_dictionaries_up_to_64_mib)
+{
+    enum { HEADER = 12, MIB_64 = 28, MIB_128 = 30, GIB_1_5 = 37 };
+    static const uint8_t sizes[] = {MIB_64, MIB_128, GIB_1_5};
+    uint8_t packed[256];
+    size_t len = 0;
+    uint8_t *block = packed + HEADER, *filter;
+
+    ck_assert_int_eq(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL,
+                                             (const uint8_t *)"http://a.test/\n", 15, packed, &len,
+                                             sizeof(packed)),
+                     LZMA_OK);
+    filter = memmem(block, 20, "\x21\x01", 2);
+    ck_assert_ptr_nonnull(filter);
+    for (size_t i = 0; i < sizeof(sizes); i++) {
+        size_t size = (block[0] + 1u) * 4;
+        uint32_t sum;
+
+        filter[2] = sizes[i];
+        sum = lzma_crc32(block, size - 4, 0);
+        for (size_t k = 0; k < 4; k++)
+            block[size - 4 + k] = (uint8_t)(sum >> (8 * k));
+        if (sizes[i] == MIB_64) {
+            trace_free(loading_bytes(packed, len, loading_all()));
+            continue;
+        }
+        ck_assert_int_eq(loading_refused(scratch_write("packed", packed, len), loading_all()),
+                         TRACE_NOT_A_TRACE);
+        ck_assert_msg(strstr(loading_why, "xz data need more than 128 MiB of memory") != NULL, "%s",
+                      loading_why);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -483,6 +543,8 @@ unit_suite(void)
     tcase_add_loop_test(tcase, what_breaks_off_within_a_record, 0, PACKERS);
     tcase_add_test(tcase, lines_of_any_length);
     tcase_add_test(tcase, files_that_change);
+    tcase_add_test(tcase, zstd_windows_up_to_128_mib);
+    tcase_add_test(tcase, xz_dictionaries_up_to_64_mib);
     suite_add_tcase(suite, tcase);
     return suite;
 }
