@@ -3,17 +3,28 @@
  * startedDateTime, request.method, request.url, response.status and response.content.size. The
  * size is that of the content (unpacked); where it is not known, response.bodySize.
  *
- * Parsed by cJSON, as a tree: some four times the file in memory.
+ * It is read as a stream, so that bodies, which an archive may have in it, take no memory.
  */
-#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
 
 #include "trace/builder.h"
 #include "trace/fields.h"
 #include "trace/formats.h"
 #include "trace/input.h"
+#include "trace/json_reader.h"
 
-#define FILE_FIRST ((size_t)1 << 20U)
-#define FILE_MOST ((size_t)1 << 30U)
+#define NAME_BYTES 32u /* the longest that is looked for has 15 */
+#define WORD_BYTES 256u
+
+/* An archive that is being read, and what is known of the entry at hand. */
+struct archive {
+    struct json_reader reader;
+    struct buf name, url, method, when;
+    double status, content_size, body_size; /* NAN: not known */
+    bool has_url, has_method, has_when;
+    bool url_too_long;
+};
 
 /* '{', and the name "log" as the first member. */
 static bool
@@ -35,98 +46,231 @@ sniff(struct span head)
     return true;
 }
 
-static const cJSON *
-member(const cJSON *object, const char *name)
+/* ---- an entry -------------------------------------------------------------------------------- */
+
+/* Of members of one name, the first counts. */
+static void
+read_text(struct archive *a, struct buf *text, bool *has)
 {
-    return cJSON_GetObjectItemCaseSensitive(object, name);
+    if (*has || json_reader_kind(&a->reader) != JSON_READER_TEXT)
+        json_reader_skip(&a->reader);
+    else
+        *has = json_reader_text(&a->reader, text);
+}
+
+static void
+read_number(struct archive *a, double *number)
+{
+    if (!isnan(*number) || json_reader_kind(&a->reader) != JSON_READER_NUMBER)
+        json_reader_skip(&a->reader);
+    else
+        json_reader_number(&a->reader, number);
+}
+
+static bool
+is_named(const struct archive *a, const char *name)
+{
+    return strcmp(buf_str(&a->name), name) == 0;
+}
+
+/* Enters an object, or reads over what is none. */
+static bool
+enter_object(struct archive *a)
+{
+    if (json_reader_kind(&a->reader) == JSON_READER_OBJECT)
+        return json_reader_enter(&a->reader);
+    json_reader_skip(&a->reader);
+    return false;
+}
+
+static void
+read_request(struct archive *a)
+{
+    bool entered = enter_object(a);
+
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (is_named(a, "url")) {
+            bool is_text = json_reader_kind(&a->reader) == JSON_READER_TEXT;
+
+            read_text(a, &a->url, &a->has_url);
+            a->url_too_long |= is_text && !a->has_url;
+        } else if (is_named(a, "method")) {
+            read_text(a, &a->method, &a->has_method);
+        } else {
+            json_reader_skip(&a->reader);
+        }
+    }
+}
+
+static void
+read_content(struct archive *a)
+{
+    bool entered = enter_object(a);
+
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (is_named(a, "size"))
+            read_number(a, &a->content_size);
+        else
+            json_reader_skip(&a->reader);
+    }
+}
+
+static void
+read_response(struct archive *a)
+{
+    bool entered = enter_object(a);
+
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (is_named(a, "status"))
+            read_number(a, &a->status);
+        else if (is_named(a, "bodySize"))
+            read_number(a, &a->body_size);
+        else if (is_named(a, "content"))
+            read_content(a);
+        else
+            json_reader_skip(&a->reader);
+    }
+}
+
+static void
+read_entry(struct archive *a)
+{
+    bool entered;
+
+    a->has_url = a->has_method = a->has_when = a->url_too_long = false;
+    a->status = a->content_size = a->body_size = (double)NAN;
+    entered = enter_object(a);
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (is_named(a, "request"))
+            read_request(a);
+        else if (is_named(a, "response"))
+            read_response(a);
+        else if (is_named(a, "startedDateTime"))
+            read_text(a, &a->when, &a->has_when);
+        else
+            json_reader_skip(&a->reader);
+    }
 }
 
 /* A number that counts bytes: -1 where the archive says so, or nothing. */
 static int64_t
-bytes_of(const cJSON *number)
+bytes_of(double number)
 {
-    if (!cJSON_IsNumber(number) || number->valuedouble < 0 || number->valuedouble > 9e15)
-        return -1;
-    return (int64_t)number->valuedouble;
+    return number >= 0 && number <= 9e15 ? (int64_t)number : -1;
 }
 
+/* False when the builder wants no more. */
 static bool
-take_entry(const cJSON *item, struct trace_entry *entry)
+hand_over(const struct archive *a, struct trace_builder *builder, uint64_t number)
 {
-    const cJSON *request = member(item, "request");
-    const cJSON *response = member(item, "response");
-    const cJSON *url = member(request, "url");
-    const cJSON *method = member(request, "method");
-    const cJSON *status = member(response, "status");
-    const cJSON *when = member(item, "startedDateTime");
+    struct trace_entry entry = TRACE_ENTRY_EMPTY;
 
-    if (!cJSON_IsString(url) || !url->valuestring)
-        return false;
-    entry->url = span_str(url->valuestring);
-    if (cJSON_IsString(method) && method->valuestring)
-        entry->method = span_str(method->valuestring);
-    if (cJSON_IsString(when) && when->valuestring &&
-        !fields_iso_date(span_str(when->valuestring), &entry->time_us))
-        entry->time_us = TRACE_TIME_UNKNOWN;
+    if (!a->has_url) {
+        trace_add_bad(builder, number,
+                      a->url_too_long ? span_str("(the request.url in this entry is too long)")
+                                      : span_str("(no request.url in this entry)"));
+        return true;
+    }
+    entry.line = number;
+    entry.url = span_of(buf_str(&a->url), a->url.len);
+    if (a->has_method)
+        entry.method = span_str(buf_str(&a->method));
+    if (a->has_when && !fields_iso_date(span_str(buf_str(&a->when)), &entry.time_us))
+        entry.time_us = TRACE_TIME_UNKNOWN;
     /* Aborted and blocked requests have 0, or a number of the browser's own. */
-    if (cJSON_IsNumber(status))
-        entry->status = status->valuedouble >= 100 && status->valuedouble < 1000
-                            ? (unsigned)status->valuedouble
-                            : TRACE_STATUS_NONE;
-    entry->size = bytes_of(member(member(response, "content"), "size"));
-    if (entry->size < 0)
-        entry->size = bytes_of(member(response, "bodySize"));
+    if (!isnan(a->status))
+        entry.status =
+            a->status >= 100 && a->status < 1000 ? (unsigned)a->status : TRACE_STATUS_NONE;
+    entry.size = bytes_of(a->content_size);
+    if (entry.size < 0)
+        entry.size = bytes_of(a->body_size);
+    return trace_add(builder, &entry);
+}
+
+/* ---- the archive ----------------------------------------------------------------------------- */
+
+/* False when the builder wants no more. */
+static bool
+read_entries(struct archive *a, struct trace_builder *builder)
+{
+    json_reader_enter(&a->reader);
+    for (uint64_t number = 1; json_reader_next(&a->reader, NULL); number++) {
+        read_entry(a);
+        if (!a->reader.failed && !hand_over(a, builder, number))
+            return false;
+    }
     return true;
 }
 
-static void
-add_entries(const cJSON *entries, struct trace_builder *builder)
+/* Finds the first log.entries. Likewise. */
+static bool
+read_log(struct archive *a, struct trace_builder *builder, bool *found)
 {
-    const cJSON *item;
-    uint64_t number = 0;
+    bool entered = enter_object(a);
 
-    cJSON_ArrayForEach(item, entries)
-    {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
-
-        entry.line = ++number;
-        if (!take_entry(item, &entry))
-            trace_add_bad(builder, number, span_str("(no request.url in this entry)"));
-        else if (!trace_add(builder, &entry))
-            return;
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (*found || !is_named(a, "entries") ||
+            json_reader_kind(&a->reader) != JSON_READER_ARRAY) {
+            json_reader_skip(&a->reader);
+            continue;
+        }
+        *found = true;
+        if (!read_entries(a, builder))
+            return false;
     }
+    return true;
+}
+
+/* Likewise. */
+static bool
+read_all(struct archive *a, struct trace_builder *builder, bool *found)
+{
+    bool entered = enter_object(a);
+
+    while (entered && json_reader_next(&a->reader, &a->name)) {
+        if (!is_named(a, "log"))
+            json_reader_skip(&a->reader);
+        else if (!read_log(a, builder, found))
+            return false;
+    }
+    return true;
+}
+
+static enum trace_error
+explain(const struct archive *a, const char *path, bool found, char *why, size_t why_size)
+{
+    if (a->reader.no_memory)
+        return TRACE_NO_MEMORY;
+    if (a->reader.failed)
+        snprintf(why, why_size,
+                 "%s: not JSON, or cut short, at byte %" PRIu64 "; expected a HAR file", path,
+                 json_reader_offset(&a->reader));
+    else if (!found)
+        snprintf(why, why_size, "%s: no array log.entries in it; expected a HAR file", path);
+    return a->reader.failed || !found ? TRACE_NOT_A_TRACE : TRACE_OK;
 }
 
 static enum trace_error
 read_archive(struct input *in, const struct trace_options *options, struct trace_builder *builder,
              char *why, size_t why_size)
 {
-    struct span text = input_peek(in, FILE_FIRST);
-    const char *end = NULL;
-    const cJSON *entries;
-    cJSON *root;
-    bool good;
+    struct archive a = {.has_url = false};
+    enum trace_error error = TRACE_OK;
+    bool found = false;
 
     (void)options;
-    for (size_t need = FILE_FIRST; text.len >= need && need < FILE_MOST; need *= 2)
-        text = input_peek(in, need * 2);
-    if (text.len >= FILE_MOST) {
-        snprintf(why, why_size, "%s: larger than a HAR file may be (1 GiB)", input_name(in));
-        return TRACE_NOT_A_TRACE;
-    }
-    root = cJSON_ParseWithLengthOpts(text.ptr, text.len, &end, false);
-    entries = member(member(root, "log"), "entries");
-    if (!root)
-        snprintf(why, why_size, "%s: not JSON, or cut short, at byte %zu; expected a HAR file",
-                 input_name(in), end ? (size_t)(end - text.ptr) : 0);
-    else if (!cJSON_IsArray(entries))
-        snprintf(why, why_size, "%s: no array log.entries in it; expected a HAR file",
-                 input_name(in));
-    else
-        add_entries(entries, builder);
-    good = cJSON_IsArray(entries);
-    cJSON_Delete(root);
-    return good ? TRACE_OK : TRACE_NOT_A_TRACE;
+    json_reader_init(&a.reader, in);
+    buf_init(&a.name, NAME_BYTES);
+    buf_init(&a.url, TRACE_URL_MAX);
+    buf_init(&a.method, WORD_BYTES);
+    buf_init(&a.when, WORD_BYTES);
+    if (read_all(&a, builder, &found))
+        error = explain(&a, input_name(in), found, why, why_size);
+    buf_free(&a.name);
+    buf_free(&a.url);
+    buf_free(&a.method);
+    buf_free(&a.when);
+    return error;
 }
 
 const struct trace_format trace_format_har = {
