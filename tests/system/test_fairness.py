@@ -14,7 +14,8 @@ HONEST = "127.0.0.200"
 class FairnessTest(harness.SystemTest):
     """Clients on loopback are told apart by the address that they connect from."""
 
-    patience = ("--resolve-timeout", "90s", "--connect-timeout", "90s", "--first-byte-timeout", "90s",
+    patience = ("--resolve-timeout", "90s", "--connect-timeout", "90s",
+                "--first-byte-timeout", "90s",
                 "--stall-timeout", "90s", "--fetch-timeout", "100s", "--stop-timeout", "1s")
 
     def connect(self, source, namespace=None):
@@ -86,7 +87,8 @@ class HangingTest(FairnessTest):
 
     def test_after_a_redirect(self):
         self.start(origin=self.origin())
-        flood = self.flood("http://h{0}.test/fault/redirect?http://h{0}.test/fault/hang-silent")
+        flood = self.flood("http://h{0}.test/fault/redirect?http://h{0}.test/fault/hang-silent",
+                           connections=4)
         self.honest_is_served("http://good.test/{}", flood)
 
     def test_in_connect(self):
@@ -101,7 +103,7 @@ class HangingTest(FairnessTest):
                 filler.connect_ex(deaf.getsockname())
             self.start("--connect-to", f":8080:127.0.0.1:{deaf.getsockname()[1]}",
                        origin=self.origin())
-            flood = self.flood("http://h{}.test:8080/")
+            flood = self.flood("http://h{}.test:8080/", connections=4)
             self.honest_is_served("http://good.test/{}", flood)
 
     def test_in_names(self):
@@ -111,7 +113,7 @@ class HangingTest(FairnessTest):
         deaf.bind(("127.0.0.9", 53))
         o = self.origin(namespace=ns, name="inner")
         self.start("--allow-net", "127.0.0.0/8", "--dns-ttl", "0", namespace=ns)
-        flood = self.flood("http://nowhere{}.test/", namespace=ns)
+        flood = self.flood("http://nowhere{}.test/", connections=4, namespace=ns)
         # A name as well, which needs a thread of the resolver.
         self.honest_is_served(f"http://localhost:{o.http_port}/{{}}", flood, namespace=ns)
 

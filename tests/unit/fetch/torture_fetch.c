@@ -86,21 +86,35 @@ walk_flights(void *context)
     flights_destroy(flights);
 }
 
+/* An entry that found no memory leaves the queue as it was. */
 static void
 walk_queue(void *context)
 {
-    static const struct queue_limits one = {.active = 1, .opening = 1, .per_origin = 1};
-    struct queue *queue = queue_create(&one);
-    struct queue_entry entry = {0};
+    static const struct queue_limits limits = {.active = 4, .opening = 3, .per_origin = 1};
+    static const char *const origins[] = {"http://a.test:80", "http://a.test:80",
+                                          "http://b.test:80", "http://a.test:80"};
+    struct queue *queue = queue_create(&limits);
+    struct queue_entry entries[4] = {0};
+    unsigned queued = 0, started = 0;
 
     (void)context;
     if (!queue) {
         ck_assert(torture_failed());
         return;
     }
-    ck_assert(queue_enter(queue, &entry, &outcome_client, "http://h.test:80") != torture_failed());
-    queue_leave(queue, &entry);
-    ck_assert_uint_eq(queue_queued(queue), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        struct client_key client = client_key_of_uid(i / 2);
+
+        queued += queue_enter(queue, &entries[i], &client, origins[i]);
+    }
+    ck_assert_uint_eq(queued, torture_failed() ? 3 : 4);
+    ck_assert_uint_eq(queue_queued(queue), queued);
+    while (queue_next(queue))
+        started++;
+    ck_assert_uint_ge(started, 1);
+    for (unsigned i = 0; i < 4; i++)
+        queue_leave(queue, &entries[i]);
+    ck_assert_uint_eq(queue_queued(queue) + queue_active(queue), 0);
     queue_destroy(queue);
 }
 
@@ -242,7 +256,7 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_flights, NULL), 2);
-    ck_assert_uint_ge(torture_walk(walk_queue, NULL), 2);
+    ck_assert_uint_ge(torture_walk(walk_queue, NULL), 8);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);
