@@ -94,6 +94,55 @@ START_TEST(listening)
 }
 END_TEST
 
+/*
+ * A newcomer while the n-th allocation fails, which is the client's entry, the connection or its
+ * throttle: it is closed, nothing is left of it, and the next one is served.
+ */
+static bool
+accept_one(unsigned n)
+{
+    struct rpc_stats stats;
+    bool failed;
+    int listener, fd;
+
+    server = rpc_server_create(&small, 1, programs, 2, &tiny);
+    ck_assert_ptr_nonnull(server);
+    listener = tiny_listen_tcp(&tiny.port);
+    ck_assert_int_eq(rpc_server_listen(server, listener), 0);
+    fd = peer_connect(&tiny);
+    torture_fail_at(n);
+    turn();
+    failed = torture_failed();
+    torture_fail_at(0);
+    rpc_server_get_stats(server, &stats);
+    ck_assert_uint_eq(stats.connections, failed ? 0 : 1);
+    ck_assert_uint_eq(stats.clients.clients, failed ? 0 : 1);
+    if (failed) {
+        ck_assert_uint_eq(stats.connections_refused[RPC_REFUSED_MEMORY] + stats.connections_total,
+                          1);
+        ck_assert(peer_is_cut(fd));
+        close(fd);
+        fd = peer_connect(&tiny);
+        turn();
+    }
+    ck_assert(peer_call(fd, 7, TINY_NULL, 0));
+    turn();
+    EXPECT_ACCEPTED(fd, 7, SUCCESS);
+    close(fd);
+    rpc_server_destroy(server);
+    return failed;
+}
+
+START_TEST(accepting)
+{
+    unsigned seams = 0;
+
+    while (accept_one(seams + 1))
+        seams++;
+    ck_assert_uint_ge(seams, 3);
+}
+END_TEST
+
 /* ---- a conversation -------------------------------------------------------------------------- */
 
 static void
@@ -251,6 +300,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, start, stop);
     tcase_add_test(tcase, creating);
     tcase_add_test(tcase, listening);
+    tcase_add_test(tcase, accepting);
     tcase_add_test(tcase, conversing);
     suite_add_tcase(suite, tcase);
     return suite;
