@@ -29,10 +29,18 @@ limits_of(const struct rpc_connection *c)
     return &c->worker->server->limits;
 }
 
+/* While memory is short, a connection has one reply at a time that is not written. */
+static bool
+is_too_slow(const struct rpc_connection *c)
+{
+    return c->requests > c->deferred && memory_is_full(limits_of(c)->memory, MEMORY_REQUESTS);
+}
+
 static bool
 is_over_bound(const struct rpc_connection *c)
 {
-    return c->requests >= limits_of(c)->max_requests || c->queued > limits_of(c)->max_queued_bytes;
+    return c->requests >= limits_of(c)->max_requests ||
+           c->queued > limits_of(c)->max_queued_bytes || is_too_slow(c);
 }
 
 /* Half of the bytes must have gone, so that reading does not stop and go with every write. */
@@ -40,7 +48,8 @@ static bool
 has_cleared(const struct rpc_connection *c)
 {
     return c->requests < limits_of(c)->max_requests &&
-           c->queued <= limits_of(c)->max_queued_bytes / 2 && !rpc_throttle_waits(c);
+           c->queued <= limits_of(c)->max_queued_bytes / 2 && !rpc_throttle_waits(c) &&
+           !is_too_slow(c);
 }
 
 /* ---- the worker's lists ---------------------------------------------------------------------- */
@@ -211,25 +220,62 @@ on_writable(evutil_socket_t fd, short what, void *context)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads no more until a bound has cleared; keeps what has been read and not looked at. */
+static void
+free_backlog(struct rpc_connection *c, char *backlog, size_t len)
+{
+    if (!backlog)
+        return;
+    memory_uncharge(limits_of(c)->memory, MEMORY_REQUESTS, len);
+    free(backlog);
+}
+
+static void
+drop_backlog(struct rpc_connection *c)
+{
+    free_backlog(c, c->backlog, c->backlog_len);
+    c->backlog = NULL;
+}
+
+/*
+ * Reads no more until a bound has cleared; keeps what has been read and not looked at. False
+ * without memory for that.
+ */
 static bool
 pause_reading(struct rpc_connection *c, struct span rest)
 {
+    struct memory_account *memory = limits_of(c)->memory;
     char *copy = NULL;
 
     if (rest.len) {
-        copy = malloc(rest.len);
-        if (!copy)
+        if (!memory_charge(memory, MEMORY_REQUESTS, rest.len))
             return false;
+        copy = memory_realloc(memory, NULL, rest.len);
+        if (!copy) {
+            memory_uncharge(memory, MEMORY_REQUESTS, rest.len);
+            return false;
+        }
         memcpy(copy, rest.ptr, rest.len);
     }
-    free(c->backlog);
+    drop_backlog(c);
     c->backlog = copy;
+    c->backlog_len = rest.len;
     c->backlog_rest = span_of(copy, rest.len);
     if (!c->paused)
         event_del(&c->read_event);
     c->paused = true;
     return true;
+}
+
+/* The memory for records is in other workers' hands. */
+static void
+shed_elsewhere(struct rpc_worker *worker)
+{
+    const struct rpc_server *server = worker->server;
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (server->workers[i] != worker)
+            rpc_worker_ask_to_shed(server->workers[i]);
+    }
 }
 
 /*
@@ -257,6 +303,13 @@ consume(struct rpc_connection *c, struct span input)
         case RPC_RECORD_MORE:
             begin_partial(c);
             return true;
+        case RPC_RECORD_NO_ROOM:
+            begin_partial(c);
+            if (!rpc_worker_shed_partial(c->worker, c)) {
+                shed_elsewhere(c->worker);
+                return false;
+            }
+            break;
         case RPC_RECORD_COMPLETE:
             end_partial(c);
             rpc_throttle_used(c);
@@ -279,12 +332,13 @@ static void
 resume_reading(struct rpc_connection *c)
 {
     char *backlog = c->backlog;
+    size_t len = c->backlog_len;
     bool alive;
 
     c->backlog = NULL;
     c->paused = false;
     alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
-    free(backlog);
+    free_backlog(c, backlog, len);
     if (!alive)
         rpc_connection_finish(c);
     rpc_connection_mark(c);
@@ -397,8 +451,7 @@ rpc_connection_close(struct rpc_connection *c)
     if (c->lingering)
         TAILQ_REMOVE(&c->worker->lingering, c, partial);
     rpc_record_reset(&c->record);
-    free(c->backlog);
-    c->backlog = NULL;
+    drop_backlog(c);
     while ((request = STAILQ_FIRST(&c->out))) {
         STAILQ_REMOVE_HEAD(&c->out, queue);
         rpc_request_unref(request);
@@ -453,8 +506,7 @@ rpc_connection_finish(struct rpc_connection *c)
     rpc_throttle_cancel(c);
     end_partial(c);
     rpc_record_reset(&c->record);
-    free(c->backlog);
-    c->backlog = NULL;
+    drop_backlog(c);
     if (c->requests)
         return;
     discard_input(c);

@@ -30,14 +30,28 @@ position(const struct rpc_gather *g)
     return g->xdr.x_private;
 }
 
+/* Stays charged until rpc_reply_free(), also where the allocation fails then. */
+static bool
+charge(struct rpc_reply *reply, size_t bytes)
+{
+    if (!memory_charge(reply->memory, MEMORY_REPLIES, bytes))
+        return false;
+    reply->charged += bytes;
+    return true;
+}
+
 static bool
 add_piece(struct rpc_reply *reply, const void *bytes, size_t len)
 {
     if (reply->count == reply->room) {
         unsigned room = reply->room * 2;
         bool inlined = reply->pieces == reply->inline_pieces;
-        struct iovec *pieces = realloc(inlined ? NULL : reply->pieces, room * sizeof(*pieces));
+        struct iovec *pieces;
 
+        if (!charge(reply, room * sizeof(*pieces)))
+            return false;
+        pieces =
+            memory_realloc(reply->memory, inlined ? NULL : reply->pieces, room * sizeof(*pieces));
         if (!pieces)
             return false;
         if (inlined)
@@ -71,9 +85,9 @@ more_room(struct rpc_gather *g, size_t need)
     size_t size = need > CHUNK_BYTES ? need : CHUNK_BYTES;
     struct rpc_chunk *chunk;
 
-    if (!close_piece(g))
+    if (!close_piece(g) || !charge(g->reply, sizeof(*chunk) + size))
         return false;
-    chunk = malloc(sizeof(*chunk) + size);
+    chunk = memory_realloc(g->reply->memory, NULL, sizeof(*chunk) + size);
     if (!chunk)
         return false;
     chunk->next = g->reply->chunks;
@@ -200,13 +214,15 @@ rpc_gather_end(struct rpc_gather *g)
 }
 
 void
-rpc_reply_init(struct rpc_reply *reply)
+rpc_reply_init(struct rpc_reply *reply, struct memory_account *memory)
 {
     reply->pieces = reply->inline_pieces;
     reply->count = 0;
     reply->room = RPC_REPLY_PIECES;
     reply->sent = 0;
     reply->len = 0;
+    reply->charged = 0;
+    reply->memory = memory;
     reply->chunks = NULL;
 }
 
@@ -221,5 +237,7 @@ rpc_reply_free(struct rpc_reply *reply)
     }
     if (reply->pieces != reply->inline_pieces)
         free(reply->pieces);
-    rpc_reply_init(reply);
+    if (reply->charged)
+        memory_uncharge(reply->memory, MEMORY_REPLIES, reply->charged);
+    rpc_reply_init(reply, reply->memory);
 }

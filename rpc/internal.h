@@ -72,15 +72,17 @@ struct rpc_record {
     uint32_t remaining; /* bytes of the current fragment still to come */
     uint32_t fragments; /* headers seen */
     unsigned char header[4];
-    unsigned char header_len; /* bytes of a header that came in part */
-    bool begun;               /* a byte of this record has come */
-    bool last;                /* the current fragment is the record's last */
+    unsigned char header_len;      /* bytes of a header that came in part */
+    bool begun;                    /* a byte of this record has come */
+    bool last;                     /* the current fragment is the record's last */
+    struct memory_account *memory; /* charged for the room */
 };
 
 enum rpc_record_status {
     RPC_RECORD_MORE,     /* all input is consumed, the record is not whole */
     RPC_RECORD_COMPLETE, /* *record is whole; input is what follows it */
     RPC_RECORD_BAD,      /* over a bound: the stream cannot be trusted any further */
+    RPC_RECORD_NO_ROOM,  /* the account is used up: as RPC_RECORD_MORE, but input is left */
     RPC_RECORD_NO_MEMORY
 };
 
@@ -140,8 +142,10 @@ struct rpc_reply {
     struct iovec *pieces; /* inline_pieces, or allocated */
     unsigned count;
     unsigned room;
-    unsigned sent; /* pieces written whole; the first after them may be cut short in place */
-    size_t len;    /* bytes of all pieces, the record mark included */
+    unsigned sent;  /* pieces written whole; the first after them may be cut short in place */
+    size_t len;     /* bytes of all pieces, the record mark included */
+    size_t charged; /* for pieces and chunks that were allocated */
+    struct memory_account *memory; /* to this account; or NULL */
     struct rpc_chunk *chunks;
     struct iovec inline_pieces[RPC_REPLY_PIECES];
     char buffer[RPC_REPLY_BUFFER] __attribute__((aligned(8)));
@@ -163,7 +167,7 @@ void rpc_gather_begin(struct rpc_gather *gather, struct rpc_reply *reply, bool b
 /* Ends it and writes the record mark; false if memory has failed or it is too long for a record. */
 bool rpc_gather_end(struct rpc_gather *gather);
 
-void rpc_reply_init(struct rpc_reply *reply);
+void rpc_reply_init(struct rpc_reply *reply, struct memory_account *memory);
 void rpc_reply_free(struct rpc_reply *reply);
 
 /* ---- decoding: decode.c ---------------------------------------------------------------------- */
@@ -193,6 +197,7 @@ struct rpc_request {
     unsigned references; /* the dispatcher's, and the answer's */
     bool deferred;
     bool answered;
+    bool charged; /* to the account: it is one of many of its worker */
     struct rpc_reply reply;
 };
 
@@ -226,7 +231,8 @@ struct rpc_connection {
     STAILQ_HEAD(, rpc_request) out;
     LIST_HEAD(, rpc_request) waiting;
     struct rpc_record record;
-    char *backlog; /* read and not yet looked at, because of a bound */
+    char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */
+    size_t backlog_len;
     struct span backlog_rest;
     struct event read_event;
     struct event write_event;
@@ -318,7 +324,8 @@ struct rpc_worker {
     STAILQ_HEAD(, rpc_connection) marked;
     SLIST_HEAD(, rpc_request) pool;
     unsigned pooled;
-    uint32_t epoch; /* counts ticks */
+    unsigned uncharged; /* requests there are, pooled or not, that the account does not count */
+    uint32_t epoch;     /* counts ticks */
     bool draining;
     unsigned cut_off;
     int64_t now_us; /* when the current callback began to read */
@@ -331,6 +338,7 @@ struct rpc_worker {
     struct rpc_task drain_task;
     struct rpc_task halt_task;
     struct rpc_task relieve_task;
+    struct rpc_task shed_task;
 
     /* Written by the worker alone, read by anybody. */
     rpc_counter timed_out;
@@ -346,6 +354,7 @@ struct rpc_worker {
     atomic_uint connections;          /* assigned by the listener, and not yet closed */
     atomic_bool drained;              /* the drain task has run */
     atomic_bool relieving;            /* the relieve task is posted */
+    atomic_bool shedding;             /* the shed task is posted */
     int wake_fd;
 };
 
@@ -371,6 +380,15 @@ void rpc_worker_settle(struct rpc_worker *worker);
 
 /* Runs the tasks posted so far; false if there were none. */
 bool rpc_worker_run_tasks(struct rpc_worker *worker);
+
+/*
+ * When memory for records is used up: closes the connection whose record was begun longest ago,
+ * other than `but`; false if there is none.
+ */
+bool rpc_worker_shed_partial(struct rpc_worker *worker, const struct rpc_connection *but);
+
+/* Asks the worker to do so. [any] */
+void rpc_worker_ask_to_shed(struct rpc_worker *worker);
 
 /* Closes connections whose time is up. */
 void rpc_worker_tick(struct rpc_worker *worker, int64_t now_us);

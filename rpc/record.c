@@ -8,23 +8,29 @@
 #define LAST_FRAGMENT 0x80000000u
 #define FIRST_ROOM 512u
 
-static bool
-reserve(struct rpc_record *r, uint32_t more, uint32_t max_record)
+static enum rpc_record_status
+reserve(struct rpc_record *r, uint32_t more, const struct rpc_limits *limits)
 {
+    uint32_t max_record = limits->max_record;
     uint32_t need = r->len + more;
     uint32_t room = r->room ? r->room : FIRST_ROOM;
     char *data;
 
     if (need <= r->room)
-        return true;
+        return RPC_RECORD_MORE;
     while (room < need)
         room = room > max_record / 2 ? max_record : room * 2;
-    data = realloc(r->data, room);
-    if (!data)
-        return false;
+    if (!memory_charge(limits->memory, MEMORY_RECORDS, room - r->room))
+        return RPC_RECORD_NO_ROOM;
+    data = memory_realloc(limits->memory, r->data, room);
+    if (!data) {
+        memory_uncharge(limits->memory, MEMORY_RECORDS, room - r->room);
+        return RPC_RECORD_NO_MEMORY;
+    }
+    r->memory = limits->memory;
     r->data = data;
     r->room = room;
-    return true;
+    return RPC_RECORD_MORE;
 }
 
 /* Takes one byte of a fragment header; true when that completes it. */
@@ -44,6 +50,8 @@ static enum rpc_record_status
 collect(struct rpc_record *r, const struct rpc_limits *limits, struct span *input,
         struct span *record)
 {
+    enum rpc_record_status status;
+
     while (input->len) {
         uint32_t take;
 
@@ -60,8 +68,9 @@ collect(struct rpc_record *r, const struct rpc_limits *limits, struct span *inpu
             r->remaining = size;
         } else {
             take = input->len < r->remaining ? (uint32_t)input->len : r->remaining;
-            if (!reserve(r, take, limits->max_record))
-                return RPC_RECORD_NO_MEMORY;
+            status = reserve(r, take, limits);
+            if (status != RPC_RECORD_MORE)
+                return status;
             memcpy(r->data + r->len, input->ptr, take);
             r->len += take;
             r->remaining -= take;
@@ -100,6 +109,7 @@ rpc_record_reset(struct rpc_record *r)
 {
     if (!r->begun)
         return;
+    memory_uncharge(r->memory, MEMORY_RECORDS, r->room);
     free(r->data);
     memset(r, 0, sizeof(*r));
 }

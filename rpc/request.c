@@ -178,6 +178,28 @@ static const struct xp_ops2 request_ops2 = {
 
 /* ---- a request's life ------------------------------------------------------------------------ */
 
+/* The first ones of a worker are not charged; they are what its pool keeps. NULL without memory. */
+static struct rpc_request *
+allocate_request(struct rpc_worker *worker)
+{
+    struct memory_account *memory = worker->server->limits.memory;
+    struct rpc_request *request = memory_realloc(memory, NULL, sizeof(*request));
+
+    if (!request)
+        return NULL;
+    memset(&request->transport, 0, sizeof(request->transport));
+    request->transport.xp_ops = &request_ops;
+    request->transport.xp_ops2 = &request_ops2;
+    rpc_reply_init(&request->reply, memory);
+    request->charged = worker->uncharged >= RPC_POOLED_REQUESTS;
+    /* Beyond the limit, too, since it may be answered at once: see is_over_bound(). */
+    if (request->charged)
+        memory_charge_anyway(memory, MEMORY_REQUESTS, sizeof(*request));
+    else
+        worker->uncharged++;
+    return request;
+}
+
 static struct rpc_request *
 create_request(struct rpc_connection *connection)
 {
@@ -188,13 +210,9 @@ create_request(struct rpc_connection *connection)
         SLIST_REMOVE_HEAD(&worker->pool, free);
         worker->pooled--;
     } else {
-        request = malloc(sizeof(*request));
+        request = allocate_request(worker);
         if (!request)
             return NULL;
-        memset(&request->transport, 0, sizeof(request->transport));
-        request->transport.xp_ops = &request_ops;
-        request->transport.xp_ops2 = &request_ops2;
-        rpc_reply_init(&request->reply);
     }
     request->transport.xp_fd = connection->fd;
     request->transport.xp_rtaddr.buf = &connection->peer.address;
@@ -223,11 +241,12 @@ rpc_request_unref(struct rpc_request *request)
         request->release(request->held);
     rpc_reply_free(&request->reply);
     connection->requests--;
-    if (worker->pooled < RPC_POOLED_REQUESTS) {
+    if (request->charged) {
+        memory_uncharge(worker->server->limits.memory, MEMORY_REQUESTS, sizeof(*request));
+        free(request);
+    } else {
         SLIST_INSERT_HEAD(&worker->pool, request, free);
         worker->pooled++;
-    } else {
-        free(request);
     }
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/client_key.h"
 #include "base/client_table.h"
+#include "base/memory_account.h"
 #include "base/span.h"
 
 struct rpc_server;
@@ -48,6 +49,12 @@ struct rpc_limits {
     uint8_t inet_prefix;                 /* bits of an IPv4 address that make a client, */
     uint8_t inet6_prefix;                /* and of an IPv6 address */
     struct client_rates rates;           /* over them the client's connections are not read */
+
+    /*
+     * Charged for records that come in pieces, requests in flight and replies; not owned; NULL:
+     * none. Not charged: RPC_POOLED_REQUESTS requests a worker and the connections themselves.
+     */
+    struct memory_account *memory;
 };
 
 #define RPC_LIMITS_DEFAULT                                           \

@@ -20,6 +20,9 @@
 /* A reply that has waited no longer than this is not given up for want of memory. */
 #define RELIEF_AGE_US ((int64_t)1000000)
 
+/* Connections that rpc_worker_shed_partial() looks at, at most, before it finds one to close. */
+#define MOST_PASSED 64u
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static void
@@ -103,6 +106,17 @@ time_out(struct rpc_connection *c)
     rpc_connection_close(c);
 }
 
+/* We do not read it: not the peer's fault. */
+static void
+excuse_partial(struct rpc_connection *c)
+{
+    struct rpc_worker *worker = c->worker;
+
+    c->partial_since_us = worker->now_us;
+    TAILQ_REMOVE(&worker->partial, c, partial);
+    TAILQ_INSERT_TAIL(&worker->partial, c, partial);
+}
+
 static void
 check_partial(struct rpc_worker *worker, int64_t timeout_us)
 {
@@ -111,14 +125,10 @@ check_partial(struct rpc_worker *worker, int64_t timeout_us)
     for (c = TAILQ_FIRST(&worker->partial); c && worker->now_us - c->partial_since_us >= timeout_us;
          c = next) {
         next = TAILQ_NEXT(c, partial);
-        if (c->paused) {
-            /* We do not read it: not the peer's fault. */
-            c->partial_since_us = worker->now_us;
-            TAILQ_REMOVE(&worker->partial, c, partial);
-            TAILQ_INSERT_TAIL(&worker->partial, c, partial);
-        } else {
+        if (c->paused)
+            excuse_partial(c);
+        else
             time_out(c);
-        }
     }
 }
 
@@ -258,6 +268,42 @@ relieve(struct rpc_task *task)
         time_out(slowest);
 }
 
+bool
+rpc_worker_shed_partial(struct rpc_worker *worker, const struct rpc_connection *but)
+{
+    struct rpc_connection *c, *next;
+    unsigned passed = 0;
+
+    for (c = TAILQ_FIRST(&worker->partial); c && passed < MOST_PASSED; c = next) {
+        next = TAILQ_NEXT(c, partial);
+        if (c != but && !c->paused) {
+            time_out(c);
+            return true;
+        }
+        passed++;
+        if (c->paused)
+            excuse_partial(c);
+    }
+    return false;
+}
+
+static void
+shed_partial(struct rpc_task *task)
+{
+    struct rpc_worker *worker =
+        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, shed_task));
+
+    atomic_store(&worker->shedding, false);
+    (void)rpc_worker_shed_partial(worker, NULL);
+}
+
+void
+rpc_worker_ask_to_shed(struct rpc_worker *worker)
+{
+    if (!atomic_exchange(&worker->shedding, true))
+        rpc_worker_post(worker, &worker->shed_task);
+}
+
 static void
 halt(struct rpc_task *task)
 {
@@ -374,6 +420,7 @@ rpc_worker_create(struct rpc_server *server, unsigned number)
     worker->drain_task.run = drain;
     worker->halt_task.run = halt;
     worker->relieve_task.run = relieve;
+    worker->shed_task.run = shed_partial;
     worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (worker->wake_fd < 0 || !set_up_events(worker)) {
         int error = errno ? errno : ENOMEM;

@@ -157,7 +157,7 @@ START_TEST(pieces_are_what_one_buffer_would_hold)
     char *plain = malloc(ROOM);
     static struct rpc_reply reply;
 
-    rpc_reply_init(&reply);
+    rpc_reply_init(&reply, NULL);
     for (uint32_t seed = 0; seed < 200; seed++) {
         struct rpc_gather gather;
         struct buf all;
@@ -194,7 +194,7 @@ START_TEST(a_held_body_costs_three_pieces)
     char *at = bytes;
     u_int len = sizeof(bytes);
 
-    rpc_reply_init(&reply);
+    rpc_reply_init(&reply, NULL);
     rpc_gather_begin(&gather, &reply, true);
     ck_assert(xdr_bytes(&gather.xdr, &at, &len, len));
     ck_assert(rpc_gather_end(&gather));
