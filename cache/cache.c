@@ -81,6 +81,7 @@ cache_hand_over(struct departed *departed, struct cache_victims *victims)
         return;
     *victims = (struct cache_victims){.pages = pages, .room = departed->count};
     for (struct entry *e = departed->first; e; e = RB_RIGHT(e, links)) {
+        page_leave_cache(e->page);
         pages[victims->count++] = e->page;
         e->page = NULL;
     }
@@ -124,6 +125,44 @@ cache_victims_free(struct cache_victims *victims)
         page_release(&victims->pages[i]);
     free(victims->pages);
     *victims = (struct cache_victims){0};
+}
+
+#define MOST_RECLAIMED 16 /* this part of the capacity */
+
+static uint64_t
+cache_most_reclaimed(struct cache *cache)
+{
+    struct cache_config config;
+    struct cache_stats stats = {0};
+
+    cache_get_config(cache, &config);
+    if (config.capacity_bytes)
+        return config.capacity_bytes / MOST_RECLAIMED;
+    cache_get_stats(cache, &stats);
+    return stats.bytes / MOST_RECLAIMED;
+}
+
+uint64_t
+cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
+{
+    uint64_t most = cache_most_reclaimed(cache), evicted = 0;
+    struct walk walk = {0};
+    struct place *place;
+
+    if (bytes > most)
+        bytes = most ? most : 1;
+    *pages = 0;
+    while (evicted < bytes && (place = cache_walk(cache, &walk))) {
+        struct departed departed = {0};
+        /* What is left, in equal parts for the shards that are left. */
+        uint64_t shards = layout_shards(walk.layout) - walk.visited + 1;
+
+        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards, &departed);
+        place_unlock(place);
+        *pages += departed.count;
+        shard_free_departed(&departed);
+    }
+    return evicted;
 }
 
 uint64_t

@@ -63,7 +63,7 @@ struct cache_victims {
 
 /*
  * What a page is charged beyond its own bytes under a policy: the most that it costs in glibc's
- * malloc, its entry with the policy's node included; 168 for LRU, whose mean is about 152. What a
+ * malloc, its entry with the policy's node included; 176 for LRU, whose mean is about 160. What a
  * policy keeps beside its nodes (ranks, counters, the departed) is not charged.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);
@@ -96,6 +96,15 @@ enum cache_outcome cache_store(struct cache *cache, struct page *page,
 
 /* Releases what a list holds and leaves it empty. */
 void cache_victims_free(struct cache_victims *victims);
+
+/*
+ * Evicts pages, by the policy, until `bytes` of them have left, but at most a sixteenth of the
+ * capacity in bytes (of what is inside, where bytes are not bounded) and a page more: for a process
+ * that has run out of memory. They count as evictions. Returns the bytes of the evicted pages, and
+ * their number in *pages; those that others refer to are not free yet. The caller holds no lock of
+ * a cache.
+ */
+uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 
 /*
  * Purging: the number of pages that left. They are not counted as evictions. cache_purge_expired()

@@ -9,32 +9,23 @@
 
 /* Bytes of the whole allocation with a body of that length. */
 static size_t
-page_size(const struct page *page, size_t body)
+size_with(const struct page *page, size_t body)
 {
     return sizeof(*page) + page->url_len + page->final_url_len + page->headers_len + body + 1;
 }
 
-/* Changed when a page is made, grows or goes, never for a hit. */
-static _Atomic uint64_t bytes_alive;
-
-uint64_t
-page_bytes_alive(void)
+size_t
+page_size(const struct page *page)
 {
-    return atomic_load_explicit(&bytes_alive, memory_order_relaxed);
+    return size_with(page, page->body_len);
 }
 
-static void
-page_count(size_t more, size_t less)
+/* Drops a reference; true for the last one. */
+static bool
+page_unref(struct page *page)
 {
-    atomic_fetch_add_explicit(&bytes_alive, (uint64_t)more - less, memory_order_relaxed);
-}
-
-/* `room` is what was allocated for the body. */
-static void
-page_free(struct page *page, size_t room)
-{
-    page_count(0, page_size(page, room));
-    free(page);
+    /* Acquire as well as release: what other holders did with the page happens before the free. */
+    return atomic_fetch_sub_explicit(&page->references, 1, memory_order_acq_rel) == 1;
 }
 
 void
@@ -43,9 +34,45 @@ page_release(struct page **page)
     struct page *p = *page;
 
     *page = NULL;
-    /* Acquire as well as release: what other holders did with the page happens before the free. */
-    if (p && atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) == 1)
-        page_free(p, p->body_len);
+    if (p && page_unref(p)) {
+        memory_uncharge(p->account, MEMORY_PAGES, page_size(p));
+        free(p);
+    }
+}
+
+struct page *
+page_enter_cache(struct page *page)
+{
+    memory_uncharge(page->account, MEMORY_PAGES, page_size(page));
+    return page_retain(page);
+}
+
+void
+page_leave_cache(struct page *page)
+{
+    memory_charge_anyway(page->account, MEMORY_PAGES, page_size(page));
+}
+
+void
+page_release_from_cache(struct page **page)
+{
+    struct page *p = *page;
+    struct memory_account *account;
+    size_t size;
+
+    *page = NULL;
+    if (!p)
+        return;
+    account = p->account;
+    size = page_size(p);
+    /*
+     * Charged only if others refer to it. They may have freed it by now, and uncharged it: the sum
+     * is the same whichever comes first.
+     */
+    if (page_unref(p))
+        free(p);
+    else
+        memory_charge_anyway(account, MEMORY_PAGES, size);
 }
 
 static char *
@@ -57,14 +84,15 @@ page_put(char *at, struct span part)
 }
 
 bool
-page_begin(struct page_builder *builder, struct span url, struct span final_url,
-           struct span headers, uint16_t status, size_t body_hint, size_t body_ceiling)
+page_begin(struct page_builder *builder, struct memory_account *account, struct span url,
+           struct span final_url, struct span headers, uint16_t status, size_t body_hint,
+           size_t body_ceiling)
 {
     struct page *page;
-    size_t room = body_hint;
+    size_t room = body_hint, size;
     char *at;
 
-    *builder = (struct page_builder){0};
+    *builder = (struct page_builder){.error = EINVAL};
     if (url.len > PAGE_MAX_META || final_url.len > PAGE_MAX_META || headers.len > PAGE_MAX_META)
         return false;
     if (body_ceiling > PAGE_MAX_BODY)
@@ -76,10 +104,18 @@ page_begin(struct page_builder *builder, struct span url, struct span final_url,
     if (span_equal(final_url, url))
         final_url.len = 0;
 
-    page = malloc(sizeof(*page) + url.len + final_url.len + headers.len + room + 1);
-    if (!page)
+    size = sizeof(*page) + url.len + final_url.len + headers.len + room + 1;
+    builder->error = ENOBUFS;
+    if (!memory_charge(account, MEMORY_PAGES, size))
         return false;
+    builder->error = ENOMEM;
+    page = memory_realloc(account, NULL, size);
+    if (!page) {
+        memory_uncharge(account, MEMORY_PAGES, size);
+        return false;
+    }
     *page = (struct page){
+        .account = account,
         .references = 1,
         .status = status,
         .url_len = (uint32_t)url.len,
@@ -87,7 +123,6 @@ page_begin(struct page_builder *builder, struct span url, struct span final_url,
         .headers_len = (uint32_t)headers.len,
         .lifetime_ms = PAGE_UNLIMITED,
     };
-    page_count(page_size(page, room), 0);
     at = page_put(page->bytes, url);
     at = page_put(at, final_url);
     page_put(at, headers);
@@ -99,37 +134,44 @@ page_begin(struct page_builder *builder, struct span url, struct span final_url,
     return true;
 }
 
-/* Doubles the room for the body until `need` bytes fit, within the ceiling. */
-static bool
+/* Doubles the room for the body until `need` bytes fit, within the ceiling: 0 or an errno. */
+static int
 page_grow(struct page_builder *builder, size_t need)
 {
     size_t room = builder->body_room < PAGE_MIN_ROOM ? PAGE_MIN_ROOM : builder->body_room;
+    struct memory_account *account = builder->page->account;
     struct page *page;
 
     while (room < need)
         room *= 2;
     if (room > builder->body_ceiling)
         room = builder->body_ceiling;
-    page = realloc(builder->page, page_size(builder->page, room));
-    if (!page)
-        return false;
-    page_count(room, builder->body_room);
+    if (!memory_charge(account, MEMORY_PAGES, room - builder->body_room))
+        return ENOBUFS;
+    page = memory_realloc(account, builder->page, size_with(builder->page, room));
+    if (!page) {
+        memory_uncharge(account, MEMORY_PAGES, room - builder->body_room);
+        return ENOMEM;
+    }
     builder->page = page;
     builder->body_room = room;
-    return true;
+    return 0;
 }
 
 int
 page_append(struct page_builder *builder, const void *bytes, size_t len)
 {
     struct page *page = builder->page;
+    int error = 0;
 
     if (len == 0)
         return 0;
     if (len > builder->body_ceiling - page->body_len)
         return EFBIG;
-    if (len > builder->body_room - page->body_len && !page_grow(builder, page->body_len + len))
-        return ENOMEM;
+    if (len > builder->body_room - page->body_len)
+        error = page_grow(builder, page->body_len + len);
+    if (error)
+        return error;
     page = builder->page;
     memcpy(page->bytes + page->url_len + page->final_url_len + page->headers_len + page->body_len,
            bytes, len);
@@ -145,18 +187,24 @@ page_finish(struct page_builder *builder, uint64_t fetch_us, int64_t fetched_us)
     struct page *page = builder->page;
 
     if (builder->body_room > page->body_len) {
-        struct page *trimmed = realloc(page, page_size(page, page->body_len));
+        struct page *trimmed = realloc(page, page_size(page));
 
         if (trimmed)
             page = trimmed;
-        /* Counted as trimmed in any case: the page knows no other size. */
-        page_count(page->body_len, builder->body_room);
+        /* Charged as trimmed in any case: the page knows no other size. */
+        memory_uncharge(page->account, MEMORY_PAGES, builder->body_room - page->body_len);
     }
-    page->bytes[page_size(page, page->body_len) - sizeof(*page) - 1] = '\0';
+    page->bytes[page_size(page) - sizeof(*page) - 1] = '\0';
     page->fetch_us = fetch_us > UINT32_MAX ? UINT32_MAX : (uint32_t)fetch_us;
     page->fetched_us = fetched_us;
     *builder = (struct page_builder){0};
     return page;
+}
+
+size_t
+page_builder_size(const struct page_builder *builder)
+{
+    return builder->page ? size_with(builder->page, builder->body_room) : 0;
 }
 
 void
@@ -170,7 +218,9 @@ page_limit(struct page *page, int64_t fresh_us)
 void
 page_abandon(struct page_builder *builder)
 {
-    if (builder->page)
-        page_free(builder->page, builder->body_room);
+    if (builder->page) {
+        memory_uncharge(builder->page->account, MEMORY_PAGES, page_builder_size(builder));
+        free(builder->page);
+    }
     *builder = (struct page_builder){0};
 }

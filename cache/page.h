@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/memory_account.h"
 #include "base/span.h"
 
 struct page {
@@ -19,10 +20,11 @@ struct page {
     uint32_t final_url_len; /* 0: the same as the URL */
     uint32_t headers_len;
     uint32_t body_len;
-    uint32_t fetch_us;    /* how long the origin took, saturating */
-    uint32_t lifetime_ms; /* how long it is fresh from fetched_us on, or PAGE_UNLIMITED */
-    int64_t fetched_us;   /* monotonic clock: a change of the wall clock does no harm */
-    char bytes[];         /* URL, final URL, headers, body, and a zero byte that is none of them */
+    uint32_t fetch_us;              /* how long the origin took, saturating */
+    uint32_t lifetime_ms;           /* how long it is fresh from fetched_us on, or PAGE_UNLIMITED */
+    int64_t fetched_us;             /* monotonic clock: a change of the wall clock does no harm */
+    struct memory_account *account; /* charged while no cache holds it; or NULL */
+    char bytes[]; /* URL, final URL, headers, body, and a zero byte that is none of them */
 };
 
 #define PAGE_MAX_META 131072u
@@ -78,10 +80,22 @@ page_retain(struct page *page)
 void page_release(struct page **page);
 
 /*
- * Bytes of all pages there are in the process, under construction included: what the pages take
- * that are in no cache is this less what the caches hold. [any thread]
+ * Who is charged for a page: the account (MEMORY_PAGES) from page_begin() on, nobody while a cache
+ * holds it, whose capacity counts it, and the account again when the cache has dropped it and
+ * others still refer to it. Any thread.
  */
-uint64_t page_bytes_alive(void);
+
+/* A cache takes a reference of its own. */
+struct page *page_enter_cache(struct page *page);
+
+/* The cache passes its reference on. */
+void page_leave_cache(struct page *page);
+
+/* The cache drops its reference in *page and clears it. *page may be NULL. */
+void page_release_from_cache(struct page **page);
+
+/* Bytes of the allocation, as they are charged. */
+size_t page_size(const struct page *page);
 
 /*
  * Building: begin with everything but the body, append the body as it arrives, finish. The page
@@ -91,17 +105,23 @@ struct page_builder {
     struct page *page; /* owned until page_finish() */
     size_t body_room;
     size_t body_ceiling;
+    int error; /* why page_begin() failed: ENOMEM, ENOBUFS (the account is used up) or EINVAL */
 };
 
 /*
  * Starts a page. `body_hint` is the length that is expected, 0 if unknown; it is not trusted beyond
- * 1 MiB at once. The body may grow to `body_ceiling` bytes (at most 2^31 - 1). False without memory
- * or if a part is longer than PAGE_MAX_META.
+ * 1 MiB at once. The body may grow to `body_ceiling` bytes (at most 2^31 - 1). The account is
+ * charged now and as the body grows; NULL: none is. False, with builder->error, if the account or
+ * the process has no memory, or a part is longer than PAGE_MAX_META.
  */
-bool page_begin(struct page_builder *builder, struct span url, struct span final_url,
-                struct span headers, uint16_t status, size_t body_hint, size_t body_ceiling);
+bool page_begin(struct page_builder *builder, struct memory_account *account, struct span url,
+                struct span final_url, struct span headers, uint16_t status, size_t body_hint,
+                size_t body_ceiling);
 
-/* Appends to the body: 0, ENOMEM or EFBIG (over the ceiling); the page keeps what it had. */
+/*
+ * Appends to the body: 0, ENOMEM, ENOBUFS (the account is used up) or EFBIG (over the ceiling); the
+ * page keeps what it had.
+ */
 int page_append(struct page_builder *builder, const void *bytes, size_t len);
 
 /*
@@ -116,6 +136,9 @@ struct page *page_finish(struct page_builder *builder, uint64_t fetch_us, int64_
  * 49 days at most, since a cache may always end a lifetime early.
  */
 void page_limit(struct page *page, int64_t fresh_us);
+
+/* Bytes that the page under construction is charged; 0 for an empty builder. */
+size_t page_builder_size(const struct page_builder *builder);
 
 /* Drops a page under construction. Harmless on an empty builder. */
 void page_abandon(struct page_builder *builder);

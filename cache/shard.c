@@ -6,10 +6,10 @@
 #include "cache/cache.h"
 
 /*
- * A page's costs beside its entry: 64 are its struct with the rounding of its allocation, 12 its
- * slot in a heap and 12 its bucket, with the slack of both arrays.
+ * A page's costs beside its entry: its struct, a zero byte, malloc's header and the rounding of its
+ * allocation; 12 for its slot in a heap and 12 for its bucket, with the slack of both arrays.
  */
-enum { BESIDE_ENTRY = 64 + 12 + 12 };
+enum { BESIDE_ENTRY = sizeof(struct page) + 1 + 8 + 15 + 12 + 12 };
 
 uint64_t
 cache_page_overhead(const struct policy_ops *ops)
@@ -46,7 +46,7 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
 static void
 entry_free(struct entry *entry)
 {
-    page_release(&entry->page);
+    page_release_from_cache(&entry->page);
     free(entry);
 }
 
@@ -221,7 +221,7 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
         free(entry);
         return SHARD_NO_MEMORY;
     }
-    entry->page = page_retain(page);
+    entry->page = page_enter_cache(page);
     entry->entered = entered;
     entry->hash = hash;
     table_insert(&shard->table, entry);
@@ -262,6 +262,21 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct dep
     while (!shard_has_room(shard, 0, 0))
         shard_evict(shard, victims);
     table_tidy(&shard->table);
+}
+
+uint64_t
+shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *victims)
+{
+    uint64_t evicted = 0;
+
+    if (!shard->ops)
+        return 0;
+    while (evicted < bytes && shard->table.entry_count > 0) {
+        shard_evict(shard, victims);
+        evicted += page_size(victims->last->page);
+    }
+    table_tidy(&shard->table);
+    return evicted;
 }
 
 void

@@ -74,6 +74,12 @@ enum shard_error shard_store(struct shard *shard, uint32_t hash, struct page *pa
 void shard_resize(struct shard *shard, const struct policy_config *config,
                   struct departed *victims);
 
+/*
+ * Evicts pages until `bytes` of them have left or none is inside; returns the bytes of those that
+ * left, as page_size() has them.
+ */
+uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *victims);
+
 /* Purging; not counted as evictions. */
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed);
 void shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,

@@ -68,6 +68,14 @@ static const struct {
     NUMBER(fetches_displaced, "fetches displaced", COUNT_WITH_RATE),
     NUMBER(fetches_refused, "fetches refused", COUNT_WITH_RATE),
     NUMBER(log_lines_lost, "log lines lost", COUNT_WITH_RATE),
+    NUMBER(memory_limit, "memory limit", BYTES),
+    NUMBER(memory_pages, "  pages outside", BYTES),
+    NUMBER(memory_fetches, "  fetches", BYTES),
+    NUMBER(memory_records, "  calls in part", BYTES),
+    NUMBER(memory_requests, "  requests", BYTES),
+    NUMBER(memory_replies, "  replies", BYTES),
+    NUMBER(memory_refusals, "memory refusals", COUNT_WITH_RATE),
+    NUMBER(memory_reclaimed, "memory reclaimed", BYTES),
 #undef NUMBER
 };
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/client_key.h"
+#include "base/memory_account.h"
 #include "base/span.h"
 #include "fetch/address.h"
 
@@ -38,10 +39,18 @@ enum fetch_error {
 };
 
 /*
+ * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffers,
+ * the connection with TLS, a decoder, the answer's head. A transfer for which there is no memory
+ * ends with FETCH_OVERLOADED.
+ */
+#define FETCH_BYTES 131072u
+
+/*
  * Only max_waiting, max_active_per_client, max_queued, max_redirects, reserved_descriptors,
  * max_body and dns_ttl_us may be zero; no time is over a week.
  */
 struct fetch_config {
+    struct memory_account *memory;          /* charged FETCH_BYTES a transfer; not owned, or NULL */
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
     unsigned max_active;                    /* fetches at once */
     /*
@@ -136,6 +145,15 @@ void fetcher_destroy(struct fetcher *fetcher);
  */
 bool fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
                     struct span headers, const struct fetch_sink *sink, void *context);
+
+/* Bytes that a request takes from its submission to its end, for the account of the submitter. */
+size_t fetcher_request_bytes(struct span url, struct span headers);
+
+/*
+ * Ends the fetch that was submitted with `context` with FETCH_OVERLOADED: soon, and never inside
+ * this call. Harmless when there is none. [fetcher's thread, in a call-back]
+ */
+void fetcher_end(struct fetcher *fetcher, const void *context);
 
 /* [any thread] */
 void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);

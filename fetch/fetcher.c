@@ -263,7 +263,8 @@ bool
 fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
                struct span headers, const struct fetch_sink *sink, void *context)
 {
-    struct request *r = calloc(1, sizeof(*r) + url.len + headers.len);
+    struct request *r =
+        memory_calloc(fetcher->loop.settings.config.memory, fetcher_request_bytes(url, headers));
     bool first;
 
     if (!r)
@@ -287,6 +288,26 @@ fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct 
     if (first)
         wake(fetcher);
     return true;
+}
+
+size_t
+fetcher_request_bytes(struct span url, struct span headers)
+{
+    return sizeof(struct request) + url.len + headers.len;
+}
+
+void
+fetcher_end(struct fetcher *fetcher, const void *context)
+{
+    struct request *r;
+
+    TAILQ_FOREACH(r, &fetcher->loop.all, link)
+    {
+        if (r->context == context) {
+            request_end_soon(r);
+            return;
+        }
+    }
 }
 
 void

@@ -29,6 +29,8 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
     r->sink.done(r->context, error, error ? sentence : "", clock_monotonic_us() - r->submitted_us);
     transfer_clear(&r->transfer, loop->multi);
     target_free(&r->target);
+    if (r->charged)
+        memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, FETCH_BYTES);
     for (unsigned i = 0; i < r->redirects; i++)
         free(r->visited[i]);
     free(r->visited);
@@ -70,6 +72,10 @@ find_deadline(const struct request *r, const char **what)
     int64_t total = r->submitted_us + config->total_timeout_us;
     int64_t due = total;
 
+    if (r->ending) {
+        *what = "the whole fetch";
+        return r->submitted_us;
+    }
     if (r->stage == REQUEST_RESOLVING) {
         due = r->stage_since_us + config->resolve_timeout_us;
         *what = "resolving the name";
@@ -155,9 +161,19 @@ connect_to(struct request *r, struct resolved *addresses)
         .stage = on_stage,
         .received = &loop->received,
     };
+    bool started;
 
-    if (transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route, addresses,
-                       r->headers, !r->no_credentials, current_url(r), &owner))
+    if (!r->charged && !memory_charge(loop->settings.config.memory, MEMORY_FETCHES, FETCH_BYTES)) {
+        request_finish(r, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
+        return;
+    }
+    r->charged = true;
+    started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
+                             addresses, r->headers, !r->no_credentials, current_url(r), &owner);
+    if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))
+        started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
+                                 addresses, r->headers, !r->no_credentials, current_url(r), &owner);
+    if (started)
         enter_stage(r, REQUEST_TRANSFER);
     else
         request_finish(r, FETCH_INTERNAL, "out of memory");
@@ -406,6 +422,13 @@ request_begin(struct request *r)
 }
 
 void
+request_end_soon(struct request *r)
+{
+    r->ending = true;
+    timers_arm(&r->loop->timers, &r->timer, r->submitted_us);
+}
+
+void
 request_check_time(struct request *r, int64_t now_us)
 {
     int64_t end = r->submitted_us + r->loop->settings.config.total_timeout_us;
@@ -413,7 +436,10 @@ request_check_time(struct request *r, int64_t now_us)
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
     int64_t due = find_deadline(r, &what);
 
-    if (due > now_us)
+    if (r->ending)
+        finish_with(r, FETCH_OVERLOADED, "%s: the body stalled while memory was short; try again",
+                    r->target.host);
+    else if (due > now_us)
         timers_arm(&r->loop->timers, &r->timer, due);
     else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && end > now_us)
         redirect(r);

@@ -38,6 +38,8 @@ struct request {
     struct route route;
     char **visited; /* the URLs of earlier hops, owned */
     unsigned redirects;
+    bool charged;        /* to settings.config.memory, for its transfer */
+    bool ending;         /* request_end_soon() */
     bool no_credentials; /* it has left the origin that they were meant for */
     char text[];
 };
@@ -82,6 +84,9 @@ void request_take_result(struct request *request, CURLcode code);
 
 /* Its timer has come due: ends it, or arms the timer anew. */
 void request_check_time(struct request *request, int64_t now_us);
+
+/* Ends it with FETCH_OVERLOADED from the loop; may be called from inside libcurl. */
+void request_end_soon(struct request *request);
 
 /* Ends it with its last call-back, and frees it. */
 void request_finish(struct request *request, enum fetch_error error, const char *sentence);

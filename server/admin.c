@@ -81,6 +81,14 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     result->fetches_queued = fetch.queued;
     result->fetches_displaced = fetch.displaced;
     result->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
+    result->memory_limit = service->memory.limit;
+    result->memory_pages = memory_used(&service->memory, MEMORY_PAGES);
+    result->memory_fetches = memory_used(&service->memory, MEMORY_FETCHES);
+    result->memory_records = memory_used(&service->memory, MEMORY_RECORDS);
+    result->memory_requests = memory_used(&service->memory, MEMORY_REQUESTS);
+    result->memory_replies = memory_used(&service->memory, MEMORY_REPLIES);
+    result->memory_refusals = memory_refusals(&service->memory);
+    result->memory_reclaimed = atomic_load(&service->reclaimed.bytes);
     return TRUE;
 }
 

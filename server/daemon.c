@@ -135,6 +135,7 @@ make_fetcher(struct parts *parts)
     char why[512] = "";
 
     fetch_config_default(&config);
+    config.memory = &parts->service.memory;
     config.addresses = parts->addresses;
     config.max_active = parts->descriptors.fetches;
     config.max_waiting = lower(options->max_fetches_waiting, parts);
@@ -235,6 +236,7 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     const struct options *options = service->options;
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
+    limits.memory = &service->memory;
     limits.max_requests = (uint32_t)options->max_requests;
     limits.max_queued_bytes = (uint32_t)options->max_queued_bytes;
     limits.max_connections = descriptors->connections;
@@ -264,12 +266,16 @@ static int
 make_settings(struct parts *parts)
 {
     struct service *service = &parts->service;
+    struct memory_hooks hooks;
     int status = EX_OK;
 
     service->magic = SERVICE_MAGIC;
     service->options = parts->options;
     service->workers = worker_count(parts->options);
     service->started_us = clock_monotonic_us();
+    hooks = memory_hooks_of(service);
+    memory_account_init(&service->memory, parts->options->max_transit, &hooks);
+    intake_init(&service->intake);
     pthread_mutex_init(&service->configuring, NULL);
     parts->descriptors = descriptor_plan_make((uint32_t)parts->options->max_connections,
                                               (uint32_t)parts->options->max_connections_per_client,

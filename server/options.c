@@ -79,7 +79,7 @@ const struct option_row option_rows[] = {
     {"max-waiters", 0, false, OPTION_UINT, AT(max_waiters), "N", "4096", 1, 1000000,
      "requests waiting for one fetch"},
     {"max-transit", 0, false, OPTION_BYTES, AT(max_transit), "SIZE", "1G", 33554432, 0,
-     "memory for pages that are not in the cache: being fetched, or on their way to slow clients"},
+     "memory for all that is not in the cache: pages in transit, calls, requests, fetches"},
     {"max-redirects", 0, false, OPTION_UINT, AT(max_redirects), "N", "10", 0, 100,
      "redirects followed for one request"},
     {"resolver-threads", 0, false, OPTION_UINT, AT(resolver_threads), "N", "256", 1, 4096,

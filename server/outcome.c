@@ -1,5 +1,6 @@
 #include "server/outcome.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 _Static_assert((int)FETCH_BAD_URL == (int)PROXY_BAD_URL &&
@@ -7,13 +8,27 @@ _Static_assert((int)FETCH_BAD_URL == (int)PROXY_BAD_URL &&
                    (int)FETCH_INTERNAL == (int)PROXY_INTERNAL,
                "fetch/fetch.h and proxy.x number their errors alike");
 
-struct outcome *
-outcome_create(struct span url)
+static size_t
+size_of(struct span url)
 {
-    struct outcome *outcome = calloc(1, sizeof(*outcome) + url.len);
+    return sizeof(struct outcome) + url.len;
+}
 
-    if (!outcome)
+struct outcome *
+outcome_create(struct memory_account *account, struct span url)
+{
+    struct outcome *outcome;
+
+    if (!memory_charge(account, MEMORY_REQUESTS, size_of(url))) {
+        errno = ENOBUFS;
         return NULL;
+    }
+    outcome = memory_calloc(account, size_of(url));
+    if (!outcome) {
+        memory_uncharge(account, MEMORY_REQUESTS, size_of(url));
+        return NULL;
+    }
+    outcome->account = account;
     atomic_init(&outcome->references, 1);
     outcome->status = PROXY_INTERNAL;
     memcpy(outcome->bytes, url.ptr, url.len);
@@ -37,6 +52,7 @@ outcome_release(void *held)
         return;
     page_release(&outcome->page);
     cache_victims_free(&outcome->victims);
+    memory_uncharge(outcome->account, MEMORY_REQUESTS, size_of(outcome->url));
     free(outcome);
 }
 

@@ -15,6 +15,7 @@
 #define SENTENCE_SIZE 384
 
 struct outcome {
+    struct memory_account *account; /* charged for it (MEMORY_REQUESTS) */
     _Atomic unsigned references;
     proxy_status status; /* PROXY_OK: there is a page */
     char sentence[SENTENCE_SIZE];
@@ -26,8 +27,11 @@ struct outcome {
     char bytes[];
 };
 
-/* With one reference, PROXY_INTERNAL until something better is known. NULL without memory. */
-struct outcome *outcome_create(struct span url);
+/*
+ * With one reference, PROXY_INTERNAL until something better is known. NULL with errno: ENOMEM, or
+ * ENOBUFS if the account is used up.
+ */
+struct outcome *outcome_create(struct memory_account *account, struct span url);
 
 /* One more reference; any thread that holds one may take another. */
 struct outcome *outcome_retain(struct outcome *outcome);

@@ -27,8 +27,9 @@ struct job {
     struct flight *flight;   /* NULL for a bypass, */
     struct pending *pending; /* which has one request only */
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
-    struct page_builder builder;
-    int error; /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
+    struct intake_body body;
+    size_t charged; /* for this and what the fetcher remembers of it */
+    int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
 };
 
 static void
@@ -111,6 +112,34 @@ answer_failure(struct service *service, const struct serve_request *request, pro
     return SERVE_FAILURE;
 }
 
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+/* Charges and allocates, zeroed; NULL with errno ENOBUFS or ENOMEM. */
+static void *
+make_charged(struct service *service, size_t size, size_t charge)
+{
+    void *memory;
+
+    if (!memory_charge(&service->memory, MEMORY_REQUESTS, charge)) {
+        errno = ENOBUFS;
+        return NULL;
+    }
+    memory = memory_calloc(&service->memory, size);
+    if (!memory)
+        memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+    return memory;
+}
+
+static void
+free_charged(struct service *service, void *memory, size_t charge)
+{
+    if (!memory)
+        return;
+    memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+    free(memory);
+}
+
 /* ---- answering later ----------------------------------------------------------------------- */
 
 static struct pending *
@@ -150,7 +179,7 @@ answer_pending(struct rpc_task *task)
         serve_reply_1(&answer);
     else
         serve_reply_2(&answer);
-    free(pending);
+    free_charged(service, pending, sizeof(*pending));
 }
 
 /* Hands the outcome to one who waited; on the fetcher's thread. */
@@ -194,13 +223,25 @@ land(struct job *job)
     } else {
         post_outcome(job->pending, job->outcome);
     }
-    page_abandon(&job->builder);
+    intake_remove(&job->service->intake, &job->body);
+    page_abandon(&job->body.builder);
     outcome_release(job->outcome);
-    free(job);
+    free_charged(job->service, job, job->charged);
 }
 
 static const char no_room[] =
     "too many bytes are being fetched, or wait for clients to read them; try again";
+static const char too_many_wait[] = "too many requests wait already; try again";
+
+/* The body has stalled while memory was short. */
+static void
+give_up(struct intake_body *body)
+{
+    struct job *job = (struct job *)((char *)body - offsetof(struct job, body));
+
+    job->error = ENOBUFS;
+    fetcher_end(job->service->fetcher, job);
+}
 
 /* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
 
@@ -211,16 +252,15 @@ job_head(void *context, const struct fetch_head *head)
     struct span url = job->outcome->url;
     size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
 
-    if (!service_has_room(job->service)) {
-        job->error = ENOBUFS;
+    if (!page_begin(&job->body.builder, &job->service->memory, url,
+                    span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
+                    head->headers, (uint16_t)head->status, hint, job->service->options->max_page)) {
+        job->error = job->body.builder.error;
         return false;
     }
-    if (page_begin(&job->builder, url,
-                   span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
-                   head->headers, (uint16_t)head->status, hint, job->service->options->max_page))
-        return true;
-    job->error = ENOMEM;
-    return false;
+    job->body.give_up = give_up;
+    intake_add(&job->service->intake, &job->body, clock_monotonic_us());
+    return true;
 }
 
 static bool
@@ -228,8 +268,15 @@ job_body(void *context, const void *bytes, size_t len)
 {
     struct job *job = context;
 
-    job->error = service_has_room(job->service) ? page_append(&job->builder, bytes, len) : ENOBUFS;
-    return job->error == 0;
+    if (!job->error)
+        job->error =
+            intake_append(&job->service->intake, &job->body, bytes, len, clock_monotonic_us());
+    if (!job->error)
+        return true;
+    /* At once: what it held may be what the next one needs. */
+    intake_remove(&job->service->intake, &job->body);
+    page_abandon(&job->body.builder);
+    return false;
 }
 
 static void
@@ -249,8 +296,9 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
     log_debug("fetched %.*s in %lld us: %s%s%s", (int)outcome->url.len, outcome->url.ptr,
               (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
               outcome->sentence);
+    intake_remove(&job->service->intake, &job->body);
     if (error == FETCH_OK)
-        outcome->page = page_finish(&job->builder, (uint64_t)total_us, clock_monotonic_us());
+        outcome->page = page_finish(&job->body.builder, (uint64_t)total_us, clock_monotonic_us());
     land(job);
 }
 
@@ -298,22 +346,32 @@ answer_too_fast(struct service *service, const struct serve_request *request, in
 static void
 free_job(struct job *job)
 {
+    if (!job)
+        return;
     if (job->outcome)
         outcome_release(job->outcome);
-    free(job);
+    free_charged(job->service, job, job->charged);
 }
 
+/* NULL with errno ENOBUFS or ENOMEM. */
 static struct job *
-make_job(struct service *service, struct span url)
+make_job(struct service *service, const struct serve_request *request)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    /* The flight has a copy of the URL. */
+    size_t charge = sizeof(struct job) + request->url.len +
+                    fetcher_request_bytes(request->url, request->headers);
+    struct job *job = make_charged(service, sizeof(*job), charge);
 
     if (!job)
         return NULL;
     job->service = service;
-    job->outcome = outcome_create(url);
+    job->charged = charge;
+    job->outcome = outcome_create(&service->memory, request->url);
     if (!job->outcome) {
+        int error = errno;
+
         free_job(job);
+        errno = error;
         return NULL;
     }
     return job;
@@ -342,9 +400,10 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
         .now_us = rpc_request_arrived_us(request->rpc),
         .client = rpc_request_client(request->rpc),
     };
-    struct pending *pending = calloc(1, sizeof(*pending));
-    struct job *job = make_job(service, request->url);
+    struct pending *pending = make_charged(service, sizeof(*pending), sizeof(*pending));
+    struct job *job = pending ? make_job(service, request) : NULL;
     enum flight_role role = FLIGHT_NO_MEMORY;
+    int error = job ? ENOMEM : errno;
 
     if (pending && job) {
         pending->service = service;
@@ -364,6 +423,9 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
         } else {
             role = flights_board(service->flights, request->url, &pending->waiter, look_again,
                                  &look, &job->flight);
+            if (role == FLIGHT_NO_MEMORY && memory_reclaim(&service->memory, request->url.len))
+                role = flights_board(service->flights, request->url, &pending->waiter, look_again,
+                                     &look, &job->flight);
         }
     }
     switch (role) {
@@ -381,9 +443,8 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
     case FLIGHT_NO_MEMORY:
         break;
     }
-    if (job)
-        free_job(job);
-    free(pending);
+    free_job(job);
+    free_charged(service, pending, sizeof(*pending));
     if (look.wait_us)
         return answer_too_fast(service, request, look.wait_us, answer);
     if (role == FLIGHT_FOUND)
@@ -391,6 +452,8 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
     if (role == FLIGHT_FULL)
         return answer_failure(service, request, PROXY_OVERLOADED,
                               "too many requests wait for this URL already; try again", answer);
+    if (error == ENOBUFS)
+        return answer_failure(service, request, PROXY_OVERLOADED, too_many_wait, answer);
     return answer_failure(service, request, PROXY_INTERNAL, strerror(ENOMEM), answer);
 }
 
@@ -415,7 +478,5 @@ serve(struct service *service, const struct serve_request *request, struct serve
         error = fetch_check_headers(request->headers, sentence, sizeof(sentence));
     if (error != FETCH_OK)
         return answer_failure(service, request, outcome_status(error), sentence, answer);
-    if (!service_has_room(service))
-        return answer_failure(service, request, PROXY_OVERLOADED, no_room, answer);
     return serve_miss(service, request, bypass, answer);
 }

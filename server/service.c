@@ -68,21 +68,6 @@ service_describe_cache(const struct cache_config *config, char *text, size_t siz
     return text;
 }
 
-bool
-service_has_room(const struct service *service)
-{
-    uint64_t alive = page_bytes_alive(), most = service->options->max_transit;
-    struct cache_stats cache;
-
-    if (alive <= most)
-        return true;
-    cache_get_stats(service->cache, &cache);
-    if (alive <= cache.bytes || alive - cache.bytes <= most)
-        return true;
-    rpc_server_relieve(service->rpc);
-    return false;
-}
-
 unsigned
 service_suitable_shards(unsigned workers, uint64_t capacity_urls, uint64_t capacity_bytes)
 {

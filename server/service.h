@@ -15,6 +15,8 @@
 #include "rpc/server.h"
 #include "server/access_log.h"
 #include "server/counters.h"
+#include "server/intake.h"
+#include "server/memory.h"
 #include "server/options.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
@@ -34,6 +36,10 @@ struct service {
     size_t admin_count;
     unsigned workers;
     int64_t started_us;
+
+    struct memory_account memory; /* everything that is not in the cache; any thread */
+    struct memory_reclaimed reclaimed;
+    struct intake intake; /* the fetcher's thread's */
 
     /* one change of the cache's configuration at a time */
     pthread_mutex_t configuring;
@@ -58,12 +64,6 @@ bool service_parse_policy(const char *text, struct policy_spec *spec, char *why,
  */
 #define SERVICE_CACHE_TEXT (POLICY_MAX_TEXT + 128)
 const char *service_describe_cache(const struct cache_config *config, char *text, size_t size);
-
-/*
- * Is there memory for one more page that is not in the cache? If not, connections whose peers take
- * the longest to read are asked to go. Any thread.
- */
-bool service_has_room(const struct service *service);
 
 /*
  * How many shards suit workers and capacity: one per worker, but none so small that its share of

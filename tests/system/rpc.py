@@ -154,7 +154,10 @@ class Stats:
               "connections connections_total connections_refused calls calls_bad fetches_active "
               "fetches_queued log_lines_lost refused_full refused_client refused_descriptors "
               "refused_memory fetches_waiting fetches_displaced clients calls_delayed "
-              "fetches_refused").split()
+              "fetches_refused "
+              "memory_limit memory_pages memory_fetches "
+              "memory_records memory_requests memory_replies memory_refusals "
+              "memory_reclaimed").split()
 
     def __init__(self, data):
         r = Reader(data)

@@ -9,7 +9,8 @@ pages_make(const char *url, size_t body)
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
     struct page_builder builder;
 
-    if (!page_begin(&builder, span_str(url), span_str(url), span_of(NULL, 0), 200, body, body))
+    if (!page_begin(&builder, NULL, span_str(url), span_str(url), span_of(NULL, 0), 200, body,
+                    body))
         return NULL;
     while (body) {
         size_t len = body < 26 ? body : 26;

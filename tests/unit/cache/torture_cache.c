@@ -67,7 +67,7 @@ build_page(void *context)
     struct span body;
 
     (void)context;
-    if (!page_begin(&builder, span_str("u"), span_str("f"), span_str("h"), 200, 0, 100000)) {
+    if (!page_begin(&builder, NULL, span_str("u"), span_str("f"), span_str("h"), 200, 0, 100000)) {
         ck_assert(torture_failed());
         page_abandon(&builder);
         return;

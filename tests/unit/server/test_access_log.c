@@ -104,8 +104,8 @@ START_TEST(victims_stand_at_the_end)
     struct buf text;
 
     for (int i = 0; i < 2; i++) {
-        ck_assert(page_begin(&builder, span_str(i ? "http://b/" : "http://a/"), span_of(NULL, 0),
-                             span_of(NULL, 0), 200, 0, 10));
+        ck_assert(page_begin(&builder, NULL, span_str(i ? "http://b/" : "http://a/"),
+                             span_of(NULL, 0), span_of(NULL, 0), 200, 0, 10));
         pages[i] = page_finish(&builder, 0, 0);
     }
     access_log_add(log, &(struct access_entry){.peer = &peer,

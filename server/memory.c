@@ -1,0 +1,72 @@
+#include "server/memory.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "server/log.h"
+#include "server/service.h"
+
+#define TELL_EVERY_US ((int64_t)10000000)
+#define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
+
+/* Pages and fetches are charged on the fetcher's thread only, to which the intake belongs. */
+static bool
+relieve(void *context, enum memory_kind kind, size_t bytes)
+{
+    struct service *service = context;
+
+    switch (kind) {
+    case MEMORY_PAGES:
+    case MEMORY_FETCHES:
+        rpc_server_relieve(service->rpc);
+        return intake_shed(&service->intake, bytes, clock_monotonic_us()) > 0;
+    case MEMORY_REQUESTS:
+    case MEMORY_REPLIES:
+        rpc_server_relieve(service->rpc);
+        return false;
+    case MEMORY_RECORDS: /* the connection's worker sees to it */
+    case MEMORY_KINDS:
+        break;
+    }
+    return false;
+}
+
+/* One line in ten seconds, whichever thread is first. */
+static bool
+may_tell(struct memory_reclaimed *reclaimed)
+{
+    int64_t now_us = clock_monotonic_us();
+    int64_t told_us = atomic_load_explicit(&reclaimed->told_us, memory_order_relaxed);
+
+    return (told_us == 0 || now_us - told_us >= TELL_EVERY_US) &&
+           atomic_compare_exchange_strong(&reclaimed->told_us, &told_us, now_us);
+}
+
+static bool
+reclaim(void *context, size_t bytes)
+{
+    struct service *service = context;
+    struct memory_reclaimed *reclaimed = &service->reclaimed;
+    uint64_t pages, evicted = cache_reclaim(service->cache, bytes + RECLAIM_SPARE, &pages);
+    uint64_t failures = 1 + atomic_fetch_add(&reclaimed->failures, 1);
+    uint64_t all_pages = pages + atomic_fetch_add(&reclaimed->pages, pages);
+    uint64_t all_bytes = evicted + atomic_fetch_add(&reclaimed->bytes, evicted);
+
+    if (may_tell(reclaimed)) {
+        char text[32], all[32];
+
+        log_warning("out of memory: %zu bytes could not be allocated, so %" PRIu64
+                    " pages (%s) were evicted; since the start %" PRIu64 " failures, %" PRIu64
+                    " pages (%s) evicted",
+                    bytes, pages, units_format_bytes(evicted, text, sizeof(text)), failures,
+                    all_pages, units_format_bytes(all_bytes, all, sizeof(all)));
+    }
+    return pages > 0;
+}
+
+struct memory_hooks
+memory_hooks_of(struct service *service)
+{
+    return (struct memory_hooks){.relieve = relieve, .reclaim = reclaim, .context = service};
+}
