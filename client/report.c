@@ -166,22 +166,29 @@ write_page(const struct options *options, const struct buf *data)
     struct span title = span_str(options->title);
     struct save save;
     int error;
+    bool written;
 
     if (buf_failed(data)) {
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
     if (strcmp(options->output, "-") == 0) {
-        report_page_write(stdout, title, buf_span(data));
-        return EX_OK;
+        if (report_page_write(stdout, title, buf_span(data)))
+            return EX_OK;
+        output_complain("out of memory");
+        return EX_SOFTWARE;
     }
     error = save_open(&save, options->output, false);
     if (error) {
         output_complain("%s: %s", options->output, strerror(error));
         return EX_CANTCREAT;
     }
-    report_page_write(save.file, title, buf_span(data));
-    error = save_close(&save, true);
+    written = report_page_write(save.file, title, buf_span(data));
+    error = save_close(&save, written);
+    if (!written) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
     if (error) {
         output_complain("%s: %s", options->output, strerror(error));
         return EX_IOERR;

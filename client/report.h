@@ -80,7 +80,12 @@ void report_live_complain(const struct report_live *lives, size_t count);
 
 /* ---- the page: report_page.c */
 
-/* Writes the page with its data, JSON, so that nothing in it can end or begin a script. */
-void report_page_write(FILE *to, struct span title, struct span data);
+/*
+ * Writes the page with its data, JSON, so that nothing in it can end or begin a script. The page's
+ * Content-Security-Policy names its own scripts and styles by their hashes, and so nothing else of
+ * the kind is run or applied. False without memory, with nothing written; whether it could be
+ * written shows in ferror().
+ */
+bool report_page_write(FILE *to, struct span title, struct span data);
 
 #endif

@@ -1,6 +1,13 @@
 #include "client/report.h"
 
+#include <assert.h>
+#include <openssl/evp.h>
 #include <string.h>
+
+#include "client/base64.h"
+
+#define SHA256_BYTES 32
+#define MOST_HASHES 4096
 
 /*
  * The page's parts are files of their own, report/; the assembler puts them into the program as
@@ -58,40 +65,124 @@ write_data(FILE *to, struct span data)
     }
 }
 
-void
-report_page_write(FILE *to, struct span title, struct span data)
+/* What stands in place of a mark in the page, {{name}}. */
+static const struct part {
+    const char *mark;
+    const char *text; /* NULL: it is made for each page */
+} parts[] = {
+    {"{{script-hashes}}", NULL},
+    {"{{style-hashes}}", NULL},
+    {"{{title}}", NULL},
+    {"{{colours.css}}", report_colours_css},
+    {"{{page.css}}", report_page_css},
+    {"{{data}}", NULL},
+    {"{{d3}}", report_d3_js},
+    {"{{plot}}", report_plot_js},
+    {"{{looks.js}}", report_looks_js},
+    {"{{figures_trace.js}}", report_figures_trace_js},
+    {"{{figures.js}}", report_figures_js},
+    {"{{page.js}}", report_page_js},
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+/* The part that the mark here stands for. */
+static const struct part *
+part_at(const char *at)
 {
-    static const struct {
-        const char *mark;
-        const char *text; /* NULL: one of the arguments */
-    } parts[] = {
-        {"{{title}}", NULL},
-        {"{{colours.css}}", report_colours_css},
-        {"{{page.css}}", report_page_css},
-        {"{{data}}", NULL},
-        {"{{d3}}", report_d3_js},
-        {"{{plot}}", report_plot_js},
-        {"{{looks.js}}", report_looks_js},
-        {"{{figures_trace.js}}", report_figures_trace_js},
-        {"{{figures.js}}", report_figures_js},
-        {"{{page.js}}", report_page_js},
-    };
+    size_t i = 0;
+
+    while (i < PARTS && strncmp(at, parts[i].mark, strlen(parts[i].mark)) != 0)
+        i++;
+    assert(i < PARTS);
+    return &parts[i];
+}
+
+/* ---- hashes of what the page may run and be styled by (CSP level 2, section 4.2.5) ----------- */
+
+/* SHA-256 of an element's content, with the parts in place of their marks. */
+static bool
+hash_content(struct span content, unsigned char hash[SHA256_BYTES])
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    const char *at = content.ptr, *end = at + content.len;
+    bool good = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+
+    while (good && at < end) {
+        const char *mark = memmem(at, (size_t)(end - at), "{{", 2);
+        const struct part *part = mark ? part_at(mark) : NULL;
+
+        good = EVP_DigestUpdate(context, at, (size_t)((mark ? mark : end) - at)) == 1;
+        if (good && part) {
+            assert(part->text); /* what is made for each page is no script and no style */
+            good = EVP_DigestUpdate(context, part->text, strlen(part->text)) == 1;
+        }
+        at = part ? mark + strlen(part->mark) : end;
+    }
+    good = good && EVP_DigestFinal_ex(context, hash, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    return good;
+}
+
+/* 'sha256-...' of each such element of the page, blanks between. */
+static bool
+append_hashes(struct buf *out, const char *begin, const char *end)
+{
     const char *at = report_page_html;
 
-    /* The marks stand in the page in this order, each once. */
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        const char *mark = strstr(at, parts[i].mark);
+    buf_reset(out);
+    while ((at = strstr(at, begin))) {
+        unsigned char hash[SHA256_BYTES];
+        const char *from = at + strlen(begin), *to = strstr(from, end);
 
-        if (!mark)
-            continue;
+        if (!to || !hash_content(span_of(from, (size_t)(to - from)), hash))
+            return false;
+        buf_append_str(out, out->len ? " 'sha256-" : "'sha256-");
+        base64_encode(out, span_of(hash, sizeof(hash)));
+        buf_append_char(out, '\'');
+        at = to;
+    }
+    return !buf_failed(out);
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static void
+write_parts(FILE *to, const char *scripts, const char *styles, struct span title, struct span data)
+{
+    const char *at = report_page_html, *mark;
+
+    for (; (mark = strstr(at, "{{")); at = mark + strlen(part_at(mark)->mark)) {
+        const struct part *part = part_at(mark);
+
         fwrite(at, 1, (size_t)(mark - at), to);
-        if (parts[i].text)
-            fputs(parts[i].text, to);
-        else if (i == 0)
+        if (part->text)
+            fputs(part->text, to);
+        else if (part == &parts[0])
+            fputs(scripts, to);
+        else if (part == &parts[1])
+            fputs(styles, to);
+        else if (part == &parts[2])
             write_text(to, title);
         else
             write_data(to, data);
-        at = mark + strlen(parts[i].mark);
     }
     fputs(at, to);
+}
+
+bool
+report_page_write(FILE *to, struct span title, struct span data)
+{
+    struct buf scripts, styles;
+    bool good;
+
+    buf_init(&scripts, MOST_HASHES);
+    buf_init(&styles, MOST_HASHES);
+    good = append_hashes(&scripts, "<script>", "</script>") &&
+           append_hashes(&styles, "<style>", "</style>");
+    if (good)
+        write_parts(to, buf_str(&scripts), buf_str(&styles), title, data);
+    buf_free(&scripts);
+    buf_free(&styles);
+    return good;
 }

@@ -79,13 +79,17 @@ const reportLooks = (() => {
     // What all plots share. On a narrow screen there are fewer ticks.
     function plot(width, options) {
         const height = options.height ?? Math.round(Math.min(380, Math.max(240, width * 0.62)));
-        return Plot.plot({
+        const drawn = Plot.plot({
             marginLeft: 48, marginRight: 14, marginBottom: 42, marginTop: 24,
             ...options, width, height,
             style: { fontSize: "12px", ...options.style },
             x: { labelAnchor: "center", labelArrow: "none", ...options.x },
             y: { grid: true, labelArrow: "none", tickFormat: (n) => String(+n.toFixed(2)), ...options.y },
         });
+        // The library's own style sheet, which the page's security policy would keep out, stands in page.css.
+        for (const style of drawn.querySelectorAll("style"))
+            style.remove();
+        return drawn;
     }
 
     // Powers of two, or of the least power of it that leaves room for the labels.

@@ -112,18 +112,18 @@
             : '<line x1="1" x2="25" y1="6" y2="6"></line>';
         const mark = svg.firstChild;
         if (key.dot) {
-            mark.setAttribute("style", key.open
-                ? `fill: none; stroke: ${key.color}; stroke-width: 1.5`
-                : `fill: ${key.color}`);
+            Object.assign(mark.style, key.open
+                ? { fill: "none", stroke: key.color, strokeWidth: 1.5 }
+                : { fill: key.color });
         } else {
-            mark.setAttribute("style", `stroke: ${key.color}; stroke-width: ${key.width ?? 2};` +
-                (key.dash ? `stroke-dasharray: ${key.dash}` : ""));
+            Object.assign(mark.style, { stroke: key.color, strokeWidth: key.width ?? 2,
+                strokeDasharray: key.dash ?? "" });
         }
         if (key.symbol) {
             const symbol = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "path"));
             symbol.setAttribute("d", d3.symbol(d3[`symbol${key.symbol[0].toUpperCase()}${key.symbol.slice(1)}`], 36)());
             symbol.setAttribute("transform", "translate(13, 6)");
-            symbol.setAttribute("style", `fill: var(--card); stroke: ${key.color}; stroke-width: 1.5`);
+            Object.assign(symbol.style, { fill: "var(--card)", stroke: key.color, strokeWidth: 1.5 });
         }
         return svg;
     }

@@ -4,6 +4,8 @@ No script, no font and nothing else from elsewhere; figures are SVG in the page'
 that light, dark and paper each look as they should.
 """
 
+import base64
+import hashlib
 import html
 import pathlib
 import time
@@ -64,6 +66,12 @@ svg .d, svg .k { fill: var(--own); }
   tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; } @page { margin: 16mm; } }
 """
+OWN = "".join(f".own-{policy} {{ --own: var(--{policy}); }}\n"
+              for policy in ("lru", "lfu", "fifo", "rand", "maxs"))
+SHEET = COLOURS + STYLE + OWN
+# Nothing is loaded, no script runs, and this style sheet alone applies.
+HASH = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
+SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; form-action 'none'"
 
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
@@ -155,14 +163,13 @@ def chart(title, x_title, xs, lines, none=None, top=None):
                    "</text>")
     labels = spread_labels([(y_at(line[-1]), policy) for policy, line in lines.items()])
     for policy, line in lines.items():
-        own = f'style="--own: var(--{policy})"'
         points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
-        out.append(f'<polyline class="s" {own} points="'
+        out.append(f'<polyline class="s own-{policy}" points="'
                    + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
-        out += [f'<circle class="d" {own} cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
+        out += [f'<circle class="d own-{policy}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
                 f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
                 for (x, y), size, v in zip(points, xs, line)]
-        out.append(f'<text class="name k" {own} x="{WIDTH - RIGHT + 8}" '
+        out.append(f'<text class="name k own-{policy}" x="{WIDTH - RIGHT + 8}" '
                    f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
     return f'<figure>{"".join(out)}</svg><figcaption>{escape(title)}</figcaption></figure>'
 
@@ -256,7 +263,8 @@ def page(rows, parts, authors, workloads, scale, seconds):
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>sunproxy: what was published, and what was measured</title>
-<style>{COLOURS}{STYLE}</style></head><body>
+<meta http-equiv="Content-Security-Policy" content="{SECURITY}">
+<style>{SHEET}</style></head><body>
 <h1>What was published, and what was measured</h1>
 <p>The evaluation of “RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
 libcurl”, and that of the study of policies in a caching proxy on Apache Thrift, repeated with sunproxy:

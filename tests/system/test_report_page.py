@@ -1,6 +1,8 @@
 """sunproxy report: the page in a real browser."""
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import re
@@ -93,6 +95,40 @@ class PageTest(report_case.ReportCase):
                 self.assertIn(hits, self.said("hits"))
                 self.assertNotIn("lies lowest", self.said("curve-urls"))
                 self.assertNotIn("NONE", self.said("hits") + self.said("curve-urls"))
+
+    # ---- what the page may do ----------------------------------------------------------------------
+
+    def test_only_its_own_scripts_and_styles(self):
+        page = self.report(SHIPPED / "dataset1/History")
+        text = page.read_text()
+        policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+        self.assertNotIn("unsafe", policy)
+        for kind, name in (("script", "script-src"), ("style", "style-src")):
+            contents = re.findall(f"(?s)<{kind}>(.*?)</{kind}>", text)
+            hashes = ["'sha256-" + base64.b64encode(hashlib.sha256(c.encode()).digest()).decode() + "'"
+                      for c in contents]
+            self.assertEqual(re.search(f"{name} ([^;]*)", policy)[1].split(), hashes)
+        self.check(page, ALWAYS)
+        # Drawn with its styles, keys included.
+        self.assertEqual(self.browser.run("getComputedStyle(document.querySelector('.facts')).display"), "grid")
+        keys = self.figure("hits", """[...figure.querySelectorAll(".keys svg line")].map((line) =>
+            getComputedStyle(line).stroke + getComputedStyle(line).strokeDasharray)""")
+        self.assertEqual(len(set(keys)), len(keys))
+        self.assertTrue(self.browser.ask("Page.printToPDF")["data"])
+        self.assertEqual(self.browser.complaints(), [])
+        # What a trace could smuggle in does nothing.
+        self.browser.run("""(() => {
+            const script = document.createElement("script");
+            script.textContent = "window.smuggled = 1";
+            document.body.append(script);
+            const box = document.createElement("div");
+            box.innerHTML = '<img src="data:," onerror="window.smuggled = 2"><p style="color: red" id="red">x</p>';
+            document.body.append(box);
+        })()""")
+        self.assertIsNone(self.browser.run("new Promise((done) => setTimeout(() => done(window.smuggled), 200))"))
+        self.assertNotEqual(self.browser.run("getComputedStyle(document.getElementById('red')).color"),
+                            "rgb(255, 0, 0)")
+        self.assertTrue(any("Content Security Policy" in json.dumps(c) for c in self.browser.complaints()))
 
     # ---- what is said ----------------------------------------------------------------------------
 

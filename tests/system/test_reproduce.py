@@ -1,5 +1,7 @@
 """make reproduce, small: page and table, and nothing left running, also after Ctrl-C."""
 
+import base64
+import hashlib
 import html.parser
 import os
 import pathlib
@@ -7,6 +9,7 @@ import re
 import signal
 import sys
 
+import browser
 import harness
 
 SCRIPT = harness.TOP / "scripts/reproduce.sh"
@@ -73,8 +76,9 @@ class ReproduceTest(harness.SystemTest):
         # One look for both pages: the report's colours, by policy.
         text_of_page = (self.out / "reproduce.html").read_text()
         self.assertIn((harness.TOP / "report/colours.css").read_text(), text_of_page)
-        self.assertEqual(set(re.findall(r'class="s" style="--own: var\(--([a-z]+)\)"', text_of_page)),
+        self.assertEqual(set(re.findall(r'class="s own-([a-z]+)"', text_of_page)),
                          {"lru", "lfu", "fifo", "rand", "maxs"})
+        self.check_security(text_of_page)
         verdicts = re.findall(r"(?m)^(?:dataset1|dataset2|both|repeated) +"
                               r"(holds|does not hold|not judged) ", text)
         self.assertEqual(len(verdicts), 22, text)
@@ -85,6 +89,25 @@ class ReproduceTest(harness.SystemTest):
         self.assertEqual(len(log), 60)
         hits = sum(line.split("\t")[2] == "hit" for line in log)
         self.assertIn(f"({hits} of 60)", text)
+
+    def check_security(self, text):
+        """The page's policy lets its own style sheet alone apply, and a browser applies it."""
+        sheet = re.search("(?s)<style>(.*?)</style>", text)[1]
+        digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+        policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+        self.assertEqual(policy, f"default-src 'none'; style-src 'sha256-{digest}'; "
+                         "base-uri 'none'; form-action 'none'")
+        self.assertNotIn("style=", text)
+        if not browser.PROGRAM:
+            return
+        chromium = browser.Browser()
+        self.addCleanup(chromium.close)
+        chromium.open(self.out / "reproduce.html")
+        self.assertEqual(chromium.complaints(), [])
+        strokes = chromium.run("[...document.querySelectorAll('figure polyline')].slice(0, 5)"
+                               ".map((line) => getComputedStyle(line).stroke)")
+        self.assertEqual(len(set(strokes)), 5)
+        self.assertNotIn("none", strokes)
 
     def test_interrupted(self):
         process = harness.Process(self, "reproduce", [SCRIPT, "--out", self.out], env=self.env,

@@ -18,7 +18,7 @@ page_of(const char *title, const char *data)
     FILE *to = open_memstream(&text, &size);
 
     ck_assert_ptr_nonnull(to);
-    report_page_write(to, span_str(title), span_str(data));
+    ck_assert(report_page_write(to, span_str(title), span_str(data)));
     ck_assert_int_eq(fclose(to), 0);
     return text;
 }
