@@ -5,14 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Flows that are woken at a time when their origin has a place again. More than a few places are
+ * rarely free at once, and those that find none have to be parked again.
+ */
+#define WAKE_MAX 16u
+
 TAILQ_HEAD(entry_list, queue_entry);
+TAILQ_HEAD(origin_list, queue_origin);
 TAILQ_HEAD(flow_list, queue_flow);
 RB_HEAD(flow_tree, queue_flow);
 
 enum flow_place {
     FLOW_IDLE,  /* nothing queued */
     FLOW_READY, /* in its client's list; the origin may have reached its bound since */
-    FLOW_PARKED /* in its origin's list, while that is at its bound */
+    FLOW_PARKED /* in its origin's list: that was at its bound */
 };
 
 /* The entries of a client for an origin. Exists while there are any. */
@@ -29,6 +36,8 @@ struct queue_flow {
 /* Exists while there is a flow to it. */
 struct queue_origin {
     RB_ENTRY(queue_origin) node;
+    TAILQ_ENTRY(queue_origin) offer; /* in offering */
+    bool is_offering;
     struct flow_list parked;
     unsigned active;
     size_t flows;
@@ -61,6 +70,7 @@ RB_HEAD(length_tree, queue_client);
 struct queue {
     struct queue_limits limits;
     struct origin_tree origins;
+    struct origin_list offering; /* origins with parked flows and a place */
     struct client_tree clients;
     struct ready_tree ready;    /* clients with a ready flow that are below their bound */
     struct length_tree lengths; /* clients with entries queued */
@@ -182,9 +192,21 @@ is_full(const struct queue *queue, const struct queue_origin *origin)
     return origin->active >= queue->limits.per_origin;
 }
 
+static void
+update_offer(struct queue *queue, struct queue_origin *origin)
+{
+    bool offers = !TAILQ_EMPTY(&origin->parked) && !is_full(queue, origin);
+
+    if (offers && !origin->is_offering)
+        TAILQ_INSERT_TAIL(&queue->offering, origin, offer);
+    else if (!offers && origin->is_offering)
+        TAILQ_REMOVE(&queue->offering, origin, offer);
+    origin->is_offering = offers;
+}
+
 /* Puts a flow, whose client is detached, at the end of the list where it belongs. */
 static void
-place_flow(const struct queue *queue, struct queue_flow *flow)
+place_flow(struct queue *queue, struct queue_flow *flow)
 {
     if (flow->place == FLOW_READY)
         TAILQ_REMOVE(&flow->client->ready, flow, link);
@@ -199,15 +221,16 @@ place_flow(const struct queue *queue, struct queue_flow *flow)
         flow->place = FLOW_READY;
         TAILQ_INSERT_TAIL(&flow->client->ready, flow, link);
     }
+    update_offer(queue, flow->origin);
 }
 
-/* The origin is no longer at its bound. */
+/* Has the flows that were parked first at an offering origin compete for its places. */
 static void
 wake_parked(struct queue *queue, struct queue_origin *origin)
 {
     struct queue_flow *flow;
 
-    while ((flow = TAILQ_FIRST(&origin->parked))) {
+    for (unsigned n = 0; n < WAKE_MAX && (flow = TAILQ_FIRST(&origin->parked)); n++) {
         detach(queue, flow->client);
         place_flow(queue, flow);
         attach(queue, flow->client);
@@ -318,6 +341,7 @@ queue_create(const struct queue_limits *limits)
         return NULL;
     queue->limits = *limits;
     RB_INIT(&queue->origins);
+    TAILQ_INIT(&queue->offering);
     RB_INIT(&queue->clients);
     RB_INIT(&queue->ready);
     RB_INIT(&queue->lengths);
@@ -383,8 +407,8 @@ start(struct queue *queue, struct queue_client *client, struct queue_flow *flow)
     return entry;
 }
 
-struct queue_entry *
-queue_next(struct queue *queue)
+static struct queue_entry *
+start_first(struct queue *queue)
 {
     struct queue_entry *entry = NULL;
     struct queue_client *client;
@@ -400,6 +424,21 @@ queue_next(struct queue *queue)
         else
             entry = start(queue, client, flow);
         attach(queue, client);
+    }
+    return entry;
+}
+
+struct queue_entry *
+queue_next(struct queue *queue)
+{
+    struct queue_entry *entry = start_first(queue);
+    struct queue_origin *origin;
+
+    /* The flows that were woken may be those of clients that have used up their shares. */
+    while (!entry && queue->opening < queue->limits.opening &&
+           (origin = TAILQ_FIRST(&queue->offering))) {
+        wake_parked(queue, origin);
+        entry = start_first(queue);
     }
     return entry;
 }
@@ -439,6 +478,7 @@ stop(struct queue *queue, struct queue_entry *entry)
     }
     flow->active--;
     flow->origin->active--;
+    update_offer(queue, flow->origin);
 }
 
 void
@@ -462,7 +502,7 @@ queue_leave(struct queue *queue, struct queue_entry *entry)
     }
     entry->flow = NULL;
     attach(queue, client);
-    if (!is_full(queue, origin))
+    if (origin->is_offering)
         wake_parked(queue, origin);
     detach(queue, client);
     release_flow(queue, flow);

@@ -13,8 +13,12 @@
  * N clients that take all they get leave (1 - per_client / active)^N of the slots, so a client
  * that has none starts at once even when many others take all they can get.
  *
- * Memory is proportional to the entries inside. Operations take O(log n), except that the end of a
- * fetch of an origin at its bound takes O(log n) for each client with a fetch queued for it.
+ * The order of clients is exact as long as few (16) wait for an origin at its bound; of more, those
+ * come first that have waited longest.
+ *
+ * Memory is proportional to the entries inside. Operations take O(log n);
+ * queue_next() takes as much for each client that it passes over because it has used up its share,
+ * of which there are never more than slots.
  *
  * For one thread at a time. An entry is the caller's memory.
  */

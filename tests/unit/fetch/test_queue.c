@@ -205,6 +205,48 @@ START_TEST(a_share_of_what_others_leave)
 }
 END_TEST
 
+/* Clients that have used up their shares wait for an origin in front of one that has not. */
+START_TEST(an_origins_place_goes_to_whoever_may_use_it)
+{
+    enum { GREEDY = 100 };
+    static struct queue_entry opening[GREEDY], parked[GREEDY];
+    struct queue_entry busy = {0}, modest = {0};
+    struct queue *queue = create(1000, 1000, 1, 1);
+    char origin[16];
+
+    memset(opening, 0, sizeof(opening));
+    memset(parked, 0, sizeof(parked));
+    enter(queue, &busy, GREEDY + 1, "contested");
+    ck_assert_ptr_eq(queue_next(queue), &busy);
+    for (unsigned c = 0; c < GREEDY; c++) {
+        snprintf(origin, sizeof(origin), "of-%u", c);
+        enter(queue, &opening[c], c, origin);
+        ck_assert_ptr_eq(queue_next(queue), &opening[c]);
+        enter(queue, &parked[c], c, "contested");
+    }
+    enter(queue, &modest, GREEDY, "contested");
+    ck_assert_ptr_null(queue_next(queue));
+    queue_leave(queue, &busy);
+    ck_assert_ptr_eq(queue_next(queue), &modest);
+    ck_assert_ptr_null(queue_next(queue));
+    /* Then it is the turn of any client that has a share again. */
+    queue_leave(queue, &opening[GREEDY - 1]);
+    queue_leave(queue, &modest);
+    ck_assert_ptr_eq(queue_next(queue), &parked[GREEDY - 1]);
+    leave_all(queue, opening, GREEDY);
+    queue_leave(queue, &parked[GREEDY - 1]);
+    for (unsigned c = 0; c < GREEDY - 1; c++) {
+        struct queue_entry *next = queue_next(queue);
+
+        ck_assert_ptr_nonnull(next);
+        ck_assert_ptr_null(queue_next(queue));
+        queue_leave(queue, next);
+    }
+    ck_assert_uint_eq(queue_queued(queue), 0);
+    queue_destroy(queue);
+}
+END_TEST
+
 START_TEST(answered_ones_free_their_slots)
 {
     struct queue *queue = create(8, 4, 8, 0);
@@ -542,6 +584,7 @@ unit_suite(void)
     tcase_add_test(tc, a_client_that_returns_waits_again);
     tcase_add_test(tc, fewest_opening_first);
     tcase_add_test(tc, a_share_of_what_others_leave);
+    tcase_add_test(tc, an_origins_place_goes_to_whoever_may_use_it);
     tcase_add_test(tc, answered_ones_free_their_slots);
     tcase_add_test(tc, the_bound_of_a_client);
     tcase_add_test(tc, the_longest_queue_gives_way);
