@@ -104,6 +104,7 @@ struct fetch_head {
     struct span headers;   /* field lines, each ended by CR LF, without hop-by-hop ones, and without
                               Content-Encoding and Content-Length where the body was decoded */
     int64_t content_length; /* as the origin states it, of the body as it will come; -1 unknown */
+    bool no_store;          /* another recipient may read its framing in another way */
 };
 
 /* Call-backs, on the fetcher's thread. */

@@ -92,6 +92,8 @@ find_wait_ms(struct fetcher *fetcher)
     const struct timer *timer = timers_first(&fetcher->loop.timers);
     int64_t left;
 
+    if (!TAILQ_EMPTY(&fetcher->loop.paused))
+        return 0;
     if (!timer)
         return IDLE_WAIT_MS;
     left = timer->due_us - clock_monotonic_us();
@@ -120,6 +122,7 @@ run(void *argument)
 
     while (read_inbox(fetcher)) {
         read_resolver(fetcher);
+        request_resume_paused(&fetcher->loop);
         curl_multi_perform(fetcher->loop.multi, &running);
         read_transfers(fetcher);
         read_timers(fetcher);
@@ -222,6 +225,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     }
     TAILQ_INIT(&fetcher->inbox);
     TAILQ_INIT(&fetcher->loop.all);
+    TAILQ_INIT(&fetcher->loop.paused);
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;

@@ -15,6 +15,14 @@ request_update_stats(struct fetch_loop *loop)
     atomic_store_explicit(&loop->queued, queue_queued(loop->queue), memory_order_relaxed);
 }
 
+static void
+leave_paused(struct request *r)
+{
+    if (r->paused)
+        TAILQ_REMOVE(&r->loop->paused, r, paused_link);
+    r->paused = false;
+}
+
 void
 request_finish(struct request *r, enum fetch_error error, const char *sentence)
 {
@@ -25,6 +33,7 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
     resolved_release(&r->query.resolved);
     queue_leave(loop->queue, &r->turn);
     TAILQ_REMOVE(&loop->all, r, link);
+    leave_paused(r);
     request_update_stats(loop);
     r->sink.done(r->context, error, error ? sentence : "", clock_monotonic_us() - r->submitted_us);
     transfer_clear(&r->transfer, loop->multi);
@@ -143,6 +152,15 @@ on_stage(void *context, enum transfer_stage stage)
     enter_stage(r, REQUEST_TRANSFER);
 }
 
+static void
+on_pause(void *context)
+{
+    struct request *r = context;
+
+    r->paused = true;
+    TAILQ_INSERT_TAIL(&r->loop->paused, r, paused_link);
+}
+
 /* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
 static struct span
 current_url(const struct request *r)
@@ -159,7 +177,9 @@ connect_to(struct request *r, struct resolved *addresses)
         .head = on_head,
         .body = on_body,
         .stage = on_stage,
+        .pause = on_pause,
         .received = &loop->received,
+        .turn = &loop->turn,
     };
     bool started;
 
@@ -341,6 +361,7 @@ redirect(struct request *r)
         target_free(&next);
         return;
     }
+    leave_paused(r);
     transfer_clear(&r->transfer, loop->multi);
     /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
     if (strcmp(next.origin, r->target.origin) != 0)
@@ -370,6 +391,25 @@ request_take_result(struct request *r, CURLcode code)
         deny(r, r->transfer.sentence);
     else
         request_finish(r, error, r->transfer.sentence);
+}
+
+void
+request_resume_paused(struct fetch_loop *loop)
+{
+    struct request_list now = TAILQ_HEAD_INITIALIZER(now);
+    struct request *r;
+
+    loop->turn++;
+    TAILQ_CONCAT(&now, &loop->paused, paused_link);
+    while ((r = TAILQ_FIRST(&now))) {
+        CURLcode code;
+
+        TAILQ_REMOVE(&now, r, paused_link);
+        r->paused = false;
+        code = transfer_resume(&r->transfer);
+        if (code)
+            request_take_result(r, code);
+    }
 }
 
 /* ---- turns --------------------------------------------------------------------------- */

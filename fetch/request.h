@@ -34,7 +34,9 @@ struct request {
     struct queue_entry turn;
     struct resolver_query query;
     struct transfer transfer;
-    struct target target; /* of this hop */
+    bool paused;
+    TAILQ_ENTRY(request) paused_link; /* in loop->paused while it is */
+    struct target target;             /* of this hop */
     struct route route;
     char **visited; /* the URLs of earlier hops, owned */
     unsigned redirects;
@@ -52,6 +54,8 @@ struct fetch_loop {
     CURLM *multi;
     /* the fetcher thread's */
     struct request_list all;
+    struct request_list paused; /* their transfers wait for the next turn */
+    uint64_t turn;              /* the number of this one */
     struct queue *queue;
     struct timers timers;
     struct resolver *resolver;
@@ -78,6 +82,9 @@ void request_start_next(struct fetch_loop *loop);
 
 /* Its name has been looked up. */
 void request_take_addresses(struct request *request);
+
+/* Begins the next turn: lets all transfers go on that paused in the last one. */
+void request_resume_paused(struct fetch_loop *loop);
 
 /* libcurl is done with its hop. */
 void request_take_result(struct request *request, CURLcode code);

@@ -3,17 +3,18 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "fetch/headers.h"
 
 #define MAX_INTERIM 16u          /* 1xx answers before the final one */
-#define MAX_LINES 1000u          /* of all heads and trailers: libcurl keeps each in a node */
+#define MAX_LINES 1000u          /* of all heads and trailers: libcurl keeps those that it sees */
 #define REDIRECT_BODY_MAX 65536u /* read to keep the connection; more is not worth it */
 #define RECEIVE_BUFFER 65536L
-#define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
+#define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
+#define PIN_SPARE_S 60                   /* how long a pin outlives the time to connect */
 
 static void
 enter(struct transfer *t, enum transfer_stage stage)
@@ -31,28 +32,39 @@ is_redirect(unsigned status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/* What the bytes that follow the head are. */
 static bool
-has_no_body(unsigned status)
+prepare_body(struct transfer *t)
 {
-    return status == 204 || status == 304;
+    uint32_t max_bytes = t->settings->config.max_headers;
+    bool has_body = status_has_body(t->status.status);
+    enum coding coding = t->redirecting || !has_body ? CODING_IDENTITY : t->head.coding;
+
+    if (coding == CODING_UNKNOWN) {
+        transfer_fail(
+            t, FETCH_ORIGIN_BROKE,
+            "%s sent content in a coding that was not asked for, unknown or one of several",
+            t->target->host);
+        return false;
+    }
+    if (body_init(&t->body, t->head.chunked && has_body, coding,
+                  max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
+        return true;
+    transfer_fail(t, FETCH_INTERNAL, "out of memory");
+    return false;
 }
 
-/* "HTTP/1.1 200 OK", "HTTP/2 200 ": zero if it is something else. */
-static unsigned
-read_status(const char *line, size_t len)
+/* Only a request for a part is answered by a part, and one with a condition by its failure. */
+static bool
+was_asked_for(struct transfer *t)
 {
-    const char *space = memchr(line, ' ', len);
-    size_t left = space ? len - (size_t)(space - line) : 0;
-    unsigned status = 0;
-
-    if (left < 4)
-        return 0;
-    for (unsigned i = 1; i <= 3; i++) {
-        if (space[i] < '0' || space[i] > '9')
-            return 0;
-        status = status * 10 + (unsigned)(space[i] - '0');
-    }
-    return status;
+    if (t->status.status == 206 && !t->ranged)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
+                      t->target->host);
+    else if (t->status.status == 304 && !t->conditional)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent \"not modified\" (status 304) unasked",
+                      t->target->host);
+    return !t->error;
 }
 
 static bool
@@ -64,7 +76,7 @@ judge_head(struct transfer *t)
     bool no_memory;
 
     answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, buf_span(&t->lines), &no_memory);
+    malformed = answer_head_read(&t->head, t->status.version, buf_span(&t->lines), &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -76,13 +88,19 @@ judge_head(struct transfer *t)
                       (unsigned)config->max_headers);
         return false;
     }
-    if (has_no_body(t->status))
+    if (!status_has_body(t->status.status))
         t->head.content_length = 0;
     t->head_read = true;
-    if (is_redirect(t->status) && t->head.location) {
-        t->redirecting = true;
+    if (!was_asked_for(t))
+        return false;
+    /* What another reading of the framing takes for an answer must not become one (section 6.3). */
+    if (t->head.ambiguous)
+        curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+    t->redirecting = is_redirect(t->status.status) && t->head.location;
+    if (!prepare_body(t))
+        return false;
+    if (t->redirecting)
         return true;
-    }
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > config->max_body) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,
@@ -90,10 +108,11 @@ judge_head(struct transfer *t)
         return false;
     }
     head = (struct fetch_head){
-        .status = t->status,
+        .status = t->status.status,
         .final_url = t->final_url,
         .headers = buf_span(&t->head.fields),
         .content_length = t->head.content_length,
+        .no_store = t->head.ambiguous,
     };
     if (!t->owner.head(t->owner.context, &head)) {
         transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
@@ -106,23 +125,23 @@ judge_head(struct transfer *t)
 static bool
 end_head(struct transfer *t)
 {
-    if (t->status < 100) {
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status", t->target->host);
-        return false;
-    }
-    if (t->status >= 200) {
+    const char *host = t->target->host;
+
+    if (t->status.status >= 200) {
         if (!judge_head(t))
             return false;
         enter(t, TRANSFER_BODY);
         return true;
     }
-    if (++t->interim > MAX_INTERIM) {
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end",
-                      t->target->host);
-        return false;
-    }
+    if (t->status.status == 101)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s switched protocols (status 101) unasked", host);
+    else if (t->status.version < 11)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
+    else if (++t->interim > MAX_INTERIM)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
+    t->status = (struct status_line){0};
     buf_reset(&t->lines);
-    return true;
+    return !t->error;
 }
 
 /*
@@ -161,13 +180,14 @@ on_header(char *line, size_t size, size_t count, void *context)
     if (t->stage < TRANSFER_ANSWERING)
         enter(t, TRANSFER_ANSWERING);
     t->last_byte_us = clock_monotonic_us();
+    if (t->status.status == 0) {
+        if (status_line_read(&t->status, span_of(line, len)))
+            return len;
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line", t->target->host);
+        return 0;
+    }
     if (blank)
         return end_head(t) ? len : 0;
-    if (len >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-        t->status = read_status(line, len);
-        buf_reset(&t->lines);
-        return len;
-    }
     if (!buf_append(&t->lines, line, len)) {
         transfer_fail(t, FETCH_INTERNAL, "out of memory");
         return 0;
@@ -177,29 +197,76 @@ on_header(char *line, size_t size, size_t count, void *context)
 
 /* ---- the body ------------------------------------------------------------------------ */
 
-static size_t
-on_body(char *bytes, size_t size, size_t count, void *context)
+static bool
+take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
     uint64_t max = t->settings->config.max_body;
-    size_t len = size * count;
 
-    t->last_byte_us = clock_monotonic_us();
     if (t->redirecting) {
         t->body_bytes += len;
-        return t->body_bytes <= REDIRECT_BODY_MAX ? len : 0;
+        return t->body_bytes <= REDIRECT_BODY_MAX;
     }
     if (len > max - t->body_bytes) {
         transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
                       t->target->host, (unsigned long long)max);
-        return 0;
+        return false;
     }
     if (!t->owner.body(t->owner.context, bytes, len)) {
         transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
-        return 0;
+        return false;
     }
     t->body_bytes += len;
-    return len;
+    return true;
+}
+
+/*
+ * The bytes as they came. After a pause libcurl hands over the same piece again, perhaps with more
+ * behind it.
+ */
+static size_t
+on_body(char *bytes, size_t size, size_t count, void *context)
+{
+    struct transfer *t = context;
+    size_t len = size * count;
+    struct span input = span_of(bytes + t->used, len - t->used);
+
+    t->last_byte_us = clock_monotonic_us();
+    if (t->turn != *t->owner.turn) {
+        t->turn = *t->owner.turn;
+        /*
+         * libcurl 7.88 may leave paused streams of HTTP/2 stalled, and leaks what it holds for one
+         * that is given up: there max_body alone bounds the work.
+         */
+        t->allowance = t->status.version < 20 ? TURN_ALLOWANCE : SIZE_MAX;
+    }
+    switch (body_read(&t->body, &input, &t->allowance, take_piece, t)) {
+    case BODY_WANTS:
+        t->used = 0;
+        return len;
+    case BODY_PAUSED:
+        t->used = len - input.len;
+        t->owner.pause(t->owner.context);
+        return CURL_WRITEFUNC_PAUSE;
+    case BODY_TOO_LARGE:
+        transfer_fail(t, FETCH_TOO_LARGE,
+                      "the headers and trailers of %s are over %u bytes or %u lines",
+                      t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
+        break;
+    case BODY_BROKEN:
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
+                      t->body.reason);
+        break;
+    case BODY_TAKER:
+        break;
+    }
+    return 0;
+}
+
+CURLcode
+transfer_resume(struct transfer *t)
+{
+    return curl_easy_pause(t->easy, CURLPAUSE_CONT);
 }
 
 /*
@@ -211,8 +278,12 @@ on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
 {
     struct transfer *t = context;
 
-    (void)easy;
-    (void)bytes;
+    /*
+     * libcurl 7.88 drops what follows an answer without a body in the same read, and keeps the
+     * connection, where the rest of it would pass for the next answer (RFC 9112 section 9.2).
+     */
+    if (type == CURLINFO_TEXT && span_starts_with(span_of(bytes, len), span_str("Excess found")))
+        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     if (type == CURLINFO_DATA_IN) {
         t->wire_bytes += len;
         t->last_byte_us = clock_monotonic_us();
@@ -423,8 +494,11 @@ set_request(struct transfer *t, CURL *easy)
     SET(CURLOPT_CURLU, t->target->url);
     SET(CURLOPT_HTTPGET, 1L);
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
-    /* Asks for none, and decodes what is sent encoded all the same. */
+    /* Asks for none. What is sent encoded all the same is decoded in on_body(). */
     SET(CURLOPT_ACCEPT_ENCODING, "identity");
+    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    /* libcurl finds the end of a chunked message, and leaves the checking to on_body(). */
+    SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
     if (t->settings->config.user_agent)
         SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
@@ -442,6 +516,9 @@ set_request(struct transfer *t, CURL *easy)
     return CURLE_OK;
 }
 
+static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
+static const char *const ranges[] = {"Range", NULL};
+
 bool
 transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings,
                const struct target *target, const struct route *route, struct resolved *addresses,
@@ -453,6 +530,8 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
     *t = (struct transfer){
         .settings = settings,
         .target = target,
+        .conditional = headers_have(headers, conditions),
+        .ranged = headers_have(headers, ranges),
         .owner = *owner,
         .last_byte_us = clock_monotonic_us(),
         .addresses = resolved_retain(addresses),
@@ -487,6 +566,7 @@ transfer_clear(struct transfer *t, CURLM *multi)
     curl_slist_free_all(t->connect_to);
     resolved_release(&t->addresses);
     answer_head_free(&t->head);
+    body_free(&t->body);
     buf_free(&t->lines);
     *t = (struct transfer){0};
 }

@@ -10,7 +10,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
-#include "fetch/headers.h"
+#include "fetch/answer.h"
+#include "fetch/body.h"
 #include "fetch/settings.h"
 
 #define SENTENCE_MAX 512u
@@ -34,7 +35,10 @@ struct transfer_owner {
     bool (*body)(void *context, const void *bytes, size_t len);
     /* The stage has changed, so other time limits hold. */
     void (*stage)(void *context, enum transfer_stage stage);
+    /* So much of the body came at once that the rest waits for transfer_resume(). */
+    void (*pause)(void *context);
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
+    const uint64_t *turn;       /* the number of the loop's turn */
 };
 
 struct transfer {
@@ -57,12 +61,18 @@ struct transfer {
 
     struct buf lines; /* the head's field lines as they come */
     struct answer_head head;
-    size_t line_bytes;   /* of all heads and trailers together */
-    unsigned line_count; /* likewise */
-    unsigned interim;    /* 1xx answers seen */
-    unsigned status;
-    bool head_read;      /* the final head is complete */
-    bool redirecting;    /* it is a redirect with somewhere to go */
+    size_t line_bytes;         /* of all heads and trailers together */
+    unsigned line_count;       /* likewise */
+    unsigned interim;          /* 1xx answers seen */
+    struct status_line status; /* of the head that is being read; no status: none yet */
+    bool conditional;          /* the request has a condition, to which 304 is an answer */
+    bool ranged;               /* it asks for a range, to which 206 is an answer */
+    bool head_read;            /* the final head is complete */
+    bool redirecting;          /* it is a redirect with somewhere to go */
+    struct body body;
+    uint64_t turn;       /* in which ... */
+    size_t allowance;    /* ... this much work may still be done for it */
+    size_t used;         /* of the piece that libcurl holds for it while it is paused */
     uint64_t body_bytes; /* decoded */
     uint64_t wire_bytes; /* as received */
 
@@ -84,6 +94,9 @@ bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settin
 /* Says why it has to end; the first reason stands. What libcurl says then is an echo of it. */
 void transfer_fail(struct transfer *transfer, enum fetch_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Goes on after a pause, in a later turn. What libcurl says other than CURLE_OK is its end. */
+CURLcode transfer_resume(struct transfer *transfer);
 
 /*
  * What came of it, once libcurl says that it is done: FETCH_OK, or an error with

@@ -77,7 +77,7 @@ static void
 judge_length(struct transfer *t)
 {
     if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
-        t->status != 204 && t->status != 304)
+        status_has_body(t->status.status))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);
 }
@@ -88,6 +88,11 @@ transfer_judge(struct transfer *t, CURLcode code)
     if (t->error)
         return t->error;
     if (code == CURLE_OK && t->head_read) {
+        const char *lack = body_end(&t->body);
+
+        if (lack)
+            transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
+                          lack);
         judge_length(t);
         return t->error;
     }

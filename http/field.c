@@ -71,6 +71,15 @@ http_name_is(struct span name, const char *text)
 }
 
 bool
+http_name_is_one_of(struct span name, const char *const *list)
+{
+    for (; *list; list++)
+        if (http_name_is(name, *list))
+            return true;
+    return false;
+}
+
+bool
 http_split_field(struct span line, struct span *name, struct span *value)
 {
     const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;

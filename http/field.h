@@ -27,6 +27,9 @@ bool http_is_value(struct span s);
 bool http_same_name(struct span a, struct span b);
 bool http_name_is(struct span name, const char *text);
 
+/* Is it one of the list, which NULL ends? */
+bool http_name_is_one_of(struct span name, const char *const *list);
+
 /*
  * Splits a line at its first colon; the value comes trimmed. False if there is no colon, or what
  * stands before it is no token.

@@ -26,6 +26,7 @@ sqlite3:library:libsqlite3-dev
 zlib:library:zlib1g-dev
 liblzma:library:liblzma-dev
 libzstd:library:libzstd-dev
+libbrotlidec:library:libbrotli-dev
 libcjson:library:libcjson-dev
 openssl:library:libssl-dev
 openssl:command:openssl

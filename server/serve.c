@@ -30,6 +30,7 @@ struct job {
     struct intake_body body;
     size_t charged; /* for this and what the fetcher remembers of it */
     int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
+    bool no_store;  /* the fetch says so */
 };
 
 static void
@@ -210,7 +211,7 @@ land(struct job *job)
     if (job->flight) {
         const struct page *page = job->outcome->page;
         /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
-        bool storable = page && page->status == 200;
+        bool storable = page && page->status == 200 && !job->no_store;
         struct flight_waiter *waiter =
             flights_land(job->service->flights, job->flight, storable ? store : NULL, job);
 
@@ -252,6 +253,7 @@ job_head(void *context, const struct fetch_head *head)
     struct span url = job->outcome->url;
     size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
 
+    job->no_store = head->no_store;
     if (!page_begin(&job->body.builder, &job->service->memory, url,
                     span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
                     head->headers, (uint16_t)head->status, hint, job->service->options->max_page)) {

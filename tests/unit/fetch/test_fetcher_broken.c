@@ -127,7 +127,11 @@ START_TEST(other_statuses_are_passed_on)
     for (const struct line *line = bodiless; line->path; line++) {
         struct outcome o;
 
-        fetch_fine(fetcher, &o, "http://127.0.0.1:%u%s", origin->port, line->path);
+        char url[64];
+
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, line->path);
+        fetch_with(fetcher, url, "If-None-Match: x\r\n", &o);
+        ck_assert_msg(o.error == FETCH_OK, "%s: %s", line->path, o.sentence);
         ck_assert_uint_eq(o.status, (unsigned)atoi(line->path + 1));
         ck_assert_int_eq(o.content_length, 0);
         ck_assert_uint_eq(o.body_len, 0);

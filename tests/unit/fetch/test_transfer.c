@@ -1,24 +1,47 @@
-/* The last word on an address: judged again on the socket, just before it is connected to. */
+/* One hop by itself: the judgement of the socket's address, and the work in a turn. */
 #include <stdio.h>
+#include <zlib.h>
 
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
 #include "tests/unit/unit.h"
 
+/* One hop, and what has come of it. */
+struct hop {
+    struct transfer transfer;
+    struct transfer_owner owner;
+    struct settings settings;
+    struct target target;
+    struct resolved *resolved;
+    CURLM *multi;
+    _Atomic uint64_t received;
+    uint64_t turn;
+    char url[64];
+    unsigned status;
+    size_t body_len;
+    bool body_wrong; /* it is not all zeros */
+    unsigned pauses;
+    bool paused;
+};
+
 static bool
 take_head(void *context, const struct fetch_head *head)
 {
-    *(unsigned *)context = head->status;
+    struct hop *hop = context;
+
+    hop->status = head->status;
     return true;
 }
 
 static bool
 take_body(void *context, const void *bytes, size_t len)
 {
-    (void)context;
-    (void)bytes;
-    (void)len;
+    struct hop *hop = context;
+
+    for (size_t i = 0; i < len; i++)
+        hop->body_wrong = hop->body_wrong || ((const char *)bytes)[i] != 0;
+    hop->body_len += len;
     return true;
 }
 
@@ -29,52 +52,90 @@ pass_stage(void *context, enum transfer_stage stage)
     (void)stage;
 }
 
-/* One hop to a name that stands for `address`, whatever the policy thought of it earlier. */
+static void
+take_pause(void *context)
+{
+    struct hop *hop = context;
+
+    ck_assert(!hop->paused);
+    hop->paused = true;
+    hop->pauses++;
+}
+
+/* Begins a hop to a name that stands for `address`, whatever the policy thought of it earlier. */
+static void
+hop_start(struct hop *hop, const char *address, uint16_t port,
+          const struct address_policy *addresses, bool by_operator, const char *connect_host)
+{
+    struct route route = {.host = connect_host, .port = port, .by_operator = by_operator};
+    struct fetch_config config;
+    char why[256];
+
+    *hop = (struct hop){.resolved = resolved_create(1), .multi = curl_multi_init()};
+    hop->owner = (struct transfer_owner){
+        .context = hop,
+        .head = take_head,
+        .body = take_body,
+        .stage = pass_stage,
+        .pause = take_pause,
+        .received = &hop->received,
+        .turn = &hop->turn,
+    };
+    fetch_config_default(&config);
+    config.addresses = addresses;
+    ck_assert(settings_init(&hop->settings, &config, why, sizeof(why)));
+    snprintf(hop->url, sizeof(hop->url), "http://pinned.test:%u/", port);
+    ck_assert_int_eq(target_parse(&hop->target, span_str(hop->url), why, sizeof(why)), FETCH_OK);
+    ck_assert(address_parse(address, port, &hop->resolved->list[0]));
+    ck_assert(transfer_start(&hop->transfer, hop->multi, &hop->settings, &hop->target, &route,
+                             hop->resolved, span_str(""), true, span_str(hop->url), &hop->owner));
+}
+
+/* Until libcurl is done or the hop has paused. NULL for the latter. */
+static CURLMsg *
+hop_run(struct hop *hop)
+{
+    CURLMsg *message = NULL;
+    int running, left;
+
+    do {
+        curl_multi_perform(hop->multi, &running);
+        message = curl_multi_info_read(hop->multi, &left);
+        if (!message && !hop->paused)
+            curl_multi_poll(hop->multi, NULL, 0, 1000, NULL);
+    } while (!message && !hop->paused);
+    return message;
+}
+
+static enum fetch_error
+hop_end(struct hop *hop, CURLcode code)
+{
+    enum fetch_error error = transfer_judge(&hop->transfer, code);
+
+    if (error)
+        ck_assert_str_ne(hop->transfer.sentence, "");
+    else
+        ck_assert_uint_eq(hop->status, 200);
+    transfer_clear(&hop->transfer, hop->multi);
+    transfer_clear(&hop->transfer, hop->multi);
+    curl_multi_cleanup(hop->multi);
+    target_free(&hop->target);
+    settings_free(&hop->settings);
+    resolved_release(&hop->resolved);
+    return error;
+}
+
 static enum fetch_error
 transfer_to(const char *address, uint16_t port, const struct address_policy *addresses,
             bool by_operator, const char *connect_host)
 {
-    static _Atomic uint64_t received;
-    unsigned status = 0;
-    struct transfer_owner owner = {&status, take_head, take_body, pass_stage, &received};
-    struct transfer transfer = {0};
-    struct route route = {.host = connect_host, .port = port, .by_operator = by_operator};
-    struct resolved *resolved = resolved_create(1);
-    CURLM *multi = curl_multi_init();
-    CURLMsg *message = NULL;
-    struct settings settings;
-    struct fetch_config config;
-    struct target target;
-    enum fetch_error error;
-    char why[256], url[64];
-    int running, left;
+    struct hop hop;
+    CURLMsg *message;
 
-    fetch_config_default(&config);
-    config.addresses = addresses;
-    ck_assert(settings_init(&settings, &config, why, sizeof(why)));
-    snprintf(url, sizeof(url), "http://pinned.test:%u/", port);
-    ck_assert_int_eq(target_parse(&target, span_str(url), why, sizeof(why)), FETCH_OK);
-    ck_assert(address_parse(address, port, &resolved->list[0]));
-    ck_assert(transfer_start(&transfer, multi, &settings, &target, &route, resolved, span_str(""),
-                             true, span_str(url), &owner));
-    do {
-        curl_multi_perform(multi, &running);
-        message = curl_multi_info_read(multi, &left);
-        if (!message)
-            curl_multi_poll(multi, NULL, 0, 1000, NULL);
-    } while (!message);
-    error = transfer_judge(&transfer, message->data.result);
-    if (error)
-        ck_assert_str_ne(transfer.sentence, "");
-    else
-        ck_assert_uint_eq(status, 200);
-    transfer_clear(&transfer, multi);
-    transfer_clear(&transfer, multi);
-    curl_multi_cleanup(multi);
-    target_free(&target);
-    settings_free(&settings);
-    resolved_release(&resolved);
-    return error;
+    hop_start(&hop, address, port, addresses, by_operator, connect_host);
+    message = hop_run(&hop);
+    ck_assert_uint_eq(hop.pauses, 0);
+    return hop_end(&hop, message->data.result);
 }
 
 START_TEST(the_socket_address_is_judged)
@@ -104,6 +165,93 @@ START_TEST(the_socket_address_is_judged)
 }
 END_TEST
 
+/* 10,000,000 zero bytes, in gzip, as one piece of the wire or in chunks of a byte. */
+static struct buf
+make_zeros(bool chunked)
+{
+    static char zeros[10000000];
+    static unsigned char coded[20000];
+    z_stream zlib = {.next_in = (Bytef *)zeros, .avail_in = sizeof(zeros), .next_out = coded};
+    struct buf answer;
+
+    ck_assert_int_eq(deflateInit2(&zlib, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    zlib.avail_out = sizeof(coded);
+    ck_assert_int_eq(deflate(&zlib, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&zlib);
+    buf_init(&answer, 1 << 20);
+    buf_append_str(&answer, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n");
+    if (chunked) {
+        buf_append_str(&answer, "Transfer-Encoding: chunked\r\n\r\n");
+        for (size_t i = 0; i < zlib.total_out; i++)
+            buf_printf(&answer, "1\r\n%c\r\n", coded[i]);
+        buf_append_str(&answer, "0\r\n\r\n");
+    } else {
+        buf_printf(&answer, "Content-Length: %lu\r\n\r\n", zlib.total_out);
+        buf_append(&answer, coded, zlib.total_out);
+    }
+    ck_assert(!buf_failed(&answer));
+    return answer;
+}
+
+/* A body that decodes to much is decoded over several turns, and none of it is lost. */
+START_TEST(work_in_a_turn_is_bounded)
+{
+    struct buf answer = make_zeros(_i == 1);
+    const struct line script[] = {
+        {.path = "/", .bytes = answer.data, .len = answer.len},
+        {.path = NULL},
+    };
+    struct origin *origin = origin_start(script);
+    struct address_policy *open = address_policy_create();
+    size_t most = 0, before = 0;
+    CURLMsg *message;
+    struct hop hop;
+    char why[128];
+
+    ck_assert(address_policy_allow(open, "127.0.0.0/8", why, sizeof(why)));
+    hop_start(&hop, "127.0.0.1", origin->port, open, false, "pinned.test");
+    while (!(message = hop_run(&hop))) {
+        most = hop.body_len - before > most ? hop.body_len - before : most;
+        before = hop.body_len;
+        hop.turn++;
+        hop.paused = false;
+        ck_assert_int_eq(transfer_resume(&hop.transfer), CURLE_OK);
+    }
+    ck_assert_uint_ge(hop.pauses, 8);
+    ck_assert_uint_le(most, 1100000);
+    ck_assert_uint_eq(hop.body_len, 10000000);
+    ck_assert(!hop.body_wrong);
+    ck_assert_int_eq(hop_end(&hop, message->data.result), FETCH_OK);
+    address_policy_destroy(open);
+    origin_stop(origin);
+    buf_free(&answer);
+}
+END_TEST
+
+START_TEST(given_up_during_a_pause)
+{
+    struct buf answer = make_zeros(false);
+    const struct line script[] = {
+        {.path = "/", .bytes = answer.data, .len = answer.len},
+        {.path = NULL},
+    };
+    struct origin *origin = origin_start(script);
+    struct address_policy *open = address_policy_create();
+    struct hop hop;
+    char why[128];
+
+    ck_assert(address_policy_allow(open, "127.0.0.0/8", why, sizeof(why)));
+    hop_start(&hop, "127.0.0.1", origin->port, open, false, "pinned.test");
+    ck_assert_ptr_null(hop_run(&hop));
+    ck_assert_uint_eq(hop.pauses, 1);
+    transfer_fail(&hop.transfer, FETCH_TIMED_OUT, "given up");
+    ck_assert_int_eq(hop_end(&hop, CURLE_OK), FETCH_TIMED_OUT);
+    address_policy_destroy(open);
+    origin_stop(origin);
+    buf_free(&answer);
+}
+END_TEST
+
 /* A name that is not pinned is never resolved by libcurl itself, where it would stall others. */
 START_TEST(libcurl_resolves_nothing)
 {
@@ -126,6 +274,8 @@ unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_socket_address_is_judged);
     tcase_add_test(tc, libcurl_resolves_nothing);
+    tcase_add_test(tc, given_up_during_a_pause);
+    tcase_add_loop_test(tc, work_in_a_turn_is_bounded, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }

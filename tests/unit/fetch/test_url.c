@@ -1,4 +1,4 @@
-/* URLs, header blocks and where connections go. */
+/* URLs, header blocks of requests and where connections go. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,81 +190,6 @@ START_TEST(request_headers_for_libcurl)
 }
 END_TEST
 
-START_TEST(answers_headers)
-{
-    static const struct {
-        const char *lines, *fields;
-        int64_t length;
-        bool coded;
-    } cases[] = {
-        {"", "", -1, false},
-        {"A: b\r\nContent-Length: 5\r\n", "A: b\r\nContent-Length: 5\r\n", 5, false},
-        {"content-length: 5\r\nContent-Length: 5\r\n", "content-length: 5\r\nContent-Length: 5\r\n",
-         5, false},
-        {"Content-Length: 5\r\nContent-Encoding: gzip\r\nA: b\r\n", "A: b\r\n", -1, true},
-        {"Content-Length: 5\r\nContent-Encoding: identity\r\n",
-         "Content-Length: 5\r\nContent-Encoding: identity\r\n", 5, false},
-        {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "", -1, false},
-        {"Connection: close, X-Hop ,y-hop\r\nX-Hop: 1\r\nY-HOP: 2\r\nZ-Hop: 3\r\n", "Z-Hop: 3\r\n",
-         -1, false},
-        {"X-Hop: 1\r\nConnection: x-hop\r\n", "", -1, false},
-        {"Keep-Alive: a\r\nProxy-Connection: b\r\nProxy-Authenticate: c\r\nTE: d\r\nTrailer: e\r\n"
-         "Upgrade: f\r\nA: b\r\n",
-         "A: b\r\n", -1, false},
-        {"A: b\r\n  folded\r\n\tagain\r\nC: d\r\n", "A: b folded again\r\nC: d\r\n", -1, false},
-        {"Keep-Alive: b\r\n folded\r\nC: d\r\n", "C: d\r\n", -1, false},
-        {" folded at once\r\nC: d\r\n", "C: d\r\n", -1, false},
-        {"A: b\nC: d\n", "A: b\r\nC: d\r\n", -1, false},
-        {"A: b\x01 c\rd\r\n", "A: b  c d\r\n", -1, false},
-        {"no colon\r\nBad Name: x\r\n: y\r\nC: d\r\n", "C: d\r\n", -1, false},
-    };
-
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct answer_head head;
-        bool no_memory;
-        const char *malformed = answer_head_read(&head, span_str(cases[i].lines), &no_memory);
-
-        ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
-        ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
-        ck_assert_int_eq(head.content_length, cases[i].length);
-        ck_assert(head.coded == cases[i].coded);
-        answer_head_free(&head);
-    }
-}
-END_TEST
-
-START_TEST(answers_that_contradict_themselves)
-{
-    static const char *const cases[] = {
-        "Content-Length: 5\r\nContent-Length: 6\r\n",
-        "Content-Length: -1\r\n",
-        "Content-Length:\r\n",
-        "Content-Length: 5, 5\r\n",
-        "Content-Length: +5\r\n",
-        "Content-Length: 0x5\r\n",
-        "Content-Length: 99999999999999999999\r\n",
-    };
-    struct answer_head head;
-    struct buf many;
-    bool no_memory;
-
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        ck_assert_msg(answer_head_read(&head, span_str(cases[i]), &no_memory) != NULL, "%s",
-                      cases[i]);
-        ck_assert(!no_memory);
-        answer_head_free(&head);
-    }
-    buf_init(&many, 65536);
-    buf_append_str(&many, "Connection: ");
-    for (unsigned i = 0; i < 100; i++)
-        buf_printf(&many, "x%u,", i);
-    buf_append_str(&many, "\r\n");
-    ck_assert_ptr_nonnull(answer_head_read(&head, buf_span(&many), &no_memory));
-    answer_head_free(&head);
-    buf_free(&many);
-}
-END_TEST
-
 START_TEST(redirect_targets)
 {
     static const struct {
@@ -439,8 +364,6 @@ unit_suite(void)
     tcase_add_test(tc, urls_that_cannot);
     tcase_add_test(tc, request_headers);
     tcase_add_test(tc, request_headers_for_libcurl);
-    tcase_add_test(tc, answers_headers);
-    tcase_add_test(tc, answers_that_contradict_themselves);
     tcase_add_test(tc, redirect_targets);
     tcase_add_test(tc, where_connections_go);
     tcase_add_test(tc, configurations_that_cannot_be);

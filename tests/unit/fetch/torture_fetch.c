@@ -59,7 +59,7 @@ walk_headers(void *context)
     bool no_memory;
 
     (void)context;
-    malformed = answer_head_read(&head, lines, &no_memory);
+    malformed = answer_head_read(&head, 11, lines, &no_memory);
     ck_assert((malformed != NULL) == torture_failed());
     ck_assert(no_memory == torture_failed());
     answer_head_free(&head);
@@ -204,6 +204,12 @@ never_stage(void *context, enum transfer_stage stage)
     (void)stage;
 }
 
+static void
+never_pause(void *context)
+{
+    (void)context;
+}
+
 static bool
 never_body(void *context, const void *bytes, size_t len)
 {
@@ -233,7 +239,9 @@ static void
 walk_transfer(void *context)
 {
     static _Atomic uint64_t received;
-    struct transfer_owner owner = {NULL, never_head, never_body, never_stage, &received};
+    static const uint64_t turn;
+    struct transfer_owner owner = {NULL,        never_head, never_body, never_stage,
+                                   never_pause, &received,  &turn};
     struct hop *hop = context;
     struct transfer transfer = {0};
 

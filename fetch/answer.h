@@ -1,0 +1,52 @@
+/*
+ * The head of an answer: its status line, what its fields say about the framing (RFC 9112 section
+ * 6) and the coding of the body, and which of its lines go on to clients.
+ *
+ * A head whose framing could be read in two ways is refused, or else its answer is not to be stored
+ * and its connection not to be used again: libcurl reads the framing too, and takes the last of two
+ * Content-Length fields and "2abc" for 2.
+ */
+#ifndef SUNPROXY_FETCH_ANSWER_H
+#define SUNPROXY_FETCH_ANSWER_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "http/coding.h"
+
+struct status_line {
+    unsigned version; /* 10 for HTTP/1.0, 11, 20 */
+    unsigned status;  /* 100 to 999 */
+};
+
+/* "HTTP/1.1 200 OK" or "HTTP/2 200", with or without its end. False if it is something else. */
+bool status_line_read(struct status_line *status, struct span line);
+
+/* 204 and 304 have no body, whatever their fields say (RFC 9112 section 6.3). */
+bool status_has_body(unsigned status);
+
+struct answer_head {
+    struct buf fields;      /* owned: the lines that go on, each ended by CR LF */
+    char *location;         /* owned: of the first Location that says something, or NULL */
+    int64_t content_length; /* of the body as it will come; -1: not stated, decoded, or void
+                               beside a Transfer-Encoding */
+    int64_t stated_length;  /* of the bytes on the wire, decoded or not; -1 likewise */
+    bool chunked;           /* the body comes in chunks */
+    bool ambiguous;         /* both a Content-Length and a Transfer-Encoding frame the body */
+    enum coding coding;     /* of the content; CODING_UNKNOWN also for more than one */
+};
+
+/*
+ * Reads the field lines (without the status line) as they came with a message of this version:
+ * folded lines are unfolded (RFC 9112 section 5.2), blanks before the colon removed (section 5.1),
+ * control characters but NUL and CR blanked out (RFC 9110 section 5.5), hop-by-hop fields dropped
+ * (RFC 9110 section 7.6.1), and Content-Length and Content-Encoding where the body is decoded on
+ * the way. Returns NULL, or a static sentence on what is malformed beyond repair, or out of memory
+ * (*no_memory set). *head is to be freed in any case.
+ */
+const char *answer_head_read(struct answer_head *head, unsigned version, struct span lines,
+                             bool *no_memory);
+
+void answer_head_free(struct answer_head *head);
+
+#endif

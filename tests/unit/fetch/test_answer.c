@@ -1,0 +1,191 @@
+/* The head of an answer: status lines, what its fields say, and what goes on. */
+#include "fetch/answer.h"
+#include "tests/unit/unit.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+START_TEST(status_lines)
+{
+    static const struct {
+        const char *line;
+        unsigned version, status;
+    } good[] = {
+        {"HTTP/1.1 200 OK\r\n", 11, 200}, {"HTTP/1.0 404", 10, 404},
+        {"HTTP/1.1 204 \r\n", 11, 204},   {"HTTP/2 200 \r\n", 20, 200},
+        {"HTTP/1.1 999 x", 11, 999},      {"HTTP/1.1 302\n", 11, 302},
+    };
+    static const char *const bad[] = {
+        "",
+        "HTTP/",
+        "HTTP/1.1",
+        "HTTP/1.1 ",
+        "HTTP/1.1 20",
+        "HTTP/1.1 2000 OK",
+        "HTTP/1.1 099 x",
+        "HTTP/1.1 20x OK",
+        "HTTP/1.1  200 OK",
+        "HTTP/11 200 OK",
+        "HTTP/1. 200 OK",
+        "HTTP 200 OK",
+        "http/1.1 200 OK",
+        "<html>",
+    };
+    struct status_line status;
+
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        ck_assert_msg(status_line_read(&status, span_str(good[i].line)), "%s", good[i].line);
+        ck_assert_uint_eq(status.version, good[i].version);
+        ck_assert_uint_eq(status.status, good[i].status);
+    }
+    for (size_t i = 0; i < LENGTH(bad); i++)
+        ck_assert_msg(!status_line_read(&status, span_str(bad[i])), "%s", bad[i]);
+    ck_assert(!status_line_read(&status, span_of("HTTP/1.1 200\0", 13)));
+}
+END_TEST
+
+START_TEST(answers_headers)
+{
+    static const struct {
+        const char *lines, *fields;
+        int64_t length;
+        enum coding coding;
+    } cases[] = {
+        {"", "", -1, CODING_IDENTITY},
+        {"A: b\r\nContent-Length: 5\r\n", "A: b\r\nContent-Length: 5\r\n", 5, CODING_IDENTITY},
+        {"content-length: 5\r\nContent-Length: 5\r\n", "content-length: 5\r\nContent-Length: 5\r\n",
+         5, CODING_IDENTITY},
+        {"Content-Length: 5\r\nContent-Encoding: gzip\r\nA: b\r\n", "A: b\r\n", -1, CODING_GZIP},
+        {"Content-Length: 5\r\nContent-Encoding: identity\r\n",
+         "Content-Length: 5\r\nContent-Encoding: identity\r\n", 5, CODING_IDENTITY},
+        {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "", -1, CODING_IDENTITY},
+        {"Connection: close, X-Hop ,y-hop\r\nX-Hop: 1\r\nY-HOP: 2\r\nZ-Hop: 3\r\n", "Z-Hop: 3\r\n",
+         -1, CODING_IDENTITY},
+        {"X-Hop: 1\r\nConnection: x-hop\r\n", "", -1, CODING_IDENTITY},
+        {"Keep-Alive: a\r\nProxy-Connection: b\r\nProxy-Authenticate: c\r\nTE: d\r\nTrailer: e\r\n"
+         "Upgrade: f\r\nA: b\r\n",
+         "A: b\r\n", -1, CODING_IDENTITY},
+        {"A: b\r\n  folded\r\n\tagain\r\nC: d\r\n", "A: b folded again\r\nC: d\r\n", -1,
+         CODING_IDENTITY},
+        {"Keep-Alive: b\r\n folded\r\nC: d\r\n", "C: d\r\n", -1, CODING_IDENTITY},
+        {" folded at once\r\nC: d\r\n", "C: d\r\n", -1, CODING_IDENTITY},
+        {"A: b\nC: d\n", "A: b\r\nC: d\r\n", -1, CODING_IDENTITY},
+        {"A: b\x01 c\x7f d\r\n", "A: b  c  d\r\n", -1, CODING_IDENTITY},
+        {"A : b\r\nC\t :d\r\n", "A: b\r\nC:d\r\n", -1, CODING_IDENTITY},
+        {"Content-Encoding: identity, gzip,,\r\nContent-Encoding:\r\n", "", -1, CODING_GZIP},
+        {"Content-Encoding: X-GZIP\r\n", "", -1, CODING_GZIP},
+        {"Content-Encoding: gzip, gzip\r\n", "", -1, CODING_UNKNOWN},
+        {"Content-Encoding: br\r\nContent-Encoding: deflate\r\n", "", -1, CODING_UNKNOWN},
+        {"Content-Encoding: rot13\r\n", "", -1, CODING_UNKNOWN},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct answer_head head;
+        bool no_memory;
+        const char *malformed = answer_head_read(&head, 11, span_str(cases[i].lines), &no_memory);
+
+        ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
+        ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
+        ck_assert_int_eq(head.content_length, cases[i].length);
+        ck_assert_int_eq(head.coding, cases[i].coding);
+        answer_head_free(&head);
+    }
+}
+END_TEST
+
+START_TEST(framing)
+{
+    struct answer_head head;
+    bool no_memory;
+
+    ck_assert_ptr_null(
+        answer_head_read(&head, 11, span_str("Transfer-Encoding: Chunked\r\n"), &no_memory));
+    ck_assert(head.chunked && !head.ambiguous);
+    answer_head_free(&head);
+    ck_assert_ptr_null(answer_head_read(
+        &head, 11, span_str("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), &no_memory));
+    ck_assert(head.chunked && head.ambiguous);
+    ck_assert_int_eq(head.stated_length, -1);
+    answer_head_free(&head);
+    ck_assert_ptr_null(answer_head_read(
+        &head, 10, span_str("Content-Length: 5\r\nContent-Encoding: br\r\n"), &no_memory));
+    ck_assert(!head.chunked && !head.ambiguous);
+    ck_assert_int_eq(head.stated_length, 5);
+    ck_assert_int_eq(head.content_length, -1);
+    answer_head_free(&head);
+}
+END_TEST
+
+START_TEST(answers_that_contradict_themselves)
+{
+    static const char *const cases[] = {
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length:\r\n",
+        "Content-Length: 5, 5\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: 0x5\r\n",
+        "Content-Length: 99999999999999999999\r\n",
+        "Content-Length: 2abc\r\n",
+        "Content-Length : 5\r\n",
+        "Content-Length: 5\r\n 6\r\n",
+        "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: chunked, gzip\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding: identity\r\n",
+        "Transfer-Encoding:\r\n",
+        "Transfer-Encoding:\r\n chunked\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "Transfer-Encoding: \vchunked\r\n",
+        "A: b\rc\r\n",
+        "A: b\r\r\n",
+        "no colon\r\n",
+        "Bad Name: x\r\n",
+        ": y\r\n",
+        "HTTP/1.1 200 OK\r\n",
+    };
+    struct answer_head head;
+    struct buf many;
+    bool no_memory;
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        ck_assert_msg(answer_head_read(&head, 11, span_str(cases[i]), &no_memory) != NULL, "%s",
+                      cases[i]);
+        ck_assert(!no_memory);
+        answer_head_free(&head);
+    }
+    ck_assert_ptr_nonnull(answer_head_read(&head, 11, span_of("A: b\0c\r\n", 8), &no_memory));
+    answer_head_free(&head);
+    /* Chunks are of HTTP/1.1 alone. */
+    for (unsigned version = 10; version <= 20; version += 10) {
+        struct span lines = span_str("Transfer-Encoding: chunked\r\n");
+
+        ck_assert_ptr_nonnull(answer_head_read(&head, version, lines, &no_memory));
+        answer_head_free(&head);
+    }
+    buf_init(&many, 65536);
+    buf_append_str(&many, "Connection: ");
+    for (unsigned i = 0; i < 100; i++)
+        buf_printf(&many, "x%u,", i);
+    buf_append_str(&many, "\r\n");
+    ck_assert_ptr_nonnull(answer_head_read(&head, 11, buf_span(&many), &no_memory));
+    answer_head_free(&head);
+    buf_free(&many);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/answer");
+    TCase *tc = tcase_create("answer");
+
+    tcase_add_test(tc, status_lines);
+    tcase_add_test(tc, answers_headers);
+    tcase_add_test(tc, framing);
+    tcase_add_test(tc, answers_that_contradict_themselves);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
