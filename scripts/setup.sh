@@ -22,6 +22,7 @@ libcurl:library:libcurl4-openssl-dev
 libevent_core:library:libevent-dev
 libevent_openssl:library:libevent-dev
 libbsd:library:libbsd-dev
+libseccomp:library:libseccomp-dev
 sqlite3:library:libsqlite3-dev
 zlib:library:zlib1g-dev
 liblzma:library:liblzma-dev

@@ -19,6 +19,7 @@
 #include "server/notify.h"
 #include "server/privileges.h"
 #include "server/registration.h"
+#include "server/sandbox.h"
 #include "server/service.h"
 
 #define MOST_WORKERS 64u
@@ -71,6 +72,27 @@ find_user(struct parts *parts)
     return ok ? EX_OK : EX_CONFIG;
 }
 
+static bool
+enter_sandbox(const struct parts *parts, struct buf *why)
+{
+    const struct options *options = parts->options;
+    const char *log = options->access_log;
+    struct sandbox_files files = {
+        .socket = parts->listening.bound ? parts->listening.path : NULL,
+        .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
+        .cacert = options->cacert,
+    };
+    struct buf told;
+    bool ok;
+
+    buf_init(&told, 1024);
+    ok = privileges_give_up(why) && sandbox_enter(&files, &told, why);
+    if (ok)
+        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&told));
+    buf_free(&told);
+    return ok;
+}
+
 /* Ports, socket and log are open; no thread runs yet. */
 static int
 give_up_privileges(struct parts *parts)
@@ -90,7 +112,7 @@ give_up_privileges(struct parts *parts)
     if (ok && geteuid() == 0)
         log_warning("serving as root; --user NAME serves as a user that can do less");
     if (ok && parts->options->sandbox == SANDBOX_ON)
-        ok = privileges_give_up(&why);
+        ok = enter_sandbox(parts, &why);
     if (!ok)
         log_error("%s", buf_str(&why));
     buf_free(&why);

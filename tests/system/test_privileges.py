@@ -29,6 +29,11 @@ class RootTest(harness.SystemTest):
             self.skipTest("only root can serve as another user")
         os.chown(self.dir, UID, GID)
 
+    @staticmethod
+    def await_serving(daemon):
+        """Its socket can be connected to before it has changed its user."""
+        harness.wait_until(lambda: "serves with" in daemon.err, what="the daemon")
+
     def as_user(self, argv):
         return self.run_program(["setpriv", f"--reuid={UID}", f"--regid={GID}", "--clear-groups",
                                  "--", *argv])
@@ -37,6 +42,7 @@ class RootTest(harness.SystemTest):
 class UserTest(RootTest):
     def test_ids_and_capabilities(self):
         d = self.daemon("--user", USER, origin=self.origin())
+        self.await_serving(d)
         for task in os.listdir(f"/proc/{d.pid}/task"):
             fields = status_of(f"{d.pid}/task/{task}")
             self.assertEqual(fields["Uid"], [str(UID)] * 4)
@@ -54,15 +60,18 @@ class UserTest(RootTest):
     def test_by_name_with_its_groups(self):
         os.chown(self.dir, 1, 1)
         d = self.daemon("--user", "daemon")
+        self.await_serving(d)
         fields = status_of(d.pid)
         self.assertEqual((fields["Uid"][0], fields["Gid"][0]), ("1", "1"))
         groups = self.run_program(["id", "-G", "daemon"]).stdout.decode().split()
         self.assertEqual(sorted(fields["Groups"]), sorted(groups))
         d = self.daemon("--user", "daemon:nogroup")
+        self.await_serving(d)
         self.assertEqual(status_of(d.pid)["Gid"], ["65534"] * 4)
 
     def test_files_are_the_users(self):
         d = self.daemon("--user", USER, "--socket-mode", "0600")
+        self.await_serving(d)
         for path, mode in ((d.socket, 0o600), (d.socket + ".lock", 0o600)):
             st = os.stat(path)
             self.assertEqual((st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode)), (UID, GID, mode))
@@ -85,7 +94,7 @@ class UserTest(RootTest):
         ns = harness.Namespace(self)
         d = self.daemon("--user", USER, "--listen", "none", namespace=ns, listen=False,
                         socket_path=None, ready=False, env={"XDG_RUNTIME_DIR": str(self.dir)})
-        harness.wait_until(lambda: "serves with" in d.err, what="the daemon")
+        self.await_serving(d)
         done = ns.run(["stat", "-c", "%u", "/run/sunproxy", "/run/sunproxy/sunproxy.sock"])
         self.assertEqual(done.stdout.split(), [str(UID).encode()] * 2)
         # A folder that is the daemon's is trusted there, by root's client and at another start.
@@ -95,7 +104,7 @@ class UserTest(RootTest):
         self.assertNotEqual(ns.run(["stat", "/run/sunproxy/sunproxy.sock"]).returncode, 0)
         d = self.daemon("--user", USER, "--listen", "none", namespace=ns, listen=False,
                         socket_path=None, ready=False)
-        harness.wait_until(lambda: "serves with" in d.err, what="the daemon")
+        self.await_serving(d)
 
     def test_users_that_cannot_be(self):
         for user in ("no-such-user", "", "root", "0:0", "54321", "daemon:no-such-group",
@@ -114,6 +123,7 @@ class UserTest(RootTest):
 
     def test_a_user_that_it_is_already(self):
         d = self.daemon("--user", USER, preexec=self.become)
+        self.await_serving(d)
         fields = status_of(d.pid)
         self.assertEqual((fields["CapPrm"], fields["NoNewPrivs"]), (["0" * 16], ["1"]))
         with rpc.Connection(d.socket) as c:
@@ -127,6 +137,7 @@ class UserTest(RootTest):
 
     def test_serving_as_root_is_warned_of(self):
         d = self.daemon()
+        self.await_serving(d)
         self.assertRegex(d.err, "warning: serving as root; --user")
         fields = status_of(d.pid)
         self.assertEqual((fields["CapEff"], fields["NoNewPrivs"]), (["0" * 16], ["1"]))
