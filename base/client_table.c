@@ -312,6 +312,18 @@ client_entry_take_fetch(struct client_entry *entry, int64_t now_us)
 }
 
 void
+client_entry_charge_fetch(struct client_entry *entry, int64_t now_us)
+{
+    const struct token_rate *rate = &entry->table->config.rates.fetches;
+
+    if (!rate->per_second)
+        return;
+    pthread_mutex_lock(&entry->lock);
+    token_bucket_spend(&entry->fetches, rate, 1, now_us);
+    pthread_mutex_unlock(&entry->lock);
+}
+
+void
 client_table_get_stats(struct client_table *table, struct client_table_stats *stats)
 {
     pthread_mutex_lock(&table->lock);

@@ -100,4 +100,7 @@ void client_entry_charge(struct client_entry *entry, uint64_t bytes, int64_t now
 /* Takes a token for a fetch: 0, or in how many microseconds there will be one. */
 int64_t client_entry_take_fetch(struct client_entry *entry, int64_t now_us);
 
+/* Takes the token of a fetch that has been made already: into debt if need be. */
+void client_entry_charge_fetch(struct client_entry *entry, int64_t now_us);
+
 #endif

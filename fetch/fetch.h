@@ -107,8 +107,22 @@ struct fetch_head {
     bool no_store;          /* another recipient may read its framing in another way */
 };
 
+/*
+ * The head of one response on the way to the final one, or of the final one itself, as it came.
+ * Spans are valid during the call-back.
+ */
+struct fetch_hop {
+    unsigned status;
+    struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
+    bool has_user;     /* the URL that was asked for has user information in it */
+    int64_t waited_us; /* from the request sent to the end of the head */
+};
+
 /* Call-backs, on the fetcher's thread. */
 struct fetch_sink {
+    /* For each response, redirects included, before head() is called for the final one. NULL: not
+     * wanted. */
+    void (*hop)(void *context, const struct fetch_hop *hop);
     /* Once, before the body, unless the fetch fails earlier. False ends it (FETCH_INTERNAL). */
     bool (*head)(void *context, const struct fetch_head *head);
     /* A piece of the decoded body; never more than max_body in all. False ends it likewise. */
@@ -161,9 +175,10 @@ void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
 
 /*
  * Judges a URL by the parser that will fetch it: length (8,192 bytes), zero bytes, http or https, a
- * host. FETCH_OK or FETCH_BAD_URL with a sentence in `why`. [any thread]
+ * host. FETCH_OK, with *has_user set to whether there is user information in it ("user:word@host"),
+ * or FETCH_BAD_URL with a sentence in `why`. [any thread]
  */
-enum fetch_error fetch_check_url(struct span url, char *why, size_t why_size);
+enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
 
 /*
  * Judges request headers: field lines of RFC 9110 section 5, at most 65,536 bytes, none that

@@ -1,5 +1,6 @@
 #include "fetch/flight.h"
 
+#include <bsd/sys/queue.h>
 #include <bsd/sys/tree.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,10 +8,12 @@
 #include "base/djb.h"
 
 struct flight {
-    RB_ENTRY(flight) node;
+    RB_ENTRY(flight) node;   /* in flights->tree, */
+    LIST_ENTRY(flight) link; /* or in flights->alone */
     uint32_t hash;
     unsigned waiting;
-    bool called_off;             /* in no tree any more */
+    bool alone;
+    bool called_off;             /* in neither any more */
     struct flight_waiter *first; /* the leader */
     struct flight_waiter *last;
     size_t url_len;
@@ -18,12 +21,14 @@ struct flight {
 };
 
 RB_HEAD(flight_tree, flight);
+LIST_HEAD(flight_list, flight);
 
 struct flights {
     pthread_mutex_t lock;
     unsigned max_waiters; /* constant */
     /* protected by lock */
     struct flight_tree tree;
+    struct flight_list alone;
     size_t count;
 };
 
@@ -63,6 +68,7 @@ flights_create(unsigned max_waiters)
     }
     flights->max_waiters = max_waiters;
     RB_INIT(&flights->tree);
+    LIST_INIT(&flights->alone);
     return flights;
 }
 
@@ -91,7 +97,8 @@ find(struct flights *flights, uint32_t hash, struct span url)
 }
 
 static struct flight *
-begin(struct flights *flights, uint32_t hash, struct span url, struct flight_waiter *waiter)
+begin(struct flights *flights, uint32_t hash, struct span url, struct flight_waiter *waiter,
+      bool alone)
 {
     struct flight *flight = malloc(sizeof(*flight) + url.len);
 
@@ -99,13 +106,17 @@ begin(struct flights *flights, uint32_t hash, struct span url, struct flight_wai
         return NULL;
     flight->hash = hash;
     flight->waiting = 1;
+    flight->alone = alone;
     flight->called_off = false;
     flight->first = waiter;
     flight->last = waiter;
     flight->url_len = url.len;
     if (url.len)
         memcpy(flight->url, url.ptr, url.len);
-    RB_INSERT(flight_tree, &flights->tree, flight);
+    if (alone)
+        LIST_INSERT_HEAD(&flights->alone, flight, link);
+    else
+        RB_INSERT(flight_tree, &flights->tree, flight);
     flights->count++;
     return flight;
 }
@@ -135,13 +146,35 @@ flights_board(struct flights *flights, struct span url, struct flight_waiter *wa
     } else {
         /* Marked before anyone else can see it. */
         waiter->leader = true;
-        *flight = begin(flights, hash, url, waiter);
+        *flight = begin(flights, hash, url, waiter, false);
         role = *flight ? FLIGHT_LED : FLIGHT_NO_MEMORY;
         if (!*flight)
             waiter->leader = false;
     }
     pthread_mutex_unlock(&flights->lock);
     return role;
+}
+
+bool
+flights_board_alone(struct flights *flights, struct span url, struct flight_waiter *waiter,
+                    struct flight **flight)
+{
+    waiter->next = NULL;
+    waiter->leader = true;
+    pthread_mutex_lock(&flights->lock);
+    *flight = begin(flights, djb_hash(url), url, waiter, true);
+    pthread_mutex_unlock(&flights->lock);
+    return *flight != NULL;
+}
+
+/* Takes a flight out of where requests and purges find it. */
+static void
+withdraw(struct flights *flights, struct flight *flight)
+{
+    if (flight->alone)
+        LIST_REMOVE(flight, link);
+    else
+        RB_REMOVE(flight_tree, &flights->tree, flight);
 }
 
 struct flight_waiter *
@@ -154,7 +187,7 @@ flights_land(struct flights *flights, struct flight *flight, void (*keep)(void *
     if (!flight->called_off) {
         if (keep)
             keep(context);
-        RB_REMOVE(flight_tree, &flights->tree, flight);
+        withdraw(flights, flight);
     }
     flights->count--;
     pthread_mutex_unlock(&flights->lock);
@@ -166,18 +199,22 @@ flights_land(struct flights *flights, struct flight *flight, void (*keep)(void *
 static void
 call_off(struct flights *flights, struct flight *flight)
 {
-    RB_REMOVE(flight_tree, &flights->tree, flight);
+    withdraw(flights, flight);
     flight->called_off = true;
 }
 
 void
 flights_call_off(struct flights *flights, struct span url)
 {
-    struct flight *flight;
+    uint32_t hash = djb_hash(url);
+    struct flight *flight, *next;
 
     pthread_mutex_lock(&flights->lock);
-    flight = find(flights, djb_hash(url), url);
+    flight = find(flights, hash, url);
     if (flight)
+        call_off(flights, flight);
+    LIST_FOREACH_SAFE(flight, &flights->alone, link, next)
+    if (compare(hash, url, flight->hash, span_of(flight->url, flight->url_len)) == 0)
         call_off(flights, flight);
     pthread_mutex_unlock(&flights->lock);
 }
@@ -189,6 +226,9 @@ flights_call_off_prefix(struct flights *flights, struct span prefix)
 
     pthread_mutex_lock(&flights->lock);
     RB_FOREACH_SAFE(flight, flight_tree, &flights->tree, next)
+    if (span_starts_with(span_of(flight->url, flight->url_len), prefix))
+        call_off(flights, flight);
+    LIST_FOREACH_SAFE(flight, &flights->alone, link, next)
     if (span_starts_with(span_of(flight->url, flight->url_len), prefix))
         call_off(flights, flight);
     pthread_mutex_unlock(&flights->lock);

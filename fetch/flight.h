@@ -1,6 +1,7 @@
 /*
  * One flight per URL: the first request that misses leads and fetches, later ones for the same URL
- * join and wait, all are answered when it lands. Knows neither how to fetch nor how to answer.
+ * join and wait, all are answered when it lands. Knows neither how to fetch nor how to answer. A
+ * request whose answer may not be shared has a flight alone.
  *
  * Every function is safe on any thread.
  */
@@ -41,6 +42,14 @@ void flights_destroy(struct flights *flights);
 enum flight_role flights_board(struct flights *flights, struct span url,
                                struct flight_waiter *waiter, bool (*found)(void *context),
                                void *context, struct flight **flight);
+
+/*
+ * Begins a flight that no other request joins, whatever else is in the air to `url`: for an answer
+ * that may not be shared. The caller fetches and lands it as one that it leads. False without
+ * memory.
+ */
+bool flights_board_alone(struct flights *flights, struct span url, struct flight_waiter *waiter,
+                         struct flight **flight);
 
 /*
  * Ends a flight and frees it. Unless it was called off, keep(context) puts what it brought where

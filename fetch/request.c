@@ -126,6 +126,15 @@ enter_stage(struct request *r, enum request_stage stage)
 
 /* ---- one hop ------------------------------------------------------------------------- */
 
+static void
+on_hop(void *context, const struct fetch_hop *hop)
+{
+    struct request *r = context;
+
+    if (r->sink.hop)
+        r->sink.hop(r->context, hop);
+}
+
 static bool
 on_head(void *context, const struct fetch_head *head)
 {
@@ -174,6 +183,7 @@ connect_to(struct request *r, struct resolved *addresses)
     struct fetch_loop *loop = r->loop;
     struct transfer_owner owner = {
         .context = r,
+        .hop = on_hop,
         .head = on_head,
         .body = on_body,
         .stage = on_stage,

@@ -99,6 +99,12 @@ judge_head(struct transfer *t)
     t->redirecting = is_redirect(t->status.status) && t->head.location;
     if (!prepare_body(t))
         return false;
+    t->owner.hop(t->owner.context, &(struct fetch_hop){
+                                       .status = t->status.status,
+                                       .lines = buf_span(&t->lines),
+                                       .has_user = t->target->has_user,
+                                       .waited_us = clock_monotonic_us() - t->asked_us,
+                                   });
     if (t->redirecting)
         return true;
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > config->max_body) {
@@ -358,11 +364,14 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 static int
 on_request(void *context, char *to, char *from, int to_port, int from_port)
 {
+    struct transfer *t = context;
+
     (void)to;
     (void)from;
     (void)to_port;
     (void)from_port;
-    enter(context, TRANSFER_ASKED);
+    enter(t, TRANSFER_ASKED);
+    t->asked_us = t->last_byte_us;
     return CURL_PREREQFUNC_OK;
 }
 
@@ -525,6 +534,7 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
                struct span headers, bool credentials, struct span final_url,
                const struct transfer_owner *owner)
 {
+    int64_t now_us = clock_monotonic_us();
     union address literal;
 
     *t = (struct transfer){
@@ -533,7 +543,8 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
         .conditional = headers_have(headers, conditions),
         .ranged = headers_have(headers, ranges),
         .owner = *owner,
-        .last_byte_us = clock_monotonic_us(),
+        .asked_us = now_us,
+        .last_byte_us = now_us,
         .addresses = resolved_retain(addresses),
         .by_operator = route->by_operator,
         .literal_route = address_parse(route->host, route->port, &literal),

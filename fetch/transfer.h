@@ -30,6 +30,8 @@ enum transfer_stage {
 
 struct transfer_owner {
     void *context;
+    /* The head of any final answer, as it came. */
+    void (*hop)(void *context, const struct fetch_hop *hop);
     /* The head of an answer that is no redirect. False ends the transfer. */
     bool (*head)(void *context, const struct fetch_head *head);
     bool (*body)(void *context, const void *bytes, size_t len);
@@ -47,6 +49,7 @@ struct transfer {
     const struct target *target;
     struct transfer_owner owner;
     enum transfer_stage stage;
+    int64_t asked_us; /* when the request was sent */
     int64_t last_byte_us;
 
     struct resolved *addresses; /* owned: where it may connect */

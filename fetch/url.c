@@ -140,6 +140,26 @@ get_scheme(struct target *target)
     return code;
 }
 
+/* Is a user or a password stated? */
+static CURLUcode
+get_user(struct target *target)
+{
+    static const CURLUPart parts[] = {CURLUPART_USER, CURLUPART_PASSWORD};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char *text;
+        CURLUcode code = curl_url_get(target->url, parts[i], &text, 0);
+
+        if (code == CURLUE_NO_USER || code == CURLUE_NO_PASSWORD)
+            continue;
+        if (code)
+            return code;
+        curl_free(text);
+        target->has_user = true;
+    }
+    return CURLUE_OK;
+}
+
 /* Fills in the rest once target->url holds the URL. */
 static enum fetch_error
 take_apart(struct target *target, char *why, size_t why_size)
@@ -150,6 +170,8 @@ take_apart(struct target *target, char *why, size_t why_size)
         code = get_host(target);
     if (!code)
         code = get_port(target);
+    if (!code)
+        code = get_user(target);
     if (!code)
         code = get_part(target->url, CURLUPART_URL, 0, &target->text);
     if (code)
@@ -220,12 +242,14 @@ target_free(struct target *target)
 }
 
 enum fetch_error
-fetch_check_url(struct span url, char *why, size_t why_size)
+fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size)
 {
     struct target target;
     enum fetch_error error = target_parse(&target, url, why, why_size);
 
-    if (error == FETCH_OK)
+    if (error == FETCH_OK) {
+        *has_user = target.has_user;
         target_free(&target);
+    }
     return error;
 }

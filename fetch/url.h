@@ -20,6 +20,7 @@ struct target {
     char *origin; /* "https://example.com:443", RFC 6454 section 4 */
     uint16_t port;
     bool https;
+    bool has_user;         /* user information, be it empty, stands before the host */
     bool literal;          /* the host is an address ... */
     union address address; /* ... this one, with the port */
 };

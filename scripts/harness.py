@@ -171,12 +171,13 @@ class Origin:
 
 
 class Daemon:
-    """sunproxyd with an exact cache (one shard), led to an origin; `path` is its socket."""
+    """sunproxyd with an exact cache (one shard) that stores every page until it is evicted, as the
+    papers' do, led to an origin; `path` is its socket."""
 
     def __init__(self, children, folder, name, origin, *options, register=False):
         self.path, log = folder / f"{name}.sock", folder / f"{name}.daemon.log"
         argv = [BUILD / "sunproxyd", "--listen", "127.0.0.1", "--port", 0, "--socket", self.path,
-                "--shards", 1, "--workers", 1, "--allow-net", "127.0.0.0/8",
+                "--shards", 1, "--workers", 1, "--freshness", "off", "--allow-net", "127.0.0.0/8",
                 "--connect-to", f":80:127.0.0.1:{origin.http}",
                 "--connect-to", f":443:127.0.0.1:{origin.https}", "--cacert", origin.cacert,
                 *options]

@@ -326,8 +326,9 @@ make_parts(struct parts *parts)
     if (status != EX_OK)
         return status;
     service->flights = flights_create((unsigned)parts->options->max_waiters);
+    service->marks = marks_create();
     service->counters = counters_create(service->workers);
-    if (!service->flights || !service->counters) {
+    if (!service->flights || !service->marks || !service->counters) {
         log_error("%s", strerror(ENOMEM));
         return EX_OSERR;
     }
@@ -432,6 +433,7 @@ free_parts(struct parts *parts)
         close(parts->log_file);
     cache_destroy(service->cache);
     flights_destroy(service->flights);
+    marks_destroy(service->marks);
     counters_destroy(service->counters);
     address_policy_destroy(parts->addresses);
     free(service->admins);

@@ -44,6 +44,8 @@ const struct option_row option_rows[] = {
     {"count-bytes", 0, false, OPTION_CHOICE, AT(count_bytes), "whole|body", "whole", 0, 0,
      "what a page counts: itself with URL, headers and bookkeeping, or, for studies, its body "
      "alone"},
+    {"freshness", 0, false, OPTION_CHOICE, AT(freshness), "on|off", "on", 0, 0,
+     "follow what answers say about storing and sharing; off: store every 200 until it is evicted"},
     {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
      "parts of the cache with a lock each; 1 makes outcomes exact; 0: what fits workers and "
      "capacity"},

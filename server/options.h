@@ -22,6 +22,7 @@ struct option_list {
 
 enum count_bytes { COUNT_WHOLE, COUNT_BODY };
 enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
+enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -42,6 +43,7 @@ struct options {
     uint64_t capacity_urls;
     uint64_t capacity_bytes;
     uint64_t count_bytes;
+    uint64_t freshness;
     uint64_t shards; /* 0: as many as fit workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "server/log.h"
+#include "server/sharing.h"
 
 /* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
 struct pending {
@@ -16,22 +17,32 @@ struct pending {
     struct service *service;
     struct rpc_request *rpc;
     struct outcome *outcome; /* set when the fetch ends */
+    struct job *spare;       /* for one that waits and may have to fetch for itself; or NULL */
     unsigned version;
     bool bypass;
+    bool fetched_alone; /* after it had waited, so that no token was taken for its fetch */
     bool show_victims;
 };
 
 /* A fetch under way. Belongs to the fetcher's thread once submitted. */
 struct job {
     struct service *service;
-    struct flight *flight;   /* NULL for a bypass, */
-    struct pending *pending; /* which has one request only */
+    struct flight *flight;    /* NULL for a bypass, */
+    struct pending *pending;  /* which has one request only */
+    struct client_key client; /* that it is fetched for */
+    struct sharing sharing;
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct intake_body body;
     size_t charged; /* for this and what the fetcher remembers of it */
     int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
     bool no_store;  /* the fetch says so */
 };
+
+static bool
+follows_http(const struct service *service)
+{
+    return service->options->freshness == FRESHNESS_ON;
+}
 
 static void
 count_page(struct service *service, unsigned worker, proxy_source source, size_t body_len)
@@ -149,6 +160,16 @@ pending_of_task(struct rpc_task *task)
     return (struct pending *)((char *)task - offsetof(struct pending, task));
 }
 
+static void
+free_job(struct job *job)
+{
+    if (!job)
+        return;
+    if (job->outcome)
+        outcome_release(job->outcome);
+    free_charged(job->service, job, job->charged);
+}
+
 /* On the request's worker: the fetch that it waited for has ended. */
 static void
 answer_pending(struct rpc_task *task)
@@ -176,10 +197,14 @@ answer_pending(struct rpc_task *task)
         log_request(service, pending->rpc, outcome->url, outcome_status_word(outcome->status), NULL,
                     NULL);
     }
+    /* Here, since the entry of a client stands still on its worker's thread only. */
+    if (pending->fetched_alone && rpc_request_client(pending->rpc))
+        client_entry_charge_fetch(rpc_request_client(pending->rpc), clock_monotonic_us());
     if (pending->version == 1)
         serve_reply_1(&answer);
     else
         serve_reply_2(&answer);
+    free_job(pending->spare);
     free_charged(service, pending, sizeof(*pending));
 }
 
@@ -194,31 +219,69 @@ post_outcome(struct pending *pending, struct outcome *outcome)
 
 /* Under the flights' lock, and only if the page was not purged since the fetch began. */
 static void
-store(void *context)
+keep(void *context)
 {
     struct job *job = context;
+    struct cache *cache = job->service->cache;
     struct outcome *outcome = job->outcome;
-    enum cache_outcome stored =
-        cache_store(job->service->cache, outcome->page, &outcome->victims, &outcome->evicted);
 
-    outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+    /* Only 200: storing answers of other status codes needs more of HTTP's rules. */
+    if (outcome->page->status == 200 && !job->no_store && !job->sharing.unshared) {
+        enum cache_outcome stored =
+            cache_store(cache, outcome->page, &outcome->victims, &outcome->evicted);
+
+        outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+    }
+    /* What has expired is not what the origin answers any more. */
+    if (!outcome->stored && follows_http(job->service))
+        cache_purge_expired(cache, outcome->url, outcome->page->fetched_us);
 }
 
-/* The fetch is over: nobody joins any more, and all who waited are answered. Frees the job. */
+static void submit(struct service *service, struct job *job, struct span headers);
+
+/*
+ * The answer that a request has waited for is another client's alone: it fetches for itself, at
+ * once. On the fetcher's thread.
+ */
+static void
+fetch_alone(struct pending *pending)
+{
+    struct service *service = pending->service;
+    struct job *job = pending->spare;
+
+    pending->spare = NULL;
+    pending->fetched_alone = true;
+    pending->waiter.leader = true;
+    /* Without memory for a flight it is fetched all the same, and never stored. */
+    if (!flights_board_alone(service->flights, job->outcome->url, &pending->waiter, &job->flight))
+        job->pending = pending;
+    submit(service, job, span_of(NULL, 0));
+}
+
+/* The fetch is over: no request joins any more, and all that waited are answered, or fetch for
+ * themselves. Frees the job. */
 static void
 land(struct job *job)
 {
     if (job->flight) {
         const struct page *page = job->outcome->page;
-        /* Only 200: what the other status codes allow is for HTTP's caching rules to say. */
-        bool storable = page && page->status == 200 && !job->no_store;
-        struct flight_waiter *waiter =
-            flights_land(job->service->flights, job->flight, storable ? store : NULL, job);
+        bool answered = page && follows_http(job->service);
+        struct flight_waiter *waiter;
 
+        /* Before the flight ends: whoever comes afterwards sees the mark, or does not need it. */
+        if (answered && job->sharing.unshared)
+            marks_set(job->service->marks, job->outcome->url, page->fetched_us);
+        else if (answered)
+            marks_clear(job->service->marks, job->outcome->url);
+        waiter = flights_land(job->service->flights, job->flight, page ? keep : NULL, job);
         while (waiter) {
             struct flight_waiter *next = waiter->next;
+            struct pending *pending = (struct pending *)waiter;
 
-            post_outcome((struct pending *)waiter, job->outcome);
+            if (waiter->leader || !page || !job->sharing.unshared)
+                post_outcome(pending, job->outcome);
+            else
+                fetch_alone(pending);
             waiter = next;
         }
     } else {
@@ -245,6 +308,14 @@ give_up(struct intake_body *body)
 }
 
 /* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
+
+static void
+job_hop(void *context, const struct fetch_hop *hop)
+{
+    struct job *job = context;
+
+    sharing_take(&job->sharing, hop);
+}
 
 static bool
 job_head(void *context, const struct fetch_head *head)
@@ -295,16 +366,24 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
         sentence = job->error == ENOBUFS ? no_room : strerror(job->error);
     outcome->status = outcome_status(error);
     snprintf(outcome->sentence, sizeof(outcome->sentence), "%s", sentence);
-    log_debug("fetched %.*s in %lld us: %s%s%s", (int)outcome->url.len, outcome->url.ptr,
-              (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
-              outcome->sentence);
     intake_remove(&job->service->intake, &job->body);
-    if (error == FETCH_OK)
+    if (error == FETCH_OK) {
         outcome->page = page_finish(&job->body.builder, (uint64_t)total_us, clock_monotonic_us());
+        sharing_limit(&job->sharing, outcome->page);
+    }
+    log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)outcome->url.len, outcome->url.ptr,
+              (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
+              outcome->sentence, job->sharing.unshared ? ", not shared: " : "",
+              job->sharing.unshared ? job->sharing.unshared : "");
     land(job);
 }
 
-static const struct fetch_sink job_sink = {.head = job_head, .body = job_body, .done = job_done};
+static const struct fetch_sink job_sink = {
+    .hop = job_hop,
+    .head = job_head,
+    .body = job_body,
+    .done = job_done,
+};
 
 /* ---- a miss ---------------------------------------------------------------------------------- */
 
@@ -345,16 +424,6 @@ answer_too_fast(struct service *service, const struct serve_request *request, in
     return answer_failure(service, request, PROXY_OVERLOADED, sentence, answer);
 }
 
-static void
-free_job(struct job *job)
-{
-    if (!job)
-        return;
-    if (job->outcome)
-        outcome_release(job->outcome);
-    free_charged(job->service, job, job->charged);
-}
-
 /* NULL with errno ENOBUFS or ENOMEM. */
 static struct job *
 make_job(struct service *service, const struct serve_request *request)
@@ -368,6 +437,8 @@ make_job(struct service *service, const struct serve_request *request)
         return NULL;
     job->service = service;
     job->charged = charge;
+    job->client = rpc_request_peer(request->rpc)->client;
+    sharing_init(&job->sharing, !follows_http(service));
     job->outcome = outcome_create(&service->memory, request->url);
     if (!job->outcome) {
         int error = errno;
@@ -381,19 +452,23 @@ make_job(struct service *service, const struct serve_request *request)
 
 /* Sends a job on its way; from here on it answers whoever waits, whatever happens. */
 static void
-submit(struct service *service, struct job *job, const struct serve_request *request)
+submit(struct service *service, struct job *job, struct span headers)
 {
-    const struct client_key *client = &rpc_request_peer(request->rpc)->client;
-
-    if (fetcher_submit(service->fetcher, client, job->outcome->url, request->headers, &job_sink,
-                       job))
+    if (fetcher_submit(service->fetcher, &job->client, job->outcome->url, headers, &job_sink, job))
         return;
     snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
     land(job);
 }
 
+/* For whom a request is fetched that the cache does not answer. */
+enum audience {
+    SHARED, /* all that ask meanwhile, and the cache */
+    ALONE,  /* its client; the answer is stored if it turns out that it may be */
+    BYPASS, /* its client; the answer is not stored */
+};
+
 static enum serve_result
-serve_miss(struct service *service, const struct serve_request *request, bool bypass,
+serve_miss(struct service *service, const struct serve_request *request, enum audience audience,
            struct serve_answer *answer)
 {
     struct second_look look = {
@@ -411,17 +486,25 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
         pending->service = service;
         pending->rpc = request->rpc;
         pending->version = request->version;
-        pending->bypass = bypass;
-        pending->waiter.leader = bypass;
+        pending->bypass = audience == BYPASS;
+        pending->waiter.leader = audience == BYPASS;
+        /* Before it boards, since from then on the fetcher's thread may look for it. */
+        pending->spare = follows_http(service) ? job : NULL;
         pending->show_victims = (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
                                 (service->options->show_victims == VICTIMS_ALL ||
                                  (service->options->show_victims == VICTIMS_ADMIN &&
                                   service_is_admin(service, rpc_request_peer(request->rpc))));
-        if (bypass) {
+        if (audience == BYPASS) {
             job->pending = pending;
             if (look.client)
                 look.wait_us = client_entry_take_fetch(look.client, clock_monotonic_us());
             role = look.wait_us ? FLIGHT_FOUND : FLIGHT_LED;
+        } else if (audience == ALONE) {
+            if (look_again(&look))
+                role = FLIGHT_FOUND;
+            else if (flights_board_alone(service->flights, request->url, &pending->waiter,
+                                         &job->flight))
+                role = FLIGHT_LED;
         } else {
             role = flights_board(service->flights, request->url, &pending->waiter, look_again,
                                  &look, &job->flight);
@@ -433,12 +516,14 @@ serve_miss(struct service *service, const struct serve_request *request, bool by
     switch (role) {
     case FLIGHT_LED:
         /* Answers are posted to this very thread, so none can come before the deferral. */
+        pending->spare = NULL;
         rpc_request_defer(request->rpc);
-        submit(service, job, request);
+        submit(service, job, request->headers);
         return SERVE_DEFERRED;
     case FLIGHT_JOINED:
         rpc_request_defer(request->rpc);
-        free_job(job);
+        if (!follows_http(service))
+            free_job(job);
         return SERVE_DEFERRED;
     case FLIGHT_FOUND:
     case FLIGHT_FULL:
@@ -464,7 +549,9 @@ serve(struct service *service, const struct serve_request *request, struct serve
 {
     static _Thread_local char sentence[SENTENCE_SIZE];
     bool bypass = request->headers.len != 0 || (request->flags & PROXY_FLAG_NO_STORE);
+    enum audience audience = bypass ? BYPASS : SHARED;
     enum fetch_error error;
+    bool has_user = false;
 
     *answer = (struct serve_answer){.status = PROXY_OK};
     /* What is in the cache was judged before it was fetched. */
@@ -475,10 +562,13 @@ serve(struct service *service, const struct serve_request *request, struct serve
         if (page)
             return answer_hit(service, request, page, answer);
     }
-    error = fetch_check_url(request->url, sentence, sizeof(sentence));
+    error = fetch_check_url(request->url, &has_user, sentence, sizeof(sentence));
     if (error == FETCH_OK && request->headers.len)
         error = fetch_check_headers(request->headers, sentence, sizeof(sentence));
     if (error != FETCH_OK)
         return answer_failure(service, request, outcome_status(error), sentence, answer);
-    return serve_miss(service, request, bypass, answer);
+    if (!bypass && follows_http(service) &&
+        (has_user || marks_has(service->marks, request->url, rpc_request_arrived_us(request->rpc))))
+        audience = ALONE;
+    return serve_miss(service, request, audience, answer);
 }

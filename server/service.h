@@ -12,6 +12,7 @@
 #include "cache/cache.h"
 #include "fetch/fetch.h"
 #include "fetch/flight.h"
+#include "fetch/marks.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
 #include "server/counters.h"
@@ -29,6 +30,7 @@ struct service {
     struct rpc_server *rpc;
     struct cache *cache;
     struct flights *flights;
+    struct marks *marks; /* of URLs whose answers could not be shared */
     struct fetcher *fetcher;
     struct counters *counters;
     struct access_log *access_log; /* NULL: none */

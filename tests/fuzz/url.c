@@ -38,15 +38,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct span input = span_of(data, size), url;
     const char *end = size ? memchr(input.ptr, '\n', input.len) : NULL;
     struct target target, next;
+    bool has_user = false;
     char why[512] = "";
 
     url = fuzz_take(&input, end ? (size_t)(end - input.ptr) : input.len);
     if (target_parse(&target, url, why, sizeof(why)) != FETCH_OK) {
         FUZZ_CHECK(why[0]);
-        FUZZ_CHECK(fetch_check_url(url, why, sizeof(why)) != FETCH_OK);
+        FUZZ_CHECK(fetch_check_url(url, &has_user, why, sizeof(why)) != FETCH_OK);
         return 0;
     }
-    FUZZ_CHECK(fetch_check_url(url, why, sizeof(why)) == FETCH_OK);
+    FUZZ_CHECK(fetch_check_url(url, &has_user, why, sizeof(why)) == FETCH_OK);
+    FUZZ_CHECK(has_user == target.has_user);
     check_target(&target);
     if (input.len > 1) {
         char *location = strndup(input.ptr + 1, input.len - 1);

@@ -340,6 +340,46 @@ FAULT(echo)
     return true;
 }
 
+/* How often a URL was asked for whose faults depend on that; 0: over the bound of such URLs. */
+static unsigned
+count_request(struct plan *plan, const struct request *request)
+{
+    static struct {
+        uint64_t key;
+        unsigned asked;
+    } urls[1024];
+    uint64_t key = (origin_hash(request->host) * 31 + origin_hash(request->target)) | 1;
+
+    for (size_t i = 0; !plan->asked && i < sizeof(urls) / sizeof(urls[0]); i++)
+        if (urls[i].key == key || !urls[i].key) {
+            urls[i].key = key;
+            plan->asked = ++urls[i].asked;
+        }
+    return plan->asked;
+}
+
+FAULT(first)
+{
+    unsigned asked = count_request(plan, request);
+
+    return asked == 1 ? fault_apply(plan, request, value) : asked != 0;
+}
+
+FAULT(later)
+{
+    unsigned asked = count_request(plan, request);
+
+    return asked > 1 ? fault_apply(plan, request, value) : asked != 0;
+}
+
+FAULT(cookie)
+{
+    static unsigned answers;
+
+    (void)request;
+    return buf_printf(&plan->headers, "Set-Cookie: %s=%u\r\n", *value ? value : "id", ++answers);
+}
+
 static const struct fault faults[] = {
     {"status", "N", "answer with this status", fault_status, false},
     {"redirect", "URL", "302 to this URL", fault_redirect, false},
@@ -369,6 +409,9 @@ static const struct fault faults[] = {
     {"long-header", "N", "one header line of N bytes (1 MiB)", fault_long_header, true},
     {"header-zero", NULL, "a header line with a zero byte", fault_header_zero, false},
     {"header", "LINE", "add this header line", fault_header, false},
+    {"cookie", "NAME", "set a cookie (id) of another value in each answer", fault_cookie, true},
+    {"first", "FAULT", "the fault in the first answer for this URL only", fault_first, false},
+    {"later", "FAULT", "the fault in all answers for this URL but the first", fault_later, false},
     {"interim", "N", "N informational answers (103) first (1)", fault_interim, true},
     {"empty", NULL, "a body of no bytes", fault_empty, false},
     {"size", "BYTES", "a body of this size", fault_size, false},

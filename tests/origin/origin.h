@@ -102,6 +102,7 @@ struct plan {
     bool bad_chunk;
     bool garbage;     /* no HTTP at all */
     bool echo;        /* the body is the request's head */
+    unsigned asked;   /* how often for this URL, this time included; 0: not counted yet */
     unsigned interim; /* informational answers before the real one */
     struct buf headers;
 };

@@ -39,7 +39,7 @@ class PaperTest(harness.SystemTest):
         super().setUp()
         self.urls = (FOLDER / "dataset1-urls.txt").read_text().splitlines()
         self.o = self.origin("--size-min", "100", "--size-max", "3000")
-        self.d = self.daemon("--shards", "1", "--policy", "lru", "--capacity-urls", "7",
+        self.d = self.daemon("--freshness", "off", "--shards", "1", "--policy", "lru", "--capacity-urls", "7",
                              origin=self.o)
         self.c = rpc.Connection(self.d.socket)
         self.addCleanup(self.c.close)

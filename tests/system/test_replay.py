@@ -20,7 +20,7 @@ class ReplayCase(harness.SystemTest):
     def setUp(self):
         super().setUp()
         self.o = self.origin("--size-min", "100", "--size-max", "3000")
-        self.d = self.daemon(origin=self.o)
+        self.d = self.daemon("--freshness", "off", origin=self.o)
 
     def replay(self, *arguments, **more):
         more.setdefault("daemon", self.d)

@@ -66,7 +66,7 @@ class LiveCase(SimulateCase):
         return names
 
     def compare(self, trace, sizes, capacities, policies=None):
-        daemon = self.daemon("--count-bytes", "body", origin=self.origin("--sizes", sizes))
+        daemon = self.daemon("--count-bytes", "body", "--freshness", "off", origin=self.origin("--sizes", sizes))
         for policy in policies or self.runnable():
             for capacity in capacities:
                 with self.subTest(policy=policy, capacity=capacity):

@@ -146,6 +146,29 @@ START_TEST(fetches_are_refused_with_a_time)
 }
 END_TEST
 
+START_TEST(fetches_that_have_been_made_are_charged)
+{
+    struct client_table_config config = {.rates.fetches = {.per_second = 2, .burst = 1}};
+    struct client_table *table = client_table_create(&config);
+    struct client_entry *entry = come(table, 1, 0);
+
+    ck_assert_int_eq(client_entry_take_fetch(entry, 0), 0);
+    client_entry_charge_fetch(entry, 0);
+    client_entry_charge_fetch(entry, 0);
+    ck_assert_int_eq(client_entry_take_fetch(entry, 0), 3 * SECOND / 2);
+    ck_assert_int_eq(client_entry_take_fetch(entry, 3 * SECOND / 2), 0);
+    client_table_disconnect(table, entry, 2 * SECOND);
+    client_table_destroy(table);
+
+    table = client_table_create(&(struct client_table_config){.max_idle = 1});
+    entry = come(table, 1, 0);
+    client_entry_charge_fetch(entry, 0); /* no rate, nothing to charge */
+    ck_assert_int_eq(client_entry_take_fetch(entry, 0), 0);
+    client_table_disconnect(table, entry, 0);
+    client_table_destroy(table);
+}
+END_TEST
+
 START_TEST(who_reconnects_has_no_full_bucket)
 {
     struct client_table_config config = {.max_idle = 10,
@@ -264,6 +287,7 @@ unit_suite(void)
     tcase_add_test(tcase, those_who_wait_are_served_in_their_order);
     tcase_add_test(tcase, answers_are_charged_afterwards);
     tcase_add_test(tcase, fetches_are_refused_with_a_time);
+    tcase_add_test(tcase, fetches_that_have_been_made_are_charged);
     tcase_add_test(tcase, who_reconnects_has_no_full_bucket);
     tcase_add_test(tcase, of_too_many_those_nearest_to_full_are_forgotten);
     tcase_add_test(tcase, threads_share_a_clients_tokens);

@@ -54,7 +54,32 @@ outcome_done(void *context, enum fetch_error error, const char *sentence, int64_
 }
 
 const struct client_key outcome_client = {.kind = CLIENT_UNKNOWN};
-const struct fetch_sink outcome_sink = {outcome_head, outcome_body, outcome_done};
+
+void
+outcome_hop(void *context, const struct fetch_hop *hop)
+{
+    struct outcome *o = context;
+
+    pthread_mutex_lock(&o->lock);
+    if (o->hops < sizeof(o->hop) / sizeof(o->hop[0])) {
+        struct outcome_hop *kept = &o->hop[o->hops];
+
+        kept->status = hop->status;
+        kept->has_user = hop->has_user;
+        kept->waited_us = hop->waited_us;
+        kept->heads_before = o->heads;
+        snprintf(kept->lines, sizeof(kept->lines), "%.*s", (int)hop->lines.len, hop->lines.ptr);
+    }
+    o->hops++;
+    pthread_mutex_unlock(&o->lock);
+}
+
+const struct fetch_sink outcome_sink = {
+    .hop = outcome_hop,
+    .head = outcome_head,
+    .body = outcome_body,
+    .done = outcome_done,
+};
 
 void
 outcome_init(struct outcome *o)

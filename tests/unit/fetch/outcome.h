@@ -7,12 +7,22 @@
 
 #include "fetch/fetch.h"
 
+/* What was said of a response on the way. */
+struct outcome_hop {
+    unsigned status;
+    unsigned heads_before; /* calls of head() until then */
+    bool has_user;
+    int64_t waited_us;
+    char lines[256];
+};
+
 struct outcome {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool over;
     char url[9000]; /* that was asked for, if a shorthand did */
-    unsigned heads, dones;
+    unsigned hops, heads, dones;
+    struct outcome_hop hop[4]; /* the first ones */
     unsigned status;
     int64_t content_length;
     char final_url[8300];
@@ -32,6 +42,7 @@ extern const struct client_key outcome_client;
 
 /* The sink for fetcher_submit(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
+void outcome_hop(void *context, const struct fetch_hop *hop);
 bool outcome_head(void *context, const struct fetch_head *head);
 bool outcome_body(void *context, const void *bytes, size_t len);
 void outcome_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us);

@@ -366,8 +366,13 @@ refuse_body(void *context, const void *bytes, size_t len)
 
 START_TEST(a_receiver_that_refuses)
 {
-    static const struct fetch_sink no_head = {refuse_head, outcome_body, outcome_done};
-    static const struct fetch_sink no_body = {outcome_head, refuse_body, outcome_done};
+    static const struct fetch_sink no_head = {
+        .head = refuse_head,
+        .body = outcome_body,
+        .done = outcome_done,
+    };
+    static const struct fetch_sink no_body = {
+        .head = outcome_head, .body = refuse_body, .done = outcome_done};
     struct origin *origin = origin_start(sizes);
     struct fetcher *fetcher = start_fetcher(&config);
     struct outcome o;

@@ -51,6 +51,11 @@ static const struct line script[] = {
     {.path = "/short-body",
      .bytes = "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nLocation: /4\r\n\r\nmo",
      .then = CLOSE},
+    {.path = "/cookie",
+     .bytes = "HTTP/1.1 103 Early Hints\r\nX: early\r\n\r\n"
+              "HTTP/1.1 302 Found\r\nSet-Cookie: a=b\r\n"
+              "Connection: Set-Cookie\r\nContent-Length: 0\r\nLocation: /folded\r\n\r\n"},
+    {.path = "/folded", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX: a\r\n b\r\n\r\nhere"},
     {.path = NULL},
 };
 
@@ -214,6 +219,35 @@ START_TEST(secrets_stay_with_their_origin)
 }
 END_TEST
 
+START_TEST(each_response_on_the_way_is_shown_as_it_came)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct outcome o;
+
+    fetch_fine(fetcher, &o, "http://user@127.0.0.1:%u/cookie", origin->port);
+    ck_assert_uint_eq(o.hops, 2);
+    ck_assert_uint_eq(o.hop[0].status, 302);
+    ck_assert_str_eq(o.hop[0].lines, "Set-Cookie: a=b\r\nConnection: Set-Cookie\r\n"
+                                     "Content-Length: 0\r\nLocation: /folded\r\n");
+    ck_assert_uint_eq(o.hop[0].heads_before, 0);
+    ck_assert(o.hop[0].has_user);
+    ck_assert_uint_eq(o.hop[1].status, 200);
+    ck_assert_str_eq(o.hop[1].lines, "Content-Length: 4\r\nX: a\r\n b\r\n");
+    ck_assert_uint_eq(o.hop[1].heads_before, 0);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert(o.hop[i].waited_us >= 0 && o.hop[i].waited_us <= o.total_us);
+    outcome_free(&o);
+
+    fetch_fine(fetcher, &o, "http://127.0.0.1:%u/4", origin->port);
+    ck_assert_uint_eq(o.hops, 1);
+    ck_assert(!o.hop[0].has_user);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -225,6 +259,7 @@ unit_suite(void)
     tcase_add_test(tc, redirects_to_nowhere);
     tcase_add_test(tc, redirects_are_bounded);
     tcase_add_test(tc, a_first_hop_to_nowhere);
+    tcase_add_test(tc, each_response_on_the_way_is_shown_as_it_came);
     tcase_add_test(tc, secrets_stay_with_their_origin);
     return suite;
 }

@@ -430,7 +430,8 @@ struct chain {
 static void
 chain_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
-    static const struct fetch_sink again = {outcome_head, outcome_body, chain_done};
+    static const struct fetch_sink again = {
+        .head = outcome_head, .body = outcome_body, .done = chain_done};
     struct chain *chain = context;
 
     if (chain->left-- > 0)
@@ -442,7 +443,8 @@ chain_done(void *context, enum fetch_error error, const char *sentence, int64_t 
 
 START_TEST(a_call_back_that_submits)
 {
-    static const struct fetch_sink sink = {outcome_head, outcome_body, chain_done};
+    static const struct fetch_sink sink = {
+        .head = outcome_head, .body = outcome_body, .done = chain_done};
     struct origin *origin = origin_start(script);
     struct chain chain = {.fetcher = start_fetcher(&config), .left = 5};
 

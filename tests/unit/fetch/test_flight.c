@@ -194,6 +194,64 @@ START_TEST(flights_are_called_off_by_prefix)
 }
 END_TEST
 
+START_TEST(a_flight_alone_is_joined_by_no_other)
+{
+    struct flights *flights = flights_create(2);
+    struct flight_waiter a, b, c, d;
+    struct flight *alone, *other, *shared, *none;
+    unsigned kept = 0;
+
+    ck_assert(flights_board_alone(flights, span_str("u"), &a, &alone));
+    ck_assert(flights_board_alone(flights, span_str("u"), &b, &other));
+    ck_assert(a.leader && b.leader);
+    ck_assert_int_eq(flights_board(flights, span_str("u"), &c, found_nothing, NULL, &shared),
+                     FLIGHT_LED);
+    ck_assert_int_eq(flights_board(flights, span_str("u"), &d, found_nothing, NULL, &none),
+                     FLIGHT_JOINED);
+    ck_assert_uint_eq(flights_count(flights), 4 - 1);
+    ck_assert_ptr_eq(flights_land(flights, alone, count_kept, &kept), &a);
+    ck_assert_ptr_null(a.next);
+    ck_assert_ptr_eq(flights_land(flights, shared, count_kept, &kept), &c);
+    ck_assert_ptr_eq(c.next, &d);
+    ck_assert_ptr_eq(flights_land(flights, other, count_kept, &kept), &b);
+    ck_assert_ptr_null(b.next);
+    ck_assert_uint_eq(kept, 3);
+    ck_assert_uint_eq(flights_count(flights), 0);
+    flights_destroy(flights);
+}
+END_TEST
+
+START_TEST(flights_alone_are_called_off_like_any)
+{
+    static const char *const urls[] = {"http://a/", "http://a/", "http://a/1", "http://b/"};
+    static const struct {
+        const char *url;
+        bool prefix;
+        unsigned kept;
+    } rows[] = {{"http://a/", false, 2}, {"http://a/", true, 1}, {"http://a/1", false, 3},
+                {"http://c/", false, 4}, {"http://c/", true, 4}, {"", true, 0}};
+    enum { COUNT = sizeof(urls) / sizeof(urls[0]) };
+    struct flights *flights = flights_create(1);
+
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct flight_waiter waiters[COUNT];
+        struct flight *in_air[COUNT];
+        unsigned kept = 0;
+
+        for (size_t i = 0; i < COUNT; i++)
+            ck_assert(flights_board_alone(flights, span_str(urls[i]), &waiters[i], &in_air[i]));
+        if (rows[row].prefix)
+            flights_call_off_prefix(flights, span_str(rows[row].url));
+        else
+            flights_call_off(flights, span_str(rows[row].url));
+        for (size_t i = 0; i < COUNT; i++)
+            ck_assert_ptr_eq(flights_land(flights, in_air[i], count_kept, &kept), &waiters[i]);
+        ck_assert_msg(kept == rows[row].kept, "row %zu: %u", row, kept);
+    }
+    flights_destroy(flights);
+}
+END_TEST
+
 /*
  * Threads board few URLs over and over; the leader "fetches", stores and lands. A page once stored
  * is always found, so each URL is fetched once, and every waiter is answered once.
@@ -308,6 +366,8 @@ unit_suite(void)
     tcase_add_test(tc, what_lands_is_kept);
     tcase_add_test(tc, a_flight_that_is_called_off_lands_and_takes_nobody_more);
     tcase_add_test(tc, flights_are_called_off_by_prefix);
+    tcase_add_test(tc, a_flight_alone_is_joined_by_no_other);
+    tcase_add_test(tc, flights_alone_are_called_off_like_any);
     tcase_add_test(tc, many_threads_one_leader);
     suite_add_tcase(suite, tc);
     return suite;

@@ -46,6 +46,13 @@ take_body(void *context, const void *bytes, size_t len)
 }
 
 static void
+pass_hop(void *context, const struct fetch_hop *hop)
+{
+    (void)context;
+    (void)hop;
+}
+
+static void
 pass_stage(void *context, enum transfer_stage stage)
 {
     (void)context;
@@ -74,6 +81,7 @@ hop_start(struct hop *hop, const char *address, uint16_t port,
     *hop = (struct hop){.resolved = resolved_create(1), .multi = curl_multi_init()};
     hop->owner = (struct transfer_owner){
         .context = hop,
+        .hop = pass_hop,
         .head = take_head,
         .body = take_body,
         .stage = pass_stage,

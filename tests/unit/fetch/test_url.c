@@ -31,6 +31,7 @@ START_TEST(urls_that_can_be_fetched)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct target target;
+        bool has_user = !cases[i].literal;
         char why[256] = "";
         enum fetch_error error = target_parse(&target, span_str(cases[i].url), why, sizeof(why));
 
@@ -39,7 +40,36 @@ START_TEST(urls_that_can_be_fetched)
         ck_assert_str_eq(target.origin, cases[i].origin);
         ck_assert_msg(target.literal == cases[i].literal, "%s", cases[i].url);
         target_free(&target);
-        ck_assert_int_eq(fetch_check_url(span_str(cases[i].url), why, sizeof(why)), FETCH_OK);
+        ck_assert_int_eq(fetch_check_url(span_str(cases[i].url), &has_user, why, sizeof(why)),
+                         FETCH_OK);
+        ck_assert_msg(has_user == (strstr(cases[i].url, "user:") != NULL), "%s", cases[i].url);
+    }
+}
+END_TEST
+
+START_TEST(user_information_is_seen_wherever_libcurl_sees_it)
+{
+    static const struct {
+        const char *url;
+        bool has_user;
+    } cases[] = {
+        {"http://user:word@h/", true}, {"http://user@h/", true},
+        {"http://:word@h/", true},     {"http://user:@h/", true},
+        {"HTTP://user@h:80?x", true},  {"http:/user@h/", true},
+        {"http://user@h#x", true},     {"https://user:word@[2001:db8::1]:8443/", true},
+        {"http://h/", false},          {"http://h/@", false},
+        {"http://h/a@b:c", false},     {"http://h?a@b", false},
+        {"http://h#a@b", false},       {"http://h/?url=http://user:word@i/", false},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        bool has_user = !cases[i].has_user;
+        char why[256] = "";
+
+        ck_assert_msg(fetch_check_url(span_str(cases[i].url), &has_user, why, sizeof(why)) ==
+                          FETCH_OK,
+                      "%s: %s", cases[i].url, why);
+        ck_assert_msg(has_user == cases[i].has_user, "%s", cases[i].url);
     }
 }
 END_TEST
@@ -88,21 +118,24 @@ START_TEST(urls_that_cannot)
         "http://%2a/",
         "http://-\x7f/",
     };
+    bool has_user;
     char why[256];
     char *longest = malloc(URL_MAX + 2);
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         why[0] = '\0';
-        ck_assert_msg(fetch_check_url(span_str(cases[i]), why, sizeof(why)) == FETCH_BAD_URL, "%s",
-                      cases[i]);
+        ck_assert_msg(fetch_check_url(span_str(cases[i]), &has_user, why, sizeof(why)) ==
+                          FETCH_BAD_URL,
+                      "%s", cases[i]);
         ck_assert_msg(why[0] != '\0', "%s", cases[i]);
     }
-    ck_assert_int_eq(fetch_check_url(span_of("http://h/a\0b", 12), why, sizeof(why)),
+    ck_assert_int_eq(fetch_check_url(span_of("http://h/a\0b", 12), &has_user, why, sizeof(why)),
                      FETCH_BAD_URL);
     memset(longest, 'a', URL_MAX + 1);
     memcpy(longest, "http://h/", 9);
-    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX), why, sizeof(why)), FETCH_OK);
-    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX + 1), why, sizeof(why)),
+    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX), &has_user, why, sizeof(why)),
+                     FETCH_OK);
+    ck_assert_int_eq(fetch_check_url(span_of(longest, URL_MAX + 1), &has_user, why, sizeof(why)),
                      FETCH_BAD_URL);
     free(longest);
 }
@@ -360,6 +393,7 @@ unit_suite(void)
     TCase *tc = tcase_create("url");
 
     tcase_add_test(tc, urls_that_can_be_fetched);
+    tcase_add_test(tc, user_information_is_seen_wherever_libcurl_sees_it);
     tcase_add_test(tc, names_beyond_ascii);
     tcase_add_test(tc, urls_that_cannot);
     tcase_add_test(tc, request_headers);

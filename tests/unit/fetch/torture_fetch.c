@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "fetch/flight.h"
+#include "fetch/marks.h"
 #include "fetch/queue.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
@@ -38,7 +39,7 @@ walk_urls(void *context)
     char why[128];
 
     (void)context;
-    error = target_parse(&target, span_str("http://h.test/a"), why, sizeof(why));
+    error = target_parse(&target, span_str("http://u:w@h.test/a"), why, sizeof(why));
     if (error) {
         ck_assert_int_eq(error, FETCH_INTERNAL);
         ck_assert(torture_failed());
@@ -87,6 +88,38 @@ walk_flights(void *context)
 }
 
 /* An entry that found no memory leaves the queue as it was. */
+static void
+walk_lone_flights(void *context)
+{
+    struct flights *flights = flights_create(4);
+    struct flight_waiter waiter;
+    struct flight *flight;
+
+    (void)context;
+    if (!flights) {
+        ck_assert(torture_failed());
+        return;
+    }
+    ck_assert(flights_board_alone(flights, span_str("u"), &waiter, &flight) != torture_failed());
+    ck_assert((flight == NULL) == torture_failed());
+    ck_assert_uint_eq(flights_count(flights), torture_failed() ? 0 : 1);
+    if (flight)
+        flights_land(flights, flight, NULL, NULL);
+    flights_destroy(flights);
+}
+
+static void
+walk_marks(void *context)
+{
+    struct marks *marks = marks_create();
+
+    (void)context;
+    ck_assert((marks == NULL) == torture_failed());
+    if (marks)
+        marks_set(marks, span_str("u"), 0);
+    marks_destroy(marks);
+}
+
 static void
 walk_queue(void *context)
 {
@@ -219,6 +252,13 @@ never_body(void *context, const void *bytes, size_t len)
     return false;
 }
 
+static void
+never_hop(void *context, const struct fetch_hop *hop)
+{
+    (void)context;
+    (void)hop;
+}
+
 static bool
 never_head(void *context, const struct fetch_head *head)
 {
@@ -240,8 +280,15 @@ walk_transfer(void *context)
 {
     static _Atomic uint64_t received;
     static const uint64_t turn;
-    struct transfer_owner owner = {NULL,        never_head, never_body, never_stage,
-                                   never_pause, &received,  &turn};
+    struct transfer_owner owner = {
+        .hop = never_hop,
+        .head = never_head,
+        .body = never_body,
+        .stage = never_stage,
+        .pause = never_pause,
+        .received = &received,
+        .turn = &turn,
+    };
     struct hop *hop = context;
     struct transfer transfer = {0};
 
@@ -264,6 +311,8 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_flights, NULL), 2);
+    ck_assert_uint_ge(torture_walk(walk_lone_flights, NULL), 2);
+    ck_assert_uint_ge(torture_walk(walk_marks, NULL), 1);
     ck_assert_uint_ge(torture_walk(walk_queue, NULL), 8);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
