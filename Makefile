@@ -202,7 +202,8 @@ $(B)/gen/%.o: build/gen/%.c build/gen/.stamp
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GEN_CFLAGS) -c -o $@ $<
 
-$(B)/%.o: %.c | build/gen/.stamp
+# -MMD leaves out system headers, as which the generated ones are included: so all wait for these.
+$(B)/%.o: %.c build/gen/.stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
