@@ -164,7 +164,8 @@ seen_head(void *context, const struct fetch_head *head)
     return outcome_head(&seen->outcome, head);
 }
 
-static const struct fetch_sink seen_sink = {seen_head, outcome_body, outcome_done};
+static const struct fetch_sink seen_sink = {
+    .head = seen_head, .body = outcome_body, .done = outcome_done};
 
 static void
 play(const struct row *row)
