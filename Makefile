@@ -206,7 +206,7 @@ $(B)/gen/%.o: build/gen/%.c build/gen/.stamp
 $(B)/%.o: %.c build/gen/.stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<
 
 # What the page of `sunproxy report` is made of is put into the program as it is.
 $(B)/client/report_page.o: $(wildcard report/* report/third_party/*)
