@@ -11,6 +11,12 @@
 #include "trace/formats.h"
 
 #define BUFFER_BYTES (256u * 1024u)
+/*
+ * Of decompressed bytes, so many are taken whatever they come from; beyond that, at most so many
+ * for a compressed one. zstd and xz can pack a thousand gigabytes of requests into some megabytes.
+ */
+#define UNPACKED_FREE (UINT64_C(1) << 30U)
+#define UNPACKED_PER_BYTE 1000u
 
 struct input {
     const char *path; /* not owned */
@@ -32,12 +38,14 @@ struct input {
     size_t packed_at;
     size_t packed_end;
     bool packed_ended;
+    uint64_t unpacked; /* bytes that came out */
 
     char start[sizeof(((struct trace_bad_line *)0)->text)]; /* of a line that is too long */
 
     enum trace_error error;
     int errno_read;  /* of TRACE_CANNOT_OPEN; 0: the file changed */
     bool breaks_off; /* of TRACE_NOT_A_TRACE: the packed bytes lack their end, */
+    bool expands;    /* or stand for too much, */
     bool too_large;  /* or need too much memory; else they are damaged */
 };
 
@@ -110,6 +118,12 @@ decode_some(struct input *in)
         result = decoder_run(in->decoder, &packed, &out, &room);
         in->packed_at = in->packed_end - packed.len;
         in->end = in->room - room;
+        in->unpacked += in->end - before;
+        if (in->unpacked > UNPACKED_FREE && in->unpacked / UNPACKED_PER_BYTE > in->read) {
+            in->expands = true;
+            stop(in, TRACE_NOT_A_TRACE);
+            return;
+        }
         in->too_large = result == DECODER_TOO_LARGE;
         if (result != DECODER_OK)
             stop(in, result == DECODER_ENDED       ? TRACE_OK
@@ -367,7 +381,12 @@ input_finish(struct input *in, bool whole, char *why, size_t why_size)
                  "%s: changed while it was read (it had %lld bytes at first); read a copy of it",
                  input_name(in), (long long)in->opened.st_size);
         return TRACE_CANNOT_OPEN;
-    } else if (in->error == TRACE_NOT_A_TRACE && in->too_large)
+    } else if (in->error == TRACE_NOT_A_TRACE && in->expands)
+        snprintf(why, why_size,
+                 "%s: the %s data become more than %u times as large; if that is meant, decompress "
+                 "them first, or pipe them in",
+                 input_name(in), in->compression, UNPACKED_PER_BYTE);
+    else if (in->error == TRACE_NOT_A_TRACE && in->too_large)
         snprintf(why, why_size,
                  "%s: the %s data need more than %u MiB of memory to decompress; decompress them "
                  "first, or pipe them in",

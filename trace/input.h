@@ -61,8 +61,8 @@ bool input_line(struct input *in, size_t longest, struct span *line, bool *too_l
 
 /*
  * What went wrong, if anything did: TRACE_OK; TRACE_CANNOT_OPEN when it could not be read or
- * changed meanwhile, TRACE_NOT_A_TRACE when compressed data are damaged, break off or need too much
- * memory. With
+ * changed meanwhile, TRACE_NOT_A_TRACE when compressed data are damaged, break off, need too much
+ * memory, or stand for more than 1 GiB and for more than a thousand times their own size. With
  * `whole`, the end should have been reached.
  */
 enum trace_error input_finish(struct input *in, bool whole, char *why, size_t why_size);
