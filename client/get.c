@@ -126,6 +126,12 @@ collect_urls(struct url_list *urls, int argc, char **argv)
             continue;
         }
         error = url_list_read(urls, stdin);
+        if (error == EMSGSIZE) {
+            output_complain("standard input is no list of URLs: line of more than %u bytes after "
+                            "%zu of them",
+                            URL_LIST_MOST_LINE, urls->count);
+            return EX_DATAERR;
+        }
         if (error == EINVAL) {
             output_complain("standard input is no list of URLs: line with a zero byte after %zu of "
                             "them",

@@ -10,7 +10,8 @@
 
 #include "client/output.h"
 
-#define MAX_FILE (64u << 20)
+/* A thousand runs are a megabyte; a tree of it takes up to forty times that. */
+#define MAX_FILE (4u << 20)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -27,8 +28,8 @@ read_whole(const char *path, size_t *len)
     if (!file)
         return NULL;
     buf_init(&content, MAX_FILE);
-    while ((got = fread(piece, 1, sizeof(piece), file)) > 0)
-        buf_append(&content, piece, got);
+    while ((got = fread(piece, 1, sizeof(piece), file)) > 0 && buf_append(&content, piece, got))
+        continue;
     if (ferror(file))
         error = EIO;
     else if (buf_failed(&content))

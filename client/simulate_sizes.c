@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "client/output.h"
+#include "client/text_line.h"
 
 #define UNKNOWN TRACE_SIZE_UNKNOWN
 
@@ -16,6 +17,9 @@ struct entry {
     uint64_t key; /* of the URL */
     uint32_t bytes;
 };
+
+/* The longest URL of a trace, and a number. */
+#define LINE_MOST (2u * 1024u * 1024u + 64u)
 
 struct entries {
     struct entry *entries; /* owned */
@@ -69,18 +73,26 @@ add_entry(struct entries *entries, struct span url, uint64_t bytes)
 static int
 read_lines(const char *path, FILE *file, struct entries *entries)
 {
-    char *line = NULL;
-    size_t room = 0, number = 0;
-    ssize_t len;
-    int status = EX_OK;
+    struct buf text;
+    size_t number = 0;
+    int status = EX_OK, more;
 
-    while (status == EX_OK && (len = getline(&line, &room, file)) >= 0) {
-        char *tab = memchr(line, '\t', (size_t)len);
+    buf_init(&text, LINE_MOST);
+    while (status == EX_OK && (more = text_line_read(file, &text)) != 0) {
+        char *line = text.data, *tab;
         uint64_t bytes;
 
         number++;
-        line[strcspn(line, "\r\n")] = '\0';
-        if (*line == '\0' || *line == '#')
+        if (more < 0) {
+            output_complain("%s: line %zu: %s", path, number, strerror(errno));
+            status = errno == EMSGSIZE ? EX_DATAERR : errno == ENOMEM ? EX_SOFTWARE : EX_IOERR;
+            continue;
+        }
+        if (text.len == 0 || *line == '#')
+            continue;
+        tab = memchr(line, '\t', text.len);
+        line[strcspn(line, "\r")] = '\0';
+        if (*line == '\0')
             continue;
         if (!tab || !units_parse_uint(tab + 1, 0, UINT64_MAX, &bytes)) {
             output_complain("%s: line %zu is not a URL, a tab and a number of bytes", path, number);
@@ -90,11 +102,7 @@ read_lines(const char *path, FILE *file, struct entries *entries)
             status = EX_SOFTWARE;
         }
     }
-    if (status == EX_OK && ferror(file)) {
-        output_complain("%s: %s", path, strerror(errno));
-        status = EX_IOERR;
-    }
-    free(line);
+    buf_free(&text);
     return status;
 }
 

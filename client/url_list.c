@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "client/text_line.h"
+
 void
 url_list_free(struct url_list *list)
 {
@@ -46,14 +48,19 @@ is_space(char c)
 int
 url_list_read(struct url_list *list, FILE *from)
 {
-    char *line = NULL;
-    size_t size = 0;
-    ssize_t len;
-    int error = 0;
+    struct buf line;
+    int error = 0, more;
 
-    while (!error && (errno = 0, len = getline(&line, &size, from)) >= 0) {
-        char *begin = line, *end = line + len;
+    buf_init(&line, URL_LIST_MOST_LINE);
+    while (!error && (more = text_line_read(from, &line)) != 0) {
+        char *begin = line.data, *end = begin + line.len;
 
+        if (more < 0) {
+            error = errno;
+            continue;
+        }
+        if (line.len == 0)
+            continue;
         while (begin < end && is_space(*begin))
             begin++;
         while (end > begin && is_space(end[-1]))
@@ -66,8 +73,6 @@ url_list_read(struct url_list *list, FILE *from)
         else if (!url_list_add(list, begin))
             error = ENOMEM;
     }
-    if (!error && !feof(from))
-        error = errno ? errno : EIO;
-    free(line);
+    buf_free(&line);
     return error;
 }

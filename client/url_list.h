@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define URL_LIST_MOST_LINE 65536u /* bytes, as many as the protocol carries */
+
 struct url_list {
     char **urls; /* owned, each and all */
     size_t count;
@@ -22,7 +24,8 @@ bool url_list_add(struct url_list *list, const char *url);
 
 /*
  * Appends the lines of a stream: space around each is cut off; empty ones and those that begin with
- * '#' are left out. 0, or an errno: EINVAL for a line with a zero byte in it.
+ * '#' are left out. 0, or an errno: EINVAL for a line with a zero byte in it, EMSGSIZE for one of
+ * more than URL_LIST_MOST_LINE bytes.
  */
 int url_list_read(struct url_list *list, FILE *from);
 

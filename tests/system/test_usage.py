@@ -104,6 +104,7 @@ LABORATORY = [
     (["simulate", "--log", "/proc/no/such", "--policy", "lru", "--capacity", "2", "{trace}"], CANTCREAT,
      r"/proc/no/such"),
     (["simulate", "--sizes", "{dir}/none", "{list}"], NOINPUT, r"{dir}/none"),
+    (["simulate", "--sizes", "/dev/zero", "{list}"], DATAERR, r"line 1: Message too long"),
     (["simulate", "--capacity", "1M", "{list}"], USAGE, r"size"),
     (["simulate", "--curve", "--points", "5", "{trace}"], 0, r"lru"),
     (["simulate", "--curve=bytes", "--points", "5", "--by-bytes", "--csv", "{trace}"], 0, r"lru"),
@@ -124,6 +125,7 @@ LABORATORY = [
     (["report", "--points", "0", "{trace}"], USAGE, r"--points"),
     (["report", "--live", "{dir}/none", "-o", "{dir}/r.html", "{trace}"], NOINPUT, r"{dir}/none"),
     (["report", "--live", "{trace}", "-o", "{dir}/r.html", "{trace}"], DATAERR, r"{trace}"),
+    (["report", "--live", "/dev/zero", "-o", "{dir}/r.html", "{trace}"], NOINPUT, r"too large"),
     (["report", "--sizes", "a", "--sizes", "b", "-o", "{dir}/r.html", "{trace}"], USAGE, r"--sizes"),
     (["report", "-o", "-", "--policy", "lru", "--points", "3", "{trace}"], 0, r"<!DOCTYPE html>"),
     # trace

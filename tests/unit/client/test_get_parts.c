@@ -42,6 +42,27 @@ START_TEST(lists_are_lines)
 }
 END_TEST
 
+START_TEST(a_line_is_bounded)
+{
+    struct url_list list = {.urls = NULL};
+    FILE *endless = fopen("/dev/zero", "re");
+    char *text = malloc(URL_LIST_MOST_LINE + 2);
+
+    ck_assert(text && endless);
+    memset(text, 'a', URL_LIST_MOST_LINE + 1);
+    text[URL_LIST_MOST_LINE] = '\n';
+    ck_assert_int_eq(read_list(&list, text, URL_LIST_MOST_LINE + 1), 0);
+    ck_assert_uint_eq(list.count, 1);
+    text[URL_LIST_MOST_LINE] = 'a';
+    ck_assert_int_eq(read_list(&list, text, URL_LIST_MOST_LINE + 1), EMSGSIZE);
+    ck_assert_uint_eq(list.count, 1);
+    ck_assert_int_eq(url_list_read(&list, endless), EMSGSIZE);
+    url_list_free(&list);
+    fclose(endless);
+    free(text);
+}
+END_TEST
+
 START_TEST(lists_may_be_empty_and_long)
 {
     struct url_list list = {.urls = NULL};
@@ -186,6 +207,7 @@ unit_suite(void)
 
     tcase_add_test(tcase, lists_are_lines);
     tcase_add_test(tcase, lists_may_be_empty_and_long);
+    tcase_add_test(tcase, a_line_is_bounded);
     tcase_add_test(tcase, a_zero_byte_is_no_url);
     tcase_add_test(tcase, base64_is_that_of_the_rfc);
     tcase_add_test(tcase, base64_goes_on_across_its_pieces);
