@@ -192,6 +192,7 @@ dismantle(struct fetcher *fetcher)
 {
     resolver_destroy(fetcher->loop.resolver);
     curl_multi_cleanup(fetcher->loop.multi);
+    connections_free(&fetcher->loop.connections);
     queue_destroy(fetcher->loop.queue);
     settings_free(&fetcher->loop.settings);
     pthread_mutex_destroy(&fetcher->lock);
@@ -226,6 +227,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->inbox);
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
+    connections_init(&fetcher->loop.connections);
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;

@@ -190,6 +190,7 @@ connect_to(struct request *r, struct resolved *addresses)
         .pause = on_pause,
         .received = &loop->received,
         .turn = &loop->turn,
+        .connections = &loop->connections,
     };
     bool started;
 
@@ -391,6 +392,13 @@ request_take_result(struct request *r, CURLcode code)
 {
     enum fetch_error error;
 
+    if (r->transfer.unclean) {
+        if (transfer_restart(&r->transfer, r->loop->multi))
+            enter_stage(r, REQUEST_TRANSFER);
+        else
+            request_finish(r, FETCH_INTERNAL, "out of memory");
+        return;
+    }
     /* The rest of a redirect's answer is of no interest, be it broken or endless. */
     if (r->transfer.redirecting) {
         redirect(r);

@@ -56,6 +56,7 @@ struct fetch_loop {
     struct request_list all;
     struct request_list paused; /* their transfers wait for the next turn */
     uint64_t turn;              /* the number of this one */
+    struct connections connections;
     struct queue *queue;
     struct timers timers;
     struct resolver *resolver;

@@ -358,6 +358,10 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
                          t->target->host);
+    if (fd >= 0 && !connections_add(t->owner.connections, fd)) {
+        close(fd);
+        return give_none(t, FETCH_INTERNAL, "out of memory");
+    }
     return fd;
 }
 
@@ -366,10 +370,10 @@ on_request(void *context, char *to, char *from, int to_port, int from_port)
 {
     struct transfer *t = context;
 
-    (void)to;
-    (void)from;
-    (void)to_port;
-    (void)from_port;
+    t->unclean =
+        !connections_may_serve(t->owner.connections, t->easy, to, from, to_port, from_port);
+    if (t->unclean)
+        return CURL_PREREQFUNC_ABORT; /* which closes the connection */
     enter(t, TRANSFER_ASKED);
     t->asked_us = t->last_byte_us;
     return CURL_PREREQFUNC_OK;
@@ -490,6 +494,8 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
         SET(CURLOPT_CONNECT_TO, t->connect_to);
     SET(CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     SET(CURLOPT_OPENSOCKETDATA, t);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
+    SET(CURLOPT_CLOSESOCKETDATA, t->owner.connections);
     SET(CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
     SET(CURLOPT_RESOLVER_START_DATA, t);
     SET(CURLOPT_PREREQFUNCTION, on_request);
@@ -562,6 +568,16 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
         return false;
     }
     return true;
+}
+
+bool
+transfer_restart(struct transfer *t, CURLM *multi)
+{
+    curl_multi_remove_handle(multi, t->easy);
+    t->unclean = false;
+    t->error_text[0] = '\0';
+    return curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+           curl_multi_add_handle(multi, t->easy) == CURLM_OK;
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include "fetch/answer.h"
 #include "fetch/body.h"
+#include "fetch/connections.h"
 #include "fetch/settings.h"
 
 #define SENTENCE_MAX 512u
@@ -41,6 +42,7 @@ struct transfer_owner {
     void (*pause)(void *context);
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
     const uint64_t *turn;       /* the number of the loop's turn */
+    struct connections *connections;
 };
 
 struct transfer {
@@ -60,6 +62,7 @@ struct transfer {
     struct curl_slist *headers; /* owned, as libcurl wants them while it runs */
     struct curl_slist *pins;
     struct curl_slist *connect_to;
+    bool unclean; /* it has got a kept connection that must not be used: transfer_restart() */
     char error_text[CURL_ERROR_SIZE];
 
     struct buf lines; /* the head's field lines as they come */
@@ -97,6 +100,12 @@ bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settin
 /* Says why it has to end; the first reason stands. What libcurl says then is an echo of it. */
 void transfer_fail(struct transfer *transfer, enum fetch_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * Begins anew, on a connection of its own, a transfer that has ended with transfer->unclean set.
+ * Nothing was sent for it. False if there is no memory.
+ */
+bool transfer_restart(struct transfer *transfer, CURLM *multi);
 
 /* Goes on after a pause, in a later turn. What libcurl says other than CURLE_OK is its end. */
 CURLcode transfer_resume(struct transfer *transfer);

@@ -17,6 +17,7 @@ struct hop {
     CURLM *multi;
     _Atomic uint64_t received;
     uint64_t turn;
+    struct connections connections;
     char url[64];
     unsigned status;
     size_t body_len;
@@ -88,7 +89,9 @@ hop_start(struct hop *hop, const char *address, uint16_t port,
         .pause = take_pause,
         .received = &hop->received,
         .turn = &hop->turn,
+        .connections = &hop->connections,
     };
+    connections_init(&hop->connections);
     fetch_config_default(&config);
     config.addresses = addresses;
     ck_assert(settings_init(&hop->settings, &config, why, sizeof(why)));
@@ -127,6 +130,7 @@ hop_end(struct hop *hop, CURLcode code)
     transfer_clear(&hop->transfer, hop->multi);
     transfer_clear(&hop->transfer, hop->multi);
     curl_multi_cleanup(hop->multi);
+    connections_free(&hop->connections);
     target_free(&hop->target);
     settings_free(&hop->settings);
     resolved_release(&hop->resolved);

@@ -273,6 +273,7 @@ struct hop {
     struct route route;
     struct resolved *resolved;
     CURLM *multi;
+    struct connections connections;
 };
 
 static void
@@ -280,6 +281,7 @@ walk_transfer(void *context)
 {
     static _Atomic uint64_t received;
     static const uint64_t turn;
+    struct hop *hop = context;
     struct transfer_owner owner = {
         .hop = never_hop,
         .head = never_head,
@@ -288,8 +290,8 @@ walk_transfer(void *context)
         .pause = never_pause,
         .received = &received,
         .turn = &turn,
+        .connections = &hop->connections,
     };
-    struct hop *hop = context;
     struct transfer transfer = {0};
 
     ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,

@@ -1,0 +1,204 @@
+#include "fetch/connections.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fetch/url.h"
+
+struct connection {
+    LIST_ENTRY(connection) link; /* in fresh, or in its bucket */
+    int fd;
+    union address local, peer;
+};
+
+void
+connections_init(struct connections *connections)
+{
+    LIST_INIT(&connections->fresh);
+    for (unsigned i = 0; i < CONNECTION_BUCKETS; i++)
+        LIST_INIT(&connections->buckets[i]);
+}
+
+static void
+free_list(struct connection_list *list)
+{
+    struct connection *connection;
+
+    while ((connection = LIST_FIRST(list))) {
+        LIST_REMOVE(connection, link);
+        free(connection);
+    }
+}
+
+void
+connections_free(struct connections *connections)
+{
+    free_list(&connections->fresh);
+    for (unsigned i = 0; i < CONNECTION_BUCKETS; i++)
+        free_list(&connections->buckets[i]);
+}
+
+bool
+connections_add(struct connections *connections, int fd)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (!connection)
+        return false;
+    connection->fd = fd;
+    LIST_INSERT_HEAD(&connections->fresh, connection, link);
+    return true;
+}
+
+/* ---- finding ------------------------------------------------------------------------- */
+
+static struct connection_list *
+bucket_of(struct connections *connections, uint16_t local_port)
+{
+    return &connections->buckets[local_port % CONNECTION_BUCKETS];
+}
+
+static uint16_t
+port_of(const union address *address)
+{
+    return ntohs(address->any.sa_family == AF_INET ? address->in.sin_port : address->in6.sin6_port);
+}
+
+/* Scopes and flow labels aside, which libcurl does not tell. */
+static bool
+same_address(const union address *a, const union address *b)
+{
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    if (a->any.sa_family == AF_INET)
+        return a->in.sin_port == b->in.sin_port && a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+    return a->in6.sin6_port == b->in6.sin6_port &&
+           memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
+}
+
+/* The addresses of a socket, once it is connected. */
+static bool
+read_addresses(struct connection *connection)
+{
+    socklen_t local_len = sizeof(connection->local), peer_len = sizeof(connection->peer);
+
+    return getsockname(connection->fd, &connection->local.any, &local_len) == 0 &&
+           getpeername(connection->fd, &connection->peer.any, &peer_len) == 0;
+}
+
+static void
+sort_fresh(struct connections *connections)
+{
+    struct connection *connection = LIST_FIRST(&connections->fresh);
+
+    while (connection) {
+        struct connection *next = LIST_NEXT(connection, link);
+
+        if (read_addresses(connection)) {
+            LIST_REMOVE(connection, link);
+            LIST_INSERT_HEAD(bucket_of(connections, port_of(&connection->local)), connection, link);
+        }
+        connection = next;
+    }
+}
+
+static struct connection *
+find(struct connections *connections, const union address *local, const union address *peer)
+{
+    struct connection *connection;
+
+    LIST_FOREACH(connection, bucket_of(connections, port_of(local)), link)
+    if (same_address(&connection->local, local) && same_address(&connection->peer, peer))
+        return connection;
+    return NULL;
+}
+
+int
+connections_on_close(void *context, curl_socket_t fd)
+{
+    struct connections *connections = context;
+    struct connection *connection = NULL;
+
+    LIST_FOREACH(connection, &connections->fresh, link)
+    if (connection->fd == fd)
+        break;
+    for (unsigned i = 0; i < CONNECTION_BUCKETS && !connection; i++)
+        LIST_FOREACH(connection, &connections->buckets[i], link)
+    if (connection->fd == fd)
+        break;
+    if (connection) {
+        LIST_REMOVE(connection, link);
+        free(connection);
+    }
+    return close(fd);
+}
+
+/* ---- judging ------------------------------------------------------------------------- */
+
+/* A connection's TLS, if libcurl has it from OpenSSL. */
+static SSL *
+get_tls(CURL *easy)
+{
+    struct curl_tlssessioninfo *info = NULL;
+
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info ||
+        info->backend != CURLSSLBACKEND_OPENSSL)
+        return NULL;
+    return info->internals;
+}
+
+/* Data, or the end; reading takes in what is TLS's own. */
+static bool
+is_quiet_tls(SSL *tls)
+{
+    const unsigned char *protocol;
+    unsigned len;
+    char byte;
+    int got;
+    bool quiet;
+
+    SSL_get0_alpn_selected(tls, &protocol, &len);
+    if (len == 2 && memcmp(protocol, "h2", 2) == 0)
+        return true;
+    ERR_clear_error();
+    got = SSL_peek(tls, &byte, 1);
+    quiet = got <= 0 && SSL_get_error(tls, got) == SSL_ERROR_WANT_READ;
+    ERR_clear_error();
+    return quiet;
+}
+
+static bool
+is_quiet_socket(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+bool
+connections_may_serve(struct connections *connections, CURL *easy, const char *to, const char *from,
+                      int to_port, int from_port)
+{
+    const struct connection *connection;
+    union address local, peer;
+    long fresh = 0;
+    SSL *tls;
+
+    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &fresh);
+    if (fresh > 0)
+        return true;
+    tls = get_tls(easy);
+    if (tls)
+        return is_quiet_tls(tls);
+    if (!address_parse(to, (uint16_t)to_port, &peer) ||
+        !address_parse(from, (uint16_t)from_port, &local))
+        return false;
+    sort_fresh(connections);
+    connection = find(connections, &local, &peer);
+    return connection && is_quiet_socket(connection->fd);
+}

@@ -1,0 +1,45 @@
+/*
+ * The open connections of a fetcher, to see before a kept one is used again whether bytes have come
+ * that belong to no request (RFC 9112 section 9.2). libcurl before 8.0 does not look, and what an
+ * origin sent unasked would pass for the answer to the next request, and so on with all after it.
+ *
+ * One thread. libcurl calls connections_on_close() when it closes a socket, up to
+ * curl_multi_cleanup(), so this is freed later.
+ */
+#ifndef SUNPROXY_FETCH_CONNECTIONS_H
+#define SUNPROXY_FETCH_CONNECTIONS_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct connection;
+
+LIST_HEAD(connection_list, connection);
+
+#define CONNECTION_BUCKETS 256u
+
+struct connections {
+    struct connection_list fresh;                       /* their addresses are not known yet */
+    struct connection_list buckets[CONNECTION_BUCKETS]; /* by local port */
+};
+
+void connections_init(struct connections *connections);
+void connections_free(struct connections *connections);
+
+/* Remembers a socket that is about to be connected. False without memory. */
+bool connections_add(struct connections *connections, int fd);
+
+/* For CURLOPT_CLOSESOCKETFUNCTION, with the connections as its data: forgets and closes. */
+int connections_on_close(void *connections, curl_socket_t fd);
+
+/*
+ * Asked in CURLOPT_PREREQFUNCTION, with its arguments: may the connection that `easy` has got serve
+ * its request? A new one may. A kept one may if nothing has come over it, and if it was not closed;
+ * over TLS tickets and the like do not count. HTTP/2 tells answers apart by itself.
+ */
+bool connections_may_serve(struct connections *connections, CURL *easy, const char *to,
+                           const char *from, int to_port, int from_port);
+
+#endif
