@@ -43,7 +43,7 @@ enum fetch_error {
  * the connection with TLS, a decoder, the answer's head. A transfer for which there is no memory
  * ends with FETCH_OVERLOADED.
  */
-#define FETCH_BYTES 131072u
+#define FETCH_BYTES 262144u
 
 /*
  * Only max_waiting, max_active_per_client, max_queued, max_redirects, reserved_descriptors,

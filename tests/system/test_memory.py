@@ -190,9 +190,12 @@ class StallTest(MemoryTest):
         self.assertEqual(self.good.stat().fetches_active, 0)
 
     def test_small_pages_are_fetched_all_the_while(self):
-        for n in range(2):
-            self.stall(n, 19 * MEBI)
-        harness.wait_until(lambda: self.good.stat().memory_pages > 16 * MEBI, what="the bodies")
+        self.stall(0, 19 * MEBI)
+        harness.wait_until(lambda: self.good.stat().memory_pages > 16 * MEBI, what="the body")
+        # Of a MiB each, until there is no memory for another.
+        for n in range(1, 8):
+            self.stall(n, MEBI // 2)
+        harness.wait_until(lambda: self.good.stat().memory_refusals > 0, what="the limit")
         time.sleep(1.5)
         for n in range(50):
             page = self.good.get(f"http://good.test/small{n}?fault=size:100K")

@@ -102,6 +102,97 @@ START_TEST(building_a_page)
 }
 END_TEST
 
+/* ---- where an account is charged ------------------------------------------------------------- */
+
+static struct cache *reclaimed;
+static uint64_t reclaimed_bytes;
+
+static bool
+reclaim(void *context, size_t bytes)
+{
+    uint64_t count;
+
+    (void)context;
+    /* Nothing more fails: the failure was the one. */
+    ck_assert(torture_failed());
+    reclaimed_bytes += cache_reclaim(reclaimed, bytes, &count);
+    return count > 0;
+}
+
+static void
+build_charged_page(void *context)
+{
+    struct memory_account *account = context;
+    struct page_builder builder;
+    struct page *page;
+
+    ck_assert(
+        page_begin(&builder, account, span_str("u"), span_str("f"), span_str("h"), 200, 0, 100000));
+    for (int i = 0; i < 10000; i++)
+        ck_assert_int_eq(page_append(&builder, "0123456", 7), 0);
+    page = page_finish(&builder, 0, 0);
+    ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), page_size(page));
+    page_release(&page);
+    ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), 0);
+    ck_assert(cache_is_valid(reclaimed));
+}
+
+START_TEST(building_a_page_evicts_others_where_memory_fails)
+{
+    const struct memory_hooks hooks = {.reclaim = reclaim};
+    struct memory_account account;
+    struct cache_stats stats;
+    unsigned seams;
+
+    reclaimed = pages_cache("lru", 0, 16 << 20, 2);
+    pages_store_many(reclaimed, 0, 2000, 2000);
+    memory_account_init(&account, UINT64_MAX, &hooks);
+    reclaimed_bytes = 0;
+    seams = torture_walk(build_charged_page, &account);
+    ck_assert_uint_ge(seams, 9);
+    cache_get_stats(reclaimed, &stats);
+    /* At each seam but that of the trimming, and never much. */
+    ck_assert_uint_ge(stats.evictions, seams - 1);
+    ck_assert_uint_lt(stats.evictions, 1000);
+    ck_assert_uint_gt(reclaimed_bytes, 70000);
+    cache_destroy(reclaimed);
+}
+END_TEST
+
+/* Without memory a charge is taken back. */
+static void
+build_page_in_vain(void *context)
+{
+    struct memory_account *account = context;
+    struct page_builder builder;
+
+    if (page_begin(&builder, account, span_str("u"), span_str("f"), span_str("h"), 200, 0,
+                   100000)) {
+        for (int i = 0; i < 10000; i++) {
+            int error = page_append(&builder, "0123456", 7);
+
+            ck_assert(error == 0 || (error == ENOMEM && torture_failed()));
+            ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), page_builder_size(&builder));
+            if (error)
+                break;
+        }
+    } else {
+        ck_assert(torture_failed());
+        ck_assert_int_eq(builder.error, ENOMEM);
+    }
+    page_abandon(&builder);
+    ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), 0);
+}
+
+START_TEST(a_charge_without_memory_is_taken_back)
+{
+    struct memory_account account;
+
+    memory_account_init(&account, UINT64_MAX, NULL);
+    ck_assert_uint_ge(torture_walk(build_page_in_vain, &account), 8);
+}
+END_TEST
+
 static void
 create_cache(void *context)
 {
@@ -390,6 +481,8 @@ unit_suite(void)
     tcase_add_unchecked_fixture(tc, make_pages, free_pages);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, building_a_page);
+    tcase_add_test(tc, building_a_page_evicts_others_where_memory_fails);
+    tcase_add_test(tc, a_charge_without_memory_is_taken_back);
     tcase_add_test(tc, creating);
     tcase_add_test(tc, storing);
     tcase_add_test(tc, replacing);
