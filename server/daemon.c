@@ -13,13 +13,12 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "proxy.h"
+#include "server/confinement.h"
 #include "server/descriptor_plan.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/notify.h"
-#include "server/privileges.h"
 #include "server/registration.h"
-#include "server/sandbox.h"
 #include "server/service.h"
 
 #define MOST_WORKERS 64u
@@ -54,69 +53,6 @@ worker_count(const struct options *options)
     if (options->workers)
         return (unsigned)options->workers;
     return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
-}
-
-/* ---- privileges ------------------------------------------------------------------------------ */
-
-static int
-find_user(struct parts *parts)
-{
-    struct buf why;
-    bool ok;
-
-    buf_init(&why, 1024);
-    ok = privileges_find_user(parts->options->user, &parts->user, &why);
-    if (!ok)
-        log_error("%s", buf_str(&why));
-    buf_free(&why);
-    return ok ? EX_OK : EX_CONFIG;
-}
-
-static bool
-enter_sandbox(const struct parts *parts, struct buf *why)
-{
-    const struct options *options = parts->options;
-    const char *log = options->access_log;
-    struct sandbox_files files = {
-        .socket = parts->listening.bound ? parts->listening.path : NULL,
-        .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
-        .cacert = options->cacert,
-    };
-    struct buf told;
-    bool ok;
-
-    buf_init(&told, 1024);
-    ok = privileges_give_up(why) && sandbox_enter(&files, &told, why);
-    if (ok)
-        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&told));
-    buf_free(&told);
-    return ok;
-}
-
-/* Ports, socket and log are open; no thread runs yet. */
-static int
-give_up_privileges(struct parts *parts)
-{
-    const struct service_user *user = &parts->user;
-    bool change = parts->options->user && geteuid() == 0, ok = true;
-    struct buf why;
-
-    buf_init(&why, 1024);
-    if (change) {
-        if (!parts->options->no_rpcbind)
-            registration_make_way(user->uid);
-        ok = listen_give_to(&parts->listening, user->uid, user->gid, &why);
-    }
-    if (ok && parts->options->user)
-        ok = privileges_become(user, &why);
-    if (ok && geteuid() == 0)
-        log_warning("serving as root; --user NAME serves as a user that can do less");
-    if (ok && parts->options->sandbox == SANDBOX_ON)
-        ok = enter_sandbox(parts, &why);
-    if (!ok)
-        log_error("%s", buf_str(&why));
-    buf_free(&why);
-    return ok ? EX_OK : EX_OSERR;
 }
 
 /* ---- putting together ------------------------------------------------------------------------ */
@@ -289,7 +225,7 @@ make_settings(struct parts *parts)
 {
     struct service *service = &parts->service;
     struct memory_hooks hooks;
-    int status = EX_OK;
+    int status;
 
     service->magic = SERVICE_MAGIC;
     service->options = parts->options;
@@ -303,8 +239,7 @@ make_settings(struct parts *parts)
                                               (uint32_t)parts->options->max_connections_per_client,
                                               (uint32_t)parts->options->max_fetches,
                                               service->workers, descriptor_plan_raise_limit());
-    if (parts->options->user)
-        status = find_user(parts);
+    status = confinement_find_user(parts->options, &parts->user);
     if (status == EX_OK)
         status = make_addresses(parts);
     if (status == EX_OK)
@@ -349,9 +284,7 @@ open_access_log(struct parts *parts)
 
     if (!path)
         return EX_OK;
-    parts->log_file = parts->options->user && strcmp(path, "-") != 0
-                          ? privileges_open_log(&parts->user, path)
-                          : access_log_open_file(path);
+    parts->log_file = confinement_open_log(parts->options, &parts->user);
     return parts->log_file < 0 ? refuse_access_log(path) : EX_OK;
 }
 
@@ -555,7 +488,7 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = open_access_log(&parts);
     if (status == EX_OK)
-        status = give_up_privileges(&parts);
+        status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)
         status = make_parts(&parts);
     if (status == EX_OK)

@@ -435,55 +435,6 @@ listen_open(struct listening *listening, const struct options *options, struct b
     return error;
 }
 
-/* The name may be another file by now, in a folder that is not root's: only a socket is changed. */
-static bool
-give_socket(const char *path, uid_t uid, gid_t gid)
-{
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
-    struct stat st;
-    bool done;
-
-    if (fd < 0)
-        return false;
-    done = fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
-           fchownat(fd, "", uid, gid, AT_EMPTY_PATH) == 0;
-    error = errno;
-    close(fd);
-    errno = error;
-    return done;
-}
-
-/* Of the default path; its folder is root's, made by this daemon, or already the user's. */
-static bool
-give_folder(const char *path, uid_t uid, gid_t gid)
-{
-    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    int fd, error;
-    bool done;
-
-    snprintf(folder, sizeof(folder), "%s", path);
-    *strrchr(folder, '/') = '\0';
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    done = fchown(fd, uid, gid) == 0;
-    error = errno;
-    close(fd);
-    errno = error;
-    return done;
-}
-
-bool
-listen_give_to(struct listening *listening, uid_t uid, gid_t gid, struct buf *why)
-{
-    if (!listening->bound ||
-        (fchown(listening->lock, uid, gid) == 0 && give_socket(listening->path, uid, gid) &&
-         (!listening->default_path || give_folder(listening->path, uid, gid))))
-        return true;
-    buf_printf(why, "socket %s cannot be given to its user: %s", listening->path, strerror(errno));
-    return false;
-}
-
 void
 listen_close(struct listening *listening)
 {

@@ -48,13 +48,6 @@ enum listen_error listen_open(struct listening *listening, const struct options 
                               struct buf *why);
 
 /*
- * Makes the AF_UNIX socket, its lock and the folder of the default path the user's, so that it can
- * remove the socket, and take the lock at another start. Needs root. False with a sentence in
- * `why`.
- */
-bool listen_give_to(struct listening *listening, uid_t uid, gid_t gid, struct buf *why);
-
-/*
  * Removes the AF_UNIX socket's name and lets go of the lock, and closes what was not taken (set to
  * -1 by whoever takes it).
  */

@@ -1,0 +1,145 @@
+#include "server/confinement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "server/access_log.h"
+#include "server/log.h"
+#include "server/registration.h"
+#include "server/sandbox.h"
+
+int
+confinement_find_user(const struct options *options, struct service_user *user)
+{
+    struct buf why;
+    bool ok;
+
+    if (!options->user)
+        return EX_OK;
+    buf_init(&why, 1024);
+    ok = privileges_find_user(options->user, user, &why);
+    if (!ok)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return ok ? EX_OK : EX_CONFIG;
+}
+
+int
+confinement_open_log(const struct options *options, const struct service_user *user)
+{
+    const char *path = options->access_log;
+
+    return options->user && strcmp(path, "-") != 0 ? privileges_open_log(user, path)
+                                                   : access_log_open_file(path);
+}
+
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+/* The name may be another file by now, in a folder that is not root's: only a socket is changed. */
+static bool
+give_socket(const char *path, uid_t uid, gid_t gid)
+{
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
+    struct stat st;
+    bool done;
+
+    if (fd < 0)
+        return false;
+    done = fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           fchownat(fd, "", uid, gid, AT_EMPTY_PATH) == 0;
+    error = errno;
+    close(fd);
+    errno = error;
+    return done;
+}
+
+/* Of the default path; its folder is root's, made by this daemon, or already the user's. */
+static bool
+give_folder(const char *path, uid_t uid, gid_t gid)
+{
+    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    int fd, error;
+    bool done;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    *strrchr(folder, '/') = '\0';
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    done = fchown(fd, uid, gid) == 0;
+    error = errno;
+    close(fd);
+    errno = error;
+    return done;
+}
+
+/* So that the user can remove the socket, and take the lock at another start. */
+static bool
+give_listening(const struct listening *listening, uid_t uid, gid_t gid, struct buf *why)
+{
+    if (!listening->bound ||
+        (fchown(listening->lock, uid, gid) == 0 && give_socket(listening->path, uid, gid) &&
+         (!listening->default_path || give_folder(listening->path, uid, gid))))
+        return true;
+    buf_printf(why, "socket %s cannot be given to its user: %s", listening->path, strerror(errno));
+    return false;
+}
+
+/* ---- user and sandbox ------------------------------------------------------------------------ */
+
+static bool
+change_user(const struct options *options, const struct listening *listening,
+            const struct service_user *user, struct buf *why)
+{
+    if (geteuid() == 0) {
+        if (!options->no_rpcbind)
+            registration_make_way(user->uid);
+        if (!give_listening(listening, user->uid, user->gid, why))
+            return false;
+    }
+    return privileges_become(user, why);
+}
+
+static bool
+enter_sandbox(const struct options *options, const struct listening *listening, struct buf *why)
+{
+    const char *log = options->access_log;
+    struct sandbox_files files = {
+        .socket = listening->bound ? listening->path : NULL,
+        .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
+        .cacert = options->cacert,
+    };
+    struct buf told;
+    bool ok;
+
+    buf_init(&told, 1024);
+    ok = privileges_give_up(why) && sandbox_enter(&files, &told, why);
+    if (ok)
+        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&told));
+    buf_free(&told);
+    return ok;
+}
+
+int
+confinement_enter(const struct options *options, const struct listening *listening,
+                  const struct service_user *user)
+{
+    struct buf why;
+    bool ok;
+
+    buf_init(&why, 1024);
+    ok = !options->user || change_user(options, listening, user, &why);
+    if (ok && geteuid() == 0)
+        log_warning("serving as root; --user NAME serves as a user that can do less");
+    if (ok && options->sandbox == SANDBOX_ON)
+        ok = enter_sandbox(options, listening, &why);
+    if (!ok)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return ok ? EX_OK : EX_OSERR;
+}
