@@ -48,6 +48,13 @@ struct service {
     bool shards_are_ours; /* nobody asked for a number: it follows the capacity */
 };
 
+/* Are pages stored and shared as their origins allow (--freshness)? */
+static inline bool
+service_follows_http(const struct service *service)
+{
+    return service->options->freshness == FRESHNESS_ON;
+}
+
 /* The service behind a request. */
 struct service *service_of(const struct rpc_request *request);
 

@@ -1,0 +1,324 @@
+#include "server/job.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "server/answered.h"
+#include "server/log.h"
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Charges and allocates, zeroed; NULL with errno ENOBUFS or ENOMEM. */
+static void *
+make_charged(struct service *service, size_t size, size_t charge)
+{
+    void *memory;
+
+    if (!memory_charge(&service->memory, MEMORY_REQUESTS, charge)) {
+        errno = ENOBUFS;
+        return NULL;
+    }
+    memory = memory_calloc(&service->memory, size);
+    if (!memory)
+        memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+    return memory;
+}
+
+static void
+free_charged(struct service *service, void *memory, size_t charge)
+{
+    if (!memory)
+        return;
+    memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+    free(memory);
+}
+
+/* ---- answering later ----------------------------------------------------------------------- */
+
+static struct pending *
+pending_of_task(struct rpc_task *task)
+{
+    return (struct pending *)((char *)task - offsetof(struct pending, task));
+}
+
+void
+job_free(struct job *job)
+{
+    if (!job)
+        return;
+    if (job->outcome)
+        outcome_release(job->outcome);
+    free_charged(job->service, job, job->charged);
+}
+
+void
+pending_free(struct pending *pending)
+{
+    if (pending)
+        free_charged(pending->service, pending, sizeof(*pending));
+}
+
+/* On the request's worker: the fetch that it waited for has ended. */
+static void
+answer_pending(struct rpc_task *task)
+{
+    struct pending *pending = pending_of_task(task);
+    struct outcome *outcome = pending->outcome;
+    struct service *service = pending->service;
+    bool leader = pending->waiter.leader;
+    struct serve_late_answer answer = {
+        .rpc = pending->rpc,
+        .outcome = outcome,
+        .source = pending->bypass ? PROXY_BYPASS
+                  : leader        ? PROXY_MISS
+                                  : PROXY_COALESCED,
+        .show_victims = pending->show_victims && leader,
+    };
+
+    if (outcome->status == PROXY_OK) {
+        answered_page(service, pending->rpc, outcome->url, answer.source, outcome->page,
+                      leader ? &outcome->victims : NULL);
+    } else {
+        answered_failure(service, pending->rpc, outcome->url, outcome->status);
+    }
+    /* Here, since the entry of a client stands still on its worker's thread only. */
+    if (pending->fetched_alone && rpc_request_client(pending->rpc))
+        client_entry_charge_fetch(rpc_request_client(pending->rpc), clock_monotonic_us());
+    if (pending->version == 1)
+        serve_reply_1(&answer);
+    else
+        serve_reply_2(&answer);
+    job_free(pending->spare);
+    pending_free(pending);
+}
+
+/* Hands the outcome to one who waited; on the fetcher's thread. */
+static void
+post_outcome(struct pending *pending, struct outcome *outcome)
+{
+    pending->outcome = outcome_retain(outcome);
+    pending->task.run = answer_pending;
+    rpc_worker_post(rpc_request_worker(pending->rpc), &pending->task);
+}
+
+/* Under the flights' lock, and only if the page was not purged since the fetch began. */
+static void
+keep(void *context)
+{
+    struct job *job = context;
+    struct cache *cache = job->service->cache;
+    struct outcome *outcome = job->outcome;
+
+    /* Only 200: storing answers of other status codes needs more of HTTP's rules. */
+    if (outcome->page->status == 200 && !job->no_store && !job->sharing.unshared) {
+        enum cache_outcome stored =
+            cache_store(cache, outcome->page, &outcome->victims, &outcome->evicted);
+
+        outcome->stored = stored == CACHE_STORED || stored == CACHE_REPLACED;
+    }
+    /* What has expired is not what the origin answers any more. */
+    if (!outcome->stored && service_follows_http(job->service))
+        cache_purge_expired(cache, outcome->url, outcome->page->fetched_us);
+}
+
+/*
+ * The answer that a request has waited for is another client's alone: it fetches for itself, at
+ * once. On the fetcher's thread.
+ */
+static void
+fetch_alone(struct pending *pending)
+{
+    struct service *service = pending->service;
+    struct job *job = pending->spare;
+
+    pending->spare = NULL;
+    pending->fetched_alone = true;
+    pending->waiter.leader = true;
+    /* Without memory for a flight it is fetched all the same, and never stored. */
+    if (!flights_board_alone(service->flights, job->outcome->url, &pending->waiter, &job->flight))
+        job->pending = pending;
+    job_submit(job, span_of(NULL, 0));
+}
+
+/* The fetch is over: no request joins any more, and all that waited are answered, or fetch for
+ * themselves. Frees the job. */
+static void
+land(struct job *job)
+{
+    if (job->flight) {
+        const struct page *page = job->outcome->page;
+        bool answered = page && service_follows_http(job->service);
+        struct flight_waiter *waiter;
+
+        /* Before the flight ends: whoever comes afterwards sees the mark, or does not need it. */
+        if (answered && job->sharing.unshared)
+            marks_set(job->service->marks, job->outcome->url, page->fetched_us);
+        else if (answered)
+            marks_clear(job->service->marks, job->outcome->url);
+        waiter = flights_land(job->service->flights, job->flight, page ? keep : NULL, job);
+        while (waiter) {
+            struct flight_waiter *next = waiter->next;
+            struct pending *pending = (struct pending *)waiter;
+
+            if (waiter->leader || !page || !job->sharing.unshared)
+                post_outcome(pending, job->outcome);
+            else
+                fetch_alone(pending);
+            waiter = next;
+        }
+    } else {
+        post_outcome(job->pending, job->outcome);
+    }
+    intake_remove(&job->service->intake, &job->body);
+    page_abandon(&job->body.builder);
+    outcome_release(job->outcome);
+    free_charged(job->service, job, job->charged);
+}
+
+static const char no_room[] =
+    "too many bytes are being fetched, or wait for clients to read them; try again";
+
+/* The body has stalled while memory was short. */
+static void
+give_up(struct intake_body *body)
+{
+    struct job *job = (struct job *)((char *)body - offsetof(struct job, body));
+
+    job->error = ENOBUFS;
+    fetcher_end(job->service->fetcher, job);
+}
+
+/* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
+
+static void
+job_hop(void *context, const struct fetch_hop *hop)
+{
+    struct job *job = context;
+
+    sharing_take(&job->sharing, hop);
+}
+
+static bool
+job_head(void *context, const struct fetch_head *head)
+{
+    struct job *job = context;
+    struct span url = job->outcome->url;
+    size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
+
+    job->no_store = head->no_store;
+    if (!page_begin(&job->body.builder, &job->service->memory, url,
+                    span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
+                    head->headers, (uint16_t)head->status, hint, job->service->options->max_page)) {
+        job->error = job->body.builder.error;
+        return false;
+    }
+    job->body.give_up = give_up;
+    intake_add(&job->service->intake, &job->body, clock_monotonic_us());
+    return true;
+}
+
+static bool
+job_body(void *context, const void *bytes, size_t len)
+{
+    struct job *job = context;
+
+    if (!job->error)
+        job->error =
+            intake_append(&job->service->intake, &job->body, bytes, len, clock_monotonic_us());
+    if (!job->error)
+        return true;
+    /* At once: what it held may be what the next one needs. */
+    intake_remove(&job->service->intake, &job->body);
+    page_abandon(&job->body.builder);
+    return false;
+}
+
+static void
+job_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct job *job = context;
+    struct outcome *outcome = job->outcome;
+
+    if (job->error == EFBIG)
+        error = FETCH_TOO_LARGE;
+    else if (job->error == ENOBUFS)
+        error = FETCH_OVERLOADED;
+    if (job->error)
+        sentence = job->error == ENOBUFS ? no_room : strerror(job->error);
+    outcome->status = outcome_status(error);
+    snprintf(outcome->sentence, sizeof(outcome->sentence), "%s", sentence);
+    intake_remove(&job->service->intake, &job->body);
+    if (error == FETCH_OK) {
+        outcome->page = page_finish(&job->body.builder, (uint64_t)total_us, clock_monotonic_us());
+        sharing_limit(&job->sharing, outcome->page);
+    }
+    log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)outcome->url.len, outcome->url.ptr,
+              (long long)total_us, outcome_status_word(outcome->status), error ? ", " : "",
+              outcome->sentence, job->sharing.unshared ? ", not shared: " : "",
+              job->sharing.unshared ? job->sharing.unshared : "");
+    land(job);
+}
+
+static const struct fetch_sink job_sink = {
+    .hop = job_hop,
+    .head = job_head,
+    .body = job_body,
+    .done = job_done,
+};
+
+/* ---- making and sending one --------------------------------------------------------------- */
+
+struct pending *
+pending_create(struct service *service, const struct serve_request *request)
+{
+    struct pending *pending = make_charged(service, sizeof(*pending), sizeof(*pending));
+
+    if (!pending)
+        return NULL;
+    pending->service = service;
+    pending->rpc = request->rpc;
+    pending->version = request->version;
+    pending->show_victims = (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
+                            (service->options->show_victims == VICTIMS_ALL ||
+                             (service->options->show_victims == VICTIMS_ADMIN &&
+                              service_is_admin(service, rpc_request_peer(request->rpc))));
+    return pending;
+}
+
+struct job *
+job_create(struct service *service, const struct serve_request *request)
+{
+    /* The flight has a copy of the URL. */
+    size_t charge = sizeof(struct job) + request->url.len +
+                    fetcher_request_bytes(request->url, request->headers);
+    struct job *job = make_charged(service, sizeof(*job), charge);
+
+    if (!job)
+        return NULL;
+    job->service = service;
+    job->charged = charge;
+    job->client = rpc_request_peer(request->rpc)->client;
+    sharing_init(&job->sharing, !service_follows_http(service));
+    job->outcome = outcome_create(&service->memory, request->url);
+    if (!job->outcome) {
+        int error = errno;
+
+        job_free(job);
+        errno = error;
+        return NULL;
+    }
+    return job;
+}
+
+void
+job_submit(struct job *job, struct span headers)
+{
+    if (fetcher_submit(job->service->fetcher, &job->client, job->outcome->url, headers, &job_sink,
+                       job))
+        return;
+    snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
+    land(job);
+}

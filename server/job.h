@@ -1,0 +1,56 @@
+/*
+ * A fetch under way for the requests that wait for it: sent to the fetcher, its page built and
+ * stored, its outcome posted to the workers of all that waited, each in its protocol version.
+ */
+#ifndef SUNPROXY_SERVER_JOB_H
+#define SUNPROXY_SERVER_JOB_H
+
+#include "server/serve.h"
+#include "server/sharing.h"
+
+/* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
+struct pending {
+    struct flight_waiter waiter; /* first: the flight hands these back */
+    struct rpc_task task;
+    struct service *service;
+    struct rpc_request *rpc;
+    struct outcome *outcome; /* set when the fetch ends */
+    struct job *spare;       /* for one that waits and may have to fetch for itself; or NULL */
+    unsigned version;
+    bool bypass;
+    bool fetched_alone; /* after it had waited, so that no token was taken for its fetch */
+    bool show_victims;
+};
+
+/* A fetch under way. Belongs to the fetcher's thread once submitted. */
+struct job {
+    struct service *service;
+    struct flight *flight;    /* NULL for a bypass, */
+    struct pending *pending;  /* which has one request only */
+    struct client_key client; /* that it is fetched for */
+    struct sharing sharing;
+    struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
+    struct intake_body body;
+    size_t charged; /* for this and what the fetcher remembers of it */
+    int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
+    bool no_store;  /* the fetch says so */
+};
+
+/*
+ * For a request: what waits, and a job that could fetch for it. Charged to the account; NULL with
+ * errno ENOBUFS or ENOMEM. Freed by those below, or by the end of the fetch.
+ */
+struct pending *pending_create(struct service *service, const struct serve_request *request);
+struct job *job_create(struct service *service, const struct serve_request *request);
+
+/* NULL is harmless. A pending request leaves its spare job alone. */
+void pending_free(struct pending *pending);
+void job_free(struct job *job);
+
+/*
+ * Sends a job on its way with its flight, or the request of its bypass, set. From here on it
+ * answers whoever waits, whatever happens, and frees itself.
+ */
+void job_submit(struct job *job, struct span headers);
+
+#endif
