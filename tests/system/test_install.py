@@ -158,7 +158,7 @@ class DefaultConfigTest(InstalledTest):
         self.assertEqual(self.in_force("--config", chosen), self.in_force())
         for name, value in rows:
             if name not in shown:
-                self.assertRegex(value, r"^[A-Z:]+$", f"{name} has no default")
+                self.assertRegex(value, r"^[A-Z:\[\]]+$", f"{name} has no default")
 
 
 class ServiceFilesTest(InstalledTest):
