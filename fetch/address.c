@@ -1,11 +1,14 @@
 #include "fetch/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fetch/own_addresses.h"
 
 /* A block; IPv4 stands in the first four bytes. */
 struct block {
@@ -18,6 +21,7 @@ struct address_policy {
     struct block *allowed;
     size_t count;
     size_t room;
+    struct own_addresses *own; /* owned; NULL: the host's own addresses are like others */
 };
 
 /* What is not globally routable: the IANA IPv4 Special-Purpose Address Registry (RFC 6890). */
@@ -90,6 +94,7 @@ address_policy_destroy(struct address_policy *policy)
 {
     if (!policy)
         return;
+    own_addresses_close(policy->own);
     free(policy->allowed);
     free(policy);
 }
@@ -180,63 +185,112 @@ is_allowed(const struct address_policy *policy, int family, const unsigned char 
     return false;
 }
 
-static bool
-permits4(const struct address_policy *policy, const unsigned char *bytes)
+enum verdict { PERMITTED, NOT_PUBLIC, OWN };
+
+/* What is judged, and the address that the verdict is about: itself or the one that it carries. */
+struct judged {
+    int family;
+    unsigned char bytes[16];
+};
+
+static enum verdict
+judge_own(const struct address_policy *policy, int family, const unsigned char *bytes)
+{
+    return policy->own && own_addresses_have(policy->own, family, bytes) ? OWN : PERMITTED;
+}
+
+static enum verdict
+judge4(const struct address_policy *policy, const unsigned char *bytes)
 {
     if (is_allowed(policy, AF_INET, bytes))
-        return true;
+        return PERMITTED;
     for (size_t i = 0; i < LENGTH(special4); i++)
         if (same_prefix(bytes, special4[i].bytes, special4[i].prefix))
-            return false;
-    return true;
+            return NOT_PUBLIC;
+    return judge_own(policy, AF_INET, bytes);
 }
 
 /*
  * An allowed block speaks for the IPv6 address alone: what it carries needs a permission of its
  * own, so that fd00::/8 or even ::/0 does not open 127.0.0.1 by the back door. :: and ::1 are the
- * two of
- * ::/96 that carry nothing.
+ * two of ::/96 that carry nothing.
  */
-static bool
-permits6(const struct address_policy *policy, const unsigned char *bytes)
+static enum verdict
+judge6(const struct address_policy *policy, struct judged *judged)
 {
+    const unsigned char *bytes = judged->bytes;
     bool allowed = is_allowed(policy, AF_INET6, bytes);
 
     for (size_t i = 0; i < LENGTH(special6); i++) {
         if (!same_prefix(bytes, special6[i].bytes, special6[i].prefix))
             continue;
         if (!allowed)
-            return false;
+            return NOT_PUBLIC;
         if (special6[i].prefix == 128)
-            return true;
+            return PERMITTED;
     }
     for (size_t i = 0; i < LENGTH(carriers); i++) {
         unsigned char inner[4];
+        enum verdict verdict;
 
         if (!same_prefix(bytes, carriers[i].bytes, carriers[i].prefix))
             continue;
         for (unsigned j = 0; j < 4; j++)
             inner[j] = bytes[carriers[i].at + j] ^ carriers[i].flip;
-        if (!permits4(policy, inner))
-            return false;
+        verdict = judge4(policy, inner);
+        if (verdict) {
+            judged->family = AF_INET;
+            memcpy(judged->bytes, inner, sizeof(inner));
+            return verdict;
+        }
     }
-    return true;
+    return allowed ? PERMITTED : judge_own(policy, AF_INET6, bytes);
+}
+
+bool
+address_policy_judge(const struct address_policy *policy, const struct sockaddr *address, char *why,
+                     size_t why_size)
+{
+    struct judged judged = {.family = address->sa_family};
+    char text[INET6_ADDRSTRLEN] = "";
+    enum verdict verdict;
+
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+
+        memcpy(&in, address, sizeof(in));
+        memcpy(judged.bytes, &in.sin_addr, sizeof(in.sin_addr));
+        verdict = judge4(policy, judged.bytes);
+    } else if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, address, sizeof(in6));
+        memcpy(judged.bytes, &in6.sin6_addr, sizeof(in6.sin6_addr));
+        verdict = judge6(policy, &judged);
+    } else {
+        snprintf(why, why_size, "of no family that is connected to");
+        return false;
+    }
+    if (verdict == PERMITTED)
+        return true;
+    inet_ntop(judged.family, judged.bytes, text, sizeof(text));
+    snprintf(why, why_size, "%s (allow it with --allow-net %s)",
+             verdict == OWN ? "an address of this host" : "not a public address", text);
+    return false;
 }
 
 bool
 address_policy_permits(const struct address_policy *policy, const struct sockaddr *address)
 {
-    if (address->sa_family == AF_INET) {
-        struct sockaddr_in in;
+    return address_policy_judge(policy, address, NULL, 0);
+}
 
-        memcpy(&in, address, sizeof(in));
-        return permits4(policy, (const unsigned char *)&in.sin_addr);
-    }
-    if (address->sa_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-
-        memcpy(&in6, address, sizeof(in6));
-        return permits6(policy, in6.sin6_addr.s6_addr);
-    }
-    return false;
+bool
+address_policy_refuse_own(struct address_policy *policy, char *why, size_t why_size)
+{
+    if (!policy->own)
+        policy->own = own_addresses_open();
+    if (!policy->own)
+        snprintf(why, why_size, "cannot ask the system for its own addresses: %s", strerror(errno));
+    return policy->own != NULL;
 }

@@ -2,7 +2,7 @@
  * Which network addresses may be connected to. By default only globally routable ones (the IANA
  * special-purpose registries, RFC 6890); an operator may allow more by CIDR block. Addresses that
  * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are judged by what
- * they carry as well.
+ * they carry as well. The host's own addresses may be excepted.
  *
  * Immutable once in use; any thread may ask.
  */
@@ -27,7 +27,21 @@ void address_policy_destroy(struct address_policy *policy);
 bool address_policy_allow(struct address_policy *policy, const char *cidr, char *why,
                           size_t why_size);
 
-/* May this address be connected to? False for every family but AF_INET and AF_INET6. */
+/*
+ * From now on refuses the addresses that this host has at the time of each question, unless a block
+ * allows them. False, with a sentence in `why`, if the system cannot be asked for them.
+ */
+bool address_policy_refuse_own(struct address_policy *policy, char *why, size_t why_size);
+
+/*
+ * May this address be connected to? False for every family but AF_INET and AF_INET6. If it may not,
+ * `why` is what it is and what would allow it, as in "an address of this host (allow it with
+ * --allow-net 192.0.2.1)".
+ */
+bool address_policy_judge(const struct address_policy *policy, const struct sockaddr *address,
+                          char *why, size_t why_size);
+
+/* The same without the words. */
 bool address_policy_permits(const struct address_policy *policy, const struct sockaddr *address);
 
 #endif

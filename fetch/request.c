@@ -66,7 +66,7 @@ static void
 deny(struct request *r, const char *reason)
 {
     if (r->redirects)
-        finish_with(r, FETCH_BAD_REDIRECT, "redirected to where nobody may go: %s", reason);
+        finish_with(r, FETCH_BAD_REDIRECT, "the redirect was %s", reason);
     else
         request_finish(r, FETCH_DENIED, reason);
 }
@@ -230,7 +230,7 @@ static void
 judge_addresses(struct request *r, struct resolved *addresses)
 {
     struct resolved *kept;
-    char text[INET6_ADDRSTRLEN], sentence[SENTENCE_MAX];
+    char sentence[SENTENCE_MAX];
 
     if (r->route.by_operator) {
         connect_to(r, addresses);
@@ -241,9 +241,8 @@ judge_addresses(struct request *r, struct resolved *addresses)
     if (!kept) {
         request_finish(r, FETCH_INTERNAL, "out of memory");
     } else if (kept->count == 0) {
-        snprintf(sentence, sizeof(sentence), "%s is at %s, which may not be connected to",
-                 r->route.host, address_format(&addresses->list[0], text, sizeof(text)));
-        deny(r, sentence);
+        deny(r, sentence_refuse(sentence, sizeof(sentence), r->loop->settings.config.addresses,
+                                r->route.host, &addresses->list[0]));
     } else {
         connect_to(r, kept);
     }
@@ -279,8 +278,8 @@ start_hop(struct request *r)
         !address_policy_permits(settings->config.addresses, &r->target.address.any)) {
         char sentence[SENTENCE_MAX];
 
-        snprintf(sentence, sizeof(sentence), "%s may not be connected to", r->target.host);
-        deny(r, sentence);
+        deny(r, sentence_refuse(sentence, sizeof(sentence), settings->config.addresses,
+                                r->target.host, &r->target.address));
         return;
     }
     if (address_parse(r->route.host, r->route.port, &literal)) {

@@ -333,7 +333,7 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct transfer *t = context;
     union address address = {0};
-    char text[INET6_ADDRSTRLEN];
+    char why[SENTENCE_MAX];
     bool permitted = false;
     int fd;
 
@@ -347,8 +347,9 @@ on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
         permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
                     (t->by_operator && is_chosen(t, &address));
     if (!permitted)
-        return give_none(t, FETCH_DENIED, "%s is at %s, which may not be connected to",
-                         t->target->host, address_format(&address, text, sizeof(text)));
+        return give_none(t, FETCH_DENIED, "%s",
+                         sentence_refuse(why, sizeof(why), t->settings->config.addresses,
+                                         t->target->host, &address));
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
     if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
         close(fd);

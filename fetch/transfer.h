@@ -21,6 +21,13 @@
 void sentence_format(char *sentence, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
+/*
+ * Why the policy refuses the address that `host` stands for, and what would allow it. Returns the
+ * sentence.
+ */
+const char *sentence_refuse(char *sentence, size_t size, const struct address_policy *policy,
+                            const char *host, const union address *address);
+
 /* How far a hop has come. */
 enum transfer_stage {
     TRANSFER_CONNECTING, /* TCP, TLS, a proxy's tunnel */

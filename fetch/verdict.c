@@ -1,5 +1,6 @@
 #include "fetch/transfer.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 
 void
@@ -9,6 +10,20 @@ sentence_format(char *sentence, size_t size, const char *format, va_list args)
     for (char *c = sentence; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = '?';
+}
+
+const char *
+sentence_refuse(char *sentence, size_t size, const struct address_policy *policy, const char *host,
+                const union address *address)
+{
+    char text[INET6_ADDRSTRLEN], why[128] = "";
+
+    address_policy_judge(policy, &address->any, why, sizeof(why));
+    if (strcmp(address_format(address, text, sizeof(text)), host) == 0)
+        snprintf(sentence, size, "refused: %s is %s", host, why);
+    else
+        snprintf(sentence, size, "refused: %s is at %s, which is %s", host, text, why);
+    return sentence;
 }
 
 void

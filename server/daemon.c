@@ -73,6 +73,11 @@ make_addresses(struct parts *parts)
             log_error("allow-net: %s", why);
             return EX_CONFIG;
         }
+    /* Asks over a socket of the family AF_NETLINK, protocol NETLINK_ROUTE, that is opened here. */
+    if (!address_policy_refuse_own(parts->addresses, why, sizeof(why))) {
+        log_error("%s", why);
+        return EX_OSERR;
+    }
     return EX_OK;
 }
 

@@ -56,7 +56,7 @@ const struct option_row option_rows[] = {
 
     {.help = "Origins"},
     {"allow-net", 0, false, OPTION_LIST, AT(allow_net), "CIDR", NULL, 0, 0,
-     "allow fetches from addresses that are not public; may be repeated"},
+     "allow fetches from addresses that are not public, or this host's own; may be repeated"},
     {"connect-to", 0, false, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
      "connect to the second instead of the first, as curl does; empty matches any; may be "
      "repeated"},

@@ -2,8 +2,14 @@
 #include "fetch/address.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "fetch/url.h"
 #include "tests/unit/unit.h"
 
 static bool
@@ -195,6 +201,94 @@ START_TEST(other_families)
 }
 END_TEST
 
+/* ---- the host's own addresses ------------------------------------------------------------ */
+
+/* Runs a program and waits: did it succeed? */
+static bool
+run(const char *command)
+{
+    return system(command) == 0;
+}
+
+static bool
+has_reason(const struct address_policy *policy, const char *text, const char *reason)
+{
+    union address address;
+    char why[256] = "";
+
+    ck_assert(address_parse(text, 80, &address));
+    if (address_policy_judge(policy, &address.any, why, sizeof(why)))
+        return *reason == '\0';
+    ck_assert_msg(strcmp(why, reason) == 0, "%s: %s", text, why);
+    return true;
+}
+
+/*
+ * In a network of its own, whose loopback device has public addresses, also one added while the
+ * policy is in use and one taken away.
+ */
+static int
+judge_own_addresses(void)
+{
+    struct address_policy *policy = address_policy_create();
+    char why[256];
+
+    if (!run("ip link set lo up && ip addr add 8.8.8.8/32 dev lo && "
+             "ip -6 addr add 2606:4700::1/128 dev lo nodad"))
+        return 77;
+    ck_assert(has_reason(policy, "8.8.8.8", ""));
+    ck_assert(address_policy_refuse_own(policy, why, sizeof(why)));
+    ck_assert(has_reason(policy, "8.8.8.8",
+                         "an address of this host (allow it with --allow-net 8.8.8.8)"));
+    ck_assert(has_reason(policy, "2606:4700::1",
+                         "an address of this host (allow it with --allow-net 2606:4700::1)"));
+    /* What carries it is no way round. */
+    ck_assert(has_reason(policy, "::ffff:8.8.8.8",
+                         "an address of this host (allow it with --allow-net 8.8.8.8)"));
+    ck_assert(has_reason(policy, "64:ff9b::808:808",
+                         "an address of this host (allow it with --allow-net 8.8.8.8)"));
+    ck_assert(has_reason(policy, "127.0.0.1",
+                         "not a public address (allow it with --allow-net 127.0.0.1)"));
+    ck_assert(has_reason(policy, "9.9.9.9", ""));
+    ck_assert(has_reason(policy, "2606:4700::2", ""));
+    /* As they come and go. */
+    ck_assert(run("ip addr add 9.9.9.9/32 dev lo && ip -6 addr add 2606:4700::2/128 dev lo nodad"));
+    ck_assert(has_reason(policy, "9.9.9.9",
+                         "an address of this host (allow it with --allow-net 9.9.9.9)"));
+    ck_assert(has_reason(policy, "2606:4700::2",
+                         "an address of this host (allow it with --allow-net 2606:4700::2)"));
+    ck_assert(run("ip addr del 8.8.8.8/32 dev lo"));
+    ck_assert(has_reason(policy, "8.8.8.8", ""));
+    /* A range that is routed to the host is not on any interface. */
+    ck_assert(run("ip route add local 1.2.3.0/24 dev lo"));
+    ck_assert(has_reason(policy, "1.2.3.4",
+                         "an address of this host (allow it with --allow-net 1.2.3.4)"));
+    ck_assert(address_policy_allow(policy, "9.9.9.9", why, sizeof(why)));
+    ck_assert(address_policy_allow(policy, "2606:4700::/32", why, sizeof(why)));
+    ck_assert(has_reason(policy, "9.9.9.9", ""));
+    ck_assert(has_reason(policy, "2606:4700::2", ""));
+    address_policy_destroy(policy);
+    return 0;
+}
+
+START_TEST(own_addresses)
+{
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWNET) == 0 ? judge_own_addresses() : 77);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        printf("SKIP: own addresses: no network of its own, or no ip\n");
+    else
+        ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -207,6 +301,7 @@ unit_suite(void)
     tcase_add_test(tc, an_allowed_block_opens_no_back_door);
     tcase_add_test(tc, what_is_no_block);
     tcase_add_test(tc, other_families);
+    tcase_add_test(tc, own_addresses);
     suite_add_tcase(suite, tc);
     return suite;
 }

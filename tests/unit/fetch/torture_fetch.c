@@ -32,6 +32,19 @@ walk_addresses(void *context)
 }
 
 static void
+walk_own_addresses(void *context)
+{
+    struct address_policy *policy = address_policy_create();
+    char why[128] = "";
+    bool ok = policy && address_policy_refuse_own(policy, why, sizeof(why));
+
+    (void)context;
+    ck_assert(ok != torture_failed());
+    ck_assert(ok || !policy || why[0]);
+    address_policy_destroy(policy);
+}
+
+static void
 walk_urls(void *context)
 {
     struct target target, next;
@@ -310,6 +323,7 @@ START_TEST(torture)
     char why[256];
 
     ck_assert_uint_ge(torture_walk(walk_addresses, NULL), 3);
+    ck_assert_uint_ge(torture_walk(walk_own_addresses, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_flights, NULL), 2);
