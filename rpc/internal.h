@@ -328,8 +328,9 @@ struct rpc_worker {
     uint32_t epoch;     /* counts ticks */
     bool draining;
     unsigned cut_off;
-    int64_t now_us; /* when the current callback began to read */
-    uint64_t reads; /* that brought bytes */
+    int64_t now_us;      /* when the current callback began to read */
+    int64_t relieved_us; /* when the relieve task last looked; 0: never */
+    uint64_t reads;      /* that brought bytes */
     struct rpc_moderation moderation;
     struct rpc_cooked cooked;
     struct iovec pieces[RPC_SEND_PIECES];

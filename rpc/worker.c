@@ -20,6 +20,9 @@
 /* A reply that has waited no longer than this is not given up for want of memory. */
 #define RELIEF_AGE_US ((int64_t)1000000)
 
+/* Each look for one passes over all connections, so it is not repeated before this time. */
+#define RELIEF_EVERY_US ((int64_t)10000)
+
 /* Connections that rpc_worker_shed_partial() looks at, at most, before it finds one to close. */
 #define MOST_PASSED 64u
 
@@ -259,6 +262,9 @@ relieve(struct rpc_task *task)
     struct rpc_connection *c, *slowest = NULL;
 
     atomic_store(&worker->relieving, false);
+    if (worker->relieved_us && worker->now_us - worker->relieved_us < RELIEF_EVERY_US)
+        return;
+    worker->relieved_us = worker->now_us;
     TAILQ_FOREACH(c, &worker->open, link)
     {
         if (waiting_since(c) < (slowest ? waiting_since(slowest) : INT64_MAX))

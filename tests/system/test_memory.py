@@ -175,7 +175,7 @@ class StallTest(MemoryTest):
 
     def test_stalled_bodies_make_place_for_others(self):
         stalled = [self.stall(n, 19 * MEBI) for n in range(2)]
-        harness.wait_until(lambda: self.good.stat().memory_pages > 16 * MEBI, what="the bodies")
+        harness.wait_until(lambda: self.good.stat().memory_pages > 20 * MEBI, what="the bodies")
         self.assertLessEqual(memory_in_all(self.good.stat()), LIMIT)
         # A stall is a second without growth.
         time.sleep(1.5)
@@ -189,16 +189,31 @@ class StallTest(MemoryTest):
             self.assertEqual(page.status, "overloaded", page.sentence)
         self.assertEqual(self.good.stat().fetches_active, 0)
 
-    def test_small_pages_are_fetched_all_the_while(self):
+    def test_stat_shows_memory_by_kind(self):
+        self.stall(0, MEBI)
+        harness.wait_until(lambda: self.good.stat().memory_pages > MEBI, what="the body")
+        numbers = self.stat(self.d)
+        self.assertEqual(numbers["memory_limit"], LIMIT)
+        self.assertGreater(numbers["memory_pages"], MEBI)
+        self.assertEqual(numbers["memory_fetches"], 256 * 1024)
+        self.assertEqual(numbers["memory_records"], 0)
+        self.assertGreater(numbers["memory_requests"], 1000)
+        self.assertEqual(numbers["memory_refusals"], 0)
+        self.assertEqual(numbers["memory_reclaimed"], 0)
+        table = self.sunproxy("stat", daemon=self.d).stdout.decode()
+        self.assertRegex(table, r"(?m)^memory limit +32\.0 MiB\n- pages outside +1\.\d MiB\n"
+                                r"- fetches +256 KiB$")
+
+    def test_pages_are_fetched_all_the_while(self):
         self.stall(0, 19 * MEBI)
-        harness.wait_until(lambda: self.good.stat().memory_pages > 16 * MEBI, what="the body")
+        harness.wait_until(lambda: self.good.stat().memory_pages > 20 * MEBI, what="the body")
         # Of a MiB each, until there is no memory for another.
         for n in range(1, 8):
             self.stall(n, MEBI // 2)
         harness.wait_until(lambda: self.good.stat().memory_refusals > 0, what="the limit")
         time.sleep(1.5)
-        for n in range(50):
-            page = self.good.get(f"http://good.test/small{n}?fault=size:100K")
+        for n in range(20):
+            page = self.good.get(f"http://good.test/small{n}?fault=size:3M")
             self.assertEqual(page.status, "ok", page.sentence)
 
 

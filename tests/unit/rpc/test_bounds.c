@@ -115,6 +115,7 @@ START_TEST(whoever_reads_slowest_goes_when_memory_is_short)
     rpc_server_relieve(tiny.server);
     AWAIT(tiny_stats(&tiny).connections_timed_out == 1);
     /* Neither the one with nothing to read, nor the one that has only begun to. */
+    usleep(20000);
     rpc_server_relieve(tiny.server);
     expect_alive(idle);
     expect_serving(&tiny);
