@@ -86,6 +86,11 @@ struct fetch_config {
      */
     const char *const *connect_to;
     /*
+     * Ports to fetch from although they are for other protocols (fetch/ports.h): numbers or "any",
+     * NULL-ended; or NULL.
+     */
+    const char *const *allow_ports;
+    /*
      * How names are resolved; NULL is getaddrinfo(). For tests that script the resolver; the
      * service is always NULL.
      */

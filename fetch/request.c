@@ -273,6 +273,15 @@ start_hop(struct request *r)
     union address literal;
 
     r->route = settings_route(settings, &r->target);
+    if (!r->route.own_port && !settings_permit_port(settings, r->target.port)) {
+        char sentence[SENTENCE_MAX];
+
+        snprintf(sentence, sizeof(sentence),
+                 "refused: port %u of %s is for another protocol (allow it with --allow-port %u)",
+                 r->target.port, r->target.host, r->target.port);
+        deny(r, sentence);
+        return;
+    }
     /* Behind a proxy a name is the proxy's to resolve, but an address says itself what it is. */
     if (r->route.proxied && r->target.literal &&
         !address_policy_permits(settings->config.addresses, &r->target.address.any)) {

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/units.h"
+#include "fetch/ports.h"
 
 #define AUTHORITIES_MAX (16u << 20)
 #define LONGEST_US (7 * 86400 * (int64_t)1000000)
@@ -180,6 +181,44 @@ take_rules(struct settings *settings, const char *const *texts, char *why, size_
     return true;
 }
 
+/* ---- ports --------------------------------------------------------------------------- */
+
+static bool
+take_ports(struct settings *settings, const char *const *texts, char *why, size_t why_size)
+{
+    size_t count = 0;
+
+    while (texts[count])
+        count++;
+    settings->ports = calloc(count + 1, sizeof(*settings->ports));
+    if (!settings->ports)
+        return refuse(why, why_size, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        unsigned port = 0;
+
+        if (strcmp(texts[i], "any") == 0) {
+            settings->any_port = true;
+        } else if (parse_port(texts[i], &port) && port > 0) {
+            settings->ports[settings->port_count++] = (uint16_t)port;
+        } else {
+            snprintf(why, why_size, "allow-port \"%.64s\" is neither a port nor \"any\"", texts[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+settings_permit_port(const struct settings *settings, uint16_t port)
+{
+    if (settings->any_port || !port_is_blocked(port))
+        return true;
+    for (size_t i = 0; i < settings->port_count; i++)
+        if (settings->ports[i] == port)
+            return true;
+    return false;
+}
+
 /* ---- upstream proxy, authorities ----------------------------------------------------- */
 
 static bool
@@ -242,6 +281,7 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
     settings->config.cacert = NULL;
     settings->config.upstream_proxy = NULL;
     settings->config.connect_to = NULL;
+    settings->config.allow_ports = NULL;
     settings->config.user_agent = NULL;
     if (!judge_numbers(config, why, why_size))
         return false;
@@ -253,6 +293,8 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
         return refuse(why, why_size, "out of memory");
     if (config->upstream_proxy && config->connect_to && config->connect_to[0])
         return refuse(why, why_size, "connect-to and an upstream proxy exclude each other");
+    if (config->allow_ports && !take_ports(settings, config->allow_ports, why, why_size))
+        return false;
     if (config->connect_to && !take_rules(settings, config->connect_to, why, why_size))
         return false;
     if (config->upstream_proxy && !take_proxy(settings, config->upstream_proxy, why, why_size))
@@ -268,6 +310,7 @@ settings_free(struct settings *settings)
         free(settings->rules[i].target_host);
     }
     free(settings->rules);
+    free(settings->ports);
     free(settings->proxy_host);
     free((char *)settings->config.upstream_proxy);
     free((char *)settings->config.user_agent);
@@ -298,8 +341,10 @@ settings_route(const struct settings *settings, const struct target *target)
             route.host = rule->target_host;
             route.by_operator = true;
         }
-        if (rule->target_port)
+        if (rule->target_port) {
             route.port = (uint16_t)rule->target_port;
+            route.own_port = true;
+        }
         route.redirected = true;
         break;
     }

@@ -19,6 +19,9 @@ struct settings {
     struct fetch_config config; /* its strings are owned, its lists below instead */
     struct connect_rule *rules;
     size_t rule_count;
+    uint16_t *ports; /* owned: those blocked ones that are allowed */
+    size_t port_count;
+    bool any_port;
     char *proxy_host; /* owned; NULL: no upstream proxy */
     uint16_t proxy_port;
     struct buf authorities; /* PEM of config.cacert, read once; empty: none */
@@ -32,6 +35,7 @@ struct route {
     const char *host;
     uint16_t port;
     bool by_operator; /* the host was configured: its address needs no permission */
+    bool own_port;    /* so was the port */
     bool proxied;     /* through the upstream proxy */
     bool redirected;  /* by a connect_to rule: not what the URL says */
 };
@@ -45,5 +49,8 @@ void settings_free(struct settings *settings);
 unsigned settings_max_waiting(const struct fetch_config *config);
 
 struct route settings_route(const struct settings *settings, const struct target *target);
+
+/* May the port be fetched from: is it not for another protocol, or is that allowed? */
+bool settings_permit_port(const struct settings *settings, uint16_t port);
 
 #endif

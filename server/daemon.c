@@ -119,6 +119,7 @@ make_fetcher(struct parts *parts)
     config.cacert = options->cacert;
     config.upstream_proxy = options->upstream_proxy;
     config.user_agent = options->user_agent;
+    config.allow_ports = (const char *const *)options->allow_port.items;
     config.connect_to = (const char *const *)options->connect_to.items;
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
     if (!parts->service.fetcher) {

@@ -57,6 +57,9 @@ const struct option_row option_rows[] = {
     {.help = "Origins"},
     {"allow-net", 0, false, OPTION_LIST, AT(allow_net), "CIDR", NULL, 0, 0,
      "allow fetches from addresses that are not public, or this host's own; may be repeated"},
+    {"allow-port", 0, false, OPTION_LIST, AT(allow_port), "PORT", NULL, 0, 0,
+     "fetch from a port that browsers refuse as one of another protocol, or \"any\"; may be "
+     "repeated"},
     {"connect-to", 0, false, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
      "connect to the second instead of the first, as curl does; empty matches any; may be "
      "repeated"},

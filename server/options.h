@@ -50,6 +50,7 @@ struct options {
 
     /* origins */
     struct option_list allow_net;
+    struct option_list allow_port;
     struct option_list connect_to;
     char *upstream_proxy;
     char *cacert;

@@ -34,6 +34,7 @@ static const struct line script[] = {
     {.path = "/no-url", .bytes = TO("http://")},
     {.path = "/missing", .bytes = TO("http://missing.test/")},
     {.path = "/private", .bytes = TO("http://private.test/")},
+    {.path = "/smtp", .bytes = TO("http://127.0.0.1:25/")},
     {.path = "/decimal", .bytes = TO("http://167772161/")},
     {.path = "/octal", .bytes = TO("http://012.0.0.1/")},
     {.path = "/hex", .bytes = TO("http://0x0a000001/")},
@@ -134,6 +135,7 @@ START_TEST(redirects_to_nowhere)
     expect_bad(fetcher, origin, "/no-url", "redirects to");
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         expect_bad(fetcher, origin, refused[i], "refused: ");
+    expect_bad(fetcher, origin, "/smtp", "allow it with --allow-port 25");
     /* Without a word on where to, it is passed on. */
     fetch_fine(fetcher, &o, "http://127.0.0.1:%u/empty", origin->port);
     ck_assert_uint_eq(o.status, 302);

@@ -187,6 +187,12 @@ START_TEST(connect_to)
     ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: a.example\r\n"));
     outcome_free(&o);
     expect_end(fetcher, FETCH_OK, "http://b.example:1234/");
+    /* The operator has named the port that is connected to. */
+    expect_end(fetcher, FETCH_OK, "http://b.example:25/");
+    fetch_one(fetcher, &o, "http://c.example:25/");
+    ck_assert_int_eq(o.error, FETCH_DENIED);
+    ck_assert_msg(strstr(o.sentence, "allow it with --allow-port 25") != NULL, "%s", o.sentence);
+    outcome_free(&o);
     /* The permission is for what the rule is about, not for who goes there by himself. */
     expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1:%u/", origin->port);
     expect_end(fetcher, FETCH_DENIED, "http://target.test:%u/", origin->port);

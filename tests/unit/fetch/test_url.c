@@ -319,6 +319,43 @@ START_TEST(where_connections_go)
 }
 END_TEST
 
+START_TEST(ports_of_other_protocols)
+{
+    static const char *const some[] = {"25", "8080", NULL};
+    static const char *const any[] = {"any", NULL};
+    static const char *const bad[][2] = {{"0", NULL}, {"65536", NULL}, {"x", NULL}, {"", NULL}};
+    struct address_policy *addresses = address_policy_create();
+    struct settings settings;
+    struct fetch_config with;
+    unsigned blocked = 0;
+    char why[256];
+
+    fetch_config_default(&with);
+    with.addresses = addresses;
+    ck_assert(settings_init(&settings, &with, why, sizeof(why)));
+    for (unsigned port = 0; port <= UINT16_MAX; port++)
+        blocked += !settings_permit_port(&settings, (uint16_t)port);
+    ck_assert_uint_eq(blocked, 83);
+    ck_assert(!settings_permit_port(&settings, 25) && !settings_permit_port(&settings, 10080));
+    ck_assert(settings_permit_port(&settings, 80) && settings_permit_port(&settings, 443));
+    settings_free(&settings);
+    with.allow_ports = some;
+    ck_assert(settings_init(&settings, &with, why, sizeof(why)));
+    ck_assert(settings_permit_port(&settings, 25) && !settings_permit_port(&settings, 22));
+    settings_free(&settings);
+    with.allow_ports = any;
+    ck_assert(settings_init(&settings, &with, why, sizeof(why)));
+    ck_assert(settings_permit_port(&settings, 25) && settings_permit_port(&settings, 22));
+    settings_free(&settings);
+    for (size_t i = 0; i < LENGTH(bad); i++) {
+        with.allow_ports = bad[i];
+        ck_assert(!settings_init(&settings, &with, why, sizeof(why)));
+        settings_free(&settings);
+    }
+    address_policy_destroy(addresses);
+}
+END_TEST
+
 START_TEST(configurations_that_cannot_be)
 {
     static const char *const bad_rules[] = {
@@ -400,6 +437,7 @@ unit_suite(void)
     tcase_add_test(tc, request_headers_for_libcurl);
     tcase_add_test(tc, redirect_targets);
     tcase_add_test(tc, where_connections_go);
+    tcase_add_test(tc, ports_of_other_protocols);
     tcase_add_test(tc, configurations_that_cannot_be);
     suite_add_tcase(suite, tc);
     return suite;
