@@ -8,6 +8,8 @@
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
+#   make soak            send a daemon 10 million mixed requests (or REQUESTS=N), verify every body,
+#                        and check that memory, descriptors and threads stay flat
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
@@ -120,7 +122,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -148,7 +150,7 @@ SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/libsim.a $(B)/libpolicies.a $(B)/librpc.a \
 	$(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(B)/libfetch.a $(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a \
+	$(B)/libfetch.a $(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a \
 	$(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
@@ -163,10 +165,11 @@ ORIGIN := $(B)/tests/origin/origin
 BENCH := $(patsubst tests/bench/%_main.c,$(B)/tests/bench/%,$(wildcard tests/bench/*_main.c))
 FUZZ_SHARED := tests/fuzz/file.c tests/fuzz/replay_main.c
 FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/*.c)))
+SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
 .PHONY: all help clean distclean install test demo reproduce fuzz coverage bench bench-sim setup \
-	setup-test unit programs origin peers bench-programs fuzz-programs format uninstall
+	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -177,6 +180,7 @@ unit: $(UNIT) $(TORTURE) $(FAULTS)
 origin: $(ORIGIN)
 peers: $(PEERS)
 bench-programs: $(BENCH)
+soak-programs: $(SOAK)
 fuzz-programs: $(FUZZ)
 
 # ---- rules -----------------------------------------------------------------------------------------
@@ -300,6 +304,18 @@ $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/file.o $(FUZZ_MAIN) $(TEST_LIBS)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
 		$(PKG_LIBS)
 
+# The soak: soak_main.c is the program, the other files have unit tests.
+$(B)/libsoak.a: $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard tests/soak/*.c)))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
+
+$(SOAK): $(B)/tests/soak/soak_main.o $(TEST_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(TEST_LIBS) -Wl,--end-group \
+		$(PKG_LIBS)
+
 # Independent peers for system tests, on rpcgen's own client stubs.
 $(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
 	$(call say,LD,$@)
@@ -342,6 +358,11 @@ bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
 	$(Q)tests/bench/sim.py
+
+REQUESTS ?= 10000000
+soak: setup
+	$(Q)$(MAKE) VARIANT=release programs soak-programs origin
+	$(Q)tests/soak/soak.py $(REQUESTS)
 
 # The simulator's part alone, beside libCacheSim; tests/bench/sim.py --help
 bench-sim:

@@ -210,7 +210,7 @@ build_others() {
     else
         build tsan VARIANT=tsan programs
     fi
-    build release VARIANT=release programs origin
+    build release VARIANT=release programs origin soak-programs
     if command -v clang >/dev/null; then
         build clang CC=clang check-clang
     else
@@ -220,7 +220,7 @@ build_others() {
 
 if wants build; then
     # shellcheck disable=SC2086 # no target is no argument
-    build "$main" VARIANT="$main" programs origin peers fuzz-programs $unit_target
+    build "$main" VARIANT="$main" programs origin peers soak-programs fuzz-programs $unit_target
     [ "$main" = asan ] && build_others
     stage builds
 fi

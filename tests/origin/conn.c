@@ -194,9 +194,23 @@ stage(struct conn *c, const struct request *r)
 }
 
 static void
+drop_idle(struct conn *asking)
+{
+    struct conn *next;
+
+    for (struct conn *c = asking->origin->conns; c; c = next) {
+        next = c->next;
+        if (c != asking && c->state == CONN_READING)
+            conn_free(c, false);
+    }
+}
+
+static void
 begin_answer(struct conn *c, const struct request *r)
 {
     c->skip = r->body;
+    if (c->plan.drop_idle)
+        drop_idle(c);
     stage(c, r);
     log_request(c, r);
     if (c->plan.delay_us == INT64_MAX) {

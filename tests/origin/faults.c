@@ -332,6 +332,15 @@ FAULT(close)
     return true;
 }
 
+FAULT(drop_idle)
+{
+    (void)request;
+    (void)value;
+    plan->drop_idle = true;
+    plan->ending = END_CLOSE;
+    return true;
+}
+
 FAULT(echo)
 {
     (void)request;
@@ -419,6 +428,8 @@ static const struct fault faults[] = {
     {"cut", "N", "close after N bytes of the body, or in the headers", fault_cut, true},
     {"garbage", NULL, "answer with something that is not HTTP, and close", fault_garbage, false},
     {"close", NULL, "close without a byte", fault_close, false},
+    {"drop-idle", NULL, "close this connection and all that wait for a request", fault_drop_idle,
+     false},
     {"echo", NULL, "the body is the request's head as it came", fault_echo, false},
 };
 

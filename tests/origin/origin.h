@@ -103,6 +103,7 @@ struct plan {
     bool garbage;     /* no HTTP at all */
     bool echo;        /* the body is the request's head */
     unsigned asked;   /* how often for this URL, this time included; 0: not counted yet */
+    bool drop_idle;   /* close all other connections that wait for a request */
     unsigned interim; /* informational answers before the real one */
     struct buf headers;
 };

@@ -96,6 +96,18 @@ class OriginTest(harness.SystemTest):
             self.ask(o, "/fault/close")
         self.assertEqual(self.ask(o, "/fault/unheard-of")[0], 501)
 
+    def test_drop_idle_closes_all_that_wait(self):
+        o = self.origin()
+        waiting = [http.client.HTTPConnection("127.0.0.1", o.http_port, timeout=10) for _ in range(3)]
+        for c in waiting:
+            c.request("GET", "/")
+            c.getresponse().read()
+        self.assertEqual(self.ask(o, "/fault/drop-idle")[0], 200)
+        for c in waiting:
+            self.assertEqual(c.sock.recv(1), b"", "closed")
+            c.close()
+        self.assertEqual(self.ask(o, "/")[0], 200)
+
     def test_long_sends_more_than_it_states(self):
         o = self.origin("--size-min", "500", "--size-max", "500")
         answer = self.raw(o, b"GET /fault/long:9 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

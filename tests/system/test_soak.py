@@ -1,0 +1,59 @@
+"""Short runs of the soak (make soak), against the daemon under test and against the release daemon."""
+
+import sys
+
+import harness
+
+SOAK = harness.TOP / "tests/soak/soak.py"
+RELEASE = harness.TOP / "build/release"
+
+
+class SoakTest(harness.SystemTest):
+    def soak(self, build, requests, *options):
+        for program in ("sunproxyd", "tests/soak/soak"):
+            if not (build / program).exists():
+                self.skipTest(f"{build}/{program} is not built")
+        log = self.dir / "sanitizer.soak"
+        env = harness.sanitizer_environment(log)
+        # Freed memory that AddressSanitizer holds back grows for long.
+        return self.run_program(
+            [sys.executable, SOAK, *options, requests], seconds=harness.TEST_SECONDS,
+            env={"SUNPROXY_BUILD": str(build), "SUNPROXY_ORIGIN": str(harness.ORIGIN),
+                 "ASAN_OPTIONS": env["ASAN_OPTIONS"] + ":quarantine_size_mb=4",
+                 "TSAN_OPTIONS": env["TSAN_OPTIONS"], "UBSAN_OPTIONS": env["UBSAN_OPTIONS"]})
+
+    def check(self, build, requests):
+        done = self.soak(build, requests)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, 0, out + err)
+        lines = out.splitlines()
+        self.assertEqual(len(lines[1:lines.index("")]), 10, "a line for each point")
+        self.assertEqual(lines[10].split()[0], str(requests))
+        rows = lines[lines.index("answered as expected:") + 1:]
+        counts = {}
+        for row in rows[:rows.index("")]:
+            number, _, name = row.strip().partition("  ")
+            counts[name] = int(number)
+        self.assertEqual(sum(counts.values()), requests)
+        self.assertGreater(len(counts), 40)
+        self.assertGreater(min(counts.values()), 0, "every row of the mix")
+        self.assertIn("0 unexpected answers; flat", out)
+
+
+class ThisDaemonTest(SoakTest):
+    def test_a_short_run(self):
+        self.check(harness.BUILD, 5000)
+
+
+class ReleaseDaemonTest(SoakTest):
+    def test_a_short_run(self):
+        self.check(RELEASE, 10000)
+
+
+class FailingTest(SoakTest):
+    def test_a_body_that_is_not_the_expected_one_is_told_with_its_url(self):
+        done = self.soak(harness.BUILD, 1000, "--origin-option=--size-min=300")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr.decode(),
+                         r'row "hit", http://hot\d+\.soak/p\d+: a body of bytes \d+ instead of \d+')
+        self.assertIn(b"not finished", done.stdout)
