@@ -151,14 +151,21 @@ class DefaultConfigTest(InstalledTest):
         options = re.findall(r"(?m)^  (?:-\w, |    )--([a-z0-9-]+)", usage[:usage.index("This program:")])
         self.assertEqual([name for name, _ in rows], options)
 
-        # Those that --check-config shows have a default; the others show the form of a value.
-        shown = dict(re.findall(r"(?m)^([a-z0-9-]+) = (.*)$", self.in_force()))
+        # What is no form of a value is the default; a default that is computed is in the text.
+        form = re.compile(r"[A-Z:\[\]]+")
         chosen = self.dir / "chosen.conf"
-        chosen.write_text("".join(f"{n} = {v}\n" for n, v in rows if n in shown))
+        chosen.write_text("".join(f"{n} = {v}\n" for n, v in rows if not form.fullmatch(v)))
         self.assertEqual(self.in_force("--config", chosen), self.in_force())
+        shown = dict(re.findall(r"(?m)^([a-z0-9-]+) = (.*)$", self.in_force()))
+        comments = {}
+        for block in text.split("\n\n"):
+            for name in re.findall(r"(?m)^#([a-z][a-z0-9-]*) = ", block):
+                comments[name] = block
         for name, value in rows:
-            if name not in shown:
-                self.assertRegex(value, r"^[A-Z:\[\]]+$", f"{name} has no default")
+            if name in shown and form.fullmatch(value):
+                self.assertIn("(default:", comments[name], f"{name} has a default")
+            elif name not in shown:
+                self.assertRegex(value, form, f"{name} has no default")
 
 
 class ServiceFilesTest(InstalledTest):
