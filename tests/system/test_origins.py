@@ -133,6 +133,23 @@ class TimeTest(OriginsTest):
         self.assertEqual(d.stop(), 0, d.err)
 
 
+class OwnAddressTest(harness.SystemTest):
+    def test_public_addresses_of_the_host(self):
+        """Refused unless allowed, whether they were there at the start or came later."""
+        ns = harness.Namespace(self)
+        self.assertEqual(ns.run(["ip", "addr", "add", "8.8.8.8/32", "dev", "lo"]).returncode, 0)
+        d = self.daemon("--allow-net", "9.9.9.9", namespace=ns)
+        self.assertEqual(ns.run(["ip", "addr", "add", "8.8.4.4/32", "dev", "lo"]).returncode, 0)
+        self.assertEqual(ns.run(["ip", "addr", "add", "9.9.9.9/32", "dev", "lo"]).returncode, 0)
+        with rpc.Connection(d.socket) as c:
+            for address in ("8.8.8.8", "8.8.4.4"):
+                page = c.get(f"http://{address}:8080/")
+                self.assertEqual(page.status, "denied", page.sentence)
+                self.assertEqual(page.sentence, f"refused: {address} is an address of this host "
+                                             f"(allow it with --allow-net {address})")
+            self.assertEqual(c.get("http://9.9.9.9:8080/").status, "connect_failed")
+
+
 class LieTest(OriginsTest):
     def test_it_is_down(self):
         port = harness.free_port()

@@ -110,6 +110,17 @@ class StoringTest(SharingCase):
             self.assertEqual((second.source, second.body), ("hit", first.body), lines)
             self.assertEqual(len(self.o.requests()), n + 1, lines)
 
+    def test_framing_that_can_be_read_in_two_ways(self):
+        """Content-Length beside chunks (RFC 9112 section 6.3): passed on, and never stored."""
+        length = quote("Content-Length: 3")
+        url = f"http://a.test/?fault=chunked&fault=header:{length}"
+        for _ in range(2):
+            page = self.get(url)
+            self.assertEqual((page.status, page.source, page.stored), ("ok", "miss", False))
+            self.assertNotIn("content-length", page.headers.lower())
+            self.assertGreater(len(page.body), 3)
+        self.assertEqual(self.pages_inside(), 0)
+
     def test_version_1_too(self):
         url = with_headers("Cache-Control: private")
         for _ in range(3):
