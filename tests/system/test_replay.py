@@ -221,7 +221,7 @@ class ReplayStatusTest(ReplayCase):
         trace = self.trace("http://a.test/1", "http://10.0.0.1:81/", "http://10.0.0.2:81/")
         told = self.replay(trace, "--cold").stderr.decode()
         self.assertIn("2 of 3 requests failed", told)
-        self.assertIn("http://10.0.0.1:81/: 10.0.0.1 is at 10.0.0.1", told)
+        self.assertIn("http://10.0.0.1:81/: refused: 10.0.0.1 is not a public address", told)
         self.assertEqual(len(told.splitlines()), 1)
         self.assertEqual(self.replay(self.trace("http://a.test/1")).stderr, b"")
 
