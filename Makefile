@@ -136,7 +136,7 @@ ALL_LDFLAGS = -pie -pthread $(LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http cache rpc fetch trace sim server client
+FOLDERS := base policies http cache rpc fetch trace sim server cli client study
 sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -147,11 +147,11 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 # On top first: who uses stands before who is used.
 SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libfetch.a \
 	$(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
-CLIENT_LIBS := $(B)/libclient.a $(B)/libtrace.a $(B)/libsim.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(PROTOCOL_LIB) $(B)/libbase.a
-TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a \
-	$(B)/libfetch.a $(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a \
-	$(PROTOCOL_LIB) $(B)/libbase.a
+CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
+	$(B)/libpolicies.a $(B)/librpc.a $(PROTOCOL_LIB) $(B)/libbase.a
+TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
+	$(B)/libpolicies.a $(B)/librpc.a $(B)/libfetch.a $(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a \
+	$(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
@@ -200,7 +200,7 @@ build/gen/.stamp: proxy.x
 $(GEN): build/gen/.stamp ;
 
 # Its symbols come from assembly, which link-time optimisation does not look into.
-$(B)/client/report_page.o: private ALL_OPTIMISE += -fno-lto
+$(B)/study/report_page.o: private ALL_OPTIMISE += -fno-lto
 
 $(B)/gen/%.o: build/gen/%.c build/gen/.stamp
 	@mkdir -p $(@D)
@@ -214,7 +214,7 @@ $(B)/%.o: %.c build/gen/.stamp
 	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<
 
 # What the page of `sunproxy report` is made of is put into the program as it is.
-$(B)/client/report_page.o: $(wildcard report/* report/third_party/*)
+$(B)/study/report_page.o: $(wildcard study/report/* study/report/third_party/*)
 
 define library
 $(B)/lib$(1).a: $$(call objects,$(1))

@@ -4,7 +4,7 @@
 #include <sysexits.h>
 
 #include "client/exit_status.h"
-#include "client/output.h"
+#include "cli/output.h"
 
 static int
 call(struct rpc_client *client, int64_t timeout_us, uint32_t procedure, xdrproc_t encode,

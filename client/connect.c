@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/paths.h"
 #include "base/units.h"
-#include "client/output.h"
+#include "cli/output.h"
 #include "client/rpcbind.h"
 #include "proxy.h"
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "cli/command.h"
 #include "rpc/client.h"
 
 struct server_options {
@@ -19,14 +20,13 @@ struct server_options {
 
 #define SERVER_OPTIONS_DEFAULT ((struct server_options){.timeout_us = 90 * (int64_t)1000000})
 
-/* Values of the long options below; a subcommand's own begin at OPTION_OWN. */
+/* Values of the long options below; a command's own begin at SERVER_OPTION_END. */
 enum {
-    OPTION_SOCKET = 256,
+    OPTION_SOCKET = OPTION_OWN,
     OPTION_HOST,
     OPTION_PORT,
     OPTION_TIMEOUT,
-    OPTION_HELP,
-    OPTION_OWN,
+    SERVER_OPTION_END,
 };
 
 /* For a subcommand's array of options. */

@@ -9,11 +9,11 @@
 #include <sysexits.h>
 
 #include "base/units.h"
-#include "client/command.h"
 #include "client/exit_status.h"
-#include "client/output.h"
+#include "cli/output.h"
+#include "client/commands.h"
 
-enum { OPTION_API = OPTION_OWN, OPTION_JSON, OPTION_NO_STORE, OPTION_FAIL };
+enum { OPTION_API = SERVER_OPTION_END, OPTION_JSON, OPTION_NO_STORE, OPTION_FAIL };
 
 static const struct option longs[] = {
     {"output", required_argument, NULL, 'o'},

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "client/base64.h"
+#include "base/base64.h"
 #include "client/exit_status.h"
 #include "client/get.h"
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "client/exit_status.h"
 #include "client/get.h"
-#include "client/output.h"
+#include "cli/output.h"
 
 /* Answers wait for those before them; over so many bytes nothing new is begun meanwhile. */
 #define MAX_WAITING_BYTES (64u << 20)

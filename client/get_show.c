@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "client/exit_status.h"
 #include "client/get.h"
-#include "client/output.h"
+#include "cli/output.h"
 
 bool
 get_answer_ok(const struct get_answer *answer)

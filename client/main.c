@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/command.h"
-#include "client/output.h"
+#include "cli/output.h"
+#include "client/commands.h"
+#include "study/commands.h"
 
 static const struct command command_help_on;
 

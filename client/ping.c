@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "client/command.h"
 #include "client/connect.h"
 #include "client/exit_status.h"
-#include "client/output.h"
+#include "cli/output.h"
 #include "proxy.h"
+#include "client/commands.h"
 
 static int
 ping_version(struct rpc_client *client, const struct server *server,

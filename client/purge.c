@@ -7,11 +7,11 @@
 
 #include "base/json.h"
 #include "client/admin.h"
-#include "client/command.h"
 #include "client/connect.h"
-#include "client/output.h"
+#include "cli/output.h"
+#include "client/commands.h"
 
-enum { OPTION_ALL = OPTION_OWN, OPTION_PREFIX, OPTION_JSON };
+enum { OPTION_ALL = SERVER_OPTION_END, OPTION_PREFIX, OPTION_JSON };
 
 static const struct option longs[] = {
     {"all", no_argument, NULL, OPTION_ALL},

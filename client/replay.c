@@ -12,13 +12,13 @@
 
 #include "base/units.h"
 #include "client/admin.h"
-#include "client/capacity.h"
-#include "client/command.h"
-#include "client/output.h"
-#include "client/trace_options.h"
+#include "cli/capacity.h"
+#include "cli/output.h"
+#include "cli/trace_options.h"
+#include "client/commands.h"
 
 enum {
-    OPTION_POLICY = OPTION_OWN,
+    OPTION_POLICY = SERVER_OPTION_END,
     OPTION_CAPACITY,
     OPTION_COLD,
     OPTION_VIA,

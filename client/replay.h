@@ -6,9 +6,9 @@
 #define SUNPROXY_CLIENT_REPLAY_H
 
 #include "client/connect.h"
-#include "client/progress.h"
-#include "client/replay_log.h"
-#include "client/statistics.h"
+#include "cli/progress.h"
+#include "cli/replay_log.h"
+#include "cli/statistics.h"
 #include "proxy.h"
 #include "trace/trace.h"
 

@@ -4,11 +4,11 @@
 
 #include "base/json.h"
 #include "base/units.h"
-#include "client/capacity.h"
-#include "client/columns.h"
-#include "client/output.h"
+#include "cli/capacity.h"
+#include "cli/columns.h"
+#include "cli/output.h"
 #include "client/replay.h"
-#include "client/trace_options.h"
+#include "cli/trace_options.h"
 
 #define MAX_RUNS 1000 /* as --repeat takes */
 

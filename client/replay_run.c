@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/command.h"
+#include "cli/command.h"
 #include "client/exit_status.h"
-#include "client/output.h"
+#include "cli/output.h"
 #include "client/replay.h"
 
 #define LOOK_AGAIN_US 100000 /* how soon an interrupt is noticed while an answer is awaited */
@@ -86,6 +86,8 @@ outcome_of(const proxy_page *page)
     return page->evicted ? REPLAY_EVICTED : REPLAY_MISS;
 }
 
+_Static_assert(REPLAY_LOG_VICTIMS == PROXY_MAX_VICTIMS, "the log names those that are told");
+
 static void
 fill_from_page(struct replay_entry *entry, const proxy_page *page, struct span *victims)
 {
@@ -94,7 +96,7 @@ fill_from_page(struct replay_entry *entry, const proxy_page *page, struct span *
     entry->bytes = page->body.body_len;
     entry->evicted = page->evicted;
     entry->victims = victims;
-    for (u_int i = 0; i < page->victims.victims_len && i < PROXY_MAX_VICTIMS; i++)
+    for (u_int i = 0; i < page->victims.victims_len && i < REPLAY_LOG_VICTIMS; i++)
         victims[entry->victim_count++] = span_of(page->victims.victims_val[i].proxy_url_val,
                                                  page->victims.victims_val[i].proxy_url_len);
 }
@@ -116,7 +118,7 @@ account(struct worker *worker, size_t number, const struct exchange *exchange, i
     struct run *run = worker->run;
     const struct trace *trace = run->plan->trace;
     struct replay_result *tally = &worker->tally;
-    struct span victims[PROXY_MAX_VICTIMS];
+    struct span victims[REPLAY_LOG_VICTIMS];
     struct replay_entry entry = {.run = run->plan->run,
                                  .number = number + 1,
                                  .url = trace->urls[trace->ids[number]],

@@ -8,13 +8,13 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "client/admin.h"
-#include "client/capacity.h"
-#include "client/command.h"
+#include "cli/capacity.h"
 #include "client/connect.h"
-#include "client/output.h"
+#include "cli/output.h"
+#include "client/commands.h"
 
 enum {
-    OPTION_POLICY = OPTION_OWN,
+    OPTION_POLICY = SERVER_OPTION_END,
     OPTION_CAPACITY_URLS,
     OPTION_CAPACITY_BYTES,
     OPTION_SHARDS,

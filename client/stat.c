@@ -9,14 +9,14 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "client/admin.h"
-#include "client/capacity.h"
-#include "client/columns.h"
-#include "client/command.h"
+#include "cli/capacity.h"
+#include "cli/columns.h"
 #include "client/connect.h"
-#include "client/output.h"
-#include "client/statistics.h"
+#include "cli/output.h"
+#include "cli/statistics.h"
+#include "client/commands.h"
 
-enum { OPTION_JSON = OPTION_OWN };
+enum { OPTION_JSON = SERVER_OPTION_END };
 
 static const struct option longs[] = {
     {"watch", optional_argument, NULL, 'w'},

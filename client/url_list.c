@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "client/text_line.h"
+#include "cli/text_line.h"
 
 void
 url_list_free(struct url_list *list)

@@ -13,7 +13,7 @@ import time
 import reproduce_claims as claims
 
 # The report's colours, so that a policy looks the same on both pages.
-COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "report/colours.css").read_text()
+COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
 STYLE = """
 :root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
   --none-bg: #eceef1; }

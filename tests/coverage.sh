@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-folders="base cache client fetch http policies rpc server sim trace"
+folders="base cache cli client fetch http policies rpc server sim study trace"
 
 if [ "${1:-}" != report ]; then
     find build/coverage -name '*.gcda' -delete 2>/dev/null

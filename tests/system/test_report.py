@@ -177,9 +177,9 @@ class DataTest(report_case.ReportCase):
         for variant in ("release", "debug", "asan", "tsan"):
             rules = self.run_program(["make", "-pnq", f"VARIANT={variant}", "-C", harness.TOP,
                                       "help"]).stdout.decode()
-            needs = " ".join(re.findall(rf"(?m)^build/{variant}/client/report_page\.o:(.*)$", rules))
-            self.assertIn("report/colours.css", needs, variant)
-            self.assertIn("report/third_party/d3.min.js", needs, variant)
+            needs = " ".join(re.findall(rf"(?m)^build/{variant}/study/report_page\.o:(.*)$", rules))
+            self.assertIn("study/report/colours.css", needs, variant)
+            self.assertIn("study/report/third_party/d3.min.js", needs, variant)
 
     def test_several_traces_with_sizes_of_their_own(self):
         one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")

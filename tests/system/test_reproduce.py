@@ -75,7 +75,7 @@ class ReproduceTest(harness.SystemTest):
         self.assertNotIn("script", page.counts)
         # One look for both pages: the report's colours, by policy.
         text_of_page = (self.out / "reproduce.html").read_text()
-        self.assertIn((harness.TOP / "report/colours.css").read_text(), text_of_page)
+        self.assertIn((harness.TOP / "study/report/colours.css").read_text(), text_of_page)
         self.assertEqual(set(re.findall(r'class="s own-([a-z]+)"', text_of_page)),
                          {"lru", "lfu", "fifo", "rand", "maxs"})
         self.check_security(text_of_page)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "client/base64.h"
+#include "base/base64.h"
 #include "client/exit_status.h"
 #include "client/get.h"
 #include "client/rpcbind.h"

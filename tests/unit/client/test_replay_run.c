@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/command.h"
+#include "cli/command.h"
 #include "client/replay.h"
 #include "rpc/server.h"
 #include "tests/unit/unit.h"

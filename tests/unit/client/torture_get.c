@@ -10,7 +10,7 @@
 
 #include "base/save.h"
 #include "client/get.h"
-#include "client/replay_log.h"
+#include "cli/replay_log.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,49 @@
+#include "cli/command.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/output.h"
+
+const struct command *
+command_find(const struct command *const *commands, const char *word)
+{
+    struct nearest nearest = NEAREST_TO(word);
+    char ask[80];
+    size_t before = 0; /* characters before the last word */
+
+    for (const struct command *const *at = commands; *at; at++) {
+        const char *space = strrchr((*at)->name, ' ');
+
+        before = space ? (size_t)(space - (*at)->name) + 1 : 0;
+        if (strcmp((*at)->name + before, word) == 0)
+            return *at;
+        nearest_offer(&nearest, (*at)->name + before);
+    }
+    output_complain("no command is called '%.*s%s'%s", (int)before, commands[0]->name, word,
+                    nearest_ask(&nearest, ask, sizeof(ask)));
+    fprintf(stderr, "Try 'sunproxy %.*s--help'.\n", (int)before, commands[0]->name);
+    return NULL;
+}
+
+void
+command_print_name(FILE *to, const char *name, const char *summary)
+{
+    fprintf(to, "  %-15s  %s\n", name, summary);
+}
+
+int
+command_help(const struct command *command)
+{
+    fputs(command->help, stdout);
+    if (command->lists)
+        command->lists();
+    return EX_OK;
+}
+
+int
+command_usage(const struct command *command)
+{
+    fprintf(stderr, "Try 'sunproxy %s --help'.\n", command->name);
+    return EX_USAGE;
+}

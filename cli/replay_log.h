@@ -1,0 +1,71 @@
+/*
+ * A line for each request of a replay: what the cache did with it. The paper logs "New Cache
+ * Block", "Cache Hit" and "Evicted"; these are the outcomes miss, hit and evicted here.
+ *
+ * Tab-separated, with a line of names first:
+ *     number  url  outcome  victim  status  bytes  us
+ * or one JSON object a line with the same names (victims as an array). Victims are separated by
+ * spaces. A tab, a line end, a backslash or a zero byte inside a URL is written as \t, \n, \r,
+ * \\ or \0; a space in a victim as \s.
+ *
+ * Any thread may write; lines stay whole, in the order of writing.
+ */
+#ifndef SUNPROXY_CLI_REPLAY_LOG_H
+#define SUNPROXY_CLI_REPLAY_LOG_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Of how many victims of a request a log has the names: those that the protocol carries. */
+#define REPLAY_LOG_VICTIMS 64u
+
+enum replay_outcome {
+    REPLAY_MISS,      /* fetched and stored, and nobody had to leave */
+    REPLAY_HIT,       /* from the cache, revalidated and stale included */
+    REPLAY_EVICTED,   /* fetched and stored in the place of victims */
+    REPLAY_COALESCED, /* came with another request's fetch */
+    REPLAY_BYPASS,    /* past the cache */
+    REPLAY_UNCACHED,  /* fetched and not stored */
+    REPLAY_FAILED,
+    REPLAY_OUTCOMES
+};
+
+/* "miss", "hit", ... */
+const char *replay_outcome_name(enum replay_outcome outcome);
+
+struct replay_entry {
+    unsigned run;    /* from 1; written only where there is more than one */
+    uint64_t number; /* of the request, from 1 */
+    struct span url;
+    enum replay_outcome outcome;
+    const struct span *victims;
+    size_t victim_count;
+    uint32_t evicted;  /* how many had to leave, whether named or not */
+    unsigned status;   /* of HTTP; 0: none */
+    const char *error; /* name of what failed, in the place of the status; NULL */
+    uint64_t bytes;    /* of the body */
+    uint64_t us;       /* until the answer was there */
+};
+
+enum replay_log_format { REPLAY_LOG_TSV, REPLAY_LOG_JSONL };
+
+struct replay_log;
+
+/* The format that a name asks for: JSON lines for "....jsonl". */
+enum replay_log_format replay_log_format_of(const char *path);
+
+/* Creates the file, with a column or member "run" if runs > 1. NULL with errno set. */
+struct replay_log *replay_log_open(const char *path, enum replay_log_format format, unsigned runs);
+
+/* 0 or an errno, which every later call repeats. */
+int replay_log_write(struct replay_log *log, const struct replay_entry *entry);
+
+/* Flushes, closes and frees: 0, or the errno of whatever went wrong since the start. NULL: 0. */
+int replay_log_close(struct replay_log *log);
+
+/* A line as it is written, with its line end. For replay_log_write() and its tests. */
+void replay_log_format(struct buf *out, enum replay_log_format format, bool with_run,
+                       const struct replay_entry *entry);
+
+#endif

@@ -1,0 +1,281 @@
+#include "study/advise.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/output.h"
+#include "study/simulate_run.h"
+
+#define SMALLEST 1000    /* the scale begins at such a part of all */
+#define FEWEST_POINTS 60 /* of the scale; more where that costs little */
+#define MOST_POINTS 500
+#define MUCH_WORK 100e6 /* requests that may be simulated for more points */
+#define ROUNDS 8        /* in which the scale is gone through */
+#define NEAR_ENOUGH 100 /* a size is narrowed down to one part in so many */
+
+/* Sizes to be tried at once. */
+struct trials {
+    struct sim_job *jobs;      /* owned */
+    struct candidate **owners; /* owned: by job */
+    uint64_t *sizes;           /* owned: by job */
+    size_t count;
+    size_t each; /* of one candidate */
+};
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+static void
+trials_free(struct trials *trials)
+{
+    free(trials->jobs);
+    free(trials->owners);
+    free(trials->sizes);
+    *trials = (struct trials){0};
+}
+
+static bool
+trials_make(struct trials *trials, size_t room)
+{
+    trials->jobs = calloc(room, sizeof(*trials->jobs));
+    trials->owners = calloc(room, sizeof(*trials->owners));
+    trials->sizes = calloc(room, sizeof(*trials->sizes));
+    if (trials->jobs && trials->owners && trials->sizes)
+        return true;
+    output_complain("out of memory");
+    trials_free(trials);
+    return false;
+}
+
+static void
+trials_add(struct trials *trials, const struct advice *advice, struct candidate *candidate,
+           uint64_t size)
+{
+    trials->owners[trials->count] = candidate;
+    trials->sizes[trials->count] = size;
+    trials->jobs[trials->count++] =
+        simulate_job(advice->subject, advice->options, &candidate->spec,
+                     advice->in_bytes ? 0 : size, advice->in_bytes ? size : 0);
+}
+
+static int
+trials_run(struct trials *trials, const struct advice *advice)
+{
+    return simulate_run(trials->jobs, trials->count, (unsigned)advice->options->jobs, "advise");
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+/* Between what is enough and what is not; below the scale a step down, until that is not. */
+static uint64_t
+between(const struct advice *advice, const struct candidate *candidate)
+{
+    uint64_t down;
+
+    if (candidate->low != 0)
+        return candidate->low + (candidate->size - candidate->low) / 2;
+    down = (uint64_t)((double)candidate->size / (1 + advice->step));
+    return down < candidate->size ? down : candidate->size - 1;
+}
+
+static bool
+is_narrow(const struct candidate *candidate)
+{
+    return candidate->size <= 1 || (candidate->low != 0 && candidate->size - candidate->low <=
+                                                               1 + candidate->size / NEAR_ENOUGH);
+}
+
+static void
+plan(struct trials *trials, const struct advice *advice, struct candidate *candidate)
+{
+    if (candidate->reached) {
+        if (!is_narrow(candidate))
+            trials_add(trials, advice, candidate, between(advice, candidate));
+        return;
+    }
+    for (size_t i = 0; i < trials->each && candidate->next < advice->scale.count; i++)
+        trials_add(trials, advice, candidate, advice->scale.sizes[candidate->next++]);
+}
+
+/* In the order of the sizes where they are of the scale: what is above the first is not wanted. */
+static void
+learn(const struct advice *advice, struct candidate *candidate, uint64_t size,
+      const struct sim_result *result)
+{
+    bool enough = advice_goal(advice, result) >= advice->target;
+
+    if (candidate->reached && size > candidate->size)
+        return;
+    if (!enough)
+        candidate->low = size;
+    if (enough || (!candidate->reached &&
+                   (candidate->size == 0 ||
+                    advice_goal(advice, result) > advice_goal(advice, &candidate->result)))) {
+        candidate->size = size;
+        candidate->result = *result;
+    }
+    candidate->reached = candidate->reached || enough;
+}
+
+/* All policies that are still searched, all at once. */
+static int
+search_round(const struct advice *advice, struct trials *trials)
+{
+    int status = EX_OK;
+
+    trials->count = 0;
+    for (size_t i = 0; i < advice->count; i++)
+        plan(trials, advice, &advice->candidates[i]);
+    if (trials->count != 0)
+        status = trials_run(trials, advice);
+    for (size_t i = 0; i < trials->count && status == EX_OK; i++)
+        learn(advice, trials->owners[i], trials->sizes[i], &trials->jobs[i].result);
+    return status;
+}
+
+/* The smallest first; those that never get there last, the best of them first. */
+static int
+compare_candidates(const void *a, const void *b, void *context)
+{
+    const struct candidate *x = a, *y = b;
+    double gain = advice_goal(context, &x->result) - advice_goal(context, &y->result);
+
+    if (x->reached != y->reached)
+        return x->reached ? -1 : 1;
+    if (x->reached && x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    if (gain > 0 || gain < 0)
+        return gain > 0 ? -1 : 1;
+    return strcmp(x->spec.ops->name, y->spec.ops->name);
+}
+
+const struct candidate *
+advice_best(const struct advice *advice)
+{
+    for (size_t i = 0; i < advice->count; i++)
+        if (advice->candidates[i].reached && !advice->candidates[i].spec.ops->needs_future)
+            return &advice->candidates[i];
+    return NULL;
+}
+
+double
+advice_goal(const struct advice *advice, const struct sim_result *result)
+{
+    return simulate_goal(result, advice->options->by_bytes);
+}
+
+/* What all hit in a cache as large as the best one needs, and that one in larger caches. */
+static int
+compare_at_best(struct advice *advice)
+{
+    const struct candidate *best = advice_best(advice);
+    struct trials trials = {0};
+    int status;
+
+    if (!best)
+        return EX_OK;
+    if (!trials_make(&trials, advice->count + advice->scale.count))
+        return EX_SOFTWARE;
+    for (size_t i = 0; i < advice->count; i++)
+        trials_add(&trials, advice, &advice->candidates[i], best->size);
+    for (size_t i = 0; i < advice->scale.count; i++)
+        if (advice->scale.sizes[i] > best->size)
+            trials_add(&trials, advice, &advice->candidates[best - advice->candidates],
+                       advice->scale.sizes[i]);
+    status = trials_run(&trials, advice);
+    for (size_t i = 0; i < trials.count && status == EX_OK; i++) {
+        const struct sim_result *result = &trials.jobs[i].result;
+
+        if (i < advice->count) {
+            advice->candidates[i].in_as_much = *result;
+        } else if (advice_goal(advice, result) <
+                   (advice->larger ? advice_goal(advice, &advice->in_larger) : advice->target)) {
+            advice->larger = trials.sizes[i];
+            advice->in_larger = *result;
+        }
+    }
+    trials_free(&trials);
+    return status;
+}
+
+static int
+search(struct advice *advice)
+{
+    struct trials trials = {.each = (advice->scale.count + ROUNDS - 1) / ROUNDS};
+    int status = EX_OK;
+
+    if (!trials_make(&trials, advice->count * trials.each))
+        return EX_SOFTWARE;
+    do
+        status = search_round(advice, &trials);
+    while (trials.count != 0 && status == EX_OK);
+    trials_free(&trials);
+    if (status != EX_OK)
+        return status;
+    qsort_r(advice->candidates, advice->count, sizeof(*advice->candidates), compare_candidates,
+            advice);
+    return compare_at_best(advice);
+}
+
+/* ---- what is searched ------------------------------------------------------------------------ */
+
+static bool
+make_scale(struct advice *advice)
+{
+    const struct simulate_subject *subject = advice->subject;
+    size_t requests =
+        subject->rate < 1 ? subject->sample.trace.request_count : subject->sim.request_count;
+    double points = MUCH_WORK / ((double)requests * (double)advice->count + 1);
+    double low = fmax(1, (double)advice->all / SMALLEST);
+    size_t count = points > MOST_POINTS     ? MOST_POINTS
+                   : points < FEWEST_POINTS ? FEWEST_POINTS
+                                            : (size_t)points;
+
+    if (count < advice->all)
+        advice->step = pow((double)advice->all / low, 1 / (double)(count - 1)) - 1;
+    return size_scale_make(&advice->scale, low, advice->all, count);
+}
+
+static bool
+prepare(struct advice *advice)
+{
+    const struct simulate_options *options = advice->options;
+    const struct sim_facts *facts = &advice->subject->facts;
+    uint64_t part = options->by_bytes ? facts->bytes_hit : facts->hits;
+    uint64_t whole = options->by_bytes ? facts->bytes : facts->requests;
+
+    advice->in_bytes = advice->subject->sized;
+    advice->all = advice->in_bytes ? facts->distinct_bytes : advice->subject->trace->url_count;
+    if (advice->all == 0)
+        advice->all = 1;
+    advice->infinite = whole ? (double)part / (double)whole : 0;
+    advice->target = advice->share * advice->infinite;
+    advice->candidates = calloc(options->spec_count, sizeof(*advice->candidates));
+    if (!advice->candidates)
+        return false;
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (options->specs[i].ops)
+            advice->candidates[advice->count++] = (struct candidate){.spec = options->specs[i]};
+    return make_scale(advice);
+}
+
+int
+advice_find(struct advice *advice, const struct simulate_subject *subject,
+            const struct simulate_options *options, double share)
+{
+    *advice = (struct advice){.options = options, .subject = subject, .share = share};
+    if (!prepare(advice)) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    return advice->infinite > 0 && advice->count != 0 ? search(advice) : EX_OK;
+}
+
+void
+advice_free(struct advice *advice)
+{
+    free(advice->candidates);
+    size_scale_free(&advice->scale);
+    *advice = (struct advice){0};
+}

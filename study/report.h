@@ -1,0 +1,92 @@
+/*
+ * The parts of `sunproxy report`: what was asked for and the page's file (report.c), what a trace
+ * is without a cache (report_trace.c), simulations (report_runs.c), replays against a server
+ * (report_live.c), tables as JSON (report_table.c), the page around them (report_page.c,
+ * study/report/).
+ *
+ * Everything that the page draws is a table with named columns; the page offers the same tables as
+ * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
+ */
+#ifndef SUNPROXY_STUDY_REPORT_H
+#define SUNPROXY_STUDY_REPORT_H
+
+#include "base/json.h"
+#include "study/simulate_subject.h"
+
+/* ---- tables: report_table.c */
+
+/*
+ * Opens a table, a member of the open object, and names its columns, ended by NULL; rows follow,
+ * each an array of as many values.
+ */
+void report_table_open(struct json *j, const char *name, ...) __attribute__((sentinel));
+void report_table_close(struct json *j);
+
+/* ---- what a trace is: report_trace.c */
+
+/* Members that say what the trace is: requests, distinct URLs, bytes, time span, and so on. */
+void report_trace_facts(struct json *j, const struct simulate_subject *subject);
+
+/*
+ * Tables: pattern, frontier, popularity, busiest, popular; shares where there are few URLs; sizes
+ * where they are known. False without memory.
+ */
+bool report_trace_tables(struct json *j, const struct simulate_subject *subject);
+
+/* ---- simulations: report_runs.c */
+
+#define REPORT_WINDOWS 60u /* parts of a trace in which hits are counted */
+
+/*
+ * Runs every policy of the options and adds tables: policies; planned (how many sizes each table
+ * was to have); hits, runtime (both at a few shares of the URLs); anomaly (FIFO and RAND at many
+ * sizes); curve_urls, and where sizes are known curve_bytes, at `points` sizes. Of a sample,
+ * numbers are estimates for the whole trace, with the standard errors of ratios; only those of the
+ * anomaly are the sample's own, in caches of its URLs. EX_OK; EXIT_INTERRUPTED with tables of what
+ * was finished; EX_SOFTWARE after a complaint.
+ */
+int report_runs(struct json *j, const struct simulate_subject *subject,
+                const struct simulate_options *options, size_t points);
+
+/* ---- replays: report_live.c */
+
+/* What `sunproxy replay --json` has measured. */
+struct report_live {
+    char *path;  /* owned; of the file */
+    char *trace; /* owned; as the replay was told */
+    char *policy;
+    uint64_t requests;
+    uint64_t urls; /* capacity; both 0: no cache */
+    uint64_t bytes;
+    double mean_us; /* averages over the runs */
+    double hit_ratio;
+    double byte_hit_ratio; /* below 0: unknown */
+    bool shown;            /* with a trace that it is of */
+};
+
+/* EX_OK, or the exit status after a complaint, with nothing to be freed. */
+int report_live_read(const char *path, struct report_live *live);
+void report_live_free(struct report_live *live);
+
+/*
+ * Table live, of those that are replays of this trace: by its path and the number of requests; the
+ * path does not matter if `only`, the trace is the only one that is reported on. They are then
+ * `shown`. No table if none is.
+ */
+void report_live_table(struct json *j, const struct simulate_subject *subject, bool only,
+                       struct report_live *lives, size_t count);
+
+/* Complains of each that was shown with no trace. */
+void report_live_complain(const struct report_live *lives, size_t count);
+
+/* ---- the page: report_page.c */
+
+/*
+ * Writes the page with its data, JSON, so that nothing in it can end or begin a script. The page's
+ * Content-Security-Policy names its own scripts and styles by their hashes, and so nothing else of
+ * the kind is run or applied. False without memory, with nothing written; whether it could be
+ * written shows in ferror().
+ */
+bool report_page_write(FILE *to, struct span title, struct span data);
+
+#endif

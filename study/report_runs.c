@@ -1,0 +1,469 @@
+#include "study/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "study/simulate_run.h"
+#include "study/size_scale.h"
+
+#define FEW_URLS 500u    /* so many, and the sizes are the paper's; more, and they are smaller */
+#define ANOMALY_ALL 120u /* as many URLs as that, and every size is tried */
+#define ANOMALY_SOME 48u /* otherwise so many sizes */
+#define ANOMALY_POLICIES 2u
+
+static const double paper_shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.8};
+static const double small_shares[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
+static const char *const anomalous[ANOMALY_POLICIES] = {"fifo", "rand"};
+
+#define SHARES (sizeof(paper_shares) / sizeof(paper_shares[0]))
+
+/* What a run tells as it goes; requests are numbered as in the whole trace, also of a sample. */
+struct course {
+    const uint32_t *numbers; /* by request that is simulated: its number; NULL: the same */
+    uint64_t requests;       /* of the whole trace */
+    uint64_t misses[REPORT_WINDOWS];
+    uint64_t first_victim; /* the request that pushed somebody out, from 1; 0: none */
+};
+
+struct runs {
+    const struct simulate_subject *subject;
+    const struct simulate_options *options;
+    struct size_scale shares, anomaly, urls, bytes;
+    uint32_t *numbers;      /* owned: of a sample's requests in the whole trace; NULL: no sample */
+    struct course *courses; /* owned: by policy, then by share */
+    struct sim_job *jobs;   /* owned: shares, anomaly, urls, bytes; by policy, then by size */
+    size_t job_count;
+};
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static bool
+sizes_by_shares(struct size_scale *sizes, uint64_t urls)
+{
+    const double *shares = urls <= FEW_URLS ? paper_shares : small_shares;
+
+    sizes->sizes = calloc(SHARES, sizeof(*sizes->sizes));
+    if (!sizes->sizes)
+        return false;
+    for (size_t i = 0; i < SHARES; i++) {
+        uint64_t size = (uint64_t)fmax(1, round((double)urls * shares[i]));
+
+        if (sizes->count == 0 || size > sizes->sizes[sizes->count - 1])
+            sizes->sizes[sizes->count++] = size;
+    }
+    return true;
+}
+
+/* The trace that is simulated. */
+static const struct sim_trace *
+simulated(const struct simulate_subject *subject)
+{
+    return subject->rate < 1 ? &subject->sample.trace : &subject->sim;
+}
+
+/* The anomaly is looked for in what is simulated as it is: it is a matter of single requests. */
+static bool
+choose_sizes(struct runs *runs, size_t points)
+{
+    uint64_t urls = runs->subject->trace->url_count;
+    uint64_t bytes = runs->subject->facts.distinct_bytes;
+    uint64_t pages = simulated(runs->subject)->page_count;
+
+    return sizes_by_shares(&runs->shares, urls) &&
+           size_scale_make(&runs->anomaly, 1, pages,
+                           pages <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
+           size_scale_make(&runs->urls, (double)urls / 1000, urls, points) &&
+           (!runs->subject->sized ||
+            size_scale_make(&runs->bytes, (double)bytes / 1000, bytes, points));
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static bool
+is_sampled(const struct runs *runs)
+{
+    return runs->subject->rate < 1;
+}
+
+/* What counts of the sample stand for in the whole trace: the correction that sim_result has. */
+static uint64_t
+scaled(const struct runs *runs, uint64_t count)
+{
+    return is_sampled(runs) ? (uint64_t)round((double)count / runs->subject->sample.sampling.rate)
+                            : count;
+}
+
+/* A sample's pages stand in the order of the whole trace's, with their keys. False: no memory. */
+static bool
+number_requests(struct runs *runs)
+{
+    const struct sim_trace *whole = &runs->subject->sim, *sample = &runs->subject->sample.trace;
+    bool *drawn;
+    size_t next = 0;
+
+    if (!is_sampled(runs))
+        return true;
+    drawn = calloc(whole->page_count + 1, sizeof(*drawn));
+    runs->numbers = calloc(sample->request_count + 1, sizeof(*runs->numbers));
+    for (size_t i = 0; drawn && next < sample->page_count && i < whole->page_count; i++) {
+        drawn[i] = sample->keys[next] == (whole->keys ? whole->keys[i] : i);
+        next += drawn[i];
+    }
+    next = 0;
+    for (size_t i = 0; drawn && runs->numbers && i < whole->request_count; i++)
+        if (drawn[whole->ids[i]] && next < sample->request_count)
+            runs->numbers[next++] = (uint32_t)i;
+    free(drawn);
+    return drawn && runs->numbers;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static bool
+tell(void *context, const struct sim_event *event)
+{
+    struct course *course = context;
+    uint64_t number = course->numbers ? course->numbers[event->number] : event->number;
+
+    if (event->outcome != SIM_HIT)
+        course->misses[number * REPORT_WINDOWS / course->requests]++;
+    if (event->victim_count != 0 && course->first_victim == 0)
+        course->first_victim = number + 1;
+    return true;
+}
+
+static void
+add_jobs(struct runs *runs, const struct policy_spec *spec, const struct size_scale *sizes,
+         bool in_bytes)
+{
+    for (size_t i = 0; i < sizes->count; i++)
+        runs->jobs[runs->job_count++] =
+            simulate_job(runs->subject, runs->options, spec, in_bytes ? 0 : sizes->sizes[i],
+                         in_bytes ? sizes->sizes[i] : 0);
+}
+
+static bool
+make_jobs(struct runs *runs)
+{
+    size_t policies_asked = runs->options->spec_count;
+    size_t with_course = policies_asked * runs->shares.count;
+    size_t room = with_course + ANOMALY_POLICIES * runs->anomaly.count +
+                  policies_asked * (runs->urls.count + runs->bytes.count);
+
+    runs->jobs = calloc(room, sizeof(*runs->jobs));
+    runs->courses = calloc(with_course ? with_course : 1, sizeof(*runs->courses));
+    if (!runs->jobs || !runs->courses)
+        return false;
+    for (size_t p = 0; p < policies_asked; p++)
+        add_jobs(runs, &runs->options->specs[p], &runs->shares, false);
+    for (size_t i = 0; i < with_course; i++) {
+        struct sim_config *config = &runs->jobs[i].config;
+
+        runs->courses[i].numbers = runs->numbers;
+        runs->courses[i].requests = runs->subject->trace->request_count;
+        config->tell = tell;
+        config->context = &runs->courses[i];
+    }
+    for (size_t p = 0; p < ANOMALY_POLICIES; p++) {
+        struct policy_spec spec = policy_spec_of(policy_find(anomalous[p]));
+
+        add_jobs(runs, &spec, &runs->anomaly, false);
+        for (size_t i = 0; i < runs->anomaly.count; i++)
+            runs->jobs[runs->job_count - runs->anomaly.count + i].config.capacity_pages =
+                runs->anomaly.sizes[i];
+    }
+    for (size_t p = 0; p < policies_asked; p++)
+        add_jobs(runs, &runs->options->specs[p], &runs->urls, false);
+    for (size_t p = 0; p < policies_asked; p++)
+        add_jobs(runs, &runs->options->specs[p], &runs->bytes, true);
+    return true;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void
+add_policies(struct json *j, const struct runs *runs)
+{
+    report_table_open(j, "policies", "policy", "name", "summary", "needs_future", NULL);
+    for (size_t p = 0; p < runs->options->spec_count; p++) {
+        const struct policy_spec *spec = &runs->options->specs[p];
+        char text[POLICY_MAX_TEXT];
+
+        json_open_array(j, NULL);
+        json_cstring(j, NULL, policy_format(spec, text, sizeof(text)));
+        json_cstring(j, NULL, spec->ops ? spec->ops->name : "none");
+        json_cstring(j, NULL, spec->ops ? spec->ops->summary : "nothing is stored");
+        json_bool(j, NULL, spec->ops && spec->ops->needs_future);
+        json_close_array(j);
+    }
+    report_table_close(j);
+}
+
+static void
+add_policy_and_size(struct json *j, const struct sim_job *job, uint64_t size, uint64_t all)
+{
+    char text[POLICY_MAX_TEXT];
+
+    json_cstring(j, NULL, policy_format(&job->config.spec, text, sizeof(text)));
+    json_uint(j, NULL, size);
+    json_double(j, NULL, all ? (double)size / (double)all : 0, 6);
+}
+
+static void
+add_byte_ratio(struct json *j, const struct runs *runs, double ratio)
+{
+    if (runs->subject->sized)
+        json_double(j, NULL, ratio, 6);
+    else
+        json_null(j, NULL);
+}
+
+/* The standard error of a ratio; nothing where the ratio is exact or the sample cannot tell. */
+static void
+add_error(struct json *j, const struct runs *runs, double error)
+{
+    if (is_sampled(runs) && !isnan(error))
+        json_double(j, NULL, error, 6);
+    else
+        json_null(j, NULL);
+}
+
+/* Why the sample cannot tell an error of these. */
+static void
+add_error_unknown(struct json *j, const struct sim_result *result)
+{
+    if (result->error_unknown)
+        json_cstring(j, NULL, result->error_unknown);
+    else
+        json_null(j, NULL);
+}
+
+/* How many sizes a policy was to have: an interrupted report has fewer. */
+static void
+add_planned(struct json *j, const struct runs *runs)
+{
+    const struct {
+        const char *table;
+        size_t policies;
+        const struct size_scale *scale;
+    } plans[] = {{"hits", runs->options->spec_count, &runs->shares},
+                 {"anomaly", ANOMALY_POLICIES, &runs->anomaly},
+                 {"curve_urls", runs->options->spec_count, &runs->urls},
+                 {"curve_bytes", runs->options->spec_count, &runs->bytes}};
+
+    report_table_open(j, "planned", "table", "policies", "sizes", "largest", NULL);
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        if (plans[i].scale->count == 0)
+            continue;
+        json_open_array(j, NULL);
+        json_cstring(j, NULL, plans[i].table);
+        json_uint(j, NULL, plans[i].policies);
+        json_uint(j, NULL, plans[i].scale->count);
+        json_uint(j, NULL, plans[i].scale->sizes[plans[i].scale->count - 1]);
+        json_close_array(j);
+    }
+    report_table_close(j);
+}
+
+static void
+add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
+{
+    report_table_open(j, "hits", "policy", "capacity_urls", "share_of_urls", "hit_ratio",
+                      "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error", "error_unknown",
+                      "evictions", "not_admitted", "first_victim_at_request", NULL);
+    for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++) {
+        const struct sim_result *r = &jobs[i].result;
+
+        if (jobs[i].error != SIM_OK)
+            continue;
+        json_open_array(j, NULL);
+        add_policy_and_size(j, &jobs[i], runs->shares.sizes[i % runs->shares.count],
+                            runs->subject->trace->url_count);
+        json_double(j, NULL, r->hit_ratio, 6);
+        add_error(j, runs, r->hit_ratio_error);
+        add_byte_ratio(j, runs, r->byte_hit_ratio);
+        add_error(j, runs, runs->subject->sized ? r->byte_hit_ratio_error : NAN);
+        add_error_unknown(j, r);
+        json_uint(j, NULL, scaled(runs, r->evictions));
+        json_uint(j, NULL, scaled(runs, r->not_admitted));
+        if (runs->courses[i].first_victim)
+            json_uint(j, NULL, runs->courses[i].first_victim);
+        else
+            json_null(j, NULL);
+        json_close_array(j);
+    }
+    report_table_close(j);
+}
+
+/* The last request, from 1, of each window. */
+static uint64_t
+window_end(size_t window, uint64_t requests)
+{
+    return ((window + 1) * requests + REPORT_WINDOWS - 1) / REPORT_WINDOWS;
+}
+
+/* How many pages are asked for the first time in each window: misses that no cache can avoid. */
+static void
+count_first(const struct runs *runs, uint64_t first[REPORT_WINDOWS])
+{
+    const struct sim_trace *trace = simulated(runs->subject);
+    uint64_t all = runs->subject->trace->request_count;
+    uint32_t seen = 0;
+
+    memset(first, 0, REPORT_WINDOWS * sizeof(*first));
+    for (size_t i = 0; i < trace->request_count; i++) {
+        uint64_t number = runs->numbers ? runs->numbers[i] : i;
+
+        if (trace->ids[i] < seen) /* pages are numbered in the order of first appearance */
+            continue;
+        seen = trace->ids[i] + 1;
+        first[number * REPORT_WINDOWS / all]++;
+    }
+}
+
+/* A policy at a size. Of a sample, estimates for the whole trace; all misses are scaled alike. */
+static void
+add_course(struct json *j, const struct runs *runs, size_t run, const struct sim_job *job,
+           const uint64_t first[REPORT_WINDOWS])
+{
+    const struct course *course = &runs->courses[run];
+    uint64_t misses = 0, initial = 0, before = 0;
+
+    for (size_t w = 0; w < REPORT_WINDOWS; w++) {
+        uint64_t end = window_end(w, course->requests), missed;
+
+        if (end == before)
+            continue; /* fewer requests than windows */
+        misses += course->misses[w];
+        initial += first[w];
+        missed = scaled(runs, misses);
+        missed = missed < end ? missed : end;
+        json_open_array(j, NULL);
+        add_policy_and_size(j, job, runs->shares.sizes[run % runs->shares.count],
+                            runs->subject->trace->url_count);
+        json_uint(j, NULL, end);
+        json_uint(j, NULL, end - missed);
+        json_uint(j, NULL, missed);
+        json_uint(j, NULL, scaled(runs, initial) < missed ? scaled(runs, initial) : missed);
+        json_double(j, NULL,
+                    fmax(0, 1 - (double)scaled(runs, course->misses[w]) / (double)(end - before)),
+                    6);
+        json_close_array(j);
+        before = end;
+    }
+}
+
+static void
+add_runtime(struct json *j, const struct runs *runs, const struct sim_job *jobs)
+{
+    uint64_t first[REPORT_WINDOWS];
+
+    report_table_open(j, "runtime", "policy", "capacity_urls", "share_of_urls", "request", "hits",
+                      "misses", "initial_misses", "hit_ratio_lately", NULL);
+    count_first(runs, first);
+    for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++)
+        if (jobs[i].error == SIM_OK)
+            add_course(j, runs, i, &jobs[i], first);
+    report_table_close(j);
+}
+
+/* A larger cache that hits less than a smaller one did: "lost" says by how much. */
+static void
+add_anomaly(struct json *j, const struct runs *runs, const struct sim_job *jobs)
+{
+    report_table_open(j, "anomaly", "policy", "capacity_urls", "share_of_urls", "hits",
+                      "lost_to_a_smaller_cache", NULL);
+    for (size_t p = 0; p < ANOMALY_POLICIES; p++) {
+        uint64_t best = 0;
+
+        for (size_t i = 0; i < runs->anomaly.count; i++, jobs++) {
+            uint64_t hits = jobs->result.hits;
+
+            if (jobs->error != SIM_OK)
+                continue;
+            best = hits > best ? hits : best;
+            json_open_array(j, NULL);
+            add_policy_and_size(j, jobs, runs->anomaly.sizes[i],
+                                simulated(runs->subject)->page_count);
+            json_uint(j, NULL, hits);
+            json_uint(j, NULL, best - hits);
+            json_close_array(j);
+        }
+    }
+    report_table_close(j);
+}
+
+static void
+add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jobs,
+               const struct size_scale *sizes, uint64_t all)
+{
+    for (size_t i = 0; i < runs->options->spec_count * sizes->count; i++) {
+        const struct sim_result *r = &jobs[i].result;
+
+        if (jobs[i].error != SIM_OK)
+            continue;
+        json_open_array(j, NULL);
+        add_policy_and_size(j, &jobs[i], sizes->sizes[i % sizes->count], all);
+        json_double(j, NULL, 1 - r->hit_ratio, 6);
+        add_error(j, runs, r->hit_ratio_error);
+        add_byte_ratio(j, runs, 1 - r->byte_hit_ratio);
+        add_error(j, runs, runs->subject->sized ? r->byte_hit_ratio_error : NAN);
+        add_error_unknown(j, r);
+        json_close_array(j);
+    }
+}
+
+static void
+add_tables(struct json *j, const struct runs *runs)
+{
+    size_t policies_asked = runs->options->spec_count;
+    const struct sim_job *jobs = runs->jobs;
+
+    add_policies(j, runs);
+    add_planned(j, runs);
+    add_hits(j, runs, jobs);
+    add_runtime(j, runs, jobs);
+    jobs += policies_asked * runs->shares.count;
+    add_anomaly(j, runs, jobs);
+    jobs += ANOMALY_POLICIES * runs->anomaly.count;
+    report_table_open(j, "curve_urls", "policy", "capacity_urls", "share_of_urls", "miss_ratio",
+                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
+                      "error_unknown", NULL);
+    add_curve_rows(j, runs, jobs, &runs->urls, runs->subject->trace->url_count);
+    report_table_close(j);
+    if (!runs->subject->sized)
+        return;
+    jobs += policies_asked * runs->urls.count;
+    report_table_open(j, "curve_bytes", "policy", "capacity_bytes", "share_of_bytes", "miss_ratio",
+                      "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
+                      "error_unknown", NULL);
+    add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->facts.distinct_bytes);
+    report_table_close(j);
+}
+
+int
+report_runs(struct json *j, const struct simulate_subject *subject,
+            const struct simulate_options *options, size_t points)
+{
+    struct runs runs = {.subject = subject, .options = options};
+    int status = EX_SOFTWARE;
+
+    if (!choose_sizes(&runs, points) || !number_requests(&runs) || !make_jobs(&runs))
+        output_complain("%s: out of memory", subject->path);
+    else
+        status = simulate_run(runs.jobs, runs.job_count, (unsigned)options->jobs, "report");
+    if (status == EX_OK || status == EXIT_INTERRUPTED)
+        add_tables(j, &runs);
+    size_scale_free(&runs.shares);
+    size_scale_free(&runs.anomaly);
+    size_scale_free(&runs.urls);
+    size_scale_free(&runs.bytes);
+    free(runs.numbers);
+    free(runs.courses);
+    free(runs.jobs);
+    return status;
+}

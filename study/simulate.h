@@ -1,0 +1,93 @@
+/*
+ * The parts of `sunproxy simulate`: what was asked for (simulate.c), the tables
+ * (simulate_report.c), curves (simulate_curve.c) and the log of a run (simulate_log.c).
+ */
+#ifndef SUNPROXY_STUDY_SIMULATE_H
+#define SUNPROXY_STUDY_SIMULATE_H
+
+#include "base/json.h"
+#include "cli/replay_log.h"
+#include "study/simulate_subject.h"
+
+enum simulate_output { SIMULATE_TABLE, SIMULATE_JSON, SIMULATE_CSV };
+
+/* A policy at a size, and what came of it. */
+struct simulate_row {
+    const char *path;
+    struct policy_spec spec;
+    uint64_t urls; /* capacity of the whole, not of a sample; both 0: nothing */
+    uint64_t bytes;
+    double share; /* of the distinct URLs or bytes */
+    size_t order; /* in which it was asked for */
+    struct sim_job job;
+};
+
+/* ---- tables: simulate_report.c */
+
+struct simulate_report {
+    enum simulate_output output;
+    bool by_bytes; /* what is sorted by */
+    bool interrupted;
+    bool first;      /* no trace has been reported yet */
+    size_t runs;     /* of the traces that were reported */
+    size_t finished; /* of those */
+    struct buf out;  /* the report's own */
+    struct json json;
+};
+
+void simulate_report_begin(struct simulate_report *report, enum simulate_output output,
+                           bool by_bytes);
+
+/* The rows of one trace, which come out sorted; those that were not finished are left out. */
+void simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
+                           struct simulate_row *rows, size_t count);
+
+/* Members of the open object that say what the trace is. */
+void simulate_json_subject(struct json *json, const struct simulate_subject *subject);
+
+/* Member error_unknown: why the sample cannot tell an error, or null. */
+void simulate_json_error_unknown(struct json *json, const struct sim_result *result);
+
+/* Says on stderr of how many rows the sample cannot tell the errors, and which sample could. */
+void simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
+                          size_t count);
+
+/* Two fields of CSV, each with its comma: the error is empty where it is unknown. */
+void simulate_csv_ratio(struct buf *out, double ratio, double error);
+
+/* A field of CSV (RFC 4180), in quotes where it must be. */
+void simulate_csv_text(struct buf *out, const char *text);
+
+/* The command ends early, at a signal, and so many of the traces were not read. */
+void simulate_report_interrupted(struct simulate_report *report, size_t unread);
+
+/* Prints of tables and lines what is not printed yet: as simulate_report_end(). */
+int simulate_report_flush(struct simulate_report *report);
+
+/* Prints what is not printed yet: EX_OK, or the exit status after a complaint. */
+int simulate_report_end(struct simulate_report *report);
+
+/* ---- curves: simulate_curve.c */
+
+/*
+ * Simulates and prints the curves of a trace, over URLs or bytes: at most `points` sizes, evenly on
+ * a logarithmic scale. Exit status; what is finished is printed in any case.
+ */
+int simulate_curve(struct simulate_report *report, const struct simulate_subject *subject,
+                   const struct simulate_options *options, bool in_bytes, size_t points);
+
+/* ---- the log: simulate_log.c */
+
+struct simulate_log;
+
+/* NULL, after a complaint, if it cannot be created. */
+struct simulate_log *simulate_log_open(const char *path, enum replay_log_format format,
+                                       const struct simulate_subject *subject);
+
+/* For sim_config.tell and its context. */
+bool simulate_log_tell(void *log, const struct sim_event *event);
+
+/* EX_OK, or EX_IOERR after a complaint. NULL: EX_OK. */
+int simulate_log_close(struct simulate_log *log, const char *path);
+
+#endif

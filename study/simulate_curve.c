@@ -1,0 +1,292 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/units.h"
+#include "cli/capacity.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "study/simulate.h"
+#include "study/simulate_run.h"
+#include "study/size_scale.h"
+#include "sim/curve.h"
+
+/* The curves of one trace. */
+struct curves {
+    const struct simulate_subject *subject;
+    const struct simulate_options *options;
+    struct size_scale scale; /* owned */
+    bool in_bytes;
+    struct simulate_row *rows; /* owned: by policy, then by size */
+};
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static uint64_t
+all_of(const struct curves *curves)
+{
+    return curves->in_bytes ? curves->subject->facts.distinct_bytes
+                            : curves->subject->trace->url_count;
+}
+
+/* In URLs from one on, in bytes from a thousandth of all. */
+static bool
+choose_sizes(struct curves *curves, size_t points)
+{
+    uint64_t all = all_of(curves);
+
+    return size_scale_make(&curves->scale, curves->in_bytes ? (double)all / 1000 : 1, all, points);
+}
+
+/* ---- simulating ------------------------------------------------------------------------------ */
+
+static struct simulate_row *
+row_at(const struct curves *curves, size_t policy, size_t size)
+{
+    return &curves->rows[policy * curves->scale.count + size];
+}
+
+/* In pages LRU's whole curve comes in one pass, whatever else is sampled. */
+static bool
+is_one_pass(const struct curves *curves, const struct policy_spec *spec)
+{
+    return !curves->in_bytes && spec->ops && strcmp(spec->ops->name, "lru") == 0;
+}
+
+static int
+one_pass(struct curves *curves, size_t policy)
+{
+    const struct simulate_subject *subject = curves->subject;
+    struct sim_curve curve;
+    enum sim_error error = simulate_run_curve(&subject->sim, subject->warmup, "lru", &curve);
+
+    if (error == SIM_STOPPED) {
+        output_complain("interrupted: the curve of lru is not finished");
+        return EXIT_INTERRUPTED;
+    }
+    if (error != SIM_OK) {
+        output_complain("%s: %s", subject->path, sim_strerror(error));
+        return EX_SOFTWARE;
+    }
+    for (size_t i = 0; i < curves->scale.count; i++) {
+        struct sim_job *job = &row_at(curves, policy, i)->job;
+        size_t size = curves->scale.sizes[i] < curve.page_count ? (size_t)curves->scale.sizes[i]
+                                                                : curve.page_count;
+
+        job->config.sampling = NULL;
+        job->error = SIM_OK;
+        job->result.requests = curve.requests;
+        job->result.bytes = curve.bytes;
+        job->result.hits = curve.hits[size];
+        job->result.bytes_hit = curve.bytes_hit[size];
+        if (curve.requests)
+            job->result.hit_ratio = (double)curve.hits[size] / (double)curve.requests;
+        if (curve.bytes)
+            job->result.byte_hit_ratio = (double)curve.bytes_hit[size] / (double)curve.bytes;
+    }
+    sim_curve_free(&curve);
+    return EX_OK;
+}
+
+static void
+fill_rows(struct curves *curves)
+{
+    for (size_t p = 0; p < curves->options->spec_count; p++)
+        for (size_t i = 0; i < curves->scale.count; i++) {
+            struct simulate_row *row = row_at(curves, p, i);
+
+            row->path = curves->subject->path;
+            row->spec = curves->options->specs[p];
+            *(curves->in_bytes ? &row->bytes : &row->urls) = curves->scale.sizes[i];
+            row->share = (double)curves->scale.sizes[i] / (double)all_of(curves);
+            row->job =
+                simulate_job(curves->subject, curves->options, &row->spec, row->urls, row->bytes);
+            row->job.error = SIM_STOPPED;
+        }
+}
+
+static int
+run(struct curves *curves)
+{
+    size_t all = curves->options->spec_count * curves->scale.count, count = 0;
+    struct sim_job *jobs = calloc(all, sizeof(*jobs));
+    size_t *owners = calloc(all, sizeof(*owners));
+    int status = EX_OK;
+
+    if (!jobs || !owners) {
+        output_complain("out of memory");
+        free(jobs);
+        free(owners);
+        return EX_SOFTWARE;
+    }
+    for (size_t p = 0; p < curves->options->spec_count && status == EX_OK; p++) {
+        if (is_one_pass(curves, &curves->options->specs[p])) {
+            status = one_pass(curves, p);
+            continue;
+        }
+        for (size_t i = 0; i < curves->scale.count; i++) {
+            owners[count] = p * curves->scale.count + i;
+            jobs[count++] = row_at(curves, p, i)->job;
+        }
+    }
+    if (status == EX_OK && count != 0)
+        status = simulate_run(jobs, count, (unsigned)curves->options->jobs, "curves");
+    for (size_t i = 0; i < count; i++)
+        curves->rows[owners[i]].job = jobs[i];
+    free(jobs);
+    free(owners);
+    return status;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static void
+print_table(const struct curves *curves, bool of_bytes)
+{
+    char text[POLICY_MAX_TEXT];
+
+    printf("\n%s hit ratio, %%\n%14s", of_bytes ? "byte" : "object",
+           curves->in_bytes ? "capacity" : "URLs");
+    for (size_t p = 0; p < curves->options->spec_count; p++)
+        printf(" %10.10s", policy_format(&curves->options->specs[p], text, sizeof(text)));
+    putchar('\n');
+    for (size_t i = 0; i < curves->scale.count; i++) {
+        if (curves->in_bytes)
+            printf("%14s", units_format_bytes(curves->scale.sizes[i], text, sizeof(text)));
+        else
+            printf("%14" PRIu64, curves->scale.sizes[i]);
+        for (size_t p = 0; p < curves->options->spec_count; p++) {
+            const struct sim_job *job = &row_at(curves, p, i)->job;
+
+            if (job->error == SIM_OK)
+                printf(" %10.2f",
+                       100 * (of_bytes ? job->result.byte_hit_ratio : job->result.hit_ratio));
+            else
+                printf(" %10s", "-");
+        }
+        putchar('\n');
+    }
+}
+
+static void
+print_curves(const struct curves *curves)
+{
+    const struct simulate_subject *subject = curves->subject;
+
+    output_put(subject->path);
+    printf(" (%s): ", subject->trace->format);
+    simulate_print_counts(&subject->sim);
+    if (subject->rate < 1) {
+        printf("\nfrom a sample: ");
+        simulate_print_counts(&subject->sample.trace);
+        printf(" (--json and --csv tell the errors)");
+    }
+    putchar('\n');
+    print_table(curves, false);
+    if (subject->sized)
+        print_table(curves, true);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static void
+json_curves(struct json *j, const struct curves *curves)
+{
+    json_open_object(j, NULL);
+    simulate_json_subject(j, curves->subject);
+    json_open_array(j, "curves");
+    for (size_t p = 0; p < curves->options->spec_count; p++) {
+        char name[POLICY_MAX_TEXT];
+
+        json_open_object(j, NULL);
+        json_cstring(j, "policy", policy_format(&curves->options->specs[p], name, sizeof(name)));
+        json_open_array(j, "points");
+        for (size_t i = 0; i < curves->scale.count; i++) {
+            const struct simulate_row *row = row_at(curves, p, i);
+            const struct sim_result *r = &row->job.result;
+
+            if (row->job.error != SIM_OK)
+                continue;
+            json_open_object(j, NULL);
+            json_uint(j, "capacity_urls", row->urls);
+            json_uint(j, "capacity_bytes", row->bytes);
+            json_double(j, "hit_ratio", r->hit_ratio, 6);
+            json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
+            if (curves->subject->sized) {
+                json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
+                json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
+            }
+            simulate_json_error_unknown(j, r);
+            json_close_object(j);
+        }
+        json_close_array(j);
+        json_close_object(j);
+    }
+    json_close_array(j);
+    json_close_object(j);
+}
+
+static void
+csv_curves(struct buf *out, const struct curves *curves, bool with_names)
+{
+    if (with_names)
+        buf_append_str(out, "trace,policy,capacity_urls,capacity_bytes,capacity_share,hit_ratio,"
+                            "hit_ratio_error,byte_hit_ratio,byte_hit_ratio_error\n");
+    for (size_t i = 0; i < curves->options->spec_count * curves->scale.count; i++) {
+        const struct simulate_row *row = &curves->rows[i];
+        const struct sim_result *r = &row->job.result;
+        char name[POLICY_MAX_TEXT];
+
+        if (row->job.error != SIM_OK)
+            continue;
+        simulate_csv_text(out, row->path);
+        buf_append_char(out, ',');
+        simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
+        buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,", row->urls, row->bytes, row->share);
+        simulate_csv_ratio(out, r->hit_ratio, r->hit_ratio_error);
+        if (curves->subject->sized)
+            simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
+        else
+            buf_append_str(out, ",,");
+        out->data[out->len - 1] = '\n';
+    }
+}
+
+int
+simulate_curve(struct simulate_report *report, const struct simulate_subject *subject,
+               const struct simulate_options *options, bool in_bytes, size_t points)
+{
+    struct curves curves = {.subject = subject, .options = options, .in_bytes = in_bytes};
+    int status = EX_SOFTWARE;
+
+    if (choose_sizes(&curves, points))
+        curves.rows = calloc(options->spec_count * curves.scale.count, sizeof(*curves.rows));
+    if (!curves.rows) {
+        output_complain("out of memory");
+        size_scale_free(&curves.scale);
+        return EX_SOFTWARE;
+    }
+    fill_rows(&curves);
+    status = run(&curves);
+    if (status == EX_OK || status == EXIT_INTERRUPTED) {
+        for (size_t i = 0; i < options->spec_count * curves.scale.count; i++)
+            report->finished += curves.rows[i].job.error == SIM_OK;
+        report->runs += options->spec_count * curves.scale.count;
+        simulate_note_errors(subject, curves.rows, options->spec_count * curves.scale.count);
+        if (report->output == SIMULATE_JSON)
+            json_curves(&report->json, &curves);
+        else if (report->output == SIMULATE_CSV)
+            csv_curves(&report->out, &curves, report->first);
+        else {
+            interrupt_release();
+            print_curves(&curves);
+        }
+        report->first = false;
+    }
+    free(curves.rows);
+    size_scale_free(&curves.scale);
+    return status;
+}

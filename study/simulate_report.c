@@ -1,0 +1,468 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/units.h"
+#include "cli/capacity.h"
+#include "cli/columns.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "study/simulate.h"
+#include "cli/statistics.h"
+#include "cli/trace_options.h"
+
+#define MAX_REPORT (1u << 30)
+
+/* What is printed of a row: of a sample, estimates for the whole trace. */
+struct figures {
+    uint64_t requests;
+    uint64_t hits;
+    uint64_t bytes;
+    uint64_t bytes_hit;
+    uint64_t evictions;
+    uint64_t insertions;
+    uint64_t not_admitted;
+    uint64_t too_large;
+    double admitted; /* share of the misses */
+};
+
+static uint64_t
+scale(uint64_t count, double rate)
+{
+    return rate < 1 ? (uint64_t)((double)count / rate + 0.5) : count;
+}
+
+static void
+find_figures(const struct simulate_row *row, struct figures *f)
+{
+    const struct sim_result *r = &row->job.result;
+    const struct sim_sampling *sampling = row->job.config.sampling;
+    double rate = sampling ? sampling->rate : 1;
+    uint64_t misses = r->requests - r->hits;
+
+    *f = (struct figures){
+        .requests = r->requests,
+        .hits = r->hits,
+        .bytes = r->bytes,
+        .bytes_hit = r->bytes_hit,
+        .evictions = scale(r->evictions, rate),
+        .insertions = scale(r->insertions, rate),
+        .not_admitted = scale(r->not_admitted, rate),
+        .too_large = scale(r->too_large, rate),
+        .admitted = statistics_ratio(r->insertions, misses),
+    };
+    if (sampling) {
+        f->requests = sampling->requests;
+        f->bytes = sampling->bytes;
+        f->hits = (uint64_t)((double)f->requests * r->hit_ratio + 0.5);
+        f->bytes_hit = (uint64_t)((double)f->bytes * r->byte_hit_ratio + 0.5);
+    }
+}
+
+/* Why no page was ever inside, or NULL if one was. */
+static const char *
+stored_nothing(const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+
+    if (r->insertions != 0 || r->pages != 0 || r->hits != 0)
+        return NULL;
+    if (!row->spec.ops)
+        return "without a cache nothing was stored";
+    if (!row->urls && !row->bytes)
+        return "nothing was stored: the capacity is zero";
+    if (row->bytes && subject->facts.smallest > row->bytes)
+        return "nothing was stored: every page is larger than the cache";
+    return "nothing was stored: the policy let no page in";
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int
+compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
+{
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return a->urls < b->urls ? -1 : a->urls > b->urls;
+}
+
+static int
+compare_rows(const void *a, const void *b, void *by_bytes)
+{
+    const struct simulate_row *x = a, *y = b;
+    int order = compare_sizes(x, y);
+    double gain = simulate_goal(&x->job.result, by_bytes != NULL) -
+                  simulate_goal(&y->job.result, by_bytes != NULL);
+
+    if (order)
+        return order;
+    if (gain > 0 || gain < 0)
+        return gain > 0 ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static void
+print_subject(const struct simulate_subject *subject)
+{
+    const struct sim_facts *facts = &subject->facts;
+    char bytes[32];
+
+    output_put(subject->path);
+    printf(" (%s): ", subject->trace->format);
+    simulate_print_counts(&subject->sim);
+    if (subject->sized)
+        printf(" of %s", units_format_bytes(facts->distinct_bytes, bytes, sizeof(bytes)));
+    putchar('\n');
+    if (subject->warmup)
+        printf("without the first %zu requests\n", subject->warmup);
+    if (subject->rate < 1) {
+        printf("from a sample: ");
+        simulate_print_counts(&subject->sample.trace);
+        putchar('\n');
+    }
+    printf("a cache that never forgets: hit ratio %.2f %%",
+           100 * statistics_ratio(facts->hits, facts->requests));
+    if (subject->sized)
+        printf(", byte hit ratio %.2f %%", 100 * statistics_ratio(facts->bytes_hit, facts->bytes));
+    putchar('\n');
+}
+
+static void
+print_size(const struct simulate_row *row)
+{
+    char text[64], share[32];
+
+    if (!row->urls && !row->bytes)
+        printf("\nno room at all\n");
+    else
+        printf("\n%s (%s of the %s)\n", capacity_format(row->urls, row->bytes, text, sizeof(text)),
+               capacity_format_share(row->share, share, sizeof(share)),
+               row->bytes ? "bytes" : "URLs");
+}
+
+/* A ratio, and its error: about 95 % of all samples are as near as this to the truth. */
+static void
+print_ratio(struct columns *columns, double ratio, double error)
+{
+    columns_cell(columns, "%.2f %%", ratio * 100);
+    if (isnan(error))
+        columns_cell(columns, "-");
+    else
+        columns_cell(columns, "%.2f %%", 1.96 * error * 100);
+}
+
+static void
+print_row(struct columns *columns, const struct simulate_row *row,
+          const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    const char *nothing = stored_nothing(row, subject);
+    char name[POLICY_MAX_TEXT], text[32];
+    struct figures f;
+
+    find_figures(row, &f);
+    columns_cell(columns, "  %s", policy_format(&row->spec, name, sizeof(name)));
+    print_ratio(columns, r->hit_ratio, r->hit_ratio_error);
+    print_ratio(columns, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    columns_cell(columns, "%" PRIu64, f.evictions);
+    columns_cell(columns, "%.2f %%", f.admitted * 100);
+    columns_cell(columns, "%s", units_format_duration(r->cpu_us, text, sizeof(text)));
+    if (row->spec.ops && row->spec.ops->needs_future)
+        printf("  (knows the future)");
+    if (nothing)
+        printf("  %s", nothing);
+    else if (r->error_unknown)
+        printf("  (%s)", r->error_unknown);
+    columns_end(columns);
+}
+
+static void
+print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
+{
+    bool sampled = subject->rate < 1, sized = subject->sized;
+    const struct column list[] = {
+        {"  policy", -26, false}, {"hit ratio", 9, false},       {"+-", 8, !sampled},
+        {"of bytes", 9, !sized},  {"+-", 8, !sampled || !sized}, {"evictions", 12, false},
+        {"admitted", 9, false},   {"time", 10, false},
+    };
+    struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
+
+    print_subject(subject);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || compare_sizes(&rows[i - 1], &rows[i]) != 0) {
+            print_size(&rows[i]);
+            columns_head(&columns);
+        }
+        print_row(&columns, &rows[i], subject);
+    }
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+void
+simulate_json_subject(struct json *j, const struct simulate_subject *subject)
+{
+    const struct sim_facts *facts = &subject->facts;
+
+    json_cstring(j, "trace", subject->path);
+    json_cstring(j, "format", subject->trace->format);
+    json_uint(j, "requests", subject->trace->request_count);
+    json_uint(j, "distinct_urls", subject->trace->url_count);
+    if (subject->sized)
+        json_uint(j, "distinct_bytes", facts->distinct_bytes);
+    else
+        json_null(j, "distinct_bytes");
+    trace_json_left_out(j, "skipped", &subject->trace->counts);
+    json_uint(j, "warmup", subject->warmup);
+    json_double(j, "sample", subject->rate, 9);
+    json_open_object(j, "infinite");
+    json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
+    json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);
+    json_close_object(j);
+}
+
+void
+simulate_json_error_unknown(struct json *json, const struct sim_result *result)
+{
+    if (result->error_unknown)
+        json_cstring(json, "error_unknown", result->error_unknown);
+    else
+        json_null(json, "error_unknown");
+}
+
+static void
+json_row(struct json *j, const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    const char *nothing = stored_nothing(row, subject);
+    char name[POLICY_MAX_TEXT];
+    struct figures f;
+
+    find_figures(row, &f);
+    json_open_object(j, NULL);
+    json_cstring(j, "policy", policy_format(&row->spec, name, sizeof(name)));
+    json_uint(j, "capacity_urls", row->urls);
+    json_uint(j, "capacity_bytes", row->bytes);
+    json_double(j, "capacity_share", row->share, 9);
+    json_uint(j, "requests", f.requests);
+    json_uint(j, "hits", f.hits);
+    json_uint(j, "misses", f.requests - f.hits);
+    json_double(j, "hit_ratio", r->hit_ratio, 6);
+    json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
+    if (subject->sized) {
+        json_uint(j, "bytes", f.bytes);
+        json_uint(j, "bytes_hit", f.bytes_hit);
+        json_uint(j, "bytes_missed", f.bytes - f.bytes_hit);
+        json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
+        json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
+    }
+    simulate_json_error_unknown(j, r);
+    json_uint(j, "evictions", f.evictions);
+    json_uint(j, "insertions", f.insertions);
+    json_uint(j, "not_admitted", f.not_admitted);
+    json_uint(j, "too_large", f.too_large);
+    json_double(j, "admitted", f.admitted, 6);
+    json_int(j, "cpu_us", r->cpu_us);
+    if (nothing)
+        json_cstring(j, "note", nothing);
+    else
+        json_null(j, "note");
+    json_close_object(j);
+}
+
+static void
+json_rows(struct json *j, const struct simulate_subject *subject, const struct simulate_row *rows,
+          size_t count)
+{
+    json_open_object(j, NULL);
+    simulate_json_subject(j, subject);
+    json_open_array(j, "results");
+    for (size_t i = 0; i < count; i++)
+        json_row(j, &rows[i], subject);
+    json_close_array(j);
+    json_close_object(j);
+}
+
+/* RFC 4180: in quotes where it must be. */
+void
+simulate_csv_text(struct buf *out, const char *text)
+{
+    if (strcspn(text, ",\"\r\n") == strlen(text)) {
+        buf_append_str(out, text);
+        return;
+    }
+    buf_append_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            buf_append_char(out, '"');
+        buf_append_char(out, *text);
+    }
+    buf_append_char(out, '"');
+}
+
+/* A ratio and its error, which is empty where it is unknown. */
+void
+simulate_csv_ratio(struct buf *out, double ratio, double error)
+{
+    buf_printf(out, "%.6f,", ratio);
+    if (!isnan(error))
+        buf_printf(out, "%.6f", error);
+    buf_append_char(out, ',');
+}
+
+static void
+csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_subject *subject)
+{
+    const struct sim_result *r = &row->job.result;
+    char name[POLICY_MAX_TEXT];
+    struct figures f;
+
+    find_figures(row, &f);
+    simulate_csv_text(out, row->path);
+    buf_append_char(out, ',');
+    simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
+    buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row->urls,
+               row->bytes, row->share, f.requests, f.hits, f.requests - f.hits);
+    simulate_csv_ratio(out, r->hit_ratio, r->hit_ratio_error);
+    if (subject->sized) {
+        buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", f.bytes, f.bytes_hit,
+                   f.bytes - f.bytes_hit);
+        simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    } else {
+        buf_append_str(out, ",,,,,");
+    }
+    buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 "\n",
+               f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
+}
+
+void
+simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
+                     size_t count)
+{
+    size_t sampled = 0, unknown = 0, others = 0;
+    double rate = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct sim_result *r = &rows[i].job.result;
+
+        if (rows[i].job.error != SIM_OK || !rows[i].job.config.sampling)
+            continue;
+        sampled++;
+        unknown += r->error_unknown != NULL;
+        if (r->error_unknown && r->rate_needed <= 1)
+            rate = fmax(rate, r->rate_needed);
+        else
+            others += r->error_unknown != NULL;
+    }
+    if (unknown == 0)
+        return;
+    output_complain("%s: the sample cannot tell the errors of %zu of %zu rows", subject->path,
+                    unknown, sampled);
+    if (unknown > others)
+        output_note("%zu of these it could with --sample %.0f%%", unknown - others,
+                    fmin(100, ceil(100 * rate)));
+    if (others)
+        output_note("%zu only --sample 100%% can tell", others);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+void
+simulate_report_begin(struct simulate_report *report, enum simulate_output output, bool by_bytes)
+{
+    *report = (struct simulate_report){.output = output, .by_bytes = by_bytes, .first = true};
+    buf_init(&report->out, MAX_REPORT);
+    json_init(&report->json, &report->out);
+    if (output == SIMULATE_JSON) {
+        json_open_object(&report->json, NULL);
+        json_open_array(&report->json, "traces");
+    }
+}
+
+void
+simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
+                      struct simulate_row *rows, size_t count)
+{
+    size_t finished = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].job.error == SIM_OK)
+            rows[finished++] = rows[i];
+    simulate_note_errors(subject, rows, finished);
+    qsort_r(rows, finished, sizeof(*rows), compare_rows, report->by_bytes ? report : NULL);
+    report->runs += count;
+    report->finished += finished;
+    switch (report->output) {
+    case SIMULATE_TABLE:
+        interrupt_release();
+        if (!report->first)
+            putchar('\n');
+        print_rows(subject, rows, finished);
+        break;
+    case SIMULATE_JSON:
+        json_rows(&report->json, subject, rows, finished);
+        break;
+    case SIMULATE_CSV:
+        if (report->first)
+            buf_append_str(&report->out,
+                           "trace,policy,capacity_urls,capacity_bytes,capacity_share,requests,hits,"
+                           "misses,hit_ratio,hit_ratio_error,bytes,bytes_hit,bytes_missed,"
+                           "byte_hit_ratio,byte_hit_ratio_error,evictions,insertions,not_admitted,"
+                           "too_large,admitted,cpu_us\n");
+        for (size_t i = 0; i < finished; i++)
+            csv_row(&report->out, &rows[i], subject);
+        break;
+    }
+    report->first = false;
+}
+
+void
+simulate_report_interrupted(struct simulate_report *report, size_t unread)
+{
+    report->interrupted = true;
+    if (report->output != SIMULATE_TABLE)
+        return;
+    printf("%sinterrupted: %zu of %zu runs are finished", report->first ? "" : "\n",
+           report->finished, report->runs);
+    if (unread)
+        printf("; %zu trace%s not read", unread, unread == 1 ? " was" : "s were");
+    putchar('\n');
+}
+
+int
+simulate_report_flush(struct simulate_report *report)
+{
+    if (report->output == SIMULATE_JSON)
+        return EX_OK;
+    if (buf_failed(&report->out)) {
+        buf_free(&report->out);
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    interrupt_release();
+    output_put_lines(stdout, buf_span(&report->out));
+    buf_reset(&report->out);
+    return fflush(stdout) == 0 ? EX_OK : output_failed();
+}
+
+int
+simulate_report_end(struct simulate_report *report)
+{
+    int status;
+
+    if (report->output != SIMULATE_JSON) {
+        status = simulate_report_flush(report);
+        buf_free(&report->out);
+        return status;
+    }
+    interrupt_release();
+    json_close_array(&report->json);
+    json_bool(&report->json, "interrupted", report->interrupted);
+    json_close_object(&report->json);
+    return output_json(&report->out);
+}

@@ -1,0 +1,234 @@
+#include "study/simulate_subject.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/capacity.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "study/simulate_sizes.h"
+#include "sim/sweep.h"
+
+static int
+no_memory(const char *path)
+{
+    output_complain("%s: out of memory", path);
+    return EX_SOFTWARE;
+}
+
+static bool
+has_unknown(const struct trace *trace)
+{
+    for (size_t i = 0; i < trace->request_count; i++)
+        if (trace->sizes[i] == TRACE_SIZE_UNKNOWN)
+            return true;
+    return false;
+}
+
+/* In one sentence: why sizes are not known, and what to do where they must be. */
+static int
+do_without_sizes(const struct simulate_options *options, const struct simulate_subject *subject,
+                 const struct simulate_sizes_known *count)
+{
+    char why[160] = "the trace has none";
+
+    if (options->ignore_sizes)
+        snprintf(why, sizeof(why), "--ignore-sizes passes them over");
+    else if (count)
+        snprintf(why, sizeof(why), "those of %" PRIu64 " of %" PRIu64 " URLs are unknown",
+                 count->unknown, count->known + count->unknown);
+    if (options->needs_sizes)
+        output_complain("%s: %s needs sizes, and %s; %s, or %s", subject->path,
+                        options->by_bytes ? "the byte hit ratio" : "a capacity in bytes", why,
+                        options->ignore_sizes ? "leave that out" : "give them with --sizes FILE",
+                        options->by_bytes ? "leave --by-bytes out" : "ask for a capacity in URLs");
+    else if (count)
+        output_complain("%s: sizes are passed over, because %s", subject->path, why);
+    return options->needs_sizes ? EX_USAGE : EX_OK;
+}
+
+/* Sizes from the trace, from the file of sizes, or none: then every page counts 1. */
+static int
+find_sizes(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    const struct trace *trace = subject->trace;
+    size_t bytes = trace->request_count * sizeof(*subject->sizes);
+    struct simulate_sizes_known count;
+    int status = EX_OK;
+
+    if (options->ignore_sizes || (!trace->sizes && !options->sizes))
+        return do_without_sizes(options, subject, NULL);
+    if (!options->sizes && !has_unknown(trace)) {
+        subject->sized = true;
+        return EX_OK;
+    }
+    subject->sizes = malloc(bytes);
+    if (!subject->sizes)
+        return no_memory(subject->path);
+    if (trace->sizes)
+        memcpy(subject->sizes, trace->sizes, bytes);
+    else
+        memset(subject->sizes, 0xff, bytes); /* unknown */
+    if (options->sizes)
+        status = simulate_sizes_read(options->sizes, trace, subject->sizes);
+    if (status != EX_OK)
+        return status;
+    status = simulate_sizes_complete(subject->path, trace, subject->sizes, &count);
+    if (status == EX_OK) {
+        subject->sized = true;
+        return EX_OK;
+    }
+    free(subject->sizes);
+    subject->sizes = NULL;
+    if (status != EX_DATAERR)
+        return status;
+    if (!options->sizes)
+        return do_without_sizes(options, subject, &count);
+    output_complain("%s: with %s, too, the sizes of %" PRIu64 " of %" PRIu64 " URLs are unknown",
+                    subject->path, options->sizes, count.unknown, count.known + count.unknown);
+    return EX_DATAERR;
+}
+
+static bool
+needs_future(const struct simulate_options *options)
+{
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (options->specs[i].ops && options->specs[i].ops->needs_future)
+            return true;
+    return false;
+}
+
+static double
+choose_rate(const struct simulate_options *options, size_t requests)
+{
+    if (options->rate > 0)
+        return options->rate;
+    return options->enough && requests > options->enough
+               ? (double)options->enough / (double)requests
+               : 1;
+}
+
+/* What policies and runs ask of the trace that is simulated: the sample if there is one. */
+static int
+prepare(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    struct sim_trace *simulated = &subject->sim;
+    char share[32];
+
+    subject->warmup =
+        options->warmup_percent > 0
+            ? (size_t)round((double)subject->trace->request_count * options->warmup_percent / 100)
+            : (size_t)options->warmup;
+    if (subject->warmup >= subject->trace->request_count) {
+        output_complain("%s: the warm-up takes all %zu requests, so nothing would be counted",
+                        subject->path, subject->trace->request_count);
+        return EX_DATAERR;
+    }
+    if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
+        return no_memory(subject->path);
+    subject->sim.distinct_bytes = subject->facts.distinct_bytes;
+    subject->rate = choose_rate(options, subject->trace->request_count);
+    if (subject->rate < 1 && options->rate <= 0)
+        output_complain("%s: %zu requests are many, and a sample of %s of the URLs is simulated; "
+                        "--sample 100%% takes all",
+                        subject->path, subject->trace->request_count,
+                        capacity_format_share(subject->rate, share, sizeof(share)));
+    if (subject->rate < 1) {
+        if (!sim_sample_make(&subject->sim, subject->rate, options->seed, subject->warmup,
+                             &subject->sample))
+            return no_memory(subject->path);
+        simulated = &subject->sample.trace;
+        if (simulated->page_count == 0) {
+            output_complain("%s: a sample of %g %% of %zu URLs is empty; take a larger one",
+                            subject->path, subject->rate * 100, subject->trace->url_count);
+            return EX_DATAERR;
+        }
+    }
+    if (needs_future(options)) {
+        subject->next = sim_next(simulated);
+        if (!subject->next)
+            return no_memory(subject->path);
+        simulated->next = subject->next;
+    }
+    return EX_OK;
+}
+
+int
+simulate_subject_load(const char *path, const struct simulate_options *options,
+                      struct simulate_subject *subject)
+{
+    struct trace_options trace = options->trace;
+    int status;
+
+    *subject = (struct simulate_subject){.path = path};
+    trace.stop_fd = interrupt_catch();
+    status = interrupt_came() ? EXIT_INTERRUPTED : trace_open(path, &trace, &subject->trace);
+    if (status != EX_OK)
+        return status;
+    if (subject->trace->request_count >= SIM_MAX_REQUESTS) {
+        output_complain("%s: %s", path, sim_strerror(SIM_TOO_MANY));
+        status = EX_DATAERR;
+    } else {
+        status = find_sizes(options, subject);
+    }
+    subject->sim = (struct sim_trace){.request_count = subject->trace->request_count,
+                                      .ids = subject->trace->ids,
+                                      .sizes = subject->sizes   ? subject->sizes
+                                               : subject->sized ? subject->trace->sizes
+                                                                : NULL,
+                                      .page_count = subject->trace->url_count,
+                                      .keys = subject->trace->keys};
+    if (status == EX_OK)
+        status = prepare(options, subject);
+    if (status != EX_OK)
+        simulate_subject_free(subject);
+    return status;
+}
+
+void
+simulate_print_counts(const struct sim_trace *trace)
+{
+    printf("%zu request%s for %zu URL%s", trace->request_count,
+           trace->request_count == 1 ? "" : "s", trace->page_count,
+           trace->page_count == 1 ? "" : "s");
+}
+
+void
+simulate_subject_free(struct simulate_subject *subject)
+{
+    sim_sample_free(&subject->sample);
+    free(subject->sizes);
+    free(subject->next);
+    trace_free(subject->trace);
+    *subject = (struct simulate_subject){0};
+}
+
+struct sim_job
+simulate_job(const struct simulate_subject *subject, const struct simulate_options *options,
+             const struct policy_spec *spec, uint64_t urls, uint64_t bytes)
+{
+    bool sampled = subject->rate < 1;
+    double rate = sampled ? subject->sample.sampling.rate : 1;
+    struct sim_job job = {
+        .trace = sampled ? &subject->sample.trace : &subject->sim,
+        .config = {.spec = *spec,
+                   .capacity_pages = sim_sample_capacity(urls, rate),
+                   .capacity_bytes = sim_sample_capacity(bytes, rate),
+                   .seed = options->seed,
+                   .warmup = sampled ? subject->sample.warmup : subject->warmup,
+                   .sampling = sampled ? &subject->sample.sampling : NULL},
+    };
+
+    return job;
+}
+
+double
+simulate_goal(const struct sim_result *result, bool by_bytes)
+{
+    return by_bytes ? result->byte_hit_ratio : result->hit_ratio;
+}

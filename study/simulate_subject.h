@@ -1,0 +1,51 @@
+/*
+ * A trace made ready to be simulated: loaded, with every size known or none, and what is worth
+ * knowing of it.
+ */
+#ifndef SUNPROXY_STUDY_SIMULATE_SUBJECT_H
+#define SUNPROXY_STUDY_SIMULATE_SUBJECT_H
+
+#include "study/simulate_options.h"
+#include "sim/sample.h"
+#include "sim/sweep.h"
+
+struct simulate_subject {
+    const char *path;
+    struct trace *trace;  /* owned */
+    struct sim_trace sim; /* of the whole trace */
+    bool sized;           /* sizes are known and to be heeded */
+    size_t warmup;        /* requests */
+    struct sim_facts facts;
+    double rate;              /* of the sample; 1: there is none, and all is simulated */
+    struct sim_sample sample; /* of the trace, where one was asked for or all would be too much */
+    uint32_t *sizes;          /* owned: where they are not the trace's own */
+    uint32_t *next;           /* owned: where a policy needs it, of the sample if there is one */
+};
+
+/*
+ * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed.
+ * Catches SIGINT and SIGTERM from then on (interrupt.h): EXIT_INTERRUPTED if one has come. Says
+ * on stderr what was left out or taken for granted. EX_USAGE where options->needs_sizes and too few
+ * are known. The path is kept, not copied.
+ */
+int simulate_subject_load(const char *path, const struct simulate_options *options,
+                          struct simulate_subject *subject);
+
+/* "7 requests for 1 URL". */
+void simulate_print_counts(const struct sim_trace *trace);
+
+/* Harmless on one that is all zero. */
+void simulate_subject_free(struct simulate_subject *subject);
+
+/*
+ * A run of this policy in a cache of this capacity, which is made smaller if there is a sample;
+ * both 0: nothing is stored.
+ */
+struct sim_job simulate_job(const struct simulate_subject *subject,
+                            const struct simulate_options *options, const struct policy_spec *spec,
+                            uint64_t urls, uint64_t bytes);
+
+/* The ratio that counts. */
+double simulate_goal(const struct sim_result *result, bool by_bytes);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The parts of `sunproxy trace`: each is a command of its own with a file of its own; trace.c finds
+ * it.
+ */
+#ifndef SUNPROXY_STUDY_TRACE_H
+#define SUNPROXY_STUDY_TRACE_H
+
+#include "cli/command.h"
+#include "trace/write.h"
+
+extern const struct command command_trace_convert;
+extern const struct command command_trace_describe;
+extern const struct command command_trace_generate;
+
+/* What --to says, or else what the output is called, or else `otherwise`; NULL after a complaint.
+ */
+const struct trace_writer *trace_choose_writer(const char *to, const char *output,
+                                               const struct trace_writer *otherwise);
+
+/* Writes, and complains: an exit status. */
+int trace_write_out(const struct trace *trace, const struct trace_writer *writer,
+                    const struct trace_write_options *options, const char *output);
+
+/* The list of writers, for the end of --help and behind a complaint. */
+void trace_print_writers(FILE *to);
+
+/* The options that say where to; the list of writers is to follow at the end. */
+#define TRACE_WRITERS_HELP                                                        \
+    "      --to FORMAT        one of those below (default: as the output is\n"    \
+    "                         called: .tsv, .urls, .txt, .bin, .oracleGeneral,\n" \
+    "                         .sqlite, History)\n"                                \
+    "  -o, --output FILE      '-' is standard output, the default; a file\n"      \
+    "                         that is there is replaced at the end\n"
+
+#endif

@@ -1,0 +1,389 @@
+/*
+ * sunproxy trace describe: what a trace is like.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "base/units.h"
+#include "cli/output.h"
+#include "study/trace.h"
+#include "cli/trace_options.h"
+#include "sim/curve.h"
+#include "trace/facts.h"
+
+#define DEFAULT_BUSIEST 10
+#define MICRO 1000000
+/* 1990-01-01, before the web: earlier times count from the trace's beginning, and are no dates. */
+#define EARLIEST_DATE_US (INT64_C(631152000) * MICRO)
+
+enum { OPTION_BUSIEST = OPTION_OWN, OPTION_JSON };
+
+static const struct option longs[] = {
+    {"busiest", required_argument, NULL, OPTION_BUSIEST},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+    TRACE_LONG_OPTIONS,
+    TRACE_SIZES_LONG_OPTION,
+    {NULL, 0, NULL, 0},
+};
+
+/* The facts, and how many other URLs are asked for between two requests for the same. */
+struct description {
+    const char *path;
+    const struct trace *trace;
+    struct trace_facts facts;
+    struct trace_percentiles reuse;
+};
+
+/* The percentiles of a set; the names of members in JSON and of columns alike. */
+static const char *const percentile_names[] = {"mean", "min", "p10", "p25", "p50",
+                                               "p75",  "p90", "p99", "max"};
+#define PERCENTILES (sizeof(percentile_names) / sizeof(percentile_names[0]))
+
+static void
+values_of(const struct trace_percentiles *p, double values[PERCENTILES])
+{
+    const double all[PERCENTILES] = {p->mean, p->min, p->p10, p->p25, p->p50,
+                                     p->p75,  p->p90, p->p99, p->max};
+
+    memcpy(values, all, sizeof(all));
+}
+
+/* ---- reuse ----------------------------------------------------------------------------------- */
+
+/* The smallest distance that so many per cent of the reuses do not exceed. */
+static uint32_t
+reuse_percentile(const struct sim_curve *curve, uint64_t reuses, unsigned percent)
+{
+    double rank = (double)reuses * percent / 100;
+    size_t size = sim_curve_find(curve, rank < 1 ? 1 : rank);
+
+    return (uint32_t)(size - 1);
+}
+
+/*
+ * A cache of k pages under LRU hits exactly the reuses of distance less than k, so its curve holds
+ * all distances.
+ */
+static int
+measure_reuse(struct description *d)
+{
+    const struct trace *t = d->trace;
+    struct sim_trace pages = {
+        .request_count = t->request_count, .ids = t->ids, .page_count = t->url_count};
+    struct sim_curve curve;
+    enum sim_error error = sim_curve_make(&pages, 0, NULL, &curve);
+    uint64_t reuses;
+    double sum = 0;
+
+    if (error != SIM_OK) {
+        output_complain("%s: %s", d->path, sim_strerror(error));
+        return error == SIM_TOO_MANY ? EX_DATAERR : EX_SOFTWARE;
+    }
+    reuses = curve.hits[curve.page_count];
+    for (size_t k = 1; k <= curve.page_count; k++)
+        sum += (double)(curve.hits[k] - curve.hits[k - 1]) * (double)(k - 1);
+    if (reuses != 0)
+        d->reuse = (struct trace_percentiles){
+            .count = reuses,
+            .mean = sum / (double)reuses,
+            .min = reuse_percentile(&curve, reuses, 0),
+            .p10 = reuse_percentile(&curve, reuses, 10),
+            .p25 = reuse_percentile(&curve, reuses, 25),
+            .p50 = reuse_percentile(&curve, reuses, 50),
+            .p75 = reuse_percentile(&curve, reuses, 75),
+            .p90 = reuse_percentile(&curve, reuses, 90),
+            .p99 = reuse_percentile(&curve, reuses, 99),
+            .max = reuse_percentile(&curve, reuses, 100),
+        };
+    sim_curve_free(&curve);
+    return EX_OK;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static double
+percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+static const char *
+format_date(int64_t us, char *text, size_t size)
+{
+    time_t seconds = (time_t)(us / MICRO - (us % MICRO < 0));
+    struct tm tm;
+
+    if (!gmtime_r(&seconds, &tm) || strftime(text, size, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+        snprintf(text, size, "%lld", (long long)seconds);
+    return text;
+}
+
+static void
+print_percentiles(const char *label, const struct trace_percentiles *p)
+{
+    double values[PERCENTILES];
+
+    if (p->count == 0)
+        return;
+    values_of(p, values);
+    printf("%-15s", label);
+    for (size_t i = 0; i < PERCENTILES; i++)
+        printf(" %9.0f", values[i]);
+    putchar('\n');
+}
+
+static void
+print_times(const struct trace_facts *f)
+{
+    char span[32], from[32], to[32];
+    int64_t us;
+
+    if (__builtin_sub_overflow(f->last_us, f->first_us, &us))
+        us = INT64_MAX;
+    printf("%-15s %s", "span", units_format_duration(us, span, sizeof(span)));
+    if (f->first_us >= EARLIEST_DATE_US)
+        printf(", from %s to %s UTC", format_date(f->first_us, from, sizeof(from)),
+               format_date(f->last_us, to, sizeof(to)));
+    if (f->out_of_order)
+        printf("; %" PRIu64 " requests out of order", f->out_of_order);
+    putchar('\n');
+}
+
+static void
+print_sizes(const struct trace_facts *f, const struct trace_counts *counts)
+{
+    char bytes[32], unique[32], inferred[32];
+
+    printf("%-15s %s asked for, %s in distinct URLs, %" PRIu64 " changes of size", "bytes",
+           units_format_bytes(f->bytes, bytes, sizeof(bytes)),
+           units_format_bytes(f->unique_bytes, unique, sizeof(unique)), f->size_changes);
+    if (counts->inferred_sizes)
+        printf("; %s inferred for %" PRIu64 " requests",
+               units_format_bytes(counts->inferred_bytes, inferred, sizeof(inferred)),
+               counts->inferred_sizes);
+    if (f->unknown_sizes)
+        printf("; unknown for %" PRIu64 " requests", f->unknown_sizes);
+    putchar('\n');
+}
+
+static void
+print_busiest(const struct description *d)
+{
+    const struct trace_facts *f = &d->facts;
+    uint64_t sum = 0;
+
+    if (f->busiest_count == 0)
+        return;
+    printf("\n%8s %12s %8s %8s  %s\n", "rank", "requests", "share", "in all", "URL");
+    for (size_t i = 0; i < f->busiest_count; i++) {
+        char digits[TRACE_URL_TEXT];
+        struct span url = trace_url_text(d->trace, f->busiest[i].id, digits);
+
+        sum += f->busiest[i].requests;
+        printf("%8zu %12" PRIu64 " %6.2f %% %6.2f %%  ", i + 1, f->busiest[i].requests,
+               percent(f->busiest[i].requests, f->requests), percent(sum, f->requests));
+        printable_write(stdout, url);
+        putchar('\n');
+    }
+}
+
+static void
+print_description(const struct description *d)
+{
+    const struct trace_facts *f = &d->facts;
+
+    output_put(d->path);
+    printf(" (%s)\n\n", d->trace->format);
+    printf("%-15s %" PRIu64 "\n", "requests", f->requests);
+    printf("%-15s %" PRIu64 "\n", "distinct URLs", f->urls);
+    printf("%-15s %" PRIu64 ", %.1f %% of the URLs\n", "one-hit wonders", f->one_hit,
+           percent(f->one_hit, f->urls));
+    printf("%-15s hits %.2f %% of the requests", "infinite cache", 100 * f->infinite_hit_ratio);
+    if (f->has_sizes)
+        printf(", %.2f %% of the bytes", 100 * f->infinite_byte_hit_ratio);
+    printf("\n%-15s %.3f (maximum likelihood over the ranks)\n", "Zipf exponent", f->zipf);
+    if (f->has_times)
+        print_times(f);
+    if (f->has_sizes)
+        print_sizes(f, &d->trace->counts);
+    if (f->has_sizes || d->reuse.count) {
+        printf("\n%-15s", "");
+        for (size_t i = 0; i < PERCENTILES; i++)
+            printf(" %9s", percentile_names[i]);
+        putchar('\n');
+    }
+    print_percentiles("size, requests", &f->request_sizes);
+    print_percentiles("size, URLs", &f->url_sizes);
+    print_percentiles("reuse distance", &d->reuse);
+    print_busiest(d);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static void
+add_percentiles(struct json *j, const char *name, const struct trace_percentiles *p)
+{
+    double values[PERCENTILES];
+
+    if (p->count == 0) {
+        json_null(j, name);
+        return;
+    }
+    values_of(p, values);
+    json_open_object(j, name);
+    json_uint(j, "count", p->count);
+    for (size_t i = 0; i < PERCENTILES; i++)
+        json_double(j, percentile_names[i], values[i], i == 0 ? 3 : 0);
+    json_close_object(j);
+}
+
+static void
+add_busiest(struct json *j, const struct description *d)
+{
+    json_open_array(j, "busiest");
+    for (size_t i = 0; i < d->facts.busiest_count; i++) {
+        const struct trace_busy *busy = &d->facts.busiest[i];
+        char digits[TRACE_URL_TEXT];
+
+        json_open_object(j, NULL);
+        json_string(j, "url", trace_url_text(d->trace, busy->id, digits));
+        json_uint(j, "requests", busy->requests);
+        json_double(j, "share", (double)busy->requests / (double)d->facts.requests, 6);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
+static int
+print_json(const struct description *d)
+{
+    const struct trace_facts *f = &d->facts;
+    struct buf out;
+    struct json j;
+
+    buf_init(&out, 1U << 30U);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_cstring(&j, "trace", d->path);
+    json_cstring(&j, "format", d->trace->format);
+    json_uint(&j, "requests", f->requests);
+    json_uint(&j, "distinct_urls", f->urls);
+    json_uint(&j, "one_hit_wonders", f->one_hit);
+    json_double(&j, "infinite_hit_ratio", f->infinite_hit_ratio, 6);
+    json_double(&j, "zipf_exponent", f->zipf, 4);
+    trace_json_left_out(&j, "left_out", &d->trace->counts);
+    if (f->has_times) {
+        json_int(&j, "first_us", f->first_us);
+        json_int(&j, "last_us", f->last_us);
+        json_uint(&j, "out_of_order", f->out_of_order);
+    }
+    if (f->has_sizes) {
+        json_uint(&j, "bytes", f->bytes);
+        json_uint(&j, "distinct_bytes", f->unique_bytes);
+        json_uint(&j, "size_changes", f->size_changes);
+        json_uint(&j, "sizes_unknown", f->unknown_sizes);
+        json_uint(&j, "sizes_too_large", d->trace->counts.large_sizes);
+        json_uint(&j, "sizes_inferred", d->trace->counts.inferred_sizes);
+        json_uint(&j, "bytes_inferred", d->trace->counts.inferred_bytes);
+        json_double(&j, "infinite_byte_hit_ratio", f->infinite_byte_hit_ratio, 6);
+    }
+    add_percentiles(&j, "size_by_request", &f->request_sizes);
+    add_percentiles(&j, "size_by_url", &f->url_sizes);
+    add_percentiles(&j, "reuse_distance", &d->reuse);
+    add_busiest(&j, d);
+    json_close_object(&j);
+    return output_json(&out);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static int
+describe_path(const char *path, const struct trace_options *options, uint64_t busiest, bool json)
+{
+    struct description d = {.path = path};
+    struct trace *trace;
+    int status = trace_open(path, options, &trace);
+
+    if (status != EX_OK)
+        return status;
+    d.trace = trace;
+    if (trace_facts_make(trace, busiest, &d.facts) != TRACE_OK) {
+        output_complain("%s: out of memory", path);
+        trace_free(trace);
+        return EX_SOFTWARE;
+    }
+    status = measure_reuse(&d);
+    if (status == EX_OK && json)
+        status = print_json(&d);
+    else if (status == EX_OK)
+        print_description(&d);
+    trace_facts_free(&d.facts);
+    trace_free(trace);
+    return status;
+}
+
+static int
+describe(int argc, char **argv)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    uint64_t busiest = DEFAULT_BUSIEST;
+    bool json = false;
+    int status = EX_OK;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        if (option == 'h' || option == OPTION_HELP)
+            return command_help(&command_trace_describe);
+        if (option == OPTION_JSON) {
+            json = true;
+        } else if (option == OPTION_BUSIEST) {
+            if (!units_parse_uint(optarg, 0, UINT32_MAX, &busiest)) {
+                output_complain("--busiest is a number, not '%s'", optarg);
+                return command_usage(&command_trace_describe);
+            }
+        } else if (trace_option(&options, option, optarg) <= 0) {
+            return command_usage(&command_trace_describe);
+        }
+    }
+    if (optind == argc) {
+        output_complain("a trace is missing");
+        return command_usage(&command_trace_describe);
+    }
+    for (int i = optind; i < argc; i++) {
+        int of_this;
+
+        if (i != optind && !json)
+            putchar('\n');
+        of_this = describe_path(argv[i], &options, busiest, json);
+        if (status == EX_OK)
+            status = of_this;
+    }
+    return status;
+}
+
+const struct command command_trace_describe = {
+    .name = "trace describe",
+    .summary = "what a trace is like",
+    .help = "usage: sunproxy trace describe [OPTION...] TRACE...\n\n"
+            "Prints of each trace how many requests and distinct URLs it has, how many of\n"
+            "them are asked for once only, what a cache that never forgets would hit, how\n"
+            "steep popularity is, bytes, sizes, times, how many other URLs are asked for\n"
+            "between two requests for the same one (a cache of N URLs under LRU hits the\n"
+            "reuses at distances below N), and the busiest URLs.\n\n"
+            "The exponent of Zipf's law is the one that makes the counts most likely when\n"
+            "each URL's rank is its place among them; few requests for each URL make it\n"
+            "too large.\n\n"
+            "      --busiest N        of the busiest URLs, so many (default: 10)\n"
+            "      --json             a JSON object a line for each trace\n\n" TRACE_OPTIONS_HELP
+                TRACE_SIZES_HELP "\n  -h, --help             this text\n\n"
+            "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+            "74 output could not be written.\n",
+    .run = describe,
+};

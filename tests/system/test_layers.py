@@ -1,0 +1,87 @@
+"""Which folder of the project may include headers of which: arrows run down only."""
+
+import graphlib
+import re
+import unittest
+
+import harness
+
+# Every folder may use base/. protocol is proxy.h, which rpcgen makes.
+MAY_USE = {
+    "base": [],
+    "policies": [],
+    "http": [],
+    "rpc": [],
+    "fetch": ["http"],
+    "trace": [],
+    "cache": ["policies"],
+    "sim": ["policies"],
+    "server": ["cache", "rpc", "fetch", "http", "policies", "protocol"],
+    "cli": ["trace"],
+    "study": ["cli", "sim", "trace", "policies"],
+    "client": ["cli", "rpc", "trace", "protocol"],
+}
+# The program's list of commands.
+MAIN = {"client/main.c": ["study"]}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<][^">]+[">])', re.M)
+
+
+def includes(path):
+    return INCLUDE.findall(path.read_text(errors="replace"))
+
+
+class Layers(unittest.TestCase):
+    def sources(self):
+        for folder in MAY_USE:
+            for path in sorted((harness.TOP / folder).rglob("*.[ch]")):
+                yield folder, path
+
+    def folder_of(self, name, path):
+        """Of an #include; None for a system header."""
+        inner = name[1:-1]
+        if inner == "proxy.h":
+            return "protocol"
+        if name[0] == "<":
+            self.assertFalse((harness.TOP / inner).exists(), f"{path}: {name} is ours")
+            return None
+        self.assertTrue((harness.TOP / inner).is_file(), f"{path}: {name} is not named from the top")
+        return inner.split("/")[0]
+
+    def test_each_folder_includes_only_what_lies_below_it(self):
+        wrong, seen = [], set()
+        for folder, path in self.sources():
+            file = str(path.relative_to(harness.TOP))
+            allowed = {folder, "base", None, *MAY_USE[folder], *MAIN.get(file, [])}
+            for name in includes(path):
+                used = self.folder_of(name, file)
+                seen.add((folder, used))
+                if used not in allowed:
+                    wrong.append(f"{file}: {name}")
+        self.assertEqual(wrong, [])
+        # The search finds includes at all, and rows of the table that nothing needs are left out.
+        for folder, uses in MAY_USE.items():
+            self.assertIn((folder, folder), seen)
+            for used in uses:
+                self.assertIn((folder, used), seen, "in the table, but not used")
+
+    def test_there_is_no_cycle(self):
+        order = list(graphlib.TopologicalSorter(
+            {folder: [*uses, *(["base"] if folder != "base" else [])]
+             for folder, uses in MAY_USE.items()}).static_order())
+        self.assertLess(order.index("base"), order.index("rpc"))
+
+    def test_offline_commands_know_no_rpc_and_the_cache_no_fetching(self):
+        def below(folder):
+            return set(MAY_USE.get(folder, [])).union(*map(below, MAY_USE.get(folder, [])))
+        self.assertTrue(below("study").isdisjoint({"rpc", "fetch", "server", "client", "protocol"}))
+        self.assertTrue(below("cache").isdisjoint({"rpc", "fetch"}))
+
+    def test_the_folders_are_those_of_the_makefile_and_of_the_design(self):
+        made = re.search(r"(?m)^FOLDERS := (.*)$", (harness.TOP / "Makefile").read_text()).group(1)
+        self.assertEqual(set(made.split()), set(MAY_USE))
+        design = (harness.TOP / "docs/DESIGN.md").read_text()
+        rows = dict(re.findall(r"(?m)^\| `(\w+)/` \|.*\| ([^|]*) \|$", design))
+        for folder, uses in MAY_USE.items():
+            said = set(re.findall(r"`(\w+)`", rows[folder])) - {"base"}
+            self.assertEqual(said, set(uses) - {"protocol"}, f"{folder} in docs/DESIGN.md")

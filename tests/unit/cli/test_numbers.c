@@ -1,0 +1,279 @@
+#include "cli/capacity.h"
+#include "cli/progress.h"
+#include "cli/statistics.h"
+#include "cli/when.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(capacities_are_urls_bytes_or_a_share)
+{
+    static const struct {
+        const char *text;
+        uint64_t urls, bytes;
+    } cases[] = {
+        {"1", 1, 0},
+        {"700", 700, 0},
+        {"64M", 0, 64u << 20},
+        {"64MiB", 0, 64u << 20},
+        {"1.5GB", 0, 1500000000},
+        {"800B", 0, 800},
+        {"5%", 5, 0},
+        {"0.5%", 1, 0},
+        {"2.5%", 3, 0},
+        {"100%", 100, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct capacity capacity;
+
+        ck_assert_msg(capacity_parse(cases[i].text, &capacity), "%s", cases[i].text);
+        capacity_resolve(&capacity, 100, 0);
+        ck_assert_msg(capacity.urls == cases[i].urls, "%s", cases[i].text);
+        ck_assert_msg(capacity.bytes == cases[i].bytes, "%s", cases[i].text);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_capacity_is_refused)
+{
+    static const char *const texts[] = {
+        "",     "0",    "-5",  "1.5",  "64X", "%",   "0%",  "-5%",
+        "1e9%", "nan%", "5%%", "0x10", "0M",  "5 5", "inf", "99999999999999999999",
+        "+7"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct capacity capacity;
+
+        ck_assert_msg(!capacity_parse(texts[i], &capacity), "%s", texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_share_is_at_least_one_url)
+{
+    struct capacity capacity;
+
+    ck_assert(capacity_parse("0.001%", &capacity));
+    capacity_resolve(&capacity, 3, 0);
+    ck_assert_uint_eq(capacity.urls, 1);
+    ck_assert(capacity_parse("50%", &capacity));
+    capacity_resolve(&capacity, 1001, 0);
+    ck_assert_uint_eq(capacity.urls, 501); /* halves are rounded up */
+}
+END_TEST
+
+START_TEST(capacities_read_well)
+{
+    char text[64];
+
+    ck_assert_str_eq(capacity_format(7, 0, text, sizeof(text)), "7 URLs");
+    ck_assert_str_eq(capacity_format(0, 1 << 20, text, sizeof(text)), "1.0 MiB");
+    ck_assert_str_eq(capacity_format(7, 1 << 20, text, sizeof(text)), "7 URLs and 1.0 MiB");
+    ck_assert_str_eq(capacity_format(0, 0, text, sizeof(text)), "no bound");
+}
+END_TEST
+
+START_TEST(dates_are_utc)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+        int64_t us;
+    } cases[] = {
+        {"1970-01-02", 86400, 0},
+        {"2024-02-29", 1709164800, 0},
+        {"2024-05-31T12:30", 1717158600, 0},
+        {"2024-05-31T12:30Z", 1717158600, 0},
+        {"2024-05-31 12:30:15", 1717158615, 0},
+        {"2024-05-31T12:30:15Z", 1717158615, 0},
+        {"1717158600", 1717158600, 0},
+        {"00000", 0, 0},
+        {"2024-05-31T12:30:15.25", 1717158615, 250000},
+        {"2024-05-31T12:30:15.1234567Z", 1717158615, 123456},
+        {"2024-05-31T14:30:15+02:00", 1717158615, 0},
+        {"2024-05-31T07:00:15.5-0530", 1717158615, 500000},
+        {"2024-05-31 12:30z", 1717158600, 0},
+        {"2024-06-01T00:30+12:00", 1717158600, 0},
+        {"1970-01-01T00:00:00-01:00", 3600, 0},
+        {"1970-01-02+02:00", 79200, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t us;
+
+        ck_assert_msg(when_parse(cases[i].text, &us), "%s", cases[i].text);
+        ck_assert_msg(us == cases[i].seconds * 1000000 + cases[i].us, "%s: %lld", cases[i].text,
+                      (long long)us);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_date_is_refused)
+{
+    static const char *const texts[] = {"",
+                                        "2024",
+                                        "yesterday",
+                                        "2023-02-29",
+                                        "2024-13-01",
+                                        "2024-05-32",
+                                        "2024-05-31T",
+                                        "2024-05-31T25:00",
+                                        "2024-05-31x",
+                                        "1717158600x",
+                                        "-1717158600",
+                                        "2024-05-31T12:30:15.",
+                                        "2024-05-31T12:30:15.x",
+                                        "2024-05-31T12:30.5",
+                                        "2024-05-31T12:30:15+2",
+                                        "2024-05-31T12:30:15+24:00",
+                                        "2024-05-31T12:30:15+02:60",
+                                        "2024-05-31T12:30:15+02:00Z",
+                                        "2024-05-31T12:30:15CET",
+                                        "1970-01-01T00:00:00+00:01",
+                                        "999999999999999"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        int64_t us;
+
+        ck_assert_msg(!when_parse(texts[i], &us), "%s", texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(percentiles_are_nearest_ranks)
+{
+    static const uint32_t ten[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 50), 5);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 90), 9);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 91), 10);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 100), 10);
+    ck_assert_uint_eq(statistics_percentile(ten, 10, 0), 1);
+    ck_assert_uint_eq(statistics_percentile(ten, 1, 99), 1);
+    ck_assert_uint_eq(statistics_percentile(NULL, 0, 50), 0);
+}
+END_TEST
+
+START_TEST(times_are_summed_up_whatever_their_order)
+{
+    uint32_t times[100];
+    struct response_times of;
+
+    for (uint32_t i = 0; i < 100; i++)
+        times[i] = (i * 37) % 100 + 1; /* 1 to 100, mixed */
+    statistics_of_times(times, 100, &of);
+    ck_assert_uint_eq(of.count, 100);
+    ck_assert_double_eq_tol(of.mean, 50.5, 1e-9);
+    ck_assert_uint_eq(of.p50, 50);
+    ck_assert_uint_eq(of.p90, 90);
+    ck_assert_uint_eq(of.p99, 99);
+    ck_assert_uint_eq(of.max, 100);
+    statistics_of_times(times, 0, &of);
+    ck_assert_uint_eq(of.count, 0);
+    ck_assert_double_eq(of.mean, 0);
+}
+END_TEST
+
+START_TEST(deviation_is_of_a_sample)
+{
+    static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+
+    ck_assert_double_eq_tol(statistics_mean(values, 8), 5, 1e-12);
+    ck_assert_double_eq_tol(statistics_deviation(values, 8), 2.13808993529939, 1e-9);
+    ck_assert_double_eq(statistics_deviation(values, 1), 0);
+    ck_assert_double_eq(statistics_mean(values, 0), 0);
+}
+END_TEST
+
+START_TEST(progress_fits_its_line)
+{
+    char line[256];
+
+    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "replay", 500, 1000, 2000000),
+                     "replay [########         ]  50 %  500/1000  250/s  0:02 left");
+    ck_assert_str_eq(progress_format(line, sizeof(line), 39, "replay", 0, 1000, 0),
+                     "replay   0 %  0/1000  0/s  ? left");
+    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "r", 1, 36001, 1000000),
+                     "r [                     ]   0 %  1/36001  1/s  10:00:00 left");
+    for (unsigned width = 1; width < 100; width++)
+        ck_assert_uint_le(strlen(progress_format(line, sizeof(line), width, "replay", 12345678,
+                                                 23456789, 1000000)),
+                          width);
+}
+END_TEST
+
+START_TEST(a_share_of_the_bytes)
+{
+    struct capacity capacity;
+
+    ck_assert(capacity_parse("10%B", &capacity));
+    capacity_resolve(&capacity, 7, 12345);
+    ck_assert_uint_eq(capacity.bytes, 1235);
+    ck_assert_uint_eq(capacity.urls, 0);
+    ck_assert(capacity_parse("0.001%b", &capacity));
+    capacity_resolve(&capacity, 7, 100);
+    ck_assert_uint_eq(capacity.bytes, 1);
+    ck_assert(!capacity_parse("%B", &capacity));
+    ck_assert(!capacity_parse("10%%B", &capacity));
+    ck_assert(!capacity_parse("1.0.0%B", &capacity));
+}
+END_TEST
+
+START_TEST(nothing_is_a_capacity_of_its_own)
+{
+    static const char *const nothing[] = {"0", "00", "0B", "0K", "0.0M", "0%", "0.00%B"};
+    static const char *const something[] = {"",   "1",   "B",    "0x", "0.0.0B",
+                                            "05", "0.1", "0.5M", "-0", ".0M"};
+
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+        ck_assert_msg(capacity_is_nothing(nothing[i]), "%s", nothing[i]);
+    for (size_t i = 0; i < sizeof(something) / sizeof(something[0]); i++)
+        ck_assert_msg(!capacity_is_nothing(something[i]), "%s", something[i]);
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_a_capacity)
+{
+    char why[256];
+
+    ck_assert_ptr_nonnull(strstr(capacity_explain("64MBi", why, sizeof(why)), "64MiB?"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("5%%", why, sizeof(why)), "5%?"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("10MBB", why, sizeof(why)), "10MB?"));
+    /* Nothing is near. */
+    ck_assert_ptr_nonnull(strstr(capacity_explain("10Q", why, sizeof(why)), "(64M, 1.5GB)"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("1.5", why, sizeof(why)), "not '1.5'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("1.2.3M", why, sizeof(why)), "not '1.2.3M'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("0.3B", why, sizeof(why)), "not '0.3B'"));
+    ck_assert_str_eq(capacity_explain("99999999999999999999", why, sizeof(why)),
+                     "'99999999999999999999' is too large");
+    ck_assert_str_eq(capacity_explain("9999999999999T", why, sizeof(why)),
+                     "'9999999999999T' is too large");
+    ck_assert_ptr_nonnull(strstr(capacity_explain("lots", why, sizeof(why)), "'lots'"));
+    ck_assert_ptr_nonnull(strstr(capacity_explain("", why, sizeof(why)), "(64M, 1.5GB)"));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("client numbers");
+    TCase *tcase = tcase_create("numbers");
+
+    tcase_add_test(tcase, capacities_are_urls_bytes_or_a_share);
+    tcase_add_test(tcase, what_is_no_capacity_is_refused);
+    tcase_add_test(tcase, a_share_of_the_bytes);
+    tcase_add_test(tcase, nothing_is_a_capacity_of_its_own);
+    tcase_add_test(tcase, what_is_wrong_with_a_capacity);
+    tcase_add_test(tcase, a_share_is_at_least_one_url);
+    tcase_add_test(tcase, capacities_read_well);
+    tcase_add_test(tcase, dates_are_utc);
+    tcase_add_test(tcase, what_is_no_date_is_refused);
+    tcase_add_test(tcase, percentiles_are_nearest_ranks);
+    tcase_add_test(tcase, times_are_summed_up_whatever_their_order);
+    tcase_add_test(tcase, deviation_is_of_a_sample);
+    tcase_add_test(tcase, progress_fits_its_line);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

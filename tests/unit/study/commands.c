@@ -1,0 +1,155 @@
+#include "tests/unit/study/commands.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "study/commands.h"
+#include "study/trace.h"
+#include "tests/unit/unit.h"
+
+#define MOST_WORDS 12
+
+static const struct {
+    const struct command *command;
+    const char *words[MOST_WORDS]; /* $ stands for the folder */
+} rows[] = {
+    {&command_simulate, {"--policy", "lru,arc", "--capacity", "2,50%", "-j", "1", "$/table.tsv"}},
+    {&command_simulate, {"--policy", "lru", "--capacity", "1", "--json", "-j", "1", "$/table.tsv"}},
+    {&command_simulate,
+     {"--policy", "opt,lfu", "--curve", "--points", "3", "--csv", "$/table.tsv"}},
+    {&command_simulate,
+     {"--policy", "lru", "--capacity", "2", "--log", "$/log", "-j", "1", "$/urls.txt"}},
+    {&command_simulate,
+     {"--policy", "lru", "--capacity", "2", "--sizes", "$/sizes", "--sample", "0.9", "$/urls.txt"}},
+    {&command_advise, {"--policy", "lru,gdsf", "-j", "1", "$/table.tsv"}},
+    {&command_advise, {"--policy", "lru", "--json", "-j", "1", "$/urls.txt"}},
+    {&command_report,
+     {"--policy", "lru,fifo", "--points", "3", "-j", "1", "-o", "$/page.html", "$/table.tsv"}},
+    {&command_policies, {"lru-k"}},
+    {&command_policies, {"--json"}},
+    {&command_trace, {"describe", "$/table.tsv"}},
+    {&command_trace, {"describe", "--json", "$/urls.txt"}},
+    {&command_trace, {"convert", "--to", "tsv", "-o", "$/out.tsv", "$/urls.txt"}},
+    {&command_trace, {"convert", "-o", "$/History", "$/urls.txt"}},
+    {&command_trace,
+     {"generate", "-n", "50", "--urls", "9", "--sizes", "pareto:10:1.5", "-o", "$/out.bin",
+      "zipf"}},
+};
+
+static const struct {
+    const char *name, *content;
+} files[] = {
+    {"table.tsv", "time\turl\tsize\n1\thttp://h/a\t5\n2\thttp://h/b\t7\n3\thttp://h/a\t5\n"
+                  "4\thttp://h/c\t9\n5\thttp://h/b\t7\n"},
+    {"urls.txt", "http://h/a\nhttp://h/b\nhttp://h/a\nhttp://h/c\n"},
+    {"sizes", "http://h/a\t5\nhttp://h/b\t7\n"},
+};
+
+static const char *const outputs[] = {"log", "page.html", "out.tsv", "History", "out.bin"};
+static char folder[64];
+
+static void
+path_of(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s", folder, name);
+}
+
+void
+commands_set_up(void)
+{
+    strcpy(folder, "/tmp/sunproxy-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char path[128];
+        FILE *file;
+
+        path_of(path, sizeof(path), files[i].name);
+        file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_ge(fputs(files[i].content, file), 0);
+        ck_assert_int_eq(fclose(file), 0);
+    }
+}
+
+void
+commands_tear_down(void)
+{
+    char path[128];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        path_of(path, sizeof(path), files[i].name);
+        unlink(path);
+    }
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        path_of(path, sizeof(path), outputs[i]);
+        unlink(path);
+    }
+    ck_assert_msg(rmdir(folder) == 0, "a temporary file was left behind");
+}
+
+unsigned
+commands_count(void)
+{
+    return sizeof(rows) / sizeof(rows[0]);
+}
+
+const char *
+commands_text(unsigned row)
+{
+    static char text[256];
+
+    snprintf(text, sizeof(text), "%s", rows[row].command->name);
+    for (unsigned i = 0; rows[row].words[i]; i++) {
+        size_t len = strlen(text);
+
+        snprintf(text + len, sizeof(text) - len, " %s", rows[row].words[i]);
+    }
+    return text;
+}
+
+/* Sends what is printed nowhere; returns what there was. */
+static int
+silence(int fd)
+{
+    int saved = dup(fd), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    dup2(nowhere, fd);
+    close(nowhere);
+    return saved;
+}
+
+static void
+unsilence(int fd, int saved)
+{
+    dup2(saved, fd);
+    close(saved);
+}
+
+int
+commands_run(unsigned row)
+{
+    static char name[] = "sunproxy", words[MOST_WORDS][128];
+    char *argv[MOST_WORDS + 2] = {name};
+    int argc = 1, status, out, err;
+
+    for (unsigned i = 0; rows[row].words[i]; i++) {
+        const char *word = rows[row].words[i];
+
+        snprintf(words[i], sizeof(words[i]), "%s%s", *word == '$' ? folder : "",
+                 *word == '$' ? word + 1 : word);
+        argv[argc++] = words[i];
+    }
+    fflush(stdout);
+    out = silence(STDOUT_FILENO);
+    err = silence(STDERR_FILENO);
+    optind = 0;
+    status = rows[row].command->run(argc, argv);
+    fflush(stdout);
+    unsilence(STDOUT_FILENO, out);
+    unsilence(STDERR_FILENO, err);
+    return status;
+}
