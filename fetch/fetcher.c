@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "fetch/request.h"
 
 #define MAX_NAMES 1024u    /* remembered by the resolver */

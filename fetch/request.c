@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 
 void
 request_update_stats(struct fetch_loop *loop)

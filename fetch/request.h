@@ -69,9 +69,6 @@ struct fetch_loop {
     _Atomic uint64_t received;
 };
 
-#define container_of(pointer, type, member) \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 /*
  * Judges a request that is in loop->all already, and puts it in the queue; it may start at once.
  * When too many are queued then, one of them ends with FETCH_OVERLOADED.

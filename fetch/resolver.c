@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 
 TAILQ_HEAD(query_list, resolver_query);
 
@@ -240,7 +241,7 @@ look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
 static struct resolver_query *
 query_of(struct queue_entry *turn)
 {
-    return (struct resolver_query *)(void *)((char *)turn - offsetof(struct resolver_query, turn));
+    return container_of(turn, struct resolver_query, turn);
 }
 
 static void *

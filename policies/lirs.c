@@ -17,6 +17,7 @@
  * cache that is new. When there is no HIR page the bottom of S leaves. S has a bound: there are at
  * most `history` ghosts for each page inside, and beyond that the oldest is forgotten.
  */
+#include "base/container_of.h"
 #include "policies/ghost.h"
 #include "policies/list.h"
 #include "policies/policy.h"
@@ -52,8 +53,7 @@ enum { PARAM_HIR, PARAM_HISTORY };
 static struct lirs_node *
 lirs_of_queue(void *links)
 {
-    return links ? (struct lirs_node *)(void *)((char *)links - offsetof(struct lirs_node, queue))
-                 : NULL;
+    return links ? container_of(links, struct lirs_node, queue) : NULL;
 }
 
 static void
@@ -238,9 +238,7 @@ lirs_stack_bytes(const void *node)
 static uint64_t
 lirs_queue_bytes(const void *links)
 {
-    return ((const struct lirs_node *)(const void *)((const char *)links -
-                                                     offsetof(struct lirs_node, queue)))
-        ->bytes;
+    return container_of(links, const struct lirs_node, queue)->bytes;
 }
 
 static bool

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "rpc/admission.h"
 #include "rpc/throttle.h"
 
@@ -384,8 +385,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
 static void
 adopt(struct rpc_task *task)
 {
-    struct rpc_connection *c =
-        (struct rpc_connection *)((char *)task - offsetof(struct rpc_connection, adopt));
+    struct rpc_connection *c = container_of(task, struct rpc_connection, adopt);
 
     rpc_connection_adopt(c);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "rpc/throttle.h"
 
 /* Time-outs are looked at this often: an eighth of the shortest, within these bounds. */
@@ -224,8 +225,7 @@ rpc_worker_lost_connection(struct rpc_worker *worker)
 static void
 drain(struct rpc_task *task)
 {
-    struct rpc_worker *worker =
-        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, drain_task));
+    struct rpc_worker *worker = container_of(task, struct rpc_worker, drain_task);
     struct rpc_server *server = worker->server;
     struct rpc_connection *c, *next;
 
@@ -257,8 +257,7 @@ waiting_since(const struct rpc_connection *c)
 static void
 relieve(struct rpc_task *task)
 {
-    struct rpc_worker *worker =
-        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, relieve_task));
+    struct rpc_worker *worker = container_of(task, struct rpc_worker, relieve_task);
     struct rpc_connection *c, *slowest = NULL;
 
     atomic_store(&worker->relieving, false);
@@ -296,8 +295,7 @@ rpc_worker_shed_partial(struct rpc_worker *worker, const struct rpc_connection *
 static void
 shed_partial(struct rpc_task *task)
 {
-    struct rpc_worker *worker =
-        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, shed_task));
+    struct rpc_worker *worker = container_of(task, struct rpc_worker, shed_task);
 
     atomic_store(&worker->shedding, false);
     (void)rpc_worker_shed_partial(worker, NULL);
@@ -313,8 +311,7 @@ rpc_worker_ask_to_shed(struct rpc_worker *worker)
 static void
 halt(struct rpc_task *task)
 {
-    struct rpc_worker *worker =
-        (struct rpc_worker *)((char *)task - offsetof(struct rpc_worker, halt_task));
+    struct rpc_worker *worker = container_of(task, struct rpc_worker, halt_task);
     struct rpc_connection *c;
 
     worker->draining = true;

@@ -1,11 +1,11 @@
 #include "server/job.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "server/answered.h"
 #include "server/log.h"
 
@@ -41,7 +41,7 @@ free_charged(struct service *service, void *memory, size_t charge)
 static struct pending *
 pending_of_task(struct rpc_task *task)
 {
-    return (struct pending *)((char *)task - offsetof(struct pending, task));
+    return container_of(task, struct pending, task);
 }
 
 void
@@ -185,7 +185,7 @@ static const char no_room[] =
 static void
 give_up(struct intake_body *body)
 {
-    struct job *job = (struct job *)((char *)body - offsetof(struct job, body));
+    struct job *job = container_of(body, struct job, body);
 
     job->error = ENOBUFS;
     fetcher_end(job->service->fetcher, job);
