@@ -1,12 +1,10 @@
 #include "fetch/transfer.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
+#include "fetch/connect.h"
 #include "fetch/headers.h"
 
 #define MAX_INTERIM 16u          /* 1xx answers before the final one */
@@ -16,8 +14,8 @@
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
 #define PIN_SPARE_S 60                   /* how long a pin outlives the time to connect */
 
-static void
-enter(struct transfer *t, enum transfer_stage stage)
+void
+transfer_enter(struct transfer *t, enum transfer_stage stage)
 {
     t->last_byte_us = clock_monotonic_us();
     t->stage = stage;
@@ -136,7 +134,7 @@ end_head(struct transfer *t)
     if (t->status.status >= 200) {
         if (!judge_head(t))
             return false;
-        enter(t, TRANSFER_BODY);
+        transfer_enter(t, TRANSFER_BODY);
         return true;
     }
     if (t->status.status == 101)
@@ -184,7 +182,7 @@ on_header(char *line, size_t size, size_t count, void *context)
         return len;
     }
     if (t->stage < TRANSFER_ANSWERING)
-        enter(t, TRANSFER_ANSWERING);
+        transfer_enter(t, TRANSFER_ANSWERING);
     t->last_byte_us = clock_monotonic_us();
     if (t->status.status == 0) {
         if (status_line_read(&t->status, span_of(line, len)))
@@ -298,99 +296,6 @@ on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
     return 0;
 }
 
-/* ---- the connection ------------------------------------------------------------------ */
-
-static bool
-is_chosen(const struct transfer *t, const union address *address)
-{
-    char chosen[INET6_ADDRSTRLEN], wanted[INET6_ADDRSTRLEN];
-
-    address_format(address, wanted, sizeof(wanted));
-    for (size_t i = 0; i < t->addresses->count; i++)
-        if (strcmp(address_format(&t->addresses->list[i], chosen, sizeof(chosen)), wanted) == 0)
-            return true;
-    return false;
-}
-
-static curl_socket_t give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static curl_socket_t
-give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    sentence_format(t->sentence, sizeof(t->sentence), format, args);
-    va_end(args);
-    t->no_socket = why;
-    return CURL_SOCKET_BAD;
-}
-
-/* The last word on an address, just before it is connected to. */
-static curl_socket_t
-on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
-{
-    struct transfer *t = context;
-    union address address = {0};
-    char why[SENTENCE_MAX];
-    bool permitted = false;
-    int fd;
-
-    if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
-        return CURL_SOCKET_BAD;
-    /* A kept connection turned out to be dead, and libcurl tries again with a new one. */
-    if (t->stage == TRANSFER_ASKED)
-        enter(t, TRANSFER_CONNECTING);
-    memcpy(&address, &to->addr, to->addrlen);
-    if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
-        permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
-                    (t->by_operator && is_chosen(t, &address));
-    if (!permitted)
-        return give_none(t, FETCH_DENIED, "%s",
-                         sentence_refuse(why, sizeof(why), t->settings->config.addresses,
-                                         t->target->host, &address));
-    fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-    if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
-        close(fd);
-        fd = -1;
-        errno = EMFILE;
-    }
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
-                         t->target->host);
-    if (fd >= 0 && !connections_add(t->owner.connections, fd)) {
-        close(fd);
-        return give_none(t, FETCH_INTERNAL, "out of memory");
-    }
-    return fd;
-}
-
-static int
-on_request(void *context, char *to, char *from, int to_port, int from_port)
-{
-    struct transfer *t = context;
-
-    t->unclean =
-        !connections_may_serve(t->owner.connections, t->easy, to, from, to_port, from_port);
-    if (t->unclean)
-        return CURL_PREREQFUNC_ABORT; /* which closes the connection */
-    enter(t, TRANSFER_ASKED);
-    t->asked_us = t->last_byte_us;
-    return CURL_PREREQFUNC_OK;
-}
-
-/* No name is to be resolved by libcurl, where it could stall others: all are pinned. */
-static int
-on_resolve(void *resolver, void *reserved, void *context)
-{
-    const struct transfer *t = context;
-
-    (void)resolver;
-    (void)reserved;
-    return !t->literal_route;
-}
-
 /* ---- setting up ---------------------------------------------------------------------- */
 
 static bool
@@ -493,13 +398,13 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
         SET(CURLOPT_RESOLVE, t->pins);
     if (t->connect_to)
         SET(CURLOPT_CONNECT_TO, t->connect_to);
-    SET(CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    SET(CURLOPT_OPENSOCKETFUNCTION, connect_open_socket);
     SET(CURLOPT_OPENSOCKETDATA, t);
     SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
     SET(CURLOPT_CLOSESOCKETDATA, t->owner.connections);
-    SET(CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, connect_begin_lookup);
     SET(CURLOPT_RESOLVER_START_DATA, t);
-    SET(CURLOPT_PREREQFUNCTION, on_request);
+    SET(CURLOPT_PREREQFUNCTION, connect_begin_request);
     SET(CURLOPT_PREREQDATA, t);
     return set_authorities(easy, t->settings);
 }

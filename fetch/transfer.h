@@ -104,6 +104,9 @@ bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settin
                     struct resolved *addresses, struct span headers, bool credentials,
                     struct span final_url, const struct transfer_owner *owner);
 
+/* It has come to this stage. For libcurl's call-backs. */
+void transfer_enter(struct transfer *transfer, enum transfer_stage stage);
+
 /* Says why it has to end; the first reason stands. What libcurl says then is an echo of it. */
 void transfer_fail(struct transfer *transfer, enum fetch_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
