@@ -11,6 +11,7 @@ then; 1 otherwise. The programs come from $SUNPROXY_BUILD (build/release).
 import argparse
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -58,7 +59,6 @@ def soak(children, folder, requests, more=()):
                 return s.connect_ex(str(path)) == 0
 
         harness.wait_for(answers, daemon, "sunproxyd", log)
-        # In our process group: Ctrl-C reaches it, and it prints what stands.
         load = subprocess.Popen([SOAK, "--port", str(port), "--socket", path,
                                  "--pid", str(daemon.pid), "--requests", str(requests)])
         while True:
@@ -66,7 +66,8 @@ def soak(children, folder, requests, more=()):
                 status = load.wait()
                 break
             except KeyboardInterrupt:
-                continue
+                # It prints what stands; Ctrl-C on a terminal has reached it already.
+                load.send_signal(signal.SIGINT)
         if daemon.poll() is not None:
             print(f"sunproxyd ended with {daemon.returncode}:\n{harness.last_words(log)}")
             return 1
@@ -82,6 +83,7 @@ def main():
     parser.add_argument("--origin-option", action="append", default=[])
     parser.add_argument("requests", nargs="?", type=int, default=10000000)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     children = harness.Children()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="sunproxy-soak."))
     try:

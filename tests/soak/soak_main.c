@@ -176,6 +176,7 @@ soak(const struct options *o, struct rpc_client *admin, struct flat_point points
 
     printf("%12s %8s %12s %12s %12s %12s %8s\n", "requests", "seconds", "resident MiB", "own MiB",
            "data MiB", "descriptors", "threads");
+    fflush(stdout);
     for (unsigned i = 0; i < POINTS; i++) {
         atomic_store(&work.next, atomic_load(&work.until));
         atomic_store(&work.until, o->requests / POINTS * (i + 1) + o->requests % POINTS);

@@ -1,5 +1,6 @@
 """Short runs of the soak (make soak), against the daemon under test and against the release daemon."""
 
+import signal
 import sys
 
 import harness
@@ -9,18 +10,21 @@ RELEASE = harness.TOP / "build/release"
 
 
 class SoakTest(harness.SystemTest):
-    def soak(self, build, requests, *options):
+    def environment(self, build):
         for program in ("sunproxyd", "tests/soak/soak"):
             if not (build / program).exists():
                 self.skipTest(f"{build}/{program} is not built")
-        log = self.dir / "sanitizer.soak"
-        env = harness.sanitizer_environment(log)
-        # Freed memory that AddressSanitizer holds back grows for long.
-        return self.run_program(
-            [sys.executable, SOAK, *options, requests], seconds=harness.TEST_SECONDS,
-            env={"SUNPROXY_BUILD": str(build), "SUNPROXY_ORIGIN": str(harness.ORIGIN),
-                 "ASAN_OPTIONS": env["ASAN_OPTIONS"] + ":quarantine_size_mb=4",
-                 "TSAN_OPTIONS": env["TSAN_OPTIONS"], "UBSAN_OPTIONS": env["UBSAN_OPTIONS"]})
+        env = harness.sanitizer_environment(self.dir / "sanitizer.soak")
+        return {
+            "SUNPROXY_BUILD": str(build), "SUNPROXY_ORIGIN": str(harness.ORIGIN),
+            # Freed memory that AddressSanitizer holds back grows for long.
+            "ASAN_OPTIONS": env["ASAN_OPTIONS"] + ":quarantine_size_mb=4",
+            "TSAN_OPTIONS": env["TSAN_OPTIONS"], "UBSAN_OPTIONS": env["UBSAN_OPTIONS"],
+        }
+
+    def soak(self, build, requests, *options):
+        return self.run_program([sys.executable, SOAK, *options, requests],
+                                seconds=harness.TEST_SECONDS, env=self.environment(build))
 
     def check(self, build, requests):
         done = self.soak(build, requests)
@@ -57,3 +61,13 @@ class FailingTest(SoakTest):
         self.assertRegex(done.stderr.decode(),
                          r'row "hit", http://hot\d+\.soak/p\d+: a body of bytes \d+ instead of \d+')
         self.assertIn(b"not finished", done.stdout)
+
+    def test_ctrl_c_prints_what_stands(self):
+        run = harness.Process(self, "soak", [sys.executable, SOAK],
+                              env=self.environment(harness.BUILD), expect=130)
+        harness.wait_until(lambda: "requests" in run.out, what="the heading")
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 130, run.err)
+        self.assertIn("answered as expected:", run.out)
+        self.assertTrue(run.out.endswith("interrupted\n"), run.out)
+        self.assertEqual(run.err, "")
