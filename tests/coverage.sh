@@ -13,9 +13,11 @@ cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 folders="base cache cli client fetch http policies rpc server sim study trace"
 
+failed=0
 if [ "${1:-}" != report ]; then
     find build/coverage -name '*.gcda' -delete 2>/dev/null
-    MAIN=coverage tests/run.sh build unit system || exit 1
+    MAIN=coverage tests/run.sh build unit system
+    failed=$?
 fi
 
 present=()
@@ -58,3 +60,4 @@ for folder, (lines, all_lines, branches, all_branches) in totals.items():
     print("%-10s %8d %8.1f   %8d %8.1f" % (folder, all_lines, 100 * lines / max(all_lines, 1),
                                            all_branches, 100 * branches / max(all_branches, 1)))
 PYTHON
+exit "$failed"

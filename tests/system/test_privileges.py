@@ -22,6 +22,7 @@ def status_of(pid):
 
 class RootTest(harness.SystemTest):
     """A folder of the user's; only root can start the daemon as another user."""
+    sandboxed = True
 
     def setUp(self):
         super().setUp()

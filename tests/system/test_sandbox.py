@@ -16,6 +16,8 @@ def status_of(pid, task):
 
 
 class SandboxTest(harness.SystemTest):
+    sandboxed = True
+
     def fields(self, daemon):
         """Of the threads that serve; a sanitizer has one of its own, which may be older."""
         for task in os.listdir(f"/proc/{daemon.pid}/task"):
