@@ -87,10 +87,7 @@ answer_pending(struct rpc_task *task)
     /* Here, since the entry of a client stands still on its worker's thread only. */
     if (pending->fetched_alone && rpc_request_client(pending->rpc))
         client_entry_charge_fetch(rpc_request_client(pending->rpc), clock_monotonic_us());
-    if (pending->version == 1)
-        serve_reply_1(&answer);
-    else
-        serve_reply_2(&answer);
+    pending->reply_late(&answer);
     job_free(pending->spare);
     pending_free(pending);
 }
@@ -280,7 +277,7 @@ pending_create(struct service *service, const struct serve_request *request)
         return NULL;
     pending->service = service;
     pending->rpc = request->rpc;
-    pending->version = request->version;
+    pending->reply_late = request->reply_late;
     pending->show_victims = (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
                             (service->options->show_victims == VICTIMS_ALL ||
                              (service->options->show_victims == VICTIMS_ADMIN &&

@@ -1,6 +1,7 @@
 /*
  * A fetch under way for the requests that wait for it: sent to the fetcher, its page built and
- * stored, its outcome posted to the workers of all that waited, each in its protocol version.
+ * stored, its outcome posted to the workers of all that waited, each of which answers through its
+ * front.
  */
 #ifndef SUNPROXY_SERVER_JOB_H
 #define SUNPROXY_SERVER_JOB_H
@@ -16,7 +17,7 @@ struct pending {
     struct rpc_request *rpc;
     struct outcome *outcome; /* set when the fetch ends */
     struct job *spare;       /* for one that waits and may have to fetch for itself; or NULL */
-    unsigned version;
+    serve_reply_late *reply_late;
     bool bypass;
     bool fetched_alone; /* after it had waited, so that no token was taken for its fetch */
     bool show_victims;
