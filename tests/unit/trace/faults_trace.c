@@ -17,7 +17,14 @@ enum { URLS = 3000 };
 struct job {
     const char *path;
     int stop_fd;
+    bool interrupted; /* by a signal, after which a read or a poll is made again */
 };
+
+static bool
+is_made_again(const char *call)
+{
+    return strcmp(call, "read") == 0 || strcmp(call, "poll") == 0;
+}
 
 static void
 load(void *context)
@@ -36,7 +43,8 @@ load(void *context)
     if (error == TRACE_OK) {
         ck_assert_uint_eq(trace->request_count, URLS);
     } else {
-        ck_assert_msg(failed, "%s: %s", failed ? failed : "none", why);
+        ck_assert_msg(failed && !(job->interrupted && is_made_again(failed)), "%s: %s",
+                      failed ? failed : "none", why);
         ck_assert_ptr_null(trace);
         ck_assert_msg(strstr(why, scratch_folder) != NULL, "%s: %s", failed, why);
     }
@@ -84,36 +92,20 @@ START_TEST(a_history)
 }
 END_TEST
 
-/* Only a read, a write or a poll is interrupted by a signal; it is made again. */
-static void
-load_interrupted(void *context)
-{
-    struct job *job = context;
-    struct trace_options options = TRACE_OPTIONS_DEFAULT;
-    struct trace *trace = NULL;
-    char why[512] = "";
-    enum trace_error error;
-    const char *failed;
-
-    options.stop_fd = job->stop_fd;
-    error = trace_load(job->path, &options, &trace, why, sizeof(why));
-    failed = faults_failed();
-    faults_fail_at(0, 0);
-    if (!failed || strcmp(failed, "read") == 0 || strcmp(failed, "poll") == 0)
-        ck_assert_msg(error == TRACE_OK, "%s: %s", failed ? failed : "none", why);
-    trace_free(trace);
-}
-
 START_TEST(interrupted)
 {
-    struct job job = {0};
+    struct job job = {.path = scratch_path("list"), .interrupted = true};
+    FILE *file = fopen(job.path, "w");
     int stop[2];
 
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < URLS; i++)
+        ck_assert_int_gt(fprintf(file, "http://host%d.test/\n", i), 0);
+    ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(pipe(stop), 0);
-    job.path = scratch_write("list", "http://a.test/\n", 15);
-    ck_assert_uint_ge(faults_walk(load_interrupted, &job, EINTR), 3);
+    ck_assert_uint_ge(faults_walk(load, &job, EINTR), 3);
     job.stop_fd = stop[0];
-    ck_assert_uint_ge(faults_walk(load_interrupted, &job, EINTR), 4);
+    ck_assert_uint_ge(faults_walk(load, &job, EINTR), 4);
     close(stop[0]);
     close(stop[1]);
 }
