@@ -112,6 +112,21 @@ output_finish(int status)
 }
 
 int
+output_flush(void)
+{
+    /* A terminal is flushed line by line: an earlier line may have failed, and its errno is gone.
+     */
+    bool failed = ferror(stdout) != 0;
+
+    if (fflush(stdout) == 0) {
+        if (!failed)
+            return EX_OK;
+        errno = EIO;
+    }
+    return output_failed();
+}
+
+int
 output_json(struct buf *json)
 {
     bool whole;
@@ -125,7 +140,7 @@ output_json(struct buf *json)
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
-    return fflush(stdout) == 0 ? EX_OK : output_failed();
+    return output_flush();
 }
 
 bool

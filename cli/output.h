@@ -45,6 +45,12 @@ bool output_is_unread(void);
 int output_failed(void);
 
 /*
+ * Flushes stdout between pieces of output that may go on for long. EX_OK, or as output_failed()
+ * when something that was written since the start did not get through.
+ */
+int output_flush(void);
+
+/*
  * Prints a JSON text as one line and frees the buffer. EX_OK, or after a complaint EX_SOFTWARE if
  * the buffer has failed, EX_IOERR if it cannot be written.
  */

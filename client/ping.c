@@ -34,8 +34,8 @@ ping_version(struct rpc_client *client, const struct server *server,
         }
         output_put(server->name);
         printf(" version %u: %" PRId64 " us\n", version, took);
-        if (fflush(stdout) != 0)
-            return output_failed();
+        if (output_flush() != EX_OK)
+            return EX_IOERR;
         sum += took;
         if (took < shortest)
             shortest = took;

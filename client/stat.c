@@ -227,7 +227,7 @@ show(const struct view *view, const struct stat_options *options, const struct s
             fputs("\033[H\033[2J", stdout);
         show_table(view, server);
     }
-    return fflush(stdout) == 0 ? EX_OK : output_failed();
+    return output_flush();
 }
 
 static int

@@ -447,7 +447,7 @@ simulate_report_flush(struct simulate_report *report)
     interrupt_release();
     output_put_lines(stdout, buf_span(&report->out));
     buf_reset(&report->out);
-    return fflush(stdout) == 0 ? EX_OK : output_failed();
+    return output_flush();
 }
 
 int

@@ -271,17 +271,6 @@ class StatTest(ReplayCase):
         self.assertRegex(text, r"(?m)^hits +1$")
         self.assertRegex(text, r"(?m)^failures +1$")
 
-    def test_watched(self):
-        p = subprocess.Popen(
-            [str(harness.SUNPROXY), "stat", "--watch=0.2", "--json", "--socket", self.d.socket],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=harness.sanitizer_environment(self.dir / "sanitizer.stat"))
-        rows = [json.loads(p.stdout.readline()) for _ in range(3)]
-        self.assertEqual({r["policy"] for r in rows}, {"lru"})
-        p.send_signal(signal.SIGINT)
-        p.communicate(timeout=30)
-        self.assertIn(p.returncode, (0, 130, -signal.SIGINT))
-
 
 class AdministerTest(ReplayCase):
     def urls(self):
