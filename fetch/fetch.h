@@ -36,6 +36,7 @@ enum fetch_error {
     FETCH_OVERLOADED,
     FETCH_STOPPING,
     FETCH_INTERNAL,
+    FETCH_DISPLACED, /* too many fetches were queued, and its client had the most of them */
 };
 
 /*
@@ -61,7 +62,7 @@ struct fetch_config {
     unsigned max_active_per_origin; /* scheme, host and port */
     unsigned max_active_per_client; /* when it is alone, less when others fetch; 0: not bounded */
     unsigned max_queued;            /* not begun; over it the client with the most of them gets
-                                       FETCH_OVERLOADED for its last */
+                                       FETCH_DISPLACED for its last */
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */

@@ -462,7 +462,7 @@ displace(struct fetch_loop *loop)
     struct queue_entry *last = queue_last_of_longest(loop->queue);
 
     atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
-    request_finish(container_of(last, struct request, turn), FETCH_OVERLOADED,
+    request_finish(container_of(last, struct request, turn), FETCH_DISPLACED,
                    "too many fetches are queued, and no client has more of them than this one; try "
                    "again");
 }

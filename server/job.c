@@ -85,7 +85,7 @@ answer_pending(struct rpc_task *task)
         answered_failure(service, pending->rpc, outcome->url, outcome->status);
     }
     /* Here, since the entry of a client stands still on its worker's thread only. */
-    if (pending->fetched_alone && rpc_request_client(pending->rpc))
+    if (pending->fetched_late && rpc_request_client(pending->rpc))
         client_entry_charge_fetch(rpc_request_client(pending->rpc), clock_monotonic_us());
     pending->reply_late(&answer);
     job_free(pending->spare);
@@ -132,12 +132,36 @@ fetch_alone(struct pending *pending)
     struct job *job = pending->spare;
 
     pending->spare = NULL;
-    pending->fetched_alone = true;
+    pending->fetched_late = true;
     pending->waiter.leader = true;
     /* Without memory for a flight it is fetched all the same, and never stored. */
     if (!flights_board_alone(service->flights, job->outcome->url, &pending->waiter, &job->flight))
         job->pending = pending;
     job_submit(job, span_of(NULL, 0));
+}
+
+/*
+ * The fetch that a request has waited for was given up, which concerns its client only: the first
+ * such request of another client fetches, and the others wait for it. On the fetcher's thread.
+ */
+static void
+board_again(struct pending *pending, struct outcome *outcome)
+{
+    struct job *job = pending->spare;
+
+    switch (flights_board(pending->service->flights, outcome->url, &pending->waiter, NULL, NULL,
+                          &job->flight)) {
+    case FLIGHT_LED:
+        pending->spare = NULL;
+        pending->fetched_late = true;
+        job_submit(job, span_of(NULL, 0));
+        break;
+    case FLIGHT_JOINED:
+        break;
+    default:
+        post_outcome(pending, outcome);
+        break;
+    }
 }
 
 /* The fetch is over: no request joins any more, and all that waited are answered, or fetch for
@@ -160,10 +184,13 @@ land(struct job *job)
             struct flight_waiter *next = waiter->next;
             struct pending *pending = (struct pending *)waiter;
 
-            if (waiter->leader || !page || !job->sharing.unshared)
-                post_outcome(pending, job->outcome);
-            else
+            if (!waiter->leader && page && job->sharing.unshared)
                 fetch_alone(pending);
+            else if (!waiter->leader && job->displaced &&
+                     client_key_compare(&pending->spare->client, &job->client) != 0)
+                board_again(pending, job->outcome);
+            else
+                post_outcome(pending, job->outcome);
             waiter = next;
         }
     } else {
@@ -245,6 +272,7 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
         error = FETCH_OVERLOADED;
     if (job->error)
         sentence = job->error == ENOBUFS ? no_room : strerror(job->error);
+    job->displaced = error == FETCH_DISPLACED;
     outcome->status = outcome_status(error);
     snprintf(outcome->sentence, sizeof(outcome->sentence), "%s", sentence);
     intake_remove(&job->service->intake, &job->body);

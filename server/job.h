@@ -16,10 +16,10 @@ struct pending {
     struct service *service;
     struct rpc_request *rpc;
     struct outcome *outcome; /* set when the fetch ends */
-    struct job *spare;       /* for one that waits and may have to fetch for itself; or NULL */
+    struct job *spare;       /* of one that waits, which may have to fetch for itself; or NULL */
     serve_reply_late *reply_late;
     bool bypass;
-    bool fetched_alone; /* after it had waited, so that no token was taken for its fetch */
+    bool fetched_late; /* after it had waited, so that no token was taken for its fetch */
     bool show_victims;
 };
 
@@ -35,6 +35,7 @@ struct job {
     size_t charged; /* for this and what the fetcher remembers of it */
     int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */
     bool no_store;  /* the fetch says so */
+    bool displaced; /* given up since its client had the most fetches queued */
 };
 
 /*

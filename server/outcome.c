@@ -59,7 +59,7 @@ outcome_release(void *held)
 proxy_status
 outcome_status(enum fetch_error error)
 {
-    return (proxy_status)error;
+    return error == FETCH_DISPLACED ? PROXY_OVERLOADED : (proxy_status)error;
 }
 
 const char *

@@ -103,7 +103,7 @@ serve_miss(struct service *service, const struct serve_request *request, enum au
         pending->bypass = audience == BYPASS;
         pending->waiter.leader = audience == BYPASS;
         /* Before it boards, since from then on the fetcher's thread may look for it. */
-        pending->spare = service_follows_http(service) ? job : NULL;
+        pending->spare = job;
         if (audience == BYPASS) {
             job->pending = pending;
             if (look.client)
@@ -132,8 +132,6 @@ serve_miss(struct service *service, const struct serve_request *request, enum au
         return SERVE_DEFERRED;
     case FLIGHT_JOINED:
         rpc_request_defer(request->rpc);
-        if (!service_follows_http(service))
-            job_free(job);
         return SERVE_DEFERRED;
     case FLIGHT_FOUND:
     case FLIGHT_FULL:

@@ -153,6 +153,57 @@ class FloodTest(FairnessTest):
         self.honest_is_served("http://good.test/{}", flood)
 
 
+class JoinedTest(FairnessTest):
+    """A request that has joined another client's fetch does not share its displacement."""
+
+    queue = ("--max-fetches", "2", "--max-fetches-per-client", "0", "--max-fetches-queued", "4")
+
+    def send_gets(self, connection, urls):
+        connection.send(b"".join(
+            rpc.record(rpc.call(xid=xid, procedure=rpc.V2_GET, arguments=rpc.get_arguments(url)))
+            for xid, url in enumerate(urls, 1)))
+
+    def receive_pages(self, connection, count):
+        replies = [connection.receive() for _ in range(count)]
+        return {reply.xid: rpc.Page(reply.results) for reply in replies}
+
+    def displace(self, *options):
+        """Its client's last queued fetch is displaced, for which both clients wait."""
+        slow = socket.socket()
+        self.addCleanup(slow.close)
+        slow.bind(("127.0.0.1", 0))
+        slow.listen()
+        self.start(*self.queue, *options,
+                   "--connect-to", f":8080:127.0.0.1:{slow.getsockname()[1]}",
+                   origin=self.origin())
+        greedy, honest = self.connect("127.0.0.2"), self.connect(HONEST)
+        self.send_gets(greedy, [f"http://h{n}.test:8080/" for n in range(5)]
+                       + ["http://shared.test/"] * 2)
+        # Calls of a connection are taken in order, so the joined request has been taken, too.
+        greedy.send(rpc.record(rpc.call(xid=99, procedure=rpc.V2_STAT)))
+        self.assertEqual(greedy.receive().xid, 99)
+        harness.wait_until(lambda: self.admin.stat().fetches_queued == 4, what="a full queue")
+        self.send_gets(honest, ["http://shared.test/", "http://shared.test/", "http://own.test/"])
+        refused = self.receive_pages(greedy, 3)
+        # Its own fetches go on; the last of them is displaced by the honest client's second fetch.
+        self.assertEqual({xid: page.status for xid, page in refused.items()},
+                         dict.fromkeys([5, 6, 7], "overloaded"))
+        self.assertFalse(self.is_answered([honest]))
+        slow.close()
+        return self.receive_pages(honest, 3)
+
+    def test_another_clients_requests_are_fetched_for_it(self):
+        pages = self.displace()
+        self.assertEqual([pages[xid].status for xid in (1, 2, 3)], ["ok"] * 3)
+        # One of the two fetches, and the other one joins that.
+        self.assertEqual([pages[xid].source for xid in (1, 2, 3)], ["miss", "coalesced", "miss"])
+        self.assertEqual(self.admin.stat().fetches_displaced, 2)
+
+    def test_without_the_rules_of_http(self):
+        pages = self.displace("--freshness", "off")
+        self.assertEqual([pages[xid].source for xid in (1, 2, 3)], ["miss", "coalesced", "miss"])
+
+
 class BoundTest(FairnessTest):
     def test_without_a_bound_clients_take_turns(self):
         # All slots are taken, but as soon as one is free it is the other client's turn.

@@ -240,17 +240,17 @@ START_TEST(a_full_queue_displaces_the_greedy)
     for (unsigned i = 0; i < 6; i++)
         submit_for(fetcher, 0, &outcomes[i], url);
     outcome_wait(&outcomes[5]);
-    ck_assert_int_eq(outcomes[5].error, FETCH_OVERLOADED);
+    ck_assert_int_eq(outcomes[5].error, FETCH_DISPLACED);
     ck_assert_uint_eq(count_over(outcomes, 5), 0);
     /* Another client's fetch takes the place of the last. */
     submit_for(fetcher, 1, &modest[0], url);
     outcome_wait(&outcomes[4]);
-    ck_assert_int_eq(outcomes[4].error, FETCH_OVERLOADED);
+    ck_assert_int_eq(outcomes[4].error, FETCH_DISPLACED);
     ck_assert_ptr_nonnull(strstr(outcomes[4].sentence, "no client has more of them"));
     /* But not one more than the other client has then. */
     submit_for(fetcher, 1, &modest[1], url);
     outcome_wait(&modest[1]);
-    ck_assert_int_eq(modest[1].error, FETCH_OVERLOADED);
+    ck_assert_int_eq(modest[1].error, FETCH_DISPLACED);
     ck_assert(!outcome_is_over(&modest[0]));
     ck_assert_uint_eq(count_over(outcomes, 4), 0);
     fetcher_get_stats(fetcher, &stats);

@@ -358,7 +358,7 @@ START_TEST(the_queue_is_bounded)
     config.max_queued = 3;
     fetcher = start_fetcher(&config);
     fetch_many(fetcher, origin, "/hang", outcomes, 10);
-    ck_assert_uint_eq(count_of(outcomes + 5, 5, FETCH_OVERLOADED), 5);
+    ck_assert_uint_eq(count_of(outcomes + 5, 5, FETCH_DISPLACED), 5);
     for (unsigned i = 0; i < 5; i++)
         ck_assert(!outcome_is_over(&outcomes[i]));
     fetcher_get_stats(fetcher, &stats);
@@ -371,7 +371,7 @@ START_TEST(the_queue_is_bounded)
     fetcher = start_fetcher(&config);
     fetch_many(fetcher, origin, "/hang", outcomes, 3);
     outcome_wait(&outcomes[2]);
-    ck_assert_int_eq(outcomes[2].error, FETCH_OVERLOADED);
+    ck_assert_int_eq(outcomes[2].error, FETCH_DISPLACED);
     fetcher_destroy(fetcher);
     ck_assert_uint_eq(count_of(outcomes, 2, FETCH_STOPPING), 2);
     free_all(outcomes, 3);
