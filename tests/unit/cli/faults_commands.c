@@ -2,7 +2,7 @@
  * Whole subcommands with each of their system calls failing in turn: the exit status says so,
  * unless the command does without, and no temporary file stays behind.
  */
-#include "tests/unit/study/commands.h"
+#include "tests/unit/cli/commands.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/unit.h"
 

@@ -1,21 +1,20 @@
-#include "tests/unit/study/commands.h"
+#include "tests/unit/cli/commands.h"
 
-#include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "study/commands.h"
 #include "study/trace.h"
+#include "tests/unit/cli/in_process.h"
+#include "tests/unit/client/served.h"
 #include "tests/unit/unit.h"
-
-#define MOST_WORDS 12
 
 static const struct {
     const struct command *command;
-    const char *words[MOST_WORDS]; /* $ stands for the folder */
+    const char *words[IN_PROCESS_WORDS]; /* $ stands for the folder */
 } rows[] = {
     {&command_simulate, {"--policy", "lru,arc", "--capacity", "2,50%", "-j", "1", "$/table.tsv"}},
     {&command_simulate, {"--policy", "lru", "--capacity", "1", "--json", "-j", "1", "$/table.tsv"}},
@@ -38,6 +37,24 @@ static const struct {
     {&command_trace,
      {"generate", "-n", "50", "--urls", "9", "--sizes", "pareto:10:1.5", "-o", "$/out.bin",
       "zipf"}},
+    {&command_ping, {"--socket", "$/s", "-c", "2"}},
+    {&command_get, {"--socket", "$/s", "-v", "http://h/a", "http://h/moved", "http://h/b"}},
+    {&command_get, {"--socket", "$/s", "--json", "-H", "A: b", "http://h/a", "http://h/b"}},
+    {&command_get, {"--socket", "$/s", "--api", "1", "http://h/a"}},
+    {&command_get, {"--socket", "$/s", "-o", "$/page", "-i", "http://h/a"}},
+    {&command_get, {"--socket", "$/s", "-o", "$/pages/", "http://h/a", "http://h/b"}},
+    {&command_stat, {"--socket", "$/s"}},
+    {&command_stat, {"--socket", "$/s", "--json"}},
+    {&command_set, {"--socket", "$/s", "--policy", "lru", "--capacity-urls", "9"}},
+    {&command_set, {"--socket", "$/s", "--cold", "--json"}},
+    {&command_purge, {"--socket", "$/s", "http://h/a", "http://h/b"}},
+    {&command_purge, {"--socket", "$/s", "--prefix", "http://h/", "--json"}},
+    {&command_replay, {"--socket", "$/s", "$/urls.txt"}},
+    {&command_replay,
+     {"--socket", "$/s", "--policy", "lru", "--capacity", "2", "--json", "--log", "$/log",
+      "$/urls.txt"}},
+    {&command_replay,
+     {"--socket", "$/s", "--repeat", "2", "-j", "2", "--log", "$/log.jsonl", "$/table.tsv"}},
 };
 
 static const struct {
@@ -49,8 +66,11 @@ static const struct {
     {"sizes", "http://h/a\t5\nhttp://h/b\t7\n"},
 };
 
-static const char *const outputs[] = {"log", "page.html", "out.tsv", "History", "out.bin"};
+static const char *const outputs[] = {"log",     "page.html",      "out.tsv",
+                                      "History", "out.bin",        "log.jsonl",
+                                      "page",    "pages/0001-h_a", "pages/0002-h_b"};
 static char folder[64];
+static struct served served = {.folder = folder};
 
 static void
 path_of(char *path, size_t size, const char *name)
@@ -73,6 +93,7 @@ commands_set_up(void)
         ck_assert_int_ge(fputs(files[i].content, file), 0);
         ck_assert_int_eq(fclose(file), 0);
     }
+    served_start(&served);
 }
 
 void
@@ -80,6 +101,7 @@ commands_tear_down(void)
 {
     char path[128];
 
+    served_stop(&served);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         path_of(path, sizeof(path), files[i].name);
         unlink(path);
@@ -88,6 +110,8 @@ commands_tear_down(void)
         path_of(path, sizeof(path), outputs[i]);
         unlink(path);
     }
+    path_of(path, sizeof(path), "pages");
+    rmdir(path);
     ck_assert_msg(rmdir(folder) == 0, "a temporary file was left behind");
 }
 
@@ -111,45 +135,8 @@ commands_text(unsigned row)
     return text;
 }
 
-/* Sends what is printed nowhere; returns what there was. */
-static int
-silence(int fd)
-{
-    int saved = dup(fd), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-    dup2(nowhere, fd);
-    close(nowhere);
-    return saved;
-}
-
-static void
-unsilence(int fd, int saved)
-{
-    dup2(saved, fd);
-    close(saved);
-}
-
 int
 commands_run(unsigned row)
 {
-    static char name[] = "sunproxy", words[MOST_WORDS][128];
-    char *argv[MOST_WORDS + 2] = {name};
-    int argc = 1, status, out, err;
-
-    for (unsigned i = 0; rows[row].words[i]; i++) {
-        const char *word = rows[row].words[i];
-
-        snprintf(words[i], sizeof(words[i]), "%s%s", *word == '$' ? folder : "",
-                 *word == '$' ? word + 1 : word);
-        argv[argc++] = words[i];
-    }
-    fflush(stdout);
-    out = silence(STDOUT_FILENO);
-    err = silence(STDERR_FILENO);
-    optind = 0;
-    status = rows[row].command->run(argc, argv);
-    fflush(stdout);
-    unsilence(STDOUT_FILENO, out);
-    unsilence(STDERR_FILENO, err);
-    return status;
+    return in_process_run(rows[row].command, rows[row].words, folder, NULL);
 }

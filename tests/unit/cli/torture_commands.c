@@ -2,7 +2,7 @@
  * Whole subcommands with each of their allocations failing in turn: the exit status says so, unless
  * the command does without, and nothing is lost. (Allocations of other threads do not fail.)
  */
-#include "tests/unit/study/commands.h"
+#include "tests/unit/cli/commands.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,256 @@
+#include "tests/unit/client/served.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+#define MOST_CONNECTIONS 16
+#define CALL_WORDS 10
+#define MOST_REPLY 4096
+
+struct call {
+    uint32_t words[CALL_WORDS]; /* host order */
+    char args[2048];
+    unsigned len;
+};
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static struct {
+    const char *path;
+    proxy_source source;
+} const sources[] = {
+    {"/hit", PROXY_HIT},     {"/coalesced", PROXY_COALESCED}, {"/bypass", PROXY_BYPASS},
+    {"/stale", PROXY_STALE}, {"/new", PROXY_REVALIDATED},
+};
+
+static bool_t
+put_page(XDR *x, const struct call *call, bool refused)
+{
+    static char sentence[] = "it is a test", moved[] = "http://elsewhere/", victim[] = "http://v/";
+    static char headers[] = "A: b\r\n";
+    proxy_fetch_args args = {.flags = 0};
+    proxy_fetch_result result = {.status = PROXY_OK};
+    proxy_page *page = &result.proxy_fetch_result_u.page;
+    proxy_url victims[] = {{sizeof(victim) - 1, victim}};
+    char path[256], *slash;
+    XDR in;
+    bool_t done;
+
+    xdrmem_create(&in, (char *)(uintptr_t)call->args, call->len, XDR_DECODE);
+    if (!xdr_proxy_fetch_args(&in, &args))
+        return FALSE;
+    snprintf(path, sizeof(path), "%.*s", (int)args.url.proxy_url_len, args.url.proxy_url_val);
+    xdr_free((xdrproc_t)xdr_proxy_fetch_args, &args);
+    slash = strrchr(path, '/');
+    page->source = PROXY_MISS;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+        if (strcmp(slash, sources[i].path) == 0)
+            page->source = sources[i].source;
+    page->http_status = strcmp(slash, "/404") == 0 ? 404 : 200;
+    page->stored = strcmp(slash, "/huge") != 0;
+    if (strcmp(slash, "/moved") == 0)
+        page->final_url = (proxy_url){sizeof(moved) - 1, moved};
+    else
+        page->final_url = (proxy_url){(u_int)strlen(path), path};
+    if (strcmp(slash, "/victim") == 0) {
+        page->evicted = 1;
+        page->victims.victims_val = victims;
+        page->victims.victims_len = 1;
+    }
+    page->headers = (proxy_headers){sizeof(headers) - 1, headers};
+    page->body.body_val = slash;
+    page->body.body_len = (u_int)strlen(slash);
+    if (refused || strcmp(slash, "/fail") == 0) {
+        result.status = refused ? PROXY_DENIED : PROXY_RESOLVE_FAILED;
+        result.proxy_fetch_result_u.sentence = sentence;
+    }
+    done = xdr_proxy_fetch_result(x, &result);
+    return done;
+}
+
+static bool_t
+put_results(XDR *x, const struct call *call, bool refused)
+{
+    static char software[] = "sunproxyd test", policy[] = "lru", body[] = "a page";
+    static char sentence[] = "it is a test";
+    webpageResponse page = {.webPageContents = body};
+    proxy_stats stats = {.software = software,
+                         .policy = policy,
+                         .shards = 2,
+                         .requests = 9,
+                         .hits = 3,
+                         .capacity_urls = 100,
+                         .capacity_bytes = 1 << 20};
+    proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
+    proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
+
+    if (call->words[5] == NULLPROC)
+        return TRUE;
+    if (call->words[4] == PROXY_FETCHVERS)
+        return xdr_webpageResponse(x, &page);
+    switch (call->words[5]) {
+    case PROXY_GET:
+        return put_page(x, call, refused);
+    case PROXY_STAT:
+        return xdr_proxy_stats(x, &stats);
+    case PROXY_PURGE:
+        if (refused)
+            purged.proxy_purge_result_u.sentence = sentence;
+        else
+            purged.proxy_purge_result_u.purged = 3;
+        return xdr_proxy_purge_result(x, &purged);
+    default:
+        if (refused)
+            set.proxy_set_result_u.sentence = sentence;
+        else
+            set.proxy_set_result_u.kept = 2;
+        return xdr_proxy_set_result(x, &set);
+    }
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static bool
+take(int fd, void *to, size_t len)
+{
+    return recv(fd, to, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+static bool
+take_call(int fd, struct call *call)
+{
+    uint32_t mark;
+
+    if (!take(fd, &mark, sizeof(mark)))
+        return false;
+    mark = ntohl(mark) & 0x7fffffff;
+    if (mark < sizeof(call->words) || mark > sizeof(call->words) + sizeof(call->args) ||
+        !take(fd, call->words, sizeof(call->words)))
+        return false;
+    for (unsigned i = 0; i < CALL_WORDS; i++)
+        call->words[i] = ntohl(call->words[i]);
+    call->len = mark - (unsigned)sizeof(call->words);
+    return call->len == 0 || take(fd, call->args, call->len);
+}
+
+static bool_t
+put_uint(XDR *x, u_int value)
+{
+    return xdr_u_int(x, &value);
+}
+
+/* Encodes a reply; its length, 0 if it cannot be. */
+static u_int
+encode(const struct call *call, enum served_fault fault, char *reply, u_int size)
+{
+    static const u_int accepts[] = {[SERVED_PROG_UNAVAIL] = PROG_UNAVAIL,
+                                    [SERVED_PROG_MISMATCH] = PROG_MISMATCH,
+                                    [SERVED_PROC_UNAVAIL] = PROC_UNAVAIL,
+                                    [SERVED_GARBAGE_ARGS] = GARBAGE_ARGS,
+                                    [SERVED_SYSTEM_ERR] = SYSTEM_ERR};
+    XDR x;
+    bool_t good;
+
+    xdrmem_create(&x, reply, size, XDR_ENCODE);
+    good = put_uint(&x, call->words[0]) && put_uint(&x, REPLY);
+    if (fault == SERVED_AUTH_ERROR)
+        good = good && put_uint(&x, MSG_DENIED) && put_uint(&x, AUTH_ERROR) &&
+               put_uint(&x, AUTH_TOOWEAK);
+    else
+        good =
+            good && put_uint(&x, MSG_ACCEPTED) && put_uint(&x, AUTH_NONE) && put_uint(&x, 0) &&
+            put_uint(&x, fault >= SERVED_PROG_UNAVAIL && fault <= SERVED_SYSTEM_ERR ? accepts[fault]
+                                                                                    : SUCCESS);
+    if (fault == SERVED_PROG_MISMATCH)
+        good = good && put_uint(&x, 3) && put_uint(&x, 4);
+    if (fault == SERVED_WELL || fault == SERVED_REFUSED)
+        good = good && put_results(&x, call, fault == SERVED_REFUSED);
+    return good ? xdr_getpos(&x) : 0;
+}
+
+/* Answers a call; false when the connection is to be closed. */
+static bool
+answer(struct served *served, int fd)
+{
+    struct call call;
+    struct {
+        uint32_t mark;
+        char reply[MOST_REPLY];
+    } record;
+    enum served_fault fault = SERVED_WELL;
+    unsigned number;
+    u_int len;
+
+    if (!take_call(fd, &call))
+        return false;
+    number = served->calls++;
+    if (number >= served->from && (served->count == 0 || number - served->from < served->count))
+        fault = served->fault;
+    if (fault == SERVED_SILENT || fault == SERVED_HANGS_UP)
+        return fault == SERVED_SILENT;
+    if (fault == SERVED_GOES)
+        unlink(served->path);
+    len = encode(&call, fault, record.reply, sizeof(record.reply));
+    record.mark = htonl(0x80000000 | len);
+    len += (u_int)sizeof(record.mark);
+    return send(fd, &record, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static void *
+serve(void *context)
+{
+    struct served *served = context;
+    struct pollfd fds[MOST_CONNECTIONS] = {{.fd = served->stop[0], .events = POLLIN},
+                                           {.fd = served->listener, .events = POLLIN}};
+    nfds_t count = 2;
+
+    while (poll(fds, count, -1) > 0 && fds[0].revents == 0) {
+        for (nfds_t i = 2; i < count; i++)
+            if (fds[i].revents != 0 && !answer(served, fds[i].fd)) {
+                close(fds[i].fd);
+                fds[i--] = fds[--count];
+            }
+        if (fds[1].revents != 0 && count < MOST_CONNECTIONS) {
+            int fd = accept(served->listener, NULL, NULL);
+
+            if (fd >= 0)
+                fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+        }
+    }
+    while (count > 2)
+        close(fds[--count].fd);
+    return NULL;
+}
+
+void
+served_start(struct served *served)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(served->path, sizeof(served->path), "%s/s", served->folder);
+    memcpy(address.sun_path, served->path, sizeof(address.sun_path));
+    served->calls = 0;
+    served->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(served->listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(listen(served->listener, MOST_CONNECTIONS), 0);
+    ck_assert_int_eq(pipe(served->stop), 0);
+    ck_assert_int_eq(pthread_create(&served->thread, NULL, serve, served), 0);
+}
+
+void
+served_stop(struct served *served)
+{
+    close(served->stop[1]);
+    ck_assert_int_eq(pthread_join(served->thread, NULL), 0);
+    close(served->stop[0]);
+    close(served->listener);
+    unlink(served->path);
+}
