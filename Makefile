@@ -269,6 +269,11 @@ FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename
 	mkstemp readlink socket bind listen connect accept4 getsockname getsockopt setsockopt poll \
 	eventfd flock pthread_create pthread_mutex_init pthread_cond_init event_base_new_with_config \
 	event_config_new event_new event_add
+FAULT_WRAPS += ftruncate pwrite getcwd opendir
+# What tests/unit/server/process_model.c models, and what it asks the machine for.
+FAULT_WRAPS += geteuid getegid getresuid getresgid setresuid setresgid setgroups getgrouplist \
+	setfsuid setfsgid fchown fchownat realpath prctl syscall seccomp_init seccomp_rule_add \
+	seccomp_rule_add_array seccomp_load
 $(FAULTS): $(B)/%: $(B)/%.o $(B)/tests/unit/faults.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(FAULT_WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)

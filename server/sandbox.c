@@ -88,6 +88,7 @@ allow_access_log(struct landlock *landlock, const char *given)
     return error;
 }
 
+#if INSTRUMENTED
 /* Sanitizers write their reports where their options say, and read the program to explain them. */
 static int
 allow_sanitizers(struct landlock *landlock)
@@ -113,6 +114,7 @@ allow_sanitizers(struct landlock *landlock)
     }
     return error;
 }
+#endif
 
 static int
 allow_files(struct landlock *landlock, const struct sandbox_files *files)
@@ -132,8 +134,10 @@ allow_files(struct landlock *landlock, const struct sandbox_files *files)
         error = allow_in_folder_of(landlock, files->socket, LANDLOCK_REMOVE);
     if (error == 0 && files->access_log)
         error = allow_access_log(landlock, files->access_log);
-    if (error == 0 && INSTRUMENTED)
+#if INSTRUMENTED
+    if (error == 0)
         error = allow_sanitizers(landlock);
+#endif
     return error;
 }
 

@@ -1,5 +1,6 @@
 #include "tests/unit/faults.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 static _Thread_local unsigned countdown;
 static _Thread_local int error_wanted;
@@ -30,8 +32,8 @@ faults_failed(void)
     return failed;
 }
 
-static bool
-now(const char *name)
+bool
+faults_now(const char *name)
 {
     if (countdown == 0 || --countdown != 0)
         return false;
@@ -61,7 +63,7 @@ faults_walk(void (*body)(void *context), void *context, int error)
     type __wrap_##name parameters;                        \
     type __wrap_##name parameters                         \
     {                                                     \
-        if (now(#name))                                   \
+        if (faults_now(#name))                            \
             return failure;                               \
         return __real_##name arguments;                   \
     }
@@ -91,6 +93,10 @@ FAULT(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
 FAULT(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
       (fd, level, name, value, n), -1)
 FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
+FAULT(int, ftruncate, (int fd, off_t n), (fd, n), -1)
+FAULT(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at), -1)
+FAULT(char *, getcwd, (char *to, size_t n), (to, n), NULL)
+FAULT(DIR *, opendir, (const char *path), (path), NULL)
 FAULT(int, eventfd, (unsigned initial, int flags), (initial, flags), -1)
 FAULT(int, flock, (int fd, int operation), (fd, operation), -1)
 
@@ -124,7 +130,7 @@ __wrap_open(const char *path, int flags, ...)
     va_list args;
     mode_t mode;
 
-    if (now("open"))
+    if (faults_now("open"))
         return -1;
     va_start(args, flags);
     mode = va_arg(args, mode_t);
@@ -138,7 +144,7 @@ __wrap_fcntl(int fd, int command, ...)
     va_list args;
     void *argument;
 
-    if (now("fcntl"))
+    if (faults_now("fcntl"))
         return -1;
     va_start(args, command);
     argument = va_arg(args, void *);

@@ -15,6 +15,9 @@
  * and faults_failed() still names the last that did. */
 void faults_fail_at(unsigned n, int error);
 
+/* For wrapped calls outside of faults.c: true, with errno set, if this one is to fail. */
+bool faults_now(const char *name);
+
 /* The name of the call that failed, or NULL if none did yet. */
 const char *faults_failed(void);
 
