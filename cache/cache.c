@@ -97,15 +97,15 @@ cache_store(struct cache *cache, struct page *page, struct cache_victims *victim
     enum cache_outcome outcome = CACHE_NOT_STORED;
 
     switch (shard_store(&place->shard, hash, page, entered, &replaced, &out)) {
-    case SHARD_OK:
+    case EVICTOR_ENTERED:
         outcome = replaced.count ? CACHE_REPLACED : CACHE_STORED;
         break;
-    case SHARD_PASSED_ON:
+    case EVICTOR_PASSED_ON:
         outcome = CACHE_PASSED_ON;
         break;
-    case SHARD_TOO_LARGE:
-    case SHARD_REFUSED:
-    case SHARD_NO_MEMORY:
+    case EVICTOR_TOO_LARGE:
+    case EVICTOR_NOT_ADMITTED:
+    case EVICTOR_NO_MEMORY:
         break;
     }
     place_unlock(place);
@@ -245,9 +245,9 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
         if (walk.visited == 1)
             *stats = (struct cache_stats){0};
         stats->pages += place->shard.table.entry_count;
-        stats->bytes += place->shard.bytes;
-        stats->insertions += place->shard.insertions;
-        stats->evictions += place->shard.evictions;
+        stats->bytes += place->shard.evictor.bytes;
+        stats->insertions += place->shard.evictor.insertions;
+        stats->evictions += place->shard.evictor.evictions;
         place_unlock(place);
     }
 }
@@ -259,8 +259,8 @@ cache_reset_stats(struct cache *cache)
     struct place *place;
 
     while ((place = cache_walk(cache, &walk))) {
-        place->shard.insertions = 0;
-        place->shard.evictions = 0;
+        place->shard.evictor.insertions = 0;
+        place->shard.evictor.evictions = 0;
         place_unlock(place);
     }
 }

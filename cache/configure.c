@@ -171,10 +171,11 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
         struct entry *e = entries[i];
         struct shard *to = &fresh[shard_number(e->hash, config->shards)];
         struct departed passed_on = {0}; /* where it entered and left at once */
-        enum shard_error error = shard_store(to, e->hash, e->page, e->entered, &passed_on, victims);
+        enum evictor_outcome outcome =
+            shard_store(to, e->hash, e->page, e->entered, &passed_on, victims);
 
         shard_free_departed(&passed_on);
-        if (error == SHARD_NO_MEMORY) {
+        if (outcome == EVICTOR_NO_MEMORY) {
             free(entries);
             shards_free(fresh, config->shards);
             return false;
@@ -184,16 +185,16 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
 
     /* Counts go on from where they were; it is only their sum over the shards that is told. */
     for (unsigned i = 0; i < old_count; i++) {
-        insertions += cache->places[i].shard.insertions;
-        evictions += cache->places[i].shard.evictions;
+        insertions += cache->places[i].shard.evictor.insertions;
+        evictions += cache->places[i].shard.evictor.evictions;
     }
     for (unsigned i = 0; i < config->shards; i++) {
         kept += fresh[i].table.entry_count;
-        fresh[i].insertions = 0;
-        fresh[i].evictions = 0;
+        fresh[i].evictor.insertions = 0;
+        fresh[i].evictor.evictions = 0;
     }
-    fresh[0].insertions = insertions;
-    fresh[0].evictions = evictions + (count - kept);
+    fresh[0].evictor.insertions = insertions;
+    fresh[0].evictor.evictions = evictions + (count - kept);
     return true;
 }
 

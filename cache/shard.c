@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/container_of.h"
 #include "base/hash.h"
 #include "cache/cache.h"
 
@@ -24,19 +25,14 @@ bool
 shard_init(struct shard *shard, const struct policy_spec *spec, const struct policy_config *config,
            bool body_only)
 {
-    struct policy_config with_params = *config;
-
-    *shard =
-        (struct shard){.ops = spec->ops, .config = *config, .spec = *spec, .body_only = body_only};
+    *shard = (struct shard){.config = *config, .spec = *spec, .body_only = body_only};
     shard->config.params = NULL; /* a shard moves, and what is in it */
     if (!spec->ops)
         return true;
     shard->overhead = cache_page_overhead(spec->ops);
     if (!table_init(&shard->table))
         return false;
-    with_params.params = spec->params;
-    shard->policy = spec->ops->create(spec->ops, &with_params);
-    if (!shard->policy) {
+    if (!evictor_init(&shard->evictor, spec, config)) {
         table_free(&shard->table);
         return false;
     }
@@ -55,12 +51,12 @@ shard_free(struct shard *shard)
 {
     struct entry *entry, *next;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return;
-    /* The policy first, for it may look at nodes that it still has. */
-    shard->ops->destroy(shard->policy);
+    /* The policy first, because it may read nodes that are still inside. */
+    evictor_free(&shard->evictor);
     for (size_t i = 0; i < shard->table.bucket_count; i++) {
-        /* Cut off leaf by leaf: no tree is kept in balance that nobody will search. */
+        /* Cut off leaf by leaf: a tree that is not searched again needs no balance. */
         entry = RB_ROOT(&shard->table.buckets[i]);
         while (entry) {
             if (RB_LEFT(entry, links)) {
@@ -89,9 +85,9 @@ bytes_of(const struct shard *shard, const struct page *page)
            shard->overhead;
 }
 
-/* What the policy is told of a page. */
+/* What the policy may know of a page. */
 static struct policy_page
-tell_page(const struct shard *shard, const struct page *page)
+describe_page(const struct shard *shard, const struct page *page)
 {
     return (struct policy_page){
         .bytes = bytes_of(shard, page),
@@ -101,22 +97,19 @@ tell_page(const struct shard *shard, const struct page *page)
     };
 }
 
-/* After each step, in a build that does so. */
-static void
-shard_check(const struct shard *shard)
+static struct entry *
+entry_of(void *node)
 {
-    (void)shard;
-    POLICY_CHECK(shard->ops, shard->policy, shard->table.entry_count, shard->bytes);
+    return container_of(node, struct entry, node);
 }
 
-/* Takes an entry out of everything and puts it at the end of a chain. */
+/* ---- what leaves ----------------------------------------------------------------------------- */
+
+/* Takes an entry out of the table and puts it at the end of a chain. */
 static void
-shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct departed *departed)
+shard_unlink(struct shard *shard, struct entry *entry, struct departed *departed)
 {
     table_remove(&shard->table, entry);
-    shard->ops->remove(shard->policy, entry->node, evicted);
-    shard->bytes -= bytes_of(shard, entry->page);
-    shard_check(shard);
     /* An entry that is in no tree has its links free for the chain. */
     RB_RIGHT(entry, links) = NULL;
     if (departed->last)
@@ -127,152 +120,135 @@ shard_depart(struct shard *shard, struct entry *entry, bool evicted, struct depa
     departed->count++;
 }
 
-static struct entry *
-shard_victim(struct shard *shard)
+/* A page leaves that is no victim. */
+static void
+shard_remove(struct shard *shard, struct entry *entry, struct departed *departed)
 {
-    unsigned char *node = shard->ops->victim(shard->policy);
+    evictor_remove(&shard->evictor, entry->node, bytes_of(shard, entry->page));
+    shard_unlink(shard, entry, departed);
+}
 
-    shard_check(shard);
-    return (struct entry *)(void *)(node - offsetof(struct entry, node));
+/* The owner of the evictor's nodes, for one call. */
+struct call {
+    struct shard *shard;
+    struct departed *victims;
+    struct departed *replaced; /* also what entered and left at once */
+    struct entry *entry;       /* of the page that is to be stored */
+};
+
+static void *
+node_of_entry(void *owner)
+{
+    struct call *call = owner;
+
+    return call->entry->node;
 }
 
 static void
-shard_evict(struct shard *shard, struct departed *victims)
+link_entry(void *owner, void *node)
 {
-    shard_depart(shard, shard_victim(shard), true, victims);
-    shard->evictions++;
+    struct call *call = owner;
+
+    table_insert(&call->shard->table, entry_of(node));
 }
+
+static uint64_t
+unlink_entry(void *owner, void *node, enum evictor_departure why)
+{
+    struct call *call = owner;
+    struct entry *entry = entry_of(node);
+    bool victim = why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS;
+
+    shard_unlink(call->shard, entry, victim ? call->victims : call->replaced);
+    return bytes_of(call->shard, entry->page);
+}
+
+static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct page *
 shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
              struct departed *victims)
 {
-    struct policy_page told;
+    struct call call = {.shard = shard, .victims = victims};
+    struct policy_page described;
     struct entry *entry;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return NULL;
     entry = table_find(&shard->table, hash, url);
     if (!entry || !page_is_fresh(entry->page, now_us))
         return NULL;
-    told = tell_page(shard, entry->page);
-    shard->ops->access(shard->policy, entry->node, &told);
-    shard_check(shard);
-    if (shard->ops->has_surplus && shard->ops->has_surplus(shard->policy)) {
-        while (shard->ops->has_surplus(shard->policy))
-            shard_evict(shard, victims);
+    described = describe_page(shard, entry->page);
+    if (evictor_hit(&shard->evictor, entry->node, &described, &hooks, &call))
         table_tidy(&shard->table);
-    }
     return entry->page;
 }
 
-/* Is there room for that much more? */
-static bool
-shard_has_room(const struct shard *shard, uint64_t pages, uint64_t bytes)
-{
-    const struct policy_config *config = &shard->config;
-
-    return (!config->capacity_pages ||
-            shard->table.entry_count + pages <= config->capacity_pages) &&
-           (!config->capacity_bytes || shard->bytes + bytes <= config->capacity_bytes);
-}
-
-/* Could the page be here at all? */
-static bool
-shard_can_hold(const struct shard *shard, const struct page *page)
-{
-    uint64_t capacity = shard->config.capacity_bytes;
-
-    return shard->ops && (capacity == 0 || bytes_of(shard, page) <= capacity);
-}
-
-enum shard_error
+enum evictor_outcome
 shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t entered,
             struct departed *replaced, struct departed *victims)
 {
-    const struct policy_ops *ops = shard->ops;
-    struct policy_page told;
+    struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
+    struct policy_page described;
     struct entry *entry, *old;
-    bool stays = true;
+    enum evictor_outcome outcome;
 
-    if (!shard_can_hold(shard, page))
-        return SHARD_TOO_LARGE;
-    entry = calloc(1, sizeof(*entry) + ops->node_size);
+    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, bytes_of(shard, page)))
+        return EVICTOR_TOO_LARGE;
+    entry = calloc(1, sizeof(*entry) + shard->evictor.ops->node_size);
     if (!entry)
-        return SHARD_NO_MEMORY;
-    old = table_find(&shard->table, hash, page_url(page));
-    told = tell_page(shard, page);
-    told.old = old ? old->node : NULL;
-    if (ops->admit) {
-        bool enters = ops->admit(shard->policy, &told);
-
-        shard_check(shard);
-        if (!enters) {
-            free(entry);
-            return SHARD_REFUSED;
-        }
-    }
-    if (old)
-        shard_depart(shard, old, false, replaced);
-    while (!ops->enters_first && !shard_has_room(shard, 1, told.bytes))
-        shard_evict(shard, victims);
-    /* Fails only if nobody has left: see policy.h. */
-    if (ops->insert(shard->policy, entry->node, &told) < 0) {
-        free(entry);
-        return SHARD_NO_MEMORY;
-    }
-    entry->page = page_enter_cache(page);
+        return EVICTOR_NO_MEMORY;
+    entry->page = page;
     entry->entered = entered;
     entry->hash = hash;
-    table_insert(&shard->table, entry);
-    shard->bytes += told.bytes;
-    shard_check(shard);
-    while (stays && !shard_has_room(shard, 0, 0)) {
-        if (shard_victim(shard) == entry) {
-            shard_depart(shard, entry, true, replaced);
-            stays = false;
-        } else {
-            shard_evict(shard, victims);
-        }
-    }
-    table_tidy(&shard->table); /* many small pages may have left for a large one */
-    shard->insertions += stays;
-    return stays ? SHARD_OK : SHARD_PASSED_ON;
+    call.entry = entry;
+    old = table_find(&shard->table, hash, page_url(page));
+    described = describe_page(shard, page);
+    described.old = old ? old->node : NULL;
+    outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
+    if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON)
+        page_enter_cache(page);
+    else
+        free(entry);
+    table_tidy(&shard->table); /* a large page may have evicted many small ones */
+    return outcome;
 }
 
 void
 shard_resize(struct shard *shard, const struct policy_config *config, struct departed *victims)
 {
+    struct call call = {.shard = shard, .victims = victims};
+    struct evictor *evictor = &shard->evictor;
     struct entry *entry, *next;
 
     shard->config = *config;
-    if (!shard->ops)
+    if (!evictor->ops)
         return;
-    if (shard->ops->resize)
-        shard->ops->resize(shard->policy, config);
-    shard_check(shard);
-    /* Those that cannot stay go first: nobody who could should leave for them. */
-    for (entry = table_first(&shard->table); entry && !shard_has_room(shard, 0, 0); entry = next) {
+    evictor_resize(evictor, config);
+    /* Pages that are too large now leave first, so that none is evicted for their bytes. */
+    for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (!shard_can_hold(shard, entry->page)) {
-            shard_depart(shard, entry, false, victims);
-            shard->evictions++;
+        if (!evictor_can_hold(evictor, bytes_of(shard, entry->page))) {
+            shard_remove(shard, entry, victims);
+            evictor->evictions++;
         }
     }
-    while (!shard_has_room(shard, 0, 0))
-        shard_evict(shard, victims);
+    evictor_shrink(evictor, &hooks, &call);
     table_tidy(&shard->table);
 }
 
 uint64_t
 shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *victims)
 {
+    struct call call = {.shard = shard, .victims = victims};
     uint64_t evicted = 0;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return 0;
     while (evicted < bytes && shard->table.entry_count > 0) {
-        shard_evict(shard, victims);
+        evictor_evict(&shard->evictor, EVICTOR_EVICTED, &hooks, &call);
         evicted += page_size(victims->last->page);
     }
     table_tidy(&shard->table);
@@ -284,11 +260,11 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed
 {
     struct entry *entry;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return;
     entry = table_find(&shard->table, hash, url);
     if (entry)
-        shard_depart(shard, entry, false, departed);
+        shard_remove(shard, entry, departed);
     table_tidy(&shard->table);
 }
 
@@ -298,11 +274,11 @@ shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t
 {
     struct entry *entry;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return;
     entry = table_find(&shard->table, hash, url);
     if (entry && !page_is_fresh(entry->page, now_us))
-        shard_depart(shard, entry, false, departed);
+        shard_remove(shard, entry, departed);
     table_tidy(&shard->table);
 }
 
@@ -311,12 +287,12 @@ shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *dep
 {
     struct entry *entry, *next;
 
-    if (!shard->ops)
+    if (!shard->evictor.ops)
         return;
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
         if (span_starts_with(page_url(entry->page), prefix))
-            shard_depart(shard, entry, false, departed);
+            shard_remove(shard, entry, departed);
     }
     table_tidy(&shard->table);
 }
@@ -331,8 +307,8 @@ shard_purge_all(struct shard *shard, struct shard *old, struct departed *departe
         shard_purge_prefix(shard, span_of(NULL, 0), departed);
         return;
     }
-    fresh.insertions = shard->insertions;
-    fresh.evictions = shard->evictions;
+    fresh.evictor.insertions = shard->evictor.insertions;
+    fresh.evictor.evictions = shard->evictor.evictions;
     *old = *shard;
     *shard = fresh;
 }
@@ -357,12 +333,12 @@ shard_is_valid(const struct shard *shard)
     struct entry *entry;
     uint64_t bytes = 0;
 
-    if (!shard->ops)
-        return shard->bytes == 0 && !shard->policy;
-    if (!table_is_valid(&shard->table) || !shard_has_room(shard, 0, 0))
+    if (!shard->evictor.ops)
+        return shard->evictor.bytes == 0 && !shard->evictor.policy;
+    if (!table_is_valid(&shard->table))
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry))
         bytes += bytes_of(shard, entry->page);
-    return bytes == shard->bytes &&
-           shard->ops->is_valid(shard->policy, shard->table.entry_count, shard->bytes);
+    return bytes == shard->evictor.bytes && shard->table.entry_count == shard->evictor.pages &&
+           evictor_is_valid(&shard->evictor);
 }

@@ -10,19 +10,15 @@
 #define SUNPROXY_CACHE_SHARD_H
 
 #include "cache/table.h"
-#include "policies/policy.h"
+#include "policies/evictor.h"
 
 struct shard {
     struct table table;
-    const struct policy_ops *ops; /* NULL: no cache, and nothing else is set */
-    struct policy *policy;        /* owned */
-    struct policy_config config;  /* its share of the capacity, and its seed; no params */
-    struct policy_spec spec;      /* of the policy, whose ops are those above */
-    bool body_only;               /* bytes are those of bodies alone, */
-    uint64_t overhead;            /* and else a page's, with so many of bookkeeping */
-    uint64_t bytes;               /* of the pages inside */
-    uint64_t insertions;
-    uint64_t evictions;
+    struct evictor evictor;      /* its ops NULL: no cache, and nothing else is set */
+    struct policy_config config; /* its share of the capacity, and its seed; no params */
+    struct policy_spec spec;     /* of the policy */
+    bool body_only;              /* bytes are those of bodies alone; */
+    uint64_t overhead;           /* otherwise those of pages, and this for each as bookkeeping */
 };
 
 /* Entries that left, in the order in which they did. */
@@ -30,14 +26,6 @@ struct departed {
     struct entry *first;
     struct entry *last;
     size_t count;
-};
-
-enum shard_error {
-    SHARD_OK = 0,
-    SHARD_TOO_LARGE, /* for this shard, ever */
-    SHARD_NO_MEMORY,
-    SHARD_REFUSED,   /* the policy did not admit it */
-    SHARD_PASSED_ON, /* it entered and left at once; others may have left, too */
 };
 
 /*
@@ -51,21 +39,22 @@ bool shard_init(struct shard *shard, const struct policy_spec *spec,
 void shard_free(struct shard *shard);
 
 /*
- * The page of this URL, without a reference of its own, and the policy told; NULL on a miss, of
- * which the policy learns nothing. A page that is not fresh at `now_us` is a miss. Where the policy
- * has a surplus then, others leave to `victims`.
+ * The page of this URL, without a reference of its own, after the policy's access(); NULL on a
+ * miss, which the policy does not see. A page that is not fresh at `now_us` is a miss. If the
+ * policy has a surplus afterwards, other pages are evicted to `victims`.
  */
 struct page *shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
                           struct departed *victims);
 
 /*
  * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
- * First a page of the same URL leaves (to `replaced`), then victims do until the page fits (to
- * `victims`), then it enters; where newcomers compete, it enters before the victims leave. On an
- * error other than SHARD_PASSED_ON nothing has left.
+ * The rules are those of evictor_enter(): a page of the same URL leaves to `replaced`, and so does
+ * the new page itself if it is passed on; victims leave to `victims`. EVICTOR_NO_MEMORY is also the
+ * answer if there is none for the entry. Without a cache every page is too large.
  */
-enum shard_error shard_store(struct shard *shard, uint32_t hash, struct page *page,
-                             uint64_t entered, struct departed *replaced, struct departed *victims);
+enum evictor_outcome shard_store(struct shard *shard, uint32_t hash, struct page *page,
+                                 uint64_t entered, struct departed *replaced,
+                                 struct departed *victims);
 
 /*
  * Gives the shard another share of the capacity; pages that are larger than the new one leave, then

@@ -40,7 +40,7 @@ struct policy_page {
     uint64_t cost_us; /* what fetching it took; 0: unknown, as in every simulation */
     uint64_t next;    /* number of the next request for it, POLICY_NEVER if there is none or it is
                          unknown; for policies that need the future */
-    const void *old;  /* for admit() alone: the node of an older page of the same URL, which is
+    void *old;        /* for admit() alone: the node of an older page of the same URL, which is
                          removed before this one enters; NULL if there is none */
 };
 
@@ -140,17 +140,6 @@ struct policy_ops {
      */
     bool (*is_valid)(const struct policy *policy, uint64_t count, uint64_t bytes);
 };
-
-/*
- * For a cache and a simulation, after each call above that changes anything: a build with
- * VARIANT=debug checks that everything agrees, at O(n) a step; others do nothing.
- */
-#ifdef SUNPROXY_CHECK_EACH_STEP
-#include <assert.h>
-#define POLICY_CHECK(ops, policy, count, bytes) assert((ops)->is_valid((policy), (count), (bytes)))
-#else
-#define POLICY_CHECK(ops, policy, count, bytes) ((void)0)
-#endif
 
 /* The registry: every policy there is, in the order in which people are shown them, ended by NULL.
  */

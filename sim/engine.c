@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "policies/evictor.h"
 #include "sim/estimate.h"
 
 #define BLOCK 32768u   /* requests between two looks at the watch */
@@ -27,10 +28,8 @@ _Static_assert(sizeof(struct resident) == UNIT, "the policy's node behind it is 
 struct run {
     const struct sim_trace *trace;
     const struct sim_config *config;
-    const struct policy_ops *ops;
-    struct policy *policy;
-    uint64_t capacity_pages; /* UINT64_MAX: not bounded */
-    uint64_t capacity_bytes;
+    struct evictor evictor; /* without ops: nothing is stored, or everything */
+    struct resident newcomer;
 
     uint32_t *places; /* by page: where its node is; 0: not inside */
     uint64_t *nodes;  /* in UNITs; the first place is nobody's */
@@ -39,16 +38,14 @@ struct run {
     uint32_t room;    /* UNITs in nodes */
     uint32_t free;    /* the first of those that were left; 0: none */
 
-    uint64_t pages;
-    uint64_t bytes;
-
-    uint32_t *victims; /* ids, of the request under way; only when somebody is told */
+    uint32_t *victims; /* ids, of the request under way; only if the config has tell() */
     size_t victim_count;
     size_t victim_room;
+    bool no_memory; /* for one more of them */
 
     struct estimate estimate; /* of a sample */
     bool sampled;
-    bool holds_all; /* nobody ever leaves: there is neither a policy nor a node */
+    bool holds_all; /* no page ever leaves: there is neither a policy nor a node */
 
     struct sim_result *result;
 };
@@ -81,6 +78,12 @@ resident_at(const struct run *run, uint32_t place)
     return (struct resident *)(void *)(run->nodes + place);
 }
 
+static inline uint32_t
+place_of(const struct run *run, const struct resident *resident)
+{
+    return (uint32_t)((const uint64_t *)(const void *)resident - run->nodes);
+}
+
 static inline void *
 node_of(struct resident *resident)
 {
@@ -111,140 +114,91 @@ leave_place(struct run *run, uint32_t place)
     run->free = place;
 }
 
-/* ---- misses ---------------------------------------------------------------------------------- */
+/* ---- what enters and leaves -------------------------------------------------------------------
+ */
 
-static bool
+/* For tell(); without memory the run ends after this request. */
+static void
 note_victim(struct run *run, uint32_t id)
 {
     if (run->victim_count == run->victim_room) {
         size_t room = run->victim_room ? 2 * run->victim_room : 64;
         uint32_t *victims = realloc(run->victims, room * sizeof(*victims));
 
-        if (!victims)
-            return false;
+        if (!victims) {
+            run->no_memory = true;
+            return;
+        }
         run->victims = victims;
         run->victim_room = room;
     }
     run->victims[run->victim_count++] = id;
-    return true;
 }
 
-/* After each step, in a build that does so. */
+static inline void *
+node_of_newcomer(void *owner)
+{
+    struct run *run = owner;
+    struct resident *resident = resident_at(run, take_place(run));
+
+    *resident = run->newcomer;
+    return node_of(resident);
+}
+
 static inline void
-check_policy(const struct run *run)
+link_resident(void *owner, void *node)
 {
-    (void)run;
-    POLICY_CHECK(run->ops, run->policy, run->pages, run->bytes);
+    struct run *run = owner;
+    struct resident *resident = (struct resident *)node - 1;
+
+    run->places[resident->id] = place_of(run, resident);
+    if (run->sampled)
+        estimate_entered(&run->estimate, resident->id);
 }
 
-/* The policy's next victim leaves; gives its page. */
-static inline uint32_t
-evict(struct run *run)
+static inline uint64_t
+unlink_resident(void *owner, void *node, enum evictor_departure why)
 {
-    void *node = run->ops->victim(run->policy);
+    struct run *run = owner;
     struct resident *resident = (struct resident *)node - 1;
-    uint32_t id = resident->id;
+    uint32_t id = resident->id, bytes = resident->bytes;
 
-    check_policy(run);
-    run->ops->remove(run->policy, node, true);
-    run->pages--;
-    run->bytes -= resident->bytes;
-    check_policy(run);
     if (run->sampled)
         estimate_left(&run->estimate, id);
+    /* As in the daemon, victims of a hit are counted and not named. */
+    if (why == EVICTOR_EVICTED && run->config->tell)
+        note_victim(run, id);
     run->places[id] = 0;
-    leave_place(run, (uint32_t)((uint64_t *)(void *)resident - run->nodes));
-    return id;
+    leave_place(run, place_of(run, resident));
+    return bytes;
 }
 
-/* Those that a hit has pushed out: counted, and as in the server not named. */
-static void
-evict_surplus(struct run *run)
-{
-    while (run->ops->has_surplus(run->policy)) {
-        evict(run);
-        run->result->evictions++;
-    }
-}
-
-/* How a page that is to enter fares. */
-enum entry { ENTERED, TURNED_AWAY, LEFT_AT_ONCE, TOO_LARGE, NO_MEMORY };
-
-static enum entry
-enter(struct run *run, uint32_t id, const struct policy_page *page, bool telling)
-{
-    const struct policy_ops *ops = run->ops;
-    uint64_t bytes = page->bytes;
-    struct resident *resident;
-    uint32_t place, victim;
-
-    if (bytes > run->capacity_bytes)
-        return TOO_LARGE;
-    if (ops->admit) {
-        bool enters = ops->admit(run->policy, page);
-
-        check_policy(run);
-        if (!enters)
-            return TURNED_AWAY;
-    }
-    if (!ops->enters_first)
-        while (run->pages >= run->capacity_pages || run->bytes + bytes > run->capacity_bytes) {
-            victim = evict(run);
-            run->result->evictions++;
-            if (telling && !note_victim(run, victim))
-                return NO_MEMORY;
-        }
-    place = take_place(run);
-    resident = resident_at(run, place);
-    if (ops->insert(run->policy, node_of(resident), page) < 0) {
-        leave_place(run, place);
-        return NO_MEMORY;
-    }
-    resident->bytes = (uint32_t)bytes;
-    resident->id = id;
-    run->places[id] = place;
-    if (run->sampled)
-        estimate_entered(&run->estimate, id);
-    run->pages++;
-    run->bytes += bytes;
-    check_policy(run);
-    if (ops->enters_first)
-        while (run->pages > run->capacity_pages || run->bytes > run->capacity_bytes) {
-            victim = evict(run);
-            if (victim == id)
-                return LEFT_AT_ONCE;
-            run->result->evictions++;
-            if (telling && !note_victim(run, victim))
-                return NO_MEMORY;
-        }
-    return ENTERED;
-}
+static const struct evictor_hooks hooks = {node_of_newcomer, link_resident, unlink_resident};
 
 static enum sim_error
-miss(struct run *run, uint32_t id, const struct policy_page *page, bool telling,
-     enum sim_outcome *outcome)
+miss(struct run *run, uint32_t id, const struct policy_page *page, enum sim_outcome *outcome)
 {
     struct sim_result *result = run->result;
 
     *outcome = SIM_UNCACHED;
-    if (!run->policy)
+    if (!run->evictor.ops)
         return SIM_OK;
-    switch (enter(run, id, page, telling)) {
-    case ENTERED:
-        result->insertions++;
+    run->newcomer = (struct resident){.bytes = (uint32_t)page->bytes, .id = id};
+    switch (evictor_enter(&run->evictor, page, &hooks, run)) {
+    case EVICTOR_ENTERED:
         *outcome = run->victim_count ? SIM_EVICTED : SIM_MISS;
         break;
-    case TURNED_AWAY:
-    case LEFT_AT_ONCE:
+    case EVICTOR_NOT_ADMITTED:
+    case EVICTOR_PASSED_ON:
         result->not_admitted++;
         break;
-    case TOO_LARGE:
+    case EVICTOR_TOO_LARGE:
         result->too_large++;
         break;
-    case NO_MEMORY:
+    case EVICTOR_NO_MEMORY:
         return SIM_NO_MEMORY;
     }
-    return SIM_OK;
+    return run->no_memory ? SIM_NO_MEMORY : SIM_OK;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -265,15 +219,13 @@ look_ahead(const struct run *run, size_t number)
 
 /*
  * Requests from `first` to before `end`. Inlined into each of its uses, where `sized` and `extra`
- * (somebody is told, or the trace is a sample) are constants.
+ * (the config has tell(), or the trace is a sample) are constants.
  */
 static inline __attribute__((always_inline)) enum sim_error
 run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
 {
     const struct sim_trace *trace = run->trace;
-    const struct policy_ops *ops = run->ops;
-    const bool future = ops && ops->needs_future;
-    const bool surplus = ops && ops->has_surplus;
+    const bool future = run->evictor.ops && run->evictor.ops->needs_future;
     const bool telling = extra && run->config->tell;
     struct policy_page page = {.bytes = 1, .next = POLICY_NEVER};
     uint64_t hits = 0, asked = 0, hit_bytes = 0;
@@ -297,13 +249,10 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
             hits++;
             hit_bytes += bytes;
             page.bytes = resident->bytes;
-            ops->access(run->policy, node_of(resident), &page);
-            check_policy(run);
-            if (surplus)
-                evict_surplus(run);
+            evictor_hit(&run->evictor, node_of(resident), &page, &hooks, run);
         } else {
             page.bytes = bytes;
-            error = miss(run, id, &page, telling, &outcome);
+            error = miss(run, id, &page, &outcome);
             if (extra && run->sampled)
                 estimate_missed(&run->estimate, id, bytes);
         }
@@ -322,7 +271,7 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
     return error;
 }
 
-/* Where nobody ever leaves, a page's place only tells that it is inside. */
+/* Where no page ever leaves, a page's place only says that it is inside. */
 static enum sim_error
 run_block_of_all(struct run *run, size_t first, size_t end)
 {
@@ -344,9 +293,9 @@ run_block_of_all(struct run *run, size_t first, size_t end)
         } else {
             event.outcome = SIM_MISS;
             run->places[id] = 1;
-            run->pages++;
-            run->bytes += bytes;
-            result->insertions++;
+            run->evictor.pages++;
+            run->evictor.bytes += bytes;
+            run->evictor.insertions++;
             if (run->sampled)
                 estimate_missed(&run->estimate, id, bytes);
         }
@@ -389,11 +338,13 @@ run_blocks(struct run *run, size_t first, size_t end, struct sim_watch *watch)
     return error;
 }
 
-/* The warm-up counts for nothing but what it left inside. */
+/* Of the warm-up, only what is inside at its end remains. */
 static void
 forget_counts(struct run *run)
 {
     *run->result = (struct sim_result){.memory = run->result->memory};
+    run->evictor.insertions = 0;
+    run->evictor.evictions = 0;
     if (run->sampled)
         estimate_forget(&run->estimate, run->trace->page_count);
 }
@@ -405,10 +356,12 @@ reckon_ratios(struct run *run)
 {
     struct sim_result *result = run->result;
 
-    result->pages = run->pages;
-    result->bytes_inside = run->bytes;
+    result->insertions = run->evictor.insertions;
+    result->evictions = run->evictor.evictions;
+    result->pages = run->evictor.pages;
+    result->bytes_inside = run->evictor.bytes;
     /* Without a policy nothing hits, and no sample is needed to know that. */
-    if (run->sampled && (run->policy || run->holds_all)) {
+    if (run->sampled && (run->evictor.ops || run->holds_all)) {
         estimate_reckon(&run->estimate, run->trace, run->config, result);
         return;
     }
@@ -424,12 +377,13 @@ reckon_ratios(struct run *run)
 static bool
 make_nodes(struct run *run)
 {
+    const struct sim_config *config = run->config;
     uint64_t count = run->trace->page_count;
     uint64_t units, bytes;
 
-    if (run->capacity_pages < count)
-        count = run->capacity_pages + 1; /* one that enters before another leaves */
-    run->stride = (uint32_t)(1 + (run->ops->node_size + UNIT - 1) / UNIT);
+    if (config->capacity_pages && config->capacity_pages < count)
+        count = config->capacity_pages + 1; /* a newcomer may enter before a victim leaves */
+    run->stride = (uint32_t)(1 + (config->spec.ops->node_size + UNIT - 1) / UNIT);
     units = (count + 1) * run->stride;
     if (units > UINT32_MAX)
         return false;
@@ -459,15 +413,19 @@ check(const struct sim_trace *trace, const struct sim_config *config)
     return SIM_OK;
 }
 
-/* Room for whatever the trace asks for, and a policy that neither turns away nor pushes out. */
+/* The capacity is at least all pages of the trace, and the policy neither refuses nor evicts then.
+ */
 static bool
 can_hold_all(const struct run *run)
 {
     const struct sim_trace *trace = run->trace;
-    bool bounded = run->capacity_bytes != UINT64_MAX;
+    const struct sim_config *config = run->config;
+    const struct policy_ops *ops = config->spec.ops;
 
-    return !run->ops->admit && !run->ops->has_surplus && run->capacity_pages >= trace->page_count &&
-           (!bounded || (trace->distinct_bytes && run->capacity_bytes >= trace->distinct_bytes));
+    return !ops->admit && !ops->has_surplus &&
+           (!config->capacity_pages || config->capacity_pages >= trace->page_count) &&
+           (!config->capacity_bytes ||
+            (trace->distinct_bytes && config->capacity_bytes >= trace->distinct_bytes));
 }
 
 static enum sim_error
@@ -476,8 +434,7 @@ run_begin(struct run *run)
     const struct sim_config *config = run->config;
     struct policy_config policy = {.capacity_pages = config->capacity_pages,
                                    .capacity_bytes = config->capacity_bytes,
-                                   .seed = config->seed,
-                                   .params = config->spec.params};
+                                   .seed = config->seed};
     size_t count = run->trace->page_count;
 
     run->places = calloc(count ? count : 1, sizeof(*run->places));
@@ -486,10 +443,8 @@ run_begin(struct run *run)
     if (run->sampled && !estimate_begin(&run->estimate, count))
         return SIM_NO_MEMORY;
     /* Nothing is ever stored: no policy is needed for that. */
-    if (!run->ops || (!config->capacity_pages && !config->capacity_bytes))
+    if (!config->spec.ops || (!config->capacity_pages && !config->capacity_bytes))
         return SIM_OK;
-    run->capacity_pages = config->capacity_pages ? config->capacity_pages : UINT64_MAX;
-    run->capacity_bytes = config->capacity_bytes ? config->capacity_bytes : UINT64_MAX;
     run->holds_all = can_hold_all(run);
     if (run->holds_all) {
         run->result->memory = count * sizeof(*run->places);
@@ -497,15 +452,13 @@ run_begin(struct run *run)
     }
     if (!make_nodes(run))
         return SIM_NO_MEMORY;
-    run->policy = run->ops->create(run->ops, &policy);
-    return run->policy ? SIM_OK : SIM_NO_MEMORY;
+    return evictor_init(&run->evictor, &config->spec, &policy) ? SIM_OK : SIM_NO_MEMORY;
 }
 
 static void
 run_end(struct run *run)
 {
-    if (run->policy)
-        run->ops->destroy(run->policy);
+    evictor_free(&run->evictor);
     free(run->nodes);
     free(run->places);
     free(run->victims);
@@ -525,11 +478,8 @@ enum sim_error
 sim_run(const struct sim_trace *trace, const struct sim_config *config, struct sim_watch *watch,
         struct sim_result *result)
 {
-    struct run run = {.trace = trace,
-                      .config = config,
-                      .ops = config->spec.ops,
-                      .sampled = config->sampling != NULL,
-                      .result = result};
+    struct run run = {
+        .trace = trace, .config = config, .sampled = config->sampling != NULL, .result = result};
     size_t warmup = config->warmup < trace->request_count ? config->warmup : trace->request_count;
     int64_t begun_us = thread_cpu_us();
     enum sim_error error = check(trace, config);

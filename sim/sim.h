@@ -2,10 +2,9 @@
  * The simulator: drives the policies that the daemon runs over a trace of densely numbered pages,
  * and counts. It reads plain arrays and knows no file format and no URL; no time passes in it.
  *
- * The rules are the cache's own (cache/shard.c): a request looks up; a hit tells the policy; on a
- * miss victims leave until the page fits, and it enters. A page larger than the cache is a miss,
- * does not enter and evicts nothing. Requests and bytes are counted by the size in the request; a
- * page keeps the size that it entered with.
+ * Admission and eviction are the cache's own (policies/evictor.h). A page larger than the cache is
+ * a miss, does not enter and evicts nothing. Requests and bytes are counted by the size in the
+ * request; a page keeps the size that it entered with.
  *
  * A trace is only read, by any number of runs at once; a run belongs to the thread that calls.
  */
