@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <getopt.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -33,9 +34,35 @@ command_print_name(FILE *to, const char *name, const char *summary)
 }
 
 int
+command_read(const struct command *command, void *const *into, int argc, char **argv)
+{
+    int status = options_read(command->options, into, argc, argv), words = argc - optind;
+
+    if (status == OPTIONS_HELP)
+        return command_help(command);
+    if (status != EX_OK)
+        return status == EX_USAGE ? command_usage(command) : status;
+    if (words >= command->least && words <= command->most)
+        return COMMAND_GO_ON;
+    if (words < command->least)
+        output_complain("a %s is missing", command->argument);
+    else if (command->most == 0)
+        output_complain("no argument is expected, but there is '%s'", argv[optind]);
+    else
+        output_complain("one %s at a time", command->argument);
+    return command_usage(command);
+}
+
+int
 command_help(const struct command *command)
 {
-    fputs(command->help, stdout);
+    fputs(command->about, stdout);
+    if (command->options[0]) {
+        putchar('\n');
+        options_print(stdout, command->options);
+    }
+    if (command->after)
+        printf("\n%s", command->after);
     if (command->lists)
         command->lists();
     return EX_OK;

@@ -6,21 +6,28 @@
 #ifndef SUNPROXY_CLI_COMMAND_H
 #define SUNPROXY_CLI_COMMAND_H
 
+#include <limits.h>
 #include <stdio.h>
 #include <sysexits.h>
 
-/* Values of long options of several commands; those of a group or a command begin at OPTION_OWN. */
-enum { OPTION_HELP = 256, OPTION_OWN };
+#include "cli/options.h"
 
 struct command {
     const char *name;
-    const char *summary; /* one line, for the list of subcommands */
-    const char *help;    /* the whole text of --help */
+    const char *summary; /* one line, for the list of commands */
+
+    /* --help: usage and description; the options; exit statuses, or NULL. */
+    const char *about;
+    const struct option_group *options[OPTION_GROUPS];
+    const char *after;
+
+    /* Arguments that are no options: what one is called, and how many there may be. */
+    const char *argument;
+    int least, most;
 
     /*
-     * Runs it. argv[0] is "sunproxy NAME", which getopt_long() puts in front of its complaints;
-     * what follows are the subcommand's own arguments. Returns the program's exit status. What was
-     * printed need not be flushed: main() does that, and notices if it cannot.
+     * Runs it; argv[0] is "sunproxy NAME". Returns the program's exit status. What was printed need
+     * not be flushed: main() does that, and notices if it cannot.
      */
     int (*run)(int argc, char **argv);
 
@@ -30,6 +37,8 @@ struct command {
     /* Those that it consists of, called by their last words, ended by NULL; NULL: there are none */
     const struct command *const *parts;
 };
+
+#define COMMAND_MANY INT_MAX
 
 /* The exit status of Ctrl-C, as shells have it. */
 #define EXIT_INTERRUPTED 130
@@ -42,6 +51,14 @@ const struct command *command_find(const struct command *const *commands, const 
 
 /* A line of a list of names, in help or behind a complaint. */
 void command_print_name(FILE *to, const char *name, const char *summary);
+
+#define COMMAND_GO_ON (-1)
+
+/*
+ * Reads the command line: options_read(), then the number of the other words, which begin at
+ * argv[optind]. COMMAND_GO_ON; or the exit status after --help, which is printed, or a complaint.
+ */
+int command_read(const struct command *command, void *const *into, int argc, char **argv);
 
 /* Prints the text of --help to stdout. Returns EX_OK. */
 int command_help(const struct command *command);

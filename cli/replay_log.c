@@ -164,9 +164,9 @@ replay_log_open(const char *path, enum replay_log_format format, unsigned runs)
     }
     pthread_mutex_init(&log->lock, NULL);
     buf_init(&log->line, MAX_LINE);
-    log->format = format;
+    log->format = format == REPLAY_LOG_BY_NAME ? replay_log_format_of(path) : format;
     log->with_run = runs > 1;
-    if (format == REPLAY_LOG_TSV &&
+    if (log->format == REPLAY_LOG_TSV &&
         fprintf(log->file, "%snumber\turl\toutcome\tvictim\tstatus\tbytes\tus\n",
                 log->with_run ? "run\t" : "") < 0)
         log->error = errno;

@@ -48,14 +48,18 @@ struct replay_entry {
     uint64_t us;       /* until the answer was there */
 };
 
-enum replay_log_format { REPLAY_LOG_TSV, REPLAY_LOG_JSONL };
+/* In the order of "tsv|jsonl". */
+enum replay_log_format { REPLAY_LOG_BY_NAME, REPLAY_LOG_TSV, REPLAY_LOG_JSONL };
 
 struct replay_log;
 
 /* The format that a name asks for: JSON lines for "....jsonl". */
 enum replay_log_format replay_log_format_of(const char *path);
 
-/* Creates the file, with a column or member "run" if runs > 1. NULL with errno set. */
+/*
+ * Creates the file, with a column or member "run" if runs > 1. REPLAY_LOG_BY_NAME is the format of
+ * its name. NULL with errno set.
+ */
 struct replay_log *replay_log_open(const char *path, enum replay_log_format format, unsigned runs);
 
 /* 0 or an errno, which every later call repeats. */

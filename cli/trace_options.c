@@ -6,19 +6,11 @@
 
 #include "base/buf.h"
 #include "base/nearest.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/when.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
-
-static int
-wrong(const char *option, const char *wanted, const char *argument)
-{
-    output_complain("%s is %s, not '%s'", option, wanted, argument);
-    return -1;
-}
 
 void
 trace_print_formats(FILE *to)
@@ -28,15 +20,16 @@ trace_print_formats(FILE *to)
 }
 
 static int
-take_format(struct trace_options *options, const char *name)
+take_format(const struct option_row *row, void *field, const char *name)
 {
     struct nearest nearest = NEAREST_TO(name);
     char ask[80];
 
+    (void)row;
     for (size_t i = 0; trace_formats[i]; i++) {
         if (strcmp(trace_formats[i]->name, name) == 0) {
-            options->format = trace_formats[i]->name;
-            return 1;
+            *(const char **)field = trace_formats[i]->name;
+            return EX_OK;
         }
         nearest_offer(&nearest, trace_formats[i]->name);
     }
@@ -44,74 +37,57 @@ take_format(struct trace_options *options, const char *name)
                     nearest_ask(&nearest, ask, sizeof(ask)));
     fputs("There are:\n", stderr);
     trace_print_formats(stderr);
-    return -1;
+    return EX_USAGE;
 }
 
 static int
-take_redirects(struct trace_options *options, const char *argument)
+take_when(const struct option_row *row, void *field, const char *text)
 {
-    bool keep = strcmp(argument, "keep") == 0;
-
-    if (!keep && strcmp(argument, "drop") != 0)
-        return wrong("--redirects", "keep or drop", argument);
-    options->redirects = keep ? TRACE_REDIRECTS_KEEP : TRACE_REDIRECTS_DROP;
-    return 1;
+    if (when_parse(text, field))
+        return EX_OK;
+    return options_wrong(
+        row, "a date such as 2024-05-31 or 2024-05-31T12:30:00, or seconds since 1970", text);
 }
 
-static int
-take_when(const char *name, const char *argument, int64_t *when_us)
-{
-    return when_parse(argument, when_us)
-               ? 1
-               : wrong(name,
-                       "a date such as 2024-05-31 or 2024-05-31T12:30:00, or seconds since 1970",
-                       argument);
-}
+#define AT(field) offsetof(struct trace_options, field)
 
-int
-trace_option(struct trace_options *options, int option, const char *argument)
-{
-    switch (option) {
-    case TRACE_OPTION_FORMAT:
-        return take_format(options, argument);
-    case TRACE_OPTION_METHODS:
-        options->methods = argument;
-        return 1;
-    case TRACE_OPTION_STATUSES:
-        options->statuses = argument;
-        return 1;
-    case TRACE_OPTION_REDIRECTS:
-        return take_redirects(options, argument);
-    case TRACE_OPTION_SITE:
-        options->site = argument;
-        return 1;
-    case TRACE_OPTION_BASE_URLS:
-        options->base_urls = true;
-        return 1;
-    case TRACE_OPTION_CUT_QUERY:
-        options->cut_query = true;
-        return 1;
-    case TRACE_OPTION_UNIQUE:
-        options->unique = true;
-        return 1;
-    case TRACE_OPTION_LIMIT:
-        return units_parse_uint(argument, 1, UINT64_MAX, &options->limit)
-                   ? 1
-                   : wrong("--limit", "a number from 1 on", argument);
-    case TRACE_OPTION_SINCE:
-        return take_when("--since", argument, &options->since_us);
-    case TRACE_OPTION_UNTIL:
-        return take_when("--until", argument, &options->until_us);
-    case TRACE_OPTION_ALL_SCHEMES:
-        options->all_schemes = true;
-        return 1;
-    case TRACE_OPTION_SIZES_AS_READ:
-        options->sizes_as_read = true;
-        return 1;
-    default:
-        return 0;
-    }
-}
+static const struct option_row rows[] = {
+    {"format", 0, "NAME", take_format, AT(format), 0, 0, NULL,
+     "format of the trace (default: detected from the content)"},
+    {"methods", 0, "LIST", option_text, AT(methods), 0, 0, NULL,
+     "of logs: request methods that count, or all (default: " TRACE_DEFAULT_METHODS ")"},
+    {"statuses", 0, "LIST", option_text, AT(statuses), 0, 0, NULL,
+     "of logs: statuses that count, such as 2xx or 200-206, or all "
+     "(default: " TRACE_DEFAULT_STATUSES ")"},
+    {"redirects", 0, "keep|drop", option_choice, AT(redirects), TRACE_REDIRECTS_KEEP, 0, NULL,
+     "count redirects (default: keep for histories, drop for logs)"},
+    {"site", 0, "URL", option_text, AT(site), 0, 0, NULL,
+     "prefix of URLs that are only a path (default: " TRACE_DEFAULT_SITE ")"},
+    {"base-urls", 0, NULL, option_flag, AT(base_urls), 0, 0, NULL,
+     "reduce each URL to scheme://host[:port]"},
+    {"cut-query", 0, NULL, option_flag, AT(cut_query), 0, 0, NULL,
+     "remove the query of each URL (default: kept)"},
+    {"unique", 0, NULL, option_flag, AT(unique), 0, 0, NULL, "only the first request for each URL"},
+    {"limit", 0, "N", option_uint, AT(limit), 1, UINT64_MAX, NULL, "at most N requests"},
+    {"since", 0, "WHEN", take_when, AT(since_us), 0, 0, NULL,
+     "only requests from this time on: 2024-05-31, 2024-05-31T12:30:00 (UTC, or with Z or +02:00 "
+     "at the end), or seconds since 1970"},
+    {"until", 0, "WHEN", take_when, AT(until_us), 0, 0, NULL, "only requests before this time"},
+    {"all-schemes", 0, NULL, option_flag, AT(all_schemes), 0, 0, NULL,
+     "URLs of schemes other than http and https too"},
+    {0},
+};
+
+const struct option_group trace_option_group = {.heading = "The trace", .rows = rows};
+
+static const struct option_row size_rows[] = {
+    {"sizes-as-read", 0, NULL, option_flag, AT(sizes_as_read), 0, 0, NULL,
+     "sizes as the trace has them; without it, a request whose size is not known, such as any "
+     "answered 304, has the size of another request for its URL"},
+    {0},
+};
+
+const struct option_group trace_sizes_group = {.rows = size_rows};
 
 /* ---- loading --------------------------------------------------------------------------------- */
 

@@ -21,35 +21,27 @@
 #define MAX_CONNECT_US ((int64_t)10 * 1000000)
 #define MAX_TRIED 4096
 
-int
-server_option(struct server_options *options, int option, const char *argument)
-{
-    uint64_t number;
+#define AT(field) offsetof(struct server_options, field)
 
-    switch (option) {
-    case OPTION_SOCKET:
-        options->socket = argument;
-        return 1;
-    case OPTION_HOST:
-        options->host = argument;
-        return 1;
-    case OPTION_PORT:
-        if (!units_parse_uint(argument, 1, 65535, &number)) {
-            output_complain("--port is a number from 1 to 65535, not '%s'", argument);
-            return -1;
-        }
-        options->port = (unsigned)number;
-        return 1;
-    case OPTION_TIMEOUT:
-        if (!units_parse_duration(argument, &options->timeout_us) || options->timeout_us <= 0) {
-            output_complain("--timeout is a duration such as 500ms, 30s or 2m, not '%s'", argument);
-            return -1;
-        }
-        return 1;
-    default:
-        return 0;
-    }
-}
+static const struct option_row rows[] = {
+    {"socket", 0, "PATH", option_text, AT(socket), 0, 0, NULL, "AF_UNIX socket of the server"},
+    {"host", 0, "HOST", option_text, AT(host), 0, 0, NULL,
+     "host of the server (default: localhost)"},
+    {"port", 0, "N", option_uint, AT(port), 1, 65535, NULL,
+     "TCP port of the server (default: as rpcbind on its host says)"},
+    {"timeout", 0, "TIME", option_duration, AT(timeout_us), 0, 0, "90s",
+     "time limit for each answer: 500ms, 30s"},
+    {0},
+};
+
+const struct option_group server_option_group = {
+    .heading = "The server",
+    .rows = rows,
+    .after = "With both --socket and --port, administration uses the socket, and pages are fetched "
+             "over TCP. Without --socket, --host and --port, the environment variable "
+             "SUNPROXY_SERVER names the server: unix:PATH or HOST:PORT. Without that, rpcbind on "
+             "this machine is asked, then the default socket is tried.",
+};
 
 struct rpc_client *
 server_connect(const struct server *server, int64_t timeout_us)
@@ -283,8 +275,8 @@ server_find(const struct server_options *options, enum server_wish wish, struct 
             note(&search, options->socket, "is a socket, and TCP was asked for: give --port too");
     } else if (options->port) {
         if (wish != SERVER_UNIX)
-            client = try_tcp(&search, options->host ? options->host : "localhost", options->port,
-                             AF_UNSPEC);
+            client = try_tcp(&search, options->host ? options->host : "localhost",
+                             (unsigned)options->port, AF_UNSPEC);
         else
             note(&search, "--port", "is TCP, and an AF_UNIX socket was asked for: give --socket");
     } else if (!options->host && environment && *environment) {

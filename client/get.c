@@ -4,96 +4,59 @@
 #include "client/get.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 
-#include "base/units.h"
 #include "client/exit_status.h"
 #include "cli/output.h"
 #include "client/commands.h"
 
-enum { OPTION_API = SERVER_OPTION_END, OPTION_JSON, OPTION_NO_STORE, OPTION_FAIL };
-
-static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"include", no_argument, NULL, 'i'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"silent", no_argument, NULL, 's'},
-    {"header", required_argument, NULL, 'H'},
-    {"jobs", required_argument, NULL, 'j'},
-    {"api", required_argument, NULL, OPTION_API},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"no-store", no_argument, NULL, OPTION_NO_STORE},
-    {"fail", no_argument, NULL, OPTION_FAIL},
-    SERVER_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
-
-static bool
-add_header(struct get_options *options, const char *line)
+static int
+add_header(const struct option_row *row, void *field, const char *line)
 {
+    struct buf *headers = field;
     const char *colon = strchr(line, ':');
 
+    (void)row;
     if (!colon || colon == line || strpbrk(line, "\r\n")) {
         output_complain("a header is 'Name: value', not '%s'", line);
-        return false;
+        return EX_USAGE;
     }
-    buf_printf(&options->headers, "%s\r\n", line);
-    if (buf_failed(&options->headers))
-        output_complain("the headers are longer than %d bytes together", PROXY_MAX_HEADERS);
-    return !buf_failed(&options->headers);
+    buf_printf(headers, "%s\r\n", line);
+    if (!buf_failed(headers))
+        return EX_OK;
+    output_complain("the headers are longer than %d bytes together", PROXY_MAX_HEADERS);
+    return EX_USAGE;
 }
 
-static bool
-take_number(const char *name, const char *text, uint64_t high, unsigned *into)
-{
-    uint64_t number;
+#define AT(field) offsetof(struct get_options, field)
 
-    if (!units_parse_uint(text, 1, high, &number)) {
-        output_complain("%s is a number from 1 to %u, not '%s'", name, (unsigned)high, text);
-        return false;
-    }
-    *into = (unsigned)number;
-    return true;
-}
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE", option_text, AT(output), 0, 0, NULL,
+     "write to a file, for one URL only; into a folder, or to a name that ends in /, one file per "
+     "page: 0001-example.com_index.html. A file is complete or does not exist"},
+    {"include", 'i', NULL, option_flag, AT(include), 0, 0, NULL,
+     "print status line and headers before the body"},
+    {"verbose", 'v', NULL, option_flag, AT(verbose), 0, 0, NULL,
+     "print outcome and times of each page to standard error"},
+    {"silent", 's', NULL, option_flag, AT(silent), 0, 0, NULL, "no messages about failed pages"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
+     "print one JSON object per URL, a line each, for failures too"},
+    {"header", 'H', "LINE", add_header, AT(headers), 0, 0, NULL,
+     "send 'Name: value' to the origin; bypasses the cache"},
+    {"no-store", 0, NULL, option_flag, AT(no_store), 0, 0, NULL,
+     "bypass the cache and store nothing"},
+    {"fail", 0, NULL, option_flag, AT(fail), 0, 0, NULL,
+     "an HTTP status of 400 or more is a failure: no body, exit status 22"},
+    {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "8",
+     "number of concurrent requests over one connection"},
+    {"api", 0, "1|2", option_choice, AT(api), 1, 0, "2", "version of the protocol"},
+    {0},
+};
 
-/* One option; false after a complaint. */
-static bool
-take_option(struct get_options *options, int option, const char *argument)
-{
-    switch (option) {
-    case 'o':
-        options->output = argument;
-        return true;
-    case 'i':
-        options->include = true;
-        return true;
-    case 'v':
-        options->verbose = true;
-        return true;
-    case 's':
-        options->silent = true;
-        return true;
-    case 'H':
-        return add_header(options, argument);
-    case 'j':
-        return take_number("--jobs", argument, 1024, &options->jobs);
-    case OPTION_API:
-        return take_number("--api", argument, 2, &options->api);
-    case OPTION_JSON:
-        options->json = true;
-        return true;
-    case OPTION_NO_STORE:
-        options->no_store = true;
-        return true;
-    case OPTION_FAIL:
-        options->fail = true;
-        return true;
-    default:
-        return server_option(&options->server, option, argument) > 0;
-    }
-}
+static const struct option_group own = {.rows = rows};
 
 /* Do the options go together? */
 static bool
@@ -226,38 +189,29 @@ fetch_all(struct get_options *options, int argc, char **argv)
 }
 
 static int
-wrong_usage(struct get_options *options)
+wrong_usage(struct get_options *options, int status)
 {
     static const struct url_list none = {.urls = NULL};
 
     options->output = NULL;
-    command_usage(&command_get);
-    return fail(EX_USAGE, "usage", "the command line is wrong", options, &none);
+    return fail(status, "usage", "the command line is wrong", options, &none);
 }
 
 static int
 get(int argc, char **argv)
 {
-    struct get_options options = {.server = SERVER_OPTIONS_DEFAULT, .api = 2, .jobs = 8};
-    int option, status = EX_OK;
-    bool good = true;
+    struct get_options options = {0};
+    void *const into[] = {&options, &options.server};
+    int status;
 
     buf_init(&options.headers, PROXY_MAX_HEADERS);
-    while (good && (option = getopt_long(argc, argv, "o:ivsH:j:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP) {
-            buf_free(&options.headers);
-            return command_help(&command_get);
-        }
-        good = take_option(&options, option, optarg);
-    }
-    if (good && optind == argc) {
-        output_complain("a URL is missing");
-        good = false;
-    }
-    if (good && check_options(&options))
+    status = command_read(&command_get, into, argc, argv);
+    if (status == COMMAND_GO_ON && check_options(&options))
         status = fetch_all(&options, argc - optind, argv + optind);
-    else
-        status = wrong_usage(&options);
+    else if (status == COMMAND_GO_ON)
+        status = wrong_usage(&options, command_usage(&command_get));
+    else if (status != EX_OK)
+        status = wrong_usage(&options, status);
     buf_free(&options.headers);
     return status;
 }
@@ -265,29 +219,19 @@ get(int argc, char **argv)
 const struct command command_get = {
     .name = "get",
     .summary = "fetch pages",
-    .help = "usage: sunproxy get [OPTION...] URL...\n\n"
-            "Fetches pages through the server and writes them to standard output, in the\n"
-            "order asked for. '-' reads URLs from standard input, one a line; lines that\n"
-            "begin with # are left out. A URL without a scheme is taken as http.\n\n"
-            "  -o, --output FILE    write there; a folder, or a name that ends in /, gets a\n"
-            "                       file a page: 0001-example.com_index.html. A file takes\n"
-            "                       one URL only. Nothing half is ever left\n"
-            "  -i, --include        status line and headers in front of the body\n"
-            "  -v, --verbose        outcome and times of each page on standard error\n"
-            "  -s, --silent         no messages about pages that could not be had\n"
-            "      --json           one object a URL, on a line of its own; of a failure, too\n"
-            "  -H, --header LINE    'Name: value' for the origin; goes past the cache\n"
-            "      --no-store       go past the cache, and store nothing\n"
-            "      --fail           an HTTP status of 400 or more is a failure: no body,\n"
-            "                       status 22\n"
-            "  -j, --jobs N         so many at a time over one connection (default: 8)\n"
-            "      --api 1|2        version of the protocol (default: 2)\n"
-            "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP "\n"
-            "Exit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad\n"
-            "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"
-            "be written; 75 try again later; 76 the origin could not be reached or broke the\n"
-            "protocol; 77 denied. Of several failures, that of the first URL in the order\n"
-            "asked for; but 69 and 74 end everything at once. Version 1 tells a bad URL (64)\n"
-            "from everything else (76), no more.\n",
+    .about = "usage: sunproxy get [OPTION...] URL...\n\n"
+             "Fetches pages through the server and writes them to standard output, in the\n"
+             "order of the URLs. '-' reads URLs from standard input, one a line; lines that\n"
+             "begin with # are ignored. A URL without a scheme is taken as http.\n",
+    .options = {&own, &server_option_group},
+    .after = "Exit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad\n"
+             "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"
+             "be written; 75 try again later; 76 the origin could not be reached or broke the\n"
+             "protocol; 77 denied. Of several failures, that of the first URL in the order\n"
+             "of the URLs; but 69 and 74 end everything at once. Version 1 only distinguishes\n"
+             "a bad URL (64) from everything else (76).\n",
+    .argument = "URL",
+    .least = 1,
+    .most = COMMAND_MANY,
     .run = get,
 };

@@ -15,7 +15,7 @@
 struct get_options {
     struct server_options server;
     unsigned api; /* version of the protocol, 1 or 2 */
-    unsigned jobs;
+    uint64_t jobs;
     const char *output; /* file or folder; NULL: stdout */
     bool output_is_folder;
     bool include; /* status line and headers before the body */

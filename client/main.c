@@ -70,8 +70,8 @@ help(int argc, char **argv)
 static const struct command command_help_on = {
     .name = "help",
     .summary = "help on a command: sunproxy help COMMAND",
-    .help = "usage: sunproxy help [COMMAND [PART]]\n\n"
-            "Prints what 'sunproxy COMMAND --help' does; alone, the commands.\n",
+    .about = "usage: sunproxy help [COMMAND [PART]]\n\n"
+             "Prints what 'sunproxy COMMAND --help' does; alone, the commands.\n",
     .run = help,
 };
 

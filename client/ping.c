@@ -4,10 +4,8 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "client/connect.h"
 #include "client/exit_status.h"
 #include "cli/output.h"
@@ -51,39 +49,36 @@ ping_version(struct rpc_client *client, const struct server *server,
     return EX_OK;
 }
 
+struct ping_options {
+    struct server_options server;
+    uint64_t count;
+};
+
+static const struct option_row rows[] = {
+    {"count", 'c', "COUNT", option_uint, offsetof(struct ping_options, count), 1, 1000000, "1",
+     "number of calls of each version"},
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
+
 static int
 ping(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"count", required_argument, NULL, 'c'}, SERVER_LONG_OPTIONS, {NULL, 0, NULL, 0}};
-    struct server_options options = SERVER_OPTIONS_DEFAULT;
+    struct ping_options options = {.count = 0};
+    void *const into[] = {&options, &options.server};
     struct server server;
     struct rpc_client *client;
-    uint64_t count = 1;
-    int option, status, taken;
+    int status = command_read(&command_ping, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_ping);
-        if (option == 'c') {
-            if (!units_parse_uint(optarg, 1, 1000000, &count)) {
-                output_complain("--count is a number from 1 to 1000000, not '%s'", optarg);
-                return command_usage(&command_ping);
-            }
-        } else if ((taken = server_option(&options, option, optarg)) <= 0) {
-            return command_usage(&command_ping);
-        }
-    }
-    if (optind != argc) {
-        output_complain("no argument is expected, but there is '%s'", argv[optind]);
-        return command_usage(&command_ping);
-    }
-    client = server_find(&options, SERVER_ANY, &server, &status);
+    if (status != COMMAND_GO_ON)
+        return status;
+    client = server_find(&options.server, SERVER_ANY, &server, &status);
     if (!client)
         return status;
-    status = ping_version(client, &server, &options, PROXY_FETCHVERS, count);
+    status = ping_version(client, &server, &options.server, PROXY_FETCHVERS, options.count);
     if (status == EX_OK)
-        status = ping_version(client, &server, &options, PROXY_VERS2, count);
+        status = ping_version(client, &server, &options.server, PROXY_VERS2, options.count);
     rpc_client_close(client);
     return status;
 }
@@ -91,11 +86,10 @@ ping(int argc, char **argv)
 const struct command command_ping = {
     .name = "ping",
     .summary = "measure the round trip of an empty call",
-    .help = "usage: sunproxy ping [-c COUNT] [OPTION...]\n\n"
-            "Calls procedure 0 of versions 1 and 2 and prints how long each took.\n\n"
-            "  -c, --count COUNT   so many calls of each version (default: 1)\n"
-            "  -h, --help          this text\n\n" SERVER_OPTIONS_HELP "\n"
-            "Exit status: 0 answered; 64 wrong usage; 69 no server, or not this program; 74\n"
-            "output could not be written; 75 no answer in time.\n",
+    .about = "usage: sunproxy ping [-c COUNT] [OPTION...]\n\n"
+             "Calls procedure 0 of versions 1 and 2 and prints how long each took.\n",
+    .options = {&own, &server_option_group},
+    .after = "Exit status: 0 answered; 64 wrong usage; 69 no server, or not this program; 74\n"
+             "output could not be written; 75 no answer in time.\n",
     .run = ping,
 };

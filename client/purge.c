@@ -1,6 +1,7 @@
 /*
- * sunproxy purge: makes the server forget pages.
+ * sunproxy purge: removes pages from the cache of a running server.
  */
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,113 +12,102 @@
 #include "cli/output.h"
 #include "client/commands.h"
 
-enum { OPTION_ALL = SERVER_OPTION_END, OPTION_PREFIX, OPTION_JSON };
-
-static const struct option longs[] = {
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"prefix", required_argument, NULL, OPTION_PREFIX},
-    {"json", no_argument, NULL, OPTION_JSON},
-    SERVER_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
+struct purge_options {
+    struct server_options server;
+    const char *prefix;
+    bool all;
+    bool json;
 };
 
-static void
-set_url(proxy_purge_args *args, proxy_purge_kind kind, char *url)
+#define AT(field) offsetof(struct purge_options, field)
+
+static const struct option_row rows[] = {
+    {"prefix", 0, "PREFIX", option_text, AT(prefix), 0, 0, NULL,
+     "every page whose URL begins with PREFIX"},
+    {"all", 0, NULL, option_flag, AT(all), 0, 0, NULL, "every page"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print {\"purged\":N}"},
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
+
+/* rpcgen knows no const. */
+static proxy_purge_args
+args_of(proxy_purge_kind kind, const char *url)
 {
-    args->kind = kind;
-    args->url.proxy_url_val = url;
-    args->url.proxy_url_len = url ? (u_int)strlen(url) : 0;
+    return (proxy_purge_args){.kind = kind,
+                              .url = {.proxy_url_val = (char *)(uintptr_t)url,
+                                      .proxy_url_len = url ? (u_int)strlen(url) : 0}};
 }
 
 static int
-purge_one(struct rpc_client *client, const struct server_options *options,
-          const proxy_purge_args *args, uint64_t *purged)
+purge_one(struct rpc_client *client, const struct purge_options *options, proxy_purge_kind kind,
+          const char *url, uint64_t *purged)
 {
-    uint64_t left = 0;
-    int status = admin_purge(client, options->timeout_us, args, &left);
+    proxy_purge_args args = args_of(kind, url);
+    uint64_t count = 0;
+    int status = admin_purge(client, options->server.timeout_us, &args, &count);
 
-    *purged += left;
+    *purged += count;
     return status;
 }
 
 /* The URLs on the command line, or the one thing that the options say. */
 static int
-purge_all(const struct server_options *options, proxy_purge_args *args, char **urls, int count,
-          bool json)
+purge_all(const struct purge_options *options, char **urls, int count)
 {
     struct server server;
     uint64_t purged = 0;
     int status;
-    struct rpc_client *client = server_find(options, SERVER_ADMIN, &server, &status);
+    struct rpc_client *client = server_find(&options->server, SERVER_ADMIN, &server, &status);
 
     if (!client)
         return status;
-    if (args->kind != PROXY_PURGE_URL)
-        status = purge_one(client, options, args, &purged);
-    else
-        status = EX_OK;
-    for (int i = 0; i < count && status == EX_OK; i++) {
-        set_url(args, PROXY_PURGE_URL, urls[i]);
-        status = purge_one(client, options, args, &purged);
-    }
+    status = EX_OK;
+    if (count == 0)
+        status = purge_one(client, options, options->all ? PROXY_PURGE_ALL : PROXY_PURGE_PREFIX,
+                           options->prefix, &purged);
+    for (int i = 0; i < count && status == EX_OK; i++)
+        status = purge_one(client, options, PROXY_PURGE_URL, urls[i], &purged);
     rpc_client_close(client);
     if (status != EX_OK)
         return status;
-    printf(json ? "{\"purged\":%" PRIu64 "}\n" : "%" PRIu64 " pages purged\n", purged);
+    printf(options->json ? "{\"purged\":%" PRIu64 "}\n" : "%" PRIu64 " pages purged\n", purged);
     return EX_OK;
 }
 
 static int
 purge(int argc, char **argv)
 {
-    struct server_options options = SERVER_OPTIONS_DEFAULT;
-    proxy_purge_args args = {.kind = PROXY_PURGE_URL};
-    unsigned ways = 0;
-    bool json = false;
-    int option;
+    struct purge_options options = {.all = false};
+    void *const into[] = {&options, &options.server};
+    int status = command_read(&command_purge, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_purge);
-        if (option == OPTION_ALL) {
-            ways++;
-            set_url(&args, PROXY_PURGE_ALL, NULL);
-        } else if (option == OPTION_PREFIX) {
-            ways++;
-            set_url(&args, PROXY_PURGE_PREFIX, optarg);
-        } else if (option == OPTION_JSON) {
-            json = true;
-        } else if (server_option(&options, option, optarg) <= 0) {
-            return command_usage(&command_purge);
-        }
-    }
-    if (optind != argc)
-        ways++;
-    if (ways != 1) {
+    if (status != COMMAND_GO_ON)
+        return status;
+    if (options.all + (options.prefix != NULL) + (optind != argc) != 1) {
         output_complain("say what to purge: URLs, --prefix or --all");
         return command_usage(&command_purge);
     }
-    if (args.kind == PROXY_PURGE_PREFIX && args.url.proxy_url_len == 0) {
+    if (options.prefix && *options.prefix == '\0') {
         output_complain("every URL begins with nothing: to purge all of them, say --all");
         return command_usage(&command_purge);
     }
-    return purge_all(&options, &args, argv + optind, argc - optind, json);
+    return purge_all(&options, argv + optind, argc - optind);
 }
 
 const struct command command_purge = {
     .name = "purge",
-    .summary = "make the server forget pages",
-    .help = "usage: sunproxy purge [OPTION...] URL...\n"
-            "       sunproxy purge [OPTION...] --prefix PREFIX\n"
-            "       sunproxy purge [OPTION...] --all\n\n"
-            "Takes pages out of the server's cache and prints how many there were. A URL is\n"
-            "taken letter by letter, as it was asked for. For administrators: over the\n"
-            "AF_UNIX socket.\n\n"
-            "      --prefix PREFIX  every page whose URL begins so\n"
-            "      --all            every page\n"
-            "      --json           {\"purged\":N}\n"
-            "  -h, --help           this text\n\n" SERVER_OPTIONS_HELP "\n"
-            "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
-            "written; 75 no answer in time; 77 not for this caller.\n",
+    .summary = "remove pages from the cache of a running server",
+    .about = "usage: sunproxy purge [OPTION...] URL...\n"
+             "       sunproxy purge [OPTION...] --prefix PREFIX\n"
+             "       sunproxy purge [OPTION...] --all\n\n"
+             "Removes pages from the server's cache and prints their number. A URL must be\n"
+             "the same, byte for byte, as in the request for the page. For administrators,\n"
+             "over the AF_UNIX socket.\n",
+    .options = {&own, &server_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
+             "written; 75 no answer in time; 77 not for this caller.\n",
+    .most = COMMAND_MANY,
     .run = purge,
 };

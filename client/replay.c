@@ -5,43 +5,17 @@
 #include "client/replay.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "client/admin.h"
 #include "cli/capacity.h"
 #include "cli/output.h"
 #include "cli/trace_options.h"
 #include "client/commands.h"
-
-enum {
-    OPTION_POLICY = SERVER_OPTION_END,
-    OPTION_CAPACITY,
-    OPTION_COLD,
-    OPTION_VIA,
-    OPTION_REPEAT,
-    OPTION_LOG,
-    OPTION_LOG_FORMAT,
-    OPTION_JSON,
-};
-
-static const struct option longs[] = {
-    {"policy", required_argument, NULL, OPTION_POLICY},
-    {"capacity", required_argument, NULL, OPTION_CAPACITY},
-    {"cold", no_argument, NULL, OPTION_COLD},
-    {"via", required_argument, NULL, OPTION_VIA},
-    {"jobs", required_argument, NULL, 'j'},
-    {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"log", required_argument, NULL, OPTION_LOG},
-    {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    TRACE_LONG_OPTIONS,
-    SERVER_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
 
 struct replay_options {
     struct server_options server;
@@ -55,74 +29,71 @@ struct replay_options {
     uint64_t repeat;
     const char *log;
     enum replay_log_format log_format;
-    bool log_format_given;
     bool json;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static bool
-wrong(const char *option, const char *wanted, const char *argument)
+static int
+take_capacity(const struct option_row *row, void *field, const char *text)
 {
-    output_complain("%s is %s, not '%s'", option, wanted, argument);
-    return false;
-}
-
-static bool
-take_option(struct replay_options *options, int option, const char *argument)
-{
+    struct replay_options *options = field;
     char why[256];
-    int taken;
 
-    switch (option) {
-    case OPTION_POLICY:
-        options->policy = argument;
-        return *argument != '\0' && strlen(argument) <= PROXY_MAX_NAME
-                   ? true
-                   : wrong("--policy", "the name of a policy", argument);
-    case OPTION_CAPACITY:
-        options->set_capacity = true;
-        if (capacity_parse(argument, &options->capacity))
-            return true;
-        output_complain("--capacity: %s", capacity_explain(argument, why, sizeof(why)));
-        return false;
-    case OPTION_COLD:
-        options->cold = true;
-        return true;
-    case OPTION_VIA:
-        options->via = strcmp(argument, "tcp") == 0 ? SERVER_TCP : SERVER_UNIX;
-        return options->via == SERVER_TCP || strcmp(argument, "unix") == 0
-                   ? true
-                   : wrong("--via", "tcp or unix", argument);
-    case 'j':
-        return units_parse_uint(argument, 1, 1024, &options->jobs)
-                   ? true
-                   : wrong("--jobs", "a number from 1 to 1024", argument);
-    case OPTION_REPEAT:
-        return units_parse_uint(argument, 1, 1000, &options->repeat)
-                   ? true
-                   : wrong("--repeat", "a number from 1 to 1000", argument);
-    case OPTION_LOG:
-        options->log = argument;
-        return strcmp(argument, "-") != 0
-                   ? true
-                   : wrong("--log", "a file, for standard output has the results", argument);
-    case OPTION_LOG_FORMAT:
-        options->log_format_given = true;
-        options->log_format = strcmp(argument, "tsv") == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;
-        return options->log_format == REPLAY_LOG_TSV || strcmp(argument, "jsonl") == 0
-                   ? true
-                   : wrong("--log-format", "tsv or jsonl", argument);
-    case OPTION_JSON:
-        options->json = true;
-        return true;
-    default:
-        taken = trace_option(&options->trace, option, argument);
-        if (taken == 0)
-            taken = server_option(&options->server, option, argument);
-        return taken > 0;
-    }
+    options->set_capacity = true;
+    if (capacity_parse(text, &options->capacity))
+        return EX_OK;
+    output_complain("--%s: %s", row->name, capacity_explain(text, why, sizeof(why)));
+    return EX_USAGE;
 }
+
+static int
+take_log(const struct option_row *row, void *field, const char *text)
+{
+    *(const char **)field = text;
+    return strcmp(text, "-") != 0
+               ? EX_OK
+               : options_wrong(row, "a file, for standard output has the results", text);
+}
+
+#define AT(field) offsetof(struct replay_options, field)
+
+static const struct option_row cache_rows[] = {
+    {"policy", 0, "NAME", option_text, AT(policy), 1, PROXY_MAX_NAME, NULL, "replacement policy"},
+    {"capacity", 0, "N", take_capacity, 0, 0, 0, NULL,
+     "capacity in URLs; with a unit (64M, 1.5GB) in bytes; with % (%B) as a share of the distinct "
+     "URLs (bytes)"},
+    {"cold", 0, NULL, option_flag, AT(cold), 0, 0, NULL,
+     "empty the cache, with policy and capacity as they are"},
+    {0},
+};
+
+static const struct option_group cache_group = {
+    .heading = "The cache",
+    .rows = cache_rows,
+    .after =
+        "For administrators, over the AF_UNIX socket. Each of these options makes every run begin "
+        "with an empty cache in one shard.",
+};
+
+static const struct option_row run_rows[] = {
+    {"via", 0, "tcp|unix", option_choice, AT(via), SERVER_TCP, 0, NULL,
+     "transport of the requests (default: the first that is found)"},
+    {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "1",
+     "number of concurrent clients. Only with one are the outcomes of a trace exact, and the log "
+     "in its order"},
+    {"repeat", 0, "N", option_uint, AT(repeat), 1, 1000, "1",
+     "number of runs; of several, mean and standard deviation are printed"},
+    {"log", 0, "FILE", take_log, AT(log), 0, 0, NULL,
+     "write a line for each request: number, url, outcome (miss, hit, evicted, coalesced, bypass, "
+     "uncached, failed), victim, status, bytes, us"},
+    {"log-format", 0, "tsv|jsonl", option_choice, AT(log_format), REPLAY_LOG_TSV, 0, NULL,
+     "format of the log (default: jsonl for *.jsonl, else tsv)"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print the summary as one JSON object"},
+    {0},
+};
+
+static const struct option_group run_group = {.heading = "The run", .rows = run_rows};
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -261,8 +232,6 @@ replay_trace(struct replay_options *options, struct replay_subject *subject,
         return EX_SOFTWARE;
     }
     if (options->log) {
-        if (!options->log_format_given)
-            options->log_format = replay_log_format_of(options->log);
         log = replay_log_open(options->log, options->log_format, (unsigned)options->repeat);
         if (!log) {
             output_complain("cannot write %s: %s", options->log, strerror(errno));
@@ -336,52 +305,28 @@ replay_path(struct replay_options *options, const char *path)
 static int
 replay(int argc, char **argv)
 {
-    struct replay_options options = {
-        .server = SERVER_OPTIONS_DEFAULT, .trace = TRACE_OPTIONS_DEFAULT, .jobs = 1, .repeat = 1};
-    int option;
+    struct replay_options options = {.trace = TRACE_OPTIONS_DEFAULT};
+    void *const into[] = {&options, &options, &options.trace, &options.server};
+    int status = command_read(&command_replay, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "j:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_replay);
-        if (!take_option(&options, option, optarg))
-            return command_usage(&command_replay);
-    }
-    if (argc - optind != 1) {
-        output_complain(optind == argc ? "a trace is missing" : "one trace at a time");
-        return command_usage(&command_replay);
-    }
-    return replay_path(&options, argv[optind]);
+    return status == COMMAND_GO_ON ? replay_path(&options, argv[optind]) : status;
 }
 
 const struct command command_replay = {
     .name = "replay",
     .summary = "send the requests of a trace, and see what hits",
-    .help =
-        "usage: sunproxy replay [OPTION...] TRACE\n\n"
-        "Sends the requests of a trace to the server in their order, and sums up hits,\n"
-        "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"
-        "trace --help' lists them.\n\n"
-        "The cache, for administrators over the AF_UNIX socket; any of these begins each\n"
-        "run with an empty cache in one shard:\n"
-        "      --policy NAME      replacement policy\n"
-        "      --capacity N       so many URLs; with a unit (64M, 1.5GB) so many bytes;\n"
-        "                         with % (%B) that share of the distinct URLs (bytes)\n"
-        "      --cold             policy and capacity as they are\n\n"
-        "The run:\n"
-        "      --via tcp|unix     how requests travel (default: whatever is found)\n"
-        "  -j, --jobs N           so many clients at once (default: 1). The outcomes of\n"
-        "                         a trace are exact, and the log in its order, with one\n"
-        "                         only\n"
-        "      --repeat N         so many times; prints mean and standard deviation\n"
-        "      --log FILE         a line for each request: number, url, outcome (miss,\n"
-        "                         hit, evicted, coalesced, bypass, uncached, failed),\n"
-        "                         victim, status, bytes, us\n"
-        "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
-        "      --json             the summary as one object\n\n"
-        "  -h, --help             this text\n\n" TRACE_OPTIONS_HELP "\n" SERVER_OPTIONS_HELP "\n"
+    .about = "usage: sunproxy replay [OPTION...] TRACE\n\n"
+             "Sends the requests of a trace to the server in their order, and sums up hits,\n"
+             "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"
+             "trace --help' lists them.\n",
+    .options = {&cache_group, &run_group, &trace_option_group, &server_option_group},
+    .after =
         "Exit status: 0 done, even if single requests failed; 64 wrong usage;\n" TRACE_EXIT_HELP
         "69 no server, or lost; 73 the log cannot be created; 74\n"
         "output could not be written; 77 not for this caller; 130 Ctrl-C, after the\n"
         "summary of what was finished.\n",
+    .argument = "trace",
+    .least = 1,
+    .most = 1,
     .run = replay,
 };

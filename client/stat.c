@@ -16,15 +16,6 @@
 #include "cli/statistics.h"
 #include "client/commands.h"
 
-enum { OPTION_JSON = SERVER_OPTION_END };
-
-static const struct option longs[] = {
-    {"watch", optional_argument, NULL, 'w'},
-    {"json", no_argument, NULL, OPTION_JSON},
-    SERVER_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
-
 /* Every number of the answer: its name in JSON, for people, and where it stands. */
 enum kind { COUNT, COUNT_WITH_RATE, BYTES, BYTES_WITH_RATE };
 
@@ -261,33 +252,40 @@ watch(struct rpc_client *client, const struct stat_options *options, const struc
 }
 
 static int
+take_watch(const struct option_row *row, void *field, const char *text)
+{
+    int64_t *us = field;
+
+    *us = 1000000;
+    if (!text || (units_parse_duration(text, us) && *us > 0))
+        return EX_OK;
+    return options_wrong(row, "a number of seconds", text);
+}
+
+#define AT(field) offsetof(struct stat_options, field)
+
+static const struct option_row rows[] = {
+    {"watch", 'w', "[=SECONDS]", take_watch, AT(watch_us), 0, 0, NULL,
+     "repeat with rates until Ctrl-C (default: every second): redrawn on a terminal, else a line "
+     "each"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
+     "print one JSON object, or one a line with --watch"},
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
+
+static int
 stat_(int argc, char **argv)
 {
-    struct stat_options options = {.server = SERVER_OPTIONS_DEFAULT};
+    struct stat_options options = {.watch_us = 0};
+    void *const into[] = {&options, &options.server};
     struct server server;
     struct rpc_client *client;
-    int option, status;
+    int status = command_read(&command_stat, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "w::h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_stat);
-        if (option == OPTION_JSON) {
-            options.json = true;
-        } else if (option == 'w') {
-            options.watch_us = 1000000;
-            if (optarg &&
-                (!units_parse_duration(optarg, &options.watch_us) || options.watch_us <= 0)) {
-                output_complain("--watch is a number of seconds, not '%s'", optarg);
-                return command_usage(&command_stat);
-            }
-        } else if (server_option(&options.server, option, optarg) <= 0) {
-            return command_usage(&command_stat);
-        }
-    }
-    if (optind != argc) {
-        output_complain("no argument is expected, but there is '%s'", argv[optind]);
-        return command_usage(&command_stat);
-    }
+    if (status != COMMAND_GO_ON)
+        return status;
     client = server_find(&options.server, SERVER_ADMIN, &server, &status);
     if (!client)
         return status;
@@ -299,13 +297,10 @@ stat_(int argc, char **argv)
 const struct command command_stat = {
     .name = "stat",
     .summary = "show the counters of a running server",
-    .help = "usage: sunproxy stat [OPTION...]\n\n"
-            "Prints what the server has done since it started or was last set cold.\n\n"
-            "  -w, --watch[=SECONDS]  again and again, with rates (default: every second):\n"
-            "                         redrawn on a terminal, lines elsewhere; until Ctrl-C\n"
-            "      --json             one object, or one a line with --watch\n"
-            "  -h, --help             this text\n\n" SERVER_OPTIONS_HELP "\n"
-            "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
-            "written; 75 no answer in time.\n",
+    .about = "usage: sunproxy stat [OPTION...]\n\n"
+             "Prints what the server has done since it started or was last set cold.\n",
+    .options = {&own, &server_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
+             "written; 75 no answer in time.\n",
     .run = stat_,
 };

@@ -5,24 +5,28 @@
  */
 #include "study/advise.h"
 
-#include <stdlib.h>
+#include <getopt.h>
 
-#include "base/units.h"
 #include "cli/interrupt.h"
-#include "cli/output.h"
 #include "study/commands.h"
 
-#define DEFAULT_SHARE 0.9
-
-enum { OPTION_SHARE = SIMULATE_OPTION_END, OPTION_JSON };
-
-static const struct option longs[] = {
-    {"share", required_argument, NULL, OPTION_SHARE},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-    SIMULATE_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
+struct advise_options {
+    struct simulate_options common;
+    double share;
+    bool json;
 };
+
+#define AT(field) offsetof(struct advise_options, field)
+
+static const struct option_row rows[] = {
+    {"share", 0, "SHARE", option_share, AT(share), 0, 0, "90%", "the share of that hit ratio"},
+    {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL,
+     "policies to choose from (default: as of 'sunproxy simulate')"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print one JSON object"},
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
 
 static int
 advise_path(const char *path, const struct simulate_options *options, double share, bool json)
@@ -44,73 +48,50 @@ advise_path(const char *path, const struct simulate_options *options, double sha
     return status;
 }
 
-static bool
-take_share(const char *argument, double *share)
-{
-    if (units_parse_share(argument, share))
-        return true;
-    output_complain("--share is above 0 and at most 100 %%, such as 90%% or 0.9, not '%s'",
-                    argument);
-    return false;
-}
-
 static int
-parse_and_run(struct simulate_options *options, int argc, char **argv)
+parse_and_run(struct advise_options *options, int argc, char **argv)
 {
-    double share = DEFAULT_SHARE;
-    bool json = false;
-    int option;
+    void *const into[] = {options, &options->common, &options->common.trace};
+    int status = command_read(&command_advise, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "j:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_advise);
-        if (option == OPTION_JSON)
-            json = true;
-        else if (option == OPTION_SHARE ? !take_share(optarg, &share)
-                                        : simulate_option(options, option, optarg) <= 0)
-            return command_usage(&command_advise);
-    }
-    if (argc - optind != 1) {
-        output_complain(optind == argc ? "a trace is missing" : "one trace at a time");
-        return command_usage(&command_advise);
-    }
-    if (!simulate_settle_policies(options))
+    if (status != COMMAND_GO_ON)
+        return status;
+    if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
-    options->needs_sizes = options->by_bytes;
-    return advise_path(argv[optind], options, share, json);
+    options->common.needs_sizes = options->common.by_bytes;
+    return advise_path(argv[optind], &options->common, options->share, options->json);
 }
 
 static int
 advise(int argc, char **argv)
 {
-    struct simulate_options options;
+    struct advise_options options = {.json = false};
     int status;
 
-    simulate_options_init(&options);
-    options.enough = SIMULATE_ENOUGH;
+    simulate_options_init(&options.common);
+    options.common.enough = SIMULATE_ENOUGH;
     status = parse_and_run(&options, argc, argv);
-    simulate_options_free(&options);
+    simulate_options_free(&options.common);
     return status;
 }
 
 const struct command command_advise = {
     .name = "advise",
-    .summary = "which policy and which size a trace asks for",
-    .help =
-        "usage: sunproxy advise [OPTION...] TRACE\n\n"
-        "Says in plain words which policy to take and how large a cache: the smallest\n"
-        "that gives a share of the hit ratio that a cache which never forgets could\n"
-        "give, and what the runners-up cost. Sizes are of bytes where the trace knows\n"
-        "them, else of URLs. A larger cache can serve less, so sizes are tried from a\n"
-        "thousandth of everything on, in 60 to 500 steps as the trace is long, until\n"
-        "one is enough; from the step before on it is narrowed down to 1 %. Only what\n"
-        "lies below or between two steps can be overlooked; they are told. Of more\n"
-        "than a million requests a sample is taken, unless --sample says otherwise.\n\n"
-        "      --share SHARE      that share (default: 90%)\n"
-        "      --policy LIST      among these (default: as of 'sunproxy simulate')\n"
-        "      --json             as one object\n"
-        "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
-        "74 output could not be written; 130 Ctrl-C.\n",
+    .summary = "which policy and which size suit a trace",
+    .about = "usage: sunproxy advise [OPTION...] TRACE\n\n"
+             "Recommends a policy and the size of a cache: the smallest that gives a share of\n"
+             "the hit ratio of an infinite cache, and the size that the other policies need.\n"
+             "Sizes are in bytes where the trace has them, else in URLs. A larger cache can\n"
+             "have a lower hit ratio, so sizes are tried from a thousandth of everything on,\n"
+             "in 60 to 500 steps depending on the length of the trace, until one is enough;\n"
+             "the size is then narrowed down to 1 % between the last two steps. Only sizes\n"
+             "below or between two steps can be overlooked; the steps are printed. Of more\n"
+             "than a million requests a sample is simulated, unless --sample is given.\n",
+    .options = {&own, &simulate_option_group, &trace_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+             "74 output could not be written; 130 Ctrl-C.\n",
+    .argument = "trace",
+    .least = 1,
+    .most = 1,
     .run = advise,
 };

@@ -7,45 +7,26 @@
 
 #include "cli/output.h"
 #include "base/json.h"
+#include "base/wrap.h"
 #include "policies/policy.h"
 #include "study/commands.h"
 
 #define NONE_SUMMARY "no cache at all"
 
-enum { OPTION_JSON = OPTION_OWN };
-
-static const struct option longs[] = {
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {"json", 0, NULL, option_flag, 0, 0, 0, NULL, "print an array of JSON objects"},
+    {0},
 };
+
+static const struct option_group own = {.rows = rows};
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* A text behind a label, in lines of 80 columns. */
+/* A text behind a label. */
 static void
 print_wrapped(const char *label, const char *text)
 {
-    const size_t indent = 12, width = 79;
-    size_t column = indent;
-
-    printf("  %-10s", label);
-    while (*text) {
-        size_t len = strcspn(text, " ");
-
-        if (column > indent && column + 1 + len > width) {
-            printf("\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            putchar(' ');
-            column++;
-        }
-        printf("%.*s", (int)len, text);
-        column += len;
-        text += len;
-        text += strspn(text, " ");
-    }
-    putchar('\n');
+    wrap_print(stdout, text, printf("  %-8s", label), 12);
 }
 
 static const char *
@@ -199,20 +180,12 @@ run_policies(int argc, char **argv)
 {
     struct policy_spec spec = {0};
     bool json = false;
+    void *const into[] = {&json};
     char why[256];
-    int option;
+    int status = command_read(&command_policies, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_policies);
-        if (option != OPTION_JSON)
-            return command_usage(&command_policies);
-        json = true;
-    }
-    if (argc - optind > 1) {
-        output_complain("one policy at a time");
-        return command_usage(&command_policies);
-    }
+    if (status != COMMAND_GO_ON)
+        return status;
     if (optind < argc && !policy_parse(argv[optind], &spec, why, sizeof(why))) {
         output_complain("%s", why);
         return command_usage(&command_policies);
@@ -230,13 +203,14 @@ run_policies(int argc, char **argv)
 
 const struct command command_policies = {
     .name = "policies",
-    .summary = "the replacement policies that there are",
-    .help = "usage: sunproxy policies [--json] [NAME]\n\n"
-            "Lists the replacement policies, or tells all of one: which page leaves first,\n"
-            "what else it is called, how it treats sizes, what a request costs, its\n"
-            "parameters and its source.\n\n"
-            "      --json             as an array of objects\n"
-            "  -h, --help             this text\n\n"
-            "Exit status: 0 done; 64 wrong usage; 74 output could not be written.\n",
+    .summary = "list the replacement policies",
+    .about = "usage: sunproxy policies [--json] [NAME]\n\n"
+             "Lists the replacement policies, or describes one: which page it evicts first,\n"
+             "other names, how it treats sizes, the cost of a request, its parameters and its\n"
+             "source.\n",
+    .options = {&own},
+    .after = "Exit status: 0 done; 64 wrong usage; 74 output could not be written.\n",
+    .argument = "policy",
+    .most = 1,
     .run = run_policies,
 };

@@ -4,52 +4,38 @@
 #include "study/report.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/save.h"
-#include "base/units.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "study/commands.h"
 
 #define MAX_DATA (512u << 20)
-#define DEFAULT_POINTS 30
 #define MAX_POINTS 1000
-
-enum { OPTION_LIVE = SIMULATE_OPTION_END, OPTION_POINTS, OPTION_TITLE };
-
-static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"live", required_argument, NULL, OPTION_LIVE},
-    {"points", required_argument, NULL, OPTION_POINTS},
-    {"title", required_argument, NULL, OPTION_TITLE},
-    {"help", no_argument, NULL, OPTION_HELP},
-    SIMULATE_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
 
 struct options {
     struct simulate_options common;
     const char *output;
     const char *title;
     uint64_t points;
-    const char **sizes; /* owned; files, in the order given */
-    size_t sizes_count;
     struct report_live *lives; /* owned */
     size_t live_count;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* EX_OK, or the exit status after a complaint. */
 static int
-add_live(struct options *options, const char *path)
+add_live(const struct option_row *row, void *field, const char *path)
 {
+    struct options *options = field;
     struct report_live *lives =
         realloc(options->lives, (options->live_count + 1) * sizeof(*options->lives));
     int status;
 
+    (void)row;
     if (!lives) {
         output_complain("out of memory");
         return EX_SOFTWARE;
@@ -61,45 +47,26 @@ add_live(struct options *options, const char *path)
     return status;
 }
 
-/* One file is for all traces, several are for one each. */
-static int
-add_sizes(struct options *options, const char *path)
-{
-    const char **sizes =
-        realloc(options->sizes, (options->sizes_count + 1) * sizeof(*options->sizes));
+#define AT(field) offsetof(struct options, field)
 
-    if (!sizes) {
-        output_complain("out of memory");
-        return EX_SOFTWARE;
-    }
-    options->sizes = sizes;
-    sizes[options->sizes_count++] = path;
-    return EX_OK;
-}
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE", option_text, AT(output), 0, 0, "report.html",
+     "the page; - is standard output"},
+    {"title", 0, "TEXT", option_text, AT(title), 0, 0, "What a cache would hit",
+     "title of the page"},
+    {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
+    {"points", 0, "N", option_uint, AT(points), 2, MAX_POINTS, "30",
+     "number of sizes of each miss ratio curve"},
+    {"live", 0, "FILE", add_live, 0, 0, 0, NULL,
+     "output of 'sunproxy replay --json' for one of the traces: adds access times, and the "
+     "measured hit ratio; once for each replay"},
+    {0},
+};
 
-static int
-take_option(struct options *options, int option, const char *argument)
-{
-    switch (option) {
-    case 'o':
-        options->output = argument;
-        return EX_OK;
-    case SIMULATE_OPTION_SIZES:
-        return add_sizes(options, argument);
-    case OPTION_LIVE:
-        return add_live(options, argument);
-    case OPTION_TITLE:
-        options->title = argument;
-        return EX_OK;
-    case OPTION_POINTS:
-        if (units_parse_uint(argument, 2, MAX_POINTS, &options->points))
-            return EX_OK;
-        output_complain("--points is a number from 2 to %d, not '%s'", MAX_POINTS, argument);
-        return EX_USAGE;
-    default:
-        return simulate_option(&options->common, option, argument) > 0 ? EX_OK : EX_USAGE;
-    }
-}
+static const struct option_group own = {
+    .rows = rows,
+    .after = "With several traces, --sizes is given once for all, or once for each, in order.",
+};
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -143,9 +110,9 @@ add_traces(struct json *j, const struct options *options, char **paths, int coun
 
     json_open_array(j, "traces");
     for (int i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i++) {
-        const char *sizes = options->sizes_count == 0   ? NULL
-                            : options->sizes_count == 1 ? options->sizes[0]
-                                                        : options->sizes[i];
+        /* One file is for all traces, several are for one each. */
+        const char *sizes =
+            options->common.sizes_count > 1 ? options->common.all_sizes[i] : options->common.sizes;
         int one = add_trace(j, options, paths[i], sizes, count == 1, added);
 
         if (one != EX_OK)
@@ -225,24 +192,12 @@ report_paths(const struct options *options, char **paths, int count)
 static int
 parse_and_run(struct options *options, int argc, char **argv)
 {
-    int option;
+    void *const into[] = {options, &options->common, &options->common.trace};
+    int status = command_read(&command_report, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "j:o:h", longs, NULL)) != -1) {
-        int status;
-
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_report);
-        status = take_option(options, option, optarg);
-        if (status == EX_USAGE)
-            return command_usage(&command_report);
-        if (status != EX_OK)
-            return status;
-    }
-    if (optind == argc) {
-        output_complain("a trace is missing");
-        return command_usage(&command_report);
-    }
-    if (options->sizes_count > 1 && options->sizes_count != (size_t)(argc - optind)) {
+    if (status != COMMAND_GO_ON)
+        return status;
+    if (options->common.sizes_count > 1 && options->common.sizes_count != (size_t)(argc - optind)) {
         output_complain("--sizes is given once, or once for each trace");
         return command_usage(&command_report);
     }
@@ -255,8 +210,7 @@ parse_and_run(struct options *options, int argc, char **argv)
 static int
 report(int argc, char **argv)
 {
-    struct options options = {
-        .output = "report.html", .title = "What a cache would hit", .points = DEFAULT_POINTS};
+    struct options options = {.points = 0};
     int status;
 
     simulate_options_init(&options.common);
@@ -267,33 +221,24 @@ report(int argc, char **argv)
     for (size_t i = 0; i < options.live_count; i++)
         report_live_free(&options.lives[i]);
     free(options.lives);
-    free(options.sizes);
     return status;
 }
 
 const struct command command_report = {
     .name = "report",
     .summary = "a page of figures about a trace and what caches make of it",
-    .help =
+    .about =
         "usage: sunproxy report [OPTION...] TRACE...\n\n"
-        "Simulates as 'sunproxy simulate' does and writes one HTML file with figures, which\n"
-        "needs no network: who is asked for, hit ratios by policy and size, how they came\n"
-        "about, miss ratio curves. The page gives the data of each figure as CSV. Of\n" SIMULATE_ENOUGH_HELP
-        " a sample is simulated, unless --sample says\n"
-        "otherwise.\n\n"
-        "  -o, --output FILE      the page (default: report.html); - is standard output\n"
-        "      --title TEXT       stands on top\n"
-        "      --policy LIST      policies, separated by commas (see 'sunproxy policies');\n"
-        "                         all; none (default: the classics, opt, the best of the\n"
-        "                         modern ones)\n"
-        "      --points N         so many sizes for each miss ratio curve (default: 30)\n"
-        "      --live FILE        what 'sunproxy replay --json' printed for one of the\n"
-        "                         traces: adds access times, and the hit ratio measured;\n"
-        "                         once for each replay\n"
-        "  With several traces --sizes is given once for all, or once for each, in order.\n"
-        "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
-        "73 the page cannot be created; 74 it could not be\n"
-        "written; 130 Ctrl-C, after what was finished.\n",
+        "Simulates as 'sunproxy simulate' does and writes one HTML file with figures. It\n"
+        "needs no network: popularity, hit ratios by policy and size, their course over\n"
+        "the trace, miss ratio curves. The page gives the data of each figure as CSV. Of\n" SIMULATE_ENOUGH_HELP
+        " a sample is simulated, unless --sample is given.\n",
+    .options = {&own, &simulate_option_group, &trace_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+             "73 the page cannot be created; 74 it could not be\n"
+             "written; 130 Ctrl-C, after what was finished.\n",
+    .argument = "trace",
+    .least = 1,
+    .most = COMMAND_MANY,
     .run = report,
 };

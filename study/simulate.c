@@ -3,11 +3,10 @@
  */
 #include "study/simulate.h"
 
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
-#include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/output.h"
 #include "study/simulate_run.h"
@@ -15,47 +14,25 @@
 
 #define MAX_CAPACITIES 1000
 #define MAX_POINTS 100000
-#define DEFAULT_POINTS 50
 
-enum {
-    OPTION_CAPACITY = SIMULATE_OPTION_END,
-    OPTION_CURVE,
-    OPTION_POINTS,
-    OPTION_LOG,
-    OPTION_LOG_FORMAT,
-    OPTION_JSON,
-    OPTION_CSV,
-};
-
-static const struct option longs[] = {
-    {"capacity", required_argument, NULL, OPTION_CAPACITY},
-    {"curve", optional_argument, NULL, OPTION_CURVE},
-    {"points", required_argument, NULL, OPTION_POINTS},
-    {"log", required_argument, NULL, OPTION_LOG},
-    {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"csv", no_argument, NULL, OPTION_CSV},
-    {"help", no_argument, NULL, OPTION_HELP},
-    SIMULATE_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
+/* As --curve was given, in the order of "urls|bytes". */
+enum curve { CURVE_NONE, CURVE_BY_SIZES, CURVE_URLS, CURVE_BYTES };
 
 struct options {
     struct simulate_options common;
     struct capacity *capacities; /* owned; all zero: nothing */
     size_t capacity_count;
     enum simulate_output output;
-    bool curve;
-    const char *curve_in; /* "urls" or "bytes"; NULL: bytes where sizes are known */
+    enum curve curve;
     uint64_t points;
     const char *log;
     enum replay_log_format log_format;
-    bool log_format_given;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static bool
+/* EX_OK, or the exit status after a complaint. */
+static int
 add_capacity(struct options *options, const char *text)
 {
     struct capacity capacity = {0}, *grown;
@@ -63,101 +40,67 @@ add_capacity(struct options *options, const char *text)
 
     if (!capacity_is_nothing(text) && !capacity_parse(text, &capacity)) {
         output_complain("--capacity: %s", capacity_explain(text, why, sizeof(why)));
-        return false;
+        return EX_USAGE;
     }
     if (options->capacity_count == MAX_CAPACITIES) {
         output_complain("--capacity: at most %d at once", MAX_CAPACITIES);
-        return false;
+        return EX_USAGE;
     }
     grown = realloc(options->capacities, (options->capacity_count + 1) * sizeof(*grown));
     if (!grown) {
         output_complain("out of memory");
-        return false;
+        return EX_SOFTWARE;
     }
     options->capacities = grown;
     grown[options->capacity_count++] = capacity;
-    return true;
+    return EX_OK;
 }
 
-static bool
-take_capacities(struct options *options, const char *list)
+static int
+take_capacities(const struct option_row *row, void *field, const char *list)
 {
+    (void)row;
     while (true) {
         size_t len = strcspn(list, ",");
         char *text = strndup(list, len);
-        bool good;
+        int status;
 
         if (!text) {
             output_complain("out of memory");
-            return false;
+            return EX_SOFTWARE;
         }
-        good = add_capacity(options, text);
+        status = add_capacity(field, text);
         free(text);
-        if (!good || list[len] == '\0')
-            return good;
+        if (status != EX_OK || list[len] == '\0')
+            return status;
         list += len + 1;
     }
 }
 
-/* The place of the argument among two words, or -1 after a complaint. */
-static int
-choose(const char *option, const char *const words[2], const char *argument)
-{
-    struct nearest nearest = NEAREST_TO(argument);
+#define AT(field) offsetof(struct options, field)
 
-    for (int i = 0; i < 2; i++) {
-        if (strcmp(argument, words[i]) == 0)
-            return i;
-        nearest_offer(&nearest, words[i]);
-    }
-    output_complain("%s is %s or %s, not '%s'; did you mean %s?", option, words[0], words[1],
-                    argument, nearest.best);
-    return -1;
-}
+static const struct option_row option_rows[] = {
+    {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
+    {"capacity", 0, "LIST", take_capacities, 0, 0, 0, NULL,
+     "capacities, separated by commas: a number of URLs (700); bytes with a unit (64M, 1.5GB); a "
+     "share of the distinct URLs (10%) or of their bytes (10%B) (default: 1, 2, 5, 10, 20 and 50 % "
+     "of the bytes, or of the URLs without sizes)"},
+    {"curve", 0, "[=urls|bytes]", option_choice, AT(curve), CURVE_URLS, 0, NULL,
+     "hit ratios over all sizes: exact and in one pass for lru in URLs, at --points sizes for the "
+     "others (default: bytes where sizes are known); of " SIMULATE_ENOUGH_HELP " a sample, "
+     "except for lru in URLs, unless --sample is given"},
+    {"points", 0, "N", option_uint, AT(points), 1, MAX_POINTS, "50", "number of sizes of a curve"},
+    {"log", 0, "FILE", option_text, AT(log), 0, 0, NULL,
+     "write a line for each request, the same as 'sunproxy replay' does but for the time, which is "
+     "0; for one policy at one capacity"},
+    {"log-format", 0, "tsv|jsonl", option_choice, AT(log_format), REPLAY_LOG_TSV, 0, NULL,
+     "format of the log (default: jsonl for *.jsonl, else tsv)"},
+    {"json", 0, NULL, option_value, AT(output), SIMULATE_JSON, 0, NULL, "print one JSON object"},
+    {"csv", 0, NULL, option_value, AT(output), SIMULATE_CSV, 0, NULL, "print CSV"},
+    {0},
+};
 
-static bool
-take_log_format(struct options *options, const char *argument)
-{
-    static const char *const words[2] = {"tsv", "jsonl"};
-    int which = choose("--log-format", words, argument);
-
-    options->log_format_given = true;
-    options->log_format = which == 0 ? REPLAY_LOG_TSV : REPLAY_LOG_JSONL;
-    return which >= 0;
-}
-
-static bool
-take_option(struct options *options, int option, const char *argument)
-{
-    static const char *const curve_words[2] = {"urls", "bytes"};
-
-    switch (option) {
-    case OPTION_CAPACITY:
-        return take_capacities(options, argument);
-    case OPTION_CURVE:
-        options->curve = true;
-        options->curve_in = argument;
-        return !argument || choose("--curve", curve_words, argument) >= 0;
-    case OPTION_POINTS:
-        if (units_parse_uint(argument, 1, MAX_POINTS, &options->points))
-            return true;
-        output_complain("--points is a number from 1 to %d, not '%s'", MAX_POINTS, argument);
-        return false;
-    case OPTION_LOG:
-        options->log = argument;
-        return true;
-    case OPTION_LOG_FORMAT:
-        return take_log_format(options, argument);
-    case OPTION_JSON:
-        options->output = SIMULATE_JSON;
-        return true;
-    case OPTION_CSV:
-        options->output = SIMULATE_CSV;
-        return true;
-    default:
-        return simulate_option(&options->common, option, argument) > 0;
-    }
-}
+static const struct option_group own = {.rows = option_rows};
 
 /* LRU's curve alone: quick and exact, however long the trace. */
 static bool
@@ -165,8 +108,8 @@ is_one_pass(const struct options *options)
 {
     const struct simulate_options *common = &options->common;
 
-    return options->curve_in && strcmp(options->curve_in, "urls") == 0 && common->spec_count == 1 &&
-           common->specs[0].ops && strcmp(common->specs[0].ops->name, "lru") == 0;
+    return options->curve == CURVE_URLS && common->spec_count == 1 && common->specs[0].ops &&
+           strcmp(common->specs[0].ops->name, "lru") == 0;
 }
 
 /* Things that cannot be had at once. */
@@ -215,8 +158,7 @@ default_capacities(struct options *options, bool sized)
 static bool
 wants_bytes(const struct options *options)
 {
-    if (options->common.by_bytes ||
-        (options->curve && options->curve_in && strcmp(options->curve_in, "bytes") == 0))
+    if (options->common.by_bytes || options->curve == CURVE_BYTES)
         return true;
     for (size_t i = 0; i < options->capacity_count; i++)
         if (options->capacities[i].bytes != 0 || options->capacities[i].percent_bytes > 0)
@@ -275,10 +217,7 @@ run_rows(const struct options *options, const struct simulate_subject *subject,
     for (size_t i = 0; i < count; i++)
         jobs[i] = rows[i].job;
     if (options->log) {
-        log = simulate_log_open(options->log,
-                                options->log_format_given ? options->log_format
-                                                          : replay_log_format_of(options->log),
-                                subject);
+        log = simulate_log_open(options->log, options->log_format, subject);
         if (!log) {
             free(jobs);
             return EX_CANTCREAT;
@@ -337,7 +276,7 @@ simulate_path(struct options *options, const char *path, struct simulate_report 
     *unread -= status != EXIT_INTERRUPTED;
     if (status != EX_OK)
         return status;
-    in_bytes = options->curve_in ? strcmp(options->curve_in, "bytes") == 0 : subject.sized;
+    in_bytes = options->curve == CURVE_BYTES || (options->curve == CURVE_BY_SIZES && subject.sized);
     if (!options->curve)
         status = simulate_rows(options, &subject, report);
     else
@@ -375,18 +314,11 @@ simulate_paths(struct options *options, char **paths, int count)
 static int
 parse_and_run(struct options *options, int argc, char **argv)
 {
-    int option;
+    void *const into[] = {options, &options->common, &options->common.trace};
+    int status = command_read(&command_simulate, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "j:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_simulate);
-        if (!take_option(options, option, optarg))
-            return command_usage(&command_simulate);
-    }
-    if (optind == argc) {
-        output_complain("a trace is missing");
-        return command_usage(&command_simulate);
-    }
+    if (status != COMMAND_GO_ON)
+        return status;
     if (!check_options(options, argc - optind))
         return command_usage(&command_simulate);
     if (options->curve && !is_one_pass(options))
@@ -400,7 +332,7 @@ parse_and_run(struct options *options, int argc, char **argv)
 static int
 simulate(int argc, char **argv)
 {
-    struct options options = {.points = DEFAULT_POINTS};
+    struct options options = {.curve = CURVE_NONE};
     int status;
 
     simulate_options_init(&options.common);
@@ -413,33 +345,15 @@ simulate(int argc, char **argv)
 const struct command command_simulate = {
     .name = "simulate",
     .summary = "what caches of any policy and size make of a trace",
-    .help =
-        "usage: sunproxy simulate [OPTION...] TRACE...\n\n"
-        "Runs the policies of the server over a trace, without a server and without time\n"
-        "passing, and tells what hits. Loads once; runs on all processors.\n\n"
-        "      --policy LIST      policies, separated by commas, with parameters or\n"
-        "                         without: lru,lru-k:k=3 (see 'sunproxy policies'); all;\n"
-        "                         none (default: the classics, opt, the best of the\n"
-        "                         modern ones)\n"
-        "      --capacity LIST    so many URLs (700); bytes with a unit (64M, 1.5GB); a\n"
-        "                         share of the distinct URLs (10%) or of their bytes\n"
-        "                         (10%B); separated by commas (default: 1, 2, 5, 10, 20\n"
-        "                         and 50 % of the bytes, or of the URLs without sizes)\n"
-        "      --curve[=urls|bytes]\n"
-        "                         hit ratios over all sizes: exact and in one pass for\n"
-        "                         lru in URLs, at --points sizes for the others (default:\n"
-        "                         bytes where sizes are known); of " SIMULATE_ENOUGH_HELP "\n"
-        "                         a sample but for that of lru in URLs, unless --sample\n"
-        "                         says otherwise\n"
-        "      --points N         so many sizes (default: 50)\n"
-        "      --log FILE         a line for each request, the same as of 'sunproxy\n"
-        "                         replay' but for the time, which is 0; of one policy at\n"
-        "                         one capacity\n"
-        "      --log-format F     tsv or jsonl (default: jsonl for *.jsonl, else tsv)\n"
-        "      --json, --csv      for programs\n"
-        "  -h, --help             this text\n\n" SIMULATE_OPTIONS_HELP "\n" TRACE_OPTIONS_HELP "\n"
-        "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
-        "73 the log cannot be created; 74 output could not be\n"
-        "written; 130 Ctrl-C, after what was finished.\n",
+    .about = "usage: sunproxy simulate [OPTION...] TRACE...\n\n"
+             "Runs the policies of the server over a trace, without a server and without\n"
+             "waiting, and prints hit ratios. A trace is loaded once; all processors are used.\n",
+    .options = {&own, &simulate_option_group, &trace_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+             "73 the log cannot be created; 74 output could not be\n"
+             "written; 130 Ctrl-C, after what was finished.\n",
+    .argument = "trace",
+    .least = 1,
+    .most = COMMAND_MANY,
     .run = simulate,
 };

@@ -20,7 +20,7 @@ simulate_options_init(struct simulate_options *options)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT, .seed = 1};
+    *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT};
     options->trace.without_times = true;
     options->trace.without_methods = true;
     options->jobs = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (uint64_t)processors;
@@ -32,6 +32,9 @@ simulate_options_free(struct simulate_options *options)
     free(options->specs);
     options->specs = NULL;
     options->spec_count = 0;
+    free(options->all_sizes);
+    options->all_sizes = NULL;
+    options->sizes_count = 0;
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
@@ -117,36 +120,43 @@ policy_length(const char *list)
     return len;
 }
 
-static bool
-take_policies(struct simulate_options *options, const char *list)
+/* EX_OK, or the exit status after a complaint. */
+static int
+take_policy(struct simulate_options *options, const char *text)
 {
+    struct policy_spec spec;
+    char why[256];
+
+    if (strcasecmp(text, "all") == 0)
+        return add_all_policies(options) ? EX_OK : EX_SOFTWARE;
+    if (policy_parse(text, &spec, why, sizeof(why)))
+        return add_policy(options, &spec) ? EX_OK : EX_SOFTWARE;
+    output_complain("%s", why);
+    return EX_USAGE;
+}
+
+int
+simulate_take_policies(const struct option_row *row, void *field, const char *list)
+{
+    (void)row;
     while (true) {
         size_t len = policy_length(list);
-        struct policy_spec spec;
-        char *text = strndup(list, len), why[256];
-        bool good;
+        char *text = strndup(list, len);
+        int status;
 
         if (!text) {
             output_complain("out of memory");
-            return false;
+            return EX_SOFTWARE;
         }
-        if (strcasecmp(text, "all") == 0) {
-            good = add_all_policies(options);
-        } else {
-            good = policy_parse(text, &spec, why, sizeof(why));
-            if (!good)
-                output_complain("%s", why);
-            else
-                good = add_policy(options, &spec);
-        }
+        status = take_policy(field, text);
         free(text);
-        if (!good || list[len] == '\0')
-            return good;
+        if (status != EX_OK || list[len] == '\0')
+            return status;
         list += len + 1;
     }
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* "0.5%" or "25%", below all. */
 static bool
@@ -158,64 +168,66 @@ parse_percent(const char *text, double *percent)
            *percent < 100;
 }
 
-static bool
-take_warmup(struct simulate_options *options, const char *argument)
+static int
+take_warmup(const struct option_row *row, void *field, const char *text)
 {
+    struct simulate_options *options = field;
+
     options->warmup = 0;
     options->warmup_percent = 0;
-    if (parse_percent(argument, &options->warmup_percent) ||
-        units_parse_uint(argument, 0, UINT64_MAX, &options->warmup))
-        return true;
-    output_complain("--warmup is a number of requests, or per cent of them below 100%%, not '%s'",
-                    argument);
-    return false;
+    if (parse_percent(text, &options->warmup_percent) ||
+        units_parse_uint(text, 0, UINT64_MAX, &options->warmup))
+        return EX_OK;
+    return options_wrong(row, "a number of requests, or per cent of them below 100%", text);
 }
 
-static bool
-take_rate(struct simulate_options *options, const char *argument)
+static int
+take_ignore_sizes(const struct option_row *row, void *field, const char *text)
 {
-    if (units_parse_share(argument, &options->rate))
-        return true;
-    output_complain("--sample is a share above 0 and at most 1, such as 0.01 or 1%%, not '%s'",
-                    argument);
-    return false;
+    struct simulate_options *options = field;
+
+    options->trace.without_sizes = true;
+    return option_flag(row, &options->ignore_sizes, text);
 }
 
-static bool
-take_uint(const char *name, const char *argument, uint64_t low, uint64_t high, uint64_t *value)
+static int
+take_sizes(const struct option_row *row, void *field, const char *path)
 {
-    if (units_parse_uint(argument, low, high, value))
-        return true;
-    output_complain("%s is a number from %ju to %ju, not '%s'", name, (uintmax_t)low,
-                    (uintmax_t)high, argument);
-    return false;
-}
+    struct simulate_options *options = field;
+    const char **all =
+        realloc(options->all_sizes, (options->sizes_count + 1) * sizeof(*options->all_sizes));
 
-int
-simulate_option(struct simulate_options *options, int option, const char *argument)
-{
-    switch (option) {
-    case SIMULATE_OPTION_POLICY:
-        return take_policies(options, argument) ? 1 : -1;
-    case SIMULATE_OPTION_SIZES:
-        options->sizes = argument;
-        return 1;
-    case SIMULATE_OPTION_IGNORE_SIZES:
-        options->ignore_sizes = true;
-        options->trace.without_sizes = true;
-        return 1;
-    case SIMULATE_OPTION_BY_BYTES:
-        options->by_bytes = true;
-        return 1;
-    case SIMULATE_OPTION_WARMUP:
-        return take_warmup(options, argument) ? 1 : -1;
-    case SIMULATE_OPTION_SAMPLE:
-        return take_rate(options, argument) ? 1 : -1;
-    case SIMULATE_OPTION_SEED:
-        return take_uint("--seed", argument, 0, UINT64_MAX, &options->seed) ? 1 : -1;
-    case 'j':
-        return take_uint("--jobs", argument, 1, MAX_JOBS, &options->jobs) ? 1 : -1;
-    default:
-        return trace_option(&options->trace, option, argument);
+    (void)row;
+    if (!all) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
     }
+    options->all_sizes = all;
+    all[options->sizes_count++] = path;
+    options->sizes = path;
+    return EX_OK;
 }
+
+#define AT(field) offsetof(struct simulate_options, field)
+
+static const struct option_row rows[] = {
+    {"ignore-sizes", 0, NULL, take_ignore_sizes, 0, 0, 0, NULL,
+     "count every page as 1, whatever its size"},
+    {"sizes", 0, "FILE", take_sizes, 0, 0, 0, NULL,
+     "sizes for a trace that has none: one line per URL, with URL, tab, bytes; where most are "
+     "known, the others are assumed to be their median"},
+    {"by-bytes", 0, NULL, option_flag, AT(by_bytes), 0, 0, NULL,
+     "rank by the byte hit ratio instead of the hit ratio"},
+    {"warmup", 0, "N", take_warmup, 0, 0, 0, NULL,
+     "do not count the first N requests, or per cent of them"},
+    {"sample", 0, "RATE", option_share, AT(rate), 0, 0, NULL,
+     "simulate a share of the URLs, such as 1% or 0.01, in a cache smaller by the same factor; the "
+     "estimated error is printed, or why the sample does not give one"},
+    {"seed", 0, "N", option_uint, AT(seed), 0, UINT64_MAX, "1",
+     "seed of random policies and of the sample"},
+    {"jobs", 'j', "N", option_uint, AT(jobs), 1, MAX_JOBS, NULL,
+     "number of threads (default: one per processor)"},
+    {0},
+};
+
+const struct option_group simulate_option_group = {.heading = "The simulation", .rows = rows};

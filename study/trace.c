@@ -101,15 +101,15 @@ print_formats(void)
 const struct command command_trace = {
     .name = "trace",
     .summary = "convert, describe and generate traces",
-    .help = "usage: sunproxy trace convert [OPTION...] TRACE\n"
-            "       sunproxy trace describe [OPTION...] TRACE...\n"
-            "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
-            "convert    writes a trace in another format\n"
-            "describe   prints what it is like: popularity, sizes, reuse\n"
-            "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
-            "Each tells its options with --help. TRACE is a file, plain or compressed\n"
-            "with gzip, xz or zstd, a FIFO, or '-' for standard input, of one of these\n"
-            "formats, told by its content or with --format:\n",
+    .about = "usage: sunproxy trace convert [OPTION...] TRACE\n"
+             "       sunproxy trace describe [OPTION...] TRACE...\n"
+             "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
+             "convert    writes a trace in another format\n"
+             "describe   prints what it is like: popularity, sizes, reuse\n"
+             "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
+             "Each tells its options with --help. TRACE is a file, plain or compressed\n"
+             "with gzip, xz or zstd, a FIFO, or '-' for standard input, of one of these\n"
+             "formats, told by its content or with --format:\n",
     .lists = print_formats,
     .run = run,
     .parts = parts,

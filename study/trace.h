@@ -24,12 +24,21 @@ int trace_write_out(const struct trace *trace, const struct trace_writer *writer
 /* The list of writers, for the end of --help and behind a complaint. */
 void trace_print_writers(FILE *to);
 
-/* The options that say where to; the list of writers is to follow at the end. */
-#define TRACE_WRITERS_HELP                                                        \
-    "      --to FORMAT        one of those below (default: as the output is\n"    \
-    "                         called: .tsv, .urls, .txt, .bin, .oracleGeneral,\n" \
-    "                         .sqlite, History)\n"                                \
-    "  -o, --output FILE      '-' is standard output, the default; a file\n"      \
-    "                         that is there is replaced at the end\n"
+/* Rows --to and --output: two const char *, of a structure that has them as `to` and `output`. */
+#define TRACE_WRITER_ROWS(structure, otherwise)                                              \
+    {"to",                                                                                   \
+     0,                                                                                      \
+     "FORMAT",                                                                               \
+     option_text,                                                                            \
+     offsetof(structure, to),                                                                \
+     0,                                                                                      \
+     0,                                                                                      \
+     NULL,                                                                                   \
+     "one of the formats below (default: by the ending of the output: .tsv, .urls, .txt, "   \
+     ".bin, .oracleGeneral, .sqlite, History" otherwise ")"},                                \
+    {                                                                                        \
+        "output", 'o', "FILE", option_text, offsetof(structure, output), 0, 0, "-",          \
+            "file to write; '-' is standard output. An existing file is replaced at the end" \
+    }
 
 #endif

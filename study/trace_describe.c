@@ -16,21 +16,27 @@
 #include "sim/curve.h"
 #include "trace/facts.h"
 
-#define DEFAULT_BUSIEST 10
 #define MICRO 1000000
 /* 1990-01-01, before the web: earlier times count from the trace's beginning, and are no dates. */
 #define EARLIEST_DATE_US (INT64_C(631152000) * MICRO)
 
-enum { OPTION_BUSIEST = OPTION_OWN, OPTION_JSON };
-
-static const struct option longs[] = {
-    {"busiest", required_argument, NULL, OPTION_BUSIEST},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-    TRACE_LONG_OPTIONS,
-    TRACE_SIZES_LONG_OPTION,
-    {NULL, 0, NULL, 0},
+struct describe_options {
+    struct trace_options trace;
+    uint64_t busiest;
+    bool json;
 };
+
+#define AT(field) offsetof(struct describe_options, field)
+
+static const struct option_row rows[] = {
+    {"busiest", 0, "N", option_uint, AT(busiest), 0, UINT32_MAX, "10",
+     "number of URLs in the list of the most frequent ones"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
+     "print one JSON object per trace, a line each"},
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
 
 /* The facts, and how many other URLs are asked for between two requests for the same. */
 struct description {
@@ -332,36 +338,19 @@ describe_path(const char *path, const struct trace_options *options, uint64_t bu
 static int
 describe(int argc, char **argv)
 {
-    struct trace_options options = TRACE_OPTIONS_DEFAULT;
-    uint64_t busiest = DEFAULT_BUSIEST;
-    bool json = false;
-    int status = EX_OK;
-    int option;
+    struct describe_options options = {.trace = TRACE_OPTIONS_DEFAULT};
+    void *const into[] = {&options, &options.trace, &options.trace};
+    int status = command_read(&command_trace_describe, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_trace_describe);
-        if (option == OPTION_JSON) {
-            json = true;
-        } else if (option == OPTION_BUSIEST) {
-            if (!units_parse_uint(optarg, 0, UINT32_MAX, &busiest)) {
-                output_complain("--busiest is a number, not '%s'", optarg);
-                return command_usage(&command_trace_describe);
-            }
-        } else if (trace_option(&options, option, optarg) <= 0) {
-            return command_usage(&command_trace_describe);
-        }
-    }
-    if (optind == argc) {
-        output_complain("a trace is missing");
-        return command_usage(&command_trace_describe);
-    }
+    if (status != COMMAND_GO_ON)
+        return status;
+    status = EX_OK;
     for (int i = optind; i < argc; i++) {
         int of_this;
 
-        if (i != optind && !json)
+        if (i != optind && !options.json)
             putchar('\n');
-        of_this = describe_path(argv[i], &options, busiest, json);
+        of_this = describe_path(argv[i], &options.trace, options.busiest, options.json);
         if (status == EX_OK)
             status = of_this;
     }
@@ -371,19 +360,20 @@ describe(int argc, char **argv)
 const struct command command_trace_describe = {
     .name = "trace describe",
     .summary = "what a trace is like",
-    .help = "usage: sunproxy trace describe [OPTION...] TRACE...\n\n"
-            "Prints of each trace how many requests and distinct URLs it has, how many of\n"
-            "them are asked for once only, what a cache that never forgets would hit, how\n"
-            "steep popularity is, bytes, sizes, times, how many other URLs are asked for\n"
-            "between two requests for the same one (a cache of N URLs under LRU hits the\n"
-            "reuses at distances below N), and the busiest URLs.\n\n"
-            "The exponent of Zipf's law is the one that makes the counts most likely when\n"
-            "each URL's rank is its place among them; few requests for each URL make it\n"
-            "too large.\n\n"
-            "      --busiest N        of the busiest URLs, so many (default: 10)\n"
-            "      --json             a JSON object a line for each trace\n\n" TRACE_OPTIONS_HELP
-                TRACE_SIZES_HELP "\n  -h, --help             this text\n\n"
-            "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
-            "74 output could not be written.\n",
+    .about = "usage: sunproxy trace describe [OPTION...] TRACE...\n\n"
+             "Prints for each trace the number of requests and distinct URLs, the URLs with\n"
+             "one request only, the hit ratio of an infinite cache, the exponent of Zipf's\n"
+             "law, bytes, sizes, times, reuse distances (the number of other URLs between two\n"
+             "requests for the same one; a cache of N URLs under LRU hits the reuses at\n"
+             "distances below N), and the most frequent URLs.\n\n"
+             "The exponent of Zipf's law is the one that makes the counts most likely when\n"
+             "each URL's rank is its place among them; few requests for each URL make it\n"
+             "too large.\n",
+    .options = {&own, &trace_option_group, &trace_sizes_group},
+    .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
+             "74 output could not be written.\n",
+    .argument = "trace",
+    .least = 1,
+    .most = COMMAND_MANY,
     .run = describe,
 };

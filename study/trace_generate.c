@@ -1,5 +1,5 @@
 /*
- * sunproxy trace generate: makes a trace up.
+ * sunproxy trace generate: a synthetic trace.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -7,38 +7,10 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "base/units.h"
 #include "cli/output.h"
 #include "study/trace.h"
 #include "trace/base_url.h"
 #include "trace/generate.h"
-
-enum {
-    OPTION_TO = OPTION_OWN,
-    OPTION_REQUESTS,
-    OPTION_URLS,
-    OPTION_CONSTANT,
-    OPTION_READS,
-    OPTION_SIZES,
-    OPTION_RATE,
-    OPTION_SEED,
-    OPTION_SITE,
-};
-
-static const struct option longs[] = {
-    {"to", required_argument, NULL, OPTION_TO},
-    {"output", required_argument, NULL, 'o'},
-    {"requests", required_argument, NULL, OPTION_REQUESTS},
-    {"urls", required_argument, NULL, OPTION_URLS},
-    {"constant", required_argument, NULL, OPTION_CONSTANT},
-    {"reads", required_argument, NULL, OPTION_READS},
-    {"sizes", required_argument, NULL, OPTION_SIZES},
-    {"rate", required_argument, NULL, OPTION_RATE},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"site", required_argument, NULL, OPTION_SITE},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
-};
 
 /* What was asked for; what was not is the workload's default, which is known last. */
 struct asked {
@@ -51,70 +23,54 @@ struct asked {
     const char *output;
 };
 
-static bool
-wrong(const char *option, const char *wanted, const char *argument)
+static int
+take_site(const struct option_row *row, void *field, const char *text)
 {
-    output_complain("%s is %s, not '%s'", option, wanted, argument);
-    return false;
+    *(const char **)field = text;
+    return base_url_is_site(text)
+               ? EX_OK
+               : options_wrong(row, "a URL such as http://www.example.com", text);
 }
 
-/* A number from 0 on without a sign. */
-static bool
-parse_number(const char *text, double most, double *value)
+static int
+take_sizes(const struct option_row *row, void *field, const char *text)
 {
-    char *end;
-
-    if ((*text < '0' || *text > '9') && *text != '.')
-        return false;
-    *value = strtod(text, &end);
-    return *end == '\0' && *value >= 0 && *value <= most;
-}
-
-static bool
-take_option(struct asked *asked, int option, const char *argument)
-{
+    struct asked *asked = field;
     char why[256];
 
-    switch (option) {
-    case OPTION_TO:
-        asked->to = argument;
-        return true;
-    case 'o':
-        asked->output = argument;
-        return true;
-    case OPTION_SITE:
-        asked->site = argument;
-        return base_url_is_site(argument) ||
-               wrong("--site", "a URL such as http://www.example.com", argument);
-    case 'n':
-    case OPTION_REQUESTS:
-        return units_parse_uint(argument, 1, UINT32_MAX - 1, &asked->requests) ||
-               wrong("--requests", "a number from 1 on", argument);
-    case OPTION_URLS:
-        return units_parse_uint(argument, 1, UINT32_MAX - 1, &asked->urls) ||
-               wrong("--urls", "a number from 1 on", argument);
-    case OPTION_SEED:
-        return units_parse_uint(argument, 0, UINT64_MAX, &asked->seed) ||
-               wrong("--seed", "a number", argument);
-    case OPTION_CONSTANT:
-        return parse_number(argument, 10, &asked->constant) ||
-               wrong("--constant", "a number from 0 to 10", argument);
-    case OPTION_READS:
-        return parse_number(argument, 1, &asked->reads) ||
-               wrong("--reads", "a share from 0 to 1", argument);
-    case OPTION_RATE:
-        return parse_number(argument, 1e9, &asked->rate) ||
-               wrong("--rate", "a number of requests a second", argument);
-    case OPTION_SIZES:
-        asked->sizes_given = true;
-        if (generate_parse_sizes(argument, &asked->sizes, why, sizeof(why)))
-            return true;
-        output_complain("--sizes: %s", why);
-        return false;
-    default:
-        return false;
-    }
+    asked->sizes_given = true;
+    if (generate_parse_sizes(text, &asked->sizes, why, sizeof(why)))
+        return EX_OK;
+    output_complain("--%s: %s", row->name, why);
+    return EX_USAGE;
 }
+
+#define AT(field) offsetof(struct asked, field)
+
+static const struct option_row rows[] = {
+    {"requests", 'n', "N", option_uint, AT(requests), 1, UINT32_MAX - 1, NULL,
+     "number of requests (default: 100000; Thrift: 6 per URL)"},
+    {"urls", 0, "N", option_uint, AT(urls), 1, UINT32_MAX - 1, NULL,
+     "number of URLs to draw from (default: 10000; Thrift: 25)"},
+    {"constant", 0, "X", option_number, AT(constant), 0, 10, NULL,
+     "constant of Zipf's law (default: 1; YCSB: 0.99)"},
+    {"reads", 0, "SHARE", option_number, AT(reads), 0, 1, NULL,
+     "share of the requests (of ycsb-e the scans) that only read, 0 to 1; the others write: PUT in "
+     "a table, left out of formats without methods"},
+    {"sizes", 0, "LAW", take_sizes, 0, 0, 0, NULL,
+     "none, fixed:BYTES, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA, pareto:LEAST:SHAPE; drawn once "
+     "for each page (default: none; Thrift: lognormal:45000:0.8; YCSB: fixed:1000)"},
+    {"rate", 0, "N", option_number, AT(rate), 0, 1000000000, NULL,
+     "requests per second; without it, there are no times"},
+    {"site", 0, "URL", take_site, AT(site), 0, 0, "http://www.example.com",
+     "prefix of the page's number; 1 is the most popular page in zipf and in YCSB's workloads "
+     "except d and e"},
+    {"seed", 0, "N", option_uint, AT(seed), 0, UINT64_MAX, "1", "seed of the random numbers"},
+    TRACE_WRITER_ROWS(struct asked, ", else urls"),
+    {0},
+};
+
+static const struct option_group own = {.rows = rows};
 
 static void
 print_workloads(FILE *to)
@@ -201,26 +157,14 @@ generate_and_write(const struct asked *asked, const struct generate_workload *wo
 static int
 generate(int argc, char **argv)
 {
-    struct asked asked = {.constant = -1,
-                          .reads = -1,
-                          .rate = -1,
-                          .seed = 1,
-                          .site = "http://www.example.com",
-                          .output = "-"};
+    struct asked asked = {.constant = -1, .reads = -1, .rate = -1};
+    void *const into[] = {&asked};
     const struct generate_workload *workload;
     struct generate_options options;
-    int option;
+    int status = command_read(&command_trace_generate, into, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "o:n:h", longs, NULL)) != -1) {
-        if (option == 'h' || option == OPTION_HELP)
-            return command_help(&command_trace_generate);
-        if (!take_option(&asked, option, optarg))
-            return command_usage(&command_trace_generate);
-    }
-    if (argc - optind != 1) {
-        output_complain(optind == argc ? "a workload is missing" : "one workload at a time");
-        return command_usage(&command_trace_generate);
-    }
+    if (status != COMMAND_GO_ON)
+        return status;
     workload = choose_workload(argv[optind]);
     if (!workload || !settle(&asked, workload, &options))
         return command_usage(&command_trace_generate);
@@ -238,30 +182,15 @@ print_lists(void)
 
 const struct command command_trace_generate = {
     .name = "trace generate",
-    .summary = "make a trace up",
-    .help = "usage: sunproxy trace generate [OPTION...] WORKLOAD\n\n"
-            "Makes a trace up, the same for the same options, of one of the workloads below.\n"
-            "The constant of Zipf's law is 1, and in YCSB's mixes 0.99.\n\n"
-            "  -n, --requests N       so many (default: 100000; Thrift: 6 a URL)\n"
-            "      --urls N           different ones to draw from (default: 10000;\n"
-            "                         Thrift: 25)\n"
-            "      --constant X       of Zipf's law, 0 to 10\n"
-            "      --reads SHARE      of the requests (of ycsb-e the scans) that only read; the\n"
-            "                         others write: PUT in a table, left out of formats\n"
-            "                         that have no methods\n"
-            "      --sizes LAW        none, fixed:BYTES, uniform:LOW:HIGH,\n"
-            "                         lognormal:MEDIAN:SIGMA, pareto:LEAST:SHAPE; drawn\n"
-            "                         once for each page (default: none; Thrift:\n"
-            "                         lognormal:45000:0.8; YCSB: fixed:1000)\n"
-            "      --rate N           requests a second; no times without it\n"
-            "      --site URL         stands before the page's number, 1 being the most\n"
-            "                         popular in zipf and all of YCSB's but d and e\n"
-            "                         (default: http://www.example.com)\n"
-            "      --seed N           (default: 1)\n" TRACE_WRITERS_HELP
-            "                         (urls where neither says)\n\n"
-            "  -h, --help             this text\n\n"
-            "Exit status: 0 written; 64 wrong usage; 73 or 74 the output cannot be\n"
-            "written.\n",
+    .summary = "generate a synthetic trace",
+    .about = "usage: sunproxy trace generate [OPTION...] WORKLOAD\n\n"
+             "Generates a trace of one of the workloads below, the same for the same options.\n",
+    .options = {&own},
+    .after = "Exit status: 0 written; 64 wrong usage; 73 or 74 the output cannot be\n"
+             "written.\n",
+    .argument = "workload",
+    .least = 1,
+    .most = 1,
     .run = generate,
     .lists = print_lists,
 };

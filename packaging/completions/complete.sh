@@ -89,13 +89,11 @@ complete_value() { # option, value
     --policy) list_policies ;;
     --format) "$program" help trace | names 2 ;;
     --to) "$program" help trace convert | names 2 ;;
-    --redirects) list_words 'keep|drop' ;;
     --admin-uid) echo :users ;;
     --api | --via) list_words "$2" ;;
     *)
         case $2 in
         FILE | PATH) echo :files ;;
-        F) list_words 'tsv|jsonl' ;;
         *\|*) list_words "$2" ;;
         esac
         ;;

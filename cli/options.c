@@ -1,0 +1,318 @@
+#include "cli/options.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/nearest.h"
+#include "base/units.h"
+#include "base/wrap.h"
+#include "cli/output.h"
+
+#define MOST_ROWS 64
+#define TEXT_COLUMN 25
+
+/* Values of getopt_long() for rows, above all letters. */
+#define FIRST_VALUE 256
+
+/* ---- parsers --------------------------------------------------------------------------------- */
+
+int
+options_wrong(const struct option_row *row, const char *wanted, const char *text)
+{
+    output_complain("--%s is %s, not '%s'", row->name, wanted, text);
+    return EX_USAGE;
+}
+
+int
+option_flag(const struct option_row *row, void *field, const char *text)
+{
+    (void)row;
+    (void)text;
+    *(bool *)field = true;
+    return EX_OK;
+}
+
+int
+option_value(const struct option_row *row, void *field, const char *text)
+{
+    (void)text;
+    *(unsigned *)field = (unsigned)row->low;
+    return EX_OK;
+}
+
+int
+option_text(const struct option_row *row, void *field, const char *text)
+{
+    char wanted[64];
+    size_t len = strlen(text);
+
+    *(const char **)field = text;
+    if (row->high == 0 || (len >= row->low && len <= row->high))
+        return EX_OK;
+    snprintf(wanted, sizeof(wanted), "a text of %" PRIu64 " to %" PRIu64 " bytes", row->low,
+             row->high);
+    return options_wrong(row, wanted, text);
+}
+
+int
+option_choice(const struct option_row *row, void *field, const char *text)
+{
+    struct nearest nearest = NEAREST_TO(text ? text : "");
+    char words[128], wanted[160] = "", ask[80];
+    unsigned number = (unsigned)row->low;
+    size_t len = 0;
+    char *rest = words, *word;
+
+    if (!text) {
+        *(unsigned *)field = number - 1;
+        return EX_OK;
+    }
+
+    snprintf(words, sizeof(words), "%s", row->argument + strspn(row->argument, "[="));
+    words[strcspn(words, "]")] = '\0';
+    while ((word = strsep(&rest, "|"))) {
+        if (strcmp(word, text) == 0) {
+            *(unsigned *)field = number;
+            return EX_OK;
+        }
+        number++;
+        nearest_offer(&nearest, word);
+        len += (size_t)snprintf(wanted + len, sizeof(wanted) - len, "%s%s",
+                                len == 0 ? ""
+                                : rest   ? ", "
+                                         : " or ",
+                                word);
+    }
+    output_complain("--%s is %s, not '%s'%s", row->name, wanted, text,
+                    nearest_ask(&nearest, ask, sizeof(ask)));
+    return EX_USAGE;
+}
+
+int
+option_uint(const struct option_row *row, void *field, const char *text)
+{
+    char wanted[80];
+
+    if (units_parse_uint(text, row->low, row->high, field))
+        return EX_OK;
+    snprintf(wanted, sizeof(wanted),
+             row->high >= INT64_MAX ? "a number from %" PRIu64 " on"
+                                    : "a number from %" PRIu64 " to %" PRIu64,
+             row->low, row->high);
+    return options_wrong(row, wanted, text);
+}
+
+int
+option_bytes(const struct option_row *row, void *field, const char *text)
+{
+    return units_parse_bytes(text, field) ? EX_OK
+                                          : options_wrong(row, "a size such as 64M or 1.5GB", text);
+}
+
+int
+option_duration(const struct option_row *row, void *field, const char *text)
+{
+    int64_t *us = field;
+
+    if (units_parse_duration(text, us) && *us > 0)
+        return EX_OK;
+    return options_wrong(row, "a duration such as 500ms, 30s or 2m", text);
+}
+
+int
+option_share(const struct option_row *row, void *field, const char *text)
+{
+    if (units_parse_share(text, field))
+        return EX_OK;
+    return options_wrong(row, "a share above 0 and at most 1, such as 0.01 or 1%", text);
+}
+
+int
+option_number(const struct option_row *row, void *field, const char *text)
+{
+    double *value = field;
+    char wanted[64], *end;
+
+    if ((*text >= '0' && *text <= '9') || *text == '.') {
+        *value = strtod(text, &end);
+        if (*end == '\0' && *value >= 0 && *value <= (double)row->high)
+            return EX_OK;
+    }
+    snprintf(wanted, sizeof(wanted), "a number from 0 to %" PRIu64, row->high);
+    return options_wrong(row, wanted, text);
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static const struct option_row help_row = {
+    .name = "help", .letter = 'h', .help = "print this text and exit"};
+
+/* A row, and the structure that it is for. */
+struct known {
+    const struct option_row *row;
+    void *into;
+};
+
+static size_t
+collect(const struct option_group *const *groups, void *const *into, struct known *known)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; groups[i]; i++)
+        for (const struct option_row *row = groups[i]->rows; row->name; row++) {
+            assert(count + 1 < MOST_ROWS);
+            known[count++] = (struct known){row, into[i]};
+        }
+    known[count++] = (struct known){&help_row, NULL};
+    return count;
+}
+
+static int
+take(const struct known *known, const char *text)
+{
+    return known->row->take(known->row, (char *)known->into + known->row->offset, text);
+}
+
+static void
+make_getopt(const struct known *known, size_t count, struct option *longs, char *shorts)
+{
+    *shorts++ = ':'; /* a missing value is told apart */
+    for (size_t i = 0; i < count; i++) {
+        const struct option_row *row = known[i].row;
+        int argument = !row->argument            ? no_argument
+                       : row->argument[0] == '[' ? optional_argument
+                                                 : required_argument;
+
+        longs[i] = (struct option){row->name, argument, NULL, FIRST_VALUE + (int)i};
+        if (!row->letter)
+            continue;
+        *shorts++ = row->letter;
+        for (int colons = argument == required_argument ? 1
+                          : argument == no_argument     ? 0
+                                                        : 2;
+             colons > 0; colons--)
+            *shorts++ = ':';
+    }
+    longs[count] = (struct option){0};
+    *shorts = '\0';
+}
+
+/* Of a value of getopt_long(); NULL: of none. */
+static const struct known *
+find(const struct known *known, size_t count, int value)
+{
+    if (value >= FIRST_VALUE)
+        return &known[value - FIRST_VALUE];
+    for (size_t i = 0; i < count; i++)
+        if (known[i].row->letter && known[i].row->letter == value)
+            return &known[i];
+    return NULL;
+}
+
+/* A word that begins with two dashes and is no option, or the beginning of several. */
+static void
+complain_of_word(const struct known *known, size_t count, const char *word)
+{
+    char name[64];
+    struct nearest nearest = NEAREST_TO(name);
+    struct buf several;
+    size_t len = strcspn(word + 2, "="), matches = 0;
+
+    snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)), word + 2);
+    buf_init(&several, 1024);
+    for (size_t i = 0; i < count; i++) {
+        nearest_offer(&nearest, known[i].row->name);
+        if (strncmp(known[i].row->name, name, len) == 0)
+            buf_printf(&several, "%s'--%s'", matches++ ? ", " : "", known[i].row->name);
+    }
+    if (matches > 1)
+        output_complain("option '--%s' is ambiguous: %s", name, buf_str(&several));
+    else if (2 * nearest.distance <= strlen(name)) /* half of it is right */
+        output_complain("unknown option '--%s'; did you mean '--%s'?", name, nearest.best);
+    else
+        output_complain("unknown option '--%s'", name);
+    buf_free(&several);
+}
+
+static int
+complain(const struct known *known, size_t count, int value, const char *word)
+{
+    const struct known *of = find(known, count, optopt);
+
+    if (optopt == 0)
+        complain_of_word(known, count, word);
+    else if (!of)
+        output_complain("unknown option '-%c'", optopt);
+    else if (value == ':')
+        output_complain("option '--%s' needs a value: --%s %s", of->row->name, of->row->name,
+                        of->row->argument);
+    else
+        output_complain("option '--%s' takes no value", of->row->name);
+    return EX_USAGE;
+}
+
+int
+options_read(const struct option_group *const *groups, void *const *into, int argc, char **argv)
+{
+    struct known known[MOST_ROWS];
+    struct option longs[MOST_ROWS + 1];
+    char shorts[3 * MOST_ROWS + 2];
+    size_t count = collect(groups, into, known);
+    int value, status = EX_OK;
+
+    for (size_t i = 0; i < count && status == EX_OK; i++)
+        if (known[i].row->start)
+            status = take(&known[i], known[i].row->start);
+    make_getopt(known, count, longs, shorts);
+    optind = 0; /* glibc: start anew */
+    opterr = 0;
+    while (status == EX_OK && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        const struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
+
+        if (!of)
+            status = complain(known, count, value, argv[optind - 1]);
+        else if (of->row == &help_row)
+            status = OPTIONS_HELP;
+        else
+            status = take(of, optarg);
+    }
+    return status;
+}
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
+static void
+print_row(FILE *to, const struct option_row *row)
+{
+    char text[1024];
+    bool adds = row->start && !strstr(row->help, "(default");
+    int at = row->letter ? fprintf(to, "  -%c, ", row->letter) : fprintf(to, "      ");
+
+    at += fprintf(to, "--%s", row->name);
+    if (row->argument)
+        at += fprintf(to, "%s%s", row->argument[0] == '[' ? "" : " ", row->argument);
+    snprintf(text, sizeof(text), "%s%s%s%s", row->help, adds ? " (default: " : "",
+             adds ? row->start : "", adds ? ")" : "");
+    /* Two spaces at least; a value stands one space behind the name. */
+    wrap_print(to, text, at > TEXT_COLUMN - 2 ? TEXT_COLUMN : at, TEXT_COLUMN);
+}
+
+void
+options_print(FILE *to, const struct option_group *const *groups)
+{
+    for (size_t i = 0; groups[i]; i++) {
+        if (groups[i]->heading)
+            fprintf(to, "%s%s:\n", i ? "\n" : "", groups[i]->heading);
+        for (const struct option_row *row = groups[i]->rows; row->name; row++)
+            print_row(to, row);
+        if (groups[i]->after)
+            wrap_print(to, groups[i]->after, 0, 2);
+    }
+    fputc('\n', to);
+    print_row(to, &help_row);
+}
