@@ -281,9 +281,8 @@ check(const struct generate_workload *w, const struct generate_options *o, char 
 {
     bool repeated = w->draw == draw_repeated;
 
-    if (o->requests == 0 || o->urls == 0 || o->urls >= UINT32_MAX)
-        snprintf(why, why_size, "there must be requests, and from 1 to %" PRIu32 " URLs",
-                 UINT32_MAX - 1);
+    if (o->urls == 0 || o->urls >= UINT32_MAX)
+        snprintf(why, why_size, "there must be from 1 to %" PRIu32 " URLs", UINT32_MAX - 1);
     else if (!(o->constant >= 0 && o->constant <= 10))
         snprintf(why, why_size, "the constant of Zipf's law is from 0 to 10");
     else if (!(o->reads >= 0 && o->reads <= 1))

@@ -338,12 +338,6 @@ input_should_stop(struct input *in)
     return in->error == TRACE_STOPPED;
 }
 
-const char *
-input_compression(const struct input *in)
-{
-    return in->compression;
-}
-
 bool
 input_is_plain_file(const struct input *in)
 {

@@ -35,9 +35,6 @@ bool input_was_stopped(const struct input *in);
 /* Can stop_fd be read by now? For whoever reads from elsewhere; the input then has ended so. */
 bool input_should_stop(struct input *in);
 
-/* The compression's name, or NULL. */
-const char *input_compression(const struct input *in);
-
 /* Are these the bytes of a regular file, the one at input_name()? */
 bool input_is_plain_file(const struct input *in);
 

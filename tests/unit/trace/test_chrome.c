@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "tests/unit/trace/scratch.h"
 
@@ -472,6 +473,47 @@ START_TEST(no_room_for_a_copy)
 }
 END_TEST
 
+/* TMPDIR and the folder of a history may be as long as a path can be. */
+START_TEST(paths_that_leave_no_bytes_for_a_copy)
+{
+    static char deep[PATH_MAX + 300];
+    size_t top = strlen(strcpy(deep, scratch_path("tmp"))), len = top;
+
+    /* A folder in which "/sunproxy-XXXXXX" fits, and "/History" in that does not. */
+    while (len < PATH_MAX - 20) {
+        size_t more = PATH_MAX - 20 - len < 400 ? PATH_MAX - 20 - len : 200;
+
+        if (more > 250)
+            more /= 2;
+        deep[len] = '/';
+        memset(deep + len + 1, 'd', more - 1);
+        deep[len += more] = '\0';
+        ck_assert_msg(mkdir(deep, 0700) == 0, "%s", strerror(errno));
+    }
+    setenv("TMPDIR", deep, 1);
+    make("History", TWO_VISITS);
+    refuse("History", TRACE_CANNOT_OPEN,
+           "cannot make a folder for a private copy: File name too long");
+    strcat(deep, "/a-name-that-is-longer");
+    setenv("TMPDIR", deep, 1);
+    refuse("History", TRACE_CANNOT_OPEN,
+           "cannot make a folder for a private copy: File name too long");
+    for (*strrchr(deep, '/') = '\0'; strlen(deep) > top; *strrchr(deep, '/') = '\0')
+        ck_assert_msg(rmdir(deep) == 0, "a copy was left behind: %s", strerror(errno));
+}
+END_TEST
+
+/* A time stamp of the future tells nothing about when the file was written. */
+START_TEST(a_file_from_the_future)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) + 86400}, {.tv_sec = time(NULL) + 86400}};
+
+    make("History", TWO_VISITS);
+    ck_assert_int_eq(utimensat(AT_FDCWD, scratch_path("History"), times, 0), 0);
+    trace_free(load_ok("History"));
+}
+END_TEST
+
 /* ---- broken -------------------------------------------------------------------------------- */
 
 START_TEST(other_tables_and_columns)
@@ -503,6 +545,19 @@ START_TEST(views_are_not_run)
             "SELECT i AS id, i AS url, i AS visit_time FROM n;");
     sqlite3_close(db);
     refuse("History", TRACE_NOT_A_TRACE, "expected Chrome's tables");
+}
+END_TEST
+
+/* Nor is an expression that stands in for a column. */
+START_TEST(computed_columns_are_refused)
+{
+    sqlite3 *db = open_database("History");
+
+    run(db, "CREATE TABLE urls(id INTEGER PRIMARY KEY, url TEXT AS (hex(id)));"
+            "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER, visit_time INTEGER);"
+            "INSERT INTO urls VALUES(1); INSERT INTO visits VALUES(1, 1, 1);");
+    sqlite3_close(db);
+    refuse("History", TRACE_NOT_A_TRACE, "it computes columns");
 }
 END_TEST
 
@@ -603,8 +658,11 @@ unit_suite(void)
     tcase_add_test(tcase, a_file_that_is_written_to_is_awaited);
     tcase_add_test(tcase, a_file_that_is_always_written_to_is_given_up);
     tcase_add_test(tcase, no_room_for_a_copy);
+    tcase_add_test(tcase, paths_that_leave_no_bytes_for_a_copy);
+    tcase_add_test(tcase, a_file_from_the_future);
     tcase_add_test(tcase, other_tables_and_columns);
     tcase_add_test(tcase, views_are_not_run);
+    tcase_add_test(tcase, computed_columns_are_refused);
     tcase_add_test(tcase, no_database_and_no_visits);
     tcase_add_test(tcase, truncated_at_every_page);
     tcase_add_test(tcase, every_page_overwritten);

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "tests/unit/trace/loading.h"
+#include "trace/formats.h"
 
 #define T "[01/Jan/1970:00:00:0"
 
@@ -66,6 +67,27 @@ static const struct {
      "http://localhost/g@3=7/200 http://localhost/h@3=7/200 "
      "http://localhost/w@3=7/200",
      1},
+    /* Ports that are none, hosts of one word, targets with blanks and without a version. */
+    {"access",
+     "a.test:99999 h - u " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n"
+     "a.test:x h - u " T "1 +0000] \"GET /b HTTP/1.0\" 200 7\n"
+     ":80 h - u " T "1 +0000] \"GET /c HTTP/1.0\" 200 7\n"
+     "[::1:80 h - u " T "1 +0000] \"GET /d HTTP/1.0\" 200 7\n"
+     "h - - " T "1 +0000] \"GET /e HTTP\" 200 7\n"
+     "h - - " T "1 +0000] \"GET /f FTP/1.00\" 200 7\n"
+     "h - - " T "1 +0000] \"GET HTTP/1.0\" 200 7\n",
+     "http://a.test:99999/a@1=7/200 http://a.test:x/b@1=7/200 http://:80/c@1=7/200 "
+     "http://[::1:80/d@1=7/200 http://localhost/e HTTP@1=7/200 "
+     "http://localhost/f FTP/1.00@1=7/200 http://localhost/HTTP/1.0@1=7/200",
+     0},
+    /* Lines that end too early, and what stands where a status or a size should. */
+    {"access",
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\nh - - " T "1 +0000]\n"
+     "h - - " T "1 +0000] x\nh - - " T "1 +0000] \"\nh - - " T "1 +0000] GET /a\n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\"\nh - - " T "1 +0000] \"GET /a HTTP/1.0\" \n"
+     "h - - " T "1 +0000] \"GET /a HTTP/1.0\" :1 7\nh - - " T
+     "1 +0000] \"GET /a HTTP/1.0\" *1 7\nh - - " T "1 +0000] \"GET /a\\",
+     "http://localhost/a@1=7/200", 9},
     {"squid",
      "1.5   5006 10.1.1.1 TCP_MISS/200 19763 CONNECT a.test:443 u DIRECT/209.73.177.115 -\n"
      "2.25 -1 10.1.1.1 TCP_HIT/000 0 GET http://b.test/ - NONE/- text/html\n"
@@ -302,6 +324,62 @@ START_TEST(har_entries)
 }
 END_TEST
 
+/* Of members of one name the first counts; of another kind than it should be, one is not there. */
+START_TEST(har_members)
+{
+    static const struct {
+        const char *entry, *picture;
+    } entries[] = {
+        {"{\"request\":{\"url\":\"http://a.test/\",\"url\":\"http://b.test/\"}}", "http://a.test/"},
+        {"{\"request\":{\"url\":7,\"url\":\"http://b.test/\",\"method\":[\"PUT\"]}}",
+         "http://b.test/"},
+        {"{\"startedDateTime\":\"now\",\"request\":{\"url\":\"http://a.test/\"}}",
+         "http://a.test/"},
+        {"{\"startedDateTime\":7,\"request\":{\"url\":\"http://a.test/\"}}", "http://a.test/"},
+        {"{\"request\":{\"url\":\"http://a.test/\"},\"response\":{\"status\":200,\"status\":404,"
+         "\"content\":{\"size\":\"1\",\"size\":7,\"size\":8}}}",
+         "http://a.test/=7/200"},
+        {"{\"request\":{\"url\":\"http://a.test/\"},\"response\":{\"status\":null,"
+         "\"content\":[1],\"bodySize\":5,\"bodySize\":6}}",
+         "http://a.test/=5"},
+        {"{\"request\":{\"url\":\"http://a.test/\"},\"response\":{\"status\":1000,"
+         "\"content\":{\"text\":\"x\"}}}",
+         "http://a.test//1"},
+        {"{\"request\":{\"url\":\"http://a.test/\"},\"response\":7}", "http://a.test/"},
+    };
+
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        char text[512];
+        struct trace *t;
+
+        snprintf(text, sizeof(text),
+                 "\t\r\n{\"log\":{\"pages\":[{}],\"entries\":{},\"entries\":[%s],"
+                 "\"entries\":[{}]},\"log\":{\"entries\":[{}]},\"more\":{}}",
+                 entries[i].entry);
+        t = loading_text(text, loading_all());
+        ck_assert_str_eq(t->format, "har");
+        ck_assert_str_eq(loading_picture(t), entries[i].picture);
+        ck_assert_uint_eq(t->counts.skipped_bad, 0);
+        trace_free(t);
+    }
+}
+END_TEST
+
+START_TEST(har_with_a_url_that_is_too_long)
+{
+    static char text[TRACE_URL_MAX + 1000];
+    struct trace *t;
+    int len = snprintf(text, sizeof(text), "{\"log\":{\"entries\":[{\"request\":{\"url\":\"");
+
+    memset(text + len, 'x', TRACE_URL_MAX + 1);
+    strcpy(text + len + TRACE_URL_MAX + 1, "\"}},{\"request\":{\"url\":\"http://a.test/\"}}]}}");
+    t = loading_text(text, loading_all());
+    ck_assert_str_eq(loading_picture(t), "http://a.test/");
+    ck_assert_uint_eq(t->counts.skipped_bad, 1);
+    trace_free(t);
+}
+END_TEST
+
 START_TEST(har_that_is_none)
 {
     struct trace_options options = loading_all();
@@ -514,6 +592,8 @@ unit_suite(void)
     tcase_add_test(tcase, options_choose);
     tcase_add_test(tcase, options_that_are_none);
     tcase_add_test(tcase, har_entries);
+    tcase_add_test(tcase, har_members);
+    tcase_add_test(tcase, har_with_a_url_that_is_too_long);
     tcase_add_test(tcase, har_that_is_none);
     tcase_add_loop_test(tcase, records, 0, COUNT(binaries));
     tcase_add_test(tcase, many_records);

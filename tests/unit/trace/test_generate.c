@@ -322,6 +322,33 @@ START_TEST(what_cannot_be_made)
 }
 END_TEST
 
+static const struct {
+    struct generate_options options;
+    const char *why;
+} impossible[] = {
+    {{.requests = 1, .urls = 0, .reads = 1}, "from 1 to 4294967294 URLs"},
+    {{.requests = 1, .urls = UINT32_MAX, .reads = 1}, "from 1 to 4294967294 URLs"},
+    {{.requests = 1, .urls = 1, .constant = 10.01, .reads = 1}, "constant of Zipf's law"},
+    {{.requests = 1, .urls = 1, .constant = -0.01, .reads = 1}, "constant of Zipf's law"},
+    {{.requests = 1, .urls = 1, .reads = 1.01}, "the share of reads is from 0 to 1"},
+    {{.requests = 1, .urls = 1, .reads = -0.01}, "the share of reads is from 0 to 1"},
+    {{.requests = 1, .urls = 1, .reads = 1, .rate = -1}, "the rate is from 0 to 1000000000"},
+    {{.requests = 1, .urls = 1, .reads = 1, .rate = 1.01e9}, "the rate is from 0 to 1000000000"},
+};
+
+START_TEST(options_out_of_range)
+{
+    struct trace *t;
+    uint8_t *writes;
+
+    ck_assert_int_eq(generate_trace(generate_find("ycsb-a"), &impossible[_i].options, &t, &writes,
+                                    why, sizeof(why)),
+                     TRACE_BAD_OPTION);
+    ck_assert_msg(strstr(why, impossible[_i].why) != NULL, "%s", why);
+    ck_assert_ptr_null(t);
+}
+END_TEST
+
 START_TEST(random_numbers)
 {
     struct random_numbers r;
@@ -433,6 +460,8 @@ unit_suite(void)
     tcase_add_test(tcase, sizes_and_times);
     tcase_add_loop_test(tcase, no_law, 0, COUNT(no_laws));
     tcase_add_test(tcase, what_cannot_be_made);
+    tcase_add_loop_test(tcase, options_out_of_range, 0,
+                        (int)(sizeof(impossible) / sizeof(impossible[0])));
     tcase_add_test(tcase, random_numbers);
     tcase_add_test(tcase, facts_of_a_small_trace);
     tcase_add_test(tcase, fits);

@@ -368,6 +368,37 @@ START_TEST(a_database_from_standard_input)
 }
 END_TEST
 
+/* What stop_fd says is heard in every form that a trace comes in, and no sentence is made of it. */
+START_TEST(loading_that_is_stopped)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    size_t len, list_len;
+    char *bytes = make_database(&len), *list = make_list(&list_len);
+    char *packed = malloc(list_len);
+    int stop[2];
+
+    ck_assert_ptr_nonnull(packed);
+    ck_assert_int_eq(pipe2(stop, O_CLOEXEC), 0);
+    ck_assert_int_eq(write(stop[1], "", 1), 1);
+    options.stop_fd = stop[0];
+    for (int form = 0; form < 4; form++) {
+        const char *path =
+            form == 0 ? scratch_write("stopped", list, list_len)
+            : form == 1
+                ? scratch_write("stopped", packed, pack_zstd(list, list_len, packed, list_len))
+            : form == 2 ? scratch_write("stopped", bytes, len)
+                        : scratch_write("stopped", packed, pack_zstd(bytes, len, packed, list_len));
+
+        ck_assert_int_eq(loading_refused(path, options), TRACE_STOPPED);
+    }
+    close(stop[0]);
+    close(stop[1]);
+    free(packed);
+    free(list);
+    free(bytes);
+}
+END_TEST
+
 /* Compressed ids of which a part of the last one is there: no format, because it is cut. */
 START_TEST(what_breaks_off_within_a_record)
 {
@@ -574,6 +605,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_fifo);
     tcase_add_loop_test(tcase, a_compressed_database, 0, PACKERS);
     tcase_add_test(tcase, a_database_from_standard_input);
+    tcase_add_test(tcase, loading_that_is_stopped);
     tcase_add_loop_test(tcase, what_breaks_off_within_a_record, 0, PACKERS);
     tcase_add_test(tcase, lines_of_any_length);
     tcase_add_test(tcase, files_that_change);

@@ -53,6 +53,7 @@ START_TEST(the_grammar)
         "null",
         "{\"a\" : {\"b\":[ {\"c\":\"}]\"} ]}\n,\t\"d\"\r:1}",
         "[\"\\ud800\",\"\\udc00x\"]",
+        "\"\\u00E9\\uD83D\\uDE00\"",
     };
     static const struct {
         const char *text;
@@ -121,6 +122,55 @@ START_TEST(values)
     buf_free(&name);
     buf_free(&value);
     input_close(in);
+}
+END_TEST
+
+/* The first half of a character before an escape that is not the second. */
+START_TEST(halves_of_characters)
+{
+    static const struct {
+        const char *text, *value;
+    } texts[] = {
+        {"\"\\ud800\\u0041\"", "\xef\xbf\xbd\x41"},
+        {"\"\\ud800\\n\"", "\xef\xbf\xbd\n"},
+        {"\"\\ud800\\ud83d\\ude00\"", "\xef\xbf\xbd\xf0\x9f\x98\x80"},
+        {"\"\\uDE00\\ue000\"", "\xef\xbf\xbd\xee\x80\x80"},
+        {"\"\\ud800\\ue000\"", "\xef\xbf\xbd\xee\x80\x80"},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct input *in = open_bytes(texts[i].text, strlen(texts[i].text));
+        struct json_reader r;
+        struct buf value;
+
+        buf_init(&value, 100);
+        json_reader_init(&r, in);
+        ck_assert(json_reader_text(&r, &value));
+        ck_assert_str_eq(buf_str(&value), texts[i].value);
+        buf_free(&value);
+        input_close(in);
+    }
+}
+END_TEST
+
+/* What is asked for and is not there, or is longer than a number is. */
+START_TEST(other_kinds_than_asked_for)
+{
+    static const char digits[] = "1234567890123456789012345678901234567890123456789012345678901234";
+    double number;
+
+    for (int i = 0; i < 4; i++) {
+        const char *text = i == 0 ? digits : i == 1 ? "\"1\"" : i == 2 ? "7" : "\"\\";
+        struct input *in = open_bytes(text, strlen(text) + (i == 3)); /* a zero byte behind it */
+        struct json_reader r;
+
+        json_reader_init(&r, in);
+        ck_assert(!(i < 2    ? json_reader_number(&r, &number)
+                    : i == 2 ? json_reader_enter(&r)
+                             : json_reader_text(&r, NULL)));
+        ck_assert(r.failed);
+        input_close(in);
+    }
 }
 END_TEST
 
@@ -206,6 +256,8 @@ unit_suite(void)
     tcase_add_test(tcase, the_grammar);
     tcase_add_test(tcase, depth_is_bounded);
     tcase_add_test(tcase, values);
+    tcase_add_test(tcase, halves_of_characters);
+    tcase_add_test(tcase, other_kinds_than_asked_for);
     tcase_add_test(tcase, across_blocks);
     tcase_add_loop_test(tcase, an_archive_takes_less_memory_than_it_has_bytes, 0, ARCHIVES);
     suite_add_tcase(suite, tcase);
