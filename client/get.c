@@ -158,8 +158,11 @@ ask_server(const struct get_options *options, const struct url_list *urls)
     int status;
     struct rpc_client *client = server_find(&options->server, SERVER_ANY, &server, &status);
 
-    if (client)
-        return get_run(client, &server, options, urls);
+    if (client) {
+        status = get_run(&client, &server, options, urls);
+        rpc_client_close(client);
+        return status;
+    }
     if (status == EX_USAGE)
         return fail(status, "usage", "SUNPROXY_SERVER names no server", options, urls);
     return fail(status, rpc_status_name(RPC_CLIENT_UNREACHABLE),

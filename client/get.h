@@ -66,11 +66,12 @@ const char *get_answer_sentence(const struct get_answer *answer);
 int get_answer_exit(const struct get_answer *answer, const struct get_options *options);
 
 /*
- * Fetches all over one connection, so many at a time, and shows each with get_show() in the order
- * of the list. Returns the exit status: the first that is not 0, in that order; but a lost server
- * or a failed write ends everything and wins.
+ * Fetches all over one connection, options->jobs at a time, and shows each with get_show() in the
+ * order of the list. Takes *client, which is closed and NULL then, unless memory runs out before
+ * the first call. Returns the exit status: the first that is not 0, in that order; but a
+ * lost server or a failed write ends everything and wins.
  */
-int get_run(struct rpc_client *client, const struct server *server,
+int get_run(struct rpc_client **client, const struct server *server,
             const struct get_options *options, const struct url_list *urls);
 
 /* Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written.

@@ -131,16 +131,15 @@ may_begin(const struct get_queue *queue)
 }
 
 int
-get_run(struct rpc_client *client, const struct server *server, const struct get_options *options,
+get_run(struct rpc_client **client, const struct server *server, const struct get_options *options,
         const struct url_list *urls)
 {
     static const struct get_failure no_memory = {EX_SOFTWARE, "no_memory", "out of memory"};
-    struct get_queue queue = {.client = client, .options = options, .count = urls->count};
+    struct get_queue queue = {.client = *client, .options = options, .count = urls->count};
     int status = EX_OK;
 
     queue.answers = calloc(urls->count, sizeof(*queue.answers));
     if (!queue.answers) {
-        rpc_client_close(client);
         output_complain("out of memory");
         return get_fail(&no_memory, options, urls);
     }
@@ -153,11 +152,12 @@ get_run(struct rpc_client *client, const struct server *server, const struct get
     while (show_done(&queue, server, &status) && queue.shown < queue.count) {
         while (may_begin(&queue))
             begin(&queue);
-        if (rpc_client_pending(client) != 0)
-            rpc_client_run(client, INT64_MAX);
+        if (rpc_client_pending(queue.client) != 0)
+            rpc_client_run(queue.client, INT64_MAX);
     }
     /* Ends what is still under way, which is noted in the answers. */
-    rpc_client_close(client);
+    rpc_client_close(queue.client);
+    *client = NULL;
     if (queue.lost)
         status = put_the_rest(&queue, queue.shown);
     for (size_t i = 0; i < queue.begun; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/capacity.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "study/simulate_run.h"
 #include "study/commands.h"
@@ -233,6 +234,14 @@ run_rows(const struct options *options, const struct simulate_subject *subject,
     return closed != EX_OK ? closed : status;
 }
 
+/* Printing may wait for a reader: a signal ends the program then. JSON is printed at the end. */
+static void
+before_print(const struct options *options)
+{
+    if (options->output != SIMULATE_JSON)
+        interrupt_release();
+}
+
 static int
 simulate_rows(struct options *options, const struct simulate_subject *subject,
               struct simulate_report *report)
@@ -252,6 +261,7 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     count = fill_rows(options, subject, rows);
     status = run_rows(options, subject, rows, count);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
+        before_print(options);
         simulate_report_trace(report, subject, rows, count);
     }
     free(rows);
@@ -264,6 +274,24 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     return status;
 }
 
+static int
+simulate_curve(const struct options *options, const struct simulate_subject *subject,
+               struct simulate_report *report)
+{
+    bool in_bytes =
+        options->curve == CURVE_BYTES || (options->curve == CURVE_BY_SIZES && subject->sized);
+    struct simulate_curves curves;
+    int status =
+        simulate_curves_make(&curves, subject, &options->common, in_bytes, (size_t)options->points);
+
+    if (status == EX_OK || status == EXIT_INTERRUPTED) {
+        before_print(options);
+        simulate_report_curves(report, &curves);
+    }
+    simulate_curves_free(&curves);
+    return status;
+}
+
 /* One less is unread, unless it is given up. */
 static int
 simulate_path(struct options *options, const char *path, struct simulate_report *report,
@@ -271,17 +299,12 @@ simulate_path(struct options *options, const char *path, struct simulate_report 
 {
     struct simulate_subject subject;
     int status = simulate_subject_load(path, &options->common, &subject);
-    bool in_bytes;
 
     *unread -= status != EXIT_INTERRUPTED;
     if (status != EX_OK)
         return status;
-    in_bytes = options->curve == CURVE_BYTES || (options->curve == CURVE_BY_SIZES && subject.sized);
-    if (!options->curve)
-        status = simulate_rows(options, &subject, report);
-    else
-        status =
-            simulate_curve(report, &subject, &options->common, in_bytes, (size_t)options->points);
+    status = options->curve ? simulate_curve(options, &subject, report)
+                            : simulate_rows(options, &subject, report);
     simulate_subject_free(&subject);
     return status;
 }
@@ -301,12 +324,14 @@ simulate_paths(struct options *options, char **paths, int count)
         if (one != EX_OK)
             status = one;
         /* What is known is out, whatever becomes of the next trace. */
+        before_print(options);
         printed = simulate_report_flush(&report);
         if (printed != EX_OK)
             return printed;
     }
     if (status == EXIT_INTERRUPTED)
         simulate_report_interrupted(&report, unread);
+    interrupt_release();
     printed = simulate_report_end(&report);
     return printed != EX_OK ? printed : status;
 }

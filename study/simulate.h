@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/replay_log.h"
 #include "study/simulate_subject.h"
+#include "study/size_scale.h"
 
 enum simulate_output { SIMULATE_TABLE, SIMULATE_JSON, SIMULATE_CSV };
 
@@ -22,7 +23,10 @@ struct simulate_row {
     struct sim_job job;
 };
 
-/* ---- tables: simulate_report.c */
+/*
+ * ---- tables: simulate_report.c. Tables are printed as they are reported, lines of CSV by
+ * simulate_report_flush(), JSON by simulate_report_end(). Signals are the caller's business.
+ */
 
 struct simulate_report {
     enum simulate_output output;
@@ -69,12 +73,27 @@ int simulate_report_end(struct simulate_report *report);
 
 /* ---- curves: simulate_curve.c */
 
+/* The curves of a trace, over URLs or bytes. */
+struct simulate_curves {
+    const struct simulate_subject *subject;
+    const struct simulate_options *options;
+    struct size_scale scale; /* owned */
+    bool in_bytes;
+    struct simulate_row *rows; /* owned: by policy, then by size */
+    size_t count;              /* of the rows */
+};
+
 /*
- * Simulates and prints the curves of a trace, over URLs or bytes: at most `points` sizes, evenly on
- * a logarithmic scale. Exit status; what is finished is printed in any case.
+ * Simulates at most `points` sizes, evenly on a logarithmic scale. EX_OK; EXIT_INTERRUPTED with the
+ * rows that are finished; or another exit status after a complaint. simulate_curves_free() in any
+ * case.
  */
-int simulate_curve(struct simulate_report *report, const struct simulate_subject *subject,
-                   const struct simulate_options *options, bool in_bytes, size_t points);
+int simulate_curves_make(struct simulate_curves *curves, const struct simulate_subject *subject,
+                         const struct simulate_options *options, bool in_bytes, size_t points);
+void simulate_curves_free(struct simulate_curves *curves);
+
+/* Reports them, as simulate_report_trace() does rows. */
+void simulate_report_curves(struct simulate_report *report, const struct simulate_curves *curves);
 
 /* ---- the log: simulate_log.c */
 

@@ -7,26 +7,16 @@
 #include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "study/simulate.h"
 #include "study/simulate_run.h"
 #include "study/size_scale.h"
 #include "sim/curve.h"
 
-/* The curves of one trace. */
-struct curves {
-    const struct simulate_subject *subject;
-    const struct simulate_options *options;
-    struct size_scale scale; /* owned */
-    bool in_bytes;
-    struct simulate_row *rows; /* owned: by policy, then by size */
-};
-
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 static uint64_t
-all_of(const struct curves *curves)
+all_of(const struct simulate_curves *curves)
 {
     return curves->in_bytes ? curves->subject->facts.distinct_bytes
                             : curves->subject->trace->url_count;
@@ -34,7 +24,7 @@ all_of(const struct curves *curves)
 
 /* In URLs from one on, in bytes from a thousandth of all. */
 static bool
-choose_sizes(struct curves *curves, size_t points)
+choose_sizes(struct simulate_curves *curves, size_t points)
 {
     uint64_t all = all_of(curves);
 
@@ -44,20 +34,20 @@ choose_sizes(struct curves *curves, size_t points)
 /* ---- simulating ------------------------------------------------------------------------------ */
 
 static struct simulate_row *
-row_at(const struct curves *curves, size_t policy, size_t size)
+row_at(const struct simulate_curves *curves, size_t policy, size_t size)
 {
     return &curves->rows[policy * curves->scale.count + size];
 }
 
 /* In pages LRU's whole curve comes in one pass, whatever else is sampled. */
 static bool
-is_one_pass(const struct curves *curves, const struct policy_spec *spec)
+is_one_pass(const struct simulate_curves *curves, const struct policy_spec *spec)
 {
     return !curves->in_bytes && spec->ops && strcmp(spec->ops->name, "lru") == 0;
 }
 
 static int
-one_pass(struct curves *curves, size_t policy)
+one_pass(struct simulate_curves *curves, size_t policy)
 {
     const struct simulate_subject *subject = curves->subject;
     struct sim_curve curve;
@@ -92,7 +82,7 @@ one_pass(struct curves *curves, size_t policy)
 }
 
 static void
-fill_rows(struct curves *curves)
+fill_rows(struct simulate_curves *curves)
 {
     for (size_t p = 0; p < curves->options->spec_count; p++)
         for (size_t i = 0; i < curves->scale.count; i++) {
@@ -109,7 +99,7 @@ fill_rows(struct curves *curves)
 }
 
 static int
-run(struct curves *curves)
+run(struct simulate_curves *curves)
 {
     size_t all = curves->options->spec_count * curves->scale.count, count = 0;
     struct sim_job *jobs = calloc(all, sizeof(*jobs));
@@ -144,7 +134,7 @@ run(struct curves *curves)
 /* ---- for people ------------------------------------------------------------------------------ */
 
 static void
-print_table(const struct curves *curves, bool of_bytes)
+print_table(const struct simulate_curves *curves, bool of_bytes)
 {
     char text[POLICY_MAX_TEXT];
 
@@ -172,7 +162,7 @@ print_table(const struct curves *curves, bool of_bytes)
 }
 
 static void
-print_curves(const struct curves *curves)
+print_curves(const struct simulate_curves *curves)
 {
     const struct simulate_subject *subject = curves->subject;
 
@@ -193,7 +183,7 @@ print_curves(const struct curves *curves)
 /* ---- for programs ---------------------------------------------------------------------------- */
 
 static void
-json_curves(struct json *j, const struct curves *curves)
+json_curves(struct json *j, const struct simulate_curves *curves)
 {
     json_open_object(j, NULL);
     simulate_json_subject(j, curves->subject);
@@ -230,7 +220,7 @@ json_curves(struct json *j, const struct curves *curves)
 }
 
 static void
-csv_curves(struct buf *out, const struct curves *curves, bool with_names)
+csv_curves(struct buf *out, const struct simulate_curves *curves, bool with_names)
 {
     if (with_names)
         buf_append_str(out, "trace,policy,capacity_urls,capacity_bytes,capacity_share,hit_ratio,"
@@ -256,37 +246,42 @@ csv_curves(struct buf *out, const struct curves *curves, bool with_names)
 }
 
 int
-simulate_curve(struct simulate_report *report, const struct simulate_subject *subject,
-               const struct simulate_options *options, bool in_bytes, size_t points)
+simulate_curves_make(struct simulate_curves *curves, const struct simulate_subject *subject,
+                     const struct simulate_options *options, bool in_bytes, size_t points)
 {
-    struct curves curves = {.subject = subject, .options = options, .in_bytes = in_bytes};
-    int status = EX_SOFTWARE;
-
-    if (choose_sizes(&curves, points))
-        curves.rows = calloc(options->spec_count * curves.scale.count, sizeof(*curves.rows));
-    if (!curves.rows) {
+    *curves =
+        (struct simulate_curves){.subject = subject, .options = options, .in_bytes = in_bytes};
+    if (choose_sizes(curves, points)) {
+        curves->count = options->spec_count * curves->scale.count;
+        curves->rows = calloc(curves->count, sizeof(*curves->rows));
+    }
+    if (!curves->rows) {
         output_complain("out of memory");
-        size_scale_free(&curves.scale);
         return EX_SOFTWARE;
     }
-    fill_rows(&curves);
-    status = run(&curves);
-    if (status == EX_OK || status == EXIT_INTERRUPTED) {
-        for (size_t i = 0; i < options->spec_count * curves.scale.count; i++)
-            report->finished += curves.rows[i].job.error == SIM_OK;
-        report->runs += options->spec_count * curves.scale.count;
-        simulate_note_errors(subject, curves.rows, options->spec_count * curves.scale.count);
-        if (report->output == SIMULATE_JSON)
-            json_curves(&report->json, &curves);
-        else if (report->output == SIMULATE_CSV)
-            csv_curves(&report->out, &curves, report->first);
-        else {
-            interrupt_release();
-            print_curves(&curves);
-        }
-        report->first = false;
-    }
-    free(curves.rows);
-    size_scale_free(&curves.scale);
-    return status;
+    fill_rows(curves);
+    return run(curves);
+}
+
+void
+simulate_curves_free(struct simulate_curves *curves)
+{
+    free(curves->rows);
+    size_scale_free(&curves->scale);
+}
+
+void
+simulate_report_curves(struct simulate_report *report, const struct simulate_curves *curves)
+{
+    for (size_t i = 0; i < curves->count; i++)
+        report->finished += curves->rows[i].job.error == SIM_OK;
+    report->runs += curves->count;
+    simulate_note_errors(curves->subject, curves->rows, curves->count);
+    if (report->output == SIMULATE_JSON)
+        json_curves(&report->json, curves);
+    else if (report->output == SIMULATE_CSV)
+        csv_curves(&report->out, curves, report->first);
+    else
+        print_curves(curves);
+    report->first = false;
 }

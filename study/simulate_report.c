@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/columns.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "study/simulate.h"
 #include "cli/statistics.h"
@@ -399,7 +398,6 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
     report->finished += finished;
     switch (report->output) {
     case SIMULATE_TABLE:
-        interrupt_release();
         if (!report->first)
             putchar('\n');
         print_rows(subject, rows, finished);
@@ -444,7 +442,6 @@ simulate_report_flush(struct simulate_report *report)
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
-    interrupt_release();
     output_put_lines(stdout, buf_span(&report->out));
     buf_reset(&report->out);
     return output_flush();
@@ -460,7 +457,6 @@ simulate_report_end(struct simulate_report *report)
         buf_free(&report->out);
         return status;
     }
-    interrupt_release();
     json_close_array(&report->json);
     json_bool(&report->json, "interrupted", report->interrupted);
     json_close_object(&report->json);

@@ -100,7 +100,8 @@ get_from(size_t take, size_t answered, struct get_options *options, const char *
     fflush(stdout);
     before = dup(STDOUT_FILENO);
     dup2(fileno(file), STDOUT_FILENO);
-    status = get_run(client, &server, options, &list);
+    status = get_run(&client, &server, options, &list);
+    ck_assert_ptr_null(client); /* it was taken */
     fflush(stdout);
     dup2(before, STDOUT_FILENO);
     close(before);

@@ -1,0 +1,93 @@
+/* What prints tables and curves leaves the signals of the process alone. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "cli/interrupt.h"
+#include "study/simulate.h"
+#include "tests/unit/unit.h"
+
+static char path[32];
+static struct simulate_options options;
+static struct simulate_subject subject;
+
+static void
+set_up(void)
+{
+    static const char list[] = "http://h/a\nhttp://h/b\nhttp://h/a\n";
+    struct policy_spec *spec = malloc(sizeof(*spec));
+    int fd;
+
+    strcpy(path, "/tmp/sunproxy-test-XXXXXX");
+    fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, list, sizeof(list) - 1), sizeof(list) - 1);
+    close(fd);
+    simulate_options_init(&options);
+    options.jobs = 1;
+    ck_assert_ptr_nonnull(spec);
+    *spec = policy_spec_of(policy_find("lru"));
+    options.specs = spec;
+    options.spec_count = 1;
+    ck_assert_int_eq(simulate_subject_load(path, &options, &subject), EX_OK);
+    ck_assert_int_ne(interrupt_catch(), 0);
+}
+
+static void
+tear_down(void)
+{
+    interrupt_release();
+    simulate_subject_free(&subject);
+    simulate_options_free(&options);
+    unlink(path);
+}
+
+static void
+report_all(enum simulate_output output)
+{
+    struct simulate_row row = {.path = path, .spec = options.specs[0], .urls = 1, .share = 0.5};
+    struct simulate_curves curves;
+    struct simulate_report report;
+    int before = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
+
+    ck_assert_int_eq(simulate_curves_make(&curves, &subject, &options, false, 2), EX_OK);
+    fflush(stdout);
+    dup2(nowhere, STDOUT_FILENO);
+    simulate_report_begin(&report, output, false);
+    row.job = simulate_job(&subject, &options, &row.spec, row.urls, row.bytes);
+    simulate_report_trace(&report, &subject, &row, 1);
+    simulate_report_curves(&report, &curves);
+    ck_assert_int_eq(simulate_report_flush(&report), EX_OK);
+    ck_assert_int_eq(simulate_report_end(&report), EX_OK);
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    close(nowhere);
+    simulate_curves_free(&curves);
+}
+
+START_TEST(signals_stay_caught)
+{
+    sigset_t blocked;
+
+    report_all((enum simulate_output)_i);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    ck_assert_int_eq(sigismember(&blocked, SIGINT), 1);
+    ck_assert_int_eq(sigismember(&blocked, SIGTERM), 1);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("study/simulate_report");
+    TCase *tcase = tcase_create("signals");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, signals_stay_caught, SIMULATE_TABLE, SIMULATE_CSV + 1);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
