@@ -98,8 +98,6 @@ arc_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 arc_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     ghost_free(&policy->gone_once);
     ghost_free(&policy->gone_often);
     free(policy);

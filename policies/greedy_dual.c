@@ -64,8 +64,6 @@ greedy_dual_create(const struct policy_ops *ops, const struct policy_config *con
 void
 greedy_dual_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     rank_free(&policy->heap);
     free(policy);
 }

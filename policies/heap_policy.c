@@ -39,8 +39,6 @@ heap_policy_create(const struct policy_ops *ops, const struct policy_config *con
 void
 heap_policy_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     heap_free(&policy->heap);
     free(policy);
 }

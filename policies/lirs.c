@@ -154,8 +154,6 @@ lirs_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 lirs_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     ghost_free(&policy->ghosts);
     free(policy);
 }

@@ -31,8 +31,6 @@ opt_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 opt_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     rank_free(&policy->heap);
     free(policy);
 }

@@ -83,7 +83,7 @@ struct policy_ops {
     /* A new instance, or NULL when there is no memory. */
     struct policy *(*create)(const struct policy_ops *ops, const struct policy_config *config);
 
-    /* Frees the instance; nodes still inside are forgotten, not touched. */
+    /* Frees what create() returned; nodes still inside are forgotten, not touched. */
     void (*destroy)(struct policy *policy);
 
     /*

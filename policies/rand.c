@@ -59,8 +59,6 @@ rand_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 rand_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     heap_free(&policy->heap);
     free(policy);
 }

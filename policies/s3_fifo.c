@@ -78,8 +78,6 @@ s3_fifo_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 s3_fifo_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     ghost_free(&policy->ghost);
     free(policy);
 }

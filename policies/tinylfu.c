@@ -52,8 +52,6 @@ tinylfu_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 tinylfu_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     sketch_free(&policy->sketch);
     free(policy);
 }

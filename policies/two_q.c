@@ -65,8 +65,6 @@ two_q_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 two_q_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     ghost_free(&policy->out);
     free(policy);
 }

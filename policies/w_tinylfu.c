@@ -109,8 +109,6 @@ w_tinylfu_create(const struct policy_ops *ops, const struct policy_config *confi
 static void
 w_tinylfu_destroy(struct policy *policy)
 {
-    if (!policy)
-        return;
     sketch_free(&policy->sketch);
     free(policy);
 }

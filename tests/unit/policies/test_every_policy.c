@@ -144,6 +144,33 @@ START_TEST(so_do_those_off_their_defaults)
 }
 END_TEST
 
+/* The check that the tests rely on compares with what the caller has counted. */
+START_TEST(validity_compares_with_the_callers_sums)
+{
+    static const char *const with_bytes[] = {"arc",  "2q",      "s3-fifo", "slru",
+                                             "lirs", "tinylfu", NULL};
+
+    for (size_t p = 0; policies[p]; p++) {
+        const struct policy_ops *ops = policies[p];
+        struct driven d;
+
+        driven_begin(&d, ops->name, IDS, 0, 1000);
+        for (uint32_t i = 0; i < 400; i++)
+            driven_request(&d, i * i % IDS, (struct policy_page){.bytes = 7 + i % 50, .next = i});
+        ck_assert_uint_gt(d.page_count, 3);
+        ck_assert_msg(ops->is_valid(d.policy, d.page_count, d.byte_count), "%s", ops->name);
+        ck_assert_msg(!ops->is_valid(d.policy, d.page_count + 1, d.byte_count), "%s", ops->name);
+        ck_assert_msg(!ops->is_valid(d.policy, d.page_count - 1, d.byte_count), "%s", ops->name);
+        ck_assert_msg(!ops->is_valid(d.policy, 0, 0), "%s", ops->name);
+        for (size_t i = 0; with_bytes[i]; i++)
+            if (strcmp(ops->name, with_bytes[i]) == 0)
+                ck_assert_msg(!ops->is_valid(d.policy, d.page_count, d.byte_count + 1), "%s",
+                              ops->name);
+        driven_end(&d);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -152,6 +179,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 240);
     tcase_add_test(tc, every_policy_keeps_its_promises);
+    tcase_add_test(tc, validity_compares_with_the_callers_sums);
     tcase_add_test(tc, so_do_those_off_their_defaults);
     suite_add_tcase(suite, tc);
     return suite;

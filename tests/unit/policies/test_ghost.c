@@ -105,6 +105,41 @@ START_TEST(the_oldest_make_room)
 }
 END_TEST
 
+/* Each sum and each end that disagrees with the entries is noticed. */
+START_TEST(ghost_validity_notices_what_is_wrong)
+{
+    struct ghost ghost, whole;
+
+    ghost_init(&ghost, 8, 100);
+    ck_assert_uint_eq(ghost_oldest_bytes(&ghost), 0);
+    for (uint64_t key = 1; key <= 5; key++)
+        ghost_add(&ghost, key, 10);
+    ck_assert(ghost_take(&ghost, 2));
+    ck_assert(ghost_is_valid(&ghost));
+    whole = ghost;
+
+#define WRONG(member, value)                \
+    do {                                    \
+        ghost.member = (value);             \
+        ck_assert(!ghost_is_valid(&ghost)); \
+        ghost = whole;                      \
+        ck_assert(ghost_is_valid(&ghost));  \
+    } while (0)
+
+    WRONG(pages, 5);
+    WRONG(bytes, 41);
+    WRONG(newest, ghost.oldest);
+    WRONG(oldest, ghost.newest);
+    WRONG(unused, 0);
+    WRONG(used, ghost.used - 1);
+    WRONG(max_pages, 3);
+    WRONG(max_bytes, 39);
+    WRONG(room, 1);
+#undef WRONG
+    ghost_free(&ghost);
+}
+END_TEST
+
 START_TEST(what_has_no_bytes_weighs_one)
 {
     struct ghost ghost;
@@ -172,6 +207,7 @@ unit_suite(void)
     tcase_add_test(list, list_validity_notices_what_is_wrong);
     suite_add_tcase(suite, list);
     tcase_add_test(tc, the_oldest_make_room);
+    tcase_add_test(tc, ghost_validity_notices_what_is_wrong);
     tcase_add_test(tc, what_has_no_bytes_weighs_one);
     tcase_add_test(tc, many_ghosts_come_and_go);
     suite_add_tcase(suite, tc);

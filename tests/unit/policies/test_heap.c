@@ -113,6 +113,24 @@ START_TEST(validity_notices_what_is_wrong)
     c.key = 3;
     b.node.slot = 2;
     ck_assert(!heap_is_valid(&heap));
+    b.node.slot = 1;
+    ck_assert(heap_is_valid(&heap));
+    heap.count = heap.room + 1;
+    ck_assert(!heap_is_valid(&heap));
+    heap_free(&heap);
+}
+END_TEST
+
+START_TEST(a_heap_that_can_count_no_further_takes_no_more)
+{
+    struct number a = {.key = 1};
+    struct heap heap;
+
+    heap_init(&heap, compare);
+    heap.count = UINT32_MAX;
+    ck_assert(!heap_insert(&heap, &a.node));
+    heap.count = 0;
+    ck_assert(heap_insert(&heap, &a.node));
     heap_free(&heap);
 }
 END_TEST
@@ -191,6 +209,7 @@ unit_suite(void)
     tcase_add_test(tc, nodes_come_out_in_order);
     tcase_add_test(tc, any_change_keeps_the_order);
     tcase_add_test(tc, validity_notices_what_is_wrong);
+    tcase_add_test(tc, a_heap_that_can_count_no_further_takes_no_more);
     tcase_add_test(tc, memory_is_given_back_but_not_the_next_nodes);
     tcase_add_test(tc, work_grows_with_the_logarithm);
     tcase_add_test(tc, sinking_a_leaf_compares_nothing);

@@ -118,6 +118,22 @@ START_TEST(validity_notices_what_is_wrong)
     heap.slots[0].major = 5; /* above its children, though they do not know it */
     nodes[0].major = 5;
     ck_assert(!rank_is_valid(&heap));
+    heap.count = heap.room + 1;
+    ck_assert(!rank_is_valid(&heap));
+    rank_free(&heap);
+}
+END_TEST
+
+START_TEST(a_heap_that_can_count_no_further_takes_no_more)
+{
+    struct rank_heap heap;
+
+    rank_init(&heap);
+    rank(0, 1);
+    heap.count = UINT32_MAX;
+    ck_assert(!rank_insert(&heap, &nodes[0]));
+    heap.count = 0;
+    ck_assert(rank_insert(&heap, &nodes[0]));
     rank_free(&heap);
 }
 END_TEST
@@ -165,6 +181,7 @@ unit_suite(void)
     tcase_add_test(tc, an_empty_heap_has_no_first);
     tcase_add_test(tc, the_first_is_the_lowest_whatever_changes);
     tcase_add_test(tc, validity_notices_what_is_wrong);
+    tcase_add_test(tc, a_heap_that_can_count_no_further_takes_no_more);
     tcase_add_test(tc, memory_is_given_back_but_not_the_next_nodes);
     tcase_add_test(tc, doubles_order_as_their_bits);
     suite_add_tcase(suite, tc);

@@ -141,7 +141,29 @@ START_TEST(sketch_keeps_estimates_when_it_grows)
     blocks = sketch.block_mask;
     sketch_fit(&sketch, 5); /* never smaller */
     ck_assert_uint_eq(sketch.block_mask, blocks);
+    sketch_fit(&sketch, UINT64_MAX); /* nor larger than any cache */
+    ck_assert_uint_eq(sketch.block_mask, blocks);
     sketch_free(&sketch);
+}
+END_TEST
+
+START_TEST(sketch_validity_notices_what_is_wrong)
+{
+    struct sketch sketch, whole;
+
+    ck_assert(sketch_init(&sketch, 1, 10));
+    whole = sketch;
+    sketch.block_mask = whole.block_mask * 2 + 1; /* more than the pages ask for */
+    ck_assert(!sketch_is_valid(&sketch));
+    sketch.block_mask = 4; /* five blocks */
+    ck_assert(!sketch_is_valid(&sketch));
+    sketch = whole;
+    sketch.counted = whole.pages * 10;
+    ck_assert(!sketch_is_valid(&sketch));
+    sketch.counted--;
+    ck_assert(sketch_is_valid(&sketch));
+    sketch_free(&sketch);
+    ck_assert(!sketch_is_valid(&sketch));
 }
 END_TEST
 
@@ -173,6 +195,7 @@ unit_suite(void)
     tcase_add_test(tc, sketch_raises_the_lowest_only);
     tcase_add_test(tc, sketch_keeps_estimates_when_it_grows);
     tcase_add_test(tc, sketch_tells_bad_keys_apart);
+    tcase_add_test(tc, sketch_validity_notices_what_is_wrong);
     suite_add_tcase(suite, tc);
     return suite;
 }
