@@ -1,0 +1,90 @@
+"""The manuals and --help, which is printed from the tables of options, name the same options."""
+
+import re
+import unittest
+
+import harness
+
+# Rows of --help: letter, name, and whether a value follows.
+HELP_ROW = re.compile(r"^  (?:-(\w), |    )--([a-z][a-z0-9-]*)(\[=\S+| [^ ]\S*)?", re.M)
+# Groups of options that several commands share, and the part of sunproxy(1) that has them.
+SHARED = {"The server": "Finding the server", "The trace": "Traces", "The simulation": "simulate"}
+
+
+def options_of_help(text):
+    return {name: (letter, bool(value)) for letter, name, value in HELP_ROW.findall(text)}
+
+
+def options_of_manual(text):
+    """The same of the items of a list: ".It Fl o , -output Ar file" and several in one line."""
+    found = {}
+    for line in re.findall(r"(?m)^\.It (Fl .*)$", text):
+        letter = ""
+        for item in re.split(r"\s*[,;]\s+(?=Fl|-)", line):
+            words = item.removeprefix("Fl ").split()
+            if words[0].startswith("-"):
+                found[words[0][1:].replace("\\-", "-")] = (letter, len(words) > 1)
+                letter = ""
+            else:
+                letter = words[0]
+    return found
+
+
+class ManualsTest(harness.SystemTest):
+    needs = (harness.SUNPROXYD, harness.SUNPROXY)
+    maxDiff = None
+
+    def help_of(self, *argv):
+        done = self.run_program([*argv, "--help"])
+        self.assertEqual(done.returncode, 0)
+        return done.stdout.decode()
+
+    def groups_of(self, command):
+        """Options by heading; those of the command itself are under ""."""
+        groups = {}
+        heading = ""
+        for line in self.help_of(harness.SUNPROXY, *command.split()).splitlines():
+            if re.match(r"[A-Z].*:$", line):
+                heading = line[:-1] if line[:-1] in SHARED else ""
+            groups.setdefault(heading, {}).update(options_of_help(line))
+        self.assertTrue(any(options.pop("help", None) for options in groups.values()), command)
+        return groups
+
+    def commands(self):
+        listed = re.findall(r"(?m)^  ([a-z]+) {2,}", self.help_of(harness.SUNPROXY))
+        self.assertIn("get", listed)
+        parts = re.findall(r"(?m)^([a-z]+) {2,}", self.help_of(harness.SUNPROXY, "trace"))
+        self.assertEqual(len(parts), 3)
+        return [c for c in listed if c not in ("help", "trace")] + [f"trace {p}" for p in parts]
+
+    def sections(self):
+        text = (harness.TOP / "docs/sunproxy.1").read_text()
+        parts = re.split(r"(?m)^\.S[sh] (.*)$", text)
+        self.assertIn("Fl -help", text)
+        return {name: options_of_manual(body) for name, body in zip(parts[1::2], parts[2::2])}
+
+    def test_the_client(self):
+        sections = self.sections()
+        shared = {heading: {} for heading in SHARED}
+        for command in self.commands():
+            groups = self.groups_of(command)
+            own = groups.pop("", {})
+            for heading, options in groups.items():
+                shared[heading].update(options)
+            if command == "simulate":
+                own.update(groups["The simulation"])
+            self.assertEqual(own, sections[command], command)
+        for heading, section in SHARED.items():
+            self.assertTrue(shared[heading], heading)
+            if section == "simulate":
+                self.assertLessEqual(shared[heading].items(), sections[section].items())
+            else:
+                self.assertEqual(shared[heading], sections[section], heading)
+
+    def test_the_daemon(self):
+        text = (harness.TOP / "docs/sunproxyd.8").read_text()
+        self.assertEqual(options_of_help(self.help_of(harness.SUNPROXYD)), options_of_manual(text))
+
+
+if __name__ == "__main__":
+    unittest.main()
