@@ -67,7 +67,7 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
                          t->target->host);
-    if (fd >= 0 && !connections_add(t->owner.connections, fd)) {
+    if (fd >= 0 && !connections_add(t->owner.connections, t, fd)) {
         close(fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");
     }
@@ -80,7 +80,7 @@ connect_begin_request(void *context, char *to, char *from, int to_port, int from
     struct transfer *t = context;
 
     t->unclean =
-        !connections_may_serve(t->owner.connections, t->easy, to, from, to_port, from_port);
+        !connections_may_serve(t->owner.connections, t->easy, t, to, from, to_port, from_port);
     if (t->unclean)
         return CURL_PREREQFUNC_ABORT; /* which closes the connection */
     transfer_enter(t, TRANSFER_ASKED);

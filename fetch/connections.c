@@ -1,7 +1,6 @@
 #include "fetch/connections.h"
 
 #include <errno.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 struct connection {
     LIST_ENTRY(connection) link; /* in fresh, or in its bucket */
+    const void *opener;          /* while it is in fresh */
     int fd;
     union address local, peer;
 };
@@ -43,12 +43,13 @@ connections_free(struct connections *connections)
 }
 
 bool
-connections_add(struct connections *connections, int fd)
+connections_add(struct connections *connections, const void *opener, int fd)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
     if (!connection)
         return false;
+    connection->opener = opener;
     connection->fd = fd;
     LIST_INSERT_HEAD(&connections->fresh, connection, link);
     return true;
@@ -90,15 +91,16 @@ read_addresses(struct connection *connection)
            getpeername(connection->fd, &connection->peer.any, &peer_len) == 0;
 }
 
+/* Puts what a transfer has opened, now that it is connected, where find() looks. */
 static void
-sort_fresh(struct connections *connections)
+sort_fresh(struct connections *connections, const void *opener)
 {
     struct connection *connection = LIST_FIRST(&connections->fresh);
 
     while (connection) {
         struct connection *next = LIST_NEXT(connection, link);
 
-        if (read_addresses(connection)) {
+        if (connection->opener == opener && read_addresses(connection)) {
             LIST_REMOVE(connection, link);
             LIST_INSERT_HEAD(bucket_of(connections, port_of(&connection->local)), connection, link);
         }
@@ -151,24 +153,14 @@ get_tls(CURL *easy)
     return info->internals;
 }
 
-/* Data, or the end; reading takes in what is TLS's own. */
 static bool
-is_quiet_tls(SSL *tls)
+speaks_http_2(SSL *tls)
 {
     const unsigned char *protocol;
     unsigned len;
-    char byte;
-    int got;
-    bool quiet;
 
     SSL_get0_alpn_selected(tls, &protocol, &len);
-    if (len == 2 && memcmp(protocol, "h2", 2) == 0)
-        return true;
-    ERR_clear_error();
-    got = SSL_peek(tls, &byte, 1);
-    quiet = got <= 0 && SSL_get_error(tls, got) == SSL_ERROR_WANT_READ;
-    ERR_clear_error();
-    return quiet;
+    return len == 2 && memcmp(protocol, "h2", 2) == 0;
 }
 
 static bool
@@ -180,9 +172,14 @@ is_quiet_socket(int fd)
            (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
+/*
+ * OpenSSL is not asked to read: libcurl's BIO must not be used outside of libcurl (7.88 crashes
+ * there when the socket fails). So a TLS record of any kind counts. Tickets come with the handshake
+ * and are read with the first answer.
+ */
 bool
-connections_may_serve(struct connections *connections, CURL *easy, const char *to, const char *from,
-                      int to_port, int from_port)
+connections_may_serve(struct connections *connections, CURL *easy, const void *opener,
+                      const char *to, const char *from, int to_port, int from_port)
 {
     const struct connection *connection;
     union address local, peer;
@@ -190,15 +187,16 @@ connections_may_serve(struct connections *connections, CURL *easy, const char *t
     SSL *tls;
 
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &fresh);
-    if (fresh > 0)
+    if (fresh > 0) {
+        sort_fresh(connections, opener);
         return true;
+    }
     tls = get_tls(easy);
-    if (tls)
-        return is_quiet_tls(tls);
-    if (!address_parse(to, (uint16_t)to_port, &peer) ||
+    if (tls && speaks_http_2(tls))
+        return true;
+    if ((tls && SSL_has_pending(tls)) || !address_parse(to, (uint16_t)to_port, &peer) ||
         !address_parse(from, (uint16_t)from_port, &local))
         return false;
-    sort_fresh(connections);
     connection = find(connections, &local, &peer);
     return connection && is_quiet_socket(connection->fd);
 }

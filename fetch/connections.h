@@ -28,18 +28,18 @@ struct connections {
 void connections_init(struct connections *connections);
 void connections_free(struct connections *connections);
 
-/* Remembers a socket that is about to be connected. False without memory. */
-bool connections_add(struct connections *connections, int fd);
+/* Remembers a socket that `opener` is about to connect. False without memory. */
+bool connections_add(struct connections *connections, const void *opener, int fd);
 
 /* For CURLOPT_CLOSESOCKETFUNCTION, with the connections as its data: forgets and closes. */
 int connections_on_close(void *connections, curl_socket_t fd);
 
 /*
  * Asked in CURLOPT_PREREQFUNCTION, with its arguments: may the connection that `easy` has got serve
- * its request? A new one may. A kept one may if nothing has come over it, and if it was not closed;
- * over TLS tickets and the like do not count. HTTP/2 tells answers apart by itself.
+ * its request? A new one may, which `opener` opened. A kept one may if no byte waits in it and it
+ * was not closed. HTTP/2 tells answers apart by itself.
  */
-bool connections_may_serve(struct connections *connections, CURL *easy, const char *to,
-                           const char *from, int to_port, int from_port);
+bool connections_may_serve(struct connections *connections, CURL *easy, const void *opener,
+                           const char *to, const char *from, int to_port, int from_port);
 
 #endif

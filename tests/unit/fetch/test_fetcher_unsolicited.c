@@ -30,6 +30,7 @@ struct speaker {
     bool speak;        /* it is to send FORGED now */
     bool spoken;
     bool at_once; /* it sends FORGED with each answer, in one piece */
+    bool breaks;  /* instead of FORGED it sends the first bytes of a TLS record and a reset */
     bool stopping;
 };
 
@@ -66,18 +67,39 @@ speaker_answer(struct speaker *s, SSL *ssl, int fd)
     return speaker_write(ssl, fd, answer);
 }
 
-/* After its first answer a connection waits for the test, and says what it is told to. */
-static void
+/*
+ * After its first answer a connection waits for the test, and says what it is told to. False if it
+ * is to be closed then.
+ */
+static bool
 speaker_wait(struct speaker *s, SSL *ssl, int fd)
 {
+    bool going = true;
+
     pthread_mutex_lock(&s->lock);
     while (!s->speak && !s->stopping)
         pthread_cond_wait(&s->changed, &s->lock);
     if (s->speak && !s->spoken) {
-        speaker_write(ssl, fd, FORGED);
-        s->spoken = true;
-        pthread_cond_broadcast(&s->changed);
+        if (s->breaks) {
+            scripted_send(fd, "\x17\x03\x03", 3);
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                       sizeof(struct linger));
+            going = false;
+        } else {
+            speaker_write(ssl, fd, FORGED);
+        }
     }
+    pthread_mutex_unlock(&s->lock);
+    return going;
+}
+
+static void
+speaker_has_spoken(struct speaker *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->speak)
+        s->spoken = true;
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -105,18 +127,22 @@ speaker_run(void *context)
         }
         for (bool first = true; going; first = false) {
             going = speaker_answer(s, ssl, fd);
-            if (going && first && !s->at_once)
-                speaker_wait(s, ssl, fd);
+            if (going && first && !s->at_once) {
+                going = speaker_wait(s, ssl, fd);
+                if (going)
+                    speaker_has_spoken(s);
+            }
         }
         SSL_free(ssl);
         close(fd);
+        speaker_has_spoken(s);
     }
 }
 
 static void
-speaker_start(struct speaker *s, SSL_CTX *tls, bool at_once)
+speaker_start(struct speaker *s, SSL_CTX *tls, bool at_once, bool breaks)
 {
-    *s = (struct speaker){.tls = tls, .at_once = at_once};
+    *s = (struct speaker){.tls = tls, .at_once = at_once, .breaks = breaks};
     s->listener = scripted_listen(&s->port, 8);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
@@ -192,10 +218,13 @@ make_tls(void)
 
 /* ---- tests --------------------------------------------------------------------------- */
 
-/* Two requests, and between them what `forge` says. How many connections it took. */
+enum between { NOTHING, FORGED_WITH_ANSWERS, FORGED_AFTERWARDS, BROKEN_OFF };
+
+/* Two requests, and what the origin sends between them. How many connections it took. */
 static unsigned
-two_requests(SSL_CTX *tls, bool at_once, bool forge)
+two_requests(SSL_CTX *tls, enum between between)
 {
+    const bool at_once = between == FORGED_WITH_ANSWERS;
     const char *scheme = tls ? "https" : "http";
     struct fetcher *fetcher;
     struct speaker speaker;
@@ -204,12 +233,12 @@ two_requests(SSL_CTX *tls, bool at_once, bool forge)
     if (tls)
         config.cacert = cert_path;
     fetcher = start_fetcher(&config);
-    speaker_start(&speaker, tls, at_once);
+    speaker_start(&speaker, tls, at_once, between == BROKEN_OFF);
     if (at_once)
         expect_end(fetcher, FETCH_ORIGIN_BROKE, "%s://127.0.0.1:%u/one1", scheme, speaker.port);
     else
         expect_page(fetcher, "/one1", "%s://127.0.0.1:%u/one1", scheme, speaker.port);
-    speaker_go_on(&speaker, forge && !at_once);
+    speaker_go_on(&speaker, between == FORGED_AFTERWARDS || between == BROKEN_OFF);
     if (at_once)
         expect_end(fetcher, FETCH_ORIGIN_BROKE, "%s://127.0.0.1:%u/two2", scheme, speaker.port);
     else
@@ -223,9 +252,10 @@ two_requests(SSL_CTX *tls, bool at_once, bool forge)
 
 START_TEST(over_tcp)
 {
-    ck_assert_uint_eq(two_requests(NULL, false, false), 1);
-    ck_assert_uint_eq(two_requests(NULL, false, true), 2);
-    ck_assert_uint_eq(two_requests(NULL, true, true), 2);
+    ck_assert_uint_eq(two_requests(NULL, NOTHING), 1);
+    ck_assert_uint_eq(two_requests(NULL, FORGED_AFTERWARDS), 2);
+    ck_assert_uint_eq(two_requests(NULL, FORGED_WITH_ANSWERS), 2);
+    ck_assert_uint_eq(two_requests(NULL, BROKEN_OFF), 2);
 }
 END_TEST
 
@@ -234,12 +264,13 @@ START_TEST(over_tls)
 {
     SSL_CTX *tls = make_tls();
 
-    ck_assert_uint_eq(two_requests(tls, false, false), 1);
-    ck_assert_uint_eq(two_requests(tls, false, true), 2);
-    ck_assert_uint_eq(two_requests(tls, true, true), 2);
+    ck_assert_uint_eq(two_requests(tls, NOTHING), 1);
+    ck_assert_uint_eq(two_requests(tls, FORGED_AFTERWARDS), 2);
+    ck_assert_uint_eq(two_requests(tls, FORGED_WITH_ANSWERS), 2);
+    ck_assert_uint_eq(two_requests(tls, BROKEN_OFF), 2);
     SSL_CTX_set_max_proto_version(tls, TLS1_2_VERSION);
-    ck_assert_uint_eq(two_requests(tls, false, false), 1);
-    ck_assert_uint_eq(two_requests(tls, false, true), 2);
+    ck_assert_uint_eq(two_requests(tls, NOTHING), 1);
+    ck_assert_uint_eq(two_requests(tls, FORGED_AFTERWARDS), 2);
     unlink(cert_path);
     SSL_CTX_free(tls);
 }
