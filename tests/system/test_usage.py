@@ -33,6 +33,9 @@ CLIENT = [
     (["get", "--port", "0", "http://a.test/"], USAGE, r"--port"),
     (["get", "--port", "65536", "http://a.test/"], USAGE, r"--port"),
     (["get", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
+    (["get", "-H", "A: " + 40000 * "a", "-H", "B: " + 40000 * "b", "http://a.test/"], USAGE,
+     r"longer than 65536 bytes together"),
+    (["get", "-o", "-", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
     (["get", "--socket", "/" + 200 * "x", "http://a.test/"], UNAVAILABLE, r"too long"),
     # options that are none, and values that are missing or too much
     (["get", "--quite-another"], USAGE, r"unknown option '--quite-another'\nTry 'sunproxy get --help'"),
@@ -64,6 +67,15 @@ CLIENT = [
     (["set", "--cold", "extra", "--socket", "{socket}"], USAGE, r"'extra'"),
     (["set", "--policy", "lru", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
     (["set", "--help"], 0, r"--cold"),
+    (["set", "--shards", "2", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
+    (["purge", "--prefix", "", "--socket", "{socket}"], USAGE, r"say --all"),
+    (["purge", "--port", "none", "--all"], USAGE, r"--port"),
+    (["purge", "--help"], 0, r"--prefix"),
+    (["ping", "--count", "0"], USAGE, r"--count"),
+    (["ping", "--port", "none"], USAGE, r"--port"),
+    (["ping", "--help"], 0, r"--count"),
+    (["replay", "--help"], 0, r"--repeat"),
+    (["replay", "{trace}", "{list}"], USAGE, r"one trace at a time"),
     (["purge", "--socket", "{socket}"], USAGE, r"URL"),
     (["purge", "--all", "http://a.test/", "--socket", "{socket}"], USAGE, r"--all"),
     (["purge", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
@@ -125,6 +137,18 @@ LABORATORY = [
     (["simulate", "--curve=bytes", "--points", "5", "--by-bytes", "--csv", "{trace}"], 0, r"lru"),
     (["simulate", "--curve=urls", "--points", "5", "--ignore-sizes", "--json", "{trace}"], 0, r"lru"),
     (["simulate", "--warmup", "10%", "--csv", "{trace}"], 0, r"lru"),
+    (["simulate", "--warmup", "10%", "--policy", "lru", "{trace}"], 0, r"without the first 20 requests"),
+    (["simulate", "--policy", "lru,LRU,fifo,all", "--capacity", "2", "--csv", "{trace}"], 0,
+     r"(?s)\A(?!.*,lru,.*,lru,).*,lru,"),
+    (["simulate", "--policy", "lru", "--capacity", "2", "{trace}", "{list}"], 0, r"(?s){trace}.*\n\n.*{list}"),
+    (["simulate", "--capacity", ",".join(map(str, range(1, 1002))), "{trace}"], USAGE, r"at most 1000 at once"),
+    (["simulate", "--curve", "--log", "{dir}/log", "--policy", "lru", "{trace}"], USAGE, r"a curve has no log"),
+    (["simulate", "--log", "{dir}/log", "--policy", "lru", "--capacity", "2", "--sample", ".5", "{trace}"], USAGE,
+     r"leave --sample out"),
+    (["simulate", "--curve", "--points", "3", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0,
+     r"from a sample"),
+    (["simulate", "--policy", "lru", "--capacity", "2", "--sizes", "{sizes}", "{list}"], DATAERR,
+     r"sizes of \d+ of \d+ URLs are unknown"),
     (["simulate", "{dir}/none"], NOINPUT, r"{dir}/none"),
     (["simulate", "{dir}"], NOINPUT, r"{dir}"),
     # advise
@@ -134,6 +158,8 @@ LABORATORY = [
     (["advise", "--share", "0", "{trace}"], USAGE, r"--share"),
     (["advise", "--help"], 0, r"--share"),
     (["advise", "--share", "50%", "--json", "{trace}"], 0, r"polic"),
+    (["advise", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0, r"estimated from a sample of \d+ of the URLs"),
+    (["advise", "--policy", "lru,arc", "--sample", ".5", "--by-bytes", "{trace}"], 0, r"estimated from a sample"),
     # report
     (["report"], USAGE, r"trace"),
     (["report", "-o", "/proc/no/such", "{trace}"], CANTCREAT, r"/proc/no/such"),
@@ -143,6 +169,9 @@ LABORATORY = [
     (["report", "--live", "/dev/zero", "-o", "{dir}/r.html", "{trace}"], NOINPUT, r"too large"),
     (["report", "--sizes", "a", "--sizes", "b", "-o", "{dir}/r.html", "{trace}"], USAGE, r"--sizes"),
     (["report", "-o", "-", "--policy", "lru", "--points", "3", "{trace}"], 0, r"<!DOCTYPE html>"),
+    (["report", "-o", "-", "--policy", "lru", "--points", "3", "--sample", ".5", "{trace}"], 0, r"<!DOCTYPE html>"),
+    (["report", "-o", "-", "--policy", "lru", "--points", "3", "{messy}", "{list}"], 0, r"<!DOCTYPE html>"),
+    (["report", "--help"], 0, r"--live"),
     # trace
     (["trace"], USAGE, r"describe"),
     (["trace", "no-such"], USAGE, r"no-such"),
@@ -155,6 +184,14 @@ LABORATORY = [
     (["trace", "describe", "--busiest", "x", "{trace}"], USAGE, r"--busiest"),
     (["trace", "describe", "--busiest", "0", "{trace}"], 0, r"requests"),
     (["trace", "describe", "--json", "{oracle}"], 0, r"requests"),
+    (["trace", "describe", "{messy}"], 0, r"(?s)1 requests? out of order.*unknown for 1 requests?"),
+    (["trace", "describe", "{trace}", "{list}"], 0, r"(?s){trace}.*\n\n{list}"),
+    (["trace", "describe", "--help"], 0, r"--busiest"),
+    (["trace", "convert", "--help"], 0, r"--to"),
+    (["trace", "generate", "--help"], 0, r"--sizes"),
+    (["trace", "generate", "-n", "12", "thrift-repeated"], USAGE, r"multiples of five"),
+    (["trace", "generate", "--constant", "1x", "zipf"], USAGE, r"--constant"),
+    (["trace", "generate", "--rate", "2e9", "zipf"], USAGE, r"--rate"),
     (["trace", "generate"], USAGE, r"workload"),
     (["trace", "generate", "zipf", "uniform"], USAGE, r"one workload"),
     (["trace", "generate", "no-such"], USAGE, r"no-such"),
@@ -176,6 +213,12 @@ LABORATORY = [
     # policies and the whole
     (["policies", "no-such"], USAGE, r"no-such"),
     (["policies", "--help"], 0, r"usage"),
+    (["policies", "lru", "fifo"], USAGE, r"one policy at a time"),
+    (["policies", "--no-such-option"], USAGE, r"no-such-option"),
+    (["help", "--help"], 0, r"usage"),
+    (["help", "-h"], 0, r"usage"),
+    (["-h"], 0, r"usage"),
+    (["-V"], 0, r"\d+\.\d+"),
     (["help", "trace", "no-such"], USAGE, r"no-such"),
     (["help", "stat", "no-such"], USAGE, r"no part"),
     (["help", "trace", "describe"], 0, r"--busiest"),
@@ -196,6 +239,12 @@ class UsageTest(harness.SystemTest):
             path = self.dir / f"{name}.{to}"
             self.sunproxy("trace", "generate", "-n", "200", "--urls", "40", "--to", to, "-o", path,
                           *options, "zipf")
+            self.names[name] = str(path)
+        for name, text in (("messy", "time\turl\tsize\n3\thttp://a/1\t5\n2\thttp://a/2\t\n"
+                            "4\thttp://a/1\t\n5\thttp://a/3\t7\n"),
+                           ("sizes", "\nhttp://www.example.com/1\t5\n\nhttp://b.test\t7\n")):
+            path = self.dir / name
+            path.write_text(text)
             self.names[name] = str(path)
 
     def fill_in(self, text):
