@@ -1,8 +1,6 @@
-/*
- * The header of a call, parsed by hand: libtirpc's xdr_callmsg() and _authenticate() refuse what
- * RFC 5531 wants answered, and read past the end of a malformed AUTH_SYS credential.
- */
-#include "rpc/internal.h"
+#include "rpc/call.h"
+
+#include "rpc/words.h"
 
 #define RPC_VERSION 2
 

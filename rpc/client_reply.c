@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "rpc/internal.h"
+#include "rpc/decode.h"
 
 #define MAX_VERIFIER 400u /* RFC 5531 section 8.2 */
 

@@ -1,6 +1,9 @@
-#include "rpc/internal.h"
+#include "rpc/decode.h"
 
 #include <string.h>
+
+#include "rpc/words.h"
+#include "rpc/xdr_stream.h"
 
 /* The bytes begin at x_base. */
 static size_t
@@ -51,17 +54,6 @@ set_position(XDR *xdr, u_int where)
     xdr->x_private = (char *)xdr->x_base + where;
     xdr->x_handy = (u_int)(len - where);
     return TRUE;
-}
-
-int32_t *
-rpc_stream_inline(XDR *xdr, u_int len)
-{
-    void *here = xdr->x_private;
-
-    if (xdr->x_handy < len || (uintptr_t)here % sizeof(int32_t) != 0)
-        return NULL;
-    rpc_stream_advance(xdr, len);
-    return here;
 }
 
 static bool_t

@@ -1,10 +1,10 @@
-/*
- * Replies, encoded into pieces: an XDR stream of our own, since libtirpc's know one buffer only.
- */
-#include "rpc/internal.h"
+#include "rpc/gather.h"
 
-#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "rpc/words.h"
+#include "rpc/xdr_stream.h"
 
 #define LAST_FRAGMENT 0x80000000u
 #define MARK_BYTES sizeof(uint32_t)
@@ -43,23 +43,25 @@ charge(struct rpc_reply *reply, size_t bytes)
 static bool
 add_piece(struct rpc_reply *reply, const void *bytes, size_t len)
 {
-    if (reply->count == reply->room) {
+    struct net_output *output = &reply->output;
+
+    if (output->count == reply->room) {
         unsigned room = reply->room * 2;
-        bool inlined = reply->pieces == reply->inline_pieces;
+        bool inlined = output->pieces == reply->inline_pieces;
         struct iovec *pieces;
 
         if (!charge(reply, room * sizeof(*pieces)))
             return false;
         pieces =
-            memory_realloc(reply->memory, inlined ? NULL : reply->pieces, room * sizeof(*pieces));
+            memory_realloc(reply->memory, inlined ? NULL : output->pieces, room * sizeof(*pieces));
         if (!pieces)
             return false;
         if (inlined)
             memcpy(pieces, reply->inline_pieces, sizeof(reply->inline_pieces));
-        reply->pieces = pieces;
+        output->pieces = pieces;
         reply->room = room;
     }
-    reply->pieces[reply->count++] =
+    output->pieces[output->count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
     return true;
 }
@@ -209,18 +211,18 @@ rpc_gather_end(struct rpc_gather *g)
     if (!close_piece(g) || g->closed - MARK_BYTES > MAX_FRAGMENT)
         return false;
     rpc_store_u32(g->reply->buffer, LAST_FRAGMENT | (uint32_t)(g->closed - MARK_BYTES));
-    g->reply->len = g->closed;
+    g->reply->output.len = g->closed;
     return true;
 }
 
 void
 rpc_reply_init(struct rpc_reply *reply, struct memory_account *memory)
 {
-    reply->pieces = reply->inline_pieces;
-    reply->count = 0;
+    reply->output.pieces = reply->inline_pieces;
+    reply->output.count = 0;
+    reply->output.sent = 0;
+    reply->output.len = 0;
     reply->room = RPC_REPLY_PIECES;
-    reply->sent = 0;
-    reply->len = 0;
     reply->charged = 0;
     reply->memory = memory;
     reply->chunks = NULL;
@@ -235,8 +237,8 @@ rpc_reply_free(struct rpc_reply *reply)
         reply->chunks = chunk->next;
         free(chunk);
     }
-    if (reply->pieces != reply->inline_pieces)
-        free(reply->pieces);
+    if (reply->output.pieces != reply->inline_pieces)
+        free(reply->output.pieces);
     if (reply->charged)
         memory_uncharge(reply->memory, MEMORY_REPLIES, reply->charged);
     rpc_reply_init(reply, reply->memory);

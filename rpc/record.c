@@ -1,9 +1,8 @@
-/*
- * Record marking: where a record ends in a stream (RFC 5531, section 11).
- */
-#include "rpc/internal.h"
+#include "rpc/record.h"
 
 #include <stdlib.h>
+
+#include "rpc/words.h"
 
 #define LAST_FRAGMENT 0x80000000u
 #define FIRST_ROOM 512u
@@ -20,14 +19,14 @@ reserve(struct rpc_record *r, uint32_t more, const struct rpc_limits *limits)
         return RPC_RECORD_MORE;
     while (room < need)
         room = room > max_record / 2 ? max_record : room * 2;
-    if (!memory_charge(limits->memory, MEMORY_RECORDS, room - r->room))
+    if (!memory_charge(limits->net.memory, MEMORY_RECORDS, room - r->room))
         return RPC_RECORD_NO_ROOM;
-    data = memory_realloc(limits->memory, r->data, room);
+    data = memory_realloc(limits->net.memory, r->data, room);
     if (!data) {
-        memory_uncharge(limits->memory, MEMORY_RECORDS, room - r->room);
+        memory_uncharge(limits->net.memory, MEMORY_RECORDS, room - r->room);
         return RPC_RECORD_NO_MEMORY;
     }
-    r->memory = limits->memory;
+    r->memory = limits->net.memory;
     r->data = data;
     r->room = room;
     return RPC_RECORD_MORE;

@@ -316,7 +316,7 @@ append_escaped(struct buf *line, struct span text)
 }
 
 static void
-append_peer(struct buf *line, const struct rpc_peer *peer)
+append_peer(struct buf *line, const struct net_peer *peer)
 {
     char text[INET6_ADDRSTRLEN] = "-";
     const struct sockaddr_storage *address = &peer->address;

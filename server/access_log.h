@@ -15,13 +15,13 @@
 
 #include "base/span.h"
 #include "cache/cache.h"
-#include "rpc/server.h"
+#include "net/peer.h"
 #include "server/log.h"
 
 struct access_log;
 
 struct access_entry {
-    const struct rpc_peer *peer;
+    const struct net_peer *peer;
     struct span url;
     const char *outcome;
     unsigned status; /* 0: none */

@@ -63,15 +63,15 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
     result->bytes_fetched = fetch.bytes;
     result->insertions = cache.insertions;
     result->evictions = cache.evictions;
-    result->connections = rpc.connections;
-    result->connections_total = rpc.connections_total;
-    result->clients = rpc.clients.clients;
-    result->calls_delayed = rpc.clients.calls_delayed;
-    result->fetches_refused = rpc.clients.fetches_refused;
-    result->refused_full = rpc.connections_refused[RPC_REFUSED_FULL];
-    result->refused_client = rpc.connections_refused[RPC_REFUSED_CLIENT];
-    result->refused_descriptors = rpc.connections_refused[RPC_REFUSED_DESCRIPTORS];
-    result->refused_memory = rpc.connections_refused[RPC_REFUSED_MEMORY];
+    result->connections = rpc.net.connections;
+    result->connections_total = rpc.net.connections_total;
+    result->clients = rpc.net.clients.clients;
+    result->calls_delayed = rpc.net.clients.calls_delayed;
+    result->fetches_refused = rpc.net.clients.fetches_refused;
+    result->refused_full = rpc.net.connections_refused[NET_REFUSED_FULL];
+    result->refused_client = rpc.net.connections_refused[NET_REFUSED_CLIENT];
+    result->refused_descriptors = rpc.net.connections_refused[NET_REFUSED_DESCRIPTORS];
+    result->refused_memory = rpc.net.connections_refused[NET_REFUSED_MEMORY];
     result->connections_refused = result->refused_full + result->refused_client +
                                   result->refused_descriptors + result->refused_memory;
     result->calls = rpc.calls;

@@ -30,7 +30,7 @@ count_failure(struct service *service, unsigned worker)
 static unsigned
 worker_of(const struct rpc_request *rpc)
 {
-    return rpc_worker_number(rpc_request_worker(rpc));
+    return net_worker_number(rpc_request_worker(rpc));
 }
 
 static void

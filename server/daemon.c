@@ -189,7 +189,7 @@ make_cache(struct service *service)
 }
 
 static bool
-is_privileged(void *context, const struct rpc_peer *peer)
+is_privileged(void *context, const struct net_peer *peer)
 {
     return service_is_admin(context, peer);
 }
@@ -200,22 +200,22 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     const struct options *options = service->options;
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
-    limits.memory = &service->memory;
-    limits.max_requests = (uint32_t)options->max_requests;
-    limits.max_queued_bytes = (uint32_t)options->max_queued_bytes;
-    limits.max_connections = descriptors->connections;
-    limits.max_connections_per_client = descriptors->connections_per_client;
-    limits.is_privileged = is_privileged;
-    limits.reserved = DESCRIPTOR_PLAN_RESERVE;
-    limits.inet_prefix = (uint8_t)options->client_prefix_ipv4;
-    limits.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
-    limits.rates = (struct client_rates){
+    limits.net.memory = &service->memory;
+    limits.net.max_requests = (uint32_t)options->max_requests;
+    limits.net.max_queued_bytes = (uint32_t)options->max_queued_bytes;
+    limits.net.max_connections = descriptors->connections;
+    limits.net.max_connections_per_client = descriptors->connections_per_client;
+    limits.net.is_privileged = is_privileged;
+    limits.net.reserved = DESCRIPTOR_PLAN_RESERVE;
+    limits.net.inet_prefix = (uint8_t)options->client_prefix_ipv4;
+    limits.net.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
+    limits.net.rates = (struct client_rates){
         .calls = options->rate_calls,
         .fetches = options->rate_fetches,
         .bytes = options->rate_bytes,
     };
-    limits.idle_timeout_us = options->idle_timeout;
-    limits.record_timeout_us = options->record_timeout;
+    limits.net.idle_timeout_us = options->idle_timeout;
+    limits.net.message_timeout_us = options->record_timeout;
     service->rpc = rpc_server_create(&limits, service->workers, programs,
                                      sizeof(programs) / sizeof(programs[0]), service);
     if (!service->rpc) {
@@ -399,7 +399,7 @@ stop_serving(struct parts *parts, const sigset_t *signals)
         int signal;
 
         rpc_server_get_stats(service->rpc, &stats);
-        if (stats.connections == 0 || clock_monotonic_us() >= until)
+        if (stats.net.connections == 0 || clock_monotonic_us() >= until)
             break;
         signal = sigtimedwait(signals, NULL, &pause);
         if (signal == SIGTERM || signal == SIGINT)

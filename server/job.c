@@ -39,7 +39,7 @@ free_charged(struct service *service, void *memory, size_t charge)
 /* ---- answering later ----------------------------------------------------------------------- */
 
 static struct pending *
-pending_of_task(struct rpc_task *task)
+pending_of_task(struct net_task *task)
 {
     return container_of(task, struct pending, task);
 }
@@ -63,7 +63,7 @@ pending_free(struct pending *pending)
 
 /* On the request's worker: the fetch that it waited for has ended. */
 static void
-answer_pending(struct rpc_task *task)
+answer_pending(struct net_task *task)
 {
     struct pending *pending = pending_of_task(task);
     struct outcome *outcome = pending->outcome;
@@ -98,7 +98,7 @@ post_outcome(struct pending *pending, struct outcome *outcome)
 {
     pending->outcome = outcome_retain(outcome);
     pending->task.run = answer_pending;
-    rpc_worker_post(rpc_request_worker(pending->rpc), &pending->task);
+    net_worker_post(rpc_request_worker(pending->rpc), &pending->task);
 }
 
 /* Under the flights' lock, and only if the page was not purged since the fetch began. */

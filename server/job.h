@@ -6,13 +6,14 @@
 #ifndef SUNPROXY_SERVER_JOB_H
 #define SUNPROXY_SERVER_JOB_H
 
+#include "net/worker.h"
 #include "server/serve.h"
 #include "server/sharing.h"
 
 /* A request that waits for a fetch. Lives on its worker, but for the time on the flight's list. */
 struct pending {
     struct flight_waiter waiter; /* first: the flight hands these back */
-    struct rpc_task task;
+    struct net_task task;
     struct service *service;
     struct rpc_request *rpc;
     struct outcome *outcome; /* set when the fetch ends */

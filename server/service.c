@@ -20,7 +20,7 @@ service_of(const struct rpc_request *request)
 }
 
 bool
-service_is_admin(const struct service *service, const struct rpc_peer *peer)
+service_is_admin(const struct service *service, const struct net_peer *peer)
 {
     if (!peer->has_uid)
         return false;

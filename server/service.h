@@ -59,7 +59,7 @@ service_follows_http(const struct service *service)
 struct service *service_of(const struct rpc_request *request);
 
 /* May this caller change the server, over the socket only (AUTH_SYS over TCP proves nothing)? */
-bool service_is_admin(const struct service *service, const struct rpc_peer *peer);
+bool service_is_admin(const struct service *service, const struct net_peer *peer);
 
 /*
  * Reads a policy that a daemon can run, as policy_parse() does; false with a sentence in `why`,

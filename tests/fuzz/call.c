@@ -4,7 +4,8 @@
  * the same bytes.
  */
 #include "proxy.h"
-#include "rpc/internal.h"
+#include "rpc/call.h"
+#include "rpc/decode.h"
 #include "tests/fuzz/fuzz.h"
 
 static const struct procedure {

@@ -2,7 +2,7 @@
  * Record marking (RFC 5531 section 11): a stream cut into pieces gives the same records as the same
  * stream in one piece, and no record is over the bound. The first byte is the size of the pieces.
  */
-#include "rpc/internal.h"
+#include "rpc/record.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MOST_RECORDS = 4096 };

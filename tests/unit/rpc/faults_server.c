@@ -2,7 +2,7 @@
  * The server with each call of the system failing in turn: what is made is made whole or not at
  * all, and a connection that cannot be taken harms no other.
  */
-#include "rpc/internal.h"
+#include "tests/unit/rpc/here.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rpc/peer.h"
 
@@ -11,9 +11,9 @@ static struct tiny tiny;
 static const struct rpc_limits small = {
     .max_record = 100000,
     .max_fragments = 64,
-    .max_requests = 4,
-    .max_queued_bytes = 1u << 20,
-    .max_connections = 16,
+    .net.max_requests = 4,
+    .net.max_queued_bytes = 1u << 20,
+    .net.max_connections = 16,
 };
 
 static const struct rpc_program programs[] = {{TINY_PROGRAM, 1, tiny_dispatch}};
@@ -57,7 +57,7 @@ START_TEST(listening)
     for (unsigned n = 1;; n++) {
         struct rpc_server *server = rpc_server_create(&small, 1, programs, 1, &tiny);
         const char *failed;
-        int port, fd = tiny_listen_tcp(&port), error;
+        int port, fd = listen_tcp(&port), error;
 
         ck_assert_ptr_nonnull(server);
         faults_fail_at(n, EMFILE);
@@ -103,9 +103,8 @@ static unsigned
 accept_one(unsigned n, int error)
 {
     struct rpc_server *server = rpc_server_create(&small, 1, programs, 1, &tiny);
-    struct event_base *base = server->workers[0]->base;
     struct sockaddr_in to = {.sin_family = AF_INET};
-    int port, fd = tiny_listen_tcp(&port), peers[2];
+    int port, fd = listen_tcp(&port), peers[2];
     const char *failed = NULL;
 
     ck_assert_int_eq(rpc_server_listen(server, fd), 0);
@@ -116,19 +115,19 @@ accept_one(unsigned n, int error)
         ck_assert_int_eq(connect(peers[i], (struct sockaddr *)&to, sizeof(to)), 0);
         faults_fail_at(i == 0 ? n : 0, error);
         for (unsigned turn = 0; turn < 3; turn++)
-            event_base_loop(base, EVLOOP_NONBLOCK);
+            here_turn(server);
         if (i == 0)
             failed = faults_failed();
         faults_fail_at(0, 0);
         /* The pause after a failure that more time may cure. */
         usleep(failed && i == 1 ? 120000 : 0);
-        event_base_loop(base, EVLOOP_NONBLOCK);
-        event_base_loop(base, EVLOOP_NONBLOCK);
+        here_turn(server);
+        here_turn(server);
     }
     /* The second one is served whatever became of the first. */
     ck_assert(peer_call(peers[1], 1, TINY_NULL, 0));
     for (unsigned turn = 0; turn < 3; turn++)
-        event_base_loop(base, EVLOOP_NONBLOCK);
+        here_turn(server);
     EXPECT_ACCEPTED(peers[1], 1, SUCCESS);
     close(peers[0]);
     close(peers[1]);

@@ -20,78 +20,21 @@
 static inline int
 peer_connect(const struct tiny *tiny)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)tiny->port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    connect_to_port(fd, tiny->port);
     return fd;
 }
 
 static inline int
 peer_connect_unix(const struct tiny *tiny)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    memcpy(address.sun_path, tiny->path, sizeof(tiny->path));
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    connect_to_path(fd, tiny->path);
     return fd;
-}
-
-/* Writes all of it; false when the connection is lost. */
-static inline bool
-peer_write(int fd, const void *bytes, size_t len)
-{
-    const char *at = bytes;
-
-    while (len) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        ssize_t n;
-
-        ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
-        n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
-        if (n < 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* Reads that many bytes; false at the end of the stream or when it is reset. */
-static inline bool
-peer_read(int fd, void *bytes, size_t len)
-{
-    char *at = bytes;
-
-    while (len) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        ssize_t n;
-
-        ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
-        n = recv(fd, at, len, 0);
-        if (n <= 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* The server has closed: whatever is still to be read, then the end. */
-static inline bool
-peer_is_cut(int fd)
-{
-    char c;
-
-    while (peer_read(fd, &c, 1))
-        ;
-    return true;
 }
 
 static inline void

@@ -4,7 +4,8 @@
  */
 #include <sys/resource.h>
 
-#include "rpc/internal.h"
+#include "net/timeouts.h"
+#include "tests/unit/rpc/here.h"
 #include "tests/unit/rpc/small_server.h"
 
 /* ---- too much of it -------------------------------------------------------------------------- */
@@ -70,8 +71,8 @@ START_TEST(replies_not_taken_are_bounded)
     struct buf stream;
     int fd;
 
-    limits.max_requests = CALLS * 2;
-    limits.max_queued_bytes = 10 * SIZE;
+    limits.net.max_requests = CALLS * 2;
+    limits.net.max_queued_bytes = 10 * SIZE;
     tiny_start(&tiny, &limits, 1);
     fd = peer_connect_unix(&tiny);
     /* In one write: the server will not read another. */
@@ -107,19 +108,19 @@ START_TEST(whoever_reads_slowest_goes_when_memory_is_short)
     rpc_server_relieve(tiny.server);
     expect_serving(&tiny);
     /* It has been given a second. */
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 0);
     usleep(1100000);
     slow = peer_connect(&tiny);
     ck_assert(peer_call(slow, 1, TINY_BODY, SIZE));
     ck_assert(peer_read(slow, (char *)&mark, sizeof(mark)));
     rpc_server_relieve(tiny.server);
-    AWAIT(tiny_stats(&tiny).connections_timed_out == 1);
+    AWAIT(tiny_stats(&tiny).net.connections_timed_out == 1);
     /* Neither the one with nothing to read, nor the one that has only begun to. */
     usleep(20000);
     rpc_server_relieve(tiny.server);
     expect_alive(idle);
     expect_serving(&tiny);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 1);
     close(slow);
     close(slower);
     close(idle);
@@ -130,23 +131,23 @@ START_TEST(connections_are_bounded)
 {
     int fds[24], newcomer;
 
-    for (size_t i = 0; i < small.max_connections; i++) {
+    for (size_t i = 0; i < small.net.max_connections; i++) {
         fds[i] = peer_connect(&tiny);
         expect_alive(fds[i]);
     }
     newcomer = peer_connect(&tiny);
     ck_assert(peer_is_cut(newcomer));
     close(newcomer);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused[RPC_REFUSED_FULL], 1);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, small.max_connections);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_refused[NET_REFUSED_FULL], 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, small.net.max_connections);
     expect_alive(fds[3]);
     close(fds[0]);
-    AWAIT(tiny_stats(&tiny).connections < small.max_connections);
+    AWAIT(tiny_stats(&tiny).net.connections < small.net.max_connections);
     fds[0] = peer_connect(&tiny);
     expect_alive(fds[0]);
-    for (size_t i = 0; i < small.max_connections; i++)
+    for (size_t i = 0; i < small.net.max_connections; i++)
         close(fds[i]);
-    AWAIT(tiny_stats(&tiny).connections == 0);
+    AWAIT(tiny_stats(&tiny).net.connections == 0);
 }
 END_TEST
 
@@ -191,7 +192,7 @@ START_TEST(no_descriptor_left)
     }
     for (int i = 0; i < 3; i++)
         close(newcomers[i]);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_refused[RPC_REFUSED_DESCRIPTORS], 3);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_refused[NET_REFUSED_DESCRIPTORS], 3);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     close(standing);
 }
@@ -226,7 +227,7 @@ END_TEST
 
 #define TIMEOUT_US ((int64_t)1000000000)
 
-static struct rpc_worker *
+static struct net_connections *
 start_here(struct rpc_limits limits)
 {
     static const struct rpc_program program = {TINY_PROGRAM, 1, tiny_dispatch};
@@ -235,68 +236,59 @@ start_here(struct rpc_limits limits)
     tiny_fill(&tiny);
     tiny.server = rpc_server_create(&limits, 1, &program, 1, &tiny);
     ck_assert_ptr_nonnull(tiny.server);
-    return tiny.server->workers[0];
+    return here_connections(tiny.server);
 }
 
 static int
-connect_here(struct rpc_worker *worker, struct rpc_connection **c)
+connect_here(struct net_connection **c)
 {
-    struct rpc_peer peer = {.address = {.ss_family = AF_UNIX}, .address_len = 2};
     int fds[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    *c = rpc_connection_create(worker, fds[0], &peer);
+    *c = here_adopt(tiny.server, fds[0]);
     ck_assert_ptr_nonnull(*c);
-    atomic_fetch_add(&worker->connections, 1);
-    rpc_connection_adopt(*c);
     return fds[1];
-}
-
-static void
-turn(struct rpc_worker *worker)
-{
-    event_base_loop(worker->base, EVLOOP_NONBLOCK);
 }
 
 START_TEST(idle_connections_are_closed)
 {
     struct rpc_limits limits = small;
-    struct rpc_worker *worker;
-    struct rpc_connection *c, *first;
+    struct net_connections *set;
+    struct net_connection *c, *first;
     int idle, waiting, stuck;
     int64_t begin_us;
 
-    limits.idle_timeout_us = TIMEOUT_US;
-    limits.max_queued_bytes = 64u << 20;
-    worker = start_here(limits);
-    idle = connect_here(worker, &first);
+    limits.net.idle_timeout_us = TIMEOUT_US;
+    limits.net.max_queued_bytes = 64u << 20;
+    set = start_here(limits);
+    idle = connect_here(&first);
     begin_us = first->active_us;
-    waiting = connect_here(worker, &c);
-    stuck = connect_here(worker, &c);
+    waiting = connect_here(&c);
+    stuck = connect_here(&c);
     ck_assert(peer_call(waiting, 1, TINY_DEFER, 7));
     ck_assert(peer_call(stuck, 2, TINY_BODY, TINY_MAX_BODY));
-    turn(worker);
-    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, 3);
+    here_turn(tiny.server);
+    net_timeouts_check(set, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 3);
     /* A byte begins the time anew. */
     ck_assert(peer_write(idle, "\x80", 1));
-    turn(worker);
+    here_turn(tiny.server);
     begin_us = first->active_us;
-    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
-    ck_assert_uint_ge(tiny_stats(&tiny).connections, 2);
+    net_timeouts_check(set, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_ge(tiny_stats(&tiny).net.connections, 2);
     /* One that takes nothing of its answer is closed too, and one that waits for us is not. */
-    rpc_worker_tick(worker, begin_us + TIMEOUT_US);
+    net_timeouts_check(set, begin_us + TIMEOUT_US);
     ck_assert(peer_is_cut(idle));
-    rpc_worker_tick(worker, begin_us + 2 * TIMEOUT_US);
+    net_timeouts_check(set, begin_us + 2 * TIMEOUT_US);
     ck_assert(peer_is_cut(stuck));
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, 1);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 2);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 2);
     ck_assert_uint_eq(tiny_answer(&tiny), 1);
-    rpc_worker_settle(worker);
+    net_connections_settle(set);
     expect_body(&tiny, waiting, 1, 7);
-    rpc_worker_tick(worker, begin_us + 4 * TIMEOUT_US);
+    net_timeouts_check(set, begin_us + 4 * TIMEOUT_US);
     ck_assert(peer_is_cut(waiting));
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 3);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 3);
     close(idle);
     close(waiting);
     close(stuck);
@@ -307,25 +299,25 @@ END_TEST
 START_TEST(records_must_come_to_an_end)
 {
     struct rpc_limits limits = small;
-    struct rpc_worker *worker;
-    struct rpc_connection *c;
+    struct net_connections *set;
+    struct net_connection *c;
     int slow, quiet, full;
     int64_t begin_us;
     struct buf b;
 
-    limits.record_timeout_us = TIMEOUT_US;
-    worker = start_here(limits);
-    quiet = connect_here(worker, &c);
+    limits.net.message_timeout_us = TIMEOUT_US;
+    set = start_here(limits);
+    quiet = connect_here(&c);
     ck_assert(peer_call(quiet, 1, TINY_NULL, 0));
-    slow = connect_here(worker, &c);
+    slow = connect_here(&c);
     ck_assert(peer_write(slow, "\x80\0", 2));
-    turn(worker);
+    here_turn(tiny.server);
     ck_assert(c->in_partial);
     begin_us = c->partial_since_us;
     /* More calls in flight than may be, and a record begun behind them. */
-    full = connect_here(worker, &c);
+    full = connect_here(&c);
     buf_init(&b, 4096);
-    for (uint32_t i = 0; i < small.max_requests + 1; i++) {
+    for (uint32_t i = 0; i < small.net.max_requests + 1; i++) {
         put_word(&b, 0x80000000u | 44);
         put_call(&b, i, TINY_DEFER);
         put_word(&b, 10);
@@ -333,27 +325,27 @@ START_TEST(records_must_come_to_an_end)
     put_word(&b, 0x80000000u | 44);
     ck_assert(peer_write(full, b.data, b.len));
     buf_free(&b);
-    turn(worker);
+    here_turn(tiny.server);
     ck_assert(c->paused);
     /* A byte now and then does not help. */
-    rpc_worker_tick(worker, begin_us + TIMEOUT_US - 1);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, 3);
+    net_timeouts_check(set, begin_us + TIMEOUT_US - 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 3);
     ck_assert(peer_write(slow, "\0", 1));
-    turn(worker);
-    rpc_worker_tick(worker, begin_us + TIMEOUT_US);
+    here_turn(tiny.server);
+    net_timeouts_check(set, begin_us + TIMEOUT_US);
     ck_assert(peer_is_cut(slow));
-    rpc_worker_tick(worker, begin_us + 10 * TIMEOUT_US);
+    net_timeouts_check(set, begin_us + 10 * TIMEOUT_US);
     /* Who is quiet between records is none of this, nor is who is not read. */
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, 2);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 2);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 1);
     EXPECT_ACCEPTED(quiet, 1, SUCCESS);
-    ck_assert_uint_eq(tiny_answer(&tiny), small.max_requests);
-    rpc_worker_settle(worker);
+    ck_assert_uint_eq(tiny_answer(&tiny), small.net.max_requests);
+    net_connections_settle(set);
     ck_assert_uint_eq(tiny_answer(&tiny), 1);
-    rpc_worker_settle(worker);
-    for (uint32_t i = 0; i < small.max_requests; i++)
-        expect_body(&tiny, full, small.max_requests - 1 - i, 10);
-    expect_body(&tiny, full, small.max_requests, 10);
+    net_connections_settle(set);
+    for (uint32_t i = 0; i < small.net.max_requests; i++)
+        expect_body(&tiny, full, small.net.max_requests - 1 - i, 10);
+    expect_body(&tiny, full, small.net.max_requests, 10);
     ck_assert(c->in_partial && !c->paused);
     close(slow);
     close(quiet);

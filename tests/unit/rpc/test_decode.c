@@ -1,4 +1,4 @@
-#include "rpc/internal.h"
+#include "rpc/decode.h"
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>

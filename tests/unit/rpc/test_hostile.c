@@ -15,7 +15,7 @@ START_TEST(half_a_record_stalls_nobody)
     put_word(&b, 0x80000000u | 40);
     put_call(&b, 1, TINY_NULL);
     ck_assert(peer_write(fd, b.data, 20));
-    AWAIT(tiny_stats(&tiny).bytes_in == 20);
+    AWAIT(tiny_stats(&tiny).net.bytes_in == 20);
     expect_serving(&tiny);
     ck_assert(peer_write(fd, b.data + 20, b.len - 20));
     EXPECT_ACCEPTED(fd, 1, SUCCESS);
@@ -35,7 +35,7 @@ START_TEST(a_record_byte_by_byte)
     put_call(&b, 1, TINY_NULL);
     for (size_t i = 0; i < b.len; i++) {
         ck_assert(peer_write(fd, b.data + i, 1));
-        AWAIT(tiny_stats(&tiny).bytes_in == i + 1);
+        AWAIT(tiny_stats(&tiny).net.bytes_in == i + 1);
     }
     EXPECT_ACCEPTED(fd, 1, SUCCESS);
     buf_free(&b);

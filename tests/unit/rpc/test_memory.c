@@ -1,5 +1,6 @@
 /* What the server charges to its account, and what happens when the account is used up. */
-#include "rpc/internal.h"
+#include "rpc/gather.h"
+#include "rpc/transport.h"
 #include "tests/unit/rpc/small_server.h"
 
 #define SHARE ((uint64_t)65536) /* of each group but that for fetching */
@@ -11,7 +12,7 @@ static void
 start(unsigned workers)
 {
     memory_account_init(&account, 8 * SHARE, NULL);
-    limits.memory = &account;
+    limits.net.memory = &account;
     tiny_start(&tiny, &limits, workers);
 }
 
@@ -27,7 +28,7 @@ static void
 stop(void)
 {
     expect_serving(&tiny);
-    AWAIT(tiny_stats(&tiny).connections == 0);
+    AWAIT(tiny_stats(&tiny).net.connections == 0);
     ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&account, (enum memory_kind)kind), 0);
@@ -91,11 +92,11 @@ START_TEST(the_record_begun_longest_ago_goes)
     AWAIT(records() == 32768);
     send_part(second, 20000);
     AWAIT(records() == 65536);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 0);
     send_part(third, 20000);
     ck_assert(peer_is_cut(first));
     AWAIT(records() == 65536);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 1);
     close(first);
     close(second);
     close(third);
@@ -125,7 +126,7 @@ START_TEST(another_worker_gives_its_oldest_up)
 {
     int held[4], fd;
 
-    limits.max_connections = 64;
+    limits.net.max_connections = 64;
     start(2);
     /* In turn to both workers; those of one hold all. */
     for (unsigned i = 0; i < 4; i++)
@@ -158,7 +159,7 @@ START_TEST(requests_beyond_the_pool_are_charged)
     enum { CALLS = RPC_POOLED_REQUESTS + 20 };
     int fd, other;
 
-    limits.max_requests = CALLS * 2;
+    limits.net.max_requests = CALLS * 2;
     start(1);
     fd = peer_connect(&tiny);
     other = peer_connect(&tiny);
@@ -256,8 +257,8 @@ START_TEST(without_memory_a_slow_reader_is_read_no_more)
     struct buf stream;
     int fd;
 
-    limits.max_requests = 2 * CALLS;
-    limits.max_queued_bytes = 1u << 30;
+    limits.net.max_requests = 2 * CALLS;
+    limits.net.max_queued_bytes = 1u << 30;
     start(1);
     memory_charge_anyway(&account, MEMORY_REQUESTS, SHARE);
     buf_init(&stream, 1u << 20);

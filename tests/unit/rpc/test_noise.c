@@ -3,7 +3,7 @@
  * Nothing is said about the answers but that they are replies; the sanitizers watch the rest. The
  * worker's loop runs on the test's own thread, so that a run is the same every time.
  */
-#include "rpc/internal.h"
+#include "tests/unit/rpc/here.h"
 #include "tests/unit/rpc/peer.h"
 
 enum { STREAMS = 3000 };
@@ -13,9 +13,9 @@ static struct tiny tiny;
 static const struct rpc_limits small = {
     .max_record = 2000,
     .max_fragments = 8,
-    .max_requests = 4,
-    .max_queued_bytes = 100000,
-    .max_connections = 16,
+    .net.max_requests = 4,
+    .net.max_queued_bytes = 100000,
+    .net.max_connections = 16,
 };
 
 static uint32_t
@@ -116,18 +116,13 @@ take_replies(int fd, struct buf *in)
 static void
 send_stream(struct rpc_server *server, const struct buf *stream, uint32_t *state)
 {
-    struct rpc_peer peer = {.address = {.ss_family = AF_UNIX}, .address_len = 2};
-    struct rpc_worker *worker = server->workers[0];
-    struct rpc_connection *c;
+    struct net_connections *set = here_connections(server);
     struct buf in;
     size_t sent = 0;
     int fds[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    c = rpc_connection_create(worker, fds[0], &peer);
-    ck_assert_ptr_nonnull(c);
-    atomic_fetch_add(&worker->connections, 1);
-    rpc_connection_adopt(c);
+    ck_assert_ptr_nonnull(here_adopt(server, fds[0]));
     buf_init(&in, 8u << 20);
     while (sent < stream->len) {
         size_t most = stream->len - sent, step = 1 + draw(state, draw(state, 2) ? 20 : 2000);
@@ -136,26 +131,26 @@ send_stream(struct rpc_server *server, const struct buf *stream, uint32_t *state
         if (n < 0 && errno == EPIPE)
             break;
         sent += n > 0 ? (size_t)n : 0;
-        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        here_turn(server);
         if (!take_replies(fds[1], &in))
             break;
         if (draw(state, 4) == 0) {
             (void)tiny_answer(&tiny);
-            rpc_worker_settle(worker);
+            net_connections_settle(set);
         }
     }
     if (draw(state, 2)) {
         (void)tiny_answer(&tiny);
-        rpc_worker_settle(worker);
+        net_connections_settle(set);
         (void)take_replies(fds[1], &in);
     }
     close(fds[1]);
-    event_base_loop(worker->base, EVLOOP_NONBLOCK);
+    here_turn(server);
     (void)tiny_answer(&tiny);
-    rpc_worker_settle(worker);
-    event_base_loop(worker->base, EVLOOP_NONBLOCK);
-    ck_assert_uint_eq(atomic_load(&worker->connections), 0);
-    ck_assert(TAILQ_EMPTY(&worker->closed) && TAILQ_EMPTY(&worker->partial));
+    net_connections_settle(set);
+    here_turn(server);
+    ck_assert_uint_eq(atomic_load(&set->count), 0);
+    ck_assert(TAILQ_EMPTY(&set->closed) && TAILQ_EMPTY(&set->partial));
     ck_assert_uint_eq(atomic_load(&tiny.released), atomic_load(&tiny.held));
     buf_free(&in);
 }

@@ -1,5 +1,6 @@
 /* Record marking (RFC 5531, section 11), fed in every way, and replies gathered in pieces. */
-#include "rpc/internal.h"
+#include "rpc/gather.h"
+#include "rpc/record.h"
 #include "tests/unit/rpc/peer.h"
 
 static const struct rpc_limits limits = {.max_record = 5000, .max_fragments = 5};
@@ -173,10 +174,11 @@ START_TEST(pieces_are_what_one_buffer_would_hold)
         ck_assert(!XDR_SETPOS(&gather.xdr, 0));
         ck_assert(rpc_gather_end(&gather));
         buf_init(&all, ROOM);
-        for (unsigned i = 0; i < reply.count; i++)
-            ck_assert(buf_append(&all, reply.pieces[i].iov_base, reply.pieces[i].iov_len));
+        for (unsigned i = 0; i < reply.output.count; i++)
+            ck_assert(
+                buf_append(&all, reply.output.pieces[i].iov_base, reply.output.pieces[i].iov_len));
         ck_assert_uint_eq(all.len, len + 4);
-        ck_assert_uint_eq(reply.len, len + 4);
+        ck_assert_uint_eq(reply.output.len, len + 4);
         ck_assert_uint_eq(get_word(&all, 0), 0x80000000u | len);
         ck_assert(memcmp(all.data + 4, plain, len) == 0);
         buf_free(&all);
@@ -198,9 +200,9 @@ START_TEST(a_held_body_costs_three_pieces)
     rpc_gather_begin(&gather, &reply, true);
     ck_assert(xdr_bytes(&gather.xdr, &at, &len, len));
     ck_assert(rpc_gather_end(&gather));
-    ck_assert_uint_eq(reply.count, 3);
-    ck_assert_ptr_eq(reply.pieces[1].iov_base, bytes);
-    ck_assert_uint_eq(reply.pieces[2].iov_len, 3);
+    ck_assert_uint_eq(reply.output.count, 3);
+    ck_assert_ptr_eq(reply.output.pieces[1].iov_base, bytes);
+    ck_assert_uint_eq(reply.output.pieces[2].iov_len, 3);
     ck_assert_ptr_null(reply.chunks);
     rpc_reply_free(&reply);
 }

@@ -131,7 +131,7 @@ start(void)
     atomic_store(&freed, 0);
     tiny.server = rpc_server_create(&RPC_LIMITS_DEFAULT, 2, programs, 2, NULL);
     ck_assert_ptr_nonnull(tiny.server);
-    ck_assert_int_eq(rpc_server_listen(tiny.server, tiny_listen_tcp(&tiny.port)), 0);
+    ck_assert_int_eq(rpc_server_listen(tiny.server, listen_tcp(&tiny.port)), 0);
     ck_assert_int_eq(rpc_server_start(tiny.server), 0);
 }
 

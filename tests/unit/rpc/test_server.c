@@ -33,12 +33,12 @@ START_TEST(a_null_call_is_answered)
     expect_alive(local);
     close(tcp);
     close(local);
-    AWAIT(tiny_stats(&tiny).connections == 0);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_total, 2);
+    AWAIT(tiny_stats(&tiny).net.connections == 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_total, 2);
     ck_assert_uint_eq(tiny_stats(&tiny).calls, 2);
     ck_assert_uint_eq(tiny_stats(&tiny).calls_bad, 0);
-    ck_assert_uint_eq(tiny_stats(&tiny).bytes_in, 2 * 44);
-    ck_assert_uint_eq(tiny_stats(&tiny).bytes_out, 2 * 28);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.bytes_in, 2 * 44);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.bytes_out, 2 * 28);
 }
 END_TEST
 
@@ -185,12 +185,12 @@ START_TEST(a_peer_gone_before_its_answer)
     AWAIT(atomic_load(&tiny.deferred) == 20);
     vanish(fd);
     close(local);
-    AWAIT(tiny_stats(&tiny).connections <= 2);
+    AWAIT(tiny_stats(&tiny).net.connections <= 2);
     ck_assert_uint_eq(atomic_load(&tiny.released), 0);
     ck_assert(peer_call(other, 1, TINY_ANSWER, 0));
     EXPECT_ACCEPTED(other, 1, SUCCESS, 20);
     AWAIT(atomic_load(&tiny.released) == 20);
-    AWAIT(tiny_stats(&tiny).connections == 1);
+    AWAIT(tiny_stats(&tiny).net.connections == 1);
     close(other);
 }
 END_TEST
@@ -204,7 +204,7 @@ START_TEST(a_peer_gone_with_its_answer_half_written)
     AWAIT(atomic_load(&tiny.held) >= 2);
     ck_assert_uint_eq(atomic_load(&tiny.released), 0);
     vanish(fd);
-    AWAIT(tiny_stats(&tiny).connections == 1);
+    AWAIT(tiny_stats(&tiny).net.connections == 1);
     AWAIT(atomic_load(&tiny.released) == atomic_load(&tiny.held));
     expect_alive(other);
     close(other);
@@ -216,19 +216,19 @@ END_TEST
 enum { POSTERS = 4, POSTS = 2000 };
 
 struct posted {
-    struct rpc_task task;
+    struct net_task task;
     unsigned poster;
     unsigned number;
 };
 
-static struct rpc_worker *worker;
+static struct net_worker *worker;
 static struct posted posts[POSTERS][POSTS];
 static unsigned seen[POSTERS]; /* the worker's */
 static bool in_order;          /* likewise */
 static atomic_uint runs;
 
 static void
-count(struct rpc_task *task)
+count(struct net_task *task)
 {
     struct posted *posted = (struct posted *)task;
 
@@ -244,7 +244,7 @@ post(void *context)
     for (unsigned i = 0; i < POSTS; i++) {
         own[i].task.run = count;
         own[i].number = i;
-        rpc_worker_post(worker, &own[i].task);
+        net_worker_post(worker, &own[i].task);
     }
     return NULL;
 }
@@ -265,11 +265,11 @@ START_TEST(tasks_run_in_the_order_of_their_posting)
 
     tiny.server = rpc_server_create(&RPC_LIMITS_DEFAULT, 1, &program, 1, NULL);
     ck_assert_ptr_nonnull(tiny.server);
-    ck_assert_int_eq(rpc_server_listen(tiny.server, tiny_listen_tcp(&tiny.port)), 0);
+    ck_assert_int_eq(rpc_server_listen(tiny.server, listen_tcp(&tiny.port)), 0);
     ck_assert_int_eq(rpc_server_start(tiny.server), 0);
     fd = peer_connect(&tiny);
     expect_alive(fd);
-    ck_assert_uint_eq(rpc_worker_number(worker), 0);
+    ck_assert_uint_eq(net_worker_number(worker), 0);
     in_order = true;
     for (unsigned i = 0; i < POSTERS; i++) {
         for (unsigned j = 0; j < POSTS; j++)
@@ -323,7 +323,7 @@ START_TEST(connections_are_spread_over_the_workers)
             fds[i] = -1;
         }
     }
-    AWAIT(tiny_stats(&tiny).connections == (WORKERS - 1) * EACH);
+    AWAIT(tiny_stats(&tiny).net.connections == (WORKERS - 1) * EACH);
     for (i = 0; i < WORKERS * EACH; i++) {
         if (fds[i] < 0) {
             fds[i] = peer_connect(&tiny);
@@ -344,7 +344,7 @@ START_TEST(a_server_that_never_started)
 
     tiny.server = rpc_server_create(&RPC_LIMITS_DEFAULT, 3, NULL, 0, NULL);
     ck_assert_ptr_nonnull(tiny.server);
-    ck_assert_int_eq(rpc_server_listen(tiny.server, tiny_listen_tcp(&port)), 0);
+    ck_assert_int_eq(rpc_server_listen(tiny.server, listen_tcp(&port)), 0);
     rpc_server_stop_accepting(tiny.server);
     ck_assert_uint_eq(rpc_server_stop(tiny.server, 1000000), 0);
     rpc_server_destroy(tiny.server);
@@ -372,7 +372,7 @@ START_TEST(a_descriptor_that_is_no_socket)
 END_TEST
 
 static void
-answer_all(struct rpc_task *task)
+answer_all(struct net_task *task)
 {
     (void)task;
     (void)tiny_answer(&tiny);
@@ -380,7 +380,7 @@ answer_all(struct rpc_task *task)
 
 START_TEST(calls_in_flight_are_answered_at_the_end)
 {
-    static struct rpc_task task = {.run = answer_all};
+    static struct net_task task = {.run = answer_all};
     int fd, idle;
 
     tiny_start(&tiny, &RPC_LIMITS_DEFAULT, 1);
@@ -393,7 +393,7 @@ START_TEST(calls_in_flight_are_answered_at_the_end)
     ck_assert(peer_is_cut(idle));
     /* Not read any more, and no reason to reset the connection under the answer to the first. */
     ck_assert(peer_call(fd, 2, TINY_NULL, 0));
-    rpc_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    net_worker_post(rpc_request_worker(tiny.waiting->request), &task);
     expect_body(&tiny, fd, 1, 8000000);
     ck_assert(peer_is_cut(fd));
     ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
@@ -407,7 +407,7 @@ END_TEST
 START_TEST(a_late_call_costs_no_answer)
 {
     enum { SIZE = 200000 };
-    static struct rpc_task task = {.run = answer_all};
+    static struct net_task task = {.run = answer_all};
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), little = 4096;
 
@@ -419,7 +419,7 @@ START_TEST(a_late_call_costs_no_answer)
     ck_assert(peer_call(fd, 1, TINY_DEFER, SIZE));
     AWAIT(atomic_load(&tiny.deferred) == 1);
     rpc_server_stop_accepting(tiny.server);
-    rpc_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    net_worker_post(rpc_request_worker(tiny.waiting->request), &task);
     AWAIT(atomic_load(&tiny.released) == 1);
     for (uint32_t i = 0; i < 5; i++) {
         ck_assert(peer_call(fd, 2 + i, TINY_NULL, 0));
@@ -509,7 +509,7 @@ START_TEST(stop_under_load_cuts_no_reply_short)
     }
     /* Every call that was taken has been answered, and every answer has arrived. */
     ck_assert_uint_eq(tiny_stats(&tiny).calls, sum);
-    ck_assert_uint_eq(tiny_stats(&tiny).connections, 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 0);
     ck_assert_uint_eq(tiny_stop(&tiny, 0), 0);
 }
 END_TEST

@@ -4,7 +4,6 @@
  */
 #include <sys/resource.h>
 
-#include "rpc/internal.h"
 #include "tests/unit/rpc/peer.h"
 
 /* Timers go by the loop's clock, which may be a little behind. */
@@ -13,9 +12,9 @@
 static struct tiny tiny;
 
 static bool
-is_local(void *context, const struct rpc_peer *peer)
+is_local(void *context, const struct net_peer *peer)
 {
-    (void)context;
+    REQUIRE(context == &tiny);
     return peer->has_uid;
 }
 
@@ -24,9 +23,9 @@ limits_of(uint64_t per_second, uint64_t burst)
 {
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
-    limits.is_privileged = is_local;
-    limits.reserved = 4;
-    limits.rates.calls = (struct token_rate){.per_second = per_second, .burst = burst};
+    limits.net.is_privileged = is_local;
+    limits.net.reserved = 4;
+    limits.net.rates.calls = (struct token_rate){.per_second = per_second, .burst = burst};
     return limits;
 }
 
@@ -82,7 +81,7 @@ expect_answers(int fd, uint32_t count)
 static uint64_t
 delayed(void)
 {
-    return tiny_stats(&tiny).clients.calls_delayed;
+    return tiny_stats(&tiny).net.clients.calls_delayed;
 }
 
 START_TEST(calls_over_the_rate_wait)
@@ -120,7 +119,7 @@ START_TEST(connections_of_a_client_share_a_rate)
     for (int i = 0; i < 4; i++)
         expect_answers(fds[i], 5);
     ck_assert_int_ge(clock_monotonic_us() - begin_us, 300000 - SLACK_US);
-    ck_assert_uint_eq(tiny_stats(&tiny).clients.clients, 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.clients.clients, 1);
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     stop();
@@ -143,7 +142,7 @@ START_TEST(the_others_do_not_wait)
     for (int i = 0; i < 50; i++)
         expect_alive(local);
     ck_assert_uint_le(delayed(), 5);
-    ck_assert_uint_ge(tiny_stats(&tiny).clients.clients, 2);
+    ck_assert_uint_ge(tiny_stats(&tiny).net.clients.clients, 2);
     expect_answers(fd, 3);
     close(fd);
     close(other);
@@ -188,7 +187,7 @@ START_TEST(answers_are_paid_for_afterwards)
     int64_t begin_us;
     int fd;
 
-    limits.rates.bytes = (struct token_rate){.per_second = 100000, .burst = 1000};
+    limits.net.rates.bytes = (struct token_rate){.per_second = 100000, .burst = 1000};
     start(&limits, 1);
     fd = peer_connect(&tiny);
     begin_us = clock_monotonic_us();
@@ -214,7 +213,7 @@ START_TEST(a_deferred_answer_is_paid_for_when_it_comes)
     struct rpc_limits limits = limits_of(0, 0);
     int fd, local;
 
-    limits.rates.bytes = (struct token_rate){.per_second = 100000, .burst = 1000};
+    limits.net.rates.bytes = (struct token_rate){.per_second = 100000, .burst = 1000};
     start(&limits, 1);
     fd = peer_connect(&tiny);
     local = peer_connect_unix(&tiny);
@@ -238,15 +237,15 @@ START_TEST(waiting_is_not_the_peers_fault)
     struct rpc_limits limits = limits_of(5, 1);
     int fd;
 
-    limits.idle_timeout_us = 80000;
-    limits.record_timeout_us = 80000;
+    limits.net.idle_timeout_us = 80000;
+    limits.net.message_timeout_us = 80000;
     start(&limits, 1);
     fd = peer_connect(&tiny);
     send_calls(fd, 4);
     ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
     expect_answers(fd, 4);
     ck_assert(peer_is_cut(fd));
-    ck_assert_uint_eq(tiny_stats(&tiny).connections_timed_out, 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 0);
     close(fd);
     stop();
 }
@@ -268,9 +267,9 @@ START_TEST(peers_that_go_while_they_wait)
         }
         close(fd);
     }
-    AWAIT(tiny_stats(&tiny).connections == 0);
-    ck_assert_uint_eq(tiny_stats(&tiny).clients.clients, 1);
-    AWAIT((expect_serving(&tiny), tiny_stats(&tiny).connections <= 1));
+    AWAIT(tiny_stats(&tiny).net.connections == 0);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.clients.clients, 1);
+    AWAIT((expect_serving(&tiny), tiny_stats(&tiny).net.connections <= 1));
     stop();
 }
 END_TEST

@@ -1,39 +1,18 @@
 /*
  * A tiny program with procedures that show what the RPC server does, and a server that runs it.
- *
- * Whoever waits here does so for PATIENCE_MS at most, and fails the test then.
  */
 #ifndef SUNPROXY_TESTS_UNIT_RPC_TINY_H
 #define SUNPROXY_TESTS_UNIT_RPC_TINY_H
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "rpc/server.h"
-#include "tests/unit/unit.h"
-
-#define PATIENCE_MS 20000
-
-/*
- * For workers, where Check's assertions are out of place, and for torture, which must not meet the
- * allocations that those make.
- */
-#define REQUIRE(condition)                                                          \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                \
-        }                                                                           \
-    } while (0)
+#include "tests/unit/net/stream.h"
 
 #define TINY_PROGRAM 0x20000777u
 
@@ -211,11 +190,11 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
         tiny_send(transport, (xdrproc_t)xdr_u_int, &n);
         return;
     case TINY_WORKER:
-        n = rpc_worker_number(rpc_request_worker(request));
+        n = net_worker_number(rpc_request_worker(request));
         tiny_send(transport, (xdrproc_t)xdr_u_int, &n);
         return;
     case TINY_PEER: {
-        const struct rpc_peer *peer = rpc_request_peer(request);
+        const struct net_peer *peer = rpc_request_peer(request);
         u_int words[5] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid,
                           peer->client.kind};
 
@@ -242,22 +221,6 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
 
 /* ---- a server -------------------------------------------------------------------------------- */
 
-static inline int
-tiny_listen_tcp(int *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    ck_assert_int_eq(listen(fd, 1024), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 static inline void
 tiny_fill(struct tiny *tiny)
 {
@@ -273,22 +236,14 @@ tiny_start(struct tiny *tiny, const struct rpc_limits *limits, unsigned workers)
 {
     static const struct rpc_program programs[] = {{TINY_PROGRAM, 1, tiny_dispatch},
                                                   {TINY_PROGRAM, 3, tiny_dispatch}};
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd;
 
     memset(tiny, 0, sizeof(*tiny));
     tiny_fill(tiny);
     tiny->server = rpc_server_create(limits, workers, programs, 2, tiny);
     ck_assert_ptr_nonnull(tiny->server);
-    ck_assert_int_eq(rpc_server_listen(tiny->server, tiny_listen_tcp(&tiny->port)), 0);
+    ck_assert_int_eq(rpc_server_listen(tiny->server, listen_tcp(&tiny->port)), 0);
     snprintf(tiny->path, sizeof(tiny->path), "/tmp/sunproxy-test-%d", (int)getpid());
-    memcpy(address.sun_path, tiny->path, sizeof(tiny->path));
-    unlink(tiny->path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    ck_assert_int_eq(listen(fd, 16), 0);
-    ck_assert_int_eq(rpc_server_listen(tiny->server, fd), 0);
+    ck_assert_int_eq(rpc_server_listen(tiny->server, listen_unix(tiny->path)), 0);
     ck_assert_int_eq(rpc_server_start(tiny->server), 0);
 }
 
@@ -320,15 +275,5 @@ tiny_stats(struct tiny *tiny)
     rpc_server_get_stats(tiny->server, &stats);
     return stats;
 }
-
-/* Waits for a condition that another thread brings about. */
-#define AWAIT(condition)                                                             \
-    do {                                                                             \
-        int64_t until_ = clock_monotonic_us() + (int64_t)PATIENCE_MS * 1000;         \
-        while (!(condition)) {                                                       \
-            ck_assert_msg(clock_monotonic_us() < until_, "in vain: %s", #condition); \
-            usleep(1000);                                                            \
-        }                                                                            \
-    } while (0)
 
 #endif

@@ -3,7 +3,7 @@
  * asked for it, so that the worker's loop runs here, in turns with a peer on the other end of a
  * socket pair.
  */
-#include "rpc/internal.h"
+#include "tests/unit/rpc/here.h"
 #include "tests/unit/rpc/peer.h"
 #include "tests/unit/torture.h"
 
@@ -11,13 +11,13 @@ static struct tiny tiny;
 static struct rpc_server *server;
 
 static const struct rpc_limits small = {
-    .max_connections_per_client = 64,
-    .rates.calls = {.per_second = 1000000, .burst = 1000000},
+    .net.max_connections_per_client = 64,
+    .net.rates.calls = {.per_second = 1000000, .burst = 1000000},
     .max_record = 100000,
     .max_fragments = 64,
-    .max_requests = 4,
-    .max_queued_bytes = 1u << 20,
-    .max_connections = 16,
+    .net.max_requests = 4,
+    .net.max_queued_bytes = 1u << 20,
+    .net.max_connections = 16,
 };
 
 /* 64 runs by reference and 64 copied ones: the pieces and the buffer overflow. */
@@ -52,7 +52,7 @@ static const struct rpc_program programs[] = {{TINY_PROGRAM, 1, dispatch},
 static void
 turn(void)
 {
-    event_base_loop(server->workers[0]->base, EVLOOP_NONBLOCK);
+    here_turn(server);
 }
 
 /* Creating either works or leaves nothing behind. */
@@ -82,7 +82,7 @@ START_TEST(listening)
 
     server = rpc_server_create(&small, 1, programs, 2, &tiny);
     ck_assert_ptr_nonnull(server);
-    fd = tiny_listen_tcp(&port);
+    fd = listen_tcp(&port);
     torture_fail_at(1);
     error = rpc_server_listen(server, fd);
     REQUIRE(torture_failed());
@@ -107,7 +107,7 @@ accept_one(unsigned n)
 
     server = rpc_server_create(&small, 1, programs, 2, &tiny);
     ck_assert_ptr_nonnull(server);
-    listener = tiny_listen_tcp(&tiny.port);
+    listener = listen_tcp(&tiny.port);
     ck_assert_int_eq(rpc_server_listen(server, listener), 0);
     fd = peer_connect(&tiny);
     torture_fail_at(n);
@@ -115,11 +115,11 @@ accept_one(unsigned n)
     failed = torture_failed();
     torture_fail_at(0);
     rpc_server_get_stats(server, &stats);
-    ck_assert_uint_eq(stats.connections, failed ? 0 : 1);
-    ck_assert_uint_eq(stats.clients.clients, failed ? 0 : 1);
+    ck_assert_uint_eq(stats.net.connections, failed ? 0 : 1);
+    ck_assert_uint_eq(stats.net.clients.clients, failed ? 0 : 1);
     if (failed) {
-        ck_assert_uint_eq(stats.connections_refused[RPC_REFUSED_MEMORY] + stats.connections_total,
-                          1);
+        ck_assert_uint_eq(
+            stats.net.connections_refused[NET_REFUSED_MEMORY] + stats.net.connections_total, 1);
         ck_assert(peer_is_cut(fd));
         close(fd);
         fd = peer_connect(&tiny);
@@ -210,10 +210,9 @@ static bool
 converse(unsigned n)
 {
     static char output[4 << 20];
-    struct rpc_peer peer = {.address = {.ss_family = AF_UNIX}, .address_len = 2};
     struct buf stream, in;
     struct outcome outcome = {0};
-    struct rpc_connection *c;
+    struct net_connection *c;
     size_t sent = 0;
     int fds[2];
     bool failed;
@@ -228,11 +227,9 @@ converse(unsigned n)
     atomic_store(&tiny.held, 0);
     atomic_store(&tiny.released, 0);
     torture_fail_at(n);
-    c = rpc_connection_create(server->workers[0], fds[0], &peer);
+    c = here_adopt(server, fds[0]);
     if (c) {
-        atomic_fetch_add(&server->workers[0]->connections, 1);
-        rpc_connection_adopt(c);
-        rpc_worker_settle(server->workers[0]);
+        net_connections_settle(here_connections(server));
         for (unsigned i = 0; i < 400 && !outcome.cut && outcome.answers < 10; i++) {
             size_t step = i % 3 ? 30000 : 50;
             size_t take = stream.len - sent < step ? stream.len - sent : step;
@@ -243,7 +240,7 @@ converse(unsigned n)
             turn();
             if (i % 5 == 4)
                 (void)tiny_answer(&tiny);
-            rpc_worker_settle(server->workers[0]);
+            net_connections_settle(here_connections(server));
             read_replies(fds[1], &in, &outcome);
         }
     } else {

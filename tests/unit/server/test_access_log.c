@@ -13,7 +13,7 @@
 #include "tests/unit/unit.h"
 
 static char folder[64], path[128], moved[128];
-static struct rpc_peer peer;
+static struct net_peer peer;
 
 static void
 setup(void)

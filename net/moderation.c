@@ -1,12 +1,4 @@
-/*
- * Moderation of a worker's wake-ups, as a network card moderates its interrupts. A thread that is
- * woken by every call runs at once, answers one client or a few, and sleeps again: where clients
- * and server share CPUs, the switching costs as much as a tenth of the work. While many clients
- * call at a time all the same, the worker asks the kernel not to interrupt others for its sake
- * (SCHED_BATCH, sched(7)): it then runs when they pause, and finds all that they sent meanwhile. A
- * client that is alone sees nothing of this, and a worker that is not busy is woken at once.
- */
-#include "rpc/internal.h"
+#include "net/moderation.h"
 
 #include <sched.h>
 
@@ -17,13 +9,13 @@
 enum { BEGIN_RATE = 10000, BEGIN_BATCH = 3, END_RATE = 5000, END_BATCH = 2 };
 
 void
-rpc_moderation_begin(struct rpc_moderation *m, int64_t now_us)
+net_moderation_begin(struct net_moderation *m, int64_t now_us)
 {
-    *m = (struct rpc_moderation){.since_us = now_us};
+    *m = (struct net_moderation){.since_us = now_us};
 }
 
 bool
-rpc_moderation_turn(struct rpc_moderation *m, int64_t now_us, uint64_t reads)
+net_moderation_turn(struct net_moderation *m, int64_t now_us, uint64_t reads)
 {
     int64_t span_us = now_us - m->since_us;
     uint64_t came = reads - m->reads;
@@ -48,9 +40,9 @@ set_scheduling(int policy)
 }
 
 void
-rpc_moderation_apply(struct rpc_moderation *m)
+net_moderation_apply(struct net_moderation *m)
 {
-    /* Whoever has chosen another policy for us knows why, SCHED_BATCH included. */
+    /* A policy that was set from outside stays, SCHED_BATCH included. */
     if (m->on && !m->scheduled) {
         m->scheduled = sched_getscheduler(0) == SCHED_OTHER && set_scheduling(SCHED_BATCH);
     } else if (!m->on && m->scheduled) {

@@ -1,5 +1,5 @@
 /* When a worker asks not to be woken for every call, and how its thread is scheduled then. */
-#include "rpc/internal.h"
+#include "net/moderation.h"
 
 #include <sched.h>
 
@@ -7,7 +7,7 @@
 
 /* `turns` turns of the loop with `reads` reads each, `us` apart; what the last one answered. */
 static bool
-go_on(struct rpc_moderation *m, int64_t *now_us, uint64_t *total, unsigned turns, unsigned reads,
+go_on(struct net_moderation *m, int64_t *now_us, uint64_t *total, unsigned turns, unsigned reads,
       int64_t us)
 {
     bool on = m->on;
@@ -15,18 +15,18 @@ go_on(struct rpc_moderation *m, int64_t *now_us, uint64_t *total, unsigned turns
     for (unsigned i = 0; i < turns; i++) {
         *now_us += us;
         *total += reads;
-        on = rpc_moderation_turn(m, *now_us, *total);
+        on = net_moderation_turn(m, *now_us, *total);
     }
     return on;
 }
 
 START_TEST(many_busy_clients_turn_it_on_and_fewer_off)
 {
-    struct rpc_moderation m;
+    struct net_moderation m;
     int64_t now_us = 5000;
     uint64_t total = 0;
 
-    rpc_moderation_begin(&m, now_us);
+    net_moderation_begin(&m, now_us);
     /* 50,000 reads a second, five a turn: on, but not before 10 ms have been seen. */
     ck_assert(!go_on(&m, &now_us, &total, 99, 5, 100));
     ck_assert(go_on(&m, &now_us, &total, 1, 5, 100));
@@ -40,11 +40,11 @@ END_TEST
 
 START_TEST(one_busy_client_is_no_reason)
 {
-    struct rpc_moderation m;
+    struct net_moderation m;
     int64_t now_us = 0;
     uint64_t total = 0;
 
-    rpc_moderation_begin(&m, now_us);
+    net_moderation_begin(&m, now_us);
     /* 20,000 reads a second, each on a turn of its own. */
     ck_assert(!go_on(&m, &now_us, &total, 1000, 1, 50));
 }
@@ -52,11 +52,11 @@ END_TEST
 
 START_TEST(many_idle_clients_are_no_reason)
 {
-    struct rpc_moderation m;
+    struct net_moderation m;
     int64_t now_us = 0;
     uint64_t total = 0;
 
-    rpc_moderation_begin(&m, now_us);
+    net_moderation_begin(&m, now_us);
     /* Ten at a time, 9,000 a second. */
     ck_assert(!go_on(&m, &now_us, &total, 1000, 9, 1000));
 }
@@ -70,16 +70,16 @@ schedule_as(int policy)
 
 /* Says whether wake-ups are moderated, and has the thread scheduled so. */
 static int
-apply(struct rpc_moderation *m, bool on)
+apply(struct net_moderation *m, bool on)
 {
     m->on = on;
-    rpc_moderation_apply(m);
+    net_moderation_apply(m);
     return sched_getscheduler(0);
 }
 
 START_TEST(the_thread_is_scheduled_so)
 {
-    struct rpc_moderation m = {0};
+    struct net_moderation m = {0};
 
     schedule_as(SCHED_OTHER);
     ck_assert_int_eq(apply(&m, true), SCHED_BATCH);
@@ -95,7 +95,7 @@ START_TEST(the_policy_that_somebody_chose_stays)
     static const int chosen[] = {SCHED_IDLE, SCHED_BATCH};
 
     for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
-        struct rpc_moderation m = {0};
+        struct net_moderation m = {0};
 
         schedule_as(chosen[i]);
         ck_assert_int_eq(apply(&m, true), chosen[i]);
@@ -107,7 +107,7 @@ END_TEST
 
 START_TEST(the_policy_that_somebody_chooses_meanwhile_stays)
 {
-    struct rpc_moderation m = {0};
+    struct net_moderation m = {0};
 
     schedule_as(SCHED_OTHER);
     ck_assert_int_eq(apply(&m, true), SCHED_BATCH);

@@ -1,0 +1,40 @@
+/*
+ * Admission: which new connection is accepted. Bounds on all connections and on those of one
+ * client, and a reserve of connections and descriptors that only privileged peers may use
+ * (limits.h), so that no client keeps an administrator out.
+ */
+#ifndef SUNPROXY_NET_ADMISSION_H
+#define SUNPROXY_NET_ADMISSION_H
+
+#include "net/limits.h"
+#include "net/stats.h"
+
+struct net_admission;
+
+/* `limits` must stay. NULL without memory. */
+struct net_admission *net_admission_create(const struct net_limits *limits);
+
+/* All connections must have left. NULL is harmless. */
+void net_admission_destroy(struct net_admission *admission);
+
+/*
+ * Judges a new connection on `fd`, whose peer has its address: completes the peer, and says whether
+ * it is admitted beside `open` connections. If so, it counts until net_admission_leave(), and
+ * *client is its client's entry (NULL: nothing bounds the client); otherwise the refusal is
+ * counted, and the descriptor is the caller's. `scarce`: no descriptor was left for it. [worker 0]
+ */
+bool net_admission_judge(struct net_admission *admission, int fd, struct net_peer *peer,
+                         uint64_t open, bool scarce, struct client_entry **client);
+
+/* There was no memory for a connection that was admitted: it counts as refused. [worker 0] */
+void net_admission_give_up(struct net_admission *admission, const struct net_peer *peer,
+                           struct client_entry *client);
+
+/* A connection ends. [its worker] */
+void net_admission_leave(struct net_admission *admission, const struct net_peer *peer,
+                         struct client_entry *client, int64_t now_us);
+
+/* Fills in the fields that are counted here. [any] */
+void net_admission_get_stats(struct net_admission *admission, struct net_stats *stats);
+
+#endif

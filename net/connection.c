@@ -1,0 +1,494 @@
+#include "net/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "net/delivery.h"
+#include "net/protocol.h"
+
+/* How long the last output may take to arrive on a connection that is otherwise over. */
+#define LINGER_US (5 * (int64_t)1000000)
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* While memory is short, a connection has one output at a time that is not written. */
+static bool
+is_too_slow(const struct net_connection *c)
+{
+    return c->requests > c->deferred && memory_is_full(c->set->limits->memory, MEMORY_REQUESTS);
+}
+
+static bool
+is_over_bound(const struct net_connection *c)
+{
+    const struct net_limits *limits = c->set->limits;
+
+    return c->requests >= limits->max_requests || c->out.bytes > limits->max_queued_bytes ||
+           is_too_slow(c);
+}
+
+/* Half of the bytes must have gone, so that reading does not stop and go with every write. */
+static bool
+has_cleared(const struct net_connection *c)
+{
+    const struct net_limits *limits = c->set->limits;
+
+    return c->requests < limits->max_requests && c->out.bytes <= limits->max_queued_bytes / 2 &&
+           !net_throttle_waits(c->throttle) && !is_too_slow(c);
+}
+
+/* ---- the set's lists ------------------------------------------------------------------------- */
+
+/* A byte has moved. The list is sorted anew once a tick at most: no time-out is finer than that. */
+static void
+touch(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    c->active_us = set->worker->now_us;
+    if (c->epoch == set->epoch)
+        return;
+    c->epoch = set->epoch;
+    TAILQ_REMOVE(&set->open, c, link);
+    TAILQ_INSERT_TAIL(&set->open, c, link);
+}
+
+static void
+begin_partial(struct net_connection *c)
+{
+    if (c->in_partial)
+        return;
+    c->in_partial = true;
+    c->partial_since_us = c->set->worker->now_us;
+    TAILQ_INSERT_TAIL(&c->set->partial, c, partial);
+}
+
+static void
+end_partial(struct net_connection *c)
+{
+    if (!c->in_partial)
+        return;
+    c->in_partial = false;
+    TAILQ_REMOVE(&c->set->partial, c, partial);
+}
+
+void
+net_connection_excuse(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    c->partial_since_us = set->worker->now_us;
+    TAILQ_REMOVE(&set->partial, c, partial);
+    TAILQ_INSERT_TAIL(&set->partial, c, partial);
+}
+
+void
+net_connection_mark(struct net_connection *c)
+{
+    if (c->marked)
+        return;
+    c->marked = true;
+    STAILQ_INSERT_TAIL(&c->set->marked, c, mark);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void
+net_connection_send(struct net_connection *c, struct net_output *output)
+{
+    int64_t now_us = c->set->worker->now_us;
+
+    net_output_queue_add(&c->out, output, now_us);
+    net_throttle_charge(c->throttle, output->len, now_us);
+    net_connection_mark(c);
+}
+
+/* Waits until the kernel takes more, if it does not wait already. */
+static bool
+await_writable(struct net_connection *c)
+{
+    if (!c->writing && event_add(&c->write_event, NULL) != 0)
+        return false;
+    c->writing = true;
+    return true;
+}
+
+static void
+write_queue(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+    size_t written;
+    enum net_send_status status = net_output_queue_send(&c->out, c->fd, set->pieces, &written);
+
+    if (written) {
+        net_counter_add(&set->bytes_out, written);
+        touch(c);
+    }
+    if (status == NET_SENT) {
+        if (c->writing)
+            event_del(&c->write_event);
+        c->writing = false;
+    } else if (status == NET_SEND_FAILED || !await_writable(c)) {
+        net_connection_close(c);
+    }
+}
+
+static void
+on_writable(evutil_socket_t fd, short what, void *context)
+{
+    struct net_connection *c = context;
+    struct net_connections *set = c->set;
+
+    (void)fd;
+    (void)what;
+    set->worker->now_us = clock_monotonic_us();
+    write_queue(c);
+    net_connection_mark(c);
+    net_connections_settle(set);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void
+free_backlog(struct net_connection *c, char *backlog, size_t len)
+{
+    if (!backlog)
+        return;
+    memory_uncharge(c->set->limits->memory, MEMORY_REQUESTS, len);
+    free(backlog);
+}
+
+static void
+drop_backlog(struct net_connection *c)
+{
+    free_backlog(c, c->backlog, c->backlog_len);
+    c->backlog = NULL;
+}
+
+/*
+ * Reads no more until a bound has cleared; keeps what has been read and not looked at. False
+ * without memory for that.
+ */
+static bool
+pause_reading(struct net_connection *c, struct span rest)
+{
+    struct memory_account *memory = c->set->limits->memory;
+    char *copy = NULL;
+
+    if (rest.len) {
+        if (!memory_charge(memory, MEMORY_REQUESTS, rest.len))
+            return false;
+        copy = memory_realloc(memory, NULL, rest.len);
+        if (!copy) {
+            memory_uncharge(memory, MEMORY_REQUESTS, rest.len);
+            return false;
+        }
+        memcpy(copy, rest.ptr, rest.len);
+    }
+    drop_backlog(c);
+    c->backlog = copy;
+    c->backlog_len = rest.len;
+    c->backlog_rest = span_of(copy, rest.len);
+    if (!c->paused)
+        event_del(&c->read_event);
+    c->paused = true;
+    return true;
+}
+
+/*
+ * Looks at bytes of the stream; false when it cannot be read any further: what has been asked for
+ * until then is still answered.
+ */
+static bool
+consume(struct net_connection *c, struct span input)
+{
+    while (input.len) {
+        if (is_over_bound(c)) {
+            if (!c->writing)
+                write_queue(c);
+            if (c->fd < 0)
+                return false;
+            if (is_over_bound(c))
+                return pause_reading(c, input);
+        }
+        if (net_throttle_holds(c->throttle, c->set->worker->now_us))
+            return pause_reading(c, input);
+        switch (c->protocol->received(c, &input)) {
+        case NET_INPUT_PARTIAL:
+            begin_partial(c);
+            return true;
+        case NET_INPUT_MESSAGE:
+            end_partial(c);
+            net_throttle_used(c->throttle);
+            break;
+        case NET_INPUT_NO_MEMORY:
+            begin_partial(c);
+            if (!c->set->hooks->make_room(c->set->owner, c))
+                return false;
+            break;
+        default:
+            return false;
+        }
+    }
+    if (is_over_bound(c) && !c->writing)
+        write_queue(c);
+    return c->fd >= 0 && (!is_over_bound(c) || pause_reading(c, input));
+}
+
+/* Goes on where pause_reading() stopped. */
+static void
+resume_reading(struct net_connection *c)
+{
+    char *backlog = c->backlog;
+    size_t len = c->backlog_len;
+    bool alive;
+
+    c->backlog = NULL;
+    c->paused = false;
+    alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
+    free_backlog(c, backlog, len);
+    if (!alive)
+        net_connection_finish(c);
+    net_connection_mark(c);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct net_connection *c = context;
+    struct net_connections *set = c->set;
+    struct net_worker *worker = set->worker;
+    ssize_t n = recv(fd, set->scratch, sizeof(set->scratch), 0);
+
+    (void)what;
+    if (n > 0) {
+        worker->now_us = clock_monotonic_us();
+        worker->reads++;
+        net_counter_add(&set->bytes_in, (uint64_t)n);
+        touch(c);
+        c->read_us = worker->now_us;
+        if (!consume(c, span_of(set->scratch, (size_t)n)))
+            net_connection_finish(c);
+    } else if (n == 0) {
+        /* It may have shut down its side only, and wait for answers. */
+        net_connection_finish(c);
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+        net_connection_close(c);
+    }
+    net_connections_settle(set);
+}
+
+/* The time that was booked for the client's next message has come. */
+static void
+on_turn(evutil_socket_t fd, short what, void *context)
+{
+    struct net_connection *c = context;
+    struct net_connections *set = c->set;
+
+    (void)fd;
+    (void)what;
+    set->worker->now_us = clock_monotonic_us();
+    net_throttle_begin_turn(c->throttle, set->worker->now_us);
+    c->read_us = set->worker->now_us;
+    net_connection_mark(c);
+    net_connections_settle(set);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static void
+adopt_by_task(struct net_task *task)
+{
+    net_connection_adopt(container_of(task, struct net_connection, adopt));
+}
+
+struct net_connection *
+net_connection_create(struct net_connections *set, int fd, const struct net_peer *peer,
+                      const struct net_protocol *protocol, void *context)
+{
+    struct net_connection *c = calloc(1, protocol->connection_size);
+
+    if (!c)
+        return NULL;
+    c->set = set;
+    c->protocol = protocol;
+    c->context = context;
+    c->fd = fd;
+    c->peer = *peer;
+    c->adopt.run = adopt_by_task;
+    net_output_queue_init(&c->out);
+    return c;
+}
+
+/* Gives the connection its throttle, if its client has such rates; false without memory. */
+static bool
+attach_throttle(struct net_connection *c)
+{
+    const struct client_rates *rates = &c->set->limits->rates;
+
+    if (!c->client || (!rates->calls.per_second && !rates->bytes.per_second))
+        return true;
+    c->throttle = net_throttle_create(c->client, c->set->worker->base, on_turn, c);
+    return c->throttle != NULL;
+}
+
+void
+net_connection_adopt(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+    struct event_base *base = set->worker->base;
+
+    set->worker->now_us = clock_monotonic_us();
+    c->active_us = set->worker->now_us;
+    c->epoch = set->epoch;
+    TAILQ_INSERT_TAIL(&set->open, c, link);
+    event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
+    c->protocol->opened(c);
+    if (set->draining || !attach_throttle(c) || event_add(&c->read_event, NULL) != 0)
+        net_connection_close(c);
+}
+
+static void
+free_connection(struct net_connection *c)
+{
+    TAILQ_REMOVE(&c->set->closed, c, link);
+    c->protocol->closed(c);
+    free(c);
+}
+
+/* Writes what is queued, reads on where a bound has cleared, frees what is over. */
+static void
+look_at(struct net_connection *c)
+{
+    if (c->fd >= 0 && !c->writing)
+        write_queue(c);
+    if (c->fd >= 0 && c->paused && !c->finished && has_cleared(c))
+        resume_reading(c);
+    if (c->fd >= 0 && c->finished && c->requests == 0)
+        net_connection_finish(c);
+    if (c->fd < 0 && c->requests == 0 && !c->marked)
+        free_connection(c);
+}
+
+static void
+forget_input(struct net_connection *c)
+{
+    end_partial(c);
+    c->protocol->stopped(c);
+    drop_backlog(c);
+}
+
+void
+net_connection_close(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    if (c->fd < 0)
+        return;
+    event_del(&c->read_event);
+    event_del(&c->write_event);
+    close(c->fd);
+    c->fd = -1;
+    forget_input(c);
+    if (c->lingering)
+        TAILQ_REMOVE(&set->lingering, c, partial);
+    net_output_queue_drop(&c->out);
+    TAILQ_REMOVE(&set->open, c, link);
+    TAILQ_INSERT_TAIL(&set->closed, c, link);
+    net_throttle_destroy(c->throttle, set->worker->now_us);
+    c->throttle = NULL;
+    net_admission_leave(set->admission, &c->peer, c->client, set->worker->now_us);
+    c->client = NULL;
+    if (atomic_fetch_sub(&set->count, 1) == 1)
+        set->hooks->emptied(set->owner);
+    net_connection_mark(c);
+}
+
+void
+net_connection_time_out(struct net_connection *c)
+{
+    net_counter_add(&c->set->timed_out, 1);
+    net_connection_close(c);
+}
+
+void
+net_connection_finish(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    if (c->fd < 0 || c->lingering)
+        return;
+    c->finished = true;
+    event_del(&c->read_event);
+    net_throttle_cancel(c->throttle, set->worker->now_us);
+    forget_input(c);
+    if (c->requests || !net_output_queue_is_empty(&c->out))
+        return;
+    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
+    if (net_is_delivered(c->fd, c->peer.address.ss_family)) {
+        net_connection_close(c);
+        return;
+    }
+    shutdown(c->fd, SHUT_WR);
+    c->lingering = true;
+    c->partial_since_us = set->worker->now_us;
+    TAILQ_INSERT_TAIL(&set->lingering, c, partial);
+}
+
+void
+net_connection_check_lingering(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
+    if (net_is_delivered(c->fd, c->peer.address.ss_family) ||
+        set->worker->now_us - c->partial_since_us >= LINGER_US)
+        net_connection_close(c);
+}
+
+/* ---- the set --------------------------------------------------------------------------------- */
+
+void
+net_connections_init(struct net_connections *set, struct net_worker *worker,
+                     const struct net_limits *limits, struct net_admission *admission,
+                     const struct net_connections_hooks *hooks, void *owner)
+{
+    set->worker = worker;
+    set->limits = limits;
+    set->admission = admission;
+    set->hooks = hooks;
+    set->owner = owner;
+    TAILQ_INIT(&set->open);
+    TAILQ_INIT(&set->closed);
+    TAILQ_INIT(&set->partial);
+    TAILQ_INIT(&set->lingering);
+    STAILQ_INIT(&set->marked);
+}
+
+void
+net_connections_settle(struct net_connections *set)
+{
+    struct net_connection *c;
+
+    while ((c = STAILQ_FIRST(&set->marked))) {
+        STAILQ_REMOVE_HEAD(&set->marked, mark);
+        c->marked = false;
+        look_at(c);
+    }
+}
+
+void
+net_connections_free(struct net_connections *set)
+{
+    struct net_connection *c;
+
+    while ((c = TAILQ_FIRST(&set->open)))
+        net_connection_close(c);
+    net_connections_settle(set);
+    while ((c = TAILQ_FIRST(&set->closed)))
+        free_connection(c);
+}

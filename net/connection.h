@@ -1,0 +1,181 @@
+/*
+ * Connections: bytes in, messages to a protocol (protocol.h); output (output.h), as far as the
+ * kernel takes it; and the bounds that hold the one back while the other is stuck.
+ *
+ * A connection belongs to one worker for life and is touched by that worker's thread alone, so that
+ * nothing of it is locked. Nothing is sent and no connection is freed while a protocol runs. A
+ * change of a connection marks it (net_connection_mark()), and each callback of the loop ends with
+ * net_connections_settle(), which writes what is queued on the marked connections, in one system
+ * call each, and frees those that are over.
+ */
+#ifndef SUNPROXY_NET_CONNECTION_H
+#define SUNPROXY_NET_CONNECTION_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/span.h"
+#include "net/admission.h"
+#include "net/counter.h"
+#include "net/limits.h"
+#include "net/output.h"
+#include "net/throttle.h"
+#include "net/worker.h"
+
+struct net_protocol;
+
+enum { NET_SCRATCH = 65536 /* bytes read at once */ };
+
+struct net_connection {
+    struct net_connections *set;
+    const struct net_protocol *protocol;
+    void *context;                       /* the protocol's, of the listener */
+    TAILQ_ENTRY(net_connection) link;    /* the set's: open ones by activity, or the closed */
+    TAILQ_ENTRY(net_connection) partial; /* the set's: with a message begun, or lingering */
+    STAILQ_ENTRY(net_connection) mark;   /* the set's, for net_connections_settle() */
+    int fd;                              /* -1 when closed */
+    bool marked;
+    bool in_partial;
+    bool paused;       /* over a bound: not read */
+    bool writing;      /* the kernel takes no more: waiting for write_event */
+    bool finished;     /* nothing more is read: close once all is answered */
+    bool lingering;    /* all is answered and shut down: close once the peer has it */
+    uint32_t epoch;    /* of the set's tick when last moved in its list */
+    unsigned requests; /* in work or in the queue */
+    unsigned deferred; /* of those, answered later */
+    int64_t active_us;
+    int64_t read_us;          /* when the latest bytes were read */
+    int64_t partial_since_us; /* or lingering */
+    struct net_output_queue out;
+    char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */
+    size_t backlog_len;
+    struct span backlog_rest;
+    struct event read_event;
+    struct event write_event;
+    struct net_task adopt;
+    struct net_peer peer;
+    struct client_entry *client;   /* NULL: nothing bounds the client, or closed */
+    struct net_throttle *throttle; /* owned; NULL: none */
+};
+
+TAILQ_HEAD(net_connection_list, net_connection);
+
+/* What connections ask of the owner of their set; all called on the worker. */
+struct net_connections_hooks {
+    /* Frees memory for messages by closing another connection than `but`; false if it cannot. */
+    bool (*make_room)(void *owner, const struct net_connection *but);
+    /* The last connection has been closed. */
+    void (*emptied)(void *owner);
+};
+
+/* The connections of one worker. */
+struct net_connections {
+    struct net_worker *worker;
+    const struct net_limits *limits;
+    struct net_admission *admission;
+    const struct net_connections_hooks *hooks;
+    void *owner;
+    struct net_connection_list open;      /* least recently active first */
+    struct net_connection_list closed;    /* with requests still to be answered */
+    struct net_connection_list partial;   /* message begun longest ago first */
+    struct net_connection_list lingering; /* likewise by shutdown */
+    STAILQ_HEAD(, net_connection) marked;
+    uint32_t epoch; /* counts ticks */
+    bool draining;  /* new connections are closed at once */
+    struct iovec pieces[NET_SEND_PIECES];
+
+    /* Written by the worker alone, read on any thread. */
+    net_counter timed_out;
+    net_counter bytes_in;
+    net_counter bytes_out;
+
+    char scratch[NET_SCRATCH] __attribute__((aligned(8)));
+
+    atomic_uint count; /* assigned by the acceptor, and not yet closed; shared */
+};
+
+/* ---- for protocols --------------------------------------------------------------------------- */
+
+/* Queues output; the connection must be open. The client's rate is charged for it. */
+void net_connection_send(struct net_connection *connection, struct net_output *output);
+
+/* Has the connection looked at before the worker sleeps. */
+void net_connection_mark(struct net_connection *connection);
+
+static inline bool
+net_connection_is_open(const struct net_connection *connection)
+{
+    return connection->fd >= 0;
+}
+
+/* A message is in work from here to net_connection_end_request(), which stands in the release of
+ * its output. Meanwhile the connection's object stays. */
+static inline void
+net_connection_begin_request(struct net_connection *connection)
+{
+    connection->requests++;
+}
+
+static inline void
+net_connection_end_request(struct net_connection *connection)
+{
+    connection->requests--;
+}
+
+/* A request will be answered later: the connection is not idle until then. */
+static inline void
+net_connection_defer_request(struct net_connection *connection)
+{
+    connection->deferred++;
+}
+
+/* Its answer is there. */
+static inline void
+net_connection_resume_request(struct net_connection *connection)
+{
+    connection->deferred--;
+    net_connection_mark(connection);
+}
+
+/* ---- a connection's life --------------------------------------------------------------------- */
+
+/* Wraps a connected, non-blocking socket, for a worker to adopt. NULL if there is no memory: the
+ * descriptor is the caller's then. [any] */
+struct net_connection *net_connection_create(struct net_connections *set, int fd,
+                                             const struct net_peer *peer,
+                                             const struct net_protocol *protocol, void *context);
+
+/* The worker takes the connection up; also by the task `adopt`. */
+void net_connection_adopt(struct net_connection *connection);
+
+/* Closes at once; the object stays until its last request has gone. */
+void net_connection_close(struct net_connection *connection);
+
+/* Closes, and counts it as timed out. */
+void net_connection_time_out(struct net_connection *connection);
+
+/* Reads no more; closes once all is answered and written, at once if that is so. */
+void net_connection_finish(struct net_connection *connection);
+
+/* Closes a lingering connection once its peer has all that was sent, or after five seconds. */
+void net_connection_check_lingering(struct net_connection *connection);
+
+/* The time of a message that is begun runs anew: the net did not read it. */
+void net_connection_excuse(struct net_connection *connection);
+
+/* ---- the set --------------------------------------------------------------------------------- */
+
+/* All parameters must stay. */
+void net_connections_init(struct net_connections *set, struct net_worker *worker,
+                          const struct net_limits *limits, struct net_admission *admission,
+                          const struct net_connections_hooks *hooks, void *owner);
+
+/* Looks at every marked connection; the end of every callback of the loop. */
+void net_connections_settle(struct net_connections *set);
+
+/* Closes and frees all, requests that have no answer included. The worker's thread must not run. */
+void net_connections_free(struct net_connections *set);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * Output by reference: a queue of what is to be sent on a connection, as pieces that are sent from
+ * where they stand. Each output keeps its bytes valid until it is released, which is when its last
+ * byte has been written or the connection is gone. As many pieces of as many outputs as possible go
+ * with one system call.
+ *
+ * Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_NET_OUTPUT_H
+#define SUNPROXY_NET_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+enum { NET_SEND_PIECES = 128 /* given to the kernel at once */ };
+
+/* Part of its owner's object. The owner sets pieces, count, len and release, and `sent` to 0. */
+struct net_output {
+    STAILQ_ENTRY(net_output) link; /* the queue's */
+    struct iovec *pieces;          /* none of them empty; changed as they are sent */
+    unsigned count;
+    unsigned sent;     /* pieces written whole; the first after them may be cut short in place */
+    size_t len;        /* bytes of all pieces */
+    int64_t queued_us; /* when it was queued */
+    /* Called once. It may queue further output on the connection, if that is still open. */
+    void (*release)(struct net_output *output);
+};
+
+struct net_output_queue {
+    STAILQ_HEAD(, net_output) outputs;
+    size_t bytes; /* not yet written */
+};
+
+void net_output_queue_init(struct net_output_queue *queue);
+
+void net_output_queue_add(struct net_output_queue *queue, struct net_output *output,
+                          int64_t now_us);
+
+/* Releases all that is queued. */
+void net_output_queue_drop(struct net_output_queue *queue);
+
+/* When the first output was queued; INT64_MAX if there is none. */
+int64_t net_output_queue_since(const struct net_output_queue *queue);
+
+enum net_send_status {
+    NET_SENT,      /* the queue is empty */
+    NET_SENT_PART, /* the kernel takes no more at present */
+    NET_SEND_FAILED
+};
+
+/*
+ * Writes to a non-blocking socket until the queue is empty or the kernel takes no more; *written
+ * counts the bytes. `pieces` has place for NET_SEND_PIECES.
+ */
+enum net_send_status net_output_queue_send(struct net_output_queue *queue, int fd,
+                                           struct iovec *pieces, size_t *written);
+
+static inline bool
+net_output_queue_is_empty(const struct net_output_queue *queue)
+{
+    return STAILQ_EMPTY(&queue->outputs);
+}
+
+#endif

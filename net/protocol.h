@@ -1,0 +1,46 @@
+/*
+ * What a protocol gives to the net: how the bytes of its connections are understood. A protocol
+ * sees messages: it takes them off the input one at a time, starts work on them, and answers by
+ * net_connection_send() at once or later. The net applies the bounds, rates and time-outs of
+ * limits.h between messages, whatever they mean.
+ *
+ * Every function is called on the connection's worker, and may not free or close the connection.
+ */
+#ifndef SUNPROXY_NET_PROTOCOL_H
+#define SUNPROXY_NET_PROTOCOL_H
+
+#include <stddef.h>
+
+#include "base/span.h"
+
+struct net_connection;
+
+enum net_input {
+    NET_INPUT_PARTIAL,   /* all input is taken, a message is begun: its time runs */
+    NET_INPUT_MESSAGE,   /* a message is over; what is left of the input follows it */
+    NET_INPUT_NO_MEMORY, /* an account is used up, input is left: called again if the net can close
+                            another connection with a message begun, otherwise as NET_INPUT_END */
+    NET_INPUT_END        /* nothing more is to be read; what is in work is still answered */
+};
+
+struct net_protocol {
+    size_t connection_size; /* of an object that begins with a struct net_connection */
+
+    /* A connection begins: the object is zero behind its struct net_connection. */
+    void (*opened)(struct net_connection *connection);
+
+    /* Bytes have come: takes them off the front of *input, one message at most. They are valid
+     * until the return. */
+    enum net_input (*received)(struct net_connection *connection, struct span *input);
+
+    /* No more is read: forgets a message that is begun. Called once or more. */
+    void (*stopped)(struct net_connection *connection);
+
+    /*
+     * Before the object is freed. Work for it is over, unless the server is destroyed: then
+     * requests that are still counted (net_connection_begin_request()) must be released here.
+     */
+    void (*closed)(struct net_connection *connection);
+};
+
+#endif

@@ -1,0 +1,91 @@
+#include "net/relief.h"
+
+#include "base/container_of.h"
+#include "net/connection.h"
+
+/* An output that has waited no longer than this is not given up for want of memory. */
+#define RELIEF_AGE_US ((int64_t)1000000)
+
+/* Slow readers are not looked for again before this time. */
+#define RELIEF_EVERY_US ((int64_t)10000)
+
+/* Connections that net_relief_close_partial() looks at before it gives up. */
+#define MOST_PASSED 64u
+
+/* Since when the next output has waited to be written; INT64_MAX if none does. */
+static int64_t
+waiting_since(const struct net_connection *c)
+{
+    return c->writing ? net_output_queue_since(&c->out) : INT64_MAX;
+}
+
+static void
+relieve_readers(struct net_task *task)
+{
+    struct net_relief *relief = container_of(task, struct net_relief, readers_task);
+    struct net_connections *set = relief->set;
+    int64_t now_us = set->worker->now_us;
+    struct net_connection *c, *slowest = NULL;
+
+    atomic_store(&relief->readers_posted, false);
+    if (relief->looked_us && now_us - relief->looked_us < RELIEF_EVERY_US)
+        return;
+    relief->looked_us = now_us;
+    TAILQ_FOREACH(c, &set->open, link)
+    {
+        if (waiting_since(c) < (slowest ? waiting_since(slowest) : INT64_MAX))
+            slowest = c;
+    }
+    if (slowest && now_us - waiting_since(slowest) >= RELIEF_AGE_US)
+        net_connection_time_out(slowest);
+}
+
+bool
+net_relief_close_partial(struct net_connections *set, const struct net_connection *but)
+{
+    struct net_connection *c, *next;
+    unsigned passed = 0;
+
+    for (c = TAILQ_FIRST(&set->partial); c && passed < MOST_PASSED; c = next) {
+        next = TAILQ_NEXT(c, partial);
+        if (c != but && !c->paused) {
+            net_connection_time_out(c);
+            return true;
+        }
+        passed++;
+        if (c->paused)
+            net_connection_excuse(c);
+    }
+    return false;
+}
+
+static void
+relieve_messages(struct net_task *task)
+{
+    struct net_relief *relief = container_of(task, struct net_relief, messages_task);
+
+    atomic_store(&relief->messages_posted, false);
+    (void)net_relief_close_partial(relief->set, NULL);
+}
+
+void
+net_relief_init(struct net_relief *relief, struct net_connections *set)
+{
+    relief->set = set;
+    relief->readers_task.run = relieve_readers;
+    relief->messages_task.run = relieve_messages;
+}
+
+void
+net_relief_of_readers(struct net_relief *relief)
+{
+    if (!atomic_exchange(&relief->readers_posted, true))
+        net_worker_post(relief->set->worker, &relief->readers_task);
+}
+
+void
+net_relief_of_messages(struct net_relief *relief)
+{
+    if (!atomic_exchange(&relief->messages_posted, true))
+        net_worker_post(relief->set->worker, &relief->messages_task);
+}

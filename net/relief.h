@@ -1,0 +1,46 @@
+/*
+ * Relief when memory is short: which connection of a worker is closed, and for what. Slow readers
+ * take the memory for output; peers that begin messages and do not end them, that for messages. A
+ * connection that is closed here counts as timed out.
+ */
+#ifndef SUNPROXY_NET_RELIEF_H
+#define SUNPROXY_NET_RELIEF_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/worker.h"
+
+struct net_connection;
+struct net_connections;
+
+struct net_relief {
+    struct net_connections *set;
+    struct net_task readers_task;
+    struct net_task messages_task;
+    int64_t looked_us;           /* when slow readers were last looked for; 0: never */
+    atomic_bool readers_posted;  /* shared */
+    atomic_bool messages_posted; /* shared */
+};
+
+/* The set must stay. */
+void net_relief_init(struct net_relief *relief, struct net_connections *set);
+
+/*
+ * Has the worker close the connection whose next output has waited longest to be written whole, if
+ * that is a second and more. Each look passes over all connections, so there is one in 10 ms at
+ * most. [any]
+ */
+void net_relief_of_readers(struct net_relief *relief);
+
+/*
+ * Closes the connection whose message was begun longest ago, other than `but` (or NULL); false if
+ * none is found among the first 64. [worker]
+ */
+bool net_relief_close_partial(struct net_connections *set, const struct net_connection *but);
+
+/* Has the worker do so. [any] */
+void net_relief_of_messages(struct net_relief *relief);
+
+#endif

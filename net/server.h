@@ -1,0 +1,63 @@
+/*
+ * A server of stream sockets, TCP and AF_UNIX: N workers, each a thread with an event loop, and
+ * listeners, each of which names the protocol of its connections (protocol.h). A connection belongs
+ * to one worker for life.
+ *
+ * Everything here is for the thread that made the server, unless it says [any].
+ */
+#ifndef SUNPROXY_NET_SERVER_H
+#define SUNPROXY_NET_SERVER_H
+
+#include <stdint.h>
+
+#include "net/limits.h"
+#include "net/stats.h"
+
+struct net_connections;
+struct net_protocol;
+struct net_server;
+struct net_worker;
+
+/*
+ * Makes a server with its workers' loops, not yet running. NULL with errno set on failure; EINVAL
+ * for no workers or limits that would let no message in.
+ */
+struct net_server *net_server_create(const struct net_limits *limits, unsigned workers);
+
+/*
+ * Takes over a bound, listening stream socket, made non-blocking here; closed by the server. Before
+ * net_server_start(). `protocol` and `context` must stay. 0 or an errno.
+ */
+int net_server_listen(struct net_server *server, int fd, const struct net_protocol *protocol,
+                      void *context);
+
+/* Starts the worker threads, with all signals blocked in them. 0 or an errno. */
+int net_server_start(struct net_server *server);
+
+/*
+ * Stops in two steps. _stop_accepting: listeners close, messages in work go on, a connection with
+ * none in work is closed, and new messages on the others are no longer read; when it returns, no
+ * worker gives input to a protocol.
+ * _stop: does that if it has not been done, waits until every connection has closed or `timeout_us`
+ * has passed, then closes what is left, ends and joins the workers. Returns the connections cut
+ * off. Tasks posted before the return are run; one that is posted later is never run.
+ */
+void net_server_stop_accepting(struct net_server *server);
+unsigned net_server_stop(struct net_server *server, int64_t timeout_us);
+
+/* After net_server_stop(), or without a start. Connections with requests in work are freed here.
+ * NULL is harmless. */
+void net_server_destroy(struct net_server *server);
+
+/* Has each worker close a slow reader (net_relief_of_readers()). Returns at once. [any] */
+void net_server_relieve(struct net_server *server);
+
+/* [any] */
+void net_server_get_stats(struct net_server *server, struct net_stats *stats);
+
+/* The workers, and their connections, by number from 0. [any] */
+unsigned net_server_worker_count(const struct net_server *server);
+struct net_worker *net_server_worker(struct net_server *server, unsigned number);
+struct net_connections *net_server_connections(struct net_server *server, unsigned number);
+
+#endif

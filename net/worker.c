@@ -1,0 +1,180 @@
+#include "net/worker.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static void
+wake(struct net_worker *worker)
+{
+    uint64_t one = 1;
+
+    /* Fails only when the counter is full, and then the worker is awake. */
+    while (write(worker->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+void
+net_worker_post(struct net_worker *worker, struct net_task *task)
+{
+    struct net_task *latest = atomic_load_explicit(&worker->tasks, memory_order_relaxed);
+
+    do {
+        task->next = latest;
+    } while (!atomic_compare_exchange_weak_explicit(&worker->tasks, &latest, task,
+                                                    memory_order_release, memory_order_relaxed));
+    if (!latest)
+        wake(worker);
+}
+
+bool
+net_worker_run_tasks(struct net_worker *worker)
+{
+    struct net_task *latest = atomic_exchange_explicit(&worker->tasks, NULL, memory_order_acquire);
+    struct net_task *first = NULL;
+    bool any = latest != NULL;
+
+    while (latest) {
+        struct net_task *next = latest->next;
+
+        latest->next = first;
+        first = latest;
+        latest = next;
+    }
+    worker->now_us = clock_monotonic_us();
+    while (first) {
+        struct net_task *task = first;
+
+        first = task->next;
+        task->run(task);
+    }
+    worker->settle(worker->context);
+    return any;
+}
+
+static void
+on_wake(evutil_socket_t fd, short what, void *context)
+{
+    uint64_t count;
+
+    (void)what;
+    /* Cleared before the tasks are taken: one that is posted meanwhile wakes again. */
+    (void)!read(fd, &count, sizeof(count));
+    (void)net_worker_run_tasks(context);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void *
+run(void *context)
+{
+    struct net_worker *worker = context;
+    struct net_moderation *m = &worker->moderation;
+
+    net_moderation_begin(m, clock_monotonic_us());
+    while (event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0 &&
+           !event_base_got_break(worker->base)) {
+        bool was_on = m->on;
+
+        if (net_moderation_turn(m, worker->now_us, worker->reads) != was_on)
+            net_moderation_apply(m);
+    }
+    return NULL;
+}
+
+int
+net_worker_start(struct net_worker *worker)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&worker->thread, NULL, run, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    worker->running = error == 0;
+    return error;
+}
+
+void
+net_worker_halt(struct net_worker *worker)
+{
+    event_base_loopbreak(worker->base);
+}
+
+void
+net_worker_join(struct net_worker *worker)
+{
+    pthread_join(worker->thread, NULL);
+    worker->running = false;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+/* A base for one thread: no locks. */
+static struct event_base *
+create_base(void)
+{
+    struct event_config *config = event_config_new();
+    struct event_base *base;
+
+    if (!config)
+        return NULL;
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
+
+static bool
+set_up_loop(struct net_worker *worker)
+{
+    worker->base = create_base();
+    if (!worker->base)
+        return false;
+    worker->wake_event =
+        event_new(worker->base, worker->wake_fd, EV_READ | EV_PERSIST, on_wake, worker);
+    return worker->wake_event && event_add(worker->wake_event, NULL) == 0;
+}
+
+struct net_worker *
+net_worker_create(unsigned number, void (*settle)(void *context), void *context)
+{
+    struct net_worker *worker = calloc(1, sizeof(*worker));
+
+    if (!worker)
+        return NULL;
+    worker->number = number;
+    worker->settle = settle;
+    worker->context = context;
+    worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (worker->wake_fd < 0 || !set_up_loop(worker)) {
+        int error = errno ? errno : ENOMEM;
+
+        net_worker_destroy(worker);
+        errno = error;
+        return NULL;
+    }
+    return worker;
+}
+
+void
+net_worker_destroy(struct net_worker *worker)
+{
+    if (!worker)
+        return;
+    if (worker->wake_event)
+        event_free(worker->wake_event);
+    if (worker->base)
+        event_base_free(worker->base);
+    if (worker->wake_fd >= 0)
+        close(worker->wake_fd);
+    free(worker);
+}

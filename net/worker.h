@@ -1,0 +1,75 @@
+/*
+ * A worker: a thread with an event loop, and the tasks that other threads hand to it. The loop has
+ * no locks, so that events belong to the worker's thread; so does everything here but what is
+ * marked [any].
+ */
+#ifndef SUNPROXY_NET_WORKER_H
+#define SUNPROXY_NET_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/moderation.h"
+
+struct event;
+struct event_base;
+
+/* Something to be done on a worker's thread; the memory is the poster's. */
+struct net_task {
+    struct net_task *next; /* the worker's, while posted */
+    void (*run)(struct net_task *task);
+};
+
+struct net_worker {
+    unsigned number; /* from 0; constant */
+    struct event_base *base;
+    int64_t now_us; /* when the current callback began; callbacks of the loop set it */
+    uint64_t reads; /* from connections, that brought bytes; counted by their reader */
+    void (*settle)(void *context); /* called after each run of tasks */
+    void *context;
+    struct event *wake_event;
+    struct net_moderation moderation;
+    pthread_t thread;
+    bool running; /* the thread is there to be joined; its starter's */
+
+    /* Shared. */
+    _Atomic(struct net_task *) tasks; /* latest first */
+    int wake_fd;
+};
+
+/* A worker whose thread does not run yet. NULL with errno. */
+struct net_worker *net_worker_create(unsigned number, void (*settle)(void *context), void *context);
+
+/* NULL is harmless; the thread must not run, and the loop must have no events left. */
+void net_worker_destroy(struct net_worker *worker);
+
+/* Starts the thread, with all signals blocked in it: 0 or an errno. [owner] */
+int net_worker_start(struct net_worker *worker);
+
+/* The loop ends after the current callback. */
+void net_worker_halt(struct net_worker *worker);
+
+/* Waits for the thread's end, after net_worker_halt() or in expectation of it. [owner] */
+void net_worker_join(struct net_worker *worker);
+
+/*
+ * Runs task->run(task) on the worker's thread soon, in the order of posting. The task must stay
+ * until then; run may free it. Never fails. Tasks posted before net_server_stop() has returned are
+ * run. [any]
+ */
+void net_worker_post(struct net_worker *worker, struct net_task *task);
+
+/* Runs the tasks posted so far; false if there were none. Also for the owner after the thread's
+ * end. */
+bool net_worker_run_tasks(struct net_worker *worker);
+
+/* [any] */
+static inline unsigned
+net_worker_number(const struct net_worker *worker)
+{
+    return worker->number;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * A call under way, dressed as the SVCXPRT that rpcgen's dispatcher and libtirpc's svc_sendreply()
+ * and svcerr_*() expect. One object a call, so that an answer may come at any time, in any order.
+ *
+ * A connection has its requests that are deferred in a list, and those that are answered and not
+ * yet written in its output. Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_RPC_TRANSPORT_H
+#define SUNPROXY_RPC_TRANSPORT_H
+
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "net/connection.h"
+#include "rpc/call.h"
+#include "rpc/gather.h"
+#include "rpc/limits.h"
+#include "rpc/program.h"
+#include "rpc/record.h"
+
+enum { RPC_POOLED_REQUESTS = 256 /* kept by a worker for reuse, and not charged */ };
+
+struct rpc_request {
+    SVCXPRT transport; /* first: rpc_request_of() */
+    struct rpc_connection *connection;
+    union {
+        LIST_ENTRY(rpc_request) link;  /* deferred: the connection's */
+        SLIST_ENTRY(rpc_request) free; /* the worker's pool */
+    };
+    void (*release)(void *held);
+    void *held;
+    struct span arguments;
+    int64_t arrived_us;
+    uint32_t xid;
+    unsigned references; /* the dispatcher's, and the answer's */
+    bool deferred;
+    bool answered;
+    bool charged; /* to the account: it is not one of the first of its worker */
+    struct rpc_reply reply;
+};
+
+/* What is served; constant while workers run. */
+struct rpc_service {
+    struct rpc_limits limits;
+    struct rpc_program *programs;
+    size_t program_count;
+    void *context;
+    struct rpc_worker *workers; /* by the numbers of the net's */
+};
+
+/* What a worker keeps for all of its connections, on cache lines of its own. */
+struct rpc_worker {
+    _Alignas(64) const struct rpc_service *service;
+    SLIST_HEAD(, rpc_request) pool;
+    unsigned uncharged; /* requests there are, pooled or not, that the account does not count */
+    net_counter calls;
+    net_counter calls_bad;
+    struct rpc_cooked cooked; /* of the call that is being dispatched */
+};
+
+struct rpc_connection {
+    struct net_connection net; /* first */
+    struct rpc_worker *worker;
+    LIST_HEAD(, rpc_request) waiting;
+    struct rpc_record record;
+};
+
+/* A request with the dispatcher's reference; NULL without memory. */
+struct rpc_request *rpc_request_create(struct rpc_connection *connection);
+
+/* Drops a reference; the last one releases what is held. */
+void rpc_request_unref(struct rpc_request *request);
+
+/* Frees the requests that a worker has pooled. */
+void rpc_worker_free_pool(struct rpc_worker *worker);
+
+#endif
