@@ -1,0 +1,285 @@
+/*
+ * The net without RPC: lines, streams and greetings under the same bounds, rates and time-outs.
+ */
+#include "tests/unit/net/echo.h"
+
+static struct memory_account account;
+
+static const struct net_limits small = {
+    .max_requests = 3,
+    .max_queued_bytes = 1u << 20,
+    .max_connections = 16,
+};
+
+static void
+stop(void)
+{
+    ck_assert_uint_eq(echo_stop(5000000), 0);
+}
+
+START_TEST(lines_come_back)
+{
+    static const char text[] = "one\n\ntwo words\nthree\n";
+    int tcp, local;
+
+    echo_start(&NET_LIMITS_DEFAULT, 2);
+    tcp = echo_connect();
+    local = echo_connect_unix();
+    echo_send(tcp, text);
+    echo_expect(tcp, text);
+    for (const char *c = text; *c; c++)
+        ck_assert(peer_write(local, c, 1));
+    echo_expect(local, text);
+    ck_assert_uint_eq(echo_stats().bytes_in, 2 * strlen(text));
+    ck_assert_uint_eq(echo_stats().bytes_out, 2 * strlen(text));
+    close(tcp);
+    close(local);
+    stop();
+}
+END_TEST
+
+START_TEST(input_that_ends_is_answered_first)
+{
+    static char longest[ECHO_LINE + 1];
+    int fd;
+
+    echo_start(&NET_LIMITS_DEFAULT, 1);
+    fd = echo_connect();
+    echo_send(fd, "first\nsecond\n");
+    memset(longest, 'x', sizeof(longest) - 1);
+    ck_assert(peer_write(fd, longest, sizeof(longest) - 1));
+    echo_expect(fd, "first\nsecond\n");
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    fd = echo_connect();
+    echo_send(fd, "last\nbegun");
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    echo_expect(fd, "last\n");
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    stop();
+}
+END_TEST
+
+/* Output without a request, on a protocol of its own: none of it is lost when the input ends. */
+START_TEST(protocols_share_the_workers)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0), line;
+
+    echo_start(&small, 2);
+    line = echo_connect();
+    ck_assert_int_ge(fd, 0);
+    connect_to_port(fd, echo.greeting_port);
+    ck_assert(peer_write(fd, "x", 1));
+    echo_expect_alive(line);
+    echo_expect_body(fd, ECHO_BODY);
+    ck_assert(peer_is_cut(fd));
+    AWAIT(atomic_load(&echo.released) == 2);
+    close(fd);
+    close(line);
+    stop();
+}
+END_TEST
+
+START_TEST(a_slow_reader_is_not_read)
+{
+    enum { LINES = 400, SIZE = 100000 };
+    static const char line[] = "body 100000\n";
+    static char all[LINES * (sizeof(line) - 1)];
+    int slow, other;
+
+    for (size_t i = 0; i < LINES; i++)
+        memcpy(all + i * (sizeof(line) - 1), line, sizeof(line) - 1);
+    echo_start(&small, 1);
+    slow = echo_connect_unix();
+    other = echo_connect();
+    ck_assert(peer_write(slow, all, sizeof(all)));
+    AWAIT(atomic_load(&echo.lines) >= 3);
+    for (int i = 0; i < 20; i++)
+        echo_expect_alive(other);
+    /* What may be queued, what the kernel's buffers take, and the other connection's. */
+    ck_assert_uint_lt(atomic_load(&echo.lines), 20 + LINES / 4);
+    for (int i = 0; i < LINES; i++)
+        echo_expect_body(slow, SIZE);
+    echo_expect_alive(slow);
+    ck_assert_uint_eq(atomic_load(&echo.lines), LINES + 21);
+    close(slow);
+    close(other);
+    stop();
+}
+END_TEST
+
+START_TEST(no_more_is_in_work_than_may_be)
+{
+    int fd;
+
+    echo_start(&small, 1);
+    fd = echo_connect();
+    echo_send(fd, "later 1\nlater 2\nlater 3\nlater 4\nnow\n");
+    AWAIT(atomic_load(&echo.deferred) == 3);
+    ck_assert_uint_eq(atomic_load(&echo.lines), 3);
+    echo_answer();
+    echo_expect(fd, "later 1\nlater 2\nlater 3\nnow\n");
+    ck_assert_uint_eq(atomic_load(&echo.deferred), 4);
+    echo_answer();
+    echo_expect(fd, "later 4\n");
+    close(fd);
+    stop();
+}
+END_TEST
+
+START_TEST(output_follows_output)
+{
+    enum { CHUNKS = 1000 };
+    int fd, gone;
+
+    echo_start(&small, 1);
+    fd = echo_connect();
+    gone = echo_connect_unix();
+    echo_send(gone, "stream 100000\n");
+    echo_send(fd, "stream 1000\nbehind\n");
+    echo_expect_body(gone, ECHO_CHUNK);
+    close(gone);
+    /* The line behind the stream is answered between two of its chunks. */
+    echo_expect_body(fd, ECHO_CHUNK);
+    echo_expect(fd, "behind\n");
+    for (int i = 1; i < CHUNKS; i++)
+        echo_expect_body(fd, ECHO_CHUNK);
+    AWAIT(atomic_load(&echo.released) == 3);
+    close(fd);
+    stop();
+}
+END_TEST
+
+START_TEST(lines_begun_and_idle_connections_time_out)
+{
+    struct net_limits limits = small;
+    int slow, idle, waiting;
+
+    limits.message_timeout_us = 100000;
+    limits.idle_timeout_us = 400000;
+    echo_start(&limits, 1);
+    slow = echo_connect();
+    idle = echo_connect();
+    waiting = echo_connect();
+    echo_send(slow, "beg");
+    echo_send(waiting, "now\nlater yes\n");
+    echo_expect(waiting, "now\n");
+    ck_assert(peer_is_cut(slow));
+    ck_assert(peer_is_cut(idle));
+    ck_assert_uint_eq(echo_stats().connections_timed_out, 2);
+    /* A connection that waits for an answer is not idle. */
+    echo_answer();
+    echo_expect(waiting, "later yes\n");
+    ck_assert(peer_is_cut(waiting));
+    close(slow);
+    close(idle);
+    close(waiting);
+    stop();
+}
+END_TEST
+
+START_TEST(a_slow_reader_is_given_up_for_memory)
+{
+    int slow, other;
+
+    echo_start(&small, 1);
+    slow = echo_connect_unix();
+    other = echo_connect_unix();
+    echo_send(slow, "body 4000000\n");
+    AWAIT(atomic_load(&echo.lines) == 1);
+    net_server_relieve(echo.server);
+    echo_expect_alive(other);
+    ck_assert_uint_eq(echo_stats().connections_timed_out, 0);
+    AWAIT((net_server_relieve(echo.server), echo_stats().connections_timed_out == 1));
+    ck_assert(peer_is_cut(slow));
+    echo_expect_alive(other);
+    close(slow);
+    close(other);
+    stop();
+}
+END_TEST
+
+START_TEST(the_line_begun_longest_ago_goes)
+{
+    struct net_limits limits = small;
+    int fds[3];
+
+    /* A share of two lines. */
+    memory_account_init(&account, (uint64_t)8 * 2 * ECHO_LINE, NULL);
+    limits.memory = &account;
+    echo_start(&limits, 1);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = echo_connect();
+        echo_send(fds[i], "begun");
+        AWAIT(i == 2 || memory_used(&account, MEMORY_RECORDS) == (uint64_t)(i + 1) * ECHO_LINE);
+    }
+    ck_assert(peer_is_cut(fds[0]));
+    for (int i = 1; i < 3; i++) {
+        echo_send(fds[i], "\n");
+        echo_expect(fds[i], "begun\n");
+    }
+    ck_assert_uint_eq(echo_stats().connections_timed_out, 1);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_RECORDS), 0);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    stop();
+}
+END_TEST
+
+START_TEST(lines_over_the_rate_wait)
+{
+    struct net_limits limits = NET_LIMITS_DEFAULT;
+    int64_t begin_us;
+    int fd;
+
+    limits.rates.calls = (struct token_rate){.per_second = 50, .burst = 5};
+    echo_start(&limits, 1);
+    fd = echo_connect();
+    begin_us = clock_monotonic_us();
+    for (int i = 0; i < 15; i++)
+        echo_send(fd, "x\n");
+    for (int i = 0; i < 15; i++)
+        echo_expect(fd, "x\n");
+    /* Timers go by the loop's clock, which may be 20 ms behind. */
+    ck_assert_int_ge(clock_monotonic_us() - begin_us, 200000 - 20000);
+    ck_assert_uint_ge(echo_stats().clients.calls_delayed, 1);
+    close(fd);
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_abandoned_is_released)
+{
+    int fd;
+
+    echo_start(&small, 1);
+    fd = echo_connect();
+    echo_send(fd, "later 1\nlater 2\n");
+    AWAIT(atomic_load(&echo.deferred) == 2);
+    ck_assert_uint_eq(echo_stop(0), 1);
+    close(fd);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("net: echo");
+    TCase *tcase = tcase_create("echo");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, lines_come_back);
+    tcase_add_test(tcase, input_that_ends_is_answered_first);
+    tcase_add_test(tcase, protocols_share_the_workers);
+    tcase_add_test(tcase, a_slow_reader_is_not_read);
+    tcase_add_test(tcase, no_more_is_in_work_than_may_be);
+    tcase_add_test(tcase, output_follows_output);
+    tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
+    tcase_add_test(tcase, a_slow_reader_is_given_up_for_memory);
+    tcase_add_test(tcase, the_line_begun_longest_ago_goes);
+    tcase_add_test(tcase, lines_over_the_rate_wait);
+    tcase_add_test(tcase, what_is_abandoned_is_released);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,124 @@
+/* Output by reference: what is queued comes out whole and in order, however little the kernel takes
+ * at a time, and is released once, when its last byte has been written. */
+#include "net/output.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/net/stream.h"
+
+enum { OUTPUTS = 100, PIECES = 7, BYTES = 3001 };
+
+static struct item {
+    struct net_output output;
+    struct iovec pieces[PIECES];
+    unsigned number;
+} items[OUTPUTS];
+
+static char bytes[OUTPUTS * PIECES * BYTES];
+static unsigned released;
+static bool in_order;
+static struct net_output_queue queue;
+static struct iovec room[NET_SEND_PIECES];
+static int fds[2];
+
+static void
+release(struct net_output *output)
+{
+    in_order = in_order && ((struct item *)output)->number == released;
+    released++;
+}
+
+static void
+set_up(void)
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    released = 0;
+    in_order = true;
+    net_output_queue_init(&queue);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 13 + i / 257);
+    for (unsigned i = 0; i < OUTPUTS; i++) {
+        struct item *item = &items[i];
+
+        *item = (struct item){.number = i};
+        for (unsigned j = 0; j < PIECES; j++)
+            item->pieces[j] = (struct iovec){bytes + (size_t)(i * PIECES + j) * BYTES, BYTES};
+        item->output.pieces = item->pieces;
+        item->output.count = PIECES;
+        item->output.len = (size_t)PIECES * BYTES;
+        item->output.release = release;
+        net_output_queue_add(&queue, &item->output, 1000 + i);
+    }
+}
+
+static void
+tear_down(void)
+{
+    net_output_queue_drop(&queue);
+    ck_assert_uint_eq(released, OUTPUTS);
+    ck_assert(in_order);
+    ck_assert_uint_eq(queue.bytes, 0);
+    ck_assert(net_output_queue_is_empty(&queue));
+    ck_assert_int_eq(net_output_queue_since(&queue), INT64_MAX);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+START_TEST(all_comes_out_in_order)
+{
+    static char got[sizeof(bytes)];
+    size_t done = 0, sent = 0;
+    enum net_send_status status;
+
+    ck_assert_uint_eq(queue.bytes, sizeof(bytes));
+    do {
+        size_t written;
+        ssize_t n;
+
+        status = net_output_queue_send(&queue, fds[0], room, &written);
+        ck_assert_int_ne(status, NET_SEND_FAILED);
+        sent += written;
+        ck_assert_uint_eq(queue.bytes, sizeof(bytes) - sent);
+        ck_assert_uint_eq(released, sent / ((size_t)PIECES * BYTES));
+        if (released < OUTPUTS)
+            ck_assert_int_eq(net_output_queue_since(&queue), 1000 + released);
+        /* Little enough to cut pieces anywhere. */
+        n = recv(fds[1], got + done, 1777, 0);
+        ck_assert_int_gt(n, 0);
+        done += (size_t)n;
+    } while (status == NET_SENT_PART);
+    ck_assert_int_eq(status, NET_SENT);
+    while (done < sizeof(bytes)) {
+        ssize_t n = recv(fds[1], got + done, sizeof(bytes) - done, 0);
+
+        ck_assert_int_gt(n, 0);
+        done += (size_t)n;
+    }
+    ck_assert(memcmp(got, bytes, sizeof(bytes)) == 0);
+}
+END_TEST
+
+START_TEST(a_lost_connection_is_a_failure)
+{
+    size_t written;
+
+    close(fds[1]);
+    fds[1] = dup(fds[0]);
+    ck_assert_int_eq(net_output_queue_send(&queue, fds[0], room, &written), NET_SEND_FAILED);
+    ck_assert_uint_eq(written, 0);
+    ck_assert_uint_eq(released, 0);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("net: output");
+    TCase *tcase = tcase_create("output");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, all_comes_out_in_order);
+    tcase_add_test(tcase, a_lost_connection_is_a_failure);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
