@@ -364,6 +364,44 @@ class RpcbindTest(harness.SystemTest):
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertGreater(len(done.stderr), 20)
 
+    def test_each_command_finds_the_transport_that_it_needs(self):
+        ns = harness.Namespace(self)
+        ns.rpcbind()
+        env = {"XDG_RUNTIME_DIR": str(self.dir)}  # no default socket there
+        self.daemon(origin=self.origin(namespace=ns), namespace=ns, rpcbind=True, listen=False)
+        trace = self.dir / "trace"
+        trace.write_text("http://a.test/1\nhttp://a.test/2\n")
+
+        def run(*arguments):
+            return self.run_program([harness.SUNPROXY, *arguments], namespace=ns, env=env)
+
+        harness.wait_until(lambda: run("ping").returncode == 0, what="the server by rpcbind")
+        for arguments, status, words in (
+                (["stat"], 0, rb" at unix:"),
+                (["set", "--policy", "fifo"], 0, rb"policy fifo"),
+                (["replay", "--via", "tcp", trace], 0, rb"through (127\.0\.0\.1|localhost|\[::1\]):"),
+                (["replay", "--via", "unix", "--cold", trace], 0, rb"through unix:"),
+                (["replay", "--via", "tcp", "--cold", trace], 0, rb"through [^u]"),
+                (["replay", "--via", "unix", "--host", "127.0.0.1", trace], 69, rb"has no socket here"),
+                (["stat", "--host", "127.0.0.1"], 0, rb" at 127\.0\.0\.1:")):
+            with self.subTest(arguments=arguments):
+                done = run(*arguments)
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertRegex(done.stdout if status == 0 else done.stderr, words)
+
+    def test_the_default_socket_behind_a_link_is_not_trusted(self):
+        ns = harness.Namespace(self)  # and no rpcbind
+        folder = self.dir / "runtime"
+        for made, words in ((False, rb"sunproxy.sock: No such file or directory"),
+                            (True, rb"sunproxy.sock: its folder is another user's")):
+            if made:
+                (self.dir / "sunproxy.sock").touch()
+                folder.symlink_to(self.dir)
+            done = self.run_program([harness.SUNPROXY, "stat"], namespace=ns,
+                                    env={"XDG_RUNTIME_DIR": str(folder), "RUNTIME_DIRECTORY": ""})
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertRegex(done.stderr, words)
+
     def test_a_second_host_name(self):
         ns = harness.Namespace(self)
         done = self.run_program([harness.SUNPROXY, "get", "--host", "no-such-host.invalid",
