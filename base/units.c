@@ -99,6 +99,24 @@ units_parse_share(const char *text, double *share)
 }
 
 bool
+units_parse_word(const char *text, const char *words, uint64_t *which)
+{
+    size_t len = strlen(text);
+
+    for (uint64_t number = 0;; number++) {
+        size_t word = strcspn(words, "|");
+
+        if (word == len && memcmp(words, text, len) == 0) {
+            *which = number;
+            return true;
+        }
+        if (words[word] == '\0')
+            return false;
+        words += word + 1;
+    }
+}
+
+bool
 units_parse_duration(const char *text, int64_t *us)
 {
     static const struct unit units[] = {

@@ -28,6 +28,9 @@ bool units_parse_decimal(const char *text, size_t len, double *number);
 /* A share above 0 and at most 1, written as such or in per cent: "0.9", "90%". */
 bool units_parse_share(const char *text, double *share);
 
+/* One of the words that '|' separates: *which counts from 0. */
+bool units_parse_word(const char *text, const char *words, uint64_t *which);
+
 /*
  * A duration in microseconds: a number, a fraction allowed, with unit us, ms, s, m, h or d; without
  * a unit it is seconds.

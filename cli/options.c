@@ -7,17 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/nearest.h"
+#include "base/option_error.h"
 #include "base/units.h"
 #include "base/wrap.h"
 #include "cli/output.h"
 
 #define MOST_ROWS 64
 #define TEXT_COLUMN 25
-
-/* Values of getopt_long() for rows, above all letters. */
-#define FIRST_VALUE 256
 
 /* ---- parsers --------------------------------------------------------------------------------- */
 
@@ -62,25 +59,19 @@ option_text(const struct option_row *row, void *field, const char *text)
 int
 option_choice(const struct option_row *row, void *field, const char *text)
 {
-    struct nearest nearest = NEAREST_TO(text ? text : "");
+    struct nearest nearest = NEAREST_TO(text);
     char words[128], wanted[160] = "", ask[80];
-    unsigned number = (unsigned)row->low;
+    uint64_t which = 0;
     size_t len = 0;
     char *rest = words, *word;
 
-    if (!text) {
-        *(unsigned *)field = number - 1;
-        return EX_OK;
-    }
-
     snprintf(words, sizeof(words), "%s", row->argument + strspn(row->argument, "[="));
     words[strcspn(words, "]")] = '\0';
+    if (!text || units_parse_word(text, words, &which)) {
+        *(unsigned *)field = (unsigned)(text ? row->low + which : row->low - 1);
+        return EX_OK;
+    }
     while ((word = strsep(&rest, "|"))) {
-        if (strcmp(word, text) == 0) {
-            *(unsigned *)field = number;
-            return EX_OK;
-        }
-        number++;
         nearest_offer(&nearest, word);
         len += (size_t)snprintf(wanted + len, sizeof(wanted) - len, "%s%s",
                                 len == 0 ? ""
@@ -188,7 +179,7 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
                        : row->argument[0] == '[' ? optional_argument
                                                  : required_argument;
 
-        longs[i] = (struct option){row->name, argument, NULL, FIRST_VALUE + (int)i};
+        longs[i] = (struct option){row->name, argument, NULL, OPTION_ERROR_LEAST + (int)i};
         if (!row->letter)
             continue;
         *shorts++ = row->letter;
@@ -206,53 +197,20 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
 static const struct known *
 find(const struct known *known, size_t count, int value)
 {
-    if (value >= FIRST_VALUE)
-        return &known[value - FIRST_VALUE];
+    if (value >= OPTION_ERROR_LEAST)
+        return &known[value - OPTION_ERROR_LEAST];
     for (size_t i = 0; i < count; i++)
         if (known[i].row->letter && known[i].row->letter == value)
             return &known[i];
     return NULL;
 }
 
-/* A word that begins with two dashes and is no option, or the beginning of several. */
-static void
-complain_of_word(const struct known *known, size_t count, const char *word)
-{
-    char name[64];
-    struct nearest nearest = NEAREST_TO(name);
-    struct buf several;
-    size_t len = strcspn(word + 2, "="), matches = 0;
-
-    snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)), word + 2);
-    buf_init(&several, 1024);
-    for (size_t i = 0; i < count; i++) {
-        nearest_offer(&nearest, known[i].row->name);
-        if (strncmp(known[i].row->name, name, len) == 0)
-            buf_printf(&several, "%s'--%s'", matches++ ? ", " : "", known[i].row->name);
-    }
-    if (matches > 1)
-        output_complain("option '--%s' is ambiguous: %s", name, buf_str(&several));
-    else if (2 * nearest.distance <= strlen(name)) /* half of it is right */
-        output_complain("unknown option '--%s'; did you mean '--%s'?", name, nearest.best);
-    else
-        output_complain("unknown option '--%s'", name);
-    buf_free(&several);
-}
-
 static int
-complain(const struct known *known, size_t count, int value, const char *word)
+complain(const struct option *longs, int value, const char *word)
 {
-    const struct known *of = find(known, count, optopt);
+    char why[512];
 
-    if (optopt == 0)
-        complain_of_word(known, count, word);
-    else if (!of)
-        output_complain("unknown option '-%c'", optopt);
-    else if (value == ':')
-        output_complain("option '--%s' needs a value: --%s %s", of->row->name, of->row->name,
-                        of->row->argument);
-    else
-        output_complain("option '--%s' takes no value", of->row->name);
+    output_complain("%s", option_error(longs, value, word, why, sizeof(why)));
     return EX_USAGE;
 }
 
@@ -275,7 +233,7 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
         const struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
 
         if (!of)
-            status = complain(known, count, value, argv[optind - 1]);
+            status = complain(longs, value, argv[optind - 1]);
         else if (of->row == &help_row)
             status = OPTIONS_HELP;
         else

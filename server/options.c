@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/option_error.h"
 #include "server/options_table.h"
 
 #define AT(field) offsetof(struct options, field)
@@ -282,7 +283,7 @@ parse_file(struct options *options, const char *path, struct buf *why)
     return ok;
 }
 
-/* The rows as getopt_long() wants them; val is the row's number + 256. */
+/* The rows as getopt_long() wants them; val is the row's number + OPTION_ERROR_LEAST. */
 static void
 make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 {
@@ -294,8 +295,9 @@ make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 
         if (!option_rows[i].name)
             continue;
-        longs[count++] = (struct option){
-            option_rows[i].name, argument ? required_argument : no_argument, NULL, (int)i + 256};
+        longs[count++] =
+            (struct option){option_rows[i].name, argument ? required_argument : no_argument, NULL,
+                            (int)i + OPTION_ERROR_LEAST};
         if (option_rows[i].letter) {
             shorts[len++] = option_rows[i].letter;
             if (argument)
@@ -309,8 +311,8 @@ make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 static const struct option_row *
 row_of_getopt(int value)
 {
-    if (value >= 256)
-        return &option_rows[value - 256];
+    if (value >= OPTION_ERROR_LEAST)
+        return &option_rows[value - OPTION_ERROR_LEAST];
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].name && option_rows[i].letter == (char)value)
             return &option_rows[i];
@@ -333,13 +335,10 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
         const struct option_row *row;
 
         if (value == '?' || value == ':') {
-            const char *given = argv[optind - 1];
+            char sentence[512];
 
-            buf_printf(why,
-                       value == ':' ? "%s wants a value"
-                                    : "%s: no such option, or it is not "
-                                      "written like this",
-                       given);
+            buf_append_str(
+                why, option_error(longs, value, argv[optind - 1], sentence, sizeof(sentence)));
             return false;
         }
         row = row_of_getopt(value);

@@ -1,37 +1,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "server/options_table.h"
 #include "server/rate.h"
-
-/* Prints text wrapped to 79 columns from column `indent` on; the cursor stands at `at`. */
-static void
-print_wrapped(FILE *out, const char *text, int at, int indent)
-{
-    while (*text) {
-        int room = 79 - indent;
-        int len = (int)strlen(text);
-
-        if (at > indent - 2) {
-            fputc('\n', out);
-            at = 0;
-        }
-        fprintf(out, "%*s", indent - at, "");
-        if (len > room) {
-            len = room;
-            while (len > 0 && text[len] != ' ')
-                len--;
-            if (len == 0)
-                len = (int)strcspn(text, " ");
-        }
-        fprintf(out, "%.*s", len, text);
-        text += len;
-        while (*text == ' ')
-            text++;
-        at = *text ? indent : 0;
-    }
-    fputc('\n', out);
-}
 
 void
 options_print_help(FILE *out)
@@ -57,7 +29,8 @@ options_print_help(FILE *out)
         if (row->start && row->type != OPTION_FLAG && !strstr(row->help, "(default") &&
             strcmp(row->start, "0") != 0)
             buf_printf(&text, " (default: %s)", row->start);
-        print_wrapped(out, buf_str(&text), at, 34);
+        /* Two spaces at least. */
+        wrap_print(out, buf_str(&text), at > 32 ? 34 : at, 34);
         buf_free(&text);
     }
     fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 port or socket taken,\n"

@@ -37,25 +37,6 @@ list_add(struct option_list *list, const char *text)
 }
 
 static bool
-parse_choice(const char *words, const char *text, uint64_t *value)
-{
-    size_t len = strlen(text);
-    uint64_t number = 0;
-
-    for (const char *word = words; word; number++) {
-        const char *end = strchr(word, '|');
-        size_t word_len = end ? (size_t)(end - word) : strlen(word);
-
-        if (word_len == len && strncmp(word, text, len) == 0) {
-            *value = number;
-            return true;
-        }
-        word = end ? end + 1 : NULL;
-    }
-    return false;
-}
-
-static bool
 parse_flag(const char *text, bool *value)
 {
     *value = strcasecmp(text, "yes") == 0 || strcasecmp(text, "true") == 0 ||
@@ -135,7 +116,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
                    row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
         return false;
     case OPTION_CHOICE:
-        if (parse_choice(row->argument, text, field))
+        if (units_parse_word(text, row->argument, field))
             return true;
         buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
         return false;

@@ -121,6 +121,21 @@ START_TEST(shares_are_parts_or_per_cent)
 }
 END_TEST
 
+START_TEST(words_count_from_zero)
+{
+    uint64_t which = 9;
+
+    ck_assert(units_parse_word("tsv", "tsv|jsonl", &which));
+    ck_assert_uint_eq(which, 0);
+    ck_assert(units_parse_word("jsonl", "tsv|jsonl", &which));
+    ck_assert_uint_eq(which, 1);
+    ck_assert(!units_parse_word("json", "tsv|jsonl", &which));
+    ck_assert(!units_parse_word("tsv|jsonl", "tsv|jsonl", &which));
+    ck_assert(!units_parse_word("", "tsv|jsonl", &which));
+    ck_assert_uint_eq(which, 1);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -134,6 +149,7 @@ unit_suite(void)
     tcase_add_test(tc, formats_for_people);
     tcase_add_test(tc, decimals_are_digits_and_a_point);
     tcase_add_test(tc, shares_are_parts_or_per_cent);
+    tcase_add_test(tc, words_count_from_zero);
     suite_add_tcase(suite, tc);
     return suite;
 }

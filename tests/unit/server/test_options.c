@@ -265,6 +265,32 @@ START_TEST(help_names_every_option_within_80_columns)
 }
 END_TEST
 
+START_TEST(options_that_are_none_are_explained)
+{
+    static const struct {
+        const char *word, *sentence;
+    } rows[] = {
+        {"--polciy", "unknown option '--polciy'; did you mean '--policy'?"},
+        {"--allow", "option '--allow' is ambiguous: '--allow-net', '--allow-port'"},
+        {"--no-rpcbind=yes", "option '--no-rpcbind' takes no value"},
+        {"--policy", "option '--policy' needs a value"},
+        {"-P", "option '-P' needs a value"},
+        {"-Z", "unknown option '-Z'"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char word[32];
+        struct options options;
+        struct buf why;
+
+        snprintf(word, sizeof(word), "%s", rows[i].word);
+        ck_assert_int_eq(PARSE(&options, &why, word, NULL), EX_USAGE);
+        ck_assert_str_eq(buf_str(&why), rows[i].sentence);
+        done(&options, &why);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -272,6 +298,7 @@ unit_suite(void)
     TCase *tc = tcase_create("options");
 
     tcase_add_test(tc, defaults_are_those_that_help_names);
+    tcase_add_test(tc, options_that_are_none_are_explained);
     tcase_add_test(tc, fetch_defaults_agree);
     tcase_add_test(tc, fetches_per_client_follow_those_in_all);
     tcase_add_test(tc, a_capacity_in_urls_alone_leaves_bytes_unbounded);
