@@ -15,6 +15,9 @@
  * and faults_failed() still names the last that did. */
 void faults_fail_at(unsigned n, int error);
 
+/* Calls of this name on this thread neither fail nor count; NULL: all do. Static memory. */
+void faults_spare(const char *name);
+
 /* For wrapped calls outside of faults.c: true, with errno set, if this one is to fail. */
 bool faults_now(const char *name);
 
