@@ -42,6 +42,7 @@ clang:command:clang
 curl:command:curl
 sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
+strace:command:strace
 ip:command:iproute2
 chromium:command:chromium
 ensurepip:python:python3-venv

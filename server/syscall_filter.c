@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -158,6 +159,7 @@ allow_conditionally(scmp_filter_ctx filter)
         {"ioctl", 1, {INT_IS(1, FIONREAD)}},
         {"ioctl", 1, {INT_IS(1, FIONBIO)}},
         {"ioctl", 1, {INT_IS(1, TCGETS)}}, /* isatty() */
+        {"ioctl", 1, {INT_IS(1, SIOCOUTQ)}}, /* what a closing connection's peer has yet to take */
         {"ioctl", 1, {INT_IS(1, SIOCGIFNAME)}},
         {"ioctl", 1, {INT_IS(1, SIOCGIFINDEX)}},
         {"prctl", 1, {INT_IS(0, PR_SET_NAME)}},
