@@ -71,6 +71,18 @@ class GetTest(ClientTest):
         self.assertEqual(len(self.o.requests()), distinct)
         self.assertEqual(sum(r["source"] == "miss" for r in rows), distinct)
 
+    def test_lists_that_are_none(self):
+        self.assertEqual(self.get("-", stdin=b"# nothing\n \t\n").stdout, b"")
+        done = self.get("-", stdin=b"http://a.test/\n" + 70000 * b"x" + b"\n", expect=65)
+        self.assertIn(b"line of more than 65536 bytes after 1 of them", done.stderr)
+        folder = os.open(self.dir, os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        done = subprocess.run([harness.SUNPROXY, "get", "--socket", self.d.socket, "-"], stdin=folder,
+                              capture_output=True, timeout=60,
+                              env=harness.sanitizer_environment(self.dir / "sanitizer.list"))
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.assertIn(b"cannot read standard input: Is a directory", done.stderr)
+
     def test_to_a_file(self):
         url = "http://a.test/x"
         target = self.dir / "page"

@@ -3,7 +3,12 @@
 #include "cli/statistics.h"
 #include "cli/when.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tests/unit/unit.h"
 
@@ -187,6 +192,51 @@ START_TEST(deviation_is_of_a_sample)
 }
 END_TEST
 
+/* The length of what is drawn on a terminal with so many columns, escape sequence left out. */
+static size_t
+drawn_on_a_terminal(unsigned short columns)
+{
+    struct winsize window = {.ws_col = columns, .ws_row = 24};
+    struct progress progress;
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave, saved;
+    char seen[512];
+    ssize_t len;
+
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
+        unit_skip("no terminal can be had here");
+    slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ck_assert_int_ge(slave, 0);
+    ck_assert_int_eq(ioctl(slave, TIOCSWINSZ, &window), 0);
+    setenv("TERM", "xterm", 1);
+    unsetenv("NO_COLOR");
+    fflush(stderr);
+    saved = dup(STDERR_FILENO);
+    dup2(slave, STDERR_FILENO);
+    progress_begin(&progress, "replay", 100);
+    progress_draw(&progress, 50);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(slave);
+    len = read(master, seen, sizeof(seen));
+    close(master);
+    ck_assert_int_gt(len, 4);
+    ck_assert_int_eq(seen[0], '\r');
+    ck_assert_int_eq(memcmp(seen + len - 3, "\033[K", 3), 0);
+    return (size_t)len - 4;
+}
+
+START_TEST(progress_is_as_wide_as_the_terminal_lets_it)
+{
+    size_t usual = drawn_on_a_terminal(0); /* the terminal does not tell: 80 columns */
+
+    ck_assert_uint_le(usual, 79);
+    ck_assert_uint_eq(drawn_on_a_terminal(80), usual);
+    ck_assert_uint_eq(drawn_on_a_terminal(20), 19);
+    ck_assert_uint_ge(drawn_on_a_terminal(1000), usual);
+    ck_assert_uint_le(drawn_on_a_terminal(1000), 199);
+}
+END_TEST
+
 START_TEST(progress_fits_its_line)
 {
     char line[256];
@@ -274,6 +324,7 @@ unit_suite(void)
     tcase_add_test(tcase, times_are_summed_up_whatever_their_order);
     tcase_add_test(tcase, deviation_is_of_a_sample);
     tcase_add_test(tcase, progress_fits_its_line);
+    tcase_add_test(tcase, progress_is_as_wide_as_the_terminal_lets_it);
     suite_add_tcase(suite, tcase);
     return suite;
 }
