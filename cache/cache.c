@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/djb.h"
+#include "base/hash.h"
 #include "cache/places.h"
 
 /* The place of a hash, locked. */
@@ -57,9 +58,10 @@ struct page *
 cache_lookup(struct cache *cache, struct span url, int64_t now_us)
 {
     uint32_t hash = djb_hash(url);
+    uint64_t key = hash64_bytes(url);
     struct place *place = cache_lock(cache, hash);
     struct departed victims = {0};
-    struct page *page = shard_lookup(&place->shard, hash, url, now_us, &victims);
+    struct page *page = shard_lookup(&place->shard, hash, key, url, now_us, &victims);
 
     if (page)
         page_retain(page);
@@ -91,12 +93,13 @@ enum cache_outcome
 cache_store(struct cache *cache, struct page *page, struct cache_victims *victims, size_t *evicted)
 {
     uint32_t hash = djb_hash(page_url(page));
+    uint64_t key = hash64_bytes(page_url(page));
     struct place *place = cache_lock(cache, hash);
     uint64_t entered = atomic_fetch_add_explicit(&cache->entered, 1, memory_order_relaxed);
     struct departed replaced = {0}, out = {0};
     enum cache_outcome outcome = CACHE_NOT_STORED;
 
-    switch (shard_store(&place->shard, hash, page, entered, &replaced, &out)) {
+    switch (shard_store(&place->shard, hash, key, page, entered, &replaced, &out)) {
     case EVICTOR_ENTERED:
         outcome = replaced.count ? CACHE_REPLACED : CACHE_STORED;
         break;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "cache/places.h"
 
 /* What follows a layout when the shards are rebuilt: another one in any case. */
@@ -171,8 +172,8 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
         struct entry *e = entries[i];
         struct shard *to = &fresh[shard_number(e->hash, config->shards)];
         struct departed passed_on = {0}; /* where it entered and left at once */
-        enum evictor_outcome outcome =
-            shard_store(to, e->hash, e->page, e->entered, &passed_on, victims);
+        enum evictor_outcome outcome = shard_store(to, e->hash, hash64_bytes(page_url(e->page)),
+                                                   e->page, e->entered, &passed_on, victims);
 
         shard_free_departed(&passed_on);
         if (outcome == EVICTOR_NO_MEMORY) {

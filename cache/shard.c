@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "base/hash.h"
 #include "cache/cache.h"
 
 /*
@@ -87,11 +86,11 @@ bytes_of(const struct shard *shard, const struct page *page)
 
 /* What the policy may know of a page. */
 static struct policy_page
-describe_page(const struct shard *shard, const struct page *page)
+describe_page(const struct shard *shard, const struct page *page, uint64_t key)
 {
     return (struct policy_page){
         .bytes = bytes_of(shard, page),
-        .key = hash64_bytes(page_url(page)),
+        .key = key,
         .cost_us = page->fetch_us,
         .next = POLICY_NEVER,
     };
@@ -168,7 +167,7 @@ static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_ent
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct page *
-shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+shard_lookup(struct shard *shard, uint32_t hash, uint64_t key, struct span url, int64_t now_us,
              struct departed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
@@ -180,14 +179,14 @@ shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us
     entry = table_find(&shard->table, hash, url);
     if (!entry || !page_is_fresh(entry->page, now_us))
         return NULL;
-    described = describe_page(shard, entry->page);
+    described = describe_page(shard, entry->page, key);
     if (evictor_hit(&shard->evictor, entry->node, &described, &hooks, &call))
         table_tidy(&shard->table);
     return entry->page;
 }
 
 enum evictor_outcome
-shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t entered,
+shard_store(struct shard *shard, uint32_t hash, uint64_t key, struct page *page, uint64_t entered,
             struct departed *replaced, struct departed *victims)
 {
     struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
@@ -205,7 +204,7 @@ shard_store(struct shard *shard, uint32_t hash, struct page *page, uint64_t ente
     entry->hash = hash;
     call.entry = entry;
     old = table_find(&shard->table, hash, page_url(page));
-    described = describe_page(shard, page);
+    described = describe_page(shard, page, key);
     described.old = old ? old->node : NULL;
     outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
     if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON)

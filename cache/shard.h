@@ -39,12 +39,17 @@ bool shard_init(struct shard *shard, const struct policy_spec *spec,
 void shard_free(struct shard *shard);
 
 /*
+ * `hash` is a URL's djb_hash(), by which the table finds it, and `key` its hash64_bytes(), by which
+ * policies remember it. Both are the caller's to compute, before it takes the lock.
+ */
+
+/*
  * The page of this URL, without a reference of its own, after the policy's access(); NULL on a
  * miss, which the policy does not see. A page that is not fresh at `now_us` is a miss. If the
  * policy has a surplus afterwards, other pages are evicted to `victims`.
  */
-struct page *shard_lookup(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
-                          struct departed *victims);
+struct page *shard_lookup(struct shard *shard, uint32_t hash, uint64_t key, struct span url,
+                          int64_t now_us, struct departed *victims);
 
 /*
  * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
@@ -52,8 +57,8 @@ struct page *shard_lookup(struct shard *shard, uint32_t hash, struct span url, i
  * the new page itself if it is passed on; victims leave to `victims`. EVICTOR_NO_MEMORY is also the
  * answer if there is none for the entry. Without a cache every page is too large.
  */
-enum evictor_outcome shard_store(struct shard *shard, uint32_t hash, struct page *page,
-                                 uint64_t entered, struct departed *replaced,
+enum evictor_outcome shard_store(struct shard *shard, uint32_t hash, uint64_t key,
+                                 struct page *page, uint64_t entered, struct departed *replaced,
                                  struct departed *victims);
 
 /*

@@ -5,12 +5,12 @@
  * cache.
  *
  * The owner finds pages and allocates their nodes; the evictor decides which pages enter and which
- * leave, counts what is inside, and calls the owner's two hooks as pages enter and leave. On a hit
+ * leave, counts what is inside, and calls the owner's hooks as pages enter and leave. On a hit
  * the owner calls evictor_hit(), on a miss evictor_enter().
  *
  * The functions that call hooks are inlined wherever they are used: with a constant struct of hooks
- * no indirect call is left for them. A simulated miss is some 20 ns with the work of the policy,
- * and two indirect calls more would be a tenth of that.
+ * no indirect call is left for them. As calls they cost a simulation of LRU 12 % more instructions
+ * and some 15 % more CPU time.
  *
  * Threads: one at a time, as for a policy.
  */
