@@ -17,14 +17,32 @@
 
 #include "base/span.h"
 
-/* Of a number; one to one (the finaliser of SplitMix64: Steele, Lea, Flood 2014). */
+#define HASH64_STEP 0x9e3779b97f4a7c15U
+
+/*
+ * The finaliser of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
+ * Generators", 2014, figure 16); one to one, and 0 for 0.
+ */
 static inline uint64_t
-hash64_uint(uint64_t x)
+hash64_mix(uint64_t x)
 {
-    x += 0x9e3779b97f4a7c15U;
     x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
     x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
     return x ^ (x >> 31U);
+}
+
+/* Of a number; one to one. */
+static inline uint64_t
+hash64_uint(uint64_t x)
+{
+    return hash64_mix(x + HASH64_STEP);
+}
+
+/* The next number of the generator SplitMix64, whose state begins as any seed. */
+static inline uint64_t
+splitmix64_next(uint64_t *state)
+{
+    return hash64_mix(*state += HASH64_STEP);
 }
 
 static inline uint64_t

@@ -103,13 +103,6 @@ heap_remove(struct heap *heap, struct heap_node *node)
 }
 
 void
-heap_update(struct heap *heap, struct heap_node *node)
-{
-    if (!heap_rise(heap, node->slot, node))
-        heap_descend(heap, node->slot, node);
-}
-
-void
 heap_sink(struct heap *heap, struct heap_node *node)
 {
     heap_descend(heap, node->slot, node);

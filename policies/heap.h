@@ -41,12 +41,9 @@ bool heap_insert(struct heap *heap, struct heap_node *node);
  */
 void heap_remove(struct heap *heap, struct heap_node *node);
 
-/* Puts a node that is inside where it belongs after its key has changed. */
-void heap_update(struct heap *heap, struct heap_node *node);
-
 /*
- * The same for a node whose key has changed only away from the top, as a request does it under LRU
- * and LFU: nobody above is looked at, so that a leaf costs nothing.
+ * Puts a node that is inside where it belongs after its key has changed away from the top, as a
+ * request changes it under LFU and LRU-K. No node above is read, so that a leaf costs nothing.
  */
 void heap_sink(struct heap *heap, struct heap_node *node);
 

@@ -9,17 +9,6 @@ struct policy {
     struct list list; /* where they are not */
 };
 
-/* Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators" (2014), figure 16. */
-uint64_t
-heap_policy_random(struct heap_policy_state *state)
-{
-    uint64_t z = state->rng += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 struct policy *
 heap_policy_create(const struct policy_ops *ops, const struct policy_config *config)
 {
@@ -30,7 +19,7 @@ heap_policy_create(const struct policy_ops *ops, const struct policy_config *con
     policy->hooks = ops->hooks;
     heap_init(&policy->heap, policy->hooks->compare);
     list_init(&policy->list);
-    policy->state = (struct heap_policy_state){.rng = config->seed};
+    policy->state = (struct heap_policy_state){0};
     for (size_t i = 0; i < policy_param_count(ops); i++)
         policy->state.params[i] = policy_param_value(ops, config, i);
     return policy;
@@ -47,7 +36,6 @@ int
 heap_policy_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
     const struct heap_policy_ops *hooks = policy->hooks;
-    uint64_t now = policy->state.now, rng = policy->state.rng;
 
     policy->state.now++;
     if (hooks->new_node)
@@ -60,8 +48,7 @@ heap_policy_insert(struct policy *policy, void *node, const struct policy_page *
     }
     if (heap_insert(&policy->heap, node))
         return 0;
-    policy->state.now = now; /* a drawn key, too, was not drawn */
-    policy->state.rng = rng;
+    policy->state.now--;
     return -1;
 }
 
@@ -83,9 +70,6 @@ heap_policy_access(struct policy *policy, void *node, const struct policy_page *
     case HEAP_LATER:
         heap_sink(&policy->heap, node);
         break;
-    case HEAP_MOVED:
-        heap_update(&policy->heap, node);
-        break;
     }
 }
 
@@ -98,8 +82,7 @@ heap_policy_victim(struct policy *policy)
 void
 heap_policy_remove(struct policy *policy, void *node, bool evicted)
 {
-    if (evicted && policy->hooks->evicted)
-        policy->hooks->evicted(&policy->state, node);
+    (void)evicted;
     if (policy->hooks->compare)
         heap_remove(&policy->heap, node);
     else

@@ -23,19 +23,14 @@
 /* What the hooks may use of the instance. */
 struct heap_policy_state {
     uint64_t now; /* logical clock: the number of this insert or access, from 1 */
-    uint64_t rng; /* state of the generator, see heap_policy_random() */
 
     double params[POLICY_MAX_PARAMS];
-
-    /* The policy's own, 0 at first: what it learns from its victims (an age, say). */
-    double value;
 };
 
 /* What a request did to a page's place in the order. */
 enum heap_change {
     HEAP_SAME,  /* nothing */
     HEAP_LATER, /* it leaves later than before, or at the same time; never earlier */
-    HEAP_MOVED, /* any change */
     HEAP_LAST,  /* it is now the last to leave; what a policy without compare answers, or HEAP_SAME
                  */
 };
@@ -59,13 +54,7 @@ struct heap_policy_ops {
     /* It was requested again, as `page` says. NULL if that changes nothing. */
     enum heap_change (*update_metadata)(struct heap_policy_state *state, void *node,
                                         const struct policy_page *page);
-
-    /* It leaves as a victim: what the policy learns from that. NULL if nothing. */
-    void (*evicted)(struct heap_policy_state *state, const void *node);
 };
-
-/* 64 bits from the instance's seeded generator (SplitMix64). */
-uint64_t heap_policy_random(struct heap_policy_state *state);
 
 /* The policy_ops functions; `hooks` of the ops is a struct heap_policy_ops. */
 struct policy *heap_policy_create(const struct policy_ops *ops, const struct policy_config *config);

@@ -4,29 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_OUT UINT32_MAX
+#include "base/hash.h"
 
-/* The finisher of SplitMix64: keys may be numbers in a row. */
-static uint64_t
-mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
+#define LEFT_OUT UINT32_MAX
 
 /* By page: its number in the sample, or LEFT_OUT; gives how many were drawn. */
 static size_t
 draw_pages(const struct sim_trace *whole, double rate, uint64_t seed, uint32_t *numbers)
 {
     uint64_t below = rate >= 1 ? UINT64_MAX : (uint64_t)(rate * 0x1p64);
-    uint64_t salt = mix(seed + 0x9e3779b97f4a7c15u);
+    uint64_t salt = hash64_uint(seed);
     uint32_t count = 0;
 
     for (size_t i = 0; i < whole->page_count; i++) {
         uint64_t key = whole->keys ? whole->keys[i] : i;
 
-        numbers[i] = mix(key ^ salt) <= below ? count++ : LEFT_OUT;
+        /* Mixed, since keys may be numbers in a row. */
+        numbers[i] = hash64_mix(key ^ salt) <= below ? count++ : LEFT_OUT;
     }
     return count;
 }

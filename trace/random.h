@@ -17,7 +17,7 @@ static inline void
 random_seed(struct random_numbers *r, uint64_t seed)
 {
     for (unsigned i = 0; i < 4; i++)
-        r->s[i] = hash64_uint(seed + i * 0x9e3779b97f4a7c15U);
+        r->s[i] = splitmix64_next(&seed);
 }
 
 static inline uint64_t

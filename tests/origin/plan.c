@@ -4,18 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "tests/origin/origin.h"
-
-/* splitmix64: a good mix of a weak hash. */
-static uint64_t
-mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 /* In (0, 1). */
 static double
@@ -54,8 +45,8 @@ draw_latency(const struct origin *origin, uint64_t hash)
 
     if (origin->latency_sigma <= 0)
         return origin->latency_us;
-    a = mix(hash ^ mix(origin->seed));
-    b = mix(a);
+    a = hash64_uint(hash ^ hash64_uint(origin->seed));
+    b = hash64_uint(a);
     normal = sqrt(-2 * log(unit_interval(a))) * cos(2 * 3.14159265358979323846 * unit_interval(b));
     return (int64_t)((double)origin->latency_us * exp(origin->latency_sigma * normal));
 }
@@ -147,7 +138,8 @@ plan_make(struct plan *plan, const struct origin *origin, const struct request *
     plan->status = 200;
     plan->seed = hash;
     if (!sizes_find(origin->sizes, buf_str(&with), buf_str(&without), &plan->size))
-        plan->size = origin->size_min + mix(hash) % (origin->size_max - origin->size_min + 1);
+        plan->size =
+            origin->size_min + hash64_uint(hash) % (origin->size_max - origin->size_min + 1);
     plan->delay_us = draw_latency(origin, hash);
     buf_free(&with);
     buf_free(&without);

@@ -17,6 +17,19 @@ START_TEST(values_never_change)
 }
 END_TEST
 
+START_TEST(splitmix_is_splitmix)
+{
+    /* The first outputs for seed 1234567, as published with other implementations. */
+    static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u,
+                                     9817491932198370423u, 4593380528125082431u,
+                                     16408922859458223821u};
+    uint64_t state = 1234567;
+
+    for (size_t i = 0; i < 5; i++)
+        ck_assert_uint_eq(splitmix64_next(&state), known[i]);
+}
+END_TEST
+
 START_TEST(length_and_place_count)
 {
     static const char zeros[32] = {0};
@@ -100,6 +113,7 @@ unit_suite(void)
     TCase *tcase = tcase_create("hash");
 
     tcase_add_test(tcase, values_never_change);
+    tcase_add_test(tcase, splitmix_is_splitmix);
     tcase_add_test(tcase, length_and_place_count);
     tcase_add_test(tcase, bits_spread);
     tcase_add_test(tcase, urls_that_differ_little_do_not_collide);

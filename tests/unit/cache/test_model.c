@@ -2,6 +2,7 @@
  * Every policy, driven through the cache by random requests, against a model that is as plain as
  * can be: an array of pages, searched from end to end for whoever leaves next.
  */
+#include "base/hash.h"
 #include "tests/unit/cache/pages.h"
 
 #define URLS 60
@@ -79,11 +80,7 @@ dice(uint32_t sides)
 static uint32_t
 model_draw(struct model *m)
 {
-    uint64_t z = m->rng += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) >> 32);
+    return (uint32_t)(splitmix64_next(&m->rng) >> 32);
 }
 
 static void

@@ -269,7 +269,7 @@ hash_event(void *context, const struct sim_event *event)
     for (size_t i = 0; i < COUNT(parts); i++) {
         uint64_t state = told->hash ^ parts[i];
 
-        told->hash = made_random(&state);
+        told->hash = splitmix64_next(&state);
     }
     return ++told->count != 0;
 }

@@ -46,7 +46,7 @@ make_sizes_uneven(struct made *m)
 {
     for (size_t i = 0; i < m->trace.request_count; i++) {
         uint64_t state = m->ids[i];
-        double u = (double)((made_random(&state) >> 11) + 1) * 0x1p-53;
+        double u = (double)((splitmix64_next(&state) >> 11) + 1) * 0x1p-53;
 
         m->sizes[i] = (uint32_t)fmin(100 / sqrt(u), 1e5);
     }

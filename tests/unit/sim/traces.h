@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "tests/unit/unit.h"
 
 struct made {
@@ -18,16 +19,6 @@ struct made {
     uint32_t *ids, *sizes, *next; /* owned */
     uint64_t *keys;
 };
-
-static inline uint64_t
-made_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static inline uint64_t
 made_key(uint32_t id)
@@ -52,13 +43,14 @@ made_trace(uint64_t seed, size_t requests, uint32_t pages, bool sized)
     for (uint32_t id = 0; id < pages; id++)
         m.keys[id] = made_key(id);
     for (size_t i = 0; i < requests; i++) {
-        double u = (double)(made_random(&state) >> 11) * 0x1p-53;
+        double u = (double)(splitmix64_next(&state) >> 11) * 0x1p-53;
         uint32_t id = (uint32_t)(pow(pages, u) - 1); /* close to Zipf's law */
 
         m.ids[i] = id < pages ? id : pages - 1;
         if (sized)
-            m.sizes[i] = (uint32_t)(1 + made_key(m.ids[i]) % 1000 +
-                                    (made_random(&state) % 50 ? 0 : made_random(&state) % 1000));
+            m.sizes[i] =
+                (uint32_t)(1 + made_key(m.ids[i]) % 1000 +
+                           (splitmix64_next(&state) % 50 ? 0 : splitmix64_next(&state) % 1000));
     }
     m.trace = (struct sim_trace){.request_count = requests,
                                  .ids = m.ids,
