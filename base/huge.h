@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
@@ -23,6 +24,25 @@ huge_prefer(void *memory, size_t bytes)
     if (memory && bytes >= skip + HUGE_PAGE_BYTES)
         (void)madvise((char *)memory + skip, (bytes - skip) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
                       MADV_HUGEPAGE);
+}
+
+/*
+ * Memory for an array that is not to be moved: in large pages from the first byte if it takes one
+ * or more. The caller frees it; NULL without memory.
+ */
+static inline void *
+huge_alloc(size_t bytes)
+{
+    void *memory;
+
+    if (bytes < HUGE_PAGE_BYTES)
+        return malloc(bytes);
+    if (bytes > SIZE_MAX - HUGE_PAGE_BYTES)
+        return NULL;
+    bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+    huge_prefer(memory, bytes);
+    return memory;
 }
 
 #endif

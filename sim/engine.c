@@ -5,17 +5,16 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
+#include "base/huge.h"
 #include "policies/evictor.h"
 #include "sim/estimate.h"
 
 #define BLOCK 32768u   /* requests between two looks at the watch */
 #define FAR_AHEAD 24u  /* how far ahead of the request its page's place is fetched, */
 #define NEAR_AHEAD 10u /* and then the node there */
-#define HUGE_PAGE (2u << 20)
-#define UNIT 8u /* places are counted in these, the alignment of a node */
+#define UNIT 8u        /* places are counted in these, the alignment of a node */
 
 /* In front of each policy node. */
 struct resident {
@@ -388,14 +387,7 @@ make_nodes(struct run *run)
     if (units > UINT32_MAX)
         return false;
     bytes = units * UNIT;
-    if (bytes >= 2 * HUGE_PAGE) {
-        bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-        run->nodes = aligned_alloc(HUGE_PAGE, bytes);
-        if (run->nodes)
-            madvise(run->nodes, bytes, MADV_HUGEPAGE);
-    } else {
-        run->nodes = malloc(bytes);
-    }
+    run->nodes = huge_alloc(bytes);
     run->fresh = run->stride;
     run->result->memory = units * UNIT + run->trace->page_count * sizeof(*run->places);
     return run->nodes != NULL;

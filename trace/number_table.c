@@ -1,11 +1,11 @@
 #include "trace/number_table.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
+#include "base/huge.h"
+
 #define FIRST_SLOTS 1024U
-#define HUGE_PAGE (2U << 20U)
 
 void
 number_table_init(struct number_table *t)
@@ -36,20 +36,15 @@ slot_of(const struct number_table *t, uint64_t number)
     return &t->slots[at];
 }
 
-/* All free; in large pages where the system has them, for looks go all over the place. */
+/* All free; in large pages where the system has them, since lookups are at random. */
 static struct number_slot *
 make_slots(size_t count)
 {
     size_t bytes = count * sizeof(struct number_slot);
-    struct number_slot *slots;
+    struct number_slot *slots = huge_alloc(bytes);
 
-    if (bytes < HUGE_PAGE)
-        return calloc(count, sizeof(*slots));
-    slots = aligned_alloc(HUGE_PAGE, bytes); /* a power of two, like the page */
-    if (slots) {
-        madvise(slots, bytes, MADV_HUGEPAGE);
+    if (slots)
         memset(slots, 0, bytes);
-    }
     return slots;
 }
 
