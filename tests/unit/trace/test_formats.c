@@ -80,6 +80,26 @@ static const struct {
      "http://[::1:80/d@1=7/200 http://localhost/e HTTP@1=7/200 "
      "http://localhost/f FTP/1.00@1=7/200 http://localhost/HTTP/1.0@1=7/200",
      0},
+    /* Logs of nothing but one kind of target. */
+    {"squid",
+     "1 1 10.1.1.1 TCP_MISS/200 1 CONNECT a - NONE/- -\n"
+     "1 1 10.1.1.1 TCP_MISS/200 1 CONNECT b.test - NONE/- -\n"
+     "2 1 10.1.1.1 TCP_MISS/200 1 CONNECT c.test:443 - NONE/- -\n"
+     "3 1 10.1.1.1 TCP_MISS/200 1 CONNECT http://d.test/ - NONE/- -\n",
+     "https://a@1=1/200 https://b.test@1=1/200 https://c.test@2=1/200 http://d.test/@3=1/200", 0},
+    {"access",
+     "h - - " T "1 +0000] \"OPTIONS * HTTP/1.0\" 200 7\n"
+     "h - - " T "2 +0000] \"OPTIONS * HTTP/1.0\" 200 7\n",
+     "http://localhost/*@1=7/200 http://localhost/*@2=7/200", 0},
+    {"access",
+     "h - - " T "1 +0000] \"GET http://a.test/ HTTP/1.0\" 200 7\n"
+     "h - - " T "2 +0000] \"GET http://b.test/ HTTP/1.0\" 200 7\n",
+     "http://a.test/@1=7/200 http://b.test/@2=7/200", 0},
+    {"zeek",
+     "#separator \\x09\n#fields\tts\thost\turi\tid.resp_p\n"
+     "1\thhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh:81\t/a\t80\n2\thhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh:81\t*\t8080\n3\ta:b\t/c\t80\n",
+     "http://hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh:81/a@1 http://hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh:81/*@2 http://a:b/c@3",
+     0},
     /* Lines that end too early, and what stands where a status or a size should. */
     {"access",
      "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\nh - - " T "1 +0000]\n"
