@@ -47,10 +47,15 @@ fuzz_byte(struct span *input)
 }
 
 /*
- * Puts bytes into a file without a name and writes a path that opens it into `path`. Returns the
- * descriptor that keeps the file, to be closed by the caller; ends the program where there is none.
+ * Writes the bytes to a file, whose modification time is long past, and returns its path. The next
+ * call replaces the file; exit() removes it. Ends the program if the file cannot be written.
  */
-#define FUZZ_PATH 64u
-int fuzz_file(struct span bytes, char path[FUZZ_PATH]);
+const char *fuzz_file(struct span bytes);
+
+/*
+ * The name of the corpus file that runs; NULL if the input is none (libFuzzer). A target may demand
+ * more of an input with a known name than of any other: that the input is accepted.
+ */
+extern const char *fuzz_seed;
 
 #endif

@@ -67,6 +67,7 @@ main(int argc, char **argv)
         printf("%s\n", path);
         fflush(stdout);
         run++;
+        fuzz_seed = entries[i]->d_name;
         failed += !run_file(path);
         free(entries[i]);
     }

@@ -15,6 +15,12 @@ shift
 logs=build/fuzz/logs
 mkdir -p "$logs"
 
+# Targets that load files leave none behind, even where they crash; in memory if there is /dev/shm.
+TMPDIR=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo "${TMPDIR:-/tmp}")") || exit 1
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 1' INT TERM
+
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then
     for folder in tests/fuzz/corpus/*/; do

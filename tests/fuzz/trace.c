@@ -1,11 +1,43 @@
 /*
  * A file that is loaded as a trace. The first byte chooses the format (0: by its content) and the
- * second the options; whatever loads is consistent.
+ * second the options; whatever loads is consistent. The seeds of a format load as that format.
  */
 #include "trace/trace.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <unistd.h>
+#include <string.h>
+
+/* Names of seeds and the formats that they are loaded as. */
+static const struct {
+    const char *seed, *format;
+} loading[] = {
+    {"adaptsize", "adaptsize"},
+    {"chrome", "chrome"},
+    {"chrome-all", "chrome"},
+    {"combined", "access"},
+    {"combined-all", "access"},
+    {"firefox", "firefox"},
+    {"har", "har"},
+    {"oracle", "oracle"},
+    {"squid", "squid"},
+    {"squid-all", "squid"},
+    {"table", "table"},
+    {"urls", "urls"},
+    {"urls-gzip", "urls"},
+    {"wc98", "wc98"},
+    {"zeek", "zeek"},
+};
+
+/* The format that the input must be loaded as; NULL: it may be refused. */
+static const char *
+expected_format(void)
+{
+    for (size_t i = 0; fuzz_seed && i < sizeof(loading) / sizeof(loading[0]); i++) {
+        if (strcmp(loading[i].seed, fuzz_seed) == 0)
+            return loading[i].format;
+    }
+    return NULL;
+}
 
 static void
 check_trace(const struct trace *trace)
@@ -30,9 +62,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct span input = span_of(data, size);
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
     unsigned formats = 0, wanted, flags;
-    char path[FUZZ_PATH], why[2048] = "";
+    const char *expected = expected_format();
+    char why[2048] = "";
     struct trace *trace;
-    int fd;
 
     while (trace_formats[formats])
         formats++;
@@ -47,13 +79,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.cut_query = flags & 32;
     options.unique = flags & 64;
     options.sizes_as_read = flags & 128;
-    fd = fuzz_file(input, path);
-    if (trace_load(path, &options, &trace, why, sizeof(why)) == TRACE_OK) {
+    if (trace_load(fuzz_file(input), &options, &trace, why, sizeof(why)) == TRACE_OK) {
         check_trace(trace);
+        FUZZ_CHECK(!expected || strcmp(trace->format, expected) == 0);
         trace_free(trace);
     } else {
-        FUZZ_CHECK(!trace && why[0]);
+        if (expected)
+            fprintf(stderr, "%s: %s\n", fuzz_seed, why);
+        FUZZ_CHECK(!trace && why[0] && !expected);
     }
-    close(fd);
     return 0;
 }
