@@ -10,7 +10,20 @@
 /* Of all that SQLite allocates. Its pages and statements take about 3 MiB, and the index of a
  * write-ahead log that is read without a file for it 8 bytes a page. */
 #define HEAP_MOST ((sqlite3_int64)64 << 20)
-#define OPS_BETWEEN_LOOKS 20000
+
+/* A look counts the pages that were fetched; the caller is asked to stop less often. */
+#define OPS_BETWEEN_LOOKS 100
+#define LOOKS_BETWEEN_ASKING 200u
+#define PAGES_BETWEEN_ASKING 1000u
+
+/*
+ * How often the average page may be fetched. A scan fetches a page of a tree once, and an overflow
+ * page about once for each column that lies in it or behind it: a statement reads four columns.
+ * With a pointer map there is another fetch for each.
+ */
+#define FETCHES_PER_PAGE 16u
+#define FETCHES_FREE 10000u
+#define LEAST_PAGE 512u
 
 /* Text in UTF-16 may grow by half when it becomes UTF-8. */
 #define BYTES_OUT_PER_BYTE 2u
@@ -62,6 +75,62 @@ authorize(void *context, int action, const char *a, const char *b, const char *d
     }
 }
 
+/* Pages that SQLite has asked its cache for since the database was opened. */
+static uint64_t
+count_fetches(const struct database *d)
+{
+    static const int kinds[] = {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        int count = 0, most;
+
+        if (sqlite3_db_status(d->handle, kinds[i], &count, &most, 0) == SQLITE_OK && count > 0)
+            sum += (uint64_t)count;
+    }
+    return sum;
+}
+
+/* Ends a statement that fetches pages again and again, or that the caller wants to be stopped. */
+static int
+look(void *context)
+{
+    struct database *d = context;
+    uint64_t fetches = count_fetches(d);
+
+    if (fetches > d->most_fetches) {
+        d->is_exhausted = true;
+        return 1;
+    }
+    d->looks++;
+    if (d->looks < LOOKS_BETWEEN_ASKING && fetches - d->fetches_asked < PAGES_BETWEEN_ASKING)
+        return 0;
+    d->looks = 0;
+    d->fetches_asked = fetches;
+    return d->stop(d->stop_context);
+}
+
+/* The bytes of the database and of its log; false with errno set if there is no database. */
+static bool
+measure_files(const char *path, uint64_t *database, uint64_t *log)
+{
+    char name[PATH_MAX];
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return false;
+    *database = (uint64_t)st.st_size;
+    snprintf(name, sizeof(name), "%s-wal", path);
+    *log = stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
+    return true;
+}
+
+static void
+allow_fetches(struct database *d, uint64_t bytes, uint64_t page_bytes)
+{
+    d->most_fetches = FETCHES_FREE + bytes / page_bytes * FETCHES_PER_PAGE;
+}
+
 int
 database_open(struct database *d, const char *path, const char *const *tables, database_stop *stop,
               void *context)
@@ -73,11 +142,16 @@ database_open(struct database *d, const char *path, const char *const *tables, d
         {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},   {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
         {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
     };
+    uint64_t bytes, log;
     int rc;
 
-    *d = (struct database){.tables = tables};
+    *d = (struct database){.tables = tables, .stop = stop, .stop_context = context};
     d->soft_heap_before = sqlite3_soft_heap_limit64(-1);
     d->hard_heap_before = sqlite3_hard_heap_limit64(HEAP_MOST);
+    if (!measure_files(path, &bytes, &log))
+        return SQLITE_CANTOPEN;
+    /* The schema is read before the size of a page is known. */
+    allow_fetches(d, bytes + log, LEAST_PAGE);
     rc = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         return rc;
@@ -90,7 +164,7 @@ database_open(struct database *d, const char *path, const char *const *tables, d
         rc = sqlite3_drop_modules(d->handle, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(d->handle, authorize, d);
-    sqlite3_progress_handler(d->handle, OPS_BETWEEN_LOOKS, stop, context);
+    sqlite3_progress_handler(d->handle, OPS_BETWEEN_LOOKS, look, d);
     /* Exclusive: a log needs no index file then, and the copy is locked until it is closed. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(d->handle,
@@ -128,27 +202,27 @@ static int
 check_files(struct database *d, const char *path)
 {
     sqlite3_stmt *statement;
-    struct stat st, log;
-    char name[PATH_MAX];
+    uint64_t bytes, log;
     int rc = sqlite3_prepare_v2(d->handle, "PRAGMA page_size", -1, &statement, NULL);
 
     if (rc != SQLITE_OK)
         return rc;
     rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW) {
+        uint64_t page_bytes = (uint64_t)sqlite3_column_int64(statement, 0);
+
         rc = SQLITE_OK;
-        if (stat(path, &st) != 0)
+        if (!measure_files(path, &bytes, &log))
             rc = SQLITE_IOERR_FSTAT;
-        else if (st.st_size % sqlite3_column_int64(statement, 0) != 0)
+        else if (bytes % page_bytes != 0)
             rc = SQLITE_CORRUPT;
+        else
+            allow_fetches(d, bytes + log, page_bytes);
     }
     sqlite3_finalize(statement);
     if (rc != SQLITE_OK)
         return rc;
-    snprintf(name, sizeof(name), "%s-wal", path);
-    if (stat(name, &log) != 0)
-        log.st_size = 0;
-    d->bytes_left = ((uint64_t)st.st_size + (uint64_t)log.st_size) * BYTES_OUT_PER_BYTE;
+    d->bytes_left = (bytes + log) * BYTES_OUT_PER_BYTE;
     return SQLITE_OK;
 }
 
@@ -176,6 +250,12 @@ database_spend(struct database *d, sqlite3_stmt *statement, int column)
     return SQLITE_OK;
 }
 
+int
+database_verdict(const struct database *d, int rc)
+{
+    return rc != SQLITE_OK && d->is_exhausted ? SQLITE_CORRUPT : rc;
+}
+
 bool
 database_rises(int64_t *last, bool first, int64_t id)
 {
@@ -190,6 +270,8 @@ database_explain(const struct database *d, int rc)
 {
     if (rc == SQLITE_AUTH)
         return "it computes columns, or asks for what no history needs";
+    if (d->is_exhausted)
+        return "its rows share pages";
     return d->handle && sqlite3_extended_errcode(d->handle) == rc ? sqlite3_errmsg(d->handle)
                                                                   : sqlite3_errstr(rc);
 }

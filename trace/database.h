@@ -11,6 +11,8 @@
  * - Pages may be part of a table several times, and chains of overflow pages may have loops. So
  *   whoever reads checks that ids rise from row to row (database_rises()), and accounts for the
  *   bytes that rows hand out (database_spend()): both are bounded by the size of the file then.
+ * - Rows may share overflow pages, also those of columns that are not read. The number of pages
+ *   that SQLite fetches is bounded by a multiple of the pages in the file.
  *
  * "PRAGMA quick_check", which is advised too, is not run: it reads everything, evaluates the
  * schema's expressions, and refuses a database whose only damage is an index that is not needed.
@@ -24,19 +26,26 @@
 
 #define DATABASE_TABLES 2u
 
+/* Asked now and then while a statement runs; other than 0 ends it with SQLITE_INTERRUPT. */
+typedef int database_stop(void *context);
+
 struct database {
     sqlite3 *handle;           /* NULL: not open */
     const char *const *tables; /* DATABASE_TABLES names, not owned */
     uint64_t bytes_left;       /* that rows may still hand out */
+    uint64_t most_fetches;     /* of pages */
+    uint64_t fetches_asked;    /* their number when `stop` was last called */
+    unsigned looks;            /* since then */
+    bool is_exhausted;         /* more pages than that were fetched */
+    database_stop *stop;
+    void *stop_context; /* not owned */
     sqlite3_int64 soft_heap_before, hard_heap_before;
 };
 
-/* Asked now and then while a statement runs; other than 0 ends it with SQLITE_INTERRUPT. */
-typedef int database_stop(void *context);
-
 /*
- * Opens the database at `path`, a private copy. Returns a result code of SQLite. Whatever that is,
- * database_close() is due; database_explain() knows the sentence.
+ * Opens the database at `path`, a private copy. `d` stays where it is until it is closed. Returns a
+ * result code of SQLite. Whatever that is, database_close() is due; database_explain() knows the
+ * sentence.
  */
 int database_open(struct database *d, const char *path, const char *const *tables,
                   database_stop *stop, void *context);
@@ -49,6 +58,12 @@ int database_check(struct database *d, const char *path);
 
 /* SQLITE_OK, or SQLITE_CORRUPT when rows hand out more bytes than the files could hold. */
 int database_spend(struct database *d, sqlite3_stmt *statement, int column);
+
+/*
+ * The result code that counts: SQLITE_CORRUPT for a statement that failed because too many pages
+ * were fetched, otherwise `rc`.
+ */
+int database_verdict(const struct database *d, int rc);
 
 /* False if this id, of the row behind that with *last, is not above it: a page came again. */
 bool database_rises(int64_t *last, bool first, int64_t id);

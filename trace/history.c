@@ -44,8 +44,10 @@ static enum trace_error
 explain(const struct database *database, int rc, const char *path, const char *expected, char *why,
         size_t why_size)
 {
-    const char *said = database_explain(database, rc);
+    const char *said;
 
+    rc = database_verdict(database, rc);
+    said = database_explain(database, rc);
     switch (rc & 0xff) {
     case SQLITE_NOMEM:
         return TRACE_NO_MEMORY;

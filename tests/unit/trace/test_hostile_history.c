@@ -249,6 +249,61 @@ START_TEST(overflow_pages_in_a_circle)
 }
 END_TEST
 
+/*
+ * Visits that each claim 1 MiB in a column that is not read. One of them has it, and the others
+ * share its overflow pages: SQLite walks through these for the columns behind.
+ */
+START_TEST(rows_that_share_overflow_pages)
+{
+    enum { USABLE = 4096, COUNT = 600, HEADER = 7, TIME = 8 };
+    enum { IN_PAGE = (USABLE - 12) * 32 / 255 - 23, BODY = 16400 };
+    enum { LARGER = BODY + (USABLE - 4) * 250 };
+    struct child_result result;
+    unsigned char *bytes, *payloads[COUNT];
+    uint32_t shared = 0;
+    char sql[600];
+    size_t len, count = 0;
+
+    /* The same bytes of both lie in the tree's page, none but IN_PAGE. */
+    ck_assert_uint_gt(IN_PAGE + (HEADER + BODY + TIME - IN_PAGE) % (USABLE - 4), USABLE - 35);
+    sprintf(sql,
+            URLS "CREATE TABLE visits(id INTEGER PRIMARY KEY, padding, url, visit_time);"
+                 "INSERT INTO urls VALUES(1,'http://a.test/');" NUMBERS(
+                     600) "INSERT INTO visits SELECT i, zeroblob(iif(i = 1, %d, %d)), 1, "
+                          "13000000000000001 FROM n;",
+            LARGER, BODY);
+    make(sql);
+    bytes = (unsigned char *)scratch_read(scratch_path("History"), &len);
+    ck_assert_uint_lt(len, 16 * MIB);
+    for (unsigned char *page = bytes + PAGE; page < bytes + len; page += PAGE) {
+        for (uint32_t i = 0; page[0] == LEAF_TABLE && i < get16(page + 3); i++) {
+            unsigned char *cell = page + get16(page + 8 + 2 * i);
+            unsigned char *payload = cell + 3;
+
+            if (!(cell[0] & 0x80) || !(cell[1] & 0x80))
+                continue; /* of urls: short */
+            payload += (payload[0] & 0x80) ? 2 : 1;
+            ck_assert_uint_eq(payload[0], HEADER);
+            if (cell[3] == 1)
+                shared = get32(payload + IN_PAGE);
+            put_varint3(cell, HEADER + LARGER + TIME);
+            put_varint3(payload + 2, 12 + 2 * LARGER);
+            ck_assert_uint_lt(count, COUNT);
+            payloads[count++] = payload;
+        }
+    }
+    ck_assert_uint_eq(count, COUNT);
+    ck_assert_uint_ne(shared, 0);
+    for (size_t i = 0; i < count; i++)
+        put32(payloads[i] + IN_PAGE, shared);
+    scratch_write("History", bytes, len);
+    free(bytes);
+    result = load();
+    ck_assert_int_eq(result.error, TRACE_NOT_A_TRACE);
+    ck_assert_msg(strstr(result.why, "its rows share pages") != NULL, "%s", result.why);
+}
+END_TEST
+
 START_TEST(a_huge_number_of_pages)
 {
     struct child_result result;
@@ -283,6 +338,57 @@ START_TEST(limits_are_put_back)
     ck_assert_int_eq(sqlite3_soft_heap_limit64(-1), (sqlite3_int64)(500 * MIB));
     sqlite3_soft_heap_limit64(0);
     trace_free(trace);
+}
+END_TEST
+
+static int
+ask_to_stop(void *context)
+{
+    ++*(unsigned *)context;
+    return 1;
+}
+
+/* Rows of many pages each take long, though they take few steps. */
+START_TEST(a_stop_within_few_long_rows)
+{
+    static const char *const tables[DATABASE_TABLES] = {"urls", "visits"};
+    struct database database;
+    sqlite3_stmt *statement;
+    unsigned asked = 0;
+    int rc;
+
+    make("PRAGMA page_size = 512; CREATE TABLE urls(id INTEGER PRIMARY KEY, title, url);" VISITS
+             NUMBERS(40) "INSERT INTO urls SELECT i, zeroblob(200000), 'http://a.test/' FROM n;");
+    ck_assert_int_eq(database_open(&database, scratch_path("History"), tables, ask_to_stop, &asked),
+                     SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(database.handle, "SELECT id, url FROM urls", -1, &statement, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(database_check(&database, scratch_path("History")), SQLITE_OK);
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+        continue;
+    ck_assert_int_eq(rc, SQLITE_INTERRUPT);
+    ck_assert_int_eq(database_verdict(&database, rc), SQLITE_INTERRUPT);
+    ck_assert_uint_eq(asked, 1);
+    sqlite3_finalize(statement);
+    database_close(&database);
+}
+END_TEST
+
+/* Texts of many pages before each column that is read, and a pointer map. */
+START_TEST(long_texts_before_the_columns)
+{
+    struct child_result result;
+
+    make(
+        "PRAGMA page_size = 512; PRAGMA auto_vacuum = FULL;"
+        "CREATE TABLE urls(id INTEGER PRIMARY KEY, title, url);"
+        "CREATE TABLE visits(id INTEGER PRIMARY KEY, a, url, b, visit_time, c, transition);" NUMBERS(50) "INSERT INTO urls SELECT i, zeroblob(90000), 'http://a.test/' || i FROM n;" NUMBERS(
+            50) "INSERT INTO visits SELECT i, zeroblob(90000), i, zeroblob(90000), "
+                "13000000000000000 + i, zeroblob(90000), 0x20000000 FROM n;");
+    result = load();
+    ck_assert_msg(result.error == TRACE_OK, "%s", result.why);
+    ck_assert_uint_eq(result.requests, 50);
 }
 END_TEST
 
@@ -348,8 +454,11 @@ unit_suite(void)
     tcase_add_loop_test(tcase, a_schema, 0, SCHEMAS);
     tcase_add_test(tcase, a_page_many_times);
     tcase_add_test(tcase, overflow_pages_in_a_circle);
+    tcase_add_test(tcase, rows_that_share_overflow_pages);
     tcase_add_test(tcase, a_huge_number_of_pages);
     tcase_add_test(tcase, limits_are_put_back);
+    tcase_add_test(tcase, long_texts_before_the_columns);
+    tcase_add_test(tcase, a_stop_within_few_long_rows);
     tcase_add_test(tcase, a_long_url_that_is_visited_often);
     tcase_add_test(tcase, stopped_while_sqlite_reads);
     suite_add_tcase(suite, tcase);
