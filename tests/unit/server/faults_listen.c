@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/access_log.h"
+#include "server/holder.h"
 #include "server/listen.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/unit.h"
@@ -84,6 +85,48 @@ START_TEST(sockets)
 }
 END_TEST
 
+/* What the sentence on a taken port and a held lock makes of what /proc has. */
+static void
+describe_holders(void *context)
+{
+    const struct listening *listening = context;
+    struct buf port, lock_holder, wanted;
+    bool found, found_lock;
+
+    buf_init(&port, 1024);
+    buf_init(&lock_holder, 1024);
+    buf_init(&wanted, 64);
+    buf_printf(&wanted, "process %ld", (long)getpid());
+    found = holder_of_port(listening->port, &port);
+    found_lock = holder_of_lock(listening->lock, &lock_holder);
+    ck_assert((found && found_lock) || faults_failed());
+    ck_assert(found == (strncmp(buf_str(&port), buf_str(&wanted), wanted.len) == 0));
+    ck_assert(found_lock == (strncmp(buf_str(&lock_holder), buf_str(&wanted), wanted.len) == 0));
+    buf_free(&port);
+    buf_free(&lock_holder);
+    buf_free(&wanted);
+}
+
+START_TEST(holders)
+{
+    struct listening listening;
+    struct buf text;
+
+    buf_init(&text, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, &text), LISTEN_OK);
+    ck_assert_uint_ge(faults_walk(describe_holders, &listening, EMFILE), 5);
+    listen_close(&listening);
+    ck_assert(!holder_of_port(1, &text));
+    ck_assert_uint_eq(text.len, 0);
+    holder_describe_user(0, &text);
+    ck_assert_str_eq(buf_str(&text), "user root");
+    buf_reset(&text);
+    holder_describe_user(3999999999u, &text);
+    ck_assert_str_eq(buf_str(&text), "user 3999999999");
+    buf_free(&text);
+}
+END_TEST
+
 static void
 open_log(void *context)
 {
@@ -113,6 +156,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, sockets);
+    tcase_add_test(tcase, holders);
     tcase_add_test(tcase, access_logs);
     suite_add_tcase(suite, tcase);
     return suite;

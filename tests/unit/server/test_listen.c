@@ -268,6 +268,94 @@ START_TEST(without_tcp_there_is_still_the_socket)
 }
 END_TEST
 
+START_TEST(more_addresses_than_it_takes)
+{
+    char texts[LISTEN_MOST_TCP + 1][16], *items[LISTEN_MOST_TCP + 2] = {NULL};
+    const size_t count = LISTEN_MOST_TCP + 1;
+    struct listening listening;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "127.0.0.%u", (unsigned)i + 1);
+        items[i] = texts[i];
+    }
+    options.listen = (struct option_list){.items = items, .count = count};
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_str_eq(buf_str(&why), "listen: more than 16 addresses");
+    buf_reset(&why);
+    ck_assert_int_eq(listen_check(&options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_str_eq(buf_str(&why), "listen: more than 16 addresses");
+    options.listen.count = LISTEN_MOST_TCP;
+    ck_assert_int_eq(listen_check(&options, &why), LISTEN_OK);
+    options.listen = (struct option_list){0};
+    buf_free(&why);
+}
+END_TEST
+
+/* Opens and closes the socket at its default path; the path, or the sentence. Static memory. */
+static const char *
+default_path(enum listen_error wanted)
+{
+    static char text[1024];
+    char none[] = "none", *items[] = {none, NULL};
+    struct listening listening;
+    enum listen_error error;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    free(options.socket);
+    options.socket = NULL;
+    options.listen = (struct option_list){.items = items, .count = 1};
+    error = listen_open(&listening, &options, &why);
+    options.listen = (struct option_list){0};
+    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.path : buf_str(&why));
+    if (error == LISTEN_OK) {
+        char left[160];
+
+        ck_assert(listening.default_path);
+        snprintf(left, sizeof(left), "%s.lock", listening.path);
+        listen_close(&listening);
+        unlink(left);
+    }
+    buf_free(&why);
+    ck_assert_msg(error == wanted, "%d: %s", error, text);
+    return text;
+}
+
+/* systemd's folder before the session's; one that is missing is made, one that is not safe left. */
+START_TEST(default_paths)
+{
+    char wanted[160], made[128], too_long[200];
+
+    snprintf(made, sizeof(made), "%s/made", folder);
+    snprintf(wanted, sizeof(wanted), "%s/sunproxy.sock", folder);
+    setenv("RUNTIME_DIRECTORY", folder, 1);
+    setenv("XDG_RUNTIME_DIR", "/proc/no", 1);
+    ck_assert_str_eq(default_path(LISTEN_OK), wanted);
+
+    setenv("RUNTIME_DIRECTORY", "relative", 1);
+    setenv("XDG_RUNTIME_DIR", made, 1);
+    snprintf(wanted, sizeof(wanted), "%s/made/sunproxy.sock", folder);
+    ck_assert_str_eq(default_path(LISTEN_OK), wanted);
+    ck_assert_int_eq(rmdir(made), 0);
+    unsetenv("RUNTIME_DIRECTORY");
+
+    ck_assert_int_eq(symlink(folder, made), 0);
+    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED), "is not a folder of this user's; it "
+                                                              "belongs to user "));
+    ck_assert_int_eq(unlink(made), 0);
+    setenv("XDG_RUNTIME_DIR", "/proc/no/such", 1);
+    ck_assert_str_eq(default_path(LISTEN_FAILED), "/proc/no/such: No such file or directory");
+    memset(too_long, 'x', sizeof(too_long) - 1);
+    too_long[0] = '/';
+    too_long[sizeof(too_long) - 1] = '\0';
+    setenv("XDG_RUNTIME_DIR", too_long, 1);
+    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED), "there is no default path"));
+    unsetenv("XDG_RUNTIME_DIR");
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -284,6 +372,8 @@ unit_suite(void)
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
     tcase_add_test(tc, addresses_that_cannot_be);
     tcase_add_test(tc, a_relative_path_is_told_whole);
+    tcase_add_test(tc, more_addresses_than_it_takes);
+    tcase_add_test(tc, default_paths);
     tcase_add_test(tc, without_tcp_there_is_still_the_socket);
     suite_add_tcase(suite, tc);
     return suite;
