@@ -251,9 +251,10 @@ START_TEST(waiting_is_not_the_peers_fault)
 }
 END_TEST
 
+/* The entry of a client stays until its burst is full again: for 200 ms after the last call. */
 START_TEST(peers_that_go_while_they_wait)
 {
-    struct rpc_limits limits = limits_of(200, 1);
+    struct rpc_limits limits = limits_of(50, 10);
 
     start(&limits, 2);
     for (int i = 0; i < 40; i++) {
@@ -267,6 +268,8 @@ START_TEST(peers_that_go_while_they_wait)
         }
         close(fd);
     }
+    /* Not before the first of them have been accepted. */
+    AWAIT(delayed() >= 1);
     AWAIT(tiny_stats(&tiny).net.connections == 0);
     ck_assert_uint_eq(tiny_stats(&tiny).net.clients.clients, 1);
     AWAIT((expect_serving(&tiny), tiny_stats(&tiny).net.connections <= 1));
