@@ -41,8 +41,9 @@ enum fetch_error {
 
 /*
  * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffers,
- * the connection with TLS, a decoder, the answer's head. A transfer for which there is no memory
- * ends with FETCH_OVERLOADED.
+ * the connection with TLS, a decoder, the answer's head. The window of a decoder is charged beside
+ * it as the body grows (coding_window()). A transfer for which there is no memory ends with
+ * FETCH_OVERLOADED.
  */
 #define FETCH_BYTES 262144u
 

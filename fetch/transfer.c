@@ -7,9 +7,10 @@
 #include "fetch/connect.h"
 #include "fetch/headers.h"
 
-#define MAX_INTERIM 16u          /* 1xx answers before the final one */
-#define MAX_LINES 1000u          /* of all heads and trailers: libcurl keeps those that it sees */
-#define REDIRECT_BODY_MAX 65536u /* read to keep the connection; more is not worth it */
+#define MAX_INTERIM 16u /* 1xx answers before the final one */
+#define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
+#define WINDOW_LEAST ((size_t)1 << 18) /* charged at first for a decoder's window */
+#define REDIRECT_BODY_MAX 65536u       /* read to keep the connection; more is not worth it */
 #define RECEIVE_BUFFER 65536L
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
 #define PIN_SPARE_S 60                   /* how long a pin outlives the time to connect */
@@ -201,6 +202,29 @@ on_header(char *line, size_t size, size_t count, void *context)
 
 /* ---- the body ------------------------------------------------------------------------ */
 
+/*
+ * Charges the account for what the decoder keeps of a body of this size, doubling as it grows.
+ * False if that is more than the account has.
+ */
+static bool
+charge_window(struct transfer *t, uint64_t size)
+{
+    size_t window = coding_window(t->body.coding), grown = t->window_charged;
+
+    if (t->window_charged >= window || size <= t->window_charged)
+        return true;
+    while (grown < window && grown < size)
+        grown = grown ? 2 * grown : WINDOW_LEAST;
+    if (!memory_charge(t->settings->config.memory, MEMORY_FETCHES, grown - t->window_charged)) {
+        transfer_fail(t, FETCH_OVERLOADED,
+                      "there is no memory to decode the body from %s now; try again",
+                      t->target->host);
+        return false;
+    }
+    t->window_charged = grown;
+    return true;
+}
+
 static bool
 take_piece(void *context, const void *bytes, size_t len)
 {
@@ -221,7 +245,7 @@ take_piece(void *context, const void *bytes, size_t len)
         return false;
     }
     t->body_bytes += len;
-    return true;
+    return charge_window(t, t->body_bytes);
 }
 
 /*
@@ -500,6 +524,8 @@ transfer_clear(struct transfer *t, CURLM *multi)
     resolved_release(&t->addresses);
     answer_head_free(&t->head);
     body_free(&t->body);
+    if (t->window_charged)
+        memory_uncharge(t->settings->config.memory, MEMORY_FETCHES, t->window_charged);
     buf_free(&t->lines);
     *t = (struct transfer){0};
 }

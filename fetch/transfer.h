@@ -74,6 +74,7 @@ struct transfer {
 
     struct buf lines; /* the head's field lines as they come */
     struct answer_head head;
+    size_t window_charged;     /* to the account, for the window of the body's decoder */
     size_t line_bytes;         /* of all heads and trailers together */
     unsigned line_count;       /* likewise */
     unsigned interim;          /* 1xx answers seen */

@@ -8,6 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#define BROTLI_MAX_WINDOW_BITS 24
 #define ZSTD_WINDOW_LOG 23 /* 8 MiB, the most that a content coding may ask for: RFC 9659 */
 
 struct decoder {
@@ -75,6 +76,19 @@ init_state(struct decoder *decoder)
         return true;
     default:
         return false;
+    }
+}
+
+size_t
+coding_window(enum coding coding)
+{
+    switch (coding) {
+    case CODING_BROTLI:
+        return (size_t)1 << BROTLI_MAX_WINDOW_BITS;
+    case CODING_ZSTD:
+        return (size_t)1 << ZSTD_WINDOW_LOG;
+    default:
+        return 0;
     }
 }
 

@@ -50,6 +50,13 @@ void decoder_destroy(struct decoder *decoder);
 enum coding_step decoder_step(struct decoder *decoder, struct span *input, void *out, size_t size,
                               size_t *made, const char **reason);
 
+/*
+ * The most that a decoder keeps of what it has made, to refer back to it, beyond a fixed 64 KiB: 0,
+ * or 16 MiB for br (RFC 7932 section 9.1) and 8 MiB for zstd (RFC 9659). It takes memory as it
+ * makes output: at most twice what it has made.
+ */
+size_t coding_window(enum coding coding);
+
 /* May the input end here: is the coded data complete, or was there none at all? */
 bool decoder_may_end(const struct decoder *decoder);
 

@@ -1,7 +1,9 @@
 /* One hop by itself: the judgement of the socket's address, and the work in a turn. */
 #include <stdio.h>
 #include <zlib.h>
+#include <zstd.h>
 
+#include "base/memory_account.h"
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
@@ -277,6 +279,63 @@ START_TEST(libcurl_resolves_nothing)
 }
 END_TEST
 
+/* 10,000,000 zero bytes in zstd, whose decoder keeps up to 8 MiB of them. */
+static struct buf
+make_zstd(void)
+{
+    static char zeros[10000000];
+    static char coded[20000];
+    size_t len = ZSTD_compress(coded, sizeof(coded), zeros, sizeof(zeros), 3);
+    struct buf answer;
+
+    ck_assert(!ZSTD_isError(len));
+    buf_init(&answer, 1 << 20);
+    buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: %zu\r\n\r\n",
+               len);
+    buf_append(&answer, coded, len);
+    ck_assert(!buf_failed(&answer));
+    return answer;
+}
+
+/* What a decoder keeps is charged as it grows, and given back whatever comes of the body. */
+START_TEST(a_decoders_window_is_charged)
+{
+    static const struct {
+        uint64_t limit;
+        enum fetch_error error;
+        size_t most;
+    } rows[] = {{64 << 20, FETCH_OK, 8 << 20}, {4 << 20, FETCH_OVERLOADED, 2 << 20}};
+    struct buf answer = make_zstd();
+    const struct line script[] = {
+        {.path = "/", .bytes = answer.data, .len = answer.len},
+        {.path = NULL},
+    };
+    struct origin *origin = origin_start(script);
+    struct address_policy *open = address_policy_create();
+    struct memory_account account;
+    CURLMsg *message = NULL;
+    CURLcode code = CURLE_OK;
+    struct hop hop;
+    char why[128];
+
+    memory_account_init(&account, rows[_i].limit, NULL);
+    ck_assert(address_policy_allow(open, "127.0.0.0/8", why, sizeof(why)));
+    hop_start(&hop, "127.0.0.1", origin->port, open, false, "pinned.test");
+    hop.settings.config.memory = &account;
+    while (code == CURLE_OK && !(message = hop_run(&hop))) {
+        hop.turn++;
+        hop.paused = false;
+        code = transfer_resume(&hop.transfer);
+    }
+    ck_assert_uint_eq(memory_used(&account, MEMORY_FETCHES), rows[_i].most);
+    ck_assert_int_eq(hop_end(&hop, message ? message->data.result : code), rows[_i].error);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_FETCHES), 0);
+    address_policy_destroy(open);
+    origin_stop(origin);
+    buf_free(&answer);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -288,6 +347,7 @@ unit_suite(void)
     tcase_add_test(tc, libcurl_resolves_nothing);
     tcase_add_test(tc, given_up_during_a_pause);
     tcase_add_loop_test(tc, work_in_a_turn_is_bounded, 0, 2);
+    tcase_add_loop_test(tc, a_decoders_window_is_charged, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }
