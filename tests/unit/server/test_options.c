@@ -159,6 +159,11 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         {"stop-timeout = 106751991d\n", "of at most 365d"},
         {"max-page = 21M\n", "is not a size such as 64M of at most 20971520 bytes"},
         {"socket-mode = 0888\n", "is not an octal number"},
+        {"socket-mode = u+r\n", "socket-mode: \"u+r\" is not an octal number"},
+        {"socket-mode = 77777\n", "is not an octal number"},
+        {"socket-mode = 7777777777777777777777777\n", "is not an octal number"},
+        {"seed = x\n", "seed: \"x\" is not a whole number"},
+        {"resolve-timeout = 0s\n", "is not a time such as"},
         {"config = other\n", "can only be given on the command line"},
         {"seed = 3\npolicy = lur\n", ":2: there is no policy \"lur\"; did you mean lru?"},
         {"policy = opt\n", "which only a simulation does"},
@@ -172,6 +177,31 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         ck_assert_int_eq(PARSE(&options, &why, "--config", path, NULL), EX_CONFIG);
         ck_assert_msg(strstr(buf_str(&why), cases[i].told), "%s", buf_str(&why));
         ck_assert_msg(strncmp(buf_str(&why), path, strlen(path)) == 0, "%s", buf_str(&why));
+        unlink(path);
+        done(&options, &why);
+    }
+}
+END_TEST
+
+START_TEST(flags_in_a_file)
+{
+    static const struct {
+        const char *text;
+        bool value;
+    } cases[] = {
+        {"no-rpcbind = yes\n", true},    {"no-rpcbind = True\n", true},
+        {"no-rpcbind = on\n", true},     {"no-rpcbind = 1\n", true},
+        {"no-rpcbind = no\n", false},    {"no-rpcbind = OFF\n", false},
+        {"no-rpcbind = false\n", false}, {"no-rpcbind = 0\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *path = config_file(cases[i].text);
+        struct options options;
+        struct buf why;
+
+        ck_assert_msg(PARSE(&options, &why, "--config", path, NULL) == EX_OK, "%s", buf_str(&why));
+        ck_assert_msg(options.no_rpcbind == cases[i].value, "%s", cases[i].text);
         unlink(path);
         done(&options, &why);
     }
@@ -304,6 +334,7 @@ unit_suite(void)
     tcase_add_test(tc, a_capacity_in_urls_alone_leaves_bytes_unbounded);
     tcase_add_test(tc, the_command_line_beats_the_file_and_lists_add_up);
     tcase_add_test(tc, a_wrong_file_is_told_with_its_line);
+    tcase_add_test(tc, flags_in_a_file);
     tcase_add_test(tc, a_wrong_command_line_is_a_usage_error);
     tcase_add_test(tc, a_file_that_is_not_there);
     tcase_add_test(tc, what_is_printed_reads_back_the_same);
