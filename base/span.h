@@ -34,6 +34,16 @@ span_equal(struct span a, struct span b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* The order of the bytes, and of the lengths if one begins with the other: below, at or above 0. */
+static inline int
+span_compare(struct span a, struct span b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 static inline bool
 span_starts_with(struct span s, struct span prefix)
 {

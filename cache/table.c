@@ -9,25 +9,16 @@
 static int
 table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
 {
-    struct span other;
-    size_t common;
-    int order;
-
     if (hash != entry->hash)
         return hash < entry->hash ? -1 : 1;
     /*
-     * With such a hash it is nearly always the entry sought, and then the policy looks at its node
-     * and whoever asked at the page's headers: they are called for from memory meanwhile.
+     * With an equal hash it is nearly always the entry sought, whose node the policy reads next,
+     * and the reply the page's headers: they are fetched from memory meanwhile.
      */
     __builtin_prefetch(entry->node);
     __builtin_prefetch(entry->page->bytes + 64);
     __builtin_prefetch(entry->page->bytes + 128);
-    other = page_url(entry->page);
-    common = url.len < other.len ? url.len : other.len;
-    order = common ? memcmp(url.ptr, other.ptr, common) : 0;
-    if (order != 0)
-        return order;
-    return url.len < other.len ? -1 : url.len > other.len;
+    return span_compare(url, page_url(entry->page));
 }
 
 static int

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "cli/command.h"
 #include "client/exit_status.h"
 #include "cli/output.h"
@@ -320,7 +320,7 @@ run_threads(struct run *run, struct worker *workers, int signals)
 
     atomic_store(&run->working, run->plan->jobs);
     while (started < run->plan->jobs &&
-           pthread_create(&workers[started].thread, NULL, work, &workers[started]) == 0)
+           thread_start(&workers[started].thread, work, &workers[started]) == 0)
         started++;
     if (started < run->plan->jobs) {
         atomic_fetch_sub(&run->working, run->plan->jobs - started);
@@ -344,7 +344,7 @@ replay_run(const struct replay_plan *plan, struct replay_result *result)
     sigemptyset(&ending);
     sigaddset(&ending, SIGINT);
     sigaddset(&ending, SIGTERM);
-    /* Blocked in the threads too, which inherit it: only the descriptor tells. */
+    /* Blocked in all threads, so that only the descriptor has them. */
     pthread_sigmask(SIG_BLOCK, &ending, &before);
     signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
     run.ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,12 +1,12 @@
 #include "fetch/fetch.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "base/thread.h"
 #include "fetch/request.h"
 
 #define MAX_NAMES 1024u    /* remembered by the resolver */
@@ -163,13 +163,9 @@ prepare_curl(void)
 static bool
 start_thread(struct fetcher *fetcher)
 {
-    sigset_t all, before;
     int failed;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&fetcher->thread, NULL, run, fetcher);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    failed = thread_start(&fetcher->thread, run, fetcher);
     return !failed;
 }
 

@@ -35,15 +35,9 @@ struct flights {
 static int
 compare(uint32_t hash_a, struct span a, uint32_t hash_b, struct span b)
 {
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order;
-
     if (hash_a != hash_b)
         return hash_a < hash_b ? -1 : 1;
-    order = len ? memcmp(a.ptr, b.ptr, len) : 0;
-    if (order != 0)
-        return order;
-    return (a.len > b.len) - (a.len < b.len);
+    return span_compare(a, b);
 }
 
 static int

@@ -2,12 +2,12 @@
 
 #include <bsd/sys/tree.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "base/thread.h"
 
 TAILQ_HEAD(query_list, resolver_query);
 
@@ -271,15 +271,11 @@ work(void *argument)
 static bool
 start_worker(struct pool *pool, struct worker *worker)
 {
-    sigset_t all, before;
     int failed;
 
     worker->pool = pool;
     atomic_fetch_add(&pool->references, 1);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&worker->thread, NULL, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    failed = thread_start(&worker->thread, work, worker);
     if (failed)
         atomic_fetch_sub(&pool->references, 1);
     return !failed;

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
@@ -92,13 +92,7 @@ run(void *context)
 int
 net_worker_start(struct net_worker *worker)
 {
-    sigset_t all, before;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&worker->thread, NULL, run, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = thread_start(&worker->thread, run, worker);
     worker->running = error == 0;
     return error;
 }

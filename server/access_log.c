@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "server/sink.h"
 #include "server/timestamp.h"
 
@@ -257,7 +257,7 @@ access_log_start(int fd, const char *path, enum log_format format)
     pthread_cond_init(&log->wake, &attr);
     pthread_cond_init(&log->reopened, &attr);
     pthread_condattr_destroy(&attr);
-    error = pthread_create(&log->thread, NULL, run, log);
+    error = thread_start(&log->thread, run, log);
     if (error) {
         close(fd);
         pthread_cond_destroy(&log->wake);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netconfig.h>
-#include <pthread.h>
 #include <rpc/rpc.h>
 #include <rpc/rpcb_clnt.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "proxy.h"
 #include "server/log.h"
 
@@ -321,7 +321,7 @@ registration_start(const struct listening *listening)
     }
     if (listening->local >= 0)
         add_entries(registration, "local", listening->path);
-    error = pthread_create(&registration->thread, NULL, run, registration);
+    error = thread_start(&registration->thread, run, registration);
     if (error) {
         release(registration);
         release(registration);

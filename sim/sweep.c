@@ -1,8 +1,9 @@
 #include "sim/sweep.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "base/thread.h"
 
 struct sim_sweep {
     struct sim_job *jobs;
@@ -88,7 +89,7 @@ sim_sweep_start(struct sim_job *jobs, size_t count, unsigned threads)
         return NULL;
     pthread_mutex_lock(&sweep->lock);
     while (sweep->started < threads &&
-           pthread_create(&sweep->threads[sweep->started], NULL, work, sweep) == 0)
+           thread_start(&sweep->threads[sweep->started], work, sweep) == 0)
         sweep->started++;
     sweep->working = sweep->started; /* none has ended: the lock is ours */
     pthread_mutex_unlock(&sweep->lock);
