@@ -147,18 +147,44 @@ await_file(const char *name)
     ck_assert_int_eq(access(name, F_OK), 0);
 }
 
-START_TEST(a_mapped_address_is_written_as_ipv4)
+START_TEST(clients_over_ipv6)
+{
+    static const struct {
+        const char *address, *written;
+    } cases[] = {
+        {"::ffff:198.51.100.4", "\t198.51.100.4\t"}, /* IPv4 by way of a socket for both */
+        {"2001:db8::7", "\t2001:db8::7\t"},          {"::ffff", "\t::ffff\t"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+        struct sockaddr_in6 *address = (struct sockaddr_in6 *)&peer.address;
+        struct buf text;
+
+        *address = (struct sockaddr_in6){.sin6_family = AF_INET6};
+        ck_assert_int_eq(inet_pton(AF_INET6, cases[i].address, &address->sin6_addr), 1);
+        add(log, "http://x/");
+        access_log_close(log);
+        text = read_file(path);
+        ck_assert_msg(strstr(buf_str(&text), cases[i].written), "%s", buf_str(&text));
+        buf_free(&text);
+    }
+}
+END_TEST
+
+START_TEST(clients_on_this_machine)
 {
     struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
-    struct sockaddr_in6 *address = (struct sockaddr_in6 *)&peer.address;
     struct buf text;
 
-    *address = (struct sockaddr_in6){.sin6_family = AF_INET6};
-    inet_pton(AF_INET6, "::ffff:198.51.100.4", &address->sin6_addr);
+    peer = (struct net_peer){.has_uid = true, .uid = 4000};
     add(log, "http://x/");
+    peer = (struct net_peer){.has_uid = false};
+    add(log, "http://y/");
     access_log_close(log);
     text = read_file(path);
-    ck_assert_msg(strstr(buf_str(&text), "\t198.51.100.4\t"), "%s", buf_str(&text));
+    ck_assert_msg(strstr(buf_str(&text), "\tunix:4000\t"), "%s", buf_str(&text));
+    ck_assert_msg(strstr(buf_str(&text), "\t-\t"), "%s", buf_str(&text));
     buf_free(&text);
 }
 END_TEST
@@ -377,7 +403,8 @@ unit_suite(void)
     tcase_add_test(tc, a_plain_line_has_eight_fields);
     tcase_add_test(tc, victims_stand_at_the_end);
     tcase_add_test(tc, json_lines);
-    tcase_add_test(tc, a_mapped_address_is_written_as_ipv4);
+    tcase_add_test(tc, clients_over_ipv6);
+    tcase_add_test(tc, clients_on_this_machine);
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_told);
