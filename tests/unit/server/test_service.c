@@ -1,0 +1,51 @@
+/* Who may administer the daemon. */
+#include "server/service.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+START_TEST(administrators)
+{
+    uid_t named[] = {4000, 4001};
+    const struct service service = {.magic = SERVICE_MAGIC, .admins = named, .admin_count = 2};
+    const struct {
+        struct net_peer peer;
+        bool is_admin;
+    } cases[] = {
+        {{.has_uid = true, .uid = 0}, true},     {{.has_uid = true, .uid = geteuid()}, true},
+        {{.has_uid = true, .uid = 4000}, true},  {{.has_uid = true, .uid = 4001}, true},
+        {{.has_uid = true, .uid = 4002}, false}, {{.has_uid = false, .uid = 0}, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(service_is_admin(&service, &cases[i].peer) == cases[i].is_admin, "uid %u",
+                      (unsigned)cases[i].peer.uid);
+}
+END_TEST
+
+START_TEST(policies_that_cannot_serve)
+{
+    struct policy_spec spec;
+    char why[256];
+
+    ck_assert(service_parse_policy("lru", &spec, why, sizeof(why)));
+    ck_assert(!service_parse_policy("opt", &spec, why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "which only a simulation does"));
+    ck_assert(!service_parse_policy("lur", &spec, why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "did you mean lru?"));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/service");
+    TCase *tc = tcase_create("service");
+
+    tcase_add_test(tc, administrators);
+    tcase_add_test(tc, policies_that_cannot_serve);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
