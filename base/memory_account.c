@@ -98,6 +98,19 @@ memory_is_full(struct memory_account *account, enum memory_kind kind)
 }
 
 uint64_t
+memory_left(struct memory_account *account, enum memory_kind kind)
+{
+    enum memory_group group = group_of[kind];
+    int64_t left;
+
+    if (!account)
+        return UINT64_MAX;
+    left = account->groups[group].share -
+           atomic_load_explicit(&account->groups[group].used, memory_order_relaxed);
+    return left > 0 ? (uint64_t)left : 0;
+}
+
+uint64_t
 memory_used(struct memory_account *account, enum memory_kind kind)
 {
     int64_t used = account ? atomic_load_explicit(&account->kinds[kind], memory_order_relaxed) : 0;

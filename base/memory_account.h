@@ -76,6 +76,9 @@ void memory_uncharge(struct memory_account *account, enum memory_kind kind, size
 /* Is the share of this kind's group used up? */
 bool memory_is_full(struct memory_account *account, enum memory_kind kind);
 
+/* Bytes of the share of this kind's group that are not used; UINT64_MAX without an account. */
+uint64_t memory_left(struct memory_account *account, enum memory_kind kind);
+
 /* Bytes charged now. */
 uint64_t memory_used(struct memory_account *account, enum memory_kind kind);
 

@@ -26,6 +26,12 @@ rpc_request_client(const struct rpc_request *request)
     return request->connection->net.client;
 }
 
+size_t
+rpc_request_bytes(void)
+{
+    return sizeof(struct rpc_request);
+}
+
 const struct net_peer *
 rpc_request_peer(const struct rpc_request *request)
 {

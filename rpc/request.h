@@ -31,6 +31,9 @@ struct net_worker *rpc_request_worker(const struct rpc_request *request);
  */
 struct client_entry *rpc_request_client(const struct rpc_request *request);
 
+/* Bytes that a request takes while it waits, whatever it asks for. [any] */
+size_t rpc_request_bytes(void);
+
 /* Valid as long as the request. */
 const struct net_peer *rpc_request_peer(const struct rpc_request *request);
 

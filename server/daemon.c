@@ -268,8 +268,9 @@ make_parts(struct parts *parts)
         return status;
     service->flights = flights_create((unsigned)parts->options->max_waiters);
     service->marks = marks_create();
+    service->waiting = client_tally_create(&service->memory, MEMORY_REQUESTS);
     service->counters = counters_create(service->workers);
-    if (!service->flights || !service->marks || !service->counters) {
+    if (!service->flights || !service->marks || !service->waiting || !service->counters) {
         log_error("%s", strerror(ENOMEM));
         return EX_OSERR;
     }
@@ -373,6 +374,7 @@ free_parts(struct parts *parts)
     cache_destroy(service->cache);
     flights_destroy(service->flights);
     marks_destroy(service->marks);
+    client_tally_destroy(service->waiting);
     counters_destroy(service->counters);
     address_policy_destroy(parts->addresses);
     free(service->admins);

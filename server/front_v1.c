@@ -54,11 +54,9 @@ reply_late(const struct serve_late_answer *answer)
     struct outcome *outcome = answer->outcome;
     webpageResponse result;
 
-    if (outcome->status != PROXY_OK || !fits_version_1(outcome->page)) {
-        proxy_status status = outcome->status;
-
+    if (answer->status != PROXY_OK || !fits_version_1(outcome->page)) {
         outcome_release(outcome);
-        rpc_request_error(answer->rpc, error_of_status(status));
+        rpc_request_error(answer->rpc, error_of_status(answer->status));
         return;
     }
     rpc_request_hold(answer->rpc, outcome_release, outcome);

@@ -50,12 +50,12 @@ static void
 reply_late(const struct serve_late_answer *answer)
 {
     struct outcome *outcome = answer->outcome;
-    proxy_fetch_result result = {.status = outcome->status};
+    proxy_fetch_result result = {.status = answer->status};
     proxy_url victims[PROXY_MAX_VICTIMS];
 
     rpc_request_hold(answer->rpc, outcome_release, outcome);
-    if (outcome->status != PROXY_OK) {
-        result.proxy_fetch_result_u.sentence = outcome->sentence;
+    if (answer->status != PROXY_OK) {
+        result.proxy_fetch_result_u.sentence = front_bytes(span_str(answer->sentence));
     } else {
         proxy_page *reply = &result.proxy_fetch_result_u.page;
         u_int named = 0;

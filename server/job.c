@@ -11,29 +11,53 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Charges and allocates, zeroed; NULL with errno ENOBUFS or ENOMEM. */
+/*
+ * Charges `charge` and allocates `size` bytes, zeroed. For the client `beside` is counted too,
+ * which is charged elsewhere. NULL with errno EDQUOT, ENOBUFS or ENOMEM.
+ */
 static void *
-make_charged(struct service *service, size_t size, size_t charge)
+make_charged(struct service *service, const struct client_key *client, size_t size, size_t charge,
+             size_t beside)
 {
     void *memory;
 
+    if (!client_tally_take(service->waiting, client, charge + beside))
+        return NULL;
     if (!memory_charge(&service->memory, MEMORY_REQUESTS, charge)) {
+        client_tally_give_back(service->waiting, client, charge + beside);
         errno = ENOBUFS;
         return NULL;
     }
     memory = memory_calloc(&service->memory, size);
-    if (!memory)
+    if (!memory) {
         memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+        client_tally_give_back(service->waiting, client, charge + beside);
+        errno = ENOMEM;
+    }
     return memory;
 }
 
 static void
-free_charged(struct service *service, void *memory, size_t charge)
+free_charged(struct service *service, const struct client_key *client, void *memory, size_t charge,
+             size_t beside)
 {
-    if (!memory)
-        return;
     memory_uncharge(&service->memory, MEMORY_REQUESTS, charge);
+    client_tally_give_back(service->waiting, client, charge + beside);
     free(memory);
+}
+
+const char *
+job_refusal(int error, proxy_status *status)
+{
+    *status = error == ENOMEM ? PROXY_INTERNAL : PROXY_OVERLOADED;
+    switch (error) {
+    case EDQUOT:
+        return "too many requests of this client wait already; try again";
+    case ENOBUFS:
+        return "too many requests wait already; try again";
+    default:
+        return strerror(ENOMEM);
+    }
 }
 
 /* ---- answering later ----------------------------------------------------------------------- */
@@ -51,14 +75,15 @@ job_free(struct job *job)
         return;
     if (job->outcome)
         outcome_release(job->outcome);
-    free_charged(job->service, job, job->charged);
+    free_charged(job->service, &job->client, job, job->charged, job->beside);
 }
 
 void
 pending_free(struct pending *pending)
 {
     if (pending)
-        free_charged(pending->service, pending, sizeof(*pending));
+        free_charged(pending->service, &pending->client, pending, sizeof(*pending),
+                     rpc_request_bytes());
 }
 
 /* On the request's worker: the fetch that it waited for has ended. */
@@ -72,23 +97,24 @@ answer_pending(struct net_task *task)
     struct serve_late_answer answer = {
         .rpc = pending->rpc,
         .outcome = outcome,
+        .status = pending->sentence ? pending->status : outcome->status,
+        .sentence = pending->sentence ? pending->sentence : outcome->sentence,
         .source = pending->bypass ? PROXY_BYPASS
                   : leader        ? PROXY_MISS
                                   : PROXY_COALESCED,
         .show_victims = pending->show_victims && leader,
     };
 
-    if (outcome->status == PROXY_OK) {
+    if (answer.status == PROXY_OK) {
         answered_page(service, pending->rpc, outcome->url, answer.source, outcome->page,
                       leader ? &outcome->victims : NULL);
     } else {
-        answered_failure(service, pending->rpc, outcome->url, outcome->status);
+        answered_failure(service, pending->rpc, outcome->url, answer.status);
     }
     /* Here, since the entry of a client stands still on its worker's thread only. */
     if (pending->fetched_late && rpc_request_client(pending->rpc))
         client_entry_charge_fetch(rpc_request_client(pending->rpc), clock_monotonic_us());
     pending->reply_late(&answer);
-    job_free(pending->spare);
     pending_free(pending);
 }
 
@@ -121,17 +147,32 @@ keep(void *context)
         cache_purge_expired(cache, outcome->url, outcome->page->fetched_us);
 }
 
+/* A job for a request that has waited for another's; NULL: the request has been refused. */
+static struct job *
+make_own_job(struct pending *pending, struct outcome *outcome)
+{
+    struct job *job =
+        job_create(pending->service, &pending->client, outcome->url, span_of(NULL, 0));
+
+    if (!job) {
+        pending->sentence = job_refusal(errno, &pending->status);
+        post_outcome(pending, outcome);
+    }
+    return job;
+}
+
 /*
  * The answer that a request has waited for is another client's alone: it fetches for itself, at
  * once. On the fetcher's thread.
  */
 static void
-fetch_alone(struct pending *pending)
+fetch_alone(struct pending *pending, struct outcome *outcome)
 {
     struct service *service = pending->service;
-    struct job *job = pending->spare;
+    struct job *job = make_own_job(pending, outcome);
 
-    pending->spare = NULL;
+    if (!job)
+        return;
     pending->fetched_late = true;
     pending->waiter.leader = true;
     /* Without memory for a flight it is fetched all the same, and never stored. */
@@ -147,20 +188,44 @@ fetch_alone(struct pending *pending)
 static void
 board_again(struct pending *pending, struct outcome *outcome)
 {
-    struct job *job = pending->spare;
+    struct job *job = make_own_job(pending, outcome);
 
+    if (!job)
+        return;
     switch (flights_board(pending->service->flights, outcome->url, &pending->waiter, NULL, NULL,
                           &job->flight)) {
     case FLIGHT_LED:
-        pending->spare = NULL;
         pending->fetched_late = true;
         job_submit(job, span_of(NULL, 0));
         break;
     case FLIGHT_JOINED:
+        job_free(job);
         break;
     default:
+        job_free(job);
         post_outcome(pending, outcome);
         break;
+    }
+}
+
+/* A request that has waited for another's fetch: it is answered, or fetches for itself. */
+static void
+hand_over(struct job *job, struct pending *pending)
+{
+    struct outcome *outcome = job->outcome;
+    bool own = client_key_compare(&pending->client, &job->client) == 0;
+
+    if (outcome->page && job->sharing.unshared) {
+        fetch_alone(pending, outcome);
+    } else if (job->displaced && !own) {
+        board_again(pending, outcome);
+    } else {
+        /* The sentence may quote a response that is for the first client alone. */
+        if (job->sharing.unshared) {
+            pending->status = outcome->status;
+            pending->sentence = "the fetch failed after a response that is for one client only";
+        }
+        post_outcome(pending, outcome);
     }
 }
 
@@ -184,13 +249,10 @@ land(struct job *job)
             struct flight_waiter *next = waiter->next;
             struct pending *pending = (struct pending *)waiter;
 
-            if (!waiter->leader && page && job->sharing.unshared)
-                fetch_alone(pending);
-            else if (!waiter->leader && job->displaced &&
-                     client_key_compare(&pending->spare->client, &job->client) != 0)
-                board_again(pending, job->outcome);
-            else
+            if (waiter->leader)
                 post_outcome(pending, job->outcome);
+            else
+                hand_over(job, pending);
             waiter = next;
         }
     } else {
@@ -198,8 +260,7 @@ land(struct job *job)
     }
     intake_remove(&job->service->intake, &job->body);
     page_abandon(&job->body.builder);
-    outcome_release(job->outcome);
-    free_charged(job->service, job, job->charged);
+    job_free(job);
 }
 
 static const char no_room[] =
@@ -299,11 +360,14 @@ static const struct fetch_sink job_sink = {
 struct pending *
 pending_create(struct service *service, const struct serve_request *request)
 {
-    struct pending *pending = make_charged(service, sizeof(*pending), sizeof(*pending));
+    const struct client_key *client = &rpc_request_peer(request->rpc)->client;
+    struct pending *pending =
+        make_charged(service, client, sizeof(*pending), sizeof(*pending), rpc_request_bytes());
 
     if (!pending)
         return NULL;
     pending->service = service;
+    pending->client = *client;
     pending->rpc = request->rpc;
     pending->reply_late = request->reply_late;
     pending->show_victims = (request->flags & PROXY_FLAG_WANT_VICTIMS) &&
@@ -314,20 +378,22 @@ pending_create(struct service *service, const struct serve_request *request)
 }
 
 struct job *
-job_create(struct service *service, const struct serve_request *request)
+job_create(struct service *service, const struct client_key *client, struct span url,
+           struct span headers)
 {
     /* The flight has a copy of the URL. */
-    size_t charge = sizeof(struct job) + request->url.len +
-                    fetcher_request_bytes(request->url, request->headers);
-    struct job *job = make_charged(service, sizeof(*job), charge);
+    size_t charge = sizeof(struct job) + url.len + fetcher_request_bytes(url, headers);
+    size_t beside = outcome_bytes(url);
+    struct job *job = make_charged(service, client, sizeof(*job), charge, beside);
 
     if (!job)
         return NULL;
     job->service = service;
     job->charged = charge;
-    job->client = rpc_request_peer(request->rpc)->client;
+    job->beside = beside;
+    job->client = *client;
     sharing_init(&job->sharing, !service_follows_http(service));
-    job->outcome = outcome_create(&service->memory, request->url);
+    job->outcome = outcome_create(&service->memory, url);
     if (!job->outcome) {
         int error = errno;
 

@@ -8,8 +8,8 @@ _Static_assert((int)FETCH_BAD_URL == (int)PROXY_BAD_URL &&
                    (int)FETCH_INTERNAL == (int)PROXY_INTERNAL,
                "fetch/fetch.h and proxy.x number their errors alike");
 
-static size_t
-size_of(struct span url)
+size_t
+outcome_bytes(struct span url)
 {
     return sizeof(struct outcome) + url.len;
 }
@@ -19,13 +19,13 @@ outcome_create(struct memory_account *account, struct span url)
 {
     struct outcome *outcome;
 
-    if (!memory_charge(account, MEMORY_REQUESTS, size_of(url))) {
+    if (!memory_charge(account, MEMORY_REQUESTS, outcome_bytes(url))) {
         errno = ENOBUFS;
         return NULL;
     }
-    outcome = memory_calloc(account, size_of(url));
+    outcome = memory_calloc(account, outcome_bytes(url));
     if (!outcome) {
-        memory_uncharge(account, MEMORY_REQUESTS, size_of(url));
+        memory_uncharge(account, MEMORY_REQUESTS, outcome_bytes(url));
         return NULL;
     }
     outcome->account = account;
@@ -52,7 +52,7 @@ outcome_release(void *held)
         return;
     page_release(&outcome->page);
     cache_victims_free(&outcome->victims);
-    memory_uncharge(outcome->account, MEMORY_REQUESTS, size_of(outcome->url));
+    memory_uncharge(outcome->account, MEMORY_REQUESTS, outcome_bytes(outcome->url));
     free(outcome);
 }
 

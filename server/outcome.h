@@ -33,6 +33,9 @@ struct outcome {
  */
 struct outcome *outcome_create(struct memory_account *account, struct span url);
 
+/* What is charged for the outcome of a fetch of this URL. */
+size_t outcome_bytes(struct span url);
+
 /* One more reference; any thread that holds one may take another. */
 struct outcome *outcome_retain(struct outcome *outcome);
 

@@ -95,15 +95,17 @@ serve_miss(struct service *service, const struct serve_request *request, enum au
         .client = rpc_request_client(request->rpc),
     };
     struct pending *pending = pending_create(service, request);
-    struct job *job = pending ? job_create(service, request) : NULL;
+    struct job *job = pending ? job_create(service, &rpc_request_peer(request->rpc)->client,
+                                           request->url, request->headers)
+                              : NULL;
     enum flight_role role = FLIGHT_NO_MEMORY;
+    const char *sentence;
+    proxy_status status;
     int error = job ? ENOMEM : errno;
 
     if (pending && job) {
         pending->bypass = audience == BYPASS;
         pending->waiter.leader = audience == BYPASS;
-        /* Before it boards, since from then on the fetcher's thread may look for it. */
-        pending->spare = job;
         if (audience == BYPASS) {
             job->pending = pending;
             if (look.client)
@@ -126,11 +128,11 @@ serve_miss(struct service *service, const struct serve_request *request, enum au
     switch (role) {
     case FLIGHT_LED:
         /* Answers are posted to this very thread, so none can come before the deferral. */
-        pending->spare = NULL;
         rpc_request_defer(request->rpc);
         job_submit(job, request->headers);
         return SERVE_DEFERRED;
     case FLIGHT_JOINED:
+        job_free(job);
         rpc_request_defer(request->rpc);
         return SERVE_DEFERRED;
     case FLIGHT_FOUND:
@@ -147,10 +149,8 @@ serve_miss(struct service *service, const struct serve_request *request, enum au
     if (role == FLIGHT_FULL)
         return answer_failure(service, request, PROXY_OVERLOADED,
                               "too many requests wait for this URL already; try again", answer);
-    if (error == ENOBUFS)
-        return answer_failure(service, request, PROXY_OVERLOADED,
-                              "too many requests wait already; try again", answer);
-    return answer_failure(service, request, PROXY_INTERNAL, strerror(ENOMEM), answer);
+    sentence = job_refusal(error, &status);
+    return answer_failure(service, request, status, sentence, answer);
 }
 
 enum serve_result

@@ -12,6 +12,8 @@
 struct serve_late_answer {
     struct rpc_request *rpc;
     struct outcome *outcome; /* a reference that the front takes over */
+    proxy_status status;     /* PROXY_OK: the outcome has a page */
+    const char *sentence;    /* otherwise; the outcome's, or static */
     proxy_source source;     /* if there is a page */
     bool show_victims;
 };

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "base/client_tally.h"
 #include "cache/cache.h"
 #include "fetch/fetch.h"
 #include "fetch/flight.h"
@@ -40,6 +41,7 @@ struct service {
     int64_t started_us;
 
     struct memory_account memory; /* everything that is not in the cache; any thread */
+    struct client_tally *waiting; /* what each client's waiting requests take; any thread */
     struct memory_reclaimed reclaimed;
     struct intake intake; /* the fetcher's thread's */
 

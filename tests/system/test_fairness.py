@@ -204,6 +204,69 @@ class JoinedTest(FairnessTest):
         self.assertEqual([pages[xid].source for xid in (1, 2, 3)], ["miss", "coalesced", "miss"])
 
 
+class WaitingShareTest(FairnessTest):
+    """What waits for a fetch takes memory, of which one client has a part only."""
+
+    LIMIT = 32 << 20
+    SHARE = LIMIT // 8
+
+    def send(self, connections, calls, url):
+        before = self.admin.stat().calls
+        for c in connections:
+            c.send(b"".join(rpc.record(rpc.call(
+                xid=n, procedure=rpc.V2_GET, arguments=rpc.get_arguments(url.format(n % 3))))
+                for n in range(calls)))
+        harness.wait_until(lambda: self.admin.stat().calls - before >= len(connections) * calls,
+                           60, "the calls")
+
+    def flood_with(self, url, calls, connections=19):
+        self.start("--max-transit", str(self.LIMIT), origin=self.origin())
+        flood = [self.connect("127.0.0.2") for _ in range(connections)]
+        self.send(flood, calls, url)
+        return flood
+
+    def is_served(self, url):
+        honest = self.connect(HONEST)
+        for n in range(20):
+            page = honest.get(url.format(n))
+            self.assertEqual((page.status, page.source), ("ok", "miss"), page.sentence)
+
+    def test_long_urls_of_one_client(self):
+        long = "x" * 8000
+        flood = self.flood_with(f"http://h{{}}.test/?fault=hang-silent&x={long}", CALLS)
+        self.is_served(f"http://good.test/{{}}/{long}")
+        self.assertLess(self.admin.stat().memory_requests, self.SHARE // 2)
+        refused = rpc.Page(flood[-1].receive().results)
+        self.assertEqual(refused.status, "overloaded")
+        self.assertIn("too many requests of this client wait", refused.sentence)
+        # They are counted until they are answered, and the client may wait again afterwards.
+        for c in flood:
+            c.reset()
+        again = self.connect("127.0.0.2")
+        self.assertEqual(again.get("http://good.test/again").status, "ok")
+
+    def test_a_request_that_joins_costs_no_copy_of_its_url(self):
+        self.flood_with("http://h{}.test/?fault=hang-silent&x=" + "x" * 8000, 50, 8)
+        self.assertLess(self.admin.stat().memory_requests, 8 * 50 * 2500)
+        self.assertEqual(self.admin.stat().failures, 0)
+
+    def test_without_memory_those_that_waited_are_answered(self):
+        # The answer is for one client, so each that waited would have to fetch for itself.
+        self.start("--max-transit", str(self.LIMIT), origin=self.origin())
+        url = "http://h.test/?fault=cookie&fault=delay:1s&x=" + "x" * 8000
+        waiting = self.connect("127.0.0.2")
+        waiting.send(b"".join(rpc.record(rpc.call(
+            xid=n, procedure=rpc.V2_GET, arguments=rpc.get_arguments(url))) for n in range(100)))
+        pages = [rpc.Page(waiting.receive().results) for _ in range(100)]
+        refused = [p for p in pages if p.status == "overloaded"]
+        self.assertEqual(len([p for p in pages if p.status == "ok"]), 100 - len(refused))
+        self.assertGreater(len(refused), 0)
+        self.assertLess(len(refused), 99)
+        for page in refused:
+            self.assertIn("too many requests of this client wait", page.sentence)
+        self.assertEqual(self.admin.stat().failures, len(refused))
+
+
 class BoundTest(FairnessTest):
     def test_without_a_bound_clients_take_turns(self):
         # All slots are taken, but as soon as one is free it is the other client's turn.

@@ -1,0 +1,41 @@
+/*
+ * How many bytes each client holds of a share of memory, and how many it may: at most a quarter
+ * of what the others leave of the share. One client cannot use the share up, and sixteen that take
+ * all they can get leave a hundredth of it, which is then bounded in the same way.
+ *
+ * Accounting only, beside an account (memory_account.h) that is charged as well and bounds the
+ * share exactly. A client is counted while it holds bytes, whether it has a connection or not.
+ *
+ * Every function is safe on any thread.
+ */
+#ifndef SUNPROXY_BASE_CLIENT_TALLY_H
+#define SUNPROXY_BASE_CLIENT_TALLY_H
+
+#include <stdbool.h>
+
+#include "base/client_key.h"
+#include "base/memory_account.h"
+
+struct client_tally;
+
+/* For the share that `kind` belongs to. The account outlives the tally. NULL without memory. */
+struct client_tally *client_tally_create(struct memory_account *account, enum memory_kind kind);
+
+/* NULL is harmless. */
+void client_tally_destroy(struct client_tally *tally);
+
+/*
+ * Counts `bytes` for a client, before the account is charged. False, and nothing is counted, with
+ * errno EDQUOT if the client would hold more than its part, or ENOMEM.
+ */
+bool client_tally_take(struct client_tally *tally, const struct client_key *client, size_t bytes);
+
+/* The client holds `bytes` less, which it has taken before. */
+void client_tally_give_back(struct client_tally *tally, const struct client_key *client,
+                            size_t bytes);
+
+/* Bytes that a client holds, and the number of clients that hold any. */
+size_t client_tally_held(struct client_tally *tally, const struct client_key *client);
+size_t client_tally_clients(struct client_tally *tally);
+
+#endif
