@@ -12,11 +12,12 @@
 
 #define BUFFER_BYTES (256u * 1024u)
 /*
- * Of decompressed bytes, so many are taken whatever they come from; beyond that, at most so many
- * for a compressed one. zstd and xz can pack a thousand gigabytes of requests into some megabytes.
+ * The first UNPACKED_FREE decompressed bytes are taken whatever they come from; beyond that, at
+ * most UNPACKED_PER_BYTE for a compressed one. Traces compress 10 to 100 times; zstd and xz can
+ * pack a thousand gigabytes of requests into some megabytes.
  */
-#define UNPACKED_FREE (UINT64_C(1) << 30U)
-#define UNPACKED_PER_BYTE 1000u
+#define UNPACKED_FREE (UINT64_C(64) << 20U)
+#define UNPACKED_PER_BYTE 200u
 
 struct input {
     const char *path; /* not owned */
