@@ -229,23 +229,35 @@ json_reader_kind(struct json_reader *r)
     }
 }
 
+/* The next byte without taking it if a number may contain it, otherwise 0. */
+static char
+look_in_number(struct json_reader *r)
+{
+    int c = look(r);
+
+    return c > 0 && strchr("0123456789+-.eE", c) ? (char)c : '\0';
+}
+
 bool
 json_reader_number(struct json_reader *r, double *number)
 {
     char text[NUMBER_BYTES];
     size_t len = 0;
     char *end;
-    int c;
+    bool whole = true;
+    char c;
 
     if (json_reader_kind(r) != JSON_READER_NUMBER)
         return fail(r);
-    while ((c = look(r)) > 0 && strchr("0123456789+-.eE", c)) {
-        if (len == sizeof(text) - 1)
-            return fail(r);
-        text[len++] = (char)c;
-        r->at++;
+    for (; (c = look_in_number(r)) != '\0'; r->at++) {
+        if (len < sizeof(text) - 1)
+            text[len++] = c;
+        else
+            whole = false;
     }
     text[len] = '\0';
+    if (!whole)
+        return false;
     *number = strtod(text, &end);
     return *end == '\0' ? !r->failed : fail(r);
 }

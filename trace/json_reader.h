@@ -66,7 +66,10 @@ bool json_reader_next(struct json_reader *r, struct buf *name);
  */
 bool json_reader_text(struct json_reader *r, struct buf *text);
 
-/* Reads the number that comes next. */
+/*
+ * Reads the number that comes next. False with *number unchanged also if it has more than 63
+ * characters, of which nothing else is checked.
+ */
 bool json_reader_number(struct json_reader *r, double *number);
 
 /* Reads over whatever comes next. */

@@ -344,7 +344,10 @@ START_TEST(har_entries)
 }
 END_TEST
 
-/* Of members of one name the first counts; of another kind than it should be, one is not there. */
+#define LONG_NUMBER "0.1234567890123456789012345678901234567890123456789012345678901234567890"
+
+/* A number that is too long is not known. Of members of one name the first counts; of another kind
+ * than it should be, one is not there. */
 START_TEST(har_members)
 {
     static const struct {
@@ -366,6 +369,9 @@ START_TEST(har_members)
          "\"content\":{\"text\":\"x\"}}}",
          "http://a.test//1"},
         {"{\"request\":{\"url\":\"http://a.test/\"},\"response\":7}", "http://a.test/"},
+        {"{\"time\":" LONG_NUMBER ",\"request\":{\"url\":\"http://a.test/\"},\"response\":{"
+         "\"status\":200,\"content\":{\"size\":" LONG_NUMBER "},\"bodySize\":5}}",
+         "http://a.test/=5/200"},
     };
 
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {

@@ -153,14 +153,13 @@ START_TEST(halves_of_characters)
 }
 END_TEST
 
-/* What is asked for and is not there, or is longer than a number is. */
+/* What is asked for and is not there, or breaks off. */
 START_TEST(other_kinds_than_asked_for)
 {
-    static const char digits[] = "1234567890123456789012345678901234567890123456789012345678901234";
     double number;
 
     for (int i = 0; i < 4; i++) {
-        const char *text = i == 0 ? digits : i == 1 ? "\"1\"" : i == 2 ? "7" : "\"\\";
+        const char *text = i == 0 ? "1-" : i == 1 ? "\"1\"" : i == 2 ? "7" : "\"\\";
         struct input *in = open_bytes(text, strlen(text) + (i == 3)); /* a zero byte behind it */
         struct json_reader r;
 
@@ -169,6 +168,38 @@ START_TEST(other_kinds_than_asked_for)
                     : i == 2 ? json_reader_enter(&r)
                              : json_reader_text(&r, NULL)));
         ck_assert(r.failed);
+        input_close(in);
+    }
+}
+END_TEST
+
+/* A number of any length is read over; one of 64 characters has no value. */
+START_TEST(long_numbers)
+{
+    enum { LONGEST = 300 * 1024 }; /* more than a block of the input */
+    static const size_t lengths[] = {63, 64, 1000, LONGEST};
+    static char text[LONGEST + 8];
+
+    for (size_t i = 0; i < 2 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+        size_t len = lengths[i / 2];
+        double number = -1;
+        struct json_reader r;
+        struct input *in;
+
+        memset(text, '0', len);
+        text[0] = '7';
+        text[1] = '.';
+        strcpy(text + len, ",8 ");
+        in = open_bytes(text, len + 3);
+        json_reader_init(&r, in);
+        if (i % 2 == 0) {
+            json_reader_skip(&r);
+        } else {
+            ck_assert_int_eq(json_reader_number(&r, &number), len == 63);
+            ck_assert_double_eq(number, len == 63 ? 7 : -1);
+        }
+        ck_assert(!r.failed);
+        ck_assert_uint_eq(json_reader_offset(&r), len);
         input_close(in);
     }
 }
@@ -258,6 +289,7 @@ unit_suite(void)
     tcase_add_test(tcase, values);
     tcase_add_test(tcase, halves_of_characters);
     tcase_add_test(tcase, other_kinds_than_asked_for);
+    tcase_add_test(tcase, long_numbers);
     tcase_add_test(tcase, across_blocks);
     tcase_add_loop_test(tcase, an_archive_takes_less_memory_than_it_has_bytes, 0, ARCHIVES);
     suite_add_tcase(suite, tcase);
