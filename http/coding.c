@@ -14,7 +14,8 @@
 struct decoder {
     enum coding coding;
     bool begun;  /* some input has come */
-    bool ended;  /* the coded data is complete */
+    bool ended;  /* the coded data is complete, */
+    bool closed; /* and bytes that are no further member have followed it */
     size_t idle; /* bytes of input since the last output */
     union {
         z_stream zlib;
@@ -288,10 +289,12 @@ decoder_step(struct decoder *decoder, struct span *input, void *out, size_t size
 
     *made = 0;
     if (decoder->ended && before > 0) {
-        if (begin_member(decoder, input))
+        if (!decoder->closed && begin_member(decoder, input)) {
             decoder->ended = false;
-        else
+        } else {
+            decoder->closed = true;
             advance(input, before);
+        }
     }
     if (!decoder->ended) {
         decoder->begun = decoder->begun || before > 0;

@@ -11,6 +11,7 @@ import sqlite3
 import struct
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 PROGRAM = 0x23451111
@@ -173,7 +174,43 @@ DATES = {
     "leap-day": b"Thu, 29 Feb 2024 00:00:00 GMT",
 }
 
+TEXT = b"A page of some length. " * 12
+BROTLI_HELLO = b"\x0f\x06\x80hello brotli\n\x03"  # `brotli -c` of "hello brotli\n"
+RAW_BLOCK = struct.pack("<I", 1 | len(TEXT) << 3)[:3] + TEXT  # the last one, RFC 8878 section 3.1.1.2
+ZSTD_FRAME = b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(TEXT) - 256) + RAW_BLOCK
+ZSTD_SKIPPED = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
+
+
+def deflate_raw(data):
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+CODINGS = {name: bytes([coding, 6]) + data for name, (coding, data) in {
+    "gzip": (0, gzip.compress(TEXT, mtime=0)),
+    "gzip-members": (0, gzip.compress(TEXT, mtime=0) * 2 + b"behind"),
+    "deflate": (1, zlib.compress(TEXT)),
+    "deflate-raw": (1, deflate_raw(TEXT)),
+    "brotli": (2, BROTLI_HELLO),
+    "zstd": (3, ZSTD_FRAME),
+    "zstd-frames": (3, ZSTD_FRAME + ZSTD_SKIPPED + ZSTD_FRAME + b"behind"),
+}.items()}
+
+CHUNKED = {
+    "body": b"\1\4a body of some bytes",
+    "body-extended": b"\3\4a body of some bytes",
+    "body-empty": b"\1\0",
+    "plain": b"\0\2" + b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n",
+    "extensions": b"\0\2" + b"5 ;a=b;c=\"d\"\r\nhello\r\n00\r\nX: y\r\n\r\n",
+    "trailers": b"\0\2" + b"0\r\n" + b"A: b\r\n" * 5 + b"\r\n",
+    "bare-lf": b"\0\2" + b"5\nhello\r\n0\r\n\r\n",
+    "large": b"\0\2" + b"FFFFFFFFFFFFFFFF\r\nhello",
+    "too-large": b"\0\2" + b"00000000000000001\r\nhello",
+}
+
 CORPUS = {
+    "chunked": CHUNKED,
+    "coding": CODINGS,
     "freshness": FRESHNESS,
     "date": DATES,
     "record": {

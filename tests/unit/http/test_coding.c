@@ -187,6 +187,32 @@ START_TEST(what_follows_the_end)
 }
 END_TEST
 
+/* What begins a member is none behind other bytes, wherever the pieces are cut. */
+START_TEST(a_member_behind_other_bytes)
+{
+    static const struct {
+        enum coding coding;
+        const char *behind;
+    } rows[] = {{CODING_GZIP, "other\x1f\x8b"}, {CODING_ZSTD, "other\x28\xb5"}};
+    static struct coded coded;
+    bool whole;
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        if (rows[i].coding == CODING_GZIP)
+            deflate_text(&coded, CODING_GZIP, 15 + 16, 1000);
+        else
+            zstd_text(&coded, 1000);
+        memcpy(coded.bytes + coded.len, rows[i].behind, 7);
+        coded.len += 7;
+        for (size_t in = 1; in <= coded.len; in++) {
+            ck_assert_int_eq(decode(coded.coding, coded.bytes, coded.len, in, 16384, text, &whole),
+                             1000);
+            ck_assert(whole);
+        }
+    }
+}
+END_TEST
+
 START_TEST(damaged)
 {
     static struct coded coded;
@@ -271,6 +297,7 @@ unit_suite(void)
     tcase_add_test(tc, each_coding);
     tcase_add_test(tc, several_members);
     tcase_add_test(tc, what_follows_the_end);
+    tcase_add_test(tc, a_member_behind_other_bytes);
     tcase_add_test(tc, damaged);
     tcase_add_test(tc, large_windows);
     tcase_add_test(tc, endless_nothing);
