@@ -1,5 +1,6 @@
 #include "tests/unit/faults.h"
 
+#include <curl/curl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -102,6 +103,9 @@ FAULT(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
       (fd, level, name, value, n), -1)
 FAULT(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
       (fd, level, name, value, n), -1)
+FAULT(int, getpeername, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), -1)
+FAULT(ssize_t, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
+FAULT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
 FAULT(int, ftruncate, (int fd, off_t n), (fd, n), -1)
 FAULT(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at), -1)
@@ -127,6 +131,55 @@ FAULT(struct event *, event_new,
        void *context),
       (base, fd, what, f, context), NULL)
 FAULT(int, event_add, (struct event * event, const struct timeval *after), (event, after), -1)
+
+/* libcurl's, which fail without memory. */
+FAULT(CURLM *, curl_multi_init, (void), (), NULL)
+FAULT(CURLMcode, curl_multi_add_handle, (CURLM * multi, CURL *easy), (multi, easy),
+      CURLM_OUT_OF_MEMORY)
+FAULT(CURL *, curl_easy_init, (void), (), NULL)
+FAULT(CURLcode, curl_easy_pause, (CURL * easy, int mask), (easy, mask), CURLE_OUT_OF_MEMORY)
+FAULT(struct curl_slist *, curl_slist_append, (struct curl_slist * list, const char *text),
+      (list, text), NULL)
+FAULT(CURLU *, curl_url, (void), (), NULL)
+FAULT(CURLU *, curl_url_dup, (const CURLU *url), (url), NULL)
+FAULT(CURLUcode, curl_url_set, (CURLU * url, CURLUPart part, const char *text, unsigned flags),
+      (url, part, text, flags), CURLUE_OUT_OF_MEMORY)
+FAULT(CURLUcode, curl_url_get, (const CURLU *url, CURLUPart part, char **text, unsigned flags),
+      (url, part, text, flags), CURLUE_OUT_OF_MEMORY)
+
+/* Their argument is a long or a pointer, which are passed alike. */
+CURLcode __real_curl_easy_setopt(CURL *easy, CURLoption option, ...);
+CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...);
+CURLMcode __real_curl_multi_setopt(CURLM *multi, CURLMoption option, ...);
+CURLMcode __wrap_curl_multi_setopt(CURLM *multi, CURLMoption option, ...);
+
+CURLcode
+__wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...)
+{
+    va_list args;
+    void *argument;
+
+    if (faults_now("curl_easy_setopt"))
+        return CURLE_OUT_OF_MEMORY;
+    va_start(args, option);
+    argument = va_arg(args, void *);
+    va_end(args);
+    return __real_curl_easy_setopt(easy, option, argument);
+}
+
+CURLMcode
+__wrap_curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
+{
+    va_list args;
+    void *argument;
+
+    if (faults_now("curl_multi_setopt"))
+        return CURLM_OUT_OF_MEMORY;
+    va_start(args, option);
+    argument = va_arg(args, void *);
+    va_end(args);
+    return __real_curl_multi_setopt(multi, option, argument);
+}
 
 /* open() and fcntl() take a third argument only at times. */
 int __real_open(const char *path, int flags, ...);

@@ -1,0 +1,105 @@
+#include "tests/unit/fetch/armed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+struct armed {
+    struct fetcher *fetcher;
+    const struct armed_calls *calls;
+    unsigned n;
+    bool failed;
+    struct outcome *outcome;
+};
+
+static void
+armed_hop(void *context, const struct fetch_hop *hop)
+{
+    struct armed *armed = context;
+
+    outcome_hop(armed->outcome, hop);
+}
+
+static bool
+armed_head(void *context, const struct fetch_head *head)
+{
+    struct armed *armed = context;
+
+    return outcome_head(armed->outcome, head);
+}
+
+static bool
+armed_body(void *context, const void *bytes, size_t len)
+{
+    struct armed *armed = context;
+
+    return outcome_body(armed->outcome, bytes, len);
+}
+
+static void
+armed_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct armed *armed = context;
+
+    armed->calls->fail_at(0);
+    armed->failed = armed->calls->failed();
+    outcome_done(armed->outcome, error, sentence, total_us);
+}
+
+/* The first fetch has been refused; the second begins, in which a call fails. */
+static void
+begin(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    static const struct fetch_sink sink = {
+        .hop = armed_hop,
+        .head = armed_head,
+        .body = armed_body,
+        .done = armed_done,
+    };
+    struct armed *armed = context;
+
+    if (fetcher_submit(armed->fetcher, &outcome_client, span_str(armed->outcome->url),
+                       span_str("A: b\r\n"), &sink, armed))
+        armed->calls->fail_at(armed->n);
+    else
+        outcome_done(armed->outcome, error, sentence, total_us);
+}
+
+bool
+armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n, const char *url,
+            struct outcome *o)
+{
+    static const struct fetch_sink sink = {.done = begin};
+    struct armed armed = {.fetcher = fetcher, .calls = calls, .n = n, .outcome = o};
+
+    outcome_init(o);
+    snprintf(o->url, sizeof(o->url), "%s", url);
+    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str("file:///refused"), span_str(""),
+                             &sink, &armed));
+    outcome_wait(o);
+    ck_assert_uint_eq(o->dones, 1);
+    ck_assert_uint_le(o->heads, 1);
+    ck_assert_msg((o->error == FETCH_OK) == (o->sentence[0] == '\0'), "%s", o->sentence);
+    return armed.failed;
+}
+
+unsigned
+armed_walk(struct fetcher *fetcher, const struct armed_calls *calls, const char *url,
+           const char *body)
+{
+    for (unsigned n = 1;; n++) {
+        struct outcome o;
+        bool failed = armed_fetch(fetcher, calls, n, url, &o);
+
+        if (o.error == FETCH_OK)
+            ck_assert_msg(o.body && strcmp(o.body, body) == 0, "call %u of %s: %s", n, url,
+                          o.body ? o.body : "no body");
+        else
+            ck_assert_msg(failed && (o.error == FETCH_INTERNAL || o.error == FETCH_OVERLOADED),
+                          "call %u of %s: %d, %s", n, url, o.error, o.sentence);
+        outcome_free(&o);
+        if (!failed)
+            return n - 1;
+    }
+}
