@@ -223,7 +223,7 @@ run_brotli(struct decoder *decoder, struct span *input, void *out, size_t size, 
         decoder->ended = true;
         return input->len ? CODING_MADE : CODING_WANTS;
     case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT:
-        return CODING_WANTS;
+        return BrotliDecoderHasMoreOutput(decoder->state.brotli) ? CODING_MADE : CODING_WANTS;
     case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT:
         return CODING_MADE;
     default:

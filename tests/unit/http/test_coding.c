@@ -149,6 +149,19 @@ START_TEST(brotli)
 }
 END_TEST
 
+/* All that the input yields is made before more of it is asked for. */
+START_TEST(brotli_that_is_cut)
+{
+    bool whole;
+    long made = decode(CODING_BROTLI, brotli_hello, 12, 12, 64, NULL, &whole);
+
+    ck_assert_int_gt(made, 1);
+    ck_assert(!whole);
+    for (size_t out = 1; out < 16; out++)
+        ck_assert_int_eq(decode(CODING_BROTLI, brotli_hello, 12, 12, out, NULL, &whole), made);
+}
+END_TEST
+
 START_TEST(several_members)
 {
     static struct coded one, twice;
@@ -303,6 +316,7 @@ unit_suite(void)
     tcase_add_test(tc, endless_nothing);
     tcase_add_test(tc, names);
     tcase_add_test(tc, brotli);
+    tcase_add_test(tc, brotli_that_is_cut);
     suite_add_tcase(suite, tc);
     return suite;
 }
