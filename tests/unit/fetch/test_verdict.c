@@ -1,0 +1,157 @@
+/* What a request is told of a transfer that libcurl has ended. */
+#include <string.h>
+
+#include "fetch/transfer.h"
+#include "tests/unit/unit.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct target target = {.host = "h.test"};
+
+static struct transfer
+transfer_at(enum transfer_stage stage)
+{
+    return (struct transfer){.target = &target,
+                             .stage = stage,
+                             .head_read = stage == TRANSFER_BODY,
+                             .status = {.status = stage == TRANSFER_BODY ? 200 : 0},
+                             .head = {.content_length = -1, .stated_length = -1}};
+}
+
+static void
+expect(struct transfer *t, CURLcode code, enum fetch_error error, const char *sentence)
+{
+    enum fetch_error judged = transfer_judge(t, code);
+
+    ck_assert_msg(judged == error && strstr(t->sentence, sentence), "%s: %d, \"%s\"",
+                  curl_easy_strerror(code), judged, t->sentence);
+}
+
+START_TEST(of_each_stage)
+{
+    static const struct {
+        enum transfer_stage stage;
+        CURLcode code;
+        enum fetch_error error;
+        const char *sentence;
+    } rows[] = {
+        {TRANSFER_CONNECTING, CURLE_OPERATION_TIMEDOUT, FETCH_TIMED_OUT, "connecting to h.test"},
+        {TRANSFER_CONNECTING, CURLE_PEER_FAILED_VERIFICATION, FETCH_TLS_FAILED,
+         "TLS with h.test failed"},
+        {TRANSFER_CONNECTING, CURLE_OUT_OF_MEMORY, FETCH_INTERNAL, "out of memory"},
+        {TRANSFER_CONNECTING, CURLE_COULDNT_RESOLVE_HOST, FETCH_RESOLVE_FAILED,
+         "h.test cannot be resolved"},
+        {TRANSFER_CONNECTING, CURLE_COULDNT_RESOLVE_PROXY, FETCH_RESOLVE_FAILED,
+         "h.test cannot be resolved"},
+        {TRANSFER_CONNECTING, CURLE_COULDNT_CONNECT, FETCH_CONNECT_FAILED,
+         "cannot connect to h.test"},
+        {TRANSFER_ASKED, CURLE_SSL_CLIENTCERT, FETCH_TLS_FAILED, "TLS with h.test failed"},
+        {TRANSFER_ASKED, CURLE_SSL_CONNECT_ERROR, FETCH_TLS_FAILED, "TLS with h.test failed"},
+        {TRANSFER_ASKED, CURLE_OPERATION_TIMEDOUT, FETCH_TIMED_OUT, "h.test took too long"},
+        {TRANSFER_ASKED, CURLE_OK, FETCH_ORIGIN_BROKE, "h.test ended without an answer"},
+        {TRANSFER_ASKED, CURLE_RECV_ERROR, FETCH_ORIGIN_BROKE, "the answer of h.test is broken"},
+        {TRANSFER_ANSWERING, CURLE_OUT_OF_MEMORY, FETCH_TOO_LARGE, "a header of h.test"},
+        {TRANSFER_ANSWERING, CURLE_ABORTED_BY_CALLBACK, FETCH_INTERNAL, "fetching from h.test"},
+        {TRANSFER_BODY, CURLE_OUT_OF_MEMORY, FETCH_INTERNAL, "fetching from h.test"},
+        {TRANSFER_BODY, CURLE_OPERATION_TIMEDOUT, FETCH_TIMED_OUT, "h.test took too long"},
+        {TRANSFER_BODY, CURLE_PARTIAL_FILE, FETCH_ORIGIN_BROKE, "the answer of h.test is broken"},
+        {TRANSFER_BODY, CURLE_OK, FETCH_OK, ""},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct transfer t = transfer_at(rows[i].stage);
+
+        expect(&t, rows[i].code, rows[i].error, rows[i].sentence);
+    }
+}
+END_TEST
+
+/* All that libcurl says of TLS is the origin's TLS, whenever it comes. */
+START_TEST(of_tls)
+{
+    static const CURLcode codes[] = {
+        CURLE_SSL_CONNECT_ERROR,     CURLE_SSL_ENGINE_NOTFOUND,       CURLE_SSL_ENGINE_SETFAILED,
+        CURLE_SSL_CERTPROBLEM,       CURLE_SSL_CIPHER,                CURLE_PEER_FAILED_VERIFICATION,
+        CURLE_USE_SSL_FAILED,        CURLE_SSL_ENGINE_INITFAILED,     CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CRL_BADFILE,       CURLE_SSL_ISSUER_ERROR,          CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+        CURLE_SSL_INVALIDCERTSTATUS,
+    };
+
+    for (size_t i = 0; i < LENGTH(codes); i++)
+        for (enum transfer_stage stage = TRANSFER_CONNECTING; stage <= TRANSFER_BODY; stage++) {
+            struct transfer t = transfer_at(stage);
+
+            expect(&t, codes[i], FETCH_TLS_FAILED, curl_easy_strerror(codes[i]));
+        }
+}
+END_TEST
+
+/* libcurl's own words come before those of its code, made harmless for a terminal. */
+START_TEST(in_libcurls_words)
+{
+    struct transfer t = transfer_at(TRANSFER_BODY);
+
+    strcpy(t.error_text, "a\033[31mword\177");
+    expect(&t, CURLE_RECV_ERROR, FETCH_ORIGIN_BROKE, "broken: a?[31mword?");
+}
+END_TEST
+
+/* What the transfer has been ended for stands, whatever libcurl makes of it. */
+START_TEST(the_first_reason_stands)
+{
+    struct transfer t = transfer_at(TRANSFER_BODY);
+
+    transfer_fail(&t, FETCH_TOO_LARGE, "the first of %d", 2);
+    transfer_fail(&t, FETCH_INTERNAL, "the second");
+    expect(&t, CURLE_WRITE_ERROR, FETCH_TOO_LARGE, "the first of 2");
+    t = transfer_at(TRANSFER_CONNECTING);
+    t.no_socket = FETCH_OVERLOADED;
+    strcpy(t.sentence, "no descriptor");
+    expect(&t, CURLE_COULDNT_CONNECT, FETCH_OVERLOADED, "no descriptor");
+}
+END_TEST
+
+START_TEST(of_lengths)
+{
+    struct transfer t = transfer_at(TRANSFER_BODY);
+
+    t.head.stated_length = 5;
+    t.wire_bytes = 5;
+    expect(&t, CURLE_OK, FETCH_OK, "");
+    t.wire_bytes = 6;
+    expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, "h.test sent more than the 5 bytes");
+    /* What follows an answer that has no body is not one. */
+    t = transfer_at(TRANSFER_BODY);
+    t.status.status = 304;
+    t.head.stated_length = 5;
+    t.wire_bytes = 6;
+    expect(&t, CURLE_OK, FETCH_OK, "");
+}
+END_TEST
+
+/* A body that ends before its own framing does, although libcurl is content. */
+START_TEST(of_a_body_that_goes_on)
+{
+    struct transfer t = transfer_at(TRANSFER_BODY);
+
+    ck_assert(body_init(&t.body, true, CODING_IDENTITY, 100, 10));
+    expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, "the answer of h.test is broken");
+    body_free(&t.body);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/verdict");
+    TCase *tcase = tcase_create("verdict");
+
+    tcase_add_test(tcase, of_each_stage);
+    tcase_add_test(tcase, of_tls);
+    tcase_add_test(tcase, in_libcurls_words);
+    tcase_add_test(tcase, the_first_reason_stands);
+    tcase_add_test(tcase, of_lengths);
+    tcase_add_test(tcase, of_a_body_that_goes_on);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
