@@ -217,7 +217,7 @@ START_TEST(a_member_behind_other_bytes)
             zstd_text(&coded, 1000);
         memcpy(coded.bytes + coded.len, rows[i].behind, 7);
         coded.len += 7;
-        for (size_t in = 1; in <= coded.len; in++) {
+        for (size_t in = 1; in <= 16; in++) {
             ck_assert_int_eq(decode(coded.coding, coded.bytes, coded.len, in, 16384, text, &whole),
                              1000);
             ck_assert(whole);
