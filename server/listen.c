@@ -237,13 +237,23 @@ refuse_lock_file(const char *path, int error, struct buf *why)
     return LISTEN_FAILED;
 }
 
-/* flock() needs no more than read permission, so other users must not be able to open the file. */
+/*
+ * flock() needs no more than read permission, so other users must not be able to open the file. The
+ * folder may be that of --user while root starts: a second name could be that of another file,
+ * which must be left as it is.
+ */
 static bool
 close_to_others(int lock)
 {
     struct stat st;
 
-    return fstat(lock, &st) == 0 && ((st.st_mode & 077) == 0 || fchmod(lock, 0600) == 0);
+    if (fstat(lock, &st) != 0)
+        return false;
+    if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
+        errno = EMLINK;
+        return false;
+    }
+    return (st.st_mode & 077) == 0 || fchmod(lock, 0600) == 0;
 }
 
 /* The holder of a lock that cannot be had: the kernel's word, or the number in the file. */

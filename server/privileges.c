@@ -157,6 +157,9 @@ privileges_open_log(const struct service_user *user, const char *path)
     bool change = geteuid() == 0;
     int fd, error;
 
+    /* Root's other groups are of no use here, and a link at `path` may lead to what is theirs. */
+    if (change && setgroups((size_t)user->group_count, user->groups) != 0)
+        return -1;
     if (change) {
         setfsgid(user->gid);
         setfsuid(user->uid);

@@ -30,8 +30,8 @@ void privileges_free_user(struct service_user *user);
 
 /*
  * Opens the access log for that user, as it will open it again on SIGHUP. Where it may not, root
- * opens the file, without following a link, and makes one that is root's the user's. -1 with errno
- * set on failure.
+ * opens the file, without following a link, and makes one that is root's the user's. The process's
+ * supplementary groups are the user's from then on. -1 with errno set on failure.
  */
 int privileges_open_log(const struct service_user *user, const char *path);
 

@@ -481,7 +481,7 @@ START_TEST(a_log_is_opened_for_its_user)
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert_str_eq(process_model_calls(),
-                     "setfsgid 300\nsetfsuid 4000\nsetfsuid 0\nsetfsgid 0\n");
+                     "setgroups 300 301\nsetfsgid 300\nsetfsuid 4000\nsetfsuid 0\nsetfsgid 0\n");
     process_model_begin(false);
     fd = confinement_open_log(&options, &user);
     ck_assert_int_ge(fd, 0);
@@ -490,12 +490,15 @@ START_TEST(a_log_is_opened_for_its_user)
 }
 END_TEST
 
+/* The first call is that of setgroups(). */
+enum { OPENING = 2 };
+
 /* Where the user may not, root does: its own file becomes the user's, if it has one name. */
 START_TEST(a_log_is_opened_by_root)
 {
     int fd;
 
-    faults_fail_at(1, EACCES);
+    faults_fail_at(OPENING, EACCES);
     fd = confinement_open_log(&options, &user);
     ck_assert_int_ge(fd, 0);
     close(fd);
@@ -503,7 +506,7 @@ START_TEST(a_log_is_opened_by_root)
 
     process_model_begin(true);
     process_model.chown_error = EROFS;
-    faults_fail_at(1, EACCES);
+    faults_fail_at(OPENING, EACCES);
     fd = confinement_open_log(&options, &user);
     if (getuid() == 0) {
         ck_assert_int_eq(errno, EROFS);
@@ -514,7 +517,7 @@ START_TEST(a_log_is_opened_by_root)
 
     process_model_begin(true);
     ck_assert_int_eq(link(options.access_log, in("@/log/second")), 0);
-    faults_fail_at(1, EACCES);
+    faults_fail_at(OPENING, EACCES);
     fd = confinement_open_log(&options, &user);
     ck_assert_int_ge(fd, 0);
     close(fd);
@@ -528,11 +531,11 @@ START_TEST(a_log_that_root_cannot_open_either)
 
     ck_assert_int_eq(unlink(options.access_log), 0);
     ck_assert_int_eq(symlink("/dev/null", options.access_log), 0);
-    faults_fail_at(1, EACCES);
+    faults_fail_at(OPENING, EACCES);
     fd = confinement_open_log(&options, &user);
     ck_assert_int_eq(errno, ELOOP);
     ck_assert_int_eq(fd, -1);
-    faults_fail_at(1, EIO);
+    faults_fail_at(OPENING, EIO);
     fd = confinement_open_log(&options, &user);
     ck_assert_int_eq(errno, EIO);
     ck_assert_int_eq(fd, -1);

@@ -137,6 +137,37 @@ START_TEST(a_lock_can_be_opened_by_its_owner_only)
 }
 END_TEST
 
+/* Another name of a file that is no lock must not lead to a change of it. */
+START_TEST(a_second_name_of_a_file_is_no_lock)
+{
+    struct listening listening;
+    char other[192], text[16] = "";
+    struct stat st;
+    struct buf why;
+    FILE *file;
+
+    snprintf(other, sizeof(other), "%s/other", folder);
+    file = fopen(other, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("content", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(other, 0644), 0);
+    ck_assert_int_eq(link(other, lock), 0);
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_FAILED);
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), lock));
+    ck_assert_int_eq(stat(other, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0644);
+    file = fopen(other, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
+    ck_assert_str_eq(text, "content");
+    fclose(file);
+    unlink(other);
+    buf_free(&why);
+}
+END_TEST
+
 START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
 {
     struct listening listening;
@@ -367,6 +398,7 @@ unit_suite(void)
     tcase_add_test(tc, a_port_that_is_taken_names_its_holder);
     tcase_add_test(tc, a_socket_that_is_taken_names_its_holder);
     tcase_add_test(tc, a_lock_can_be_opened_by_its_owner_only);
+    tcase_add_test(tc, a_second_name_of_a_file_is_no_lock);
     tcase_add_test(tc, a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process);
     tcase_add_test(tc, a_socket_left_behind_is_replaced);
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
