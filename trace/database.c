@@ -202,7 +202,7 @@ static int
 check_files(struct database *d, const char *path)
 {
     sqlite3_stmt *statement;
-    uint64_t bytes, log;
+    uint64_t bytes = 0, log = 0;
     int rc = sqlite3_prepare_v2(d->handle, "PRAGMA page_size", -1, &statement, NULL);
 
     if (rc != SQLITE_OK)
