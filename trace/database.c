@@ -142,7 +142,7 @@ database_open(struct database *d, const char *path, const char *const *tables, d
         {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},   {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
         {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
     };
-    uint64_t bytes, log;
+    uint64_t bytes = 0, log = 0;
     int rc;
 
     *d = (struct database){.tables = tables, .stop = stop, .stop_context = context};
