@@ -127,6 +127,8 @@ struct fetch_hop {
 
 /* Call-backs, on the fetcher's thread. */
 struct fetch_sink {
+    /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
+    void (*begin)(void *context);
     /* For each response, redirects included, before head() is called for the final one. NULL: not
      * wanted. */
     void (*hop)(void *context, const struct fetch_hop *hop);

@@ -195,6 +195,8 @@ connect_to(struct request *r, struct resolved *addresses)
     };
     bool started;
 
+    if (!r->charged && r->sink.begin)
+        r->sink.begin(r->context);
     if (!r->charged && !memory_charge(loop->settings.config.memory, MEMORY_FETCHES, FETCH_BYTES)) {
         request_finish(r, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
         return;

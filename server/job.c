@@ -266,7 +266,7 @@ land(struct job *job)
 static const char no_room[] =
     "too many bytes are being fetched, or wait for clients to read them; try again";
 
-/* The body has stalled while memory was short. */
+/* The body has stalled while memory was short, or it was the largest of a client with most. */
 static void
 give_up(struct intake_body *body)
 {
@@ -277,6 +277,14 @@ give_up(struct intake_body *body)
 }
 
 /* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
+
+static void
+job_begin(void *context)
+{
+    struct job *job = context;
+
+    intake_ask(&job->service->intake, &job->client);
+}
 
 static void
 job_hop(void *context, const struct fetch_hop *hop)
@@ -291,7 +299,10 @@ job_head(void *context, const struct fetch_head *head)
 {
     struct job *job = context;
     struct span url = job->outcome->url;
-    size_t hint = head->content_length > 0 ? (size_t)head->content_length : 0;
+    size_t hint;
+
+    intake_ask(&job->service->intake, &job->client);
+    hint = head->content_length > 0 ? (size_t)head->content_length : 0;
 
     job->no_store = head->no_store;
     if (!page_begin(&job->body.builder, &job->service->memory, url,
@@ -301,7 +312,11 @@ job_head(void *context, const struct fetch_head *head)
         return false;
     }
     job->body.give_up = give_up;
-    intake_add(&job->service->intake, &job->body, clock_monotonic_us());
+    if (!intake_add(&job->service->intake, &job->body, &job->client, clock_monotonic_us())) {
+        job->error = ENOMEM;
+        page_abandon(&job->body.builder);
+        return false;
+    }
     return true;
 }
 
@@ -349,6 +364,7 @@ job_done(void *context, enum fetch_error error, const char *sentence, int64_t to
 }
 
 static const struct fetch_sink job_sink = {
+    .begin = job_begin,
     .hop = job_hop,
     .head = job_head,
     .body = job_body,

@@ -15,12 +15,16 @@ static bool
 relieve(void *context, enum memory_kind kind, size_t bytes)
 {
     struct service *service = context;
+    size_t freed;
 
     switch (kind) {
     case MEMORY_PAGES:
     case MEMORY_FETCHES:
-        rpc_server_relieve(service->rpc);
-        return intake_shed(&service->intake, bytes, clock_monotonic_us()) > 0;
+        freed = intake_shed(&service->intake, bytes, clock_monotonic_us());
+        /* Slow readers pay if they hold more than the bodies, not for another client's bodies. */
+        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->intake.bytes)
+            rpc_server_relieve(service->rpc);
+        return freed > 0;
     case MEMORY_REQUESTS:
     case MEMORY_REPLIES:
         rpc_server_relieve(service->rpc);

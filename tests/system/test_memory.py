@@ -190,6 +190,16 @@ class StallTest(MemoryTest):
             self.assertEqual(page.status, "overloaded", page.sentence)
         self.assertEqual(self.good.stat().fetches_active, 0)
 
+    def test_the_client_that_holds_most_makes_place_at_once(self):
+        greedy = self.connect(source="127.0.0.2")
+        greedy.send(call(f"http://greedy.test/?fault=size:20M&fault=hang-body:{19 * MEBI}"))
+        harness.wait_until(lambda: self.good.stat().memory_pages >= 20 * MEBI, what="the body")
+        # Before it has stalled.
+        page = self.good.get("http://good.test/other?fault=size:5M")
+        self.assertEqual(page.status, "ok", page.sentence)
+        page = rpc.Page(greedy.receive().results)
+        self.assertEqual(page.status, "overloaded", page.sentence)
+
     def test_stat_shows_memory_by_kind(self):
         self.stall(0, MEBI)
         harness.wait_until(lambda: self.good.stat().memory_pages > MEBI, what="the body")

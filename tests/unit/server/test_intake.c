@@ -12,6 +12,7 @@ enum { BODIES = 4 };
 static struct memory_account account;
 static struct intake intake;
 static struct intake_body bodies[BODIES];
+static struct client_key alice, bob;
 static unsigned given_up[BODIES], count;
 static int64_t now_us;
 static const char bytes[1 << 20];
@@ -38,6 +39,8 @@ set_up(void)
     memory_account_init(&account, UINT64_MAX, &hooks);
     intake_init(&intake);
     memset(bodies, 0, sizeof(bodies));
+    alice = client_key_of_uid(1);
+    bob = client_key_of_uid(2);
     count = 0;
     now_us = 100 * SECOND;
 }
@@ -50,15 +53,24 @@ tear_down(void)
         page_abandon(&bodies[i].builder);
     }
     ck_assert_uint_eq(memory_used(&account, MEMORY_PAGES), 0);
+    ck_assert_uint_eq(intake.bytes, 0);
+    ck_assert(LIST_EMPTY(&intake.clients));
+}
+
+static void
+begin_for(unsigned i, const struct client_key *client)
+{
+    intake_ask(&intake, client);
+    ck_assert(page_begin(&bodies[i].builder, &account, span_str("u"), span_of(NULL, 0),
+                         span_of(NULL, 0), 200, 0, sizeof(bytes)));
+    bodies[i].give_up = give_up;
+    ck_assert(intake_add(&intake, &bodies[i], client, now_us));
 }
 
 static void
 begin(unsigned i)
 {
-    ck_assert(page_begin(&bodies[i].builder, &account, span_str("u"), span_of(NULL, 0),
-                         span_of(NULL, 0), 200, 0, sizeof(bytes)));
-    bodies[i].give_up = give_up;
-    intake_add(&intake, &bodies[i], now_us);
+    begin_for(i, &alice);
 }
 
 static int
@@ -160,6 +172,40 @@ START_TEST(a_body_that_is_complete_is_left_alone)
 }
 END_TEST
 
+START_TEST(a_client_with_bodies_that_grow_holds_no_more_than_another_asks_for)
+{
+    const struct memory_hooks hooks = {.relieve = relieve};
+
+    /* Pages may take 300 KB. */
+    memory_account_init(&account, 400000, &hooks);
+    begin(0);
+    begin(1);
+    ck_assert_int_eq(append(0, 130000), 0);
+    ck_assert_int_eq(append(1, 60000), 0);
+    /* Neither has stalled. What asks for the same client is refused, and ends nothing. */
+    intake_ask(&intake, &alice);
+    ck_assert(!memory_charge(&account, MEMORY_PAGES, 110000));
+    ck_assert_uint_eq(count, 0);
+    /* The other client's first body has the largest one ended, */
+    begin_for(2, &bob);
+    ck_assert_int_eq(append(2, 100000), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(given_up[0], 0);
+    ck_assert_ptr_null(bodies[0].builder.page);
+    /* and by now it has more itself, so its next one is refused. */
+    intake_ask(&intake, &bob);
+    ck_assert(!memory_charge(&account, MEMORY_PAGES, 120000));
+    ck_assert_uint_eq(count, 1);
+    ck_assert_ptr_nonnull(bodies[1].builder.page);
+    /* Nor does one ask for so much that it would then hold more than the other does now. */
+    intake_remove(&intake, &bodies[2]);
+    page_abandon(&bodies[2].builder);
+    ck_assert_uint_eq(intake_shed(&intake, 131072, now_us), 0);
+    ck_assert_uint_ge(intake_shed(&intake, 1000, now_us), 60000);
+    ck_assert_uint_eq(given_up[1], 1);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -171,6 +217,7 @@ unit_suite(void)
     tcase_add_test(tests, a_body_that_holds_much_has_to_grow_fast);
     tcase_add_test(tests, growing_sheds_others_and_never_itself);
     tcase_add_test(tests, a_body_that_is_complete_is_left_alone);
+    tcase_add_test(tests, a_client_with_bodies_that_grow_holds_no_more_than_another_asks_for);
     suite_add_tcase(suite, tests);
     return suite;
 }
