@@ -153,13 +153,15 @@ get_tls(CURL *easy)
     return info->internals;
 }
 
-static bool
-speaks_http_2(SSL *tls)
+bool
+connections_speak_http_2(CURL *easy)
 {
+    SSL *tls = get_tls(easy);
     const unsigned char *protocol;
-    unsigned len;
+    unsigned len = 0;
 
-    SSL_get0_alpn_selected(tls, &protocol, &len);
+    if (tls)
+        SSL_get0_alpn_selected(tls, &protocol, &len);
     return len == 2 && memcmp(protocol, "h2", 2) == 0;
 }
 
@@ -191,9 +193,9 @@ connections_may_serve(struct connections *connections, CURL *easy, const void *o
         sort_fresh(connections, opener);
         return true;
     }
-    tls = get_tls(easy);
-    if (tls && speaks_http_2(tls))
+    if (connections_speak_http_2(easy))
         return true;
+    tls = get_tls(easy);
     if ((tls && SSL_has_pending(tls)) || !address_parse(to, (uint16_t)to_port, &peer) ||
         !address_parse(from, (uint16_t)from_port, &local))
         return false;

@@ -42,4 +42,7 @@ int connections_on_close(void *connections, curl_socket_t fd);
 bool connections_may_serve(struct connections *connections, CURL *easy, const void *opener,
                            const char *to, const char *from, int to_port, int from_port);
 
+/* Was HTTP/2 negotiated (ALPN, RFC 9113 section 3.2) for the connection that `easy` has got? */
+bool connections_speak_http_2(CURL *easy);
+
 #endif

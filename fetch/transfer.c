@@ -186,9 +186,14 @@ on_header(char *line, size_t size, size_t count, void *context)
         transfer_enter(t, TRANSFER_ANSWERING);
     t->last_byte_us = clock_monotonic_us();
     if (t->status.status == 0) {
-        if (status_line_read(&t->status, span_of(line, len)))
+        if (!status_line_read(&t->status, span_of(line, len)))
+            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line",
+                          t->target->host);
+        else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
+            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
+                          t->target->host);
+        else
             return len;
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line", t->target->host);
         return 0;
     }
     if (blank)

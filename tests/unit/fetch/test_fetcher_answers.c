@@ -120,6 +120,8 @@ static const struct row {
      .after = DROPPED, .error = FETCH_ORIGIN_BROKE},
     {"9112 7.1.2", "trailers", CHUNKED "5\r\nhello\r\n0\r\nX-Late: 1\r\nETag: \"x\"\r\n\r\n",
      .status = 200, .body = "hello"},
+    {"9112 2.3", "HTTP/2 over HTTP/1.1", "HTTP/2 200 OK\r\n" PAGE, .after = DROPPED,
+     .error = FETCH_ORIGIN_BROKE},
     /* fields */
     {"9112 5.1", "blank before a colon", OK "A : b\r\n" PAGE, .status = 200, .body = "hello"},
     {"9112 5.2", "folded field", OK "A: b\r\n c\r\n" PAGE, .status = 200, .body = "hello"},
