@@ -62,6 +62,9 @@ struct span get_answer_body(const struct get_answer *answer);
 /* Why it holds none, for a person. */
 const char *get_answer_sentence(const struct get_answer *answer);
 
+/* Does it hold a page with an HTTP status of 400 or more? */
+bool get_answer_is_http_error(const struct get_answer *answer);
+
 /* The exit status that this answer alone leads to. */
 int get_answer_exit(const struct get_answer *answer, const struct get_options *options);
 
