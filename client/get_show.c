@@ -5,6 +5,7 @@
 
 #include "base/save.h"
 #include "base/units.h"
+#include "client/exit_status.h"
 #include "client/get.h"
 #include "cli/output.h"
 
