@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/save.h"
 
 /* A URL and 64 victims of 8 KiB each, each byte of them escaped. */
@@ -43,7 +44,7 @@ replay_log_format_of(const char *path)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* What stands for a byte that would break the line apart, or 0. */
+/* The letter for a byte that would break the line apart, or 0. */
 static char
 escape_of(char c, bool in_list)
 {
@@ -68,17 +69,22 @@ escape_of(char c, bool in_list)
 static void
 append_escaped(struct buf *out, struct span text, bool in_list)
 {
-    size_t plain = 0;
+    size_t plain = 0, i = 0;
 
-    for (size_t i = 0; i < text.len; i++) {
+    while (i < text.len) {
         char escape = escape_of(text.ptr[i], in_list);
+        size_t len = escape ? 0 : printable_length(span_of(text.ptr + i, text.len - i));
 
-        if (!escape)
+        i += len;
+        if (len != 0)
             continue;
         buf_append(out, text.ptr + plain, i - plain);
-        buf_append_char(out, '\\');
-        buf_append_char(out, escape);
-        plain = i + 1;
+        if (escape)
+            buf_printf(out, "\\%c", escape);
+        else
+            buf_printf(out, "\\x%02x", (unsigned char)text.ptr[i]);
+        i++;
+        plain = i;
     }
     buf_append(out, text.ptr + plain, text.len - plain);
 }

@@ -6,7 +6,8 @@
  *     number  url  outcome  victim  status  bytes  us
  * or one JSON object a line with the same names (victims as an array). Victims are separated by
  * spaces. A tab, a line end, a backslash or a zero byte inside a URL is written as \t, \n, \r,
- * \\ or \0; a space in a victim as \s.
+ * \\ or \0; a space in a victim as \s; each byte of what is not printable (base/printable.h) as
+ * \xHH. So the log can be shown on a terminal, and no byte is lost.
  *
  * Any thread may write; lines stay whole, in the order of writing.
  */

@@ -118,6 +118,20 @@ class ServerTest(TerminalCase):
             harness.SUNPROXY, "replay", "--socket", d.socket, "--policy", "lru", trace))
         self.check(self.on_a_terminal(harness.SUNPROXY, "stat", "--socket", d.socket))
 
+    def test_the_log_of_a_replay(self):
+        trace = self.dir / "hostile.har"  # a list of URLs has no control characters
+        trace.write_text(json.dumps({"log": {"entries": [
+            {"request": {"url": f"http://a.test/{part}{FINE.decode()}"}}
+            for part in ("\x1b]0;x\x07", "\x7f", "\x9b1m", "\u202e", "plain")]}}))
+        d = self.daemon(origin=self.origin())
+        options = ["--policy", "lru", "--capacity", "2", "--log", "/dev/stdout"]
+        for command in (["replay", "--socket", d.socket], ["simulate"]):
+            with self.subTest(command=command[0]):
+                seen = self.check(self.on_a_terminal(harness.SUNPROXY, *command, *options, trace))
+                for part in (rb"\x1b]0;x\x07", rb"\x7f", rb"\xc2\x9b1m", rb"\xe2\x80\xae",
+                             b"plain"):
+                    self.assertIn(b"\thttp://a.test/" + part + FINE + b"\t", seen)
+
     def test_the_daemons_log(self):
         for part in HOSTILE[:-1]:
             nowhere = os.path.join(os.fsencode(self.dir), b"no" + part, b"log")

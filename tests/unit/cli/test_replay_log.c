@@ -76,6 +76,22 @@ START_TEST(no_url_breaks_a_line)
 }
 END_TEST
 
+/* What a terminal would obey: C0, delete, C1 as UTF-8 and as a byte, a change of direction. */
+START_TEST(what_is_not_printable_is_escaped)
+{
+    static const struct span victim[] = {{"a\x1b b\xc3\xa9", 6}};
+    struct replay_entry e = entry(REPLAY_EVICTED);
+
+    e.url = span_str("\x1b]0;x\x07\x7f\xc2\x9b\x9b"
+                     "1\xe2\x80\xae\xe2\x82\xac\xe2\x80");
+    e.victims = victim;
+    e.victim_count = 1;
+    expect(REPLAY_LOG_TSV, false, &e,
+           "41\t\\x1b]0;x\\x07\\x7f\\xc2\\x9b\\x9b1\\xe2\\x80\\xae\xe2\x82\xac\\xe2\\x80\tevicted\t"
+           "a\\x1b\\sb\xc3\xa9\t200\t1234\t56\n");
+}
+END_TEST
+
 START_TEST(outcomes_have_their_names)
 {
     static const char *const names[] = {"miss",   "hit",      "evicted", "coalesced",
@@ -142,6 +158,7 @@ unit_suite(void)
     tcase_add_test(tcase, lines_have_their_columns);
     tcase_add_test(tcase, failures_name_their_error);
     tcase_add_test(tcase, no_url_breaks_a_line);
+    tcase_add_test(tcase, what_is_not_printable_is_escaped);
     tcase_add_test(tcase, outcomes_have_their_names);
     tcase_add_test(tcase, the_name_of_the_file_tells_the_format);
     tcase_add_test(tcase, a_file_begins_with_names);
