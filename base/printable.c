@@ -69,6 +69,24 @@ printable_run(struct span text)
     return at;
 }
 
+bool
+printable_lines(struct span text)
+{
+    size_t at = 0, len;
+
+    while (at < text.len) {
+        char c = text.ptr[at];
+
+        len = c == '\t' || c == '\r' || c == '\n'
+                  ? 1
+                  : printable_length(span_of(text.ptr + at, text.len - at));
+        if (len == 0)
+            return false;
+        at += len;
+    }
+    return true;
+}
+
 /* Bytes to replace at the beginning of a text that begins with nothing printable. */
 static size_t
 hidden_length(struct span text)

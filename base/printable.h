@@ -29,6 +29,9 @@ bool printable_character(uint32_t character);
 /* The length of the printable character that the text begins with; 0 if that is not printable. */
 size_t printable_length(struct span text);
 
+/* Has the text nothing but printable characters, tabs, carriage returns and line feeds? */
+bool printable_lines(struct span text);
+
 /* Replaces each byte of what is not printable by '?', in place. */
 void printable_make(char *text, size_t len);
 

@@ -121,6 +121,7 @@ prepare_output(struct get_options *options, size_t url_count)
         return EX_OK;
     if (strcmp(options->output, "-") == 0) {
         options->output = NULL;
+        options->any_bytes = true;
         return EX_OK;
     }
     wants_folder = len != 0 && options->output[len - 1] == '/';

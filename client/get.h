@@ -18,7 +18,8 @@ struct get_options {
     uint64_t jobs;
     const char *output; /* file or folder; NULL: stdout */
     bool output_is_folder;
-    bool include; /* status line and headers before the body */
+    bool any_bytes; /* to stdout, also if that is a terminal */
+    bool include;   /* status line and headers before the body */
     bool verbose;
     bool silent;
     bool json;
@@ -77,7 +78,9 @@ int get_answer_exit(const struct get_answer *answer, const struct get_options *o
 int get_run(struct rpc_client **client, const struct server *server,
             const struct get_options *options, const struct url_list *urls);
 
-/* Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written.
+/*
+ * Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written,
+ * EX_DATAERR if it is a page that is not text (printable.h) and would go to a terminal.
  */
 int get_show(const struct get_answer *answer, const struct get_options *options);
 

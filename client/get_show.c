@@ -2,7 +2,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sysexits.h>
+#include <unistd.h>
 
+#include "base/printable.h"
 #include "base/save.h"
 #include "base/units.h"
 #include "client/exit_status.h"
@@ -140,10 +142,26 @@ get_put(const struct get_answer *answer, const struct get_options *options)
     return status;
 }
 
+/* Would a terminal obey, or show in another order, what is in the page? */
+static bool
+is_unfit_for_terminal(const struct get_answer *answer, const struct get_options *options)
+{
+    return !options->output && !options->any_bytes && !options->json &&
+           get_answer_exit(answer, options) == EX_OK && isatty(STDOUT_FILENO) &&
+           !printable_lines(get_answer_body(answer));
+}
+
 int
 get_show(const struct get_answer *answer, const struct get_options *options)
 {
     tell(answer, options);
+    if (is_unfit_for_terminal(answer, options)) {
+        if (!options->silent)
+            output_complain("%s: not shown, because the page has bytes that a terminal may obey; "
+                            "write it to a file with -o FILE, or anyway with -o -",
+                            answer->url);
+        return EX_DATAERR;
+    }
     return get_put(answer, options);
 }
 

@@ -118,6 +118,23 @@ class ServerTest(TerminalCase):
             harness.SUNPROXY, "replay", "--socket", d.socket, "--policy", "lru", trace))
         self.check(self.on_a_terminal(harness.SUNPROXY, "stat", "--socket", d.socket))
 
+    def test_a_page_that_is_no_text(self):
+        d = self.daemon(origin=self.origin())
+        get = [harness.SUNPROXY, "get", "--socket", d.socket]
+        echo = "http://a.test/?fault=echo"
+        for byte, fetch in ((b"\0", [*get, "http://a.test/?fault=zero"]),
+                            (b"\xc2\x9b", [*get, "-H", "X: a\x9bb", echo]),
+                            ("\u202e".encode(), [*get, "-H", "X: a\u202eb", echo])):
+            with self.subTest(byte=byte):
+                seen = self.check(self.on_a_terminal(*fetch, expect=65))
+                self.assertIn(b"anyway with -o -", seen)
+                self.assertEqual(self.on_a_terminal(*fetch, "--silent", expect=65), b"")
+                self.assertIn(byte, self.on_a_terminal(*fetch, "-o", "-"))
+                self.assertIn(byte, self.run_program(fetch).stdout)
+        seen = self.check(self.on_a_terminal(*get, "http://a.test/?fault=zero", echo, expect=65))
+        self.assertIn(b"GET /", seen)  # the other page is shown
+        self.assertIn(b"GET /", self.check(self.on_a_terminal(*get, echo)))
+
     def test_the_log_of_a_replay(self):
         trace = self.dir / "hostile.har"  # a list of URLs has no control characters
         trace.write_text(json.dumps({"log": {"entries": [

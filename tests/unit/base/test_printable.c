@@ -102,6 +102,24 @@ START_TEST(every_character)
 }
 END_TEST
 
+START_TEST(lines)
+{
+    static const struct {
+        struct span text;
+        bool printable;
+    } cases[] = {
+        {{"", 0}, true},       {{"a\tb\r\n\xc3\xa9\n", 8}, true},
+        {{"a\n\0", 3}, false}, {{"\x1b[31m", 5}, false},
+        {{"a\b", 2}, false},   {{"a\xc2\x9b", 3}, false},
+        {{"a\x9b", 2}, false}, {{"\xe2\x80\xae", 3}, false},
+        {{"a\xc3", 2}, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_int_eq(printable_lines(cases[i].text), cases[i].printable);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -110,6 +128,7 @@ unit_suite(void)
 
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, every_character);
+    tcase_add_test(tcase, lines);
     suite_add_tcase(suite, tcase);
     return suite;
 }
