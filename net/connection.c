@@ -85,6 +85,12 @@ net_connection_excuse(struct net_connection *c)
     TAILQ_INSERT_TAIL(&set->partial, c, partial);
 }
 
+bool
+net_connection_waits_for_us(const struct net_connection *c)
+{
+    return c->paused && !c->writing && (c->deferred || net_throttle_waits(c->throttle));
+}
+
 void
 net_connection_mark(struct net_connection *c)
 {

@@ -165,6 +165,12 @@ void net_connection_check_lingering(struct net_connection *connection);
 /* The time of a message that is begun runs anew: the net did not read it. */
 void net_connection_excuse(struct net_connection *connection);
 
+/*
+ * Is the rest of its message not read because of the net alone: its client's rate, or requests in
+ * work, and no output that the peer has yet to read?
+ */
+bool net_connection_waits_for_us(const struct net_connection *connection);
+
 /* ---- the set --------------------------------------------------------------------------------- */
 
 /* All parameters must stay. */

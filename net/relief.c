@@ -9,8 +9,8 @@
 /* Slow readers are not looked for again before this time. */
 #define RELIEF_EVERY_US ((int64_t)10000)
 
-/* Connections that net_relief_close_partial() looks at before it gives up. */
-#define MOST_PASSED 64u
+/* Connections that net_relief_close_partial() looks at. */
+#define MOST_PASSED 64
 
 /* Since when the next output has waited to be written; INT64_MAX if none does. */
 static int64_t
@@ -40,23 +40,44 @@ relieve_readers(struct net_task *task)
         net_connection_time_out(slowest);
 }
 
+/* How many of the connections are of the same client as `connection`. */
+static unsigned
+count_of_client(struct net_connection *const *connections, unsigned count,
+                const struct net_connection *connection)
+{
+    unsigned same = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (client_key_compare(&connections[i]->peer.client, &connection->peer.client) == 0)
+            same++;
+    }
+    return same;
+}
+
 bool
 net_relief_close_partial(struct net_connections *set, const struct net_connection *but)
 {
-    struct net_connection *c, *next;
-    unsigned passed = 0;
+    struct net_connection *c, *next, *candidates[MOST_PASSED], *chosen = NULL;
+    unsigned passed = 0, count = 0, most = 0;
 
-    for (c = TAILQ_FIRST(&set->partial); c && passed < MOST_PASSED; c = next) {
+    for (c = TAILQ_FIRST(&set->partial); c && passed < MOST_PASSED; c = next, passed++) {
         next = TAILQ_NEXT(c, partial);
-        if (c != but && !c->paused) {
-            net_connection_time_out(c);
-            return true;
-        }
-        passed++;
-        if (c->paused)
+        if (net_connection_waits_for_us(c))
             net_connection_excuse(c);
+        else if (c != but)
+            candidates[count++] = c;
     }
-    return false;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned same = count_of_client(candidates, count, candidates[i]);
+
+        if (same > most) {
+            most = same;
+            chosen = candidates[i];
+        }
+    }
+    if (chosen)
+        net_connection_time_out(chosen);
+    return chosen != NULL;
 }
 
 static void

@@ -35,8 +35,9 @@ void net_relief_init(struct net_relief *relief, struct net_connections *set);
 void net_relief_of_readers(struct net_relief *relief);
 
 /*
- * Closes the connection whose message was begun longest ago, other than `but` (or NULL); false if
- * none is found among the first 64. [worker]
+ * Of the 64 connections whose messages were begun longest ago, other than `but` (or NULL), closes
+ * the first one of the client that has most of them. Connections that wait for the net
+ * (net_connection_waits_for_us()) are passed over. False if no other is found. [worker]
  */
 bool net_relief_close_partial(struct net_connections *set, const struct net_connection *but);
 

@@ -8,6 +8,13 @@
 #define TICK_MIN_US ((int64_t)10000)
 #define TICK_MAX_US ((int64_t)1000000)
 
+/* Its output moves: it is read again as soon as the peer has read enough. */
+static bool
+is_reading(const struct net_connection *c, int64_t now_us, int64_t timeout_us)
+{
+    return c->paused && now_us - c->active_us < timeout_us;
+}
+
 static void
 check_partial(struct net_connections *set, int64_t now_us)
 {
@@ -17,7 +24,7 @@ check_partial(struct net_connections *set, int64_t now_us)
     for (c = TAILQ_FIRST(&set->partial); c && now_us - c->partial_since_us >= timeout_us;
          c = next) {
         next = TAILQ_NEXT(c, partial);
-        if (c->paused)
+        if (net_connection_waits_for_us(c) || is_reading(c, now_us, timeout_us))
             net_connection_excuse(c);
         else
             net_connection_time_out(c);

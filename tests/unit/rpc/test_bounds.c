@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "net/timeouts.h"
+#include "net/relief.h"
 #include "tests/unit/rpc/here.h"
 #include "tests/unit/rpc/small_server.h"
 
@@ -354,6 +355,83 @@ START_TEST(records_must_come_to_an_end)
 }
 END_TEST
 
+/* A connection whose peer does not read a reply and has begun a record behind the call. */
+static int
+connect_unread(struct net_connection **c)
+{
+    struct buf b;
+    int fd = connect_here(c);
+
+    buf_init(&b, 128);
+    put_word(&b, 0x80000000u | 44);
+    put_call(&b, 1, TINY_DEFER);
+    put_word(&b, TINY_MAX_BODY);
+    put_word(&b, 0x80000000u | 44);
+    ck_assert(peer_write(fd, b.data, b.len));
+    buf_free(&b);
+    here_turn(tiny.server);
+    ck_assert((*c)->in_partial && !(*c)->paused);
+    ck_assert_uint_eq(tiny_answer(&tiny), 1);
+    net_connections_settle((*c)->set);
+    ck_assert(peer_write(fd, "\0", 1));
+    here_turn(tiny.server);
+    ck_assert((*c)->in_partial && (*c)->paused && (*c)->writing);
+    return fd;
+}
+
+START_TEST(unread_replies_excuse_no_record)
+{
+    struct rpc_limits limits = small;
+    struct net_connections *set;
+    struct net_connection *c;
+    int64_t active_us;
+    int fd;
+
+    limits.net.message_timeout_us = TIMEOUT_US;
+    limits.net.max_queued_bytes = 65536;
+    set = start_here(limits);
+    fd = connect_unread(&c);
+    active_us = c->active_us;
+    /* It has read a part within the time, and afterwards nothing. */
+    net_timeouts_check(set, active_us + TIMEOUT_US - 1);
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 1);
+    net_timeouts_check(set, active_us + 3 * TIMEOUT_US);
+    ck_assert(peer_is_cut(fd));
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 1);
+    close(fd);
+    fd = connect_unread(&c);
+    ck_assert(net_relief_close_partial(set, NULL));
+    ck_assert(peer_is_cut(fd));
+    ck_assert(!net_relief_close_partial(set, NULL));
+    close(fd);
+    ck_assert_uint_eq(tiny_stop(&tiny, 0), 0);
+}
+END_TEST
+
+START_TEST(the_client_with_most_records_begun_loses_one)
+{
+    struct net_connection *c[4];
+    struct net_connections *set = start_here(small);
+    int fds[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        fds[i] = connect_here(&c[i]);
+        c[i]->peer.client = client_key_of_uid(i % 2 || i == 2 ? 2 : 1);
+        ck_assert(peer_write(fds[i], "\x80\0", 2));
+        here_turn(tiny.server);
+    }
+    /* Not the one that was begun first, which is its client's only one. */
+    ck_assert(net_relief_close_partial(set, NULL));
+    ck_assert(peer_is_cut(fds[1]));
+    ck_assert(net_relief_close_partial(set, c[2]));
+    ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 2);
+    ck_assert_int_ge(c[2]->fd, 0);
+    for (unsigned i = 0; i < 4; i++)
+        close(fds[i]);
+    ck_assert_uint_eq(tiny_stop(&tiny, 0), 0);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -373,6 +451,8 @@ unit_suite(void)
     tcase_add_test(times, replies_not_taken_are_bounded);
     tcase_add_test(times, idle_connections_are_closed);
     tcase_add_test(times, records_must_come_to_an_end);
+    tcase_add_test(times, unread_replies_excuse_no_record);
+    tcase_add_test(times, the_client_with_most_records_begun_loses_one);
     suite_add_tcase(suite, times);
     return suite;
 }
