@@ -60,10 +60,10 @@ judge_memory(const struct flat_point *points, unsigned count, struct buf *why)
     return false;
 }
 
-bool
-flat_judge(const struct flat_point *points, unsigned count, struct buf *why)
+static bool
+judge_counts(const struct flat_point *points, unsigned count, struct buf *why)
 {
-    bool flat = count > 0 && judge_memory(points, count, why);
+    bool flat = true;
 
     for (unsigned i = 1; i < count; i++) {
         if (points[i].descriptors != points[0].descriptors) {
@@ -78,4 +78,32 @@ flat_judge(const struct flat_point *points, unsigned count, struct buf *why)
         }
     }
     return flat;
+}
+
+bool
+flat_judge(const struct flat_point *points, unsigned count, struct buf *why)
+{
+    bool flat = count > 0 && judge_memory(points, count, why);
+
+    return judge_counts(points, count, why) && flat;
+}
+
+bool
+flat_judge_rare(const struct flat_point *points, unsigned count, struct buf *why)
+{
+    bool flat = count >= 5;
+
+    if (flat) {
+        uint64_t from = points[1].own > points[2].own ? points[1].own : points[2].own;
+        uint64_t to = points[count - 1].own < points[count - 2].own ? points[count - 1].own
+                                                                    : points[count - 2].own;
+
+        flat = to <= from + FLAT_RARE_BYTES;
+        if (!flat)
+            buf_printf(why,
+                       "memory is not flat with rare rows: from %" PRIu64 " to %" PRIu64
+                       " KiB of its own, %" PRIu64 " KiB more are allowed\n",
+                       from >> 10, to >> 10, FLAT_RARE_BYTES >> 10);
+    }
+    return judge_counts(points, count, why) && flat;
 }

@@ -32,4 +32,13 @@ bool flat_measure(pid_t pid, struct flat_point *point);
 #define FLAT_BYTES ((uint64_t)8 << 20)
 bool flat_judge(const struct flat_point *points, unsigned count, struct buf *why);
 
+/*
+ * Flat in the phase of rare rows, of five points or more: descriptors and threads as above; and
+ * the process's own memory is at the better of the last two points at most FLAT_RARE_BYTES more
+ * than at the worse of the second and third. What is leaked stays; what malloc() keeps of a burst
+ * comes and goes by two MiB.
+ */
+#define FLAT_RARE_BYTES ((uint64_t)2 << 20)
+bool flat_judge_rare(const struct flat_point *points, unsigned count, struct buf *why);
+
 #endif

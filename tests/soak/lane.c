@@ -59,6 +59,20 @@ count(struct lane_work *work, const struct mix_row *row)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+static void
+note_cache(struct lane_work *work, const struct proxy_fetch_result *result)
+{
+    const struct proxy_page *page = &result->proxy_fetch_result_u.page;
+
+    if (result->status != PROXY_OK)
+        return;
+    if (page->source == PROXY_HIT)
+        atomic_fetch_add_explicit(&work->hits, 1, memory_order_relaxed);
+    if (page->stored && page->source == PROXY_MISS)
+        atomic_fetch_add_explicit(&work->stored, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&work->evicted, page->evicted, memory_order_relaxed);
+}
+
 static const char *
 judge(struct slot *slot)
 {
@@ -69,6 +83,7 @@ judge(struct slot *slot)
     case MIX_GET:
     case MIX_NO_STORE:
     case MIX_HEADERS:
+        note_cache(slot->lane->work, &slot->result.page);
         return mix_judge_page(ask, &slot->result.page);
     case MIX_FETCH:
         return mix_judge_text(ask, slot->result.text.webPageContents,
@@ -189,7 +204,9 @@ send_set(struct slot *slot)
         snprintf(policy, sizeof(policy), "%s", policy_at(slot->ask.draw));
     } else {
         args.set_capacity = true;
-        args.capacity_urls = 400 + slot->ask.draw % 1200;
+        uint32_t usual = slot->lane->work->capacity_urls;
+
+        args.capacity_urls = usual * 2 / 5 + slot->ask.draw % (usual * 6 / 5);
         args.capacity_bytes = (4u + slot->ask.draw / 1200 % 8) << 20;
     }
     return send_call(slot, PROXY_VERS2, PROXY_SET, (xdrproc_t)xdr_proxy_set_args, &args);
@@ -245,6 +262,15 @@ take_number(struct lane *lane, uint64_t *number)
     return true;
 }
 
+static const struct mix_row *
+row_of(struct lane *lane, uint64_t number)
+{
+    if (lane->work->rare)
+        return mix_rare_at(number);
+    return number < mix_count ? &mix_rows[number]
+                              : mix_row_at(mix_random(&lane->random) % MIX_SHARES);
+}
+
 /* Sends one more request, or lets a client vanish. False if there is none, or no connection. */
 static bool
 ask_one(struct lane *lane, struct slot *slot)
@@ -254,10 +280,7 @@ ask_one(struct lane *lane, struct slot *slot)
 
     if (!take_number(lane, &number))
         return false;
-    mix_draw(&slot->ask,
-             number < mix_count ? &mix_rows[number]
-                                : mix_row_at(mix_random(&lane->random) % MIX_SHARES),
-             &lane->random);
+    mix_draw(&slot->ask, row_of(lane, number), &lane->random);
     if (slot->ask.row->kind >= MIX_VANISH_IN_CALL) {
         const char *wrong = vanish(&slot->ask, lane->to);
 

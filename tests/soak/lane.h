@@ -28,11 +28,14 @@ struct lane_work {
     struct lane_address tcp, local;
     int64_t timeout_us; /* of a call */
     uint64_t seed;
+    uint32_t capacity_urls; /* what the capacities that the mix sets are drawn around */
+    bool rare;              /* the phase asks the rare rows alone, in turn */
 
     _Atomic uint64_t next;  /* number of the next request, */
     _Atomic uint64_t until; /* of the first of the next phase */
     _Atomic bool stop;
     _Atomic uint64_t asked[LANE_MOST_ROWS]; /* by row, answered as expected */
+    _Atomic uint64_t hits, stored, evicted; /* what the answers of the phase said of the cache */
 
     pthread_mutex_t lock; /* protects the output of failures */
     unsigned failures;

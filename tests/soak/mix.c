@@ -9,6 +9,8 @@
 #define COLD .host = "cold", .hosts = 61, .pages = 30000, .tail = ""
 #define LIE(text) .host = "lie", .hosts = 61, .pages = 1000000, .tail = "?fault=" text
 #define BROKE .status = PROXY_ORIGIN_BROKE
+#define RARE .rare = true
+#define UNSTORED .unstored = true
 
 const struct mix_row mix_rows[] = {
     /* Pages that fit into the cache, and those that evict each other. */
@@ -28,9 +30,9 @@ const struct mix_row mix_rows[] = {
     {"redirected", 300, MIX_GET, .host = "chain", .hosts = 61, .path = "/fault/chain:3",
      .final_path = "/fault/chain:0"},
     {"not found", 400, MIX_GET, .host = "gone", .hosts = 16, .pages = 1000,
-     .tail = "?fault=status:404", .http_status = 404},
+     .tail = "?fault=status:404", .http_status = 404, UNSTORED},
     {"unavailable", 200, MIX_GET, .host = "busy", .hosts = 16, .pages = 1000,
-     .tail = "?fault=status:503", .http_status = 503},
+     .tail = "?fault=status:503", .http_status = 503, UNSTORED},
 
     /* Requests that the daemon refuses. */
     {"bad scheme", 600, MIX_GET, .fixed = "ftp://hot0.soak/p1", .status = PROXY_BAD_URL},
@@ -45,26 +47,26 @@ const struct mix_row mix_rows[] = {
 
     /* Origins that lie, fail or stall. */
     {"refused", 100, MIX_GET, .fixed = "http://closed.soak:82/", .status = PROXY_CONNECT_FAILED},
-    {"shorter than stated", 100, MIX_GET, LIE("short:100"), BROKE},
-    {"longer than stated", 100, MIX_GET, LIE("long:100"), BROKE},
-    {"two lengths", 50, MIX_GET, LIE("two-lengths"), BROKE},
-    {"cut in the head", 50, MIX_GET, LIE("cut"), BROKE},
-    {"cut in the body", 50, MIX_GET, LIE("cut:50"), BROKE},
-    {"reset in the head", 50, MIX_GET, LIE("reset"), BROKE},
-    {"reset in the body", 50, MIX_GET, LIE("reset:50"), BROKE},
-    {"bad chunk", 50, MIX_GET, LIE("bad-chunk"), BROKE},
-    {"cut chunk", 50, MIX_GET, LIE("cut-chunk"), BROKE},
-    {"no HTTP", 50, MIX_GET, LIE("garbage"), BROKE},
-    {"closed unanswered", 50, MIX_GET, LIE("close"), BROKE},
-    {"no gzip", 50, MIX_GET, LIE("gzip-garbage"), BROKE},
-    {"lie, version 1", 50, MIX_FETCH, LIE("short:100"), .rpc = RPC_CLIENT_SYSTEM_ERR},
-    {"huge headers", 50, MIX_GET, LIE("huge-headers:200000"), .status = PROXY_TOO_LARGE},
-    {"too large", 50, MIX_GET, LIE("size:30M"), .status = PROXY_TOO_LARGE},
+    {"shorter than stated", 100, MIX_GET, LIE("short:100"), BROKE, RARE},
+    {"longer than stated", 100, MIX_GET, LIE("long:100"), BROKE, RARE},
+    {"two lengths", 50, MIX_GET, LIE("two-lengths"), BROKE, RARE},
+    {"cut in the head", 50, MIX_GET, LIE("cut"), BROKE, RARE},
+    {"cut in the body", 50, MIX_GET, LIE("cut:50"), BROKE, RARE},
+    {"reset in the head", 50, MIX_GET, LIE("reset"), BROKE, RARE},
+    {"reset in the body", 50, MIX_GET, LIE("reset:50"), BROKE, RARE},
+    {"bad chunk", 50, MIX_GET, LIE("bad-chunk"), BROKE, RARE},
+    {"cut chunk", 50, MIX_GET, LIE("cut-chunk"), BROKE, RARE},
+    {"no HTTP", 50, MIX_GET, LIE("garbage"), BROKE, RARE},
+    {"closed unanswered", 50, MIX_GET, LIE("close"), BROKE, RARE},
+    {"no gzip", 50, MIX_GET, LIE("gzip-garbage"), BROKE, RARE},
+    {"lie, version 1", 50, MIX_FETCH, LIE("short:100"), .rpc = RPC_CLIENT_SYSTEM_ERR, RARE},
+    {"huge headers", 50, MIX_GET, LIE("huge-headers:200000"), .status = PROXY_TOO_LARGE, RARE},
+    {"too large", 50, MIX_GET, LIE("size:30M"), .status = PROXY_TOO_LARGE, RARE},
     {"redirected in a circle", 50, MIX_GET, .host = "loop", .hosts = 61, .path = "/fault/loop",
-     .status = PROXY_BAD_REDIRECT},
+     .status = PROXY_BAD_REDIRECT, RARE},
     {"redirected inside", 50, MIX_GET, .host = "inside", .hosts = 61,
      .path = "/fault/redirect:http://10.0.0.1:8081/", .status = PROXY_DENIED,
-     .or_status = PROXY_BAD_REDIRECT},
+     .or_status = PROXY_BAD_REDIRECT, RARE},
     {"dripping", 50, MIX_GET, LIE("size:100&fault=drip:1"), .size = 100},
     {"stalled unanswered", 2, MIX_GET, LIE("hang-silent"), .status = PROXY_TIMED_OUT},
     {"stalled in the head", 2, MIX_GET, LIE("hang"), .status = PROXY_TIMED_OUT},
@@ -74,17 +76,17 @@ const struct mix_row mix_rows[] = {
     {"statistics", 100, MIX_STAT, .host = NULL},
     {"purge a page", 50, MIX_PURGE_URL, HOT},
     {"purge a prefix", 10, MIX_PURGE_PREFIX, .host = "cold", .hosts = 61, .path = "/"},
-    {"purge all", 2, MIX_PURGE_ALL, .host = NULL},
-    {"set the policy", 10, MIX_SET_POLICY, .host = NULL},
-    {"set the capacity", 10, MIX_SET_CAPACITY, .host = NULL},
+    {"purge all", 2, MIX_PURGE_ALL, RARE},
+    {"set the policy", 10, MIX_SET_POLICY, RARE},
+    {"set the capacity", 10, MIX_SET_CAPACITY, RARE},
 
     /* Clients that vanish. */
-    {"vanish in a call", 50, MIX_VANISH_IN_CALL, HOT},
-    {"vanish behind a call", 50, MIX_VANISH_AT_ONCE, LIE("delay:20ms")},
+    {"vanish in a call", 50, MIX_VANISH_IN_CALL, HOT, RARE},
+    {"vanish behind a call", 50, MIX_VANISH_AT_ONCE, LIE("delay:20ms"), RARE},
     {"vanish in a reply", 50, MIX_VANISH_IN_REPLY, .host = "huge", .hosts = 1, .pages = 2,
-     .tail = "?fault=size:1048576"},
+     .tail = "?fault=size:1048576", RARE},
     {"vanish behind many calls", 12, MIX_VANISH_PIPELINED, .host = "long", .hosts = 4, .pages = 16,
-     .tail = "?fault=size:65536"},
+     .tail = "?fault=size:65536", RARE},
 };
 
 const unsigned mix_count = sizeof(mix_rows) / sizeof(mix_rows[0]);
@@ -106,6 +108,27 @@ mix_row_at(uint32_t number)
     while (i + 1 < mix_count && number >= mix_rows[i].share)
         number -= mix_rows[i++].share;
     return &mix_rows[i];
+}
+
+const struct mix_row *
+mix_rare_at(uint64_t number)
+{
+    uint64_t rare = 0;
+
+    for (unsigned i = 0; i < mix_count; i++)
+        if (mix_rows[i].rare && number % mix_rare_count() == rare++)
+            return &mix_rows[i];
+    return &mix_rows[0];
+}
+
+unsigned
+mix_rare_count(void)
+{
+    unsigned rare = 0;
+
+    for (unsigned i = 0; i < mix_count; i++)
+        rare += mix_rows[i].rare;
+    return rare;
 }
 
 void
@@ -169,10 +192,16 @@ mix_judge_page(const struct mix_ask *ask, const struct proxy_fetch_result *resul
         return complaint("status", result->status, row->status);
     if (result->status != PROXY_OK)
         return NULL;
+    if (row->unstored && page->stored)
+        return "a page that must not be stored was stored";
+    if (row->unstored && page->source == PROXY_HIT)
+        return "a page that must not be stored is a hit";
     if (page->http_status != http_status)
         return complaint("HTTP status", page->http_status, http_status);
     if ((row->kind == MIX_NO_STORE || row->kind == MIX_HEADERS) && page->source != PROXY_BYPASS)
         return complaint("source", page->source, PROXY_BYPASS);
+    if (page->source == PROXY_BYPASS && (page->stored || page->evicted > 0))
+        return "a page past the cache was stored";
     return mix_judge_text(ask, page->body.body_val, page->body.body_len);
 }
 

@@ -53,6 +53,8 @@ struct mix_row {
     enum proxy_status status;
     enum proxy_status or_status; /* also right; 0: no other is */
     enum rpc_client_status rpc;  /* of MIX_FETCH and of calls that RPC refuses */
+    bool unstored;               /* the page must neither be stored nor be a hit */
+    bool rare;                   /* asked again in the phase of rare rows */
 };
 
 extern const struct mix_row mix_rows[];
@@ -72,6 +74,10 @@ uint32_t mix_random(uint64_t *state);
 
 /* The row that a number below MIX_SHARES falls into. */
 const struct mix_row *mix_row_at(uint32_t number);
+
+/* The rows of the phase of rare rows, one after the other and again. */
+const struct mix_row *mix_rare_at(uint64_t number);
+unsigned mix_rare_count(void);
 
 /* Draws a request of this row. */
 void mix_draw(struct mix_ask *ask, const struct mix_row *row, uint64_t *random);

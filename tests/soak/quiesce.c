@@ -10,7 +10,6 @@
 
 #define PATIENCE_US (60 * (int64_t)1000000)
 #define POLL_US 20000u
-#define CAPACITY_URLS 1000u
 #define CAPACITY_BYTES (8u << 20)
 /* libcurl looks for connections that the origin has closed when it makes another, but at most once
  * a second (url.c, prune_dead_connections). */
@@ -25,12 +24,11 @@ fail(char *why, size_t size, const char *what, enum rpc_client_status status)
 }
 
 static bool
-reset_cache(struct rpc_client *admin, char *why, size_t size)
+reset_cache(struct rpc_client *admin, const struct quiesce_state *state, char *why, size_t size)
 {
-    char policy[] = "lru";
-    struct proxy_set_args args = {.policy = policy,
+    struct proxy_set_args args = {.policy = (char *)(uintptr_t)state->policy,
                                   .set_capacity = true,
-                                  .capacity_urls = CAPACITY_URLS,
+                                  .capacity_urls = state->capacity_urls,
                                   .capacity_bytes = CAPACITY_BYTES};
     struct proxy_set_result result = {0};
     enum rpc_client_status status = rpc_client_call_wait(
@@ -44,7 +42,7 @@ reset_cache(struct rpc_client *admin, char *why, size_t size)
 }
 
 static bool
-purge_all(struct rpc_client *admin, char *why, size_t size)
+purge_all(struct rpc_client *admin, uint64_t *purged, char *why, size_t size)
 {
     struct proxy_purge_args args = {.kind = PROXY_PURGE_ALL};
     struct proxy_purge_result result = {0};
@@ -53,6 +51,8 @@ purge_all(struct rpc_client *admin, char *why, size_t size)
         (xdrproc_t)xdr_proxy_purge_result, &result, PATIENCE_US);
     bool done = status == RPC_CLIENT_OK && result.status == PROXY_OK;
 
+    if (done)
+        *purged += result.proxy_purge_result_u.purged;
     if (status == RPC_CLIENT_OK)
         xdr_free((xdrproc_t)xdr_proxy_purge_result, &result);
     return done || fail(why, size, "the cache cannot be purged", status);
@@ -107,11 +107,12 @@ await_idle(struct rpc_client *admin, char *why, size_t size)
 }
 
 bool
-quiesce(struct rpc_client *admin, char *why, size_t size)
+quiesce(struct rpc_client *admin, const struct quiesce_state *state, uint64_t *purged, char *why,
+        size_t size)
 {
     /* Fetches of vanished clients may still store pages: they end first. */
-    if (!await_idle(admin, why, size) || !reset_cache(admin, why, size) ||
-        !purge_all(admin, why, size))
+    if (!await_idle(admin, why, size) || !purge_all(admin, purged, why, size) ||
+        !reset_cache(admin, state, why, size))
         return false;
     if (!drop_idle(admin, why, size))
         return false;

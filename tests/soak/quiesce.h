@@ -7,11 +7,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "rpc/client.h"
 
-/* `admin` is an administrator's connection. False, with a sentence in `why`, if it takes too long.
+/* The state to return to. */
+struct quiesce_state {
+    const char *policy;
+    uint32_t capacity_urls;
+};
+
+/*
+ * `admin` is an administrator's connection. Adds the pages that were purged to `purged`. False,
+ * with a sentence in `why`, if it takes too long.
  */
-bool quiesce(struct rpc_client *admin, char *why, size_t size);
+bool quiesce(struct rpc_client *admin, const struct quiesce_state *state, uint64_t *purged,
+             char *why, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * soak: sends a running sunproxyd the requests of the mix, judges every answer, and looks at its
- * memory, descriptors and threads at ten points. tests/soak/soak.py starts what it needs.
+ * cache, memory, descriptors and threads at ten points; then the rare rows of the mix alone.
+ * tests/soak/soak.py starts what it needs.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -18,8 +19,13 @@
 #include "tests/soak/flat.h"
 #include "tests/soak/lane.h"
 #include "tests/soak/quiesce.h"
+#include "tests/soak/tally.h"
 
 #define POINTS 10u
+#define RARE_POINTS 6u
+#define RARE_SHARE 1000u /* each rare row is asked once for so many requests of the mix, */
+#define RARE_LEAST 100u  /* but at least so often */
+#define CAPACITY_URLS 1000u
 #define CALL_US (60 * (int64_t)1000000)
 #define MOST_RESTS 5u /* of a point, a second or more each */
 #define EXIT_INTERRUPTED 130
@@ -31,6 +37,7 @@ struct options {
 };
 
 static struct lane_work work = {.timeout_us = CALL_US, .lock = PTHREAD_MUTEX_INITIALIZER};
+static struct tally start; /* before the first request */
 static volatile sig_atomic_t interrupted;
 
 static const char help[] =
@@ -43,7 +50,7 @@ static const char help[] =
     "  --lanes N     connections that the requests are spread over (4)\n"
     "  --seed N      of what is drawn (1)\n"
     "\n"
-    "Exit status: 0 all answers as expected, and flat; 1 not so; 130 interrupted.\n";
+    "Exit status: 0 all answers as expected, a cache that works, and flat; 1 not so; 130 interrupted.\n";
 
 static void
 on_signal(int number)
@@ -130,12 +137,13 @@ set_addresses(const struct options *o)
  */
 static bool
 measure(const struct options *o, struct rpc_client *admin, const struct flat_point *first,
-        struct flat_point *point)
+        struct flat_point *point, uint64_t *purged)
 {
+    const struct quiesce_state state = {start.policy, work.capacity_urls};
     char why[256];
 
     for (unsigned i = 0; i < MOST_RESTS; i++) {
-        if (!quiesce(admin, why, sizeof(why))) {
+        if (!quiesce(admin, &state, purged, why, sizeof(why))) {
             fprintf(stderr, "soak: the daemon does not come to rest: %s\n", why);
             return false;
         }
@@ -168,30 +176,93 @@ print_rows(void)
         printf("%12" PRIu64 "  %s\n", atomic_load(&work.asked[i]), mix_rows[i].name);
 }
 
-/* Runs all phases; the number of points measured. */
-static unsigned
-soak(const struct options *o, struct rpc_client *admin, struct flat_point points[POINTS])
+static void
+print_heading(void)
 {
-    int64_t started = clock_monotonic_us();
-
     printf("%12s %8s %12s %12s %12s %12s %8s\n", "requests", "seconds", "resident MiB", "own MiB",
            "data MiB", "descriptors", "threads");
     fflush(stdout);
+}
+
+/* Sends the requests up to number `until`. False if that came to no end. */
+static bool
+run_phase(const struct options *o, uint64_t until)
+{
+    atomic_store(&work.next, atomic_load(&work.until));
+    atomic_store(&work.until, until);
+    atomic_store(&work.hits, 0);
+    atomic_store(&work.stored, 0);
+    atomic_store(&work.evicted, 0);
+    if (!lane_run_all(&work, (unsigned)o->lanes)) {
+        fputs("soak: no threads can be made\n", stderr);
+        return false;
+    }
+    return !atomic_load(&work.stop);
+}
+
+static bool
+take(struct rpc_client *admin, struct tally *tally)
+{
+    enum rpc_client_status status = tally_take(admin, tally);
+
+    if (status != RPC_CLIENT_OK)
+        fprintf(stderr, "soak: no statistics: %s\n", rpc_client_strstatus(status));
+    return status == RPC_CLIENT_OK;
+}
+
+/* Runs the mix; the number of points measured. What is wrong with the cache comes into `why`. */
+static unsigned
+run_mix(const struct options *o, struct rpc_client *admin, struct flat_point points[POINTS],
+        struct buf *why)
+{
+    int64_t started = clock_monotonic_us();
+
+    print_heading();
     for (unsigned i = 0; i < POINTS; i++) {
-        atomic_store(&work.next, atomic_load(&work.until));
-        atomic_store(&work.until, o->requests / POINTS * (i + 1) + o->requests % POINTS);
-        if (!lane_run_all(&work, (unsigned)o->lanes)) {
-            fputs("soak: no threads can be made\n", stderr);
+        uint64_t until = o->requests / POINTS * (i + 1) + o->requests % POINTS, purged = 0;
+        struct tally_answers answers = {.requests = until - atomic_load(&work.until)};
+        struct tally before, after;
+
+        if (!take(admin, &before) || !run_phase(o, until) || !take(admin, &after))
             return i;
-        }
-        if (atomic_load(&work.stop))
+        points[i].requests = until;
+        if (!measure(o, admin, &points[0], &points[i], &purged))
+            return i;
+        print_point(&points[i], started);
+        answers.hits = atomic_load(&work.hits);
+        answers.stored = atomic_load(&work.stored);
+        answers.evicted = atomic_load(&work.evicted);
+        if (!tally_judge(start.policy, &before, &after, &answers, purged, why))
+            buf_printf(why,
+                       "the cache did not work up to request %" PRIu64
+                       ", where its policy was %s: %" PRIu64 " hits, %" PRIu64 " stored, %" PRIu64
+                       " evicted\n",
+                       until, after.policy, answers.hits, answers.stored, answers.evicted);
+    }
+    return POINTS;
+}
+
+/* Runs the rare rows alone; the number of points measured. */
+static unsigned
+run_rare(const struct options *o, struct rpc_client *admin, struct flat_point points[RARE_POINTS])
+{
+    uint64_t each = o->requests / RARE_SHARE > RARE_LEAST ? o->requests / RARE_SHARE : RARE_LEAST;
+    uint64_t all = each * mix_rare_count(), purged = 0;
+    int64_t started = clock_monotonic_us();
+
+    printf("\nrare rows alone:\n");
+    print_heading();
+    work.rare = true;
+    atomic_store(&work.until, 0);
+    for (unsigned i = 0; i < RARE_POINTS; i++) {
+        if (!run_phase(o, all * (i + 1) / RARE_POINTS))
             return i;
         points[i].requests = atomic_load(&work.until);
-        if (!measure(o, admin, &points[0], &points[i]))
+        if (!measure(o, admin, &points[0], &points[i], &purged))
             return i;
         print_point(&points[i], started);
     }
-    return POINTS;
+    return RARE_POINTS;
 }
 
 static void
@@ -204,19 +275,40 @@ catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Runs everything. True if it came to its end; `wrong` takes what was not as it has to be. */
+static bool
+soak(const struct options *o, struct rpc_client *admin, struct buf *wrong)
+{
+    struct flat_point points[POINTS] = {0}, rare[RARE_POINTS] = {0};
+
+    struct flat_point at_start = {0};
+    uint64_t purged = 0;
+
+    if (!take(admin, &start) || !measure(o, admin, &at_start, &at_start, &purged) ||
+        run_mix(o, admin, points, wrong) < POINTS)
+        return false;
+    flat_judge(points, POINTS, wrong);
+    if (run_rare(o, admin, rare) < RARE_POINTS)
+        return false;
+    flat_judge_rare(rare, RARE_POINTS, wrong);
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
-    struct flat_point points[POINTS] = {0};
     struct options options;
     struct rpc_client *admin;
-    unsigned measured;
-    bool flat = false;
-    struct buf why;
+    struct buf wrong;
+    bool finished, good;
 
     parse_options(&options, argc, argv);
     set_addresses(&options);
     work.seed = options.seed;
+    work.capacity_urls = CAPACITY_URLS;
+    /* In a short run a smaller cache, so that it is filled. */
+    if (options.requests / POINTS / 5 < CAPACITY_URLS)
+        work.capacity_urls = (uint32_t)(options.requests / POINTS / 5) + 5;
     catch_signals();
     admin = rpc_client_connect((const struct sockaddr *)&work.local.address, work.local.len,
                                CALL_US, 1u << 20);
@@ -224,21 +316,21 @@ main(int argc, char **argv)
         perror("soak: the daemon's socket");
         return EX_UNAVAILABLE;
     }
-    measured = soak(&options, admin, points);
+    buf_init(&wrong, 1u << 16);
+    finished = soak(&options, admin, &wrong);
     rpc_client_close(admin);
     print_rows();
-    buf_init(&why, 4096);
-    if (measured == POINTS)
-        flat = flat_judge(points, POINTS, &why);
-    fputs(buf_str(&why), stderr);
-    buf_free(&why);
+    fflush(stdout);
+    fputs(buf_str(&wrong), stderr);
+    good = finished && wrong.len == 0 && !buf_failed(&wrong);
+    buf_free(&wrong);
     if (interrupted) {
         puts("\ninterrupted");
         return EXIT_INTERRUPTED;
     }
     printf("\n%u unexpected answers; %s\n", work.failures,
-           measured < POINTS ? "not finished"
-           : flat            ? "flat"
-                             : "not flat");
-    return flat && work.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+           !finished ? "not finished"
+           : good    ? "flat"
+                     : "not flat, or no working cache");
+    return good && work.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

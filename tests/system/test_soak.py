@@ -32,13 +32,15 @@ class SoakTest(harness.SystemTest):
         self.assertEqual(done.returncode, 0, out + err)
         lines = out.splitlines()
         self.assertEqual(len(lines[1:lines.index("")]), 10, "a line for each point")
+        rare = lines[lines.index("rare rows alone:") + 2:lines.index("answered as expected:") - 1]
+        self.assertEqual(len(rare), 6, "a line for each point with rare rows")
         self.assertEqual(lines[10].split()[0], str(requests))
         rows = lines[lines.index("answered as expected:") + 1:]
         counts = {}
         for row in rows[:rows.index("")]:
             number, _, name = row.strip().partition("  ")
             counts[name] = int(number)
-        self.assertEqual(sum(counts.values()), requests)
+        self.assertEqual(sum(counts.values()), requests + int(rare[-1].split()[0]))
         self.assertGreater(len(counts), 40)
         self.assertGreater(min(counts.values()), 0, "every row of the mix")
         self.assertIn("0 unexpected answers; flat", out)
@@ -61,6 +63,12 @@ class FailingTest(SoakTest):
         self.assertRegex(done.stderr.decode(),
                          r'row "hit", http://hot\d+\.soak/p\d+: a body of bytes \d+ instead of \d+')
         self.assertIn(b"not finished", done.stdout)
+
+    def test_a_daemon_that_stores_nothing_is_found_out(self):
+        done = self.soak(harness.BUILD, 4000, "--daemon-option=--policy=none")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("where its policy was none: 0 hits, 0 stored, 0 evicted", done.stderr.decode())
+        self.assertIn(b"0 unexpected answers; not flat, or no working cache", done.stdout)
 
     def test_ctrl_c_prints_what_stands(self):
         run = harness.Process(self, "soak", [sys.executable, SOAK],

@@ -85,6 +85,27 @@ START_TEST(nothing_measured_is_not_flat)
 }
 END_TEST
 
+START_TEST(growth_with_rare_rows_is_bounded_to_two_mebibytes)
+{
+    struct flat_point points[6] = {{.own = 5 * MIB}, {.own = 7 * MIB},  {.own = 8 * MIB},
+                                   {.own = 9 * MIB}, {.own = 10 * MIB}, {.own = 20 * MIB}};
+    struct buf why;
+
+    buf_init(&why, 4096);
+    ck_assert_msg(flat_judge_rare(points, 6, &why), "8 to 10 MiB, and a burst at one point");
+    ck_assert_uint_eq(why.len, 0);
+    points[4].own++;
+    ck_assert(!flat_judge_rare(points, 6, &why));
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "from 8192 to 10240 KiB of its own"));
+    points[4].own = 8 * MIB;
+    ck_assert(flat_judge_rare(points, 6, &why));
+    points[5].descriptors = 1;
+    ck_assert(!flat_judge_rare(points, 6, &why));
+    ck_assert_msg(!flat_judge_rare(points, 4, &why), "too few points");
+    buf_free(&why);
+}
+END_TEST
+
 START_TEST(a_process_is_measured)
 {
     struct flat_point before = {0}, after = {0};
@@ -115,6 +136,7 @@ unit_suite(void)
     tcase_add_test(tc, a_descriptor_too_many_is_not_flat);
     tcase_add_test(tc, a_thread_too_few_is_not_flat);
     tcase_add_test(tc, nothing_measured_is_not_flat);
+    tcase_add_test(tc, growth_with_rare_rows_is_bounded_to_two_mebibytes);
     tcase_add_test(tc, a_process_is_measured);
     suite_add_tcase(suite, tc);
     return suite;

@@ -116,6 +116,49 @@ START_TEST(a_page_is_judged_by_its_states)
 }
 END_TEST
 
+START_TEST(what_must_not_be_stored_is_judged)
+{
+    char body[TEXT_SIZE_MAX + 64];
+    struct proxy_fetch_result result = {.status = PROXY_OK};
+    struct proxy_page *answer = &result.proxy_fetch_result_u.page;
+    struct mix_row gone = page;
+    struct mix_ask ask;
+    uint64_t random = 1;
+
+    gone.http_status = answer->http_status = 404;
+    gone.unstored = true;
+    mix_draw(&ask, &gone, &random);
+    answer->source = PROXY_MISS;
+    answer->body.body_val = body;
+    answer->body.body_len = (u_int)body_of(&ask, body, sizeof(body));
+    ck_assert_ptr_null(mix_judge_page(&ask, &result));
+    answer->stored = true;
+    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page that must not be stored was stored");
+    answer->stored = false;
+    answer->source = PROXY_HIT;
+    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page that must not be stored is a hit");
+    gone.kind = MIX_NO_STORE;
+    gone.unstored = false;
+    answer->source = PROXY_BYPASS;
+    answer->stored = true;
+    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page past the cache was stored");
+}
+END_TEST
+
+START_TEST(rare_rows_come_in_turn)
+{
+    unsigned counts[LANE_MOST_ROWS] = {0};
+
+    ck_assert_uint_gt(mix_rare_count(), 20);
+    for (uint64_t i = 0; i < 3 * mix_rare_count(); i++)
+        counts[mix_rare_at(i) - mix_rows]++;
+    for (unsigned i = 0; i < mix_count; i++) {
+        ck_assert_uint_eq(counts[i], mix_rows[i].rare ? 3 : 0);
+        ck_assert(!mix_rows[i].rare || mix_rows[i].status != PROXY_TIMED_OUT);
+    }
+}
+END_TEST
+
 START_TEST(administration_is_expected_to_be_refused_over_tcp)
 {
     const struct mix_row purge = {"purge", 1, MIX_PURGE_ALL, .host = NULL};
@@ -139,6 +182,8 @@ unit_suite(void)
     tcase_add_test(tc, every_row_draws_a_request);
     tcase_add_test(tc, a_body_is_judged_byte_for_byte);
     tcase_add_test(tc, a_page_is_judged_by_its_states);
+    tcase_add_test(tc, what_must_not_be_stored_is_judged);
+    tcase_add_test(tc, rare_rows_come_in_turn);
     tcase_add_test(tc, administration_is_expected_to_be_refused_over_tcp);
     suite_add_tcase(suite, tc);
     return suite;
