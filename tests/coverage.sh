@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds VARIANT=coverage, runs all tests against it and prints the share of lines and branches that
-# ran, by folder and in all. What a test runner of another variant covers (TSan) is not counted.
+# ran, by folder and in all; the ten files with most branches that did not run; and whether all tests
+# passed. What a test runner of another variant covers (TSan) is not counted.
 #
 #   tests/coverage.sh            everything
 #   tests/coverage.sh report     only print what the last run covered
@@ -41,11 +42,13 @@ python3 - "${present[@]}" <<'PYTHON'
 import json
 import sys
 
+missing = []
 totals = {folder: [0, 0, 0, 0] for folder in sys.argv[1:]}
 with open("build/coverage/report.json", encoding="utf-8") as file:
     files = json.load(file)["files"]
 for entry in files:
     total = totals[entry["file"].split("/")[0]]
+    uncovered = 0
     for line in entry["lines"]:
         if line.get("gcovr/noncode"):
             continue
@@ -54,10 +57,25 @@ for entry in files:
         for branch in line["branches"]:
             total[2] += branch["count"] > 0
             total[3] += 1
+            uncovered += branch["count"] == 0
+    missing.append((uncovered, entry["file"]))
 totals["all"] = [sum(column) for column in zip(*totals.values())]
 print("%-10s %8s %8s   %8s %8s" % ("folder", "lines", "%", "branches", "%"))
 for folder, (lines, all_lines, branches, all_branches) in totals.items():
     print("%-10s %8d %8.1f   %8d %8.1f" % (folder, all_lines, 100 * lines / max(all_lines, 1),
                                            all_branches, 100 * branches / max(all_branches, 1)))
+print("\nmost branches that did not run:")
+for uncovered, name in sorted(missing, key=lambda row: (-row[0], row[1]))[:10]:
+    if uncovered:
+        print("%10d  %s" % (uncovered, name))
 PYTHON
+reported=$?
+[ "${1:-}" = report ] && exit "$reported"
+echo
+if [ "$failed" -eq 0 ]; then
+    echo "coverage: all tests passed"
+else
+    echo "coverage: tests failed; what they would have covered is missing above"
+fi
+[ "$reported" -eq 0 ] || exit "$reported"
 exit "$failed"
