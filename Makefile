@@ -21,7 +21,9 @@
 #   DESTDIR              stands before every path, and is part of no file's content
 #   PREFIX               /usr/local
 #   SYSCONFDIR           PREFIX/etc; for PREFIX=/usr /etc. sunproxy/sunproxyd.conf, which is kept if
-#                        it was changed, and logrotate.d/sunproxyd
+#                        it was changed
+#   LOGROTATEDIR         SYSCONFDIR/logrotate.d: sunproxyd, kept likewise. logrotate reads only
+#                        /etc/logrotate.d by itself
 #   BINDIR, SBINDIR      PREFIX/bin, PREFIX/sbin
 #   LIBEXECDIR           PREFIX/libexec/sunproxy: what the completions share
 #   MANDIR, DOCDIR       PREFIX/share/man, PREFIX/share/doc/sunproxy
@@ -50,6 +52,7 @@ SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/sunproxy
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+LOGROTATEDIR ?= $(SYSCONFDIR)/logrotate.d
 LIBEXECDIR ?= $(PREFIX)/libexec/sunproxy
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
@@ -120,7 +123,7 @@ else
 $(error VARIANT is release, asan, tsan, debug, fuzz or coverage, not '$(VARIANT)')
 endif
 
-DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_SYSCONFDIR='"$(SYSCONFDIR)"'
+DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
 ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim soak format \
@@ -391,8 +394,7 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:docs/sunproxyd.8:$(MANDIR)/man8/sunproxyd.8 \
 	644:README.md:$(DOCDIR)/README.md \
 	644:LICENSE:$(DOCDIR)/LICENSE \
-	644:proxy.x:$(DOCDIR)/proxy.x \
-	644:packaging/logrotate.conf:$(SYSCONFDIR)/logrotate.d/sunproxyd
+	644:proxy.x:$(DOCDIR)/proxy.x
 # TEMPLATE:PLACE of those that name the places of others.
 FROM_TEMPLATES = completions/sunproxy.bash:$(BASHDIR)/sunproxy \
 	completions/sunproxy.bash:$(BASHDIR)/sunproxyd \
@@ -410,6 +412,8 @@ substitute = sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|
 	-e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g'
 CONFIG = '$(DESTDIR)$(SYSCONFDIR)/sunproxy/sunproxyd.conf'
 PRISTINE_CONFIG = '$(DESTDIR)$(DOCDIR)/sunproxyd.conf.example'
+ROTATION = '$(DESTDIR)$(LOGROTATEDIR)/sunproxyd'
+PRISTINE_ROTATION = '$(DESTDIR)$(DOCDIR)/logrotate.conf.example'
 
 install: programs
 	$(Q)for row in $(INSTALLED); do \
@@ -425,10 +429,16 @@ install: programs
 		trap 'rm -f "$$default"' EXIT && \
 		$(EXEC) $(B)/sunproxyd --default-config >"$$default" && \
 		scripts/install_config.sh install "$$default" $(CONFIG) $(PRISTINE_CONFIG)
+	$(Q)$(INSTALL) -d '$(DESTDIR)$(LOGROTATEDIR)' && \
+		scripts/install_config.sh install packaging/logrotate.conf $(ROTATION) $(PRISTINE_ROTATION)
+ifneq ($(LOGROTATEDIR),/etc/logrotate.d)
+	@echo 'logrotate does not read $(LOGROTATEDIR)/sunproxyd by itself: LOGROTATEDIR=/etc/logrotate.d'
+endif
 
 # Folders stay, but for those of this program alone once they are empty.
 uninstall:
 	$(Q)scripts/install_config.sh remove $(CONFIG) $(PRISTINE_CONFIG)
+	$(Q)scripts/install_config.sh remove $(ROTATION) $(PRISTINE_ROTATION)
 	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
 	$(Q)for folder in $(DOCDIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
