@@ -104,7 +104,6 @@ FAULT(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
 FAULT(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
       (fd, level, name, value, n), -1)
 FAULT(int, getpeername, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), -1)
-FAULT(ssize_t, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
 FAULT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
 FAULT(int, ftruncate, (int fd, off_t n), (fd, n), -1)
@@ -179,6 +178,20 @@ __wrap_curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
     argument = va_arg(args, void *);
     va_end(args);
     return __real_curl_multi_setopt(multi, option, argument);
+}
+
+/* A socket that takes nothing more gives nothing more, either: its peer would wait for ever. */
+ssize_t __real_send(int fd, const void *from, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *from, size_t n, int flags);
+
+ssize_t
+__wrap_send(int fd, const void *from, size_t n, int flags)
+{
+    if (!faults_now("send"))
+        return __real_send(fd, from, n, flags);
+    shutdown(fd, SHUT_RDWR);
+    errno = error_wanted;
+    return -1;
 }
 
 /* open() and fcntl() take a third argument only at times. */
