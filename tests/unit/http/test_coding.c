@@ -8,7 +8,7 @@
 #include "tests/unit/unit.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT_LEN 200000u
+#define TEXT_LEN 50000u
 
 static char text[TEXT_LEN];
 
