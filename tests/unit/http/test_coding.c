@@ -22,7 +22,7 @@ set_up(void)
 
 struct coded {
     enum coding coding;
-    unsigned char bytes[TEXT_LEN];
+    unsigned char bytes[2 * CODING_IDLE_MAX];
     size_t len;
 };
 
