@@ -213,6 +213,7 @@ drawn_on_a_terminal(unsigned short columns)
     saved = dup(STDERR_FILENO);
     dup2(slave, STDERR_FILENO);
     progress_begin(&progress, "replay", 100);
+    progress.begun_us -= 2000000; /* the rate has as many digits however fast the test runs */
     progress_draw(&progress, 50);
     dup2(saved, STDERR_FILENO);
     close(saved);
