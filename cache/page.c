@@ -134,7 +134,7 @@ page_begin(struct page_builder *builder, struct memory_account *account, struct 
     return true;
 }
 
-/* Doubles the room for the body until `need` bytes fit, within the ceiling: 0 or an errno. */
+/* Doubles the memory of the body until `need` bytes fit, within the ceiling: 0 or an errno. */
 static int
 page_grow(struct page_builder *builder, size_t need)
 {

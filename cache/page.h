@@ -80,9 +80,9 @@ page_retain(struct page *page)
 void page_release(struct page **page);
 
 /*
- * Who is charged for a page: the account (MEMORY_PAGES) from page_begin() on, nobody while a cache
- * holds it, whose capacity counts it, and the account again when the cache has dropped it and
- * others still refer to it. Any thread.
+ * A page is charged to the account (MEMORY_PAGES) from page_begin() on, except while a cache holds
+ * it, whose capacity counts it; and again when the cache has dropped it and references to it
+ * remain. Any thread.
  */
 
 /* A cache takes a reference of its own. */

@@ -303,7 +303,7 @@ transfer_resume(struct transfer *t)
 }
 
 /*
- * libcurl tells nobody of bytes past the stated length, nor of bytes that its decoder still holds:
+ * libcurl does not report bytes past the stated length, nor of bytes that its decoder still holds:
  * the view of what comes from the network shows both.
  */
 static int

@@ -1,5 +1,5 @@
 /*
- * Field lines of HTTP messages (RFC 9110 section 5) as spans of a head that somebody else holds:
+ * Field lines of HTTP messages (RFC 9110 section 5) as spans of a head that the caller holds:
  * names, values, and the members of lists. Nothing is copied and nothing is allocated. Safe on any
  * thread.
  */
