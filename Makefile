@@ -362,7 +362,7 @@ test: setup-test
 SECONDS ?= 60
 fuzz: setup
 	$(Q)scripts/setup.sh fuzz
-	$(Q)$(MAKE) VARIANT=fuzz CC=$(FUZZ_CC) fuzz-programs
+	$(Q)$(MAKE) VARIANT=fuzz CC="$(FUZZ_CC)" fuzz-programs
 	$(Q)tests/fuzz/run.sh $(SECONDS)
 
 coverage: setup-test
