@@ -71,7 +71,7 @@ put_u32(XDR *xdr, uint32_t value)
 {
     long word = (long)value;
 
-    /* The reply's own buffer has room for any header. */
+    /* Any header fits the reply's own buffer. */
     (void)XDR_PUTLONG(xdr, &word);
 }
 
@@ -108,7 +108,7 @@ encode_reply(struct rpc_request *request, const struct reply_body *body)
     struct rpc_gather gather;
     bool success = body->rp_stat == MSG_ACCEPTED && body->rp_acpt.ar_stat == SUCCESS;
 
-    /* What nobody holds may be gone before it is sent, so then it is copied. */
+    /* Without a hold the bytes may be freed before they are sent, so they are copied. */
     rpc_gather_begin(&gather, &request->reply, request->release != NULL);
     put_u32(&gather.xdr, request->xid);
     put_u32(&gather.xdr, REPLY);

@@ -1,7 +1,7 @@
 /*
  * sunproxy advise: which policy, and how large a cache, in plain words. What is asked is that of a
  * thesis on proxy caches (Leiden): the smallest cache that gives a stated share of the hit ratio
- * that a cache which never forgets could give.
+ * that an infinite cache gives.
  */
 #include "study/advise.h"
 

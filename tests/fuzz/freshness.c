@@ -1,6 +1,6 @@
 /*
- * The head of an answer, read for who may have it and for how long: what must not be shared is not
- * shared whatever else stands in the head.
+ * The head of an answer, read for whether it may be shared, and for how long: what must not be
+ * shared is not shared whatever else stands in the head.
  */
 #include "http/freshness.h"
 #include "base/buf.h"

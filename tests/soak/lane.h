@@ -20,7 +20,7 @@
 struct lane_address {
     struct sockaddr_storage address;
     socklen_t len;
-    bool admin; /* AF_UNIX, by a user who may administrate */
+    bool admin; /* AF_UNIX, as an administrator */
 };
 
 /* Shared by all lanes. */

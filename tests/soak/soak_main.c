@@ -23,7 +23,7 @@
 
 #define POINTS 10u
 #define RARE_POINTS 6u
-#define RARE_SHARE 1000u /* each rare row is asked once for so many requests of the mix, */
+#define RARE_SHARE 1000u /* requests of the mix for each run of a rare row, */
 #define RARE_LEAST 100u  /* but at least so often */
 #define CAPACITY_URLS 1000u
 #define CALL_US (60 * (int64_t)1000000)

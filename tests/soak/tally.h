@@ -28,7 +28,7 @@ struct tally_answers {
 
 /* Shorter phases are not judged: their requests are too few to fill the cache. */
 #define TALLY_LEAST_REQUESTS 400u
-/* Of a phase's requests, at least so many per cent have to be hits. */
+/* The least share of hits among a phase's requests, per cent. */
 #define TALLY_HIT_PERCENT 5u
 
 /* Asks an administrator's connection for the statistics. */
