@@ -1,26 +1,37 @@
 /*
- * The store: URL to page, bounded in pages, in bytes or both, with a replacement policy that
- * decides who leaves. Split into shards by the URL's hash, each with its lock, its table (table.h),
- * its instance of the policy and its share of the capacity, so that threads seldom meet. With one
- * shard the outcome of a sequence of requests is exactly the policy's.
+ * The cache: URL to object, bounded in pages, in bytes or both, with a replacement policy that
+ * chooses the victims. Split into shards by the URL's hash, each with its lock, its table, its
+ * instance of the policy and its share of the capacity, so that threads seldom contend. With one
+ * shard the result of a sequence of requests is exactly the policy's.
  *
- * Bytes count a page whole: URL, final URL, headers, body and cache_page_overhead() of bookkeeping;
- * or the body alone, for studies in which a cache has to count as a trace does.
+ * An object is in the table from the first miss on: cache_lookup() inserts it busy and gives its
+ * fill (fill.h) to the caller, and later requests for the URL join it. It enters the policy and
+ * counts towards the capacity when it is complete. Without a policy nothing is stored, but requests
+ * still join.
  *
- * Every function is safe on any thread. None blocks on anything but the locks.
+ * Bytes count an object whole: URL, final URL, field lines, the memory of the body and
+ * cache_page_overhead() of bookkeeping; or the body alone, for studies in which a cache has to
+ * count as a trace does.
+ *
+ * Every function is safe on any thread and blocks on nothing but the locks of the shards. No hook
+ * of a memory account is called under such a lock.
  */
 #ifndef SUNPROXY_CACHE_CACHE_H
 #define SUNPROXY_CACHE_CACHE_H
 
-#include "cache/page.h"
+#include "base/djb.h"
+#include "base/hash.h"
+#include "cache/object.h"
 #include "policies/policy.h"
 
 #define CACHE_MAX_SHARDS 64u
+#define CACHE_MAX_MARKERS 4096u /* of all shards */
 
 struct cache;
+struct object_waiter;
 
 struct cache_config {
-    struct policy_spec policy; /* without ops no cache at all: nothing is ever stored */
+    struct policy_spec policy; /* without ops nothing is ever stored */
     uint64_t capacity_pages;   /* 0: not bounded in pages; one of the two must be bounded */
     uint64_t capacity_bytes;   /* 0: not bounded in bytes */
     unsigned shards;           /* 1 to CACHE_MAX_SHARDS, which share the capacity equally */
@@ -29,100 +40,141 @@ struct cache_config {
 };
 
 struct cache_stats {
-    uint64_t pages;
-    uint64_t bytes;
+    uint64_t pages; /* ready objects */
+    uint64_t bytes; /* of those */
+    uint64_t busy;  /* objects that are being filled and may be stored */
+    uint64_t markers;
     uint64_t insertions; /* pages stored, replacements included */
-    uint64_t evictions;  /* pages that left as victims */
+    uint64_t evictions;  /* pages evicted as victims */
 };
 
 enum cache_error {
     CACHE_OK = 0,
-    CACHE_NO_MEMORY,
+    CACHE_CONFIG_NO_MEMORY,
     CACHE_BAD_CONFIG, /* no bound, or shards out of range, or fewer pages or bytes than shards, or
                          a policy that needs the future */
 };
 
-/* What came of storing a page. */
+/* The result of storing a page. */
 enum cache_outcome {
     CACHE_STORED,
     CACHE_REPLACED,   /* stored in place of an older page of the same URL, which is no eviction */
-    CACHE_NOT_STORED, /* no cache, larger than a shard's share, refused by the policy, or no memory;
-                        nothing has changed: nothing was evicted, and an older page of the same URL
-                        is still there */
-    CACHE_PASSED_ON,  /* it entered, and was itself the one to leave, perhaps with others: so do
+    CACHE_NOT_STORED, /* not asked for, purged meanwhile, no policy, larger than a shard's share,
+                         refused by the policy, no memory, or a newer object of the URL is being
+                         filled. Nothing was evicted */
+    CACHE_PASSED_ON,  /* it entered, and was itself chosen as the victim, perhaps with others: so do
                          policies whose newcomers compete (policy.h, enters_first). It counts neither
                          as an insertion nor as an eviction; an older page of the same URL is gone */
 };
 
-/* The pages that had to leave for another, each with a reference that the holder drops. */
+/* The pages that were evicted for another, each with a reference that the holder drops. */
 struct cache_victims {
-    struct page **pages; /* owned; NULL if none */
+    struct object **pages; /* owned; NULL if none */
     size_t count;
-    size_t room;
 };
 
 /*
  * What a page is charged beyond its own bytes under a policy: the most that it costs in glibc's
- * malloc, its entry with the policy's node included; 176 for LRU, whose mean is about 160. What a
- * policy keeps beside its nodes (ranks, counters, the departed) is not charged.
+ * malloc, its entry with the policy's node included; 192 for LRU. What a policy keeps beside its
+ * nodes (ranks, counters, ghosts) is not charged.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);
 
 /* NULL, with the reason in *error, if it cannot be made. */
 struct cache *cache_create(const struct cache_config *config, enum cache_error *error);
 
-/* No other thread may be inside. Pages still held elsewhere live on. NULL is harmless. */
+/* No other thread may use it, and no fill of it may exist. Objects with references remain. NULL is
+ * harmless. */
 void cache_destroy(struct cache *cache);
 
-/*
- * The page of this URL with a reference that the caller drops, and the policy told of the request;
- * NULL on a miss. Where a policy lets others leave for it (SLRU may, see policy.h, has_surplus)
- * they are counted as evictions, and not named.
- *
- * A page whose lifetime has ended by `now_us` of the monotonic clock is a miss, and to the policy
- * the request has not happened: the page keeps its place among the candidates for eviction until
- * cache_store() replaces it, and what replaces it enters as a new page.
- */
-struct page *cache_lookup(struct cache *cache, struct span url, int64_t now_us);
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* A URL with both hashes: `hash` finds it in a table, `key` is its identity for policies. */
+struct cache_key {
+    struct span url;
+    uint32_t hash;
+    uint64_t key;
+};
+
+/* Computed before any lock is taken; the URL's bytes are the caller's. */
+static inline struct cache_key
+cache_key_of(struct span url)
+{
+    return (struct cache_key){.url = url, .hash = djb_hash(url), .key = hash64_bytes(url)};
+}
+
+struct cache_request {
+    struct object_waiter *waiter; /* joins a busy object, or leads a new fill. Untouched unless the
+                                     answer is BUSY, MISS, STALE or PASS; what it had before is
+                                     overwritten, not released */
+    size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
+    unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
+    bool pass;            /* neither look up nor join nor store: a bypass */
+};
+
+enum cache_answer {
+    CACHE_HIT,   /* found->object is ready and fresh; the policy has seen the request */
+    CACHE_STALE, /* found->object has expired; found->fill: the caller fills its successor. To the
+                    policy the request has not happened: the page stays a candidate for eviction
+                    until its successor replaces it */
+    CACHE_BUSY,  /* the waiter has joined the object that is being filled, which may be the
+                    successor of an expired one */
+    CACHE_MISS,  /* found->fill: a busy object has been inserted, the waiter is its leader, and
+                    the caller fills it */
+    CACHE_PASS,  /* found->fill: the URL has a marker, or request->pass. The object is in no table,
+                    the waiter is its only one, and the caller fills it. With a marker, it may be
+                    stored at the end; after request->pass it is not */
+    CACHE_FULL,  /* the URL's busy object has max_waiters */
+    CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */
+};
+
+struct cache_found {
+    struct object *object;   /* HIT, STALE: a reference of the caller's; otherwise NULL */
+    struct cache_fill *fill; /* STALE, MISS, PASS: the caller's, as fill.h has it; otherwise NULL */
+};
 
 /*
- * Stores a page under its URL; the cache takes a reference of its own. Victims leave first, until
- * the page fits (or, if the policy says so, right afterwards). They are handed over in *victims if
- * that is not NULL (it must be empty; without memory for the list they are released and only
- * counted), and *evicted, if not NULL, is set to their number.
+ * Looks a URL up for a request that arrived at `now_us` of the monotonic clock. A hit allocates
+ * nothing, and reads neither waiter nor request except request->pass. With BUSY, the waiter is
+ * notified at once (before this returns) of what it has missed. Where a policy evicts others
+ * because of a hit (SLRU may, see policy.h, has_surplus) they are counted as evictions, and not
+ * named.
  */
-enum cache_outcome cache_store(struct cache *cache, struct page *page,
-                               struct cache_victims *victims, size_t *evicted);
+enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
+                               const struct cache_request *request, int64_t now_us,
+                               struct cache_found *found);
 
 /* Releases what a list holds and leaves it empty. */
 void cache_victims_free(struct cache_victims *victims);
 
+/* ---- control --------------------------------------------------------------------------------- */
+
 /*
- * Evicts pages, by the policy, until `bytes` of them have left, but at most a sixteenth of the
- * capacity in bytes (of what is inside, where bytes are not bounded) and a page more: for a process
- * that has run out of memory. They count as evictions. Returns the bytes of the evicted pages, and
- * their number in *pages; those that others refer to are not free yet. The caller holds no lock of
- * a cache.
+ * Evicts pages, by the policy, until `bytes` of them are evicted, but at most a sixteenth of the
+ * capacity in bytes (of the pages' bytes, where bytes are not bounded) and a page more: for a
+ * process that has run out of memory. They count as evictions. Returns the bytes of the evicted
+ * pages, and their number in *pages; those with other references are not free yet. The caller has
+ * no lock of a cache.
  */
 uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 
 /*
- * Purging: the number of pages that left. They are not counted as evictions. cache_purge_expired()
- * spares a page that is still fresh at `now_us`; it is for an answer that replaces an expired page
- * and may not be stored itself.
+ * Purging removes objects of a URL, of all URLs with a prefix, or all. Returns the number of ready
+ * ones, which are not counted as evictions. Busy objects are completed for their waiters and not
+ * stored, and no later request joins them; markers are dropped.
  */
-uint64_t cache_purge_expired(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_purge(struct cache *cache, struct span url);
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
 
 /*
  * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
- * capacity stay; those that do not leave by the new policy, and count as evictions. (Pages may
- * count more under one policy than under another: cache_page_overhead().) The pages enter the new
- * policy in the order in which they entered the cache; where only the capacity changes, the policy
- * stays as it is, with what it knows of them. Requests wait meanwhile: for a new policy or number
- * of shards about a microsecond for each page. On an error nothing has changed.
+ * capacity stay; the others are evicted by the new policy. (Pages may count more under one policy
+ * than under another: cache_page_overhead().) The pages enter the new policy in the order in which
+ * they entered the cache; where only the capacity changes, the policy keeps its state. Busy objects
+ * and markers stay; the successor of an expired page that is evicted is still filled and stored,
+ * but no later request joins it. Requests wait meanwhile: for a new policy or number of shards
+ * about a microsecond for each page. On an error nothing has changed.
  */
 enum cache_error cache_configure(struct cache *cache, const struct cache_config *config);
 
@@ -135,7 +187,7 @@ void cache_get_stats(struct cache *cache, struct cache_stats *stats);
 /* Sets insertions and evictions to zero. */
 void cache_reset_stats(struct cache *cache);
 
-/* True if every table, tree, policy and count agrees with the others. For tests; O(n). */
+/* True if tables, policies, fills, markers and counts agree. For tests; O(n). */
 bool cache_is_valid(struct cache *cache);
 
 #endif

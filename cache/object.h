@@ -1,0 +1,201 @@
+/*
+ * An object: what the cache has for a URL, from the first miss on. It is busy while it is filled,
+ * then ready, or failed; or it is a marker, which records that the URL's responses are not shared.
+ *
+ * The head (status, final URL, field lines) is complete before the first waiter is notified of it,
+ * and does not change. The body grows: published bytes never move, and the published length only
+ * grows and is read without a lock. A body whose length is known when the head arrives, and is at
+ * most OBJECT_INLINE_MAX, is in the object's own allocation; any other body is a list of segments
+ * of 16 KiB to 256 KiB.
+ *
+ * Objects are counted by references and freed with the last one, on any thread. The cache does not
+ * interpret head and body.
+ */
+#ifndef SUNPROXY_CACHE_OBJECT_H
+#define SUNPROXY_CACHE_OBJECT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/memory_account.h"
+#include "base/span.h"
+
+enum object_state {
+    OBJECT_BUSY,        /* is being filled; before its head it has a URL only */
+    OBJECT_READY,       /* complete; does not change any more */
+    OBJECT_FAILED,      /* its filling has failed; in no table */
+    OBJECT_UNCACHEABLE, /* a marker: has a URL only */
+};
+
+struct cache_fill;
+struct segment;
+
+/* Read by the functions below; all but `references`, `state` and `published` as object_make_*(). */
+struct object {
+    _Atomic uint32_t references;
+    _Atomic uint8_t state;  /* of enum object_state */
+    bool segmented;         /* the body is a list of segments, not inline */
+    uint16_t status;        /* the origin's status code; of a failure its number */
+    uint32_t url_len;       /* at most OBJECT_MAX_META, as the next two */
+    uint32_t final_url_len; /* 0: the same as the URL */
+    uint32_t fields_len;
+    uint32_t inline_size; /* bytes allocated for an inline body */
+    uint32_t fetch_us;    /* duration of the fetch, saturating; set when ready */
+    uint32_t lifetime_ms; /* freshness lifetime from fetched_us on, or OBJECT_UNLIMITED; likewise */
+    int64_t fetched_us;   /* monotonic clock; likewise. Of a marker: the time when it expires */
+    _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
+    struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
+    struct cache_fill *fill; /* under the shard's lock. Ready: of the object's successor, or NULL */
+    char bytes[]; /* URL, final URL, field lines; then the inline body and a zero byte that is not
+                     part of it, or, aligned, the list of segments */
+};
+
+_Static_assert(sizeof(struct object) == 64, "a hit reads one cache line of an object");
+
+#define OBJECT_MAX_META 131072u
+#define OBJECT_INLINE_MAX 1048576u
+#define OBJECT_MAX_FAILURE 383u /* bytes of a failure's sentence; longer ones are cut off */
+#define OBJECT_UNLIMITED UINT32_MAX
+#define OBJECT_HAS_ZERO ((uint64_t)1 << 63)
+
+/* Acquires: after OBJECT_READY the whole object may be read. */
+static inline enum object_state
+object_state(const struct object *object)
+{
+    return (enum object_state)atomic_load_explicit(&object->state, memory_order_acquire);
+}
+
+/* Bytes of the body published so far. Acquires: they may be read. */
+static inline uint64_t
+object_length(const struct object *object)
+{
+    return atomic_load_explicit(&object->published, memory_order_acquire) & ~OBJECT_HAS_ZERO;
+}
+
+/* Is a zero byte in the body published so far? Then no C string can carry it. */
+static inline bool
+object_has_zero_byte(const struct object *object)
+{
+    return atomic_load_explicit(&object->published, memory_order_acquire) & OBJECT_HAS_ZERO;
+}
+
+/* Of a ready object: may it answer a request that arrived at `now_us` of the monotonic clock? */
+static inline bool
+object_is_fresh(const struct object *object, int64_t now_us)
+{
+    return object->lifetime_ms == OBJECT_UNLIMITED ||
+           now_us - object->fetched_us < (int64_t)object->lifetime_ms * 1000;
+}
+
+static inline struct span
+object_url(const struct object *object)
+{
+    return span_of(object->bytes, object->url_len);
+}
+
+static inline struct span
+object_final_url(const struct object *object)
+{
+    return object->final_url_len ? span_of(object->bytes + object->url_len, object->final_url_len)
+                                 : object_url(object);
+}
+
+static inline struct span
+object_fields(const struct object *object)
+{
+    return span_of(object->bytes + object->url_len + object->final_url_len, object->fields_len);
+}
+
+/* A position in a body; all zero is its beginning. It is valid for one object only. */
+struct object_place {
+    struct segment *segment; /* at or before the offset; NULL: the search begins at the first one */
+    uint64_t offset;         /* in the whole body */
+};
+
+/*
+ * The next run of published bytes at *place, up to the end of its segment; *place is then behind
+ * it. Empty if nothing more has been published. Takes no lock. [any thread that has a reference]
+ */
+struct span object_read(const struct object *object, struct object_place *place);
+
+/*
+ * The published body as one run. After the body of a ready object is a zero byte that is not part
+ * of it. Only if the object is not segmented.
+ */
+static inline struct span
+object_body(const struct object *object)
+{
+    return span_of(object->bytes + object->url_len + object->final_url_len + object->fields_len,
+                   (size_t)object_length(object));
+}
+
+/* Of a waiter's failure (cache/fill.h): a sentence. Its number is object->status. */
+static inline struct span
+object_failure(const struct object *object)
+{
+    return object_body(object);
+}
+
+/* One more reference. Any thread that has one may take another. */
+static inline struct object *
+object_retain(struct object *object)
+{
+    atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
+    return object;
+}
+
+/* Drops the reference in *object and clears it; the last one frees. *object may be NULL. */
+void object_release(struct object **object);
+
+/* Bytes of its allocations, as they are charged; of a busy object, so far. */
+size_t object_size(const struct object *object);
+
+/* ---- for cache/ alone ------------------------------------------------------------------------ */
+
+/* What an object is made of: URL, final URL and field lines of at most OBJECT_MAX_META bytes. */
+struct object_parts {
+    struct span url;
+    struct span final_url; /* empty: the same as the URL */
+    struct span fields;
+    unsigned status;
+    bool segmented;
+    uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
+    struct memory_account *account;
+};
+
+/* Bytes of the allocation that object_make() needs. */
+size_t object_make_size(const struct object_parts *parts);
+
+/*
+ * A busy object with one reference and an empty body, or NULL without memory. It calls no hook of
+ * the account and charges nothing: the caller charges object_make_size() before.
+ */
+struct object *object_make(const struct object_parts *parts);
+
+/*
+ * Appends to the body and publishes it: 0, ENOMEM, ENOBUFS (the account is used up) or EFBIG (more
+ * than inline_size); after an error the body is as it was. A new segment has at most `limit` bytes
+ * or `len`, whichever is more. [one thread at a time; the caller has no lock]
+ */
+int object_append(struct object *object, const void *bytes, size_t len, uint64_t limit);
+
+/*
+ * A copy of a segmented object with its body inline, charged to the same account; NULL if account
+ * or memory do not suffice. The object has its whole body. [as object_append()]
+ */
+struct object *object_compact(const struct object *object);
+
+/* Makes the object ready. [as object_append()] */
+void object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us,
+                     uint32_t lifetime_ms);
+
+/* Its charge ends, because a cache counts the object from now on. */
+void object_enter_cache(struct object *object);
+
+/* It is charged again: the cache hands its reference to a caller. */
+void object_leave_cache(struct object *object);
+
+/* The cache drops its reference in *object and clears it. */
+void object_release_from_cache(struct object **object);
+
+#endif
