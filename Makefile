@@ -140,7 +140,7 @@ ALL_LDFLAGS = -pie -pthread $(LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http cache net rpc fetch trace sim server cli client study
+FOLDERS := base policies http cache net rpc fetch proxy trace sim server cli client study
 sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -149,11 +149,11 @@ GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/p
 PROTOCOL_LIB := $(B)/libprotocol.a
 
 # On top first: who uses stands before who is used.
-SERVER_LIBS := $(B)/libserver.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
+SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
 	$(B)/libfetch.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(PROTOCOL_LIB) $(B)/libbase.a
-TEST_LIBS := $(B)/libserver.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
+TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/libhttp.a \
 	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 

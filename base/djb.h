@@ -1,7 +1,7 @@
 /*
  * D. J. Bernstein's string hash, h = h * 33 + c from 5381, the one the paper's hash table uses.
- * 32 bits wide. Collisions can be made at will ("Ez" and "FY" collide in every position), so nobody
- * may rely on it to bound a search: see cache/table.h.
+ * 32 bits wide. Collisions can be made at will ("Ez" and "FY" collide in every position), so it
+ * must not be relied on to bound a search: see cache/table.h.
  */
 #ifndef SUNPROXY_BASE_DJB_H
 #define SUNPROXY_BASE_DJB_H

@@ -3,7 +3,7 @@
  * kinds has a share of the limit of its own and the shares add up to the limit, so that kinds of
  * different groups cannot use up each other's memory.
  *
- * Accounting only: nothing is allocated for a charge. Who makes an account decides by two hooks
+ * Accounting only: nothing is allocated for a charge. Its owner decides by two hooks
  * what happens when a charge does not fit and when malloc() fails.
  *
  * Every function is safe on any thread and takes no lock. A charge is two atomic additions, so it

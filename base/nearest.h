@@ -1,5 +1,5 @@
 /*
- * The nearest right word to a wrong one, so that whoever mistyped it is told what was meant.
+ * The nearest known word to an unknown one, for the suggestion in an error message.
  */
 #ifndef SUNPROXY_BASE_NEAREST_H
 #define SUNPROXY_BASE_NEAREST_H

@@ -1,5 +1,5 @@
 /*
- * Where the daemon and its clients meet when nobody says where.
+ * The default paths by which clients find the daemon.
  */
 #ifndef SUNPROXY_BASE_PATHS_H
 #define SUNPROXY_BASE_PATHS_H

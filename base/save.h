@@ -1,5 +1,5 @@
 /*
- * Writing a file so that nobody ever sees half of it: under another name beside it, then renamed.
+ * Atomic replacement of a file: written under another name beside it, then renamed.
  */
 #ifndef SUNPROXY_BASE_SAVE_H
 #define SUNPROXY_BASE_SAVE_H

@@ -14,7 +14,7 @@
 
 enum chunked_step {
     CHUNKED_WANTS, /* all input is used up and the message goes on */
-    CHUNKED_DATA,  /* data is next; chunked_take() tells how much of it was used */
+    CHUNKED_DATA,  /* data is next; chunked_take() states how much of it was used */
     CHUNKED_END,   /* the message is complete; what is left of the input is not part of it */
     CHUNKED_BROKEN /* the reason is in chunked->reason; every later step says the same */
 };

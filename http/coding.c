@@ -22,7 +22,7 @@ struct decoder {
         BrotliDecoderState *brotli;
         ZSTD_DCtx *zstd;
     } state;
-    /* deflate: the first two bytes tell whether RFC 1950 wraps the data */
+    /* deflate: the first two bytes show whether RFC 1950 wraps the data */
     unsigned char start[2];
     unsigned start_len;
 };

@@ -87,7 +87,7 @@ admit_privileged(struct net_admission *admission, uint64_t open)
 }
 
 bool
-net_admission_judge(struct net_admission *admission, int fd, struct net_peer *peer, uint64_t open,
+net_admission_admit(struct net_admission *admission, int fd, struct net_peer *peer, uint64_t open,
                     bool scarce, struct client_entry **client)
 {
     const struct net_limits *limits = admission->limits;

@@ -18,12 +18,12 @@ struct net_admission *net_admission_create(const struct net_limits *limits);
 void net_admission_destroy(struct net_admission *admission);
 
 /*
- * Judges a new connection on `fd`, whose peer has its address: completes the peer, and says whether
- * it is admitted beside `open` connections. If so, it counts until net_admission_leave(), and
+ * Admits or refuses a new connection on `fd`, whose peer has its address: completes the peer; true
+ * if it is admitted beside `open` connections. If so, it counts until net_admission_leave(), and
  * *client is its client's entry (NULL: nothing bounds the client); otherwise the refusal is
  * counted, and the descriptor is the caller's. `scarce`: no descriptor was left for it. [worker 0]
  */
-bool net_admission_judge(struct net_admission *admission, int fd, struct net_peer *peer,
+bool net_admission_admit(struct net_admission *admission, int fd, struct net_peer *peer,
                          uint64_t open, bool scarce, struct client_entry **client);
 
 /* There was no memory for a connection that was admitted: it counts as refused. [worker 0] */

@@ -20,9 +20,9 @@ struct net_limits {
     int64_t idle_timeout_us;    /* without a byte either way and nothing in work; 0: none */
     int64_t message_timeout_us; /* from a message's first byte to its last; 0: none */
 
-    /* Privileged peers, judged when they connect, on worker 0; NULL: there are none. They may have
-       `reserved` connections beyond max_connections, the last `reserved` descriptors are theirs
-       alone, and what bounds a client does not bound them. */
+    /* Privileged peers, determined when they connect, on worker 0; NULL: there are none. They may
+       have `reserved` connections beyond max_connections, the last `reserved` descriptors are
+       theirs alone, and what bounds a client does not bound them. */
     bool (*is_privileged)(void *context, const struct net_peer *peer);
     void *context; /* of is_privileged */
     uint32_t reserved;

@@ -68,7 +68,7 @@ hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spa
     /* Output is written whole. A failure costs time, nothing else. */
     if (listener->family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (!net_admission_judge(acceptor->admission, fd, peer, open, spare, &client)) {
+    if (!net_admission_admit(acceptor->admission, fd, peer, open, spare, &client)) {
         close(fd);
         return;
     }

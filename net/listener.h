@@ -1,5 +1,5 @@
 /*
- * Listening sockets: connections are accepted on worker 0, judged (admission.h) and handed to the
+ * Listening sockets: connections are accepted on worker 0, admitted (admission.h) and handed to the
  * worker with the fewest.
  *
  * Before the workers run, everything here is for the owner; then for worker 0.

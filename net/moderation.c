@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-/* Judged this often, at most. */
+/* The load is evaluated this often, at most. */
 #define WINDOW_US ((int64_t)10000)
 
 /* To begin with moderation, and to end it: reads in a second, and reads in a turn of the loop. */

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a worker has seen since its load was last judged. */
+/* The load of a worker since it was last evaluated. */
 struct net_moderation {
     int64_t since_us;
     uint64_t reads; /* of its life, then */
@@ -28,8 +28,8 @@ void net_moderation_begin(struct net_moderation *moderation, int64_t now_us);
 
 /*
  * The loop has made a turn, and the worker has read from connections `reads` times in its life.
- * True: other threads should finish before it is woken. Judged every 10 ms or more rarely: on from
- * 10,000 reads a second of which three or more come in a turn, off below 5,000 or two.
+ * True: other threads should finish before it is woken. Evaluated every 10 ms or more rarely: on
+ * from 10,000 reads a second of which three or more come in a turn, off below 5,000 or two.
  */
 bool net_moderation_turn(struct net_moderation *moderation, int64_t now_us, uint64_t reads);
 

@@ -260,6 +260,7 @@ const struct policy_ops policy_arc = {
         "Lists and what is remembered are weighed in bytes; its target moves in steps made for "
         "pages of one size.",
     .cost = "O(1): a page moves to the end of a list.",
+    .usual = true,
     .node_size = sizeof(struct arc_node),
     .create = arc_create,
     .destroy = arc_destroy,

@@ -17,6 +17,7 @@ const struct policy_ops policy_fifo = {
     .source = "RPC-Based Web Proxy Server, Table 2 (FIFO)",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
     .cost = "O(1); a hit costs nothing.",
+    .usual = true,
     .node_size = sizeof(struct fifo_node),
     .hooks = &hooks,
     HEAP_POLICY_FUNCTIONS,

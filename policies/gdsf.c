@@ -56,6 +56,7 @@ const struct policy_ops policy_gdsf = {
     .cost = GREEDY_DUAL_COST,
     .params = params,
     .looks_at_cost = greedy_dual_looks_at_cost,
+    .usual = true,
     .node_size = sizeof(struct gdsf_node),
     .hooks = &hooks,
     GREEDY_DUAL_FUNCTIONS,

@@ -55,6 +55,7 @@ const struct policy_ops policy_lfu = {
     .source = "RPC-Based Web Proxy Server, Table 2 (LFU)",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
     .cost = "O(log n): a page sinks in a heap.",
+    .usual = true,
     .node_size = sizeof(struct lfu_node),
     .hooks = &hooks,
     HEAP_POLICY_FUNCTIONS,

@@ -296,6 +296,7 @@ const struct policy_ops policy_lirs = {
     .sizes = "Both shares are counted in bytes; a page larger than the LIR share stays HIR.",
     .cost = "O(1) on average",
     .params = params,
+    .usual = true,
     .node_size = sizeof(struct lirs_node),
     .create = lirs_create,
     .destroy = lirs_destroy,

@@ -24,6 +24,7 @@ const struct policy_ops policy_lru = {
     .source = "RPC-Based Web Proxy Server, Table 2 (LRU)",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
     .cost = "O(1): a page moves to the end of a list.",
+    .usual = true,
     .node_size = sizeof(struct lru_node),
     .hooks = &hooks,
     HEAP_POLICY_FUNCTIONS,

@@ -47,6 +47,7 @@ const struct policy_ops policy_maxs = {
     .source = "RPC-Based Web Proxy Server, Table 2 (MAXS)",
     .sizes = "Sizes are all it looks at: the largest leaves, whatever it is worth.",
     .cost = "O(log n) to enter and to leave; a hit costs nothing.",
+    .usual = true,
     .node_size = sizeof(struct maxs_node),
     .hooks = &hooks,
     HEAP_POLICY_FUNCTIONS,

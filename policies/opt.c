@@ -90,6 +90,7 @@ const struct policy_ops policy_opt = {
         "Sizes are ignored. Where all pages count the same it is the bound of the policies that "
         "take in every page they miss; one that turns pages away can do better.",
     .cost = "O(log n), least for pages that are requested again soon",
+    .usual = true,
     .node_size = sizeof(struct opt_node),
     .needs_future = true,
     .create = opt_create,

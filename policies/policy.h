@@ -71,6 +71,12 @@ struct policy_ops {
     /* It needs policy_page.next, which only a simulation knows; no daemon can run it. */
     bool needs_future;
 
+    /* It draws random numbers from the seed of its config: two seeds give two results. */
+    bool draws;
+
+    /* Studies compare it where no policies are chosen (simulate, advise and report). */
+    bool usual;
+
     /* Does it, with these parameters, look at policy_page.cost_us? No trace tells. NULL: no. */
     bool (*looks_at_cost)(const double *params);
 

@@ -180,6 +180,8 @@ const struct policy_ops policy_rand = {
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
     .cost = "O(log n) to enter and to leave, O(1) with draw=each; a hit costs nothing.",
     .params = params,
+    .usual = true,
+    .draws = true,
     .node_size = sizeof(struct rand_node),
     .create = rand_create,
     .destroy = rand_destroy,

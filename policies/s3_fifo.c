@@ -221,6 +221,7 @@ const struct policy_ops policy_s3_fifo = {
     .sizes = "The small queue has its share of the bytes; a page over that does not enter.",
     .cost = "A hit counts; a victim costs O(1), amortised over the hits before.",
     .params = params,
+    .usual = true,
     .node_size = sizeof(struct s3_fifo_node),
     .create = s3_fifo_create,
     .destroy = s3_fifo_destroy,

@@ -100,6 +100,7 @@ const struct policy_ops policy_sieve = {
     .source = "Y. Zhang et al., SIEVE is Simpler than LRU, NSDI 2024, algorithm 1",
     .sizes = "Does not look at sizes: several small pages may leave for a large one.",
     .cost = "A hit sets a bit; a victim costs O(1), amortised over the hits before.",
+    .usual = true,
     .node_size = sizeof(struct sieve_node),
     .create = sieve_create,
     .destroy = sieve_destroy,

@@ -234,6 +234,7 @@ const struct policy_ops policy_w_tinylfu = {
         "would leave for it.",
     .cost = "O(1), with two looks at the sketch for a page that leaves",
     .params = params,
+    .usual = true,
     .node_size = sizeof(struct w_tinylfu_node),
     .enters_first = true,
     .create = w_tinylfu_create,

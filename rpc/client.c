@@ -102,7 +102,7 @@ connect_until(int fd, const struct sockaddr *address, socklen_t len, int64_t dea
     int error;
     socklen_t size = sizeof(error);
 
-    /* A full backlog of an AF_UNIX listener is EAGAIN, and nothing tells when it is worth a try. */
+    /* A full backlog of an AF_UNIX listener is EAGAIN, and no event follows when it has space again. */
     while (connect(fd, address, len) != 0 && errno != EINPROGRESS && errno != EISCONN) {
         if (errno == EINTR)
             break; /* goes on by itself, as EINPROGRESS does */
@@ -347,7 +347,7 @@ take_record(struct rpc_client *client, struct span record)
     memcpy(&xid, record.ptr, sizeof(xid));
     xid = ntohl(xid);
     call = client->slot_count ? client->slots[xid & (client->slot_count - 1)] : NULL;
-    /* An answer that nobody waits for is one whose call has timed out. */
+    /* The call of an answer without a waiter has timed out. */
     if (call && call->xid == xid) {
         unlink_call(client, call);
         finish(client, call, client_reply_read(record, call->decode, call->result));

@@ -113,8 +113,8 @@ put_long(XDR *xdr, const long *value)
 }
 
 /*
- * Takes a run by reference. Its padding will be copied, and must leave the position aligned for
- * those who encode in place, so as many bytes are skipped as the run has over a multiple of four.
+ * Takes a run by reference. Its padding will be copied, and must keep the position aligned for
+ * encoders that write in place, so as many bytes are skipped as the run has over a multiple of four.
  */
 static bool
 refer_to(struct rpc_gather *g, const char *bytes, u_int len)

@@ -16,6 +16,7 @@ struct rpc_limits {
     struct net_limits net;
     uint32_t max_record;    /* bytes of a call, all fragments together */
     uint32_t max_fragments; /* of a record, empty ones included */
+    size_t request_data;    /* bytes of each request for its procedure: rpc_request_data() */
 };
 
 #define RPC_LIMITS_DEFAULT \

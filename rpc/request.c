@@ -27,9 +27,21 @@ rpc_request_client(const struct rpc_request *request)
 }
 
 size_t
-rpc_request_bytes(void)
+rpc_request_bytes(const struct rpc_request *request)
 {
-    return sizeof(struct rpc_request);
+    return rpc_service_request_bytes(request->connection->worker->service);
+}
+
+void *
+rpc_request_data(struct rpc_request *request)
+{
+    return request->data;
+}
+
+struct rpc_request *
+rpc_request_of_data(void *data)
+{
+    return (struct rpc_request *)((char *)data - offsetof(struct rpc_request, data));
 }
 
 const struct net_peer *

@@ -32,7 +32,15 @@ struct net_worker *rpc_request_worker(const struct rpc_request *request);
 struct client_entry *rpc_request_client(const struct rpc_request *request);
 
 /* Bytes that a request takes while it waits, whatever it asks for. [any] */
-size_t rpc_request_bytes(void);
+size_t rpc_request_bytes(const struct rpc_request *request);
+
+/*
+ * Memory for the procedure's own use: limits.request_data bytes, aligned for any type, with
+ * whatever bytes are in it. It lives until what the request holds has been released. And the
+ * request that such memory belongs to. [worker]
+ */
+void *rpc_request_data(struct rpc_request *request);
+struct rpc_request *rpc_request_of_data(void *data);
 
 /* Valid as long as the request. */
 const struct net_peer *rpc_request_peer(const struct rpc_request *request);

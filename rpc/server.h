@@ -53,7 +53,7 @@ int rpc_server_start(struct rpc_server *server);
  * has passed, then closes what is left, ends and joins the workers. Returns the connections cut
  * off.
  *
- * Requests still deferred then have been abandoned: nobody can be answered, what they hold is
+ * Requests still deferred then have been abandoned: no answer can be sent, what they hold is
  * released by rpc_server_destroy(), on the thread that calls it. A task that answers one and is
  * posted before the return is run, and is harmless; one that is posted later is never run.
  */

@@ -186,7 +186,8 @@ static struct rpc_request *
 allocate_request(struct rpc_worker *worker)
 {
     struct memory_account *memory = worker->service->limits.net.memory;
-    struct rpc_request *request = memory_realloc(memory, NULL, sizeof(*request));
+    size_t size = rpc_service_request_bytes(worker->service);
+    struct rpc_request *request = memory_realloc(memory, NULL, size);
 
     if (!request)
         return NULL;
@@ -199,7 +200,7 @@ allocate_request(struct rpc_worker *worker)
     /* Beyond the limit, too, since it may be answered at once: see net/connection.c, is_too_slow().
      */
     if (request->charged)
-        memory_charge_anyway(memory, MEMORY_REQUESTS, sizeof(*request));
+        memory_charge_anyway(memory, MEMORY_REQUESTS, size);
     else
         worker->uncharged++;
     return request;
@@ -245,7 +246,8 @@ rpc_request_unref(struct rpc_request *request)
     rpc_reply_free(&request->reply);
     net_connection_end_request(&request->connection->net);
     if (request->charged) {
-        memory_uncharge(worker->service->limits.net.memory, MEMORY_REQUESTS, sizeof(*request));
+        memory_uncharge(worker->service->limits.net.memory, MEMORY_REQUESTS,
+                        rpc_service_request_bytes(worker->service));
         free(request);
     } else {
         SLIST_INSERT_HEAD(&worker->pool, request, free);

@@ -10,6 +10,7 @@
 
 #include <rpc/rpc.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -39,6 +40,7 @@ struct rpc_request {
     bool answered;
     bool charged; /* to the account: it is not one of the first of its worker */
     struct rpc_reply reply;
+    _Alignas(max_align_t) unsigned char data[]; /* limits.request_data bytes */
 };
 
 /* What is served; constant while workers run. */
@@ -66,6 +68,13 @@ struct rpc_connection {
     LIST_HEAD(, rpc_request) waiting;
     struct rpc_record record;
 };
+
+/* Bytes of a request, its data included. */
+static inline size_t
+rpc_service_request_bytes(const struct rpc_service *service)
+{
+    return sizeof(struct rpc_request) + service->limits.request_data;
+}
 
 /* A request with the dispatcher's reference; NULL without memory. */
 struct rpc_request *rpc_request_create(struct rpc_connection *connection);

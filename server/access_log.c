@@ -95,9 +95,9 @@ lose(struct access_log *log, uint64_t lines, int error)
         complain(log, error == EPIPE ? no_reader : strerror(error));
 }
 
-/* Tells of the lines that access_log_add() had no room for, and could only count. */
+/* Logs the number of lines that did not fit the buffer and were only counted. */
 static void
-tell_unheld(struct access_log *log)
+log_dropped(struct access_log *log)
 {
     uint64_t unheld = atomic_load(&log->unheld);
 
@@ -144,7 +144,7 @@ is_worth_waiting(struct access_log *log, int error)
         complain(log, no_reader);
     else if (error != EAGAIN)
         return error == EINTR;
-    tell_unheld(log);
+    log_dropped(log);
     return wait_for_reader(log);
 }
 
@@ -225,7 +225,7 @@ run(void *argument)
         /* A pipe that is full is not waited for while another file is to be opened. */
         write_out(log, buf_span(&log->writing));
         buf_reset(&log->writing);
-        tell_unheld(log);
+        log_dropped(log);
         if (reopens == log->reopens_done)
             continue;
         open_again(log);

@@ -114,14 +114,14 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
         .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
         .cacert = options->cacert,
     };
-    struct buf told;
+    struct buf measures;
     bool ok;
 
-    buf_init(&told, 1024);
-    ok = privileges_give_up(why) && sandbox_enter(&files, &told, why);
+    buf_init(&measures, 1024);
+    ok = privileges_give_up(why) && sandbox_enter(&files, &measures, why);
     if (ok)
-        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&told));
-    buf_free(&told);
+        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&measures));
+    buf_free(&measures);
     return ok;
 }
 

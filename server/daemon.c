@@ -383,8 +383,9 @@ free_parts(struct parts *parts)
 }
 
 /*
- * What is in flight goes on until it is done, the time is up, or we are told a second time. Then
- * the fetches are ended, which answers whoever still waits, and the answers get a moment to leave.
+ * What is in flight goes on until it is done, the time is up, or a second signal comes. Then the
+ * fetches are ended, which answers the requests that still wait, and the answers get a moment to be
+ * sent.
  */
 static void
 stop_serving(struct parts *parts, const sigset_t *signals)

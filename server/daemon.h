@@ -1,13 +1,13 @@
 /*
- * The daemon's life: put together what the options ask for, serve until told to stop, take it
- * apart in the opposite order.
+ * The daemon's life cycle: set up what the options ask for, serve until SIGTERM or SIGINT, tear
+ * down in the opposite order.
  */
 #ifndef SUNPROXY_SERVER_DAEMON_H
 #define SUNPROXY_SERVER_DAEMON_H
 
 #include "server/options.h"
 
-/* Judges what only the parts themselves can judge, without opening a socket. An exit status; what
+/* Checks the options that only the parts themselves can check, without opening a socket. An exit status; what
  * is wrong is logged. */
 int daemon_check(const struct options *options);
 

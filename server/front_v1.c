@@ -1,7 +1,11 @@
 /*
  * The front of version 1: the procedure that rpcgen's dispatcher calls, and its late answers. The
  * version can say only "here is the page"; everything else is an RPC error (proxy.x).
+ *
+ * URLs are read as the paper's server reads them, which passes them to libcurl: its client sends
+ * the lines of a file with their line ends, and a URL without a scheme is one of http.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "server/front.h"
@@ -33,6 +37,49 @@ counted_string(const struct rpc_request *rpc)
     if (len > raw.len - 4)
         return span_of("", 0);
     return span_of(raw.ptr + 4, len);
+}
+
+static struct span
+trim_space(struct span text)
+{
+    while (text.len != 0 && isspace((unsigned char)text.ptr[0]))
+        text = span_of(text.ptr + 1, text.len - 1);
+    while (text.len != 0 && isspace((unsigned char)text.ptr[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+/* True if the URL begins with a scheme (RFC 3986, section 3.1) and "://". */
+static bool
+has_scheme(struct span url)
+{
+    size_t len = 0;
+
+    while (len < url.len &&
+           (isalnum((unsigned char)url.ptr[len]) || memchr("+-.", url.ptr[len], 3)))
+        len++;
+    return len != 0 && isalpha((unsigned char)url.ptr[0]) &&
+           span_starts_with(span_of(url.ptr + len, url.len - len), span_str("://"));
+}
+
+/*
+ * The URL that a client of version 1 means: without white space at both ends, with a scheme. Refers
+ * to `sent`, or to memory of this thread until the next call. An empty URL, and one that would be
+ * too long, is returned without a scheme: serve() refuses it.
+ */
+static struct span
+complete_url(struct span sent)
+{
+    static _Thread_local char text[PROXY_MAX_URL];
+    static const char http[] = "http://";
+    const size_t prefix = sizeof(http) - 1;
+    struct span url = trim_space(sent);
+
+    if (url.len == 0 || url.len > sizeof(text) - prefix || has_scheme(url))
+        return url;
+    memcpy(text, http, prefix);
+    memcpy(text + prefix, url.ptr, url.len);
+    return span_of(text, prefix + url.len);
 }
 
 /* True if version 1 can carry the page: a string of at most 20 MiB without a zero byte. */
@@ -71,7 +118,7 @@ proxy_fetch_1_svc(char **url, webpageResponse *result, struct svc_req *call)
     struct serve_request request = {
         .rpc = rpc,
         .reply_late = reply_late,
-        .url = counted_string(rpc),
+        .url = complete_url(counted_string(rpc)),
     };
     struct serve_answer answer;
 

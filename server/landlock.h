@@ -1,5 +1,5 @@
 /*
- * Landlock: what files the process may open, which ports it may bind, and whom it may signal, as
+ * Landlock: what files the process may open, which ports it may bind, and which processes it may signal, as
  * rules that the kernel holds it to. Kernels have more of it from version to version; what one does
  * not know it does not restrict. See landlock(7).
  */

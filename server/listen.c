@@ -149,17 +149,17 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
 {
     static char any4[] = "0.0.0.0", any6[] = "::";
     char *everywhere[] = {any4, any6, NULL};
-    bool told = options->listen.count != 0;
-    char **addresses = told ? options->listen.items : everywhere;
+    bool given = options->listen.count != 0;
+    char **addresses = given ? options->listen.items : everywhere;
     uint16_t port = (uint16_t)options->port;
     const char *failed = "";
     int error = EADDRINUSE;
 
-    if (told && strcmp(addresses[0], "none") == 0)
+    if (given && strcmp(addresses[0], "none") == 0)
         return LISTEN_OK;
     for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
         close_tcp(listening);
-        error = open_all(listening, addresses, !told, port, &failed);
+        error = open_all(listening, addresses, !given, port, &failed);
         if (port)
             break;
     }
@@ -191,7 +191,7 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
 /* ---- AF_UNIX ------------------------------------------------------------------------------- */
 
 /*
- * The folder of a default path is made if it is not there; one in a place where everybody may make
+ * The folder of a default path is made if it is not there; one in a place where every user may make
  * folders must be ours.
  */
 static bool
@@ -274,8 +274,8 @@ describe_lock_holder(int lock, struct buf *why)
 }
 
 /*
- * Takes PATH.lock. Only its holder replaces the socket, so that a stale socket can be told from a
- * live one. The file has mode 0600; one of mode 0644 from an earlier version is changed.
+ * Takes PATH.lock. Only its holder replaces the socket, so that a stale socket can be distinguished
+ * from a live one. The file has mode 0600; one of mode 0644 from an earlier version is changed.
  */
 static enum listen_error
 take_lock(struct listening *listening, struct buf *why)
@@ -377,7 +377,7 @@ open_local(struct listening *listening, const struct options *options, struct bu
     error = take_lock(listening, why);
     if (error != LISTEN_OK)
         return error;
-    /* Nobody else holds the lock, so a socket that is still there belongs to nobody. */
+    /* No other process holds the lock, so a socket that is still there is stale. */
     if (lstat(listening->path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
         buf_printf(why, "socket: %s is there and is not a socket", listening->path);
         return LISTEN_BAD_ADDRESS;

@@ -35,7 +35,7 @@ struct listening {
 enum listen_error {
     LISTEN_OK,
     LISTEN_BAD_ADDRESS, /* not an address of this machine */
-    LISTEN_IN_USE,      /* somebody has it */
+    LISTEN_IN_USE,      /* another process has it */
     LISTEN_FAILED,
 };
 

@@ -114,7 +114,7 @@ write_line(struct span line)
 }
 
 static void
-tell(enum log_level level, const char *format, va_list args)
+log_at(enum log_level level, const char *format, va_list args)
 {
     struct buf line, text;
 
@@ -130,34 +130,34 @@ tell(enum log_level level, const char *format, va_list args)
     buf_free(&text);
 }
 
-#define TELL(level)                \
-    do {                           \
-        va_list args;              \
-        va_start(args, format);    \
-        tell(level, format, args); \
-        va_end(args);              \
+#define LOG_AT(level)                \
+    do {                             \
+        va_list args;                \
+        va_start(args, format);      \
+        log_at(level, format, args); \
+        va_end(args);                \
     } while (0)
 
 void
 log_error(const char *format, ...)
 {
-    TELL(LOG_LEVEL_ERROR);
+    LOG_AT(LOG_LEVEL_ERROR);
 }
 
 void
 log_warning(const char *format, ...)
 {
-    TELL(LOG_LEVEL_WARNING);
+    LOG_AT(LOG_LEVEL_WARNING);
 }
 
 void
 log_info(const char *format, ...)
 {
-    TELL(LOG_LEVEL_INFO);
+    LOG_AT(LOG_LEVEL_INFO);
 }
 
 void
 log_debug(const char *format, ...)
 {
-    TELL(LOG_LEVEL_DEBUG);
+    LOG_AT(LOG_LEVEL_DEBUG);
 }

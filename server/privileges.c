@@ -20,7 +20,8 @@
 #define NAME_SIZE 256 /* of a user or a group */
 #define MOST_GROUPS 65536
 
-/* ---- whom to serve as ------------------------------------------------------------------------ */
+/* ---- the user to serve as
+ * ------------------------------------------------------------------------ */
 
 static bool
 find_group(const char *text, gid_t *gid, struct buf *why)

@@ -30,7 +30,7 @@ struct entry {
     const char *netid;
     char address[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 16]; /* universal address */
     bool registered;
-    bool taken; /* by somebody else; told already */
+    bool taken; /* by another process; already logged */
 };
 
 struct registration {
@@ -74,7 +74,7 @@ add_entries(struct registration *registration, const char *netid, const char *ad
 
 /*
  * What rpcbind has for a program version on a transport, as universal address; owned, NULL if there
- * is nothing. `owner` gets the name that rpcbind has for its user. *answers tells whether rpcbind
+ * is nothing. `owner` gets the name that rpcbind has for its user. *answers says whether rpcbind
  * answered at all. (rpcb_getaddr() would put one of our addresses in place of the registered one,
  * and loses a few bytes at each call.)
  */

@@ -141,7 +141,7 @@ allow_files(struct landlock *landlock, const struct sandbox_files *files)
     return error;
 }
 
-/* The service manager's socket may be an abstract one, which is told of the end. */
+/* The service manager's socket may be an abstract one, which is notified of the end. */
 static bool
 needs_abstract_sockets(void)
 {
@@ -151,7 +151,7 @@ needs_abstract_sockets(void)
 }
 
 static bool
-restrict_files(const struct sandbox_files *files, struct buf *told, struct buf *why)
+restrict_files(const struct sandbox_files *files, struct buf *measures, struct buf *why)
 {
     struct landlock landlock;
     int error = landlock_begin(&landlock, needs_abstract_sockets()), failed;
@@ -166,31 +166,32 @@ restrict_files(const struct sandbox_files *files, struct buf *told, struct buf *
         return false;
     }
     if (landlock.version)
-        buf_printf(told, "files are restricted (Landlock %d)", landlock.version);
+        buf_printf(measures, "files are restricted (Landlock %d)", landlock.version);
     else
-        buf_append_str(told, "files are not restricted, this kernel has no Landlock in force");
+        buf_append_str(measures, "files are not restricted, this kernel has no Landlock in force");
     return true;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
 bool
-sandbox_enter(const struct sandbox_files *files, struct buf *told, struct buf *why)
+sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct buf *why)
 {
     int error;
 
     /* In this order: the filter has no place for the calls that restrict files. */
-    if (!restrict_files(files, told, why))
+    if (!restrict_files(files, measures, why))
         return false;
     error = syscall_filter_load();
     if (error == EINVAL || error == ENOSYS) {
-        buf_append_str(told, ", system calls are not filtered, this kernel has no seccomp filters");
+        buf_append_str(measures,
+                       ", system calls are not filtered, this kernel has no seccomp filters");
         return true;
     }
     if (error) {
         buf_printf(why, "system calls cannot be filtered: %s", strerror(error));
         return false;
     }
-    buf_append_str(told, ", system calls are filtered");
+    buf_append_str(measures, ", system calls are filtered");
     return true;
 }

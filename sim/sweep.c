@@ -31,7 +31,8 @@ work(void *argument)
         if (number >= sweep->count || atomic_load(&sweep->watch.stop))
             break;
         job = &sweep->jobs[number];
-        job->error = sim_run(job->trace, &job->config, &sweep->watch, &job->result);
+        job->error = sim_repeat(job->trace, &job->config, job->runs, &sweep->watch, &job->result,
+                                &job->spread);
     }
     pthread_mutex_lock(&sweep->lock);
     sweep->working--;
@@ -58,7 +59,8 @@ sweep_make(struct sim_job *jobs, size_t count, unsigned threads)
     for (size_t i = 0; i < count; i++) {
         jobs[i].error = SIM_STOPPED;
         jobs[i].result = (struct sim_result){0};
-        sweep->total += jobs[i].trace->request_count;
+        jobs[i].spread = (struct sim_spread){0};
+        sweep->total += (uint64_t)jobs[i].trace->request_count * (jobs[i].runs ? jobs[i].runs : 1);
     }
     pthread_mutex_init(&sweep->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -5,12 +5,14 @@
 #ifndef SUNPROXY_SIM_SWEEP_H
 #define SUNPROXY_SIM_SWEEP_H
 
-#include "sim/sim.h"
+#include "sim/repeat.h"
 
 struct sim_job {
     const struct sim_trace *trace;
     struct sim_config config;
-    struct sim_result result;
+    unsigned runs;            /* with successive seeds, see sim/repeat.h; 0 counts as 1 */
+    struct sim_result result; /* of several runs, the means */
+    struct sim_spread spread;
     enum sim_error error; /* SIM_STOPPED where it was not finished, or never begun */
 };
 

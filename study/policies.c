@@ -85,6 +85,8 @@ print_policy(const struct policy_ops *ops)
         print_wrapped("cost", ops->cost);
     if (ops->needs_future)
         print_wrapped("runs in", "simulations only: it needs the future");
+    if (ops->draws)
+        print_wrapped("random", "it draws random numbers; studies run it with several seeds");
     print_wrapped("source", ops->source);
     if (policy_param_count(ops) == 0)
         return;
@@ -149,6 +151,8 @@ json_policy(struct json *j, const struct policy_ops *ops)
     json_text(j, "cost", ops ? ops->cost : NULL);
     json_text(j, "source", ops ? ops->source : NULL);
     json_bool(j, "needs_future", ops && ops->needs_future);
+    json_bool(j, "draws", ops && ops->draws);
+    json_bool(j, "usual", ops && ops->usual);
     json_open_array(j, "parameters");
     for (size_t i = 0; ops && i < policy_param_count(ops); i++)
         json_param(j, &ops->params[i]);

@@ -21,7 +21,10 @@ static const char *const anomalous[ANOMALY_POLICIES] = {"fifo", "rand"};
 
 #define SHARES (sizeof(paper_shares) / sizeof(paper_shares[0]))
 
-/* What a run tells as it goes; requests are numbered as in the whole trace, also of a sample. */
+/*
+ * What the runs of a job report as they go; requests are numbered as in the whole trace, also of a
+ * sample. Of several seeds, misses are the sums.
+ */
 struct course {
     const uint32_t *numbers; /* by request that is simulated: its number; NULL: the same */
     uint64_t requests;       /* of the whole trace */
@@ -242,6 +245,15 @@ add_error_unknown(struct json *j, const struct sim_result *result)
         json_null(j, NULL);
 }
 
+/* Standard deviations of both ratios over the seeds, 0 of one seed. */
+static void
+add_spread(struct json *j, const struct runs *runs, const struct sim_spread *spread)
+{
+    json_uint(j, NULL, spread->runs);
+    json_double(j, NULL, spread->hit_ratio, 6);
+    add_byte_ratio(j, runs, spread->byte_hit_ratio);
+}
+
 /* How many sizes a policy was to have: an interrupted report has fewer. */
 static void
 add_planned(struct json *j, const struct runs *runs)
@@ -274,7 +286,8 @@ add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 {
     report_table_open(j, "hits", "policy", "capacity_urls", "share_of_urls", "hit_ratio",
                       "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error", "error_unknown",
-                      "evictions", "not_admitted", "first_victim_at_request", NULL);
+                      "evictions", "not_admitted", "first_victim_at_request", "seeds",
+                      "hit_ratio_sd", "byte_hit_ratio_sd", NULL);
     for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++) {
         const struct sim_result *r = &jobs[i].result;
 
@@ -294,6 +307,7 @@ add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
             json_uint(j, NULL, runs->courses[i].first_victim);
         else
             json_null(j, NULL);
+        add_spread(j, runs, &jobs[i].spread);
         json_close_array(j);
     }
     report_table_close(j);
@@ -331,6 +345,7 @@ add_course(struct json *j, const struct runs *runs, size_t run, const struct sim
            const uint64_t first[REPORT_WINDOWS])
 {
     const struct course *course = &runs->courses[run];
+    const uint64_t seeds = job->spread.runs;
     uint64_t misses = 0, initial = 0, before = 0;
 
     for (size_t w = 0; w < REPORT_WINDOWS; w++) {
@@ -340,7 +355,7 @@ add_course(struct json *j, const struct runs *runs, size_t run, const struct sim
             continue; /* fewer requests than windows */
         misses += course->misses[w];
         initial += first[w];
-        missed = scaled(runs, misses);
+        missed = scaled(runs, (misses + seeds / 2) / seeds);
         missed = missed < end ? missed : end;
         json_open_array(j, NULL);
         add_policy_and_size(j, job, runs->shares.sizes[run % runs->shares.count],
@@ -350,7 +365,8 @@ add_course(struct json *j, const struct runs *runs, size_t run, const struct sim
         json_uint(j, NULL, missed);
         json_uint(j, NULL, scaled(runs, initial) < missed ? scaled(runs, initial) : missed);
         json_double(j, NULL,
-                    fmax(0, 1 - (double)scaled(runs, course->misses[w]) / (double)(end - before)),
+                    fmax(0, 1 - (double)scaled(runs, course->misses[w]) /
+                                    ((double)seeds * (double)(end - before))),
                     6);
         json_close_array(j);
         before = end;
@@ -371,26 +387,47 @@ add_runtime(struct json *j, const struct runs *runs, const struct sim_job *jobs)
     report_table_close(j);
 }
 
-/* A larger cache that hits less than a smaller one did: "lost" says by how much. */
+/*
+ * How many hits a larger cache has fewer than a smaller one. Of a policy that draws random numbers
+ * 0 unless that is beyond the spread of the seeds: no seed of the larger one may hit as much as any
+ * of the smaller one, and the means differ by more than three standard deviations.
+ */
+static uint64_t
+lost_hits(const struct sim_job *smaller, const struct sim_job *larger)
+{
+    const struct sim_spread *a = &smaller->spread, *b = &larger->spread;
+    double beyond = 3 * hypot(a->hit_ratio, b->hit_ratio);
+
+    if (larger->result.hits >= smaller->result.hits)
+        return 0;
+    if ((a->runs > 1 || b->runs > 1) &&
+        (b->hit_ratio_high >= a->hit_ratio_low ||
+         smaller->result.hit_ratio - larger->result.hit_ratio <= beyond))
+        return 0;
+    return smaller->result.hits - larger->result.hits;
+}
+
+/* Belady's anomaly: "lost" is against the smaller cache that hits most. */
 static void
 add_anomaly(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 {
     report_table_open(j, "anomaly", "policy", "capacity_urls", "share_of_urls", "hits",
-                      "lost_to_a_smaller_cache", NULL);
+                      "lost_to_a_smaller_cache", "seeds", "hits_sd", NULL);
     for (size_t p = 0; p < ANOMALY_POLICIES; p++) {
-        uint64_t best = 0;
+        const struct sim_job *best = NULL;
 
         for (size_t i = 0; i < runs->anomaly.count; i++, jobs++) {
-            uint64_t hits = jobs->result.hits;
-
             if (jobs->error != SIM_OK)
                 continue;
-            best = hits > best ? hits : best;
+            if (!best || jobs->result.hits > best->result.hits)
+                best = jobs;
             json_open_array(j, NULL);
             add_policy_and_size(j, jobs, runs->anomaly.sizes[i],
                                 simulated(runs->subject)->page_count);
-            json_uint(j, NULL, hits);
-            json_uint(j, NULL, best - hits);
+            json_uint(j, NULL, jobs->result.hits);
+            json_uint(j, NULL, lost_hits(best, jobs));
+            json_uint(j, NULL, jobs->spread.runs);
+            json_double(j, NULL, jobs->spread.hit_ratio * (double)jobs->result.requests, 3);
             json_close_array(j);
         }
     }
@@ -413,6 +450,7 @@ add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jo
         add_byte_ratio(j, runs, 1 - r->byte_hit_ratio);
         add_error(j, runs, runs->subject->sized ? r->byte_hit_ratio_error : NAN);
         add_error_unknown(j, r);
+        add_spread(j, runs, &jobs[i].spread);
         json_close_array(j);
     }
 }
@@ -432,7 +470,7 @@ add_tables(struct json *j, const struct runs *runs)
     jobs += ANOMALY_POLICIES * runs->anomaly.count;
     report_table_open(j, "curve_urls", "policy", "capacity_urls", "share_of_urls", "miss_ratio",
                       "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
-                      "error_unknown", NULL);
+                      "error_unknown", "seeds", "miss_ratio_sd", "byte_miss_ratio_sd", NULL);
     add_curve_rows(j, runs, jobs, &runs->urls, runs->subject->trace->url_count);
     report_table_close(j);
     if (!runs->subject->sized)
@@ -440,7 +478,7 @@ add_tables(struct json *j, const struct runs *runs)
     jobs += policies_asked * runs->urls.count;
     report_table_open(j, "curve_bytes", "policy", "capacity_bytes", "share_of_bytes", "miss_ratio",
                       "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
-                      "error_unknown", NULL);
+                      "error_unknown", "seeds", "miss_ratio_sd", "byte_miss_ratio_sd", NULL);
     add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->facts.distinct_bytes);
     report_table_close(j);
 }

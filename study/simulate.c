@@ -225,6 +225,7 @@ run_rows(const struct options *options, const struct simulate_subject *subject,
         }
         jobs[0].config.tell = simulate_log_tell;
         jobs[0].config.context = log;
+        jobs[0].runs = 1; /* what is printed is what is in the log */
     }
     status = simulate_run(jobs, count, (unsigned)options->common.jobs, "simulate");
     closed = simulate_log_close(log, options->log);

@@ -46,18 +46,21 @@ void simulate_report_begin(struct simulate_report *report, enum simulate_output 
 void simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
                            struct simulate_row *rows, size_t count);
 
-/* Members of the open object that say what the trace is. */
-void simulate_json_subject(struct json *json, const struct simulate_subject *subject);
-
-/* Member error_unknown: why the sample cannot tell an error, or null. */
-void simulate_json_error_unknown(struct json *json, const struct sim_result *result);
-
 /* Says on stderr of how many rows the sample cannot tell the errors, and which sample could. */
 void simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
                           size_t count);
 
 /* Two fields of CSV, each with its comma: the error is empty where it is unknown. */
 void simulate_csv_ratio(struct buf *out, double ratio, double error);
+
+/*
+ * The last columns of CSV: the number of seeds, and of both ratios the standard deviation, the
+ * lowest and the highest.
+ */
+#define SIMULATE_CSV_SPREAD                            \
+    "seeds,hit_ratio_sd,hit_ratio_low,hit_ratio_high," \
+    "byte_hit_ratio_sd,byte_hit_ratio_low,byte_hit_ratio_high"
+void simulate_csv_spread(struct buf *out, const struct sim_spread *spread, bool sized);
 
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
@@ -70,6 +73,18 @@ int simulate_report_flush(struct simulate_report *report);
 
 /* Prints what is not printed yet: EX_OK, or the exit status after a complaint. */
 int simulate_report_end(struct simulate_report *report);
+
+/* ---- JSON that several commands share: simulate_json.c */
+
+/* Members of the open object that say what the trace is. */
+void simulate_json_subject(struct json *json, const struct simulate_subject *subject);
+
+/*
+ * Members that say what came of a job: the number of seeds; both ratios, their errors from a sample
+ * (0: exact; null: unknown), and over the seeds their standard deviation, lowest and highest;
+ * error_unknown, the reason why an error is unknown. Those of bytes are null without sizes.
+ */
+void simulate_json_ratios(struct json *json, const struct sim_job *job, bool sized);
 
 /* ---- curves: simulate_curve.c */
 

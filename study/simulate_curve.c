@@ -68,6 +68,7 @@ one_pass(struct simulate_curves *curves, size_t policy)
 
         job->config.sampling = NULL;
         job->error = SIM_OK;
+        job->spread.runs = 1;
         job->result.requests = curve.requests;
         job->result.bytes = curve.bytes;
         job->result.hits = curve.hits[size];
@@ -76,6 +77,9 @@ one_pass(struct simulate_curves *curves, size_t policy)
             job->result.hit_ratio = (double)curve.hits[size] / (double)curve.requests;
         if (curve.bytes)
             job->result.byte_hit_ratio = (double)curve.bytes_hit[size] / (double)curve.bytes;
+        job->spread.hit_ratio_low = job->spread.hit_ratio_high = job->result.hit_ratio;
+        job->spread.byte_hit_ratio_low = job->spread.byte_hit_ratio_high =
+            job->result.byte_hit_ratio;
     }
     sim_curve_free(&curve);
     return EX_OK;
@@ -133,6 +137,13 @@ run(struct simulate_curves *curves)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
+/* The policy was run with several seeds: its curve is a mean with a band around it. */
+static bool
+has_band(const struct simulate_curves *curves, size_t policy)
+{
+    return row_at(curves, policy, 0)->job.runs > 1;
+}
+
 static void
 print_table(const struct simulate_curves *curves, bool of_bytes)
 {
@@ -140,8 +151,11 @@ print_table(const struct simulate_curves *curves, bool of_bytes)
 
     printf("\n%s hit ratio, %%\n%14s", of_bytes ? "byte" : "object",
            curves->in_bytes ? "capacity" : "URLs");
-    for (size_t p = 0; p < curves->options->spec_count; p++)
+    for (size_t p = 0; p < curves->options->spec_count; p++) {
         printf(" %10.10s", policy_format(&curves->options->specs[p], text, sizeof(text)));
+        if (has_band(curves, p))
+            printf(" %6s", "sd");
+    }
     putchar('\n');
     for (size_t i = 0; i < curves->scale.count; i++) {
         if (curves->in_bytes)
@@ -156,9 +170,26 @@ print_table(const struct simulate_curves *curves, bool of_bytes)
                        100 * (of_bytes ? job->result.byte_hit_ratio : job->result.hit_ratio));
             else
                 printf(" %10s", "-");
+            if (has_band(curves, p) && job->error == SIM_OK)
+                printf(" %6.2f",
+                       100 * (of_bytes ? job->spread.byte_hit_ratio : job->spread.hit_ratio));
+            else if (has_band(curves, p))
+                printf(" %6s", "-");
         }
         putchar('\n');
     }
+}
+
+static void
+print_seeds(const struct simulate_curves *curves)
+{
+    for (size_t p = 0; p < curves->options->spec_count; p++)
+        if (has_band(curves, p)) {
+            printf(
+                "\nsd: standard deviation over %u seeds, of policies that draw random numbers.\n",
+                row_at(curves, p, 0)->job.runs);
+            return;
+        }
 }
 
 static void
@@ -178,6 +209,7 @@ print_curves(const struct simulate_curves *curves)
     print_table(curves, false);
     if (subject->sized)
         print_table(curves, true);
+    print_seeds(curves);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -196,20 +228,13 @@ json_curves(struct json *j, const struct simulate_curves *curves)
         json_open_array(j, "points");
         for (size_t i = 0; i < curves->scale.count; i++) {
             const struct simulate_row *row = row_at(curves, p, i);
-            const struct sim_result *r = &row->job.result;
 
             if (row->job.error != SIM_OK)
                 continue;
             json_open_object(j, NULL);
             json_uint(j, "capacity_urls", row->urls);
             json_uint(j, "capacity_bytes", row->bytes);
-            json_double(j, "hit_ratio", r->hit_ratio, 6);
-            json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
-            if (curves->subject->sized) {
-                json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
-                json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
-            }
-            simulate_json_error_unknown(j, r);
+            simulate_json_ratios(j, &row->job, curves->subject->sized);
             json_close_object(j);
         }
         json_close_array(j);
@@ -223,8 +248,9 @@ static void
 csv_curves(struct buf *out, const struct simulate_curves *curves, bool with_names)
 {
     if (with_names)
-        buf_append_str(out, "trace,policy,capacity_urls,capacity_bytes,capacity_share,hit_ratio,"
-                            "hit_ratio_error,byte_hit_ratio,byte_hit_ratio_error\n");
+        buf_append_str(
+            out, "trace,policy,capacity_urls,capacity_bytes,capacity_share,hit_ratio,"
+                 "hit_ratio_error,byte_hit_ratio,byte_hit_ratio_error," SIMULATE_CSV_SPREAD "\n");
     for (size_t i = 0; i < curves->options->spec_count * curves->scale.count; i++) {
         const struct simulate_row *row = &curves->rows[i];
         const struct sim_result *r = &row->job.result;
@@ -241,7 +267,8 @@ csv_curves(struct buf *out, const struct simulate_curves *curves, bool with_name
             simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
         else
             buf_append_str(out, ",,");
-        out->data[out->len - 1] = '\n';
+        simulate_csv_spread(out, &row->job.spread, curves->subject->sized);
+        buf_append_char(out, '\n');
     }
 }
 

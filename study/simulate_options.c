@@ -10,10 +10,8 @@
 #include "cli/output.h"
 
 #define MAX_JOBS 1024
-
-/* Of those, whatever is registered. */
-static const char *const usual[] = {"lru", "lfu",    "fifo", "rand", "maxs",      "opt", "sieve",
-                                    "arc", "s3fifo", "gdsf", "lirs", "w-tinylfu", NULL};
+#define MAX_SEEDS 1000
+#define SIMULATE_SEEDS "5"
 
 void
 simulate_options_init(struct simulate_options *options)
@@ -58,13 +56,14 @@ add_policy(struct simulate_options *options, const struct policy_spec *spec)
     return true;
 }
 
+/* Of the registry: all, or the usual ones. */
 static bool
-add_all_policies(struct simulate_options *options)
+add_policies(struct simulate_options *options, bool only_usual)
 {
     for (size_t i = 0; policies[i]; i++) {
         struct policy_spec spec = policy_spec_of(policies[i]);
 
-        if (!add_policy(options, &spec))
+        if ((policies[i]->usual || !only_usual) && !add_policy(options, &spec))
             return false;
     }
     return true;
@@ -91,13 +90,7 @@ simulate_settle_policies(struct simulate_options *options)
         note_costs(options);
         return true;
     }
-    for (size_t i = 0; usual[i]; i++) {
-        struct policy_spec spec = policy_spec_of(policy_find(usual[i]));
-
-        if (spec.ops && !add_policy(options, &spec))
-            return false;
-    }
-    return true;
+    return add_policies(options, true);
 }
 
 /*
@@ -128,7 +121,7 @@ take_policy(struct simulate_options *options, const char *text)
     char why[256];
 
     if (strcasecmp(text, "all") == 0)
-        return add_all_policies(options) ? EX_OK : EX_SOFTWARE;
+        return add_policies(options, false) ? EX_OK : EX_SOFTWARE;
     if (policy_parse(text, &spec, why, sizeof(why)))
         return add_policy(options, &spec) ? EX_OK : EX_SOFTWARE;
     output_complain("%s", why);
@@ -224,7 +217,10 @@ static const struct option_row rows[] = {
      "simulate a share of the URLs, such as 1% or 0.01, in a cache smaller by the same factor; the "
      "estimated error is printed, or why the sample does not give one"},
     {"seed", 0, "N", option_uint, AT(seed), 0, UINT64_MAX, "1",
-     "seed of random policies and of the sample"},
+     "seed of the sample, and of the first run of policies that draw random numbers"},
+    {"seeds", 0, "N", option_uint, AT(seeds), 1, MAX_SEEDS, SIMULATE_SEEDS,
+     "runs of each policy that draws random numbers, with successive seeds; the mean is printed, "
+     "and the standard deviation"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, MAX_JOBS, NULL,
      "number of threads (default: one per processor)"},
     {0},

@@ -27,6 +27,7 @@ struct simulate_options {
     double rate;     /* of sampling, 1: all; 0: all, unless that is too much */
     uint64_t enough; /* requests in a sample that is drawn because all are too much; 0: never */
     uint64_t seed;
+    uint64_t seeds; /* runs of a policy that draws, with successive seeds */
     uint64_t jobs;
 };
 

@@ -144,15 +144,22 @@ print_size(const struct simulate_row *row)
                row->bytes ? "bytes" : "URLs");
 }
 
-/* A ratio, and its error: about 95 % of all samples are as near as this to the truth. */
+/*
+ * A ratio; its error: about 95 % of all samples are as near as this to the truth; and its standard
+ * deviation over the seeds of a policy that draws.
+ */
 static void
-print_ratio(struct columns *columns, double ratio, double error)
+print_ratio(struct columns *columns, double ratio, double error, double deviation, unsigned runs)
 {
     columns_cell(columns, "%.2f %%", ratio * 100);
     if (isnan(error))
         columns_cell(columns, "-");
     else
         columns_cell(columns, "%.2f %%", 1.96 * error * 100);
+    if (runs > 1)
+        columns_cell(columns, "%.2f %%", deviation * 100);
+    else
+        columns_cell(columns, "-");
 }
 
 static void
@@ -160,14 +167,16 @@ print_row(struct columns *columns, const struct simulate_row *row,
           const struct simulate_subject *subject)
 {
     const struct sim_result *r = &row->job.result;
+    const struct sim_spread *spread = &row->job.spread;
     const char *nothing = stored_nothing(row, subject);
     char name[POLICY_MAX_TEXT], text[32];
     struct figures f;
 
     find_figures(row, &f);
     columns_cell(columns, "  %s", policy_format(&row->spec, name, sizeof(name)));
-    print_ratio(columns, r->hit_ratio, r->hit_ratio_error);
-    print_ratio(columns, r->byte_hit_ratio, r->byte_hit_ratio_error);
+    print_ratio(columns, r->hit_ratio, r->hit_ratio_error, spread->hit_ratio, spread->runs);
+    print_ratio(columns, r->byte_hit_ratio, r->byte_hit_ratio_error, spread->byte_hit_ratio,
+                spread->runs);
     columns_cell(columns, "%" PRIu64, f.evictions);
     columns_cell(columns, "%.2f %%", f.admitted * 100);
     columns_cell(columns, "%s", units_format_duration(r->cpu_us, text, sizeof(text)));
@@ -180,14 +189,34 @@ print_row(struct columns *columns, const struct simulate_row *row,
     columns_end(columns);
 }
 
+/* Seeds with which a policy that draws was run; 1 if there is none. */
+static unsigned
+most_seeds(const struct simulate_row *rows, size_t count)
+{
+    unsigned most = 1;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].job.spread.runs > most)
+            most = rows[i].job.spread.runs;
+    return most;
+}
+
 static void
 print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
 {
     bool sampled = subject->rate < 1, sized = subject->sized;
+    unsigned seeds = most_seeds(rows, count);
     const struct column list[] = {
-        {"  policy", -26, false}, {"hit ratio", 9, false},       {"+-", 8, !sampled},
-        {"of bytes", 9, !sized},  {"+-", 8, !sampled || !sized}, {"evictions", 12, false},
-        {"admitted", 9, false},   {"time", 10, false},
+        {"  policy", -26, false},
+        {"hit ratio", 9, false},
+        {"+-", 8, !sampled},
+        {"sd", 8, seeds < 2},
+        {"of bytes", 9, !sized},
+        {"+-", 8, !sampled || !sized},
+        {"sd", 8, seeds < 2 || !sized},
+        {"evictions", 12, false},
+        {"admitted", 9, false},
+        {"time", 10, false},
     };
     struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
 
@@ -199,40 +228,12 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
         }
         print_row(&columns, &rows[i], subject);
     }
+    if (seeds > 1)
+        printf("\nsd: standard deviation over %u seeds, of policies that draw random numbers.\n",
+               seeds);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
-
-void
-simulate_json_subject(struct json *j, const struct simulate_subject *subject)
-{
-    const struct sim_facts *facts = &subject->facts;
-
-    json_cstring(j, "trace", subject->path);
-    json_cstring(j, "format", subject->trace->format);
-    json_uint(j, "requests", subject->trace->request_count);
-    json_uint(j, "distinct_urls", subject->trace->url_count);
-    if (subject->sized)
-        json_uint(j, "distinct_bytes", facts->distinct_bytes);
-    else
-        json_null(j, "distinct_bytes");
-    trace_json_left_out(j, "skipped", &subject->trace->counts);
-    json_uint(j, "warmup", subject->warmup);
-    json_double(j, "sample", subject->rate, 9);
-    json_open_object(j, "infinite");
-    json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
-    json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);
-    json_close_object(j);
-}
-
-void
-simulate_json_error_unknown(struct json *json, const struct sim_result *result)
-{
-    if (result->error_unknown)
-        json_cstring(json, "error_unknown", result->error_unknown);
-    else
-        json_null(json, "error_unknown");
-}
 
 static void
 json_row(struct json *j, const struct simulate_row *row, const struct simulate_subject *subject)
@@ -251,16 +252,12 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
     json_uint(j, "requests", f.requests);
     json_uint(j, "hits", f.hits);
     json_uint(j, "misses", f.requests - f.hits);
-    json_double(j, "hit_ratio", r->hit_ratio, 6);
-    json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
     if (subject->sized) {
         json_uint(j, "bytes", f.bytes);
         json_uint(j, "bytes_hit", f.bytes_hit);
         json_uint(j, "bytes_missed", f.bytes - f.bytes_hit);
-        json_double(j, "byte_hit_ratio", r->byte_hit_ratio, 6);
-        json_double(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, 6);
     }
-    simulate_json_error_unknown(j, r);
+    simulate_json_ratios(j, &row->job, subject->sized);
     json_uint(j, "evictions", f.evictions);
     json_uint(j, "insertions", f.insertions);
     json_uint(j, "not_admitted", f.not_admitted);
@@ -335,8 +332,22 @@ csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_s
     } else {
         buf_append_str(out, ",,,,,");
     }
-    buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 "\n",
+    buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 ",",
                f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
+    simulate_csv_spread(out, &row->job.spread, subject->sized);
+    buf_append_char(out, '\n');
+}
+
+void
+simulate_csv_spread(struct buf *out, const struct sim_spread *spread, bool sized)
+{
+    buf_printf(out, "%u,%.6f,%.6f,%.6f,", spread->runs, spread->hit_ratio, spread->hit_ratio_low,
+               spread->hit_ratio_high);
+    if (sized)
+        buf_printf(out, "%.6f,%.6f,%.6f", spread->byte_hit_ratio, spread->byte_hit_ratio_low,
+                   spread->byte_hit_ratio_high);
+    else
+        buf_append_str(out, ",,");
 }
 
 void
@@ -411,7 +422,7 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
                            "trace,policy,capacity_urls,capacity_bytes,capacity_share,requests,hits,"
                            "misses,hit_ratio,hit_ratio_error,bytes,bytes_hit,bytes_missed,"
                            "byte_hit_ratio,byte_hit_ratio_error,evictions,insertions,not_admitted,"
-                           "too_large,admitted,cpu_us\n");
+                           "too_large,admitted,cpu_us," SIMULATE_CSV_SPREAD "\n");
         for (size_t i = 0; i < finished; i++)
             csv_row(&report->out, &rows[i], subject);
         break;

@@ -222,6 +222,7 @@ simulate_job(const struct simulate_subject *subject, const struct simulate_optio
                    .seed = options->seed,
                    .warmup = sampled ? subject->sample.warmup : subject->warmup,
                    .sampling = sampled ? &subject->sample.sampling : NULL},
+        .runs = spec->ops && spec->ops->draws ? (unsigned)options->seeds : 1,
     };
 
     return job;

@@ -17,6 +17,7 @@ MAY_USE = {
     "trace": [],
     "cache": ["policies"],
     "sim": ["policies"],
+    "proxy": ["cache", "fetch"],
     "server": ["cache", "rpc", "net", "fetch", "http", "policies", "protocol"],
     "cli": ["trace"],
     "study": ["cli", "sim", "trace", "policies"],
@@ -72,11 +73,12 @@ class Layers(unittest.TestCase):
              for folder, uses in MAY_USE.items()}).static_order())
         self.assertLess(order.index("base"), order.index("rpc"))
 
-    def test_offline_commands_know_no_rpc_and_the_cache_no_fetching(self):
+    def test_offline_commands_and_the_proxy_know_no_rpc_and_the_cache_no_fetching(self):
         def below(folder):
             return set(MAY_USE.get(folder, [])).union(*map(below, MAY_USE.get(folder, [])))
         self.assertTrue(below("study").isdisjoint({"rpc", "fetch", "server", "client", "protocol"}))
         self.assertTrue(below("cache").isdisjoint({"rpc", "fetch"}))
+        self.assertTrue(below("proxy").isdisjoint({"rpc", "net", "server", "protocol"}))
 
     def test_the_folders_are_those_of_the_makefile_and_of_the_design(self):
         made = re.search(r"(?m)^FOLDERS := (.*)$", (harness.TOP / "Makefile").read_text()).group(1)

@@ -3,6 +3,7 @@
 import html.parser
 import json
 import os
+import random
 import re
 
 import harness
@@ -72,6 +73,17 @@ class DataTest(report_case.ReportCase):
         self.assertEqual((fifo[3]["lost_to_a_smaller_cache"], fifo[4]["lost_to_a_smaller_cache"]),
                          (0, 1))
         self.assertNotIn("curve_bytes", t["tables"])
+
+    def test_the_anomaly_of_rand_is_claimed_only_beyond_its_spread(self):
+        # Few URLs return: a size has hardly more hits than the one before, and RAND's chance decides.
+        dice = random.Random(5)
+        trace = self.trace([f"http://h/{dice.randrange(110)}" for _ in range(200)])
+        for seeds, claimed in (("1", True), ("5", False)):
+            t, = self.data(trace, "--policy", "lru", "--points", "2", "--seeds", seeds)["traces"]
+            rand = [r for r in self.table(t, "anomaly") if r["policy"] == "rand"]
+            self.assertEqual({r["seeds"] for r in rand}, {int(seeds)})
+            self.assertEqual(any(r["hits_sd"] > 0 for r in rand), seeds == "5")
+            self.assertEqual(any(r["lost_to_a_smaller_cache"] for r in rand), claimed)
 
     def test_many_requests_are_counted_in_cells(self):
         urls = [f"http://h/{n * n % 4999}" for n in range(20000)]

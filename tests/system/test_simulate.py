@@ -8,6 +8,7 @@ import os
 import re
 import select
 import signal
+import statistics
 import subprocess
 import time
 import unittest
@@ -340,6 +341,70 @@ class TableTest(SimulateCase):
             outcome.append(results)
         self.assertEqual(*outcome)
         self.assertEqual(len(outcome[0]), 3 * len(self.policies()))
+
+
+class SeedsTest(SimulateCase):
+    """Policies that draw random numbers are run with several seeds."""
+
+    def setUp(self):
+        super().setUp()
+        self.long = self.trace([f"http://h/{n * n % 211}\t{1 + n * n % 211 % 90}"
+                                for n in range(3000)])
+
+    def ratios(self, seed):
+        r, = self.results(self.long, "--policy", "rand", "--capacity", "40", "--seeds", "1",
+                          "--seed", str(seed)).values()
+        self.assertEqual((r["seeds"], r["hit_ratio_sd"], r["byte_hit_ratio_sd"]), (1, 0, 0))
+        return r["hit_ratio"], r["byte_hit_ratio"]
+
+    def test_the_mean_and_the_spread_are_those_of_the_seeds(self):
+        each = [self.ratios(seed) for seed in range(3, 10)]
+        r, = self.results(self.long, "--policy", "rand", "--capacity", "40", "--seeds", "7",
+                          "--seed", "3").values()
+        self.assertEqual(r["seeds"], 7)
+        for n, name in enumerate(["hit_ratio", "byte_hit_ratio"]):
+            own = [ratios[n] for ratios in each]
+            self.assertAlmostEqual(r[name], statistics.mean(own), places=5)
+            self.assertAlmostEqual(r[name + "_sd"], statistics.stdev(own), places=5)
+            self.assertGreater(r[name + "_sd"], 0)
+            self.assertAlmostEqual(r[name + "_low"], min(own), places=5)
+            self.assertAlmostEqual(r[name + "_high"], max(own), places=5)
+        self.assertEqual(r["hits"] + r["misses"], 3000)
+
+    def test_several_seeds_are_the_default_of_those_that_draw(self):
+        draws = {p["name"] for p in self.policies() if p["draws"]}
+        self.assertIn("rand", draws)
+        for (policy, _, _), r in self.results(self.long, "--policy", "all", "--capacity",
+                                              "40").items():
+            self.assertEqual(r["seeds"], 5 if policy in draws else 1, policy)
+
+    def test_tables_curves_and_csv(self):
+        text = self.simulate(self.long, "--policy", "lru,rand", "--capacity", "40").stdout.decode()
+        self.assertRegex(text, r"hit ratio +sd")
+        self.assertRegex(text, r"rand +[\d.]+ % +0\.\d\d % ")
+        self.assertRegex(text, r"lru +[\d.]+ % +- ")
+        self.assertIn("standard deviation over 5 seeds", text)
+        text = self.simulate(self.long, "--policy", "lru,rand", "--capacity", "40", "--seeds",
+                             "1").stdout.decode()
+        self.assertNotIn("sd", text)
+        text = self.simulate(self.long, "--policy", "lru,rand", "--curve=urls").stdout.decode()
+        self.assertRegex(text, r"URLs +lru +rand +sd\n")
+        text = self.simulate(self.long, "--policy", "lru,rand", "--curve=urls",
+                             "--csv").stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual({(r["policy"], r["seeds"]) for r in rows}, {("lru", "1"), ("rand", "5")})
+        band = [r for r in rows if r["policy"] == "rand" and float(r["hit_ratio_sd"]) > 0]
+        self.assertGreater(len(band), 10)
+        for r in rows:
+            self.assertLessEqual(float(r["hit_ratio_low"]), float(r["hit_ratio"]) + 1e-6)
+            self.assertLessEqual(float(r["hit_ratio"]), float(r["hit_ratio_high"]) + 1e-6)
+
+    def test_a_log_is_of_one_seed(self):
+        log = self.dir / "log.tsv"
+        r, = self.results(self.long, "--policy", "rand", "--capacity", "40", "--log", log).values()
+        rows = [line.split("\t") for line in log.read_text().splitlines()[1:]]
+        self.assertEqual(sum(row[2] == "hit" for row in rows), r["hits"])
+        self.assertEqual((r["seeds"], len(rows)), (1, 3000))
 
 
 class TroubleTest(SimulateCase):

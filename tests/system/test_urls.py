@@ -14,11 +14,12 @@ class UrlTest(harness.SystemTest):
         self.c = rpc.Connection(self.d.address)
         self.addCleanup(self.c.close)
 
-    def refused(self, url):
+    def refused(self, url, by_version_1=True):
         page = self.c.get(url)
         self.assertEqual(page.status, "bad_url", url[:80])
         self.assertGreater(len(page.sentence), 5)
-        self.assertEqual(self.c.fetch_v1(url), "GARBAGE_ARGS", url[:80])
+        if by_version_1:
+            self.assertEqual(self.c.fetch_v1(url), "GARBAGE_ARGS", url[:80])
         self.assertEqual(self.o.requests(), [], url[:80])
 
     def test_over_8192_bytes(self):
@@ -39,15 +40,41 @@ class UrlTest(harness.SystemTest):
 
     def test_other_schemes(self):
         for url in ("ftp://a.test/", "file:///etc/passwd", "gopher://a.test/", "dict://a.test/",
-                    "ldap://a.test/", "smb://a.test/x", "telnet://a.test", "javascript:1",
-                    "mailto:a@a.test", "httpx://a.test/", "ws://a.test/"):
+                    "ldap://a.test/", "smb://a.test/x", "telnet://a.test", "httpx://a.test/",
+                    "ws://a.test/"):
             self.refused(url)
+        # Without "//" these are a host and a port, and a user, where http is the default.
+        for url in ("javascript:1", "mailto:a@a.test"):
+            self.refused(url, by_version_1=False)
 
     def test_unparsable(self):
         for url in ("", " ", "http://", "https://:80/", "http://a.test:99999/",
                     "http://a.test:x/", "http://[::1/", "http://[zz]/", "http://a b/", "http://a.test/ b",
-                    "http://a.test/\r\nX: y", "http://a.test/\n", "\x7f", "http://a\\b/"):
+                    "http://a.test/\r\nX: y", "\x7f", "http://a\\b/"):
             self.refused(url)
+        for url in ("http://a.test/\n", " http://a.test/", "a.test/"):
+            self.refused(url, by_version_1=False)
+
+    def test_version_1_reads_urls_as_the_papers_server_does(self):
+        body = self.c.fetch_v1("http://a.test/page")
+        self.assertIsInstance(body, bytes)
+        for url in ("http://a.test/page\n", "http://a.test/page\r\n", " \thttp://a.test/page \n",
+                    "a.test/page", "a.test/page\n", "\va.test/page\f"):
+            self.assertEqual(self.c.fetch_v1(url), body, url)
+        # Every spelling is the same page of the cache.
+        self.assertEqual(len(self.o.requests()), 1)
+        self.assertEqual(self.c.stat().hits, 6)
+        # A URL in the query is no scheme, and a port is none.
+        for url in ("a.test/?of=http://b.test/", "a.test:80/port"):
+            self.assertIsInstance(self.c.fetch_v1(url), bytes, url)
+        self.assertEqual([row[1:3] for row in self.o.requests()[1:]],
+                         [("a.test", "/?of=http://b.test/"), ("a.test", "/port")])
+
+    def test_the_longest_url_of_version_1_includes_its_scheme(self):
+        rest = 8192 - len("http://a.test/")
+        self.assertIsInstance(self.c.fetch_v1("a.test/" + "x" * rest), bytes)
+        self.assertEqual(self.c.fetch_v1("a.test/" + "x" * (rest + 1)), "GARBAGE_ARGS")
+        self.assertIsInstance(self.c.fetch_v1("http://a.test/" + "x" * rest + "\n"), bytes)
 
     def test_bytes_of_all_kinds(self):
         for byte in list(range(1, 33)) + [127]:

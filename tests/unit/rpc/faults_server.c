@@ -11,6 +11,7 @@ static struct tiny tiny;
 static const struct rpc_limits small = {
     .max_record = 100000,
     .max_fragments = 64,
+    .request_data = sizeof(struct tiny_waiting),
     .net.max_requests = 4,
     .net.max_queued_bytes = 1u << 20,
     .net.max_connections = 16,

@@ -233,6 +233,7 @@ start_here(struct rpc_limits limits)
 {
     static const struct rpc_program program = {TINY_PROGRAM, 1, tiny_dispatch};
 
+    limits.request_data = sizeof(struct tiny_waiting);
     memset(&tiny, 0, sizeof(tiny));
     tiny_fill(&tiny);
     tiny.server = rpc_server_create(&limits, 1, &program, 1, &tiny);

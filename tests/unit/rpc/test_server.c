@@ -393,7 +393,7 @@ START_TEST(calls_in_flight_are_answered_at_the_end)
     ck_assert(peer_is_cut(idle));
     /* Not read any more, and no reason to reset the connection under the answer to the first. */
     ck_assert(peer_call(fd, 2, TINY_NULL, 0));
-    net_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    net_worker_post(rpc_request_worker(rpc_request_of_data(tiny.waiting)), &task);
     expect_body(&tiny, fd, 1, 8000000);
     ck_assert(peer_is_cut(fd));
     ck_assert_uint_eq(tiny_stop(&tiny, 5000000), 0);
@@ -419,7 +419,7 @@ START_TEST(a_late_call_costs_no_answer)
     ck_assert(peer_call(fd, 1, TINY_DEFER, SIZE));
     AWAIT(atomic_load(&tiny.deferred) == 1);
     rpc_server_stop_accepting(tiny.server);
-    net_worker_post(rpc_request_worker(tiny.waiting->request), &task);
+    net_worker_post(rpc_request_worker(rpc_request_of_data(tiny.waiting)), &task);
     AWAIT(atomic_load(&tiny.released) == 1);
     for (uint32_t i = 0; i < 5; i++) {
         ck_assert(peer_call(fd, 2 + i, TINY_NULL, 0));

@@ -34,9 +34,9 @@ enum tiny_procedure {
 
 enum { TINY_MAX_BODY = 24 << 20 };
 
+/* The data of a deferred request, by which it is found again. */
 struct tiny_waiting {
     struct tiny_waiting *next;
-    struct rpc_request *request;
     unsigned bytes;
     bool fail;
 };
@@ -92,13 +92,11 @@ tiny_hold(struct tiny *tiny, struct rpc_request *request)
 static inline void
 tiny_defer(struct tiny *tiny, struct rpc_request *request, unsigned bytes, bool fail)
 {
-    struct tiny_waiting *waiting = malloc(sizeof(*waiting));
+    struct tiny_waiting *waiting = rpc_request_data(request);
 
-    if (!waiting) {
-        rpc_request_error(request, RPC_ERROR_SYSTEM_ERR);
-        return;
-    }
-    *waiting = (struct tiny_waiting){tiny->waiting, request, bytes, fail};
+    ck_assert_uint_eq((uintptr_t)waiting % _Alignof(max_align_t), 0);
+    ck_assert_ptr_eq(rpc_request_of_data(waiting), request);
+    *waiting = (struct tiny_waiting){tiny->waiting, bytes, fail};
     tiny->waiting = waiting;
     tiny_hold(tiny, request);
     rpc_request_defer(request);
@@ -112,14 +110,14 @@ tiny_answer(struct tiny *tiny)
 
     while (tiny->waiting) {
         struct tiny_waiting *waiting = tiny->waiting;
+        struct rpc_request *request = rpc_request_of_data(waiting);
         struct span body = span_of(tiny->body, waiting->bytes);
 
         tiny->waiting = waiting->next;
         if (waiting->fail)
-            rpc_request_error(waiting->request, RPC_ERROR_SYSTEM_ERR);
+            rpc_request_error(request, RPC_ERROR_SYSTEM_ERR);
         else
-            rpc_request_reply(waiting->request, (xdrproc_t)tiny_xdr_body, &body);
-        free(waiting);
+            rpc_request_reply(request, (xdrproc_t)tiny_xdr_body, &body);
         answered++;
     }
     return answered;
@@ -237,9 +235,12 @@ tiny_start(struct tiny *tiny, const struct rpc_limits *limits, unsigned workers)
     static const struct rpc_program programs[] = {{TINY_PROGRAM, 1, tiny_dispatch},
                                                   {TINY_PROGRAM, 3, tiny_dispatch}};
 
+    struct rpc_limits with_data = *limits;
+
+    with_data.request_data = sizeof(struct tiny_waiting);
     memset(tiny, 0, sizeof(*tiny));
     tiny_fill(tiny);
-    tiny->server = rpc_server_create(limits, workers, programs, 2, tiny);
+    tiny->server = rpc_server_create(&with_data, workers, programs, 2, tiny);
     ck_assert_ptr_nonnull(tiny->server);
     ck_assert_int_eq(rpc_server_listen(tiny->server, listen_tcp(&tiny->port)), 0);
     snprintf(tiny->path, sizeof(tiny->path), "/tmp/sunproxy-test-%d", (int)getpid());
@@ -255,12 +256,6 @@ tiny_stop(struct tiny *tiny, int64_t timeout_us)
 
     rpc_server_destroy(tiny->server);
     tiny->server = NULL;
-    while (tiny->waiting) {
-        struct tiny_waiting *next = tiny->waiting->next;
-
-        free(tiny->waiting);
-        tiny->waiting = next;
-    }
     ck_assert_uint_eq(atomic_load(&tiny->released), atomic_load(&tiny->held));
     unlink(tiny->path);
     free(tiny->body);

@@ -1,0 +1,62 @@
+/*
+ * What the JSON of simulate, advise and report says alike: the trace, and the ratios of a run. A
+ * key means the same wherever it stands.
+ */
+#include "cli/statistics.h"
+#include "cli/trace_options.h"
+#include "study/simulate.h"
+
+void
+simulate_json_subject(struct json *j, const struct simulate_subject *subject)
+{
+    const struct sim_facts *facts = &subject->facts;
+
+    json_cstring(j, "trace", subject->path);
+    json_cstring(j, "format", subject->trace->format);
+    json_uint(j, "requests", subject->trace->request_count);
+    json_uint(j, "distinct_urls", subject->trace->url_count);
+    if (subject->sized)
+        json_uint(j, "distinct_bytes", facts->distinct_bytes);
+    else
+        json_null(j, "distinct_bytes");
+    trace_json_left_out(j, "skipped", &subject->trace->counts);
+    json_uint(j, "warmup", subject->warmup);
+    json_double(j, "sample", subject->rate, 9);
+    json_open_object(j, "infinite");
+    json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
+    json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);
+    json_close_object(j);
+}
+
+/* Of bytes there is none where sizes are unknown. */
+static void
+ratio(struct json *j, const char *name, double value, bool known)
+{
+    if (known)
+        json_double(j, name, value, 6);
+    else
+        json_null(j, name);
+}
+
+void
+simulate_json_ratios(struct json *j, const struct sim_job *job, bool sized)
+{
+    const struct sim_result *r = &job->result;
+    const struct sim_spread *s = &job->spread;
+
+    json_uint(j, "seeds", s->runs);
+    json_double(j, "hit_ratio", r->hit_ratio, 6);
+    json_double(j, "hit_ratio_error", r->hit_ratio_error, 6);
+    json_double(j, "hit_ratio_sd", s->hit_ratio, 6);
+    json_double(j, "hit_ratio_low", s->hit_ratio_low, 6);
+    json_double(j, "hit_ratio_high", s->hit_ratio_high, 6);
+    ratio(j, "byte_hit_ratio", r->byte_hit_ratio, sized);
+    ratio(j, "byte_hit_ratio_error", r->byte_hit_ratio_error, sized);
+    ratio(j, "byte_hit_ratio_sd", s->byte_hit_ratio, sized);
+    ratio(j, "byte_hit_ratio_low", s->byte_hit_ratio_low, sized);
+    ratio(j, "byte_hit_ratio_high", s->byte_hit_ratio_high, sized);
+    if (r->error_unknown)
+        json_cstring(j, "error_unknown", r->error_unknown);
+    else
+        json_null(j, "error_unknown");
+}
