@@ -1,0 +1,101 @@
+/*
+ * An exchange: one client's request and the response to it (RFC 9110, section 3), whatever protocol
+ * the client speaks. A front makes it in memory of its own, all zero, and sets the first part;
+ * exchange_start() looks the URL up and fetches it or joins a fetch; the front's functions are
+ * called with what comes of it. Nothing is allocated for an exchange but the object, by the cache.
+ *
+ * An exchange belongs to one thread, its worker's. Only front->wake() is called on others.
+ *
+ * The calls of the front, in this order:
+ *   wake()            any number of times, each followed by one exchange_run() on the worker
+ *   head() or fail()  once
+ *   more()            if the front streams and head() came before the end: any number of times
+ *   fail()            after head(): instead of the last more()
+ * The last call is fail(), or the first that finds exchange->complete. In the last call and after
+ * it the front ends the exchange by exchange_end() and may reuse its memory: nothing touches the
+ * exchange after any call of the front. In head() and more() before the last one it may cancel the
+ * exchange.
+ */
+#ifndef SUNPROXY_PROXY_EXCHANGE_H
+#define SUNPROXY_PROXY_EXCHANGE_H
+
+#include "proxy/origin_fill.h"
+#include "proxy/outcome.h"
+
+struct exchange;
+
+/* What a front does for its exchanges, on their thread except where marked [any]. */
+struct front {
+    bool streams; /* head() as soon as there is a head; otherwise when the object is complete */
+    /*
+     * Has exchange_run() called soon on the exchange's thread, never inside this call. Not called
+     * again before that exchange_run() has begun. [any; must not block nor call the proxy]
+     */
+    void (*wake)(struct exchange *exchange);
+    /* The entry of the client whose rate of fetches bounds it, now; NULL: none does. */
+    struct client_entry *(*limits)(struct exchange *exchange);
+    /* exchange->object has its head, and as much of its body as has come: object_read(). */
+    void (*head)(struct exchange *exchange);
+    /* The body has grown, or is complete. NULL if the front does not stream. */
+    void (*more)(struct exchange *exchange);
+    /*
+     * Before head(): the request fails. After it: the response breaks off, so that the peer must be
+     * made to notice. FAILURE_CANCELLED comes only after exchange_cancel(). The sentence is valid
+     * until exchange_end().
+     */
+    void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
+};
+
+struct exchange {
+    /* ---- set by the front before exchange_start() */
+    struct proxy *proxy;
+    const struct front *front;
+    /*
+     * Any bytes, at most OBJECT_MAX_META of them. Those of the front are read during
+     * exchange_start() only; in the front's functions this is always valid.
+     */
+    struct span url;
+    struct span fields; /* for the origin, each line ended by CR LF; read during exchange_start().
+                           Not empty: a bypass */
+    bool no_store;      /* a bypass, too: fetched from the origin, and not stored */
+    struct client_key client; /* to which fetch and memory are counted */
+    size_t waiting_bytes; /* what the front's memory for the request takes while it waits; counted
+                             for the client, and charged to the account by the front */
+    int64_t arrived_us;   /* monotonic clock: freshness is evaluated as of then */
+    unsigned worker;      /* the slot of its thread in the metrics */
+
+    /* ---- the response: from head() until exchange_end() */
+    struct object *object;
+    enum outcome outcome;
+    bool complete;                       /* the object is; what follows is set from then on */
+    bool stored;                         /* the object was stored, or comes from there */
+    size_t evicted;                      /* for it; 0 for all but OUTCOME_MISS */
+    const struct cache_victims *victims; /* likewise; never NULL once complete */
+
+    /* ---- exchange.c's */
+    struct origin_waiter waiter;
+    uint8_t state;
+    uint8_t lookups;
+    bool counted; /* waiting_bytes, in the client's tally */
+};
+
+/*
+ * Serves. For a hit, and for a request that is refused at once, the last call of the front is made
+ * before this returns true, and a hit allocates nothing. False: the calls come later.
+ */
+bool exchange_start(struct exchange *exchange);
+
+/* After a wake(). */
+void exchange_run(struct exchange *exchange);
+
+/*
+ * The client does not want the response any more. True: the front is not called again, and the
+ * exchange may be ended. False: a wake() has been called whose exchange_run() has not begun; it
+ * calls fail() with FAILURE_CANCELLED and nothing else. A fetch goes on, for others and the cache.
+ */
+bool exchange_cancel(struct exchange *exchange);
+
+/* Releases object and victims. After the last call of the front, or a cancellation. */
+void exchange_end(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Why a request gets no response from an origin. The numbers are this header's own: each front
+ * translates them to its protocol.
+ */
+#ifndef SUNPROXY_PROXY_FAILURE_H
+#define SUNPROXY_PROXY_FAILURE_H
+
+#include "fetch/fetch.h"
+
+enum failure {
+    FAILURE_BAD_URL = 1,
+    FAILURE_BAD_FIELDS, /* of the request, or its method */
+    FAILURE_DENIED,
+    FAILURE_RESOLVE,
+    FAILURE_CONNECT,
+    FAILURE_TLS,
+    FAILURE_TIMEOUT,
+    FAILURE_ORIGIN,
+    FAILURE_TOO_LARGE,
+    FAILURE_REDIRECT,
+    FAILURE_OVERLOADED, /* a limit of the proxy; the request may be repeated */
+    FAILURE_STOPPING,
+    FAILURE_INTERNAL,
+    FAILURE_CANCELLED, /* exchange_cancel() */
+};
+
+/* A sentence for people about a failure is shorter than this. */
+#define FAILURE_SENTENCE 384
+
+/* The failure of a fetch that ended with `error`, which is not FETCH_OK. */
+enum failure failure_of_fetch(enum fetch_error error);
+
+/* The word for logs: "denied", "timed-out"... */
+const char *failure_word(enum failure failure);
+
+#endif

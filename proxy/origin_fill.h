@@ -1,0 +1,48 @@
+/*
+ * Filling an object of the cache (cache/fill.h) from an origin: the request is checked, charged and
+ * submitted; what comes is put into the object; it is decided who gets it and whether it is stored.
+ *
+ * - A response that may not be shared (sharing.h) goes only to the request that led to the fetch.
+ *   All others look up again, and a marker keeps later ones from waiting.
+ * - A fetch that was displaced from the fetcher's queue fails for its own client; the requests of
+ *   other clients look up again.
+ * - When memory is short, a body may be given up (shedding.h), which fails its object.
+ */
+#ifndef SUNPROXY_PROXY_ORIGIN_FILL_H
+#define SUNPROXY_PROXY_ORIGIN_FILL_H
+
+#include "base/client_table.h"
+#include "cache/fill.h"
+#include "proxy/proxy.h"
+
+/* Requests look up without waiting for each other for this long after an unshared response. */
+#define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
+
+/* What waits for an object: `object` is what the cache sees. */
+struct origin_waiter {
+    struct object_waiter object;
+    struct client_key client;
+};
+
+/* What an object is filled for. Spans are valid during the call. */
+struct origin_fill_request {
+    struct client_key client;    /* to which fetch and memory are counted */
+    struct span fields;          /* of the request */
+    bool bypass;                 /* the object is not stored, whatever the origin says */
+    struct client_entry *limits; /* whose rate of fetches bounds it; NULL: none */
+    bool late; /* the client has waited already: its rate is charged, and refuses nothing */
+};
+
+/* cache_request.fill_size for fills that origin_fill_start() is to get. */
+size_t origin_fill_size(void);
+
+/*
+ * Begins to fetch the URL of the fill's object. True: under way; the fill is the fetcher's thread's
+ * from now on. False: refused (bad URL or fields, rate, memory): the fill has failed with a number
+ * of enum failure and a sentence, all waiters but the leader look up again, and the fill is freed;
+ * nothing of this call calls the leader's notify() later than this returns.
+ */
+bool origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
+                       const struct origin_fill_request *request);
+
+#endif

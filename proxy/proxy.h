@@ -1,0 +1,82 @@
+/*
+ * The proxy: what handles requests from their lookup in the cache to the response, whatever
+ * protocol clients speak. Requests are exchanges (exchange.h); objects that are not in the cache
+ * are filled from an origin (origin_fill.h); control.h changes the cache while it runs.
+ *
+ * There is no state outside of struct proxy, and none of its own clock, network or log: the owner
+ * gives them, a test scripts them.
+ */
+#ifndef SUNPROXY_PROXY_PROXY_H
+#define SUNPROXY_PROXY_PROXY_H
+
+#include <pthread.h>
+
+#include "base/client_tally.h"
+#include "base/memory_account.h"
+#include "cache/cache.h"
+#include "proxy/failure.h"
+#include "proxy/metrics.h"
+#include "proxy/origin.h"
+#include "proxy/shedding.h"
+
+/* Both clocks in microseconds. [any thread] */
+struct proxy_clock {
+    int64_t (*monotonic_us)(void *context);
+    int64_t (*wall_us)(void *context);
+    void *context;
+};
+
+/* That of base/clock.h. */
+extern const struct proxy_clock proxy_clock_system;
+
+/* A fetch that has ended, for a log. Spans and text are valid during the call. */
+struct proxy_fetched {
+    struct span url;
+    int64_t total_us;
+    enum failure failure; /* 0: none */
+    const char *sentence; /* about the failure */
+    const char *unshared; /* why the response was not shared, as a phrase; NULL: it was */
+};
+
+/* None of the parts is owned; all outlive the proxy. */
+struct proxy_config {
+    struct cache *cache;
+    struct memory_account *account;
+    struct metrics *metrics;
+    struct origin origin;
+    struct proxy_clock clock;
+    bool follows_http;    /* responses are shared and stored as their origins allow (--freshness) */
+    uint64_t max_page;    /* bytes of a body */
+    unsigned max_waiters; /* requests that may wait for one object */
+    unsigned workers;     /* threads that run exchanges: for control_suitable_shards() */
+    bool shards_automatic; /* the number of shards follows the capacity */
+    void (*fetched)(const struct proxy_fetched *fetched); /* NULL: not wanted. [fetcher's thread] */
+};
+
+struct proxy {
+    struct proxy_config
+        config; /* constant but for shards_automatic, which `configuring` protects */
+    struct client_tally *waiting; /* what each client's waiting requests take; any thread */
+    struct shedding shedding;     /* the fetcher's thread's */
+    pthread_mutex_t configuring;  /* one change of the cache's configuration at a time */
+};
+
+/* False without memory. */
+bool proxy_init(struct proxy *proxy, const struct proxy_config *config);
+
+/* All exchanges and fetches have ended. */
+void proxy_destroy(struct proxy *proxy);
+
+static inline int64_t
+proxy_now_us(const struct proxy *proxy)
+{
+    return proxy->config.clock.monotonic_us(proxy->config.clock.context);
+}
+
+/*
+ * The account's hook for a charge that does not fit, where it is for pages or fetches: gives up
+ * bodies (shedding.h). Returns the bytes given up. [fetcher's thread]
+ */
+size_t proxy_shed(struct proxy *proxy, size_t bytes);
+
+#endif

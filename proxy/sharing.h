@@ -1,0 +1,38 @@
+/*
+ * May the response to a fetch be given to more than the client that it was fetched for, and for how
+ * long? Taken together from every response on the way to it: the strictest one counts, since a
+ * redirect that sets a cookie, or leads to a URL with credentials, is for one client, wherever it
+ * ends.
+ *
+ * Vary needs no more than http/freshness.h says about it: requests with fields of their own bypass
+ * the cache, and all others look the same to an origin.
+ *
+ * Belongs to one fetch, on the fetcher's thread. Times are those of the monotonic clock.
+ */
+#ifndef SUNPROXY_PROXY_SHARING_H
+#define SUNPROXY_PROXY_SHARING_H
+
+#include <stdint.h>
+
+#include "fetch/fetch.h"
+
+struct sharing {
+    bool any;               /* every response may be shared: --freshness off */
+    const char *unshared;   /* why it may not be shared, as a phrase; NULL: no reason so far */
+    int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
+};
+
+/* Before the first response. */
+void sharing_init(struct sharing *sharing, bool any);
+
+/* Evaluates a response whose head came now, by both clocks. */
+void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t now_us,
+                     int64_t wall_us);
+
+/*
+ * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If it is fresh no
+ * more, `unshared` says so from now on.
+ */
+int64_t sharing_lifetime(struct sharing *sharing, int64_t fetched_us);
+
+#endif
