@@ -74,14 +74,18 @@ struct exchange {
 
     /* ---- exchange.c's */
     struct origin_waiter waiter;
-    uint8_t state;
-    uint8_t lookups;
-    bool counted; /* waiting_bytes, in the client's tally */
+    _Atomic bool woken; /* wake() has been called, and exchange_run() has not begun */
+    bool has_head;      /* head() has been called */
+    bool counted;       /* waiting_bytes, in the client's tally */
+    uint8_t retries;
+    enum failure
+        ending; /* the exchange has left its object: what fail() is to say; 0: it has not */
+    const char *sentence; /* of `ending` */
 };
 
 /*
- * Serves. For a hit, and for a request that is refused at once, the last call of the front is made
- * before this returns true, and a hit allocates nothing. False: the calls come later.
+ * Serves. True: the last call of the front has been made, as for every hit, which allocates
+ * nothing. False: the calls come later.
  */
 bool exchange_start(struct exchange *exchange);
 

@@ -18,9 +18,9 @@
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
 
-/* What waits for an object: `object` is what the cache sees. */
+/* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {
-    struct object_waiter object;
+    struct object_waiter base;
     struct client_key client;
 };
 
@@ -28,6 +28,7 @@ struct origin_waiter {
 struct origin_fill_request {
     struct client_key client;    /* to which fetch and memory are counted */
     struct span fields;          /* of the request */
+    size_t waiting_bytes;        /* what the request takes beside the fill; counted with it */
     bool bypass;                 /* the object is not stored, whatever the origin says */
     struct client_entry *limits; /* whose rate of fetches bounds it; NULL: none */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */
@@ -37,12 +38,18 @@ struct origin_fill_request {
 size_t origin_fill_size(void);
 
 /*
- * Begins to fetch the URL of the fill's object. True: under way; the fill is the fetcher's thread's
- * from now on. False: refused (bad URL or fields, rate, memory): the fill has failed with a number
- * of enum failure and a sentence, all waiters but the leader look up again, and the fill is freed;
- * nothing of this call calls the leader's notify() later than this returns.
+ * Begins to fetch the URL of the fill's object, and owns the fill from now on. If that is refused
+ * (memory, rate), the fill fails at once for its leader, with a number of enum failure and a
+ * sentence; the other waiters look up again. URL and fields are checked by the fetcher, once, and a
+ * failed check fails the fill for all.
  */
-bool origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
+void origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
                        const struct origin_fill_request *request);
+
+/*
+ * Why a request may not wait, as errno states it: EDQUOT (its client's waiting requests take as
+ * much memory as they may), ENOBUFS (those of all clients) or ENOMEM. Returns static text.
+ */
+const char *origin_fill_refusal(int error, enum failure *why);
 
 #endif

@@ -30,8 +30,8 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
                      int64_t wall_us);
 
 /*
- * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If it is fresh no
- * more, `unshared` says so from now on.
+ * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than
+ * a millisecond, `unshared` says so from now on.
  */
 int64_t sharing_lifetime(struct sharing *sharing, int64_t fetched_us);
 

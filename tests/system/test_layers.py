@@ -17,7 +17,7 @@ MAY_USE = {
     "trace": [],
     "cache": ["policies"],
     "sim": ["policies"],
-    "proxy": ["cache", "fetch"],
+    "proxy": ["cache", "fetch", "http"],
     "server": ["cache", "rpc", "net", "fetch", "http", "policies", "protocol"],
     "cli": ["trace"],
     "study": ["cli", "sim", "trace", "policies"],

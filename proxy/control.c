@@ -1,0 +1,138 @@
+#include "proxy/control.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+
+#define FEWEST_PAGES_A_SHARD 4096u
+#define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
+
+uint64_t
+control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
+{
+    struct cache *cache = proxy->config.cache;
+
+    switch (kind) {
+    case CONTROL_PURGE_URL:
+        return cache_purge(cache, url);
+    case CONTROL_PURGE_PREFIX:
+        return cache_purge_prefix(cache, url);
+    case CONTROL_PURGE_ALL:
+        break;
+    }
+    return cache_purge_all(cache);
+}
+
+bool
+control_parse_policy(const char *text, struct policy_spec *spec, char *why, size_t why_size)
+{
+    if (!policy_parse(text, spec, why, why_size))
+        return false;
+    if (!spec->ops || !spec->ops->needs_future)
+        return true;
+    snprintf(why, why_size,
+             "policy %s needs to know every request to come, which only a simulation does",
+             spec->ops->name);
+    return false;
+}
+
+unsigned
+control_suitable_shards(unsigned workers, uint64_t capacity_pages, uint64_t capacity_bytes)
+{
+    uint64_t shards = workers < CACHE_MAX_SHARDS ? workers : CACHE_MAX_SHARDS;
+
+    if (capacity_pages && capacity_pages / FEWEST_PAGES_A_SHARD < shards)
+        shards = capacity_pages / FEWEST_PAGES_A_SHARD;
+    if (capacity_bytes && capacity_bytes / FEWEST_BYTES_A_SHARD < shards)
+        shards = capacity_bytes / FEWEST_BYTES_A_SHARD;
+    return shards ? (unsigned)shards : 1;
+}
+
+const char *
+control_describe_cache(const struct cache_config *config, char *text, size_t size)
+{
+    char policy[POLICY_MAX_TEXT], bytes[32];
+    struct buf phrase;
+
+    if (!config->policy.ops) {
+        snprintf(text, size, "none, every request goes to its origin");
+        return text;
+    }
+    buf_init(&phrase, size - 1);
+    buf_printf(&phrase, "policy %s", policy_format(&config->policy, policy, sizeof(policy)));
+    if (config->capacity_pages)
+        buf_printf(&phrase, ", %llu URLs", (unsigned long long)config->capacity_pages);
+    if (config->capacity_bytes)
+        buf_printf(&phrase, ", %s",
+                   units_format_bytes(config->capacity_bytes, bytes, sizeof(bytes)));
+    buf_printf(&phrase, ", %u shard%s", config->shards, config->shards == 1 ? "" : "s");
+    snprintf(text, size, "%s", buf_str(&phrase));
+    buf_free(&phrase);
+    return text;
+}
+
+/* ---- changing the configuration -------------------------------------------------------------- */
+
+static enum control_status
+refuse(enum control_status status, const char *sentence, char *why, size_t why_size)
+{
+    snprintf(why, why_size, "%s", sentence);
+    return status;
+}
+
+/* Under proxy->configuring. */
+static enum control_status
+configure(struct proxy *proxy, const struct control_change *change, struct cache_config *config,
+          char *why, size_t why_size)
+{
+    struct cache *cache = proxy->config.cache;
+    bool automatic = proxy->config.shards_automatic && change->shards == 0;
+
+    cache_get_config(cache, config);
+    if (change->policy && change->policy[0] != '\0' &&
+        !control_parse_policy(change->policy, &config->policy, why, why_size))
+        return CONTROL_BAD_VALUE;
+    if (change->set_capacity) {
+        config->capacity_pages = change->capacity_pages;
+        config->capacity_bytes = change->capacity_bytes;
+        if (config->capacity_pages == 0 && config->capacity_bytes == 0)
+            return refuse(CONTROL_BAD_VALUE, "a capacity in URLs or in bytes must be more than 0",
+                          why, why_size);
+    }
+    if (change->shards > CACHE_MAX_SHARDS)
+        return refuse(CONTROL_BAD_VALUE, "a cache has at most 64 shards", why, why_size);
+    if (change->shards)
+        config->shards = change->shards;
+    else if (automatic)
+        config->shards = control_suitable_shards(proxy->config.workers, config->capacity_pages,
+                                                 config->capacity_bytes);
+    switch (cache_configure(cache, config)) {
+    case CACHE_OK:
+        break;
+    case CACHE_BAD_CONFIG:
+        return refuse(CONTROL_BAD_VALUE, "the capacity is smaller than the number of shards", why,
+                      why_size);
+    case CACHE_CONFIG_NO_MEMORY:
+        return refuse(CONTROL_NO_MEMORY, "out of memory; nothing has changed", why, why_size);
+    }
+    proxy->config.shards_automatic = automatic;
+    if (change->cold) {
+        cache_purge_all(cache);
+        cache_reset_stats(cache);
+        metrics_rebase(proxy->config.metrics);
+    }
+    return CONTROL_OK;
+}
+
+enum control_status
+control_configure(struct proxy *proxy, const struct control_change *change,
+                  struct cache_config *config, char *why, size_t why_size)
+{
+    enum control_status status;
+
+    pthread_mutex_lock(&proxy->configuring);
+    status = configure(proxy, change, config, why, why_size);
+    pthread_mutex_unlock(&proxy->configuring);
+    return status;
+}

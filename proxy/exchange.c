@@ -1,0 +1,224 @@
+#include "proxy/exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/container_of.h"
+
+/* A request that was sent back to look up more often than this fetches for itself. */
+#define MAX_RETRIES 8
+
+/* ---- the front's calls ----------------------------------------------------------------------- */
+
+static void
+uncount(struct exchange *x)
+{
+    if (x->counted)
+        client_tally_give_back(x->proxy->waiting, &x->client, x->waiting_bytes);
+    x->counted = false;
+}
+
+static void
+count_response(const struct exchange *x)
+{
+    static const enum metric requests[] = {
+        [OUTCOME_HIT] = METRIC_REQUESTS_HIT,
+        [OUTCOME_MISS] = METRIC_REQUESTS_MISS,
+        [OUTCOME_COALESCED] = METRIC_REQUESTS_COALESCED,
+        [OUTCOME_BYPASS] = METRIC_REQUESTS_BYPASS,
+    };
+    struct metrics *metrics = x->proxy->config.metrics;
+
+    metrics_add(metrics, x->worker, requests[x->outcome], 1);
+    metrics_add(metrics, x->worker,
+                x->outcome == OUTCOME_HIT ? METRIC_SERVED_BYTES_CACHE : METRIC_SERVED_BYTES_ORIGIN,
+                object_length(x->object));
+    if (x->outcome == OUTCOME_MISS)
+        metrics_observe(metrics, x->worker, HISTOGRAM_MISS_DURATION,
+                        proxy_now_us(x->proxy) - x->arrived_us);
+}
+
+/* The object has come as far as it has: if `complete`, this is the last call. */
+static void
+respond(struct exchange *x, struct object *object, bool complete)
+{
+    bool had_head = x->has_head;
+
+    x->object = object;
+    x->has_head = true;
+    x->complete = complete;
+    if (complete) {
+        x->evicted = x->waiter.base.evicted;
+        x->victims = &x->waiter.base.victims;
+        uncount(x);
+        count_response(x);
+    }
+    if (had_head)
+        x->front->more(x);
+    else
+        x->front->head(x);
+}
+
+static void
+fail(struct exchange *x, enum failure why, struct span sentence)
+{
+    uncount(x);
+    if (why != FAILURE_CANCELLED)
+        metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
+    x->front->fail(x, why, sentence);
+}
+
+/* ---- lookup ---------------------------------------------------------------------------------- */
+
+static void
+notify(struct object_waiter *waiter)
+{
+    struct exchange *x = container_of(waiter, struct exchange, waiter.base);
+
+    atomic_store(&x->woken, true);
+    x->front->wake(x);
+}
+
+/* Leaves the object; true: there is no wake() whose exchange_run() is still to come. */
+static bool
+leave(struct exchange *x, enum failure why, const char *sentence)
+{
+    x->ending = why;
+    x->sentence = sentence;
+    return cache_leave(x->proxy->config.cache, &x->waiter.base) && !atomic_load(&x->woken);
+}
+
+/* The exchange waits for an object that another request has caused to be fetched. */
+static bool
+join(struct exchange *x)
+{
+    enum failure why;
+    const char *sentence;
+
+    x->outcome = OUTCOME_COALESCED;
+    x->counted = client_tally_take(x->proxy->waiting, &x->client, x->waiting_bytes);
+    if (x->counted)
+        return false;
+    sentence = origin_fill_refusal(errno, &why);
+    if (!leave(x, why, sentence))
+        return false;
+    fail(x, why, span_str(sentence));
+    return true;
+}
+
+/* The exchange is the first to wait for an object: it is fetched. */
+static bool
+begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
+{
+    x->outcome = bypass ? OUTCOME_BYPASS : OUTCOME_MISS;
+    origin_fill_start(x->proxy, fill,
+                      &(struct origin_fill_request){
+                          .client = x->client,
+                          .fields = x->fields,
+                          .waiting_bytes = x->waiting_bytes,
+                          .bypass = bypass,
+                          .limits = x->front->limits ? x->front->limits(x) : NULL,
+                          .late = x->retries != 0,
+                      });
+    return false;
+}
+
+/* True: the last call of the front has been made. */
+static bool
+look_up(struct exchange *x)
+{
+    const struct proxy_config *config = &x->proxy->config;
+    const struct cache_key key = cache_key_of(x->url);
+    bool bypass = x->fields.len != 0 || x->no_store;
+    const struct cache_request request = {
+        .waiter = &x->waiter.base,
+        .fill_size = origin_fill_size(),
+        .max_waiters = config->max_waiters,
+        .pass = bypass || x->retries > MAX_RETRIES,
+    };
+    struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
+    struct cache_found found;
+    enum cache_answer answer = cache_lookup(config->cache, &key, &request, x->arrived_us, &found);
+
+    if (answer == CACHE_NO_MEMORY && memory_reclaim(config->account, x->url.len))
+        answer = cache_lookup(config->cache, &key, &request, x->arrived_us, &found);
+    switch (answer) {
+    case CACHE_HIT:
+        x->outcome = OUTCOME_HIT;
+        x->stored = true;
+        respond(x, found.object, true);
+        return true;
+    case CACHE_STALE: /* fetched anew: nothing is validated yet */
+    case CACHE_MISS:
+    case CACHE_PASS:
+    case CACHE_BUSY:
+        x->url = object_url(x->waiter.base.object);
+        object_release(&found.object);
+        object_release(&previous);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, bypass);
+    case CACHE_FULL:
+        fail(x, FAILURE_OVERLOADED,
+             span_str("too many requests wait for this URL already; try again"));
+        return true;
+    case CACHE_NO_MEMORY:
+        break;
+    }
+    fail(x, FAILURE_INTERNAL, span_str(strerror(ENOMEM)));
+    return true;
+}
+
+bool
+exchange_start(struct exchange *x)
+{
+    x->waiter.base.notify = notify;
+    x->waiter.base.streams = x->front->streams;
+    x->waiter.client = x->client;
+    return look_up(x);
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------ */
+
+void
+exchange_run(struct exchange *x)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+    unsigned events;
+
+    atomic_store(&x->woken, false);
+    events = object_waiter_take(waiter);
+    /* It may be another object now. */
+    x->url = object_url(waiter->object);
+    if (x->ending) {
+        fail(x, x->ending, span_str(x->sentence));
+    } else if (events & WAITER_FAILED) {
+        fail(x, waiter->failure->status, object_failure(waiter->failure));
+    } else if (events & WAITER_RETRY) {
+        assert(!x->has_head);
+        uncount(x);
+        x->retries++;
+        look_up(x);
+    } else {
+        if (events & WAITER_END)
+            x->stored = waiter->outcome == CACHE_STORED || waiter->outcome == CACHE_REPLACED;
+        respond(x, waiter->object, events & WAITER_END);
+    }
+}
+
+bool
+exchange_cancel(struct exchange *x)
+{
+    bool over = leave(x, FAILURE_CANCELLED, "the request was cancelled");
+
+    uncount(x);
+    return over;
+}
+
+void
+exchange_end(struct exchange *x)
+{
+    /* Of a hit it is the exchange's, otherwise the waiter's. */
+    if (x->outcome == OUTCOME_HIT)
+        object_release(&x->object);
+    x->object = NULL;
+    object_waiter_clear(&x->waiter.base);
+}

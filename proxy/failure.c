@@ -1,0 +1,77 @@
+#include "proxy/failure.h"
+
+enum failure
+failure_of_fetch(enum fetch_error error)
+{
+    switch (error) {
+    case FETCH_BAD_URL:
+        return FAILURE_BAD_URL;
+    case FETCH_BAD_HEADERS:
+    case FETCH_BAD_METHOD:
+        return FAILURE_BAD_FIELDS;
+    case FETCH_DENIED:
+        return FAILURE_DENIED;
+    case FETCH_RESOLVE_FAILED:
+        return FAILURE_RESOLVE;
+    case FETCH_CONNECT_FAILED:
+        return FAILURE_CONNECT;
+    case FETCH_TLS_FAILED:
+        return FAILURE_TLS;
+    case FETCH_TIMED_OUT:
+        return FAILURE_TIMEOUT;
+    case FETCH_ORIGIN_BROKE:
+        return FAILURE_ORIGIN;
+    case FETCH_TOO_LARGE:
+        return FAILURE_TOO_LARGE;
+    case FETCH_BAD_REDIRECT:
+        return FAILURE_REDIRECT;
+    case FETCH_OVERLOADED:
+    case FETCH_DISPLACED:
+        return FAILURE_OVERLOADED;
+    case FETCH_STOPPING:
+        return FAILURE_STOPPING;
+    /* The proxy sends no bodies, and cancels only fetches of which it wants to know no more. */
+    case FETCH_BODY_FAILED:
+    case FETCH_CANCELLED:
+    case FETCH_INTERNAL:
+    case FETCH_OK:
+        break;
+    }
+    return FAILURE_INTERNAL;
+}
+
+const char *
+failure_word(enum failure failure)
+{
+    switch (failure) {
+    case FAILURE_BAD_URL:
+        return "bad-url";
+    case FAILURE_BAD_FIELDS:
+        return "bad-headers";
+    case FAILURE_DENIED:
+        return "denied";
+    case FAILURE_RESOLVE:
+        return "resolve-failed";
+    case FAILURE_CONNECT:
+        return "connect-failed";
+    case FAILURE_TLS:
+        return "tls-failed";
+    case FAILURE_TIMEOUT:
+        return "timed-out";
+    case FAILURE_ORIGIN:
+        return "origin-broke";
+    case FAILURE_TOO_LARGE:
+        return "too-large";
+    case FAILURE_REDIRECT:
+        return "bad-redirect";
+    case FAILURE_OVERLOADED:
+        return "overloaded";
+    case FAILURE_STOPPING:
+        return "stopping";
+    case FAILURE_INTERNAL:
+        return "internal";
+    case FAILURE_CANCELLED:
+        return "cancelled";
+    }
+    return "unknown";
+}
