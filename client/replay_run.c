@@ -128,7 +128,7 @@ account(struct worker *worker, size_t number, const struct exchange *exchange, i
 
     if (exchange->status != RPC_CLIENT_OK) {
         entry.error = rpc_status_name(exchange->status);
-        note_failure(worker, number, entry.url, rpc_client_strstatus(exchange->status));
+        note_failure(worker, number, entry.url, rpc_status_sentence(exchange->status));
     } else if (exchange->result.status != PROXY_OK) {
         entry.error = proxy_status_name(exchange->result.status);
         note_failure(worker, number, entry.url, exchange->result.proxy_fetch_result_u.sentence);
@@ -193,7 +193,7 @@ exchange_one(struct worker *worker, size_t number, struct exchange *exchange)
         if (end_run(run, exit_of_rpc(exchange->status)))
             output_complain("the server at %s was lost at request %zu of %zu: %s",
                             run->plan->server->name, number + 1, trace->request_count,
-                            rpc_client_strstatus(exchange->status));
+                            rpc_status_sentence(exchange->status));
         return false;
     }
     account(worker, number, exchange, clock_monotonic_us() - begun_us);
