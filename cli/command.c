@@ -21,7 +21,7 @@ command_find(const struct command *const *commands, const char *word)
             return *at;
         nearest_offer(&nearest, (*at)->name + before);
     }
-    output_complain("no command is called '%.*s%s'%s", (int)before, commands[0]->name, word,
+    output_complain("unknown command '%.*s%s'%s", (int)before, commands[0]->name, word,
                     nearest_ask(&nearest, ask, sizeof(ask)));
     fprintf(stderr, "Try 'sunproxy %.*s--help'.\n", (int)before, commands[0]->name);
     return NULL;

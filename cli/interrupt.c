@@ -14,11 +14,14 @@ static struct {
 int
 interrupt_catch(void)
 {
+    struct sigaction at_hangup;
     sigset_t ending;
 
     if (interrupt.fd)
         return interrupt.fd;
     sigemptyset(&ending);
+    if (sigaction(SIGHUP, NULL, &at_hangup) == 0 && at_hangup.sa_handler != SIG_IGN)
+        sigaddset(&ending, SIGHUP);
     sigaddset(&ending, SIGINT);
     sigaddset(&ending, SIGTERM);
     interrupt.fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);

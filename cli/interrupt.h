@@ -1,7 +1,7 @@
 /*
- * Ctrl-C (SIGINT) and SIGTERM for commands that print what is finished. Between interrupt_catch()
- * and interrupt_release() they are noticed and kill nobody. Of the process; for its main thread,
- * before it starts others, which inherit the mask.
+ * Ctrl-C (SIGINT), SIGTERM and, unless it is ignored as by nohup(1), SIGHUP for commands that print
+ * what is finished. Between interrupt_catch() and interrupt_release() they do not end the process.
+ * For the main thread, before it starts others, which inherit the mask.
  */
 #ifndef SUNPROXY_CLI_INTERRUPT_H
 #define SUNPROXY_CLI_INTERRUPT_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * A descriptor that can be read when a signal has come and interrupt_came() has not been asked yet.
- * Harmless while they are caught. 0 if there is none to be had: then nothing is caught.
+ * A descriptor that is readable from a signal to the next interrupt_came(); the same one until
+ * interrupt_release(). 0 with errno set if it cannot be made: then no signal is caught.
  */
 int interrupt_catch(void);
 

@@ -143,10 +143,11 @@ option_number(const struct option_row *row, void *field, const char *text)
 static const struct option_row help_row = {
     .name = "help", .letter = 'h', .help = "print this text and exit"};
 
-/* A row, and the structure that it is for. */
+/* A row, the structure that it is for, and whether it was given. */
 struct known {
     const struct option_row *row;
     void *into;
+    bool given;
 };
 
 static size_t
@@ -157,9 +158,9 @@ collect(const struct option_group *const *groups, void *const *into, struct know
     for (size_t i = 0; groups[i]; i++)
         for (const struct option_row *row = groups[i]->rows; row->name; row++) {
             assert(count + 1 < MOST_ROWS);
-            known[count++] = (struct known){row, into[i]};
+            known[count++] = (struct known){row, into[i], false};
         }
-    known[count++] = (struct known){&help_row, NULL};
+    known[count++] = (struct known){&help_row, NULL, false};
     return count;
 }
 
@@ -167,6 +168,30 @@ static int
 take(const struct known *known, const char *text)
 {
     return known->row->take(known->row, (char *)known->into + known->row->offset, text);
+}
+
+/* One that was given and sets the field of `known` to another value; NULL: none. */
+static const struct option_row *
+find_rival(const struct known *all, size_t count, const struct known *known)
+{
+    for (size_t i = 0; known->row->take == option_value && i < count; i++)
+        if (all[i].given && all[i].row->take == option_value && all[i].into == known->into &&
+            all[i].row->offset == known->row->offset && all[i].row->low != known->row->low)
+            return all[i].row;
+    return NULL;
+}
+
+/* One that stands on the command line. */
+static int
+take_given(struct known *all, size_t count, struct known *known, const char *text)
+{
+    const struct option_row *rival = find_rival(all, count, known);
+
+    known->given = true;
+    if (!rival)
+        return take(known, text);
+    output_complain("--%s and --%s exclude each other", rival->name, known->row->name);
+    return EX_USAGE;
 }
 
 static void
@@ -194,8 +219,8 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
 }
 
 /* Of a value of getopt_long(); NULL: of none. */
-static const struct known *
-find(const struct known *known, size_t count, int value)
+static struct known *
+find(struct known *known, size_t count, int value)
 {
     if (value >= OPTION_ERROR_LEAST)
         return &known[value - OPTION_ERROR_LEAST];
@@ -230,14 +255,14 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
     optind = 0; /* glibc: start anew */
     opterr = 0;
     while (status == EX_OK && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        const struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
+        struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
 
         if (!of)
             status = complain(longs, value, argv[optind - 1]);
         else if (of->row == &help_row)
             status = OPTIONS_HELP;
         else
-            status = take(of, optarg);
+            status = take_given(known, count, of, optarg);
     }
     return status;
 }

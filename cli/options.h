@@ -46,7 +46,7 @@ struct option_group {
 option_take option_flag;
 /* const char *; with `high`, of `low` to `high` bytes */
 option_take option_text;
-/* An enum or unsigned: becomes `low`. */
+/* An enum or unsigned: becomes `low`. Rows of one field and different values exclude each other. */
 option_take option_value;
 /* An enum or unsigned: one of the argument's words, which count from `low`; less 1 without any */
 option_take option_choice;

@@ -15,7 +15,7 @@ call(struct rpc_client *client, int64_t timeout_us, uint32_t procedure, xdrproc_
                              (void *)(uintptr_t)args, decode, result, timeout_us);
 
     if (status != RPC_CLIENT_OK)
-        output_complain("%s", rpc_client_strstatus(status));
+        output_complain("%s", rpc_status_sentence(status));
     return exit_of_rpc(status);
 }
 

@@ -56,6 +56,15 @@ rpc_status_name(enum rpc_client_status status)
     return rpc_statuses[status].name;
 }
 
+const char *
+rpc_status_sentence(enum rpc_client_status status)
+{
+    if (status == RPC_CLIENT_PROG_MISMATCH)
+        return "the server does not serve version 2 of the protocol; 'sunproxy get --api 1' "
+               "uses version 1";
+    return rpc_client_strstatus(status);
+}
+
 int
 exit_of_proxy(proxy_status status)
 {

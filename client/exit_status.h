@@ -14,6 +14,12 @@
 int exit_of_rpc(enum rpc_client_status status);
 int exit_of_proxy(proxy_status status);
 
+/*
+ * Why a call of version 2 got no answer of the program, for a person. Of a server that serves
+ * version 1 only, such as the paper's, it names the option that speaks that version.
+ */
+const char *rpc_status_sentence(enum rpc_client_status status);
+
 /* "resolve_failed"; "unknown" for a status that this program has never heard of. */
 const char *proxy_status_name(proxy_status status);
 

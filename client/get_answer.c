@@ -38,7 +38,8 @@ get_answer_sentence(const struct get_answer *answer)
     if (answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
         return "the URL or the headers are too long";
     if (answer->rpc != RPC_CLIENT_OK)
-        return rpc_client_strstatus(answer->rpc);
+        return answer->api == 1 ? rpc_client_strstatus(answer->rpc)
+                                : rpc_status_sentence(answer->rpc);
     return answer->result.v2.proxy_fetch_result_u.sentence;
 }
 

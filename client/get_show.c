@@ -31,11 +31,26 @@ get_file_name(size_t number, const char *url, char *name, size_t size)
 
 /* ---- on stderr ------------------------------------------------------------------------------- */
 
+/* What only some outcomes have: a hit has an age; what was fetched took the origin some time. */
+static const char *
+describe_source(const proxy_page *page, char *text, size_t size)
+{
+    char total[32], fetch[32];
+
+    units_format_duration((int64_t)page->total_us, total, sizeof(total));
+    units_format_duration((int64_t)page->fetch_us, fetch, sizeof(fetch));
+    if (page->source == PROXY_HIT)
+        snprintf(text, size, "(server %s), age %u s", total, page->age);
+    else
+        snprintf(text, size, "(server %s, origin %s), evicted %u", total, fetch, page->evicted);
+    return text;
+}
+
 static void
 tell_page(const struct get_answer *answer)
 {
     const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
-    char size[32], total[32], fetch[32], here[32];
+    char size[32], here[32], source[128];
 
     units_format_bytes(get_answer_body(answer).len, size, sizeof(size));
     units_format_duration(answer->us, here, sizeof(here));
@@ -43,11 +58,10 @@ tell_page(const struct get_answer *answer)
         output_note("%s: %s in %s", answer->url, size, here);
         return;
     }
-    units_format_duration((int64_t)page->total_us, total, sizeof(total));
-    units_format_duration((int64_t)page->fetch_us, fetch, sizeof(fetch));
-    output_note("%s: HTTP %u, %s%s, %s in %s (server %s, origin %s), age %u s, evicted %u",
-                answer->url, page->http_status, proxy_source_name(page->source),
-                page->stored ? ", stored" : "", size, here, total, fetch, page->age, page->evicted);
+    output_note("%s: HTTP %u, %s%s, %s in %s %s", answer->url, page->http_status,
+                proxy_source_name(page->source),
+                page->stored && page->source != PROXY_HIT ? ", stored" : "", size, here,
+                describe_source(page, source, sizeof(source)));
     if (!span_equal(span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len),
                     span_str(answer->url)) &&
         page->final_url.proxy_url_len != 0)

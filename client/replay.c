@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/admin.h"
 #include "cli/capacity.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/trace_options.h"
 #include "client/commands.h"
+#include "client/replay_cache.h"
 
 struct replay_options {
     struct server_options server;
@@ -24,6 +25,7 @@ struct replay_options {
     bool set_capacity;
     const char *policy; /* NULL: as it is */
     bool cold;
+    bool keep;
     enum server_wish via;
     uint64_t jobs;
     uint64_t repeat;
@@ -65,6 +67,8 @@ static const struct option_row cache_rows[] = {
      "URLs (bytes)"},
     {"cold", 0, NULL, option_flag, AT(cold), 0, 0, NULL,
      "empty the cache, with policy and capacity as they are"},
+    {"keep", 0, NULL, option_flag, AT(keep), 0, 0, NULL,
+     "do not restore policy, capacity and shards at the end"},
     {0},
 };
 
@@ -72,8 +76,10 @@ static const struct option_group cache_group = {
     .heading = "The cache",
     .rows = cache_rows,
     .after =
-        "For administrators, over the AF_UNIX socket. Each of these options makes every run begin "
-        "with an empty cache in one shard.",
+        "For administrators, over the AF_UNIX socket. Each of the first three makes every run "
+        "begin with an empty cache in one shard. At the end, also after Ctrl-C or a failure, the "
+        "server gets its policy, capacity and number of shards back, but not its pages and "
+        "counters.",
 };
 
 static const struct option_row run_rows[] = {
@@ -103,10 +109,10 @@ changes_server(const struct replay_options *options)
     return options->policy || options->set_capacity || options->cold;
 }
 
-/* Where the requests go, and where the server is told what to do: often the same. */
+/* Where the requests go, and where the server is administered: often the same. */
 struct replay_targets {
     struct server server;
-    struct rpc_client *admin;
+    struct server admin;
 };
 
 static int
@@ -116,72 +122,39 @@ find_targets(const struct replay_options *options, struct replay_targets *target
     enum server_wish wish = options->via != SERVER_ANY ? options->via
                             : admin                    ? SERVER_ADMIN
                                                        : SERVER_ANY;
-    struct server other;
+    struct rpc_client *client;
     int status;
 
-    targets->admin = server_find(&options->server, wish, &targets->server, &status);
-    if (!targets->admin)
+    client = server_find(&options->server, wish, &targets->server, &status);
+    if (!client)
         return status;
+    rpc_client_close(client);
+    targets->admin = targets->server;
     /* Requests may be wanted over TCP; administrators are only known over AF_UNIX. */
     if (targets->server.address.ss_family != AF_UNIX && changes_server(options) &&
         (options->server.socket || !options->server.port)) {
-        struct rpc_client *better = server_find(&options->server, SERVER_ADMIN, &other, &status);
+        struct server other;
 
-        if (better) {
-            rpc_client_close(targets->admin);
-            targets->admin = better;
-        }
+        client = server_find(&options->server, SERVER_ADMIN, &other, &status);
+        if (client)
+            targets->admin = other;
+        rpc_client_close(client);
     }
-    return EX_OK;
-}
-
-/* An empty cache of the policy and capacity that are wanted, all in one shard. */
-static int
-set_cold(const struct replay_options *options, struct rpc_client *admin)
-{
-    static char nothing[] = "";
-    proxy_set_args args = {
-        .policy = options->policy ? (char *)(uintptr_t)options->policy : nothing,
-        .set_capacity = options->set_capacity,
-        .capacity_urls = options->capacity.urls,
-        .capacity_bytes = options->capacity.bytes,
-        .shards = 1,
-        .cold = TRUE,
-    };
-    uint64_t kept;
-
-    if (!changes_server(options))
-        return EX_OK;
-    return admin_set(admin, options->server.timeout_us, &args, &kept);
-}
-
-static int
-ask_policy(const struct replay_options *options, struct rpc_client *admin,
-           struct replay_subject *subject)
-{
-    proxy_stats stats;
-    int status = admin_stat(admin, options->server.timeout_us, &stats);
-
-    if (status != EX_OK)
-        return status;
-    snprintf(subject->policy, sizeof(subject->policy), "%s", stats.policy);
-    subject->capacity_urls = stats.capacity_urls;
-    subject->capacity_bytes = stats.capacity_bytes;
-    admin_free_stats(&stats);
     return EX_OK;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 static int
-run_all(const struct replay_options *options, struct replay_subject *subject,
-        const struct replay_targets *targets, struct replay_log *log, struct replay_result *results,
-        size_t *count)
+run_each(const struct replay_options *options, struct replay_subject *subject,
+         const struct replay_targets *targets, struct replay_cache *cache, struct replay_log *log,
+         struct replay_result *results, size_t *count)
 {
     struct replay_plan plan = {
         .trace = subject->trace,
         .server = &targets->server,
         .timeout_us = options->server.timeout_us,
+        .signals = interrupt_catch(),
         .jobs = (unsigned)options->jobs,
         .runs = (unsigned)options->repeat,
         .want_victims = log != NULL,
@@ -191,15 +164,56 @@ run_all(const struct replay_options *options, struct replay_subject *subject,
 
     while (*count < options->repeat && status == EX_OK) {
         plan.run = (unsigned)*count + 1;
-        status = set_cold(options, targets->admin);
+        status = replay_cache_set(cache);
         if (status == EX_OK && *count == 0)
-            status = ask_policy(options, targets->admin, subject);
+            status = replay_cache_describe(cache, subject);
+        if (status == EX_OK && interrupt_came())
+            status = EXIT_INTERRUPTED;
         if (status != EX_OK)
             return status;
         status = replay_run(&plan, &results[(*count)++]);
     }
     subject->interrupted = status != EX_OK;
     return status;
+}
+
+/* The runs, and the server as it was before them. */
+static int
+run_all(const struct replay_options *options, struct replay_subject *subject,
+        const struct replay_targets *targets, struct replay_log *log, struct replay_result *results,
+        size_t *count)
+{
+    struct replay_cache cache = {
+        .server = &targets->admin,
+        .timeout_us = options->server.timeout_us,
+        .change = changes_server(options),
+        .policy = options->policy,
+        .set_capacity = options->set_capacity,
+        .capacity_urls = options->capacity.urls,
+        .capacity_bytes = options->capacity.bytes,
+    };
+    int status, restored = EX_OK;
+
+    /* From before the first change until after the last: Ctrl-C must not leave it behind. */
+    if (!interrupt_catch()) {
+        output_complain("signals cannot be caught: %s", strerror(errno));
+        return EX_OSERR;
+    }
+    status = run_each(options, subject, targets, &cache, log, results, count);
+    if (!options->keep)
+        restored = replay_cache_restore(&cache);
+    interrupt_release();
+    return status == EX_OK ? restored : status;
+}
+
+/* The exit status of the first request if every request of every run failed, else EX_OK. */
+static int
+common_failure(const struct replay_result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (results[i].requests != results[i].outcomes[REPLAY_FAILED])
+            return EX_OK;
+    return results[0].failure_status;
 }
 
 static int
@@ -211,6 +225,8 @@ report(const struct replay_options *options, const struct replay_subject *subjec
         count--;
     if (count == 0 || results[0].requests == 0)
         return status;
+    if (status == EX_OK)
+        status = common_failure(results, count);
     if (!options->json)
         replay_report_table(subject, results, count);
     else if (replay_report_json(subject, results, count) != EX_OK)
@@ -296,7 +312,6 @@ replay_path(struct replay_options *options, const char *path)
                                          .jobs = (unsigned)options->jobs};
 
         status = replay_trace(options, &subject, &targets);
-        rpc_client_close(targets.admin);
     }
     trace_free(trace);
     return status;
@@ -324,7 +339,8 @@ const struct command command_replay = {
         "Exit status: 0 done, even if single requests failed; 64 wrong usage;\n" TRACE_EXIT_HELP
         "69 no server, or lost; 73 the log cannot be created; 74\n"
         "output could not be written; 77 not for this caller; 130 Ctrl-C, after the\n"
-        "summary of what was finished.\n",
+        "summary of what was finished. If every request failed, that of the first as\n"
+        "'sunproxy get' has it.\n",
     .argument = "trace",
     .least = 1,
     .most = 1,

@@ -17,6 +17,7 @@ struct replay_plan {
     const struct trace *trace;
     const struct server *server;
     int64_t timeout_us;
+    int signals;   /* interrupt_catch()'s descriptor */
     unsigned jobs; /* connections, each with a thread and one request at a time */
     unsigned run;  /* from 1 */
     unsigned runs;
@@ -32,12 +33,13 @@ struct replay_result {
     uint64_t bytes;
     uint64_t bytes_hit;
     int64_t elapsed_us;
+    int failure_status;          /* exit status of the first request that failed; EX_OK: none did */
     struct response_times times; /* of those that did not fail */
 };
 
 /*
- * Sends the requests in the order of the trace. Returns EX_OK; EXIT_INTERRUPTED after SIGINT or
- * SIGTERM, which it catches meanwhile; EX_UNAVAILABLE and the like, after a complaint, when the
+ * Sends the requests in the order of the trace. Returns EX_OK; EXIT_INTERRUPTED after a signal that
+ * plan->signals reports; EX_UNAVAILABLE and the like, after a complaint, when the
  * server is lost, EX_IOERR when the log cannot be written, EX_SOFTWARE without memory. *result
  * holds what was finished in any case.
  */

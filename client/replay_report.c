@@ -92,34 +92,46 @@ static const struct figure {
     const char *label;
     enum kind kind;
     double (*of)(const struct replay_result *result);
+    bool of_pages; /* unknown where every request failed */
 } figures[] = {
-    {"requests", "requests", COUNT, requests},
-    {"hits", "hits", COUNT, hits},
-    {"hit_ratio", "hit ratio", RATIO, hit_ratio},
-    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio},
-    {"evictions", "evictions", COUNT, evictions},
-    {"failures", "failures", COUNT, failures},
-    {"total_us", "total time", DURATION, total_us},
-    {"requests_per_second", "requests/s", RATE, per_second},
-    {"mean_us", "response time, mean", DURATION, mean_us},
-    {"p50_us", "response time, p50", DURATION, p50_us},
-    {"p90_us", "response time, p90", DURATION, p90_us},
-    {"p99_us", "response time, p99", DURATION, p99_us},
+    {"requests", "requests", COUNT, requests, false},
+    {"hits", "hits", COUNT, hits, false},
+    {"hit_ratio", "hit ratio", RATIO, hit_ratio, true},
+    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio, true},
+    {"evictions", "evictions", COUNT, evictions, false},
+    {"failures", "failures", COUNT, failures, false},
+    {"total_us", "total time", DURATION, total_us, false},
+    {"requests_per_second", "requests/s", RATE, per_second, false},
+    {"mean_us", "response time, mean", DURATION, mean_us, true},
+    {"p50_us", "response time, p50", DURATION, p50_us, true},
+    {"p90_us", "response time, p90", DURATION, p90_us, true},
+    {"p99_us", "response time, p99", DURATION, p99_us, true},
 };
 
 #define FIGURES (sizeof(figures) / sizeof(figures[0]))
 
-/* Mean and standard deviation of a figure over the runs. */
-static void
+static bool
+is_known(const struct figure *figure, const struct replay_result *result)
+{
+    return !figure->of_pages || result->times.count != 0;
+}
+
+/* Mean and standard deviation of a figure over the runs that have it. False if none has. */
+static bool
 spread(const struct figure *figure, const struct replay_result *results, size_t count, double *mean,
        double *deviation)
 {
     double values[MAX_RUNS];
+    size_t known = 0;
 
     for (size_t i = 0; i < count; i++)
-        values[i] = figure->of(&results[i]);
-    *mean = statistics_mean(values, count);
-    *deviation = statistics_deviation(values, count);
+        if (is_known(figure, &results[i]))
+            values[known++] = figure->of(&results[i]);
+    if (known == 0)
+        return false;
+    *mean = statistics_mean(values, known);
+    *deviation = statistics_deviation(values, known);
+    return true;
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -151,7 +163,8 @@ print_figures(struct columns *columns, const struct replay_result *results, size
         char middle[32], around[32];
         double mean, deviation;
 
-        spread(&figures[i], results, count, &mean, &deviation);
+        if (!spread(&figures[i], results, count, &mean, &deviation))
+            continue;
         format(&figures[i], mean, count == 1, middle, sizeof(middle));
         columns_cell(columns, "%s", figures[i].label);
         columns_cell(columns, "%s", middle);
@@ -210,8 +223,14 @@ add_run(struct json *j, const struct replay_result *result)
 {
     json_open_object(j, NULL);
     for (size_t i = 0; i < FIGURES; i++)
-        add_figure(j, &figures[i], figures[i].name, figures[i].of(result), true);
-    json_uint(j, "max_us", result->times.max);
+        if (is_known(&figures[i], result))
+            add_figure(j, &figures[i], figures[i].name, figures[i].of(result), true);
+        else
+            json_null(j, figures[i].name);
+    if (result->times.count)
+        json_uint(j, "max_us", result->times.max);
+    else
+        json_null(j, "max_us");
     json_uint(j, "bytes", result->bytes);
     json_uint(j, "bytes_hit", result->bytes_hit);
     json_open_object(j, "outcomes");
@@ -253,8 +272,10 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
         for (size_t i = 0; i < FIGURES; i++) {
             double of[2];
 
-            spread(&figures[i], results, count, &of[0], &of[1]);
-            add_figure(&j, &figures[i], figures[i].name, of[deviation], false);
+            if (spread(&figures[i], results, count, &of[0], &of[1]))
+                add_figure(&j, &figures[i], figures[i].name, of[deviation], false);
+            else
+                json_null(&j, figures[i].name);
         }
         json_close_object(&j);
     }

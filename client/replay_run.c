@@ -1,17 +1,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "client/exit_status.h"
 #include "cli/output.h"
 #include "client/replay.h"
@@ -35,7 +34,8 @@ struct worker {
     pthread_t thread;
     struct replay_result tally; /* the thread's own until it is joined */
     size_t failed;              /* its first request that failed, from 1; 0: none did */
-    char failure[512];          /* what became of that */
+    char failure[512];          /* its URL and why it failed */
+    int failure_status;         /* its exit status */
 };
 
 /* A request under way. */
@@ -103,11 +103,13 @@ fill_from_page(struct replay_entry *entry, const proxy_page *page, struct span *
 
 /* Keeps the first failure: of many, most have the same cause. */
 static void
-note_failure(struct worker *worker, size_t number, struct span url, const char *sentence)
+note_failure(struct worker *worker, size_t number, struct span url, int status,
+             const char *sentence)
 {
     if (worker->failed)
         return;
     worker->failed = number + 1;
+    worker->failure_status = status;
     snprintf(worker->failure, sizeof(worker->failure), "%.*s: %s",
              (int)(url.len < 200 ? url.len : 200), url.ptr, sentence);
 }
@@ -128,10 +130,12 @@ account(struct worker *worker, size_t number, const struct exchange *exchange, i
 
     if (exchange->status != RPC_CLIENT_OK) {
         entry.error = rpc_status_name(exchange->status);
-        note_failure(worker, number, entry.url, rpc_client_strstatus(exchange->status));
+        note_failure(worker, number, entry.url, exit_of_rpc(exchange->status),
+                     rpc_status_sentence(exchange->status));
     } else if (exchange->result.status != PROXY_OK) {
         entry.error = proxy_status_name(exchange->result.status);
-        note_failure(worker, number, entry.url, exchange->result.proxy_fetch_result_u.sentence);
+        note_failure(worker, number, entry.url, exit_of_proxy(exchange->result.status),
+                     exchange->result.proxy_fetch_result_u.sentence);
     } else {
         fill_from_page(&entry, &exchange->result.proxy_fetch_result_u.page, victims);
     }
@@ -193,7 +197,7 @@ exchange_one(struct worker *worker, size_t number, struct exchange *exchange)
         if (end_run(run, exit_of_rpc(exchange->status)))
             output_complain("the server at %s was lost at request %zu of %zu: %s",
                             run->plan->server->name, number + 1, trace->request_count,
-                            rpc_client_strstatus(exchange->status));
+                            rpc_status_sentence(exchange->status));
         return false;
     }
     account(worker, number, exchange, clock_monotonic_us() - begun_us);
@@ -234,12 +238,12 @@ work(void *argument)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Waits for the threads, tells how far they are, and ends the run at a signal. */
+/* Waits for the threads, shows their progress, and ends the run at a signal. */
 static void
-oversee(struct run *run, int signals)
+wait_for_threads(struct run *run)
 {
     struct pollfd wait[] = {{.fd = run->ended, .events = POLLIN},
-                            {.fd = signals, .events = POLLIN}};
+                            {.fd = run->plan->signals, .events = POLLIN}};
     struct progress progress;
     char label[32] = "replay";
 
@@ -247,13 +251,12 @@ oversee(struct run *run, int signals)
         snprintf(label, sizeof(label), "run %u/%u", run->plan->run, run->plan->runs);
     progress_begin(&progress, label, run->plan->trace->request_count);
     while (atomic_load(&run->working) != 0) {
-        struct signalfd_siginfo caught;
         uint64_t count;
 
         poll(wait, 2, progress.shown ? 200 : -1);
         if ((wait[0].revents & POLLIN) && read(run->ended, &count, sizeof(count)) < 0)
             continue;
-        if ((wait[1].revents & POLLIN) && read(signals, &caught, sizeof(caught)) > 0)
+        if ((wait[1].revents & POLLIN) && interrupt_came())
             end_run(run, EXIT_INTERRUPTED);
         if (atomic_load(&run->status) == EX_OK)
             progress_draw(&progress, atomic_load(&run->finished));
@@ -301,20 +304,21 @@ sum_up(const struct run *run, const struct worker *workers, struct replay_result
 }
 
 static void
-tell_failures(const struct worker *workers, unsigned jobs, const struct replay_result *result)
+report_failures(const struct worker *workers, unsigned jobs, struct replay_result *result)
 {
     const struct worker *first = NULL;
 
     for (unsigned i = 0; i < jobs; i++)
         if (workers[i].failed && (!first || workers[i].failed < first->failed))
             first = &workers[i];
+    result->failure_status = first ? first->failure_status : EX_OK;
     if (first)
         output_complain("%" PRIu64 " of %" PRIu64 " requests failed, the first was %s",
                         result->outcomes[REPLAY_FAILED], result->requests, first->failure);
 }
 
 static void
-run_threads(struct run *run, struct worker *workers, int signals)
+run_threads(struct run *run, struct worker *workers)
 {
     unsigned started = 0;
 
@@ -327,7 +331,7 @@ run_threads(struct run *run, struct worker *workers, int signals)
         if (end_run(run, EX_SOFTWARE))
             output_complain("only %u of %u threads could be started", started, run->plan->jobs);
     }
-    oversee(run, signals);
+    wait_for_threads(run);
     for (unsigned i = 0; i < started; i++)
         pthread_join(workers[i].thread, NULL);
 }
@@ -337,19 +341,12 @@ replay_run(const struct replay_plan *plan, struct replay_result *result)
 {
     struct run run = {.plan = plan};
     struct worker *workers = calloc(plan->jobs, sizeof(*workers));
-    sigset_t ending, before;
-    int signals, status;
+    int status;
 
     memset(result, 0, sizeof(*result));
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    /* Blocked in all threads, so that only the descriptor has them. */
-    pthread_sigmask(SIG_BLOCK, &ending, &before);
-    signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
     run.ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     run.times = calloc(plan->trace->request_count, sizeof(*run.times));
-    if (!workers || !run.times || signals < 0 || run.ended < 0) {
+    if (!workers || !run.times || run.ended < 0) {
         output_complain("out of memory or descriptors");
         status = EX_SOFTWARE;
     } else if (!connect_all(workers, plan)) {
@@ -359,19 +356,16 @@ replay_run(const struct replay_plan *plan, struct replay_result *result)
 
         for (unsigned i = 0; i < plan->jobs; i++)
             workers[i].run = &run;
-        run_threads(&run, workers, signals);
+        run_threads(&run, workers);
         result->elapsed_us = clock_monotonic_us() - begun_us;
         sum_up(&run, workers, result);
-        tell_failures(workers, plan->jobs, result);
+        report_failures(workers, plan->jobs, result);
         status = atomic_load(&run.status);
     }
     for (unsigned i = 0; workers && i < plan->jobs; i++)
         rpc_client_close(workers[i].client);
-    if (signals >= 0)
-        close(signals);
     if (run.ended >= 0)
         close(run.ended);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     free(run.times);
     free(workers);
     return status;

@@ -274,8 +274,10 @@ address_policy_judge(const struct address_policy *policy, const struct sockaddr 
     if (verdict == PERMITTED)
         return true;
     inet_ntop(judged.family, judged.bytes, text, sizeof(text));
+    /* All of 127.0.0.0/8 is this host, so that block is as narrow as one of its addresses. */
     snprintf(why, why_size, "%s (allow it with --allow-net %s)",
-             verdict == OWN ? "an address of this host" : "not a public address", text);
+             verdict == OWN ? "an address of this host" : "not a public address",
+             judged.family == AF_INET && judged.bytes[0] == 127 ? "127.0.0.0/8" : text);
     return false;
 }
 

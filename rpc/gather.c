@@ -114,7 +114,8 @@ put_long(XDR *xdr, const long *value)
 
 /*
  * Takes a run by reference. Its padding will be copied, and must keep the position aligned for
- * encoders that write in place, so as many bytes are skipped as the run has over a multiple of four.
+ * encoders that write in place, so as many bytes are skipped as the run has over a multiple of
+ * four.
  */
 static bool
 refer_to(struct rpc_gather *g, const char *bytes, u_int len)
@@ -171,12 +172,18 @@ get_bytes(XDR *xdr, char *bytes, u_int len)
     return FALSE;
 }
 
+/* Only back, and only to what was copied since the last run that was taken by reference. */
 static bool_t
 set_position(XDR *xdr, u_int where)
 {
-    (void)xdr;
-    (void)where;
-    return FALSE;
+    struct rpc_gather *g = gather_of(xdr);
+    u_int now = get_position(xdr);
+
+    if (where > now || now - where > (size_t)(position(g) - g->segment))
+        return FALSE;
+    xdr->x_private = (char *)xdr->x_private - (now - where);
+    xdr->x_handy += now - where;
+    return TRUE;
 }
 
 /* Nothing to destroy or control: libtirpc looks before it calls these. */

@@ -462,7 +462,7 @@ serve_until_stopped(struct parts *parts, const sigset_t *signals)
     for (;;) {
         int signal = sigwaitinfo(signals, NULL);
 
-        if (signal == SIGHUP) {
+        if (signal == SIGHUP || signal == SIGUSR1) {
             notify_reloading();
             if (parts->service.access_log)
                 access_log_reopen(parts->service.access_log);
@@ -482,14 +482,16 @@ daemon_run(const struct options *options)
     sigset_t signals;
     int status;
 
-    /* Before any thread: all inherit the mask, and main alone takes signals. */
+    /* Before any thread: all inherit the mask, and only the main thread takes signals. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1); /* what nginx reopens its logs on */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log as large as it may be is a write error */
+    signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a write error */
+    signal(SIGUSR2, SIG_IGN); /* has a meaning in other servers, none here */
 
     status = make_settings(&parts);
     if (status == EX_OK)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/nearest.h"
 #include "base/option_error.h"
 #include "server/options_table.h"
 
@@ -39,9 +40,9 @@ const struct option_row option_rows[] = {
     {"policy", 'P', false, OPTION_POLICY, AT(policy), "NAME[:PARAMETER=VALUE,...]", "lru", 0, 0,
      "replacement policy; \"help\" lists them with their parameters, \"none\" is no cache"},
     {"capacity-urls", 'n', false, OPTION_UINT, AT(capacity_urls), "N", "0", 0, UINT64_MAX,
-     "room for so many pages; 0: not bounded in pages"},
+     "capacity in pages; 0: not bounded in pages"},
     {"capacity-bytes", 'b', false, OPTION_BYTES, AT(capacity_bytes), "SIZE", "0", 0, 0,
-     "room for so many bytes; 0: not bounded in bytes (default: 256M if neither is given)"},
+     "capacity in bytes; 0: not bounded in bytes if --capacity-urls is given, else 256M"},
     {"count-bytes", 0, false, OPTION_CHOICE, AT(count_bytes), "whole|body", "whole", 0, 0,
      "what a page counts: itself with URL, headers and bookkeeping, or, for studies, its body "
      "alone"},
@@ -133,7 +134,7 @@ const struct option_row option_rows[] = {
 
     {.help = "Logs"},
     {"access-log", 'a', false, OPTION_STRING, AT(access_log), "FILE", NULL, 0, 0,
-     "a line a request; reopened on SIGHUP; \"-\" is standard output"},
+     "one line per request; reopened on SIGHUP and SIGUSR1; \"-\" is standard output"},
     {"log-level", 'L', false, OPTION_CHOICE, AT(log_level), "error|warning|info|debug", "info", 0,
      0, "what is told on standard error"},
     {"log-format", 0, false, OPTION_CHOICE, AT(log_format), "plain|json", "plain", 0, 0,
@@ -216,6 +217,22 @@ trim(char *text)
     return text;
 }
 
+/* Names the nearest key of a file if half of what was written is right, as for options. */
+static void
+explain_unknown_key(const char *key, struct buf *why)
+{
+    struct nearest nearest = NEAREST_TO(key);
+
+    for (size_t i = 0; i < ROWS; i++)
+        if (option_rows[i].name && !option_rows[i].only_here)
+            nearest_offer(&nearest, option_rows[i].name);
+    buf_printf(why, "unknown key '%s'; ", key);
+    if (2 * nearest.distance <= strlen(key))
+        buf_printf(why, "did you mean %s?", nearest.best);
+    else
+        buf_append_str(why, "see sunproxyd --default-config");
+}
+
 /* One line of a configuration file; `line` is changed. */
 static bool
 parse_line(struct options *options, char *line, struct buf *why)
@@ -235,11 +252,12 @@ parse_line(struct options *options, char *line, struct buf *why)
     value = trim(equals + 1);
     key = trim(key);
     row = row_named(key);
-    if (!row || row->only_here) {
-        buf_printf(why,
-                   row ? "%s can only be given on the command line"
-                       : "there is no option \"%s\"; see sunproxyd --help",
-                   key);
+    if (!row) {
+        explain_unknown_key(key, why);
+        return false;
+    }
+    if (row->only_here) {
+        buf_printf(why, "%s can only be given on the command line", key);
         return false;
     }
     return option_set(options, row, value, why);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "server/options_table.h"
 #include "server/rate.h"
@@ -55,6 +56,19 @@ parse_octal(const char *text, uint64_t high, uint64_t *value)
     errno = 0;
     *value = strtoull(text, &end, 8);
     return errno == 0 && *end == '\0' && *value <= high;
+}
+
+static void
+explain_choice(const struct option_row *row, const char *text, struct buf *why)
+{
+    struct nearest nearest = NEAREST_TO(text);
+    char words[128], ask[80], *rest = words, *word;
+
+    snprintf(words, sizeof(words), "%s", row->argument);
+    while ((word = strsep(&rest, "|")))
+        nearest_offer(&nearest, word);
+    buf_printf(why, "%s: \"%s\" is none of %s%s", row->name, text, row->argument,
+               nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
 bool
@@ -118,7 +132,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
     case OPTION_CHOICE:
         if (units_parse_word(text, row->argument, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is none of %s", row->name, text, row->argument);
+        explain_choice(row, text, why);
         return false;
     case OPTION_POLICY: {
         struct policy_spec spec;

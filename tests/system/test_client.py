@@ -4,7 +4,10 @@ import base64
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
+import threading
 
 import harness
 import rpc
@@ -27,7 +30,67 @@ class ClientTest(harness.SystemTest):
         return harness.origin_text(url, size if size is not None else len(body))
 
 
+class VersionOneServer:
+    """Serves version 1 only, as the paper's server does; every page is its URL."""
+
+    def __init__(self, test):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+        test.addCleanup(self.listener.close)
+
+    def _accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+
+    @staticmethod
+    def _serve(peer):
+        with peer, peer.makefile("rb") as calls:
+            while len(mark := calls.read(4)) == 4:
+                call = calls.read(struct.unpack(">I", mark)[0] & 0x7FFFFFFF)
+                xid, _, _, _, version, procedure = struct.unpack(">IIIIII", call[:24])
+                reply = struct.pack(">IIIII", xid, rpc.REPLY, 0, rpc.AUTH_NONE, 0)
+                if version != 1:
+                    reply += struct.pack(">III", rpc.ACCEPT.index("PROG_MISMATCH"), 1, 1)
+                else:
+                    reply += struct.pack(">I", 0)
+                    # The credential and the verifier are empty.
+                    reply += call[40:] if procedure == rpc.V1_FETCH else b""
+                peer.sendall(rpc.fragment(reply))
+
+
+class VersionOneTest(harness.SystemTest):
+    needs = (harness.SUNPROXY,)
+
+    def test_the_message_names_the_option(self):
+        server = VersionOneServer(self)
+        where = ["--host", "127.0.0.1", "--port", server.port]
+        url = "http://a.test/"
+        self.assertEqual(self.sunproxy("get", *where, "--api", "1", url).stdout, url.encode())
+        trace = self.dir / "list"
+        trace.write_text(url + "\n")
+        for command in (["get", url], ["stat"], ["set", "--cold"], ["purge", url], ["replay", trace]):
+            with self.subTest(command=command):
+                done = self.sunproxy(command[0], *where, *command[1:], expect=69)
+                self.assertEqual(done.stdout, b"")
+                self.assertIn(b"does not serve version 2 of the protocol", done.stderr)
+                self.assertIn(b"--api 1", done.stderr)
+        done = self.sunproxy("get", "--json", *where, url, expect=69)
+        self.assertIn("--api 1", json.loads(done.stdout)["error"])
+
+
 class GetTest(ClientTest):
+    def test_what_verbose_says_of_a_miss_and_of_a_hit(self):
+        for source, words in (("miss", r"HTTP 200, miss, stored, .* \(server .*, origin .*\), evicted 0\n\Z"),
+                              ("hit", r"HTTP 200, hit, .* \(server [^,]*\), age \d+ s\n\Z")):
+            with self.subTest(source=source):
+                told = self.get("-v", "http://a.test/verbose").stderr.decode()
+                self.assertRegex(told, words)
+
     def test_every_way_to_a_page(self):
         for scheme in ("http", "https"):
             for tcp in (False, True):

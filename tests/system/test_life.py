@@ -379,9 +379,9 @@ class StartAndStopTest(harness.SystemTest):
             # Before its handlers stand, the signal's own effect is as good.
             self.assertIn(status, (0, -signal.SIGTERM), d.err)
 
-    def test_hup_and_pipe_do_not_end_it(self):
+    def test_signals_that_do_not_end_it(self):
         d = self.daemon()
-        for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2)[:2]:
+        for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXFSZ):
             d.signal(number)
         with rpc.Connection(d.address) as c:
             self.assertTrue(c.ping())

@@ -82,6 +82,12 @@ class AccessLogTest(harness.SystemTest):
             self.assertNotIn(" ", row[2])
 
     def test_rotation(self):
+        self.check_rotation(signal.SIGHUP)
+
+    def test_rotation_by_the_signal_of_nginx(self):
+        self.check_rotation(signal.SIGUSR1)
+
+    def check_rotation(self, number):
         d = self.start()
         self.c.get("http://a.test/1")
         self.lines(1)
@@ -89,7 +95,7 @@ class AccessLogTest(harness.SystemTest):
         os.rename(self.log, old)
         self.c.get("http://a.test/2")
         self.lines(2, old)
-        d.signal(signal.SIGHUP)
+        d.signal(number)
         harness.wait_until(self.log.exists, what="the new log")
         self.c.get("http://a.test/3")
         self.assertIn("http://a.test/3", self.lines(1)[0])

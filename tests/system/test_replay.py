@@ -105,7 +105,7 @@ class ManyClientsTest(ReplayCase):
     def test_a_small_cache_that_all_fight_for(self):
         trace = self.trace(*[f"http://h{n % 7}.test/{n * n % 50}" for n in range(1000)])
         for policy in ("lru", "lfu", "fifo", "rand", "maxs"):
-            s = self.summary(trace, "--policy", policy, "--capacity", "5", "-j", "8")
+            s = self.summary(trace, "--policy", policy, "--capacity", "5", "-j", "8", "--keep")
             run = s["runs"][0]
             self.assertEqual((run["requests"], run["failures"]), (1000, 0), policy)
             self.assertEqual(sum(run["outcomes"].values()), 1000)
@@ -126,9 +126,9 @@ class ChromeTest(ReplayCase):
 
     def test_a_span_of_time(self):
         path = CHROME / "browserexport-chrome.sqlite"
-        whole = self.summary(path, "--cold")["requests"]
-        early = self.summary(path, "--cold", "--until", "2021-03-01")["requests"]
-        late = self.summary(path, "--cold", "--since", "2021-03-01")["requests"]
+        whole = self.summary(path, "--cold", expect=None)["requests"]
+        early = self.summary(path, "--cold", "--until", "2021-03-01", expect=None)["requests"]
+        late = self.summary(path, "--cold", "--since", "2021-03-01", expect=None)["requests"]
         self.assertEqual((whole, early + late), (6, 6))
         self.assertGreater(early, 0)
         self.assertGreater(late, 0)
@@ -250,11 +250,100 @@ class ReplayStatusTest(ReplayCase):
         self.assertTrue(s["interrupted"])
         self.assertGreater(s["runs"][0]["requests"], 2)
 
+    def test_every_request_failed(self):
+        trace = self.trace("http://10.0.0.1:81/", "http://10.0.0.2:81/", "http://10.0.0.1:81/")
+        done = self.replay(trace, "--repeat", "2", expect=77)
+        self.assertNotRegex(done.stdout, rb"mean,|p50|ratio")
+        self.assertRegex(done.stdout, rb"(?m)^failures +3\.0")
+        self.assertIn(b"3 of 3 requests failed", done.stderr)
+        s = self.summary(trace, expect=77)
+        for part in (s["runs"][0], s["mean"], s["standard_deviation"]):
+            for name in ("hit_ratio", "byte_hit_ratio", "mean_us", "p50_us", "p90_us", "p99_us"):
+                self.assertIsNone(part[name], name)
+        self.assertEqual((s["runs"][0]["failures"], s["runs"][0]["max_us"]), (3, None))
+        self.assertEqual(self.summary(self.trace("http://h.test/fault/short"), expect=76)["requests"], 1)
+
     def test_the_server_goes(self):
         p = self.begin()
         self.d.kill()
         out, err = p.communicate(timeout=60)
         self.assertEqual(p.returncode, 69, err)
+
+
+class RestoreTest(ReplayCase):
+    """What a replay changes of a live server is restored at the end."""
+
+    BEFORE = ("slru", 50, 1 << 20, 3)
+
+    def setUp(self):
+        super().setUp()
+        self.sunproxy("set", "--policy", "slru", "--capacity-urls", "50", "--capacity-bytes", "1M",
+                      "--shards", "3", daemon=self.d)
+        self.changed = ["--policy", "fifo", "--capacity", "7"]
+
+    def state(self):
+        s = self.stat(self.d)
+        return s["policy"].split(":")[0], s["capacity_urls"], s["capacity_bytes"], s["shards"]
+
+    def begin(self, *arguments):
+        trace = self.trace(*[f"http://a.test/{n}?fault=delay:30ms" for n in range(2000)])
+        p = subprocess.Popen(
+            [str(a) for a in (harness.SUNPROXY, "replay", "--socket", self.d.socket, trace,
+                              *self.changed, *arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=harness.sanitizer_environment(self.dir / "sanitizer.replay"))
+        harness.wait_until(lambda: self.state() == ("fifo", 7, 0, 1), what="the change")
+        with rpc.Connection(self.d.socket) as c:
+            harness.wait_until(lambda: c.stat().misses > 1, what="requests")
+        return p
+
+    def test_after_runs(self):
+        trace = self.trace("http://a.test/1", "http://a.test/2", "http://a.test/1")
+        for arguments in (self.changed, ["--cold"], ["--policy", "none"], [*self.changed, "--repeat", "3"]):
+            with self.subTest(arguments=arguments):
+                s = self.summary(trace, *arguments)
+                self.assertEqual(s["runs"][-1]["failures"], 0)
+                self.assertEqual(self.state(), self.BEFORE)
+
+    def test_kept_if_that_is_wanted(self):
+        self.replay(self.trace("http://a.test/1"), *self.changed, "--keep")
+        self.assertEqual(self.state(), ("fifo", 7, 0, 1))
+
+    def test_after_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number=number):
+                p = self.begin()
+                p.send_signal(number)
+                p.communicate(timeout=30)
+                self.assertEqual(p.returncode, 130)
+                self.assertEqual(self.state(), self.BEFORE)
+
+    def test_after_signals_between_runs(self):
+        p = self.begin("--limit", "3", "--repeat", "1000")
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 130)
+        self.assertEqual(self.state(), self.BEFORE)
+
+    def test_after_failures(self):
+        self.replay(self.trace("http://10.0.0.1:81/"), *self.changed, expect=77)
+        self.assertEqual(self.state(), self.BEFORE)
+        trace = self.trace(*[f"http://a.test/{n}" for n in range(3000)])
+        self.replay(trace, *self.changed, "--log", "/dev/full", expect=74)
+        self.assertEqual(self.state(), self.BEFORE)
+
+    def test_a_refused_change_changes_nothing(self):
+        trace = self.trace("http://a.test/1")
+        self.replay(trace, "--policy", "nosuch", expect=64)
+        self.assertEqual(self.state(), self.BEFORE)
+        self.assertEqual(self.o.requests(), [])
+
+    def test_a_server_that_cannot_be_restored_is_named(self):
+        p = self.begin()
+        self.d.kill()
+        _, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 69)
+        self.assertRegex(err.decode(), r"was not restored: it had policy slru.*, 50 URLs and 1\.0 MiB, shards: 3")
 
 
 class StatTest(ReplayCase):

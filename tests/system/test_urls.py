@@ -188,4 +188,6 @@ class AddressTest(harness.SystemTest):
     def test_the_sentence_names_the_address(self):
         d = self.daemon()
         with rpc.Connection(d.socket) as c:
-            self.assertIn("127.0.0.1", c.get(f"http://127.0.0.1:{self.o.http_port}/").sentence)
+            self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").sentence,
+                             "refused: 127.0.0.1 is not a public address "
+                             "(allow it with --allow-net 127.0.0.0/8)")

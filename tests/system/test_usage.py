@@ -39,8 +39,8 @@ CLIENT = [
     (["get", "--socket", "/" + 200 * "x", "http://a.test/"], UNAVAILABLE, r"too long"),
     # options that are none, and values that are missing or too much
     (["get", "--quite-another"], USAGE, r"unknown option '--quite-another'\nTry 'sunproxy get --help'"),
-    (["get", "--verbos3=1"], USAGE, r"unknown option '--verbos3'; did you mean '--verbose'\?"),
-    (["get", "http://a.test/", "--slient"], USAGE, r"unknown option '--slient'; did you mean '--silent'\?"),
+    (["get", "--verbos3=1"], USAGE, r"unknown option '--verbos3'; did you mean --verbose\?"),
+    (["get", "http://a.test/", "--slient"], USAGE, r"unknown option '--slient'; did you mean --silent\?"),
     (["get", "-vx", "http://a.test/"], USAGE, r"unknown option '-x'"),
     (["get", "--ju", "2"], USAGE, r"unknown option '--ju'"),
     (["get", "--h"], USAGE, r"option '--h' is ambiguous: '--header', '--host', '--help'"),
@@ -112,8 +112,11 @@ LABORATORY = [
     (["simulate", "--statuses", "2000", "{trace}"], USAGE, r"status"),
     (["simulate", "--site", "nowhere", "{trace}"], USAGE, r"site .*'nowhere'"),
     # simulate
-    (["simulate", "--polcy", "lru", "{trace}"], USAGE, r"unknown option '--polcy'; did you mean '--policy'\?"),
-    (["trace", "convert", "--too", "tsv", "{trace}"], USAGE, r"trace convert: unknown option '--too'; did you mean '--to'\?"),
+    (["simulate", "--polcy", "lru", "{trace}"], USAGE, r"unknown option '--polcy'; did you mean --policy\?"),
+    (["trace", "convert", "--too", "tsv", "{trace}"], USAGE, r"trace convert: unknown option '--too'; did you mean --to\?"),
+    (["simulate", "--json", "--csv", "{trace}"], USAGE, r"--json and --csv exclude each other\nTry"),
+    (["simulate", "--csv", "--json", "{trace}"], USAGE, r"--csv and --json exclude each other\nTry"),
+    (["simulate", "--json", "--json", "--policy", "lru", "{trace}"], 0, r"\{"),
     (["simulate"], USAGE, r"trace"),
     (["simulate", "--policy", "lruu", "{trace}"], USAGE, r"lru"),
     (["simulate", "--policy", "", "{trace}"], USAGE, r"polic"),
@@ -224,6 +227,9 @@ LABORATORY = [
     (["help", "trace", "describe"], 0, r"--busiest"),
     (["--version"], 0, r"\d+\.\d+"),
     (["no-such"], USAGE, r"no-such"),
+    (["pruge", "--all"], USAGE, r"unknown command 'pruge'; did you mean purge\?\nTry 'sunproxy --help'"),
+    (["trace", "descirbe"], USAGE, r"unknown command 'trace descirbe'; did you mean describe\?"),
+    (["help", "stta"], USAGE, r"unknown command 'stta'; did you mean stat\?"),
     ([], USAGE, r"usage"),
 ]
 

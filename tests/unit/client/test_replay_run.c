@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "client/replay.h"
 #include "rpc/server.h"
 #include "tests/unit/unit.h"
@@ -118,6 +119,7 @@ set_up(void)
 static void
 tear_down(void)
 {
+    interrupt_release();
     if (rpc) {
         rpc_server_stop_accepting(rpc);
         rpc_server_stop(rpc, 0);
@@ -165,6 +167,7 @@ replay(const struct made *made, unsigned jobs, struct replay_log *log, struct re
 {
     struct replay_plan plan = {.trace = &made->trace,
                                .server = &server,
+                               .signals = interrupt_catch(),
                                .timeout_us = 60 * (int64_t)1000000,
                                .jobs = jobs,
                                .run = 1,

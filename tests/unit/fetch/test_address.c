@@ -248,7 +248,7 @@ judge_own_addresses(void)
     ck_assert(has_reason(policy, "64:ff9b::808:808",
                          "an address of this host (allow it with --allow-net 8.8.8.8)"));
     ck_assert(has_reason(policy, "127.0.0.1",
-                         "not a public address (allow it with --allow-net 127.0.0.1)"));
+                         "not a public address (allow it with --allow-net 127.0.0.0/8)"));
     ck_assert(has_reason(policy, "9.9.9.9", ""));
     ck_assert(has_reason(policy, "2606:4700::2", ""));
     /* As they come and go. */

@@ -138,8 +138,14 @@ encode(XDR *xdr, uint32_t seed)
         char *at = bytes;
         int32_t *inlined;
 
+        u_int where, zero = 0;
+
         ck_assert(xdr_u_quad_t(xdr, &quad));
         ck_assert(xdr_bytes(xdr, &at, &len, sizeof(bytes)));
+        /* A word that is written again. */
+        where = XDR_GETPOS(xdr);
+        ck_assert(xdr_u_int(xdr, &zero) && XDR_SETPOS(xdr, where));
+        ck_assert(xdr_u_int(xdr, &value));
         inlined = (int32_t *)XDR_INLINE(xdr, 8);
         if (inlined) {
             IXDR_PUT_U_INT32(inlined, value);
@@ -199,6 +205,8 @@ START_TEST(a_held_body_costs_three_pieces)
     rpc_reply_init(&reply, NULL);
     rpc_gather_begin(&gather, &reply, true);
     ck_assert(xdr_bytes(&gather.xdr, &at, &len, len));
+    ck_assert(!XDR_SETPOS(&gather.xdr, 0)); /* what was sent from its place is not taken back */
+    ck_assert(!XDR_SETPOS(&gather.xdr, XDR_GETPOS(&gather.xdr) + 4));
     ck_assert(rpc_gather_end(&gather));
     ck_assert_uint_eq(reply.output.count, 3);
     ck_assert_ptr_eq(reply.output.pieces[1].iov_base, bytes);

@@ -149,10 +149,15 @@ START_TEST(a_wrong_file_is_told_with_its_line)
     static const struct {
         const char *text, *told;
     } cases[] = {
-        {"port = 1\nprot = 2\n", ":2: there is no option \"prot\""},
+        {"port = 1\nprot = 2\n", ":2: unknown key 'prot'; did you mean port?"},
         {"port = 65536\n", ":1: port: \"65536\" is not a number from 0 to 65535"},
         {"\n\nport\n", ":3: \"port\" is not of the form key = value"},
         {"log-level = loud\n", ":1: log-level: \"loud\" is none of error|warning|info|debug"},
+        {"log-level = inof\n", "error|warning|info|debug; did you mean info?"},
+        {"capacity_urls = 7\n", ":1: unknown key 'capacity_urls'; did you mean capacity-urls?"},
+        {"Port = 7\n", ":1: unknown key 'Port'; did you mean port?"},
+        {"chekc-config = yes\n", ":1: unknown key 'chekc-config'; see"},
+        {"quite-another = 7\n", ":1: unknown key 'quite-another'; see sunproxyd --default-config"},
         {"no-rpcbind = maybe\n", ":1: no-rpcbind: \"maybe\" is neither yes nor no"},
         {"idle-timeout = soon\n", "is not a time such as"},
         {"stop-timeout = 366d\n", "of at most 365d"},
@@ -300,7 +305,7 @@ START_TEST(options_that_are_none_are_explained)
     static const struct {
         const char *word, *sentence;
     } rows[] = {
-        {"--polciy", "unknown option '--polciy'; did you mean '--policy'?"},
+        {"--polciy", "unknown option '--polciy'; did you mean --policy?"},
         {"--allow", "option '--allow' is ambiguous: '--allow-net', '--allow-port'"},
         {"--no-rpcbind=yes", "option '--no-rpcbind' takes no value"},
         {"--policy", "option '--policy' needs a value"},
