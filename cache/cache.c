@@ -2,24 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/djb.h"
-#include "base/hash.h"
 #include "cache/places.h"
-
-/* The place of a hash, locked. */
-static struct place *
-cache_lock(struct cache *cache, uint32_t hash)
-{
-    for (;;) {
-        uint32_t layout = layout_read(cache);
-        struct place *place = &cache->places[shard_number(hash, layout_shards(layout))];
-
-        place_lock(place);
-        if (layout_read(cache) == layout)
-            return place;
-        place_unlock(place);
-    }
-}
+#include "cache/waiters.h"
 
 /* A walk over all places in use; begins zeroed. */
 struct walk {
@@ -28,8 +12,8 @@ struct walk {
 };
 
 /*
- * The next place of a walk, locked, or NULL at the end. When the shards are rebuilt under way,
- * pages may have moved from places ahead to places behind, and the walk begins anew.
+ * The next place of a walk, locked, or NULL at the end. If the shards are rebuilt
+ * meanwhile, pages may have moved from places ahead to places behind, and the walk begins anew.
  */
 static struct place *
 cache_walk(struct cache *cache, struct walk *walk)
@@ -54,78 +38,105 @@ cache_walk(struct cache *cache, struct walk *walk)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct page *
-cache_lookup(struct cache *cache, struct span url, int64_t now_us)
+/* Begins a fill that requests can join by `entry`; NULL: by a new entry. */
+static bool
+begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key,
+           const struct cache_request *request, struct entry *entry, struct cache_found *found)
 {
-    uint32_t hash = djb_hash(url);
-    uint64_t key = hash64_bytes(url);
-    struct place *place = cache_lock(cache, hash);
-    struct departed victims = {0};
-    struct page *page = shard_lookup(&place->shard, hash, key, url, now_us, &victims);
+    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
-    if (page)
-        page_retain(page);
-    place_unlock(place);
-    shard_free_departed(&victims);
-    return page;
+    if (!fill)
+        return false;
+    if (!entry) {
+        entry = shard_make_entry(shard, fill->name, key->hash);
+        if (!entry) {
+            fill_free(fill);
+            return false;
+        }
+        table_insert(&shard->table, entry);
+    }
+    entry->object->fill = fill;
+    fill->entry = entry;
+    shard_add_fill(shard, fill);
+    waiters_add(fill, request->waiter, true);
+    found->fill = fill;
+    return true;
 }
 
-/* Moves the pages of a chain to a list; leaves both alone without memory. */
-static void
-cache_hand_over(struct departed *departed, struct cache_victims *victims)
+/* Begins one that no request can join. `shard` is NULL if it may not be stored. */
+static enum cache_answer
+begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
+           const struct cache_request *request, struct cache_found *found)
 {
-    struct page **pages;
+    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
-    if (departed->count == 0)
-        return;
-    pages = malloc(departed->count * sizeof(struct page *));
-    if (!pages)
-        return;
-    *victims = (struct cache_victims){.pages = pages, .room = departed->count};
-    for (struct entry *e = departed->first; e; e = RB_RIGHT(e, links)) {
-        page_leave_cache(e->page);
-        pages[victims->count++] = e->page;
-        e->page = NULL;
-    }
+    if (!fill)
+        return CACHE_NO_MEMORY;
+    if (shard)
+        shard_add_fill(shard, fill);
+    waiters_add(fill, request->waiter, true);
+    found->fill = fill;
+    return CACHE_PASS;
 }
 
-enum cache_outcome
-cache_store(struct cache *cache, struct page *page, struct cache_victims *victims, size_t *evicted)
+/* The answer where there is no fresh object; `entry` is the URL's, or NULL. */
+static enum cache_answer
+answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
+            const struct cache_request *request, int64_t now_us, struct entry *entry,
+            struct cache_found *found, struct removed *removed)
 {
-    uint32_t hash = djb_hash(page_url(page));
-    uint64_t key = hash64_bytes(page_url(page));
-    struct place *place = cache_lock(cache, hash);
-    uint64_t entered = atomic_fetch_add_explicit(&cache->entered, 1, memory_order_relaxed);
-    struct departed replaced = {0}, out = {0};
-    enum cache_outcome outcome = CACHE_NOT_STORED;
+    struct cache_fill *busy;
 
-    switch (shard_store(&place->shard, hash, key, page, entered, &replaced, &out)) {
-    case EVICTOR_ENTERED:
-        outcome = replaced.count ? CACHE_REPLACED : CACHE_STORED;
-        break;
-    case EVICTOR_PASSED_ON:
-        outcome = CACHE_PASSED_ON;
-        break;
-    case EVICTOR_TOO_LARGE:
-    case EVICTOR_NOT_ADMITTED:
-    case EVICTOR_NO_MEMORY:
-        break;
+    if (entry && entry_is_marker(entry)) {
+        if (now_us < entry->object->fetched_us)
+            return begin_pass(cache, shard, key, request, found);
+        shard_remove(shard, entry, removed);
+        entry = NULL;
     }
+    busy = entry ? entry->object->fill : NULL;
+    if (busy) {
+        if (request->max_waiters && busy->waiter_count >= request->max_waiters)
+            return CACHE_FULL;
+        waiters_add(busy, request->waiter, false);
+        return CACHE_BUSY;
+    }
+    if (!begin_fill(cache, shard, key, request, entry, found))
+        return CACHE_NO_MEMORY;
+    if (!entry)
+        return CACHE_MISS;
+    found->object = object_retain(entry->object);
+    return CACHE_STALE;
+}
+
+enum cache_answer
+cache_lookup(struct cache *cache, const struct cache_key *key, const struct cache_request *request,
+             int64_t now_us, struct cache_found *found)
+{
+    enum cache_answer answer = CACHE_HIT;
+    struct removed removed = {0};
+    struct object *object;
+    struct entry *entry;
+    struct place *place;
+
+    *found = (struct cache_found){0};
+    if (request->pass)
+        return begin_pass(cache, NULL, key, request, found);
+    place = cache_lock(cache, key->hash);
+    object = shard_lookup(&place->shard, key, now_us, &entry, &removed);
+    if (object)
+        found->object = object_retain(object);
+    else
+        answer = answer_miss(cache, &place->shard, key, request, now_us, entry, found, &removed);
     place_unlock(place);
-    if (evicted)
-        *evicted = out.count;
-    if (victims)
-        cache_hand_over(&out, victims);
-    shard_free_departed(&out);
-    shard_free_departed(&replaced);
-    return outcome;
+    shard_free_removed(&removed);
+    return answer;
 }
 
 void
 cache_victims_free(struct cache_victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++)
-        page_release(&victims->pages[i]);
+        object_release(&victims->pages[i]);
     free(victims->pages);
     *victims = (struct cache_victims){0};
 }
@@ -156,14 +167,14 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
         bytes = most ? most : 1;
     *pages = 0;
     while (evicted < bytes && (place = cache_walk(cache, &walk))) {
-        struct departed departed = {0};
+        struct removed removed = {0};
         /* What is left, in equal parts for the shards that are left. */
         uint64_t shards = layout_shards(walk.layout) - walk.visited + 1;
 
-        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards, &departed);
+        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards, &removed);
         place_unlock(place);
-        *pages += departed.count;
-        shard_free_departed(&departed);
+        *pages += removed.count;
+        shard_free_removed(&removed);
     }
     return evicted;
 }
@@ -173,28 +184,13 @@ cache_purge(struct cache *cache, struct span url)
 {
     uint32_t hash = djb_hash(url);
     struct place *place = cache_lock(cache, hash);
-    struct departed departed = {0};
+    struct removed removed = {0};
     uint64_t count;
 
-    shard_purge(&place->shard, hash, url, &departed);
+    shard_purge(&place->shard, hash, url, &removed);
     place_unlock(place);
-    count = departed.count;
-    shard_free_departed(&departed);
-    return count;
-}
-
-uint64_t
-cache_purge_expired(struct cache *cache, struct span url, int64_t now_us)
-{
-    uint32_t hash = djb_hash(url);
-    struct place *place = cache_lock(cache, hash);
-    struct departed departed = {0};
-    uint64_t count;
-
-    shard_purge_expired(&place->shard, hash, url, now_us, &departed);
-    place_unlock(place);
-    count = departed.count;
-    shard_free_departed(&departed);
+    count = removed.count;
+    shard_free_removed(&removed);
     return count;
 }
 
@@ -206,12 +202,12 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
     uint64_t count = 0;
 
     while ((place = cache_walk(cache, &walk))) {
-        struct departed departed = {0};
+        struct removed removed = {0};
 
-        shard_purge_prefix(&place->shard, prefix, &departed);
+        shard_purge_prefix(&place->shard, prefix, &removed);
         place_unlock(place);
-        count += departed.count;
-        shard_free_departed(&departed);
+        count += removed.count;
+        shard_free_removed(&removed);
     }
     return count;
 }
@@ -224,14 +220,13 @@ cache_purge_all(struct cache *cache)
     uint64_t count = 0;
 
     while ((place = cache_walk(cache, &walk))) {
-        struct departed departed = {0};
+        struct removed removed = {0};
         struct shard old;
 
-        shard_purge_all(&place->shard, &old, &departed);
+        count += shard_purge_all(&place->shard, &old, &removed);
         place_unlock(place);
-        count += departed.count + old.table.entry_count;
         shard_free(&old);
-        shard_free_departed(&departed);
+        shard_free_removed(&removed);
     }
     return count;
 }
@@ -247,8 +242,10 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
     while ((place = cache_walk(cache, &walk))) {
         if (walk.visited == 1)
             *stats = (struct cache_stats){0};
-        stats->pages += place->shard.table.entry_count;
+        stats->pages += place->shard.evictor.pages;
         stats->bytes += place->shard.evictor.bytes;
+        stats->busy += place->shard.fill_count;
+        stats->markers += place->shard.marker_count;
         stats->insertions += place->shard.evictor.insertions;
         stats->evictions += place->shard.evictor.evictions;
         place_unlock(place);

@@ -1,13 +1,12 @@
 /*
- * Making a cache, and making another one of it while it is in use: the part of cache.h in which the
- * number of shards and their policies come about.
+ * Creating a cache, and changing its policy, capacity and number of shards while it is in use.
  */
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "cache/places.h"
 
-/* What follows a layout when the shards are rebuilt: another one in any case. */
+/* The layout after the shards have been rebuilt: another one in any case. */
 static uint32_t
 layout_after(uint32_t layout, unsigned shards)
 {
@@ -53,14 +52,15 @@ shards_free(struct shard *shards, unsigned count)
         shard_free(&shards[i]);
 }
 
-/* Makes the shards of a configuration, empty; false, with nothing made, without memory. */
+/* Makes empty shards of a configuration; false, with nothing made, without memory. */
 static bool
 shards_init(struct shard *shards, const struct cache_config *config)
 {
     for (unsigned i = 0; i < config->shards; i++) {
         struct policy_config part = config_of_shard(config, i);
 
-        if (!shard_init(&shards[i], &config->policy, &part, config->body_only)) {
+        if (!shard_init(&shards[i], &config->policy, &part, config->body_only,
+                        CACHE_MAX_MARKERS / config->shards)) {
             shards_free(shards, i);
             return false;
         }
@@ -78,7 +78,7 @@ cache_create(const struct cache_config *config, enum cache_error *error)
         *error = CACHE_BAD_CONFIG;
         return NULL;
     }
-    *error = CACHE_NO_MEMORY;
+    *error = CACHE_CONFIG_NO_MEMORY;
     if (!shards_init(shards, config))
         return NULL;
     cache = aligned_alloc(CACHE_LINE, sizeof(*cache));
@@ -90,7 +90,7 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     for (unsigned i = 0; i < CACHE_MAX_SHARDS; i++) {
         pthread_mutex_init(&cache->places[i].lock, NULL); /* without attributes it cannot fail */
         if (i < config->shards)
-            cache->places[i].shard = shards[i];
+            shard_move(&cache->places[i].shard, &shards[i]);
     }
     cache->config = *config;
     atomic_init(&cache->layout, config->shards);
@@ -120,8 +120,8 @@ compare_entered(const void *a, const void *b)
 }
 
 /*
- * Everything that the shards in use hold, in order of entry, *count of them, to be freed; NULL
- * without memory. All locks are held.
+ * The entries of the shards in use, *count of them, in order of entry (busy ones come first), to be
+ * freed; NULL without memory. All locks are held.
  */
 static struct entry **
 cache_list_entries(struct cache *cache, unsigned shards, size_t *count)
@@ -139,13 +139,52 @@ cache_list_entries(struct cache *cache, unsigned shards, size_t *count)
     for (unsigned i = 0; i < shards; i++) {
         const struct table *table = &cache->places[i].shard.table;
 
-        if (table->entry_count == 0)
-            continue;
         for (struct entry *e = table_first(table); e; e = table_next(table, e))
             entries[n++] = e;
     }
     qsort(entries, n, sizeof(struct entry *), compare_entered);
     return entries;
+}
+
+/* Copies an entry to another shard, where there may be no capacity for it; false without memory. */
+static bool
+copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
+{
+    struct removed removed = {0};
+    struct entry *copy;
+
+    if (entry->stored) {
+        struct cache_key key = cache_key_of(object_url(entry->object));
+        enum evictor_outcome outcome =
+            shard_store(to, &key, NULL, entry->object, entry->entered, &removed, victims);
+
+        shard_free_removed(&removed); /* where it was inserted and evicted at once */
+        return outcome != EVICTOR_NO_MEMORY;
+    }
+    copy = shard_make_entry(to, entry->object, entry->hash);
+    if (!copy)
+        return false;
+    table_insert(&to->table, copy);
+    if (entry_is_marker(entry)) {
+        shard_adopt_marker(to, copy, entry->entered, &removed);
+        shard_free_removed(&removed);
+    }
+    return true;
+}
+
+static bool
+copy_entries(struct cache *cache, struct shard *fresh, unsigned shards, struct removed *victims)
+{
+    size_t count, i = 0;
+    struct entry **entries = cache_list_entries(cache, cache->config.shards, &count);
+
+    if (!entries)
+        return false;
+    while (i < count &&
+           copy_entry(&fresh[shard_number(entries[i]->hash, shards)], entries[i], victims))
+        i++;
+    free(entries);
+    return i == count;
 }
 
 /*
@@ -154,56 +193,63 @@ cache_list_entries(struct cache *cache, unsigned shards, size_t *count)
  */
 static bool
 cache_build_shards(struct cache *cache, const struct cache_config *config, struct shard *fresh,
-                   struct departed *victims)
+                   struct removed *victims)
 {
-    unsigned old_count = cache->config.shards;
-    struct entry **entries;
-    uint64_t insertions = 0, evictions = 0;
-    size_t count, kept = 0;
+    uint64_t insertions = 0, evictions = 0, before = 0, kept = 0;
 
     if (!shards_init(fresh, config))
         return false;
-    entries = cache_list_entries(cache, old_count, &count);
-    if (!entries) {
+    for (unsigned i = 0; i < config->shards; i++)
+        fresh[i].is_copy = true;
+    if (!copy_entries(cache, fresh, config->shards, victims)) {
         shards_free(fresh, config->shards);
         return false;
     }
-    for (size_t i = 0; i < count; i++) {
-        struct entry *e = entries[i];
-        struct shard *to = &fresh[shard_number(e->hash, config->shards)];
-        struct departed passed_on = {0}; /* where it entered and left at once */
-        enum evictor_outcome outcome = shard_store(to, e->hash, hash64_bytes(page_url(e->page)),
-                                                   e->page, e->entered, &passed_on, victims);
-
-        shard_free_departed(&passed_on);
-        if (outcome == EVICTOR_NO_MEMORY) {
-            free(entries);
-            shards_free(fresh, config->shards);
-            return false;
-        }
-    }
-    free(entries);
-
-    /* Counts go on from where they were; it is only their sum over the shards that is told. */
-    for (unsigned i = 0; i < old_count; i++) {
+    /* Counts continue; only their sums over the shards are reported. */
+    for (unsigned i = 0; i < cache->config.shards; i++) {
         insertions += cache->places[i].shard.evictor.insertions;
         evictions += cache->places[i].shard.evictor.evictions;
+        before += cache->places[i].shard.evictor.pages;
     }
     for (unsigned i = 0; i < config->shards; i++) {
-        kept += fresh[i].table.entry_count;
+        kept += fresh[i].evictor.pages;
         fresh[i].evictor.insertions = 0;
         fresh[i].evictor.evictions = 0;
+        fresh[i].is_copy = false;
     }
     fresh[0].evictor.insertions = insertions;
-    fresh[0].evictor.evictions = evictions + (count - kept);
+    fresh[0].evictor.evictions = evictions + (before - kept);
     return true;
+}
+
+/* Moves the fills of the old shards to the new ones. All locks are held. Cannot fail. */
+static void
+cache_move_fills(struct cache *cache, struct shard *fresh, unsigned shards)
+{
+    for (unsigned i = 0; i < cache->config.shards; i++) {
+        struct shard *from = &cache->places[i].shard;
+        struct cache_fill *fill;
+
+        while (fill = LIST_FIRST(&from->fills), fill) {
+            struct shard *to = &fresh[shard_number(fill->hash, shards)];
+            struct entry *entry = fill->entry;
+
+            shard_remove_fill(from, fill);
+            shard_add_fill(to, fill);
+            if (!entry)
+                continue;
+            fill->entry = table_find(&to->table, fill->hash, object_url(fill->name));
+            if (!fill->entry)
+                entry->object->fill = NULL; /* its expired page has been evicted */
+        }
+    }
 }
 
 enum cache_error
 cache_configure(struct cache *cache, const struct cache_config *config)
 {
     struct shard other[CACHE_MAX_SHARDS] = {0}; /* first the new shards, then the old ones */
-    struct departed victims = {0};
+    struct removed victims = {0};
     enum cache_error error = CACHE_OK;
     unsigned old_count, locked;
 
@@ -211,9 +257,9 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         return CACHE_BAD_CONFIG;
 
     /*
-     * Place 0 first: from then on the configuration stands still, and so does the number of shards.
-     * Places beyond both the old and the new number are of no use to anyone: nobody who gets their
-     * locks finds the layout that led there.
+     * Place 0 first: its lock keeps the configuration and the number of shards. Places beyond both
+     * the old and the new number need no lock: no thread that takes one finds the layout unchanged
+     * by which it chose the place.
      */
     place_lock(&cache->places[0]);
     old_count = cache->config.shards;
@@ -223,7 +269,7 @@ cache_configure(struct cache *cache, const struct cache_config *config)
 
     if (policy_spec_equal(&config->policy, &cache->config.policy) && config->shards == old_count &&
         config->seed == cache->config.seed && config->body_only == cache->config.body_only) {
-        /* Only the capacity: what the policy knows of its pages need not be lost for that. */
+        /* Only the capacity changes: the policy keeps its state. */
         for (unsigned i = 0; i < old_count; i++) {
             struct policy_config part = config_of_shard(config, i);
 
@@ -231,24 +277,25 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         }
         cache->config = *config;
     } else if (cache_build_shards(cache, config, other, &victims)) {
+        cache_move_fills(cache, other, config->shards);
         for (unsigned i = 0; i < locked; i++) {
-            struct shard fresh = other[i];
+            struct shard old = cache->places[i].shard; /* which has no fills any more */
 
-            other[i] = cache->places[i].shard;
-            cache->places[i].shard = fresh;
+            shard_move(&cache->places[i].shard, &other[i]);
+            other[i] = old;
         }
         cache->config = *config;
         atomic_store_explicit(&cache->layout, layout_after(layout_read(cache), config->shards),
                               memory_order_relaxed);
     } else {
         memset(other, 0, sizeof(other));
-        error = CACHE_NO_MEMORY;
+        error = CACHE_CONFIG_NO_MEMORY;
     }
 
     for (unsigned i = locked; i-- > 0;)
         place_unlock(&cache->places[i]);
     shards_free(other, locked);
-    shard_free_departed(&victims);
+    shard_free_removed(&victims);
     return error;
 }
 

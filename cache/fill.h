@@ -45,7 +45,7 @@ struct object_waiter {
 
     /* From the last event on. */
     struct object *failure;       /* FAILED: a reference; object_failure() and its status */
-    enum cache_outcome outcome;   /* END, for the leader */
+    enum cache_outcome outcome;   /* END */
     size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
@@ -131,35 +131,41 @@ int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
 int cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len);
 
 /*
- * The response may not be shared. Waiters but the leader get RETRY. Until `until_us` of the
- * monotonic clock a marker stands in the table, so that later requests pass; 0: no marker. An
- * expired page of the URL is removed if there is a marker. Call it before cache_fill_head() where
- * the others may not see the head. Does nothing the second time. Cannot fail; without memory for an
- * entry (a fill that was in the table has one) there is no marker.
+ * The response may not be shared. Waiters get RETRY, except the leader and those that stream and
+ * have been notified of the head: call it before cache_fill_head() where the others may not see the
+ * head. Until `until_us` of the monotonic clock a marker stands in the table, so that later
+ * requests pass; 0: no marker. An expired page of the URL is removed if there is a marker. Does
+ * nothing to the table for a bypass or after a purge, and nothing at all the second time. Cannot
+ * fail; a fill whose expired page was evicted may lack the memory for a marker, and then there is
+ * none.
  */
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
 
 /*
  * The object is complete, after the head. It is stored if `store` is true, no purge has come since
  * the lookup, and policy and capacity admit it. Then it replaces the URL's page or marker. If it is
- * not stored, an expired page of the URL is removed. Waiters get END. `fetched_us` is of the
- * monotonic clock; `lifetime_us` is kept in whole milliseconds, rounded down, at most 49 days, and
- * INT64_MAX is unlimited. A segmented body of at most 256 KiB is copied into one allocation first,
- * if it may be stored; the table and the waiters that do not stream get the copy.
+ * not stored, an expired page of the URL is removed. For a bypass the table does not change.
+ * Waiters get END. `fetched_us` is of the monotonic clock; `lifetime_us` is kept in whole
+ * milliseconds, rounded down, at most 49 days, and INT64_MAX is unlimited. A segmented body of at
+ * most 256 KiB is copied into one allocation first, if it may be stored; the table and the waiters
+ * that do not stream get the copy.
  */
 enum cache_outcome cache_fill_finish(struct cache_fill *fill, bool store, uint64_t fetch_us,
                                      int64_t fetched_us, int64_t lifetime_us);
 
 /*
  * The fetch has failed. Waiters get FAILED with this number and sentence; those for which
- * retries(waiter, context) is true get RETRY (NULL: none). retries() is called under a lock: it may
- * not call the cache. An expired page of the URL stays. Cannot fail.
+ * retries(waiter, context) is true get RETRY (NULL: none; it is not called for the leader).
+ * retries() is called under a lock: it may not call the cache. An expired page of the URL stays.
+ * The fill drops the body at once, so that its memory is free when no waiter has it. Cannot fail.
+ * May be called in a hook of a memory account.
  */
 void cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                      bool (*retries)(const struct object_waiter *waiter, void *context),
                      void *context);
 
-/* Frees the fill and the owner's struct around it, after finish or fail. */
+/* Frees the fill and the owner's struct around it, after finish or fail. Its waiters need it no
+ * more. */
 void cache_fill_free(struct cache_fill *fill);
 
 /* Waiters that have had no last event. [any thread that may use the fill] */

@@ -30,7 +30,6 @@ enum object_state {
 struct cache_fill;
 struct segment;
 
-/* Read by the functions below; all but `references`, `state` and `published` as object_make_*(). */
 struct object {
     _Atomic uint32_t references;
     _Atomic uint8_t state;  /* of enum object_state */
@@ -45,7 +44,9 @@ struct object {
     int64_t fetched_us;   /* monotonic clock; likewise. Of a marker: the time when it expires */
     _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
-    struct cache_fill *fill; /* under the shard's lock. Ready: of the object's successor, or NULL */
+    struct cache_fill
+        *fill;    /* under the shard's lock, while the object is in a table: the fill that
+                     requests join. Busy: its own; ready: of its successor; or NULL */
     char bytes[]; /* URL, final URL, field lines; then the inline body and a zero byte that is not
                      part of it, or, aligned, the list of segments */
 };
@@ -152,7 +153,7 @@ size_t object_size(const struct object *object);
 
 /* ---- for cache/ alone ------------------------------------------------------------------------ */
 
-/* What an object is made of: URL, final URL and field lines of at most OBJECT_MAX_META bytes. */
+/* What an object is made of. */
 struct object_parts {
     struct span url;
     struct span final_url; /* empty: the same as the URL */

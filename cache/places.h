@@ -1,9 +1,9 @@
 /*
- * What cache.c and configure.c share of the inside of a cache: the shards' places with their locks,
- * and the word that says how many are in use. Nobody else includes this.
+ * What the files of cache/ share: the shards' places with their locks, and the word with the number
+ * of shards in use. Private.
  *
- * Locks: each place has one. Who needs several takes them in the order of the places, and place 0
- * always, so that whoever holds that one keeps the configuration as it is.
+ * Locks: each place has one. Several are taken in the order of the places, place 0 among them, so
+ * that its lock keeps the configuration as it is.
  */
 #ifndef SUNPROXY_CACHE_PLACES_H
 #define SUNPROXY_CACHE_PLACES_H
@@ -26,14 +26,14 @@ struct place {
 struct cache {
     /*
      * The number of shards, and above it a count of how often they were rebuilt. Read without a
-     * lock to choose a place, and again under the lock of that place, which whoever changes it
-     * holds: the two differ if it changed in between, and then another place is chosen.
+     * lock to choose a place, and again under the lock of that place, without which it is not
+     * changed: if the two differ, another place is chosen.
      */
     _Atomic uint32_t layout;
 
     struct cache_config config; /* protected by the lock of place 0 */
 
-    /* Numbers pages in the order of their entry. Drawn under a place's lock. */
+    /* Numbers pages and markers in the order of entry. Drawn under a place's lock. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
     struct place places[CACHE_MAX_SHARDS];
@@ -77,6 +77,27 @@ static inline unsigned
 layout_shards(uint32_t layout)
 {
     return layout & LAYOUT_SHARDS;
+}
+
+/* The place of a hash, locked. */
+static inline struct place *
+cache_lock(struct cache *cache, uint32_t hash)
+{
+    for (;;) {
+        uint32_t layout = layout_read(cache);
+        struct place *place = &cache->places[shard_number(hash, layout_shards(layout))];
+
+        place_lock(place);
+        if (layout_read(cache) == layout)
+            return place;
+        place_unlock(place);
+    }
+}
+
+static inline uint64_t
+cache_draw_entered(struct cache *cache)
+{
+    return atomic_fetch_add_explicit(&cache->entered, 1, memory_order_relaxed);
 }
 
 #endif

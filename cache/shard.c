@@ -3,34 +3,54 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "cache/cache.h"
 
 /*
  * A page's costs beside its entry: its struct, a zero byte, malloc's header and the rounding of its
  * allocation; 12 for its slot in a heap and 12 for its bucket, with the slack of both arrays.
  */
-enum { BESIDE_ENTRY = sizeof(struct page) + 1 + 8 + 15 + 12 + 12 };
+enum { BESIDE_ENTRY = sizeof(struct object) + 1 + 8 + 15 + 12 + 12 };
+
+/* Where a marker's entry has them, in the memory of a node. */
+struct marker_links {
+    struct entry *older;
+    struct entry *newer;
+};
+
+/* Every entry has memory for a marker's links, since an object may turn out to be private. */
+static size_t
+entry_size(const struct policy_ops *ops)
+{
+    size_t node = ops ? ops->node_size : 0;
+
+    return sizeof(struct entry) +
+           (node > sizeof(struct marker_links) ? node : sizeof(struct marker_links));
+}
 
 uint64_t
 cache_page_overhead(const struct policy_ops *ops)
 {
-    size_t entry = sizeof(struct entry) + ops->node_size;
-
     /* malloc's header, and the sum in steps of 16 */
-    return BESIDE_ENTRY + (entry + 8 + 15) / 16 * 16;
+    return BESIDE_ENTRY + (entry_size(ops) + 8 + 15) / 16 * 16;
 }
 
 bool
 shard_init(struct shard *shard, const struct policy_spec *spec, const struct policy_config *config,
-           bool body_only)
+           bool body_only, size_t max_markers)
 {
-    *shard = (struct shard){.config = *config, .spec = *spec, .body_only = body_only};
-    shard->config.params = NULL; /* a shard moves, and what is in it */
+    *shard = (struct shard){
+        .config = *config,
+        .spec = *spec,
+        .body_only = body_only,
+        .entry_size = entry_size(spec->ops),
+        .max_markers = max_markers,
+    };
+    shard->config.params = NULL; /* they are the spec's, and the caller's may not live as long */
+    LIST_INIT(&shard->fills);
+    if (!table_init(&shard->table))
+        return false;
     if (!spec->ops)
         return true;
     shard->overhead = cache_page_overhead(spec->ops);
-    if (!table_init(&shard->table))
-        return false;
     if (!evictor_init(&shard->evictor, spec, config)) {
         table_free(&shard->table);
         return false;
@@ -41,7 +61,10 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
 static void
 entry_free(struct entry *entry)
 {
-    page_release_from_cache(&entry->page);
+    if (entry->stored)
+        object_release_from_cache(&entry->object);
+    else
+        object_release(&entry->object);
     free(entry);
 }
 
@@ -50,10 +73,9 @@ shard_free(struct shard *shard)
 {
     struct entry *entry, *next;
 
-    if (!shard->evictor.ops)
-        return;
-    /* The policy first, because it may read nodes that are still inside. */
-    evictor_free(&shard->evictor);
+    /* The policy first, because it may read the nodes of its pages. */
+    if (shard->evictor.ops)
+        evictor_free(&shard->evictor);
     for (size_t i = 0; i < shard->table.bucket_count; i++) {
         /* Cut off leaf by leaf: a tree that is not searched again needs no balance. */
         entry = RB_ROOT(&shard->table.buckets[i]);
@@ -75,23 +97,31 @@ shard_free(struct shard *shard)
     *shard = (struct shard){0};
 }
 
+void
+shard_move(struct shard *to, struct shard *from)
+{
+    *to = *from;
+    /* The first fill points at the head of its list. */
+    if (!LIST_EMPTY(&to->fills))
+        LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
+}
+
 static uint64_t
-bytes_of(const struct shard *shard, const struct page *page)
+bytes_of(const struct shard *shard, const struct object *object)
 {
     if (shard->body_only)
-        return page->body_len;
-    return (uint64_t)page->url_len + page->final_url_len + page->headers_len + page->body_len +
-           shard->overhead;
+        return object_length(object);
+    return object_size(object) - sizeof(*object) - 1 + shard->overhead;
 }
 
 /* What the policy may know of a page. */
 static struct policy_page
-describe_page(const struct shard *shard, const struct page *page, uint64_t key)
+describe_page(const struct shard *shard, const struct object *object, uint64_t key)
 {
     return (struct policy_page){
-        .bytes = bytes_of(shard, page),
+        .bytes = bytes_of(shard, object),
         .key = key,
-        .cost_us = page->fetch_us,
+        .cost_us = object->fetch_us,
         .next = POLICY_NEVER,
     };
 }
@@ -102,37 +132,94 @@ entry_of(void *node)
     return container_of(node, struct entry, node);
 }
 
-/* ---- what leaves ----------------------------------------------------------------------------- */
-
-/* Takes an entry out of the table and puts it at the end of a chain. */
-static void
-shard_unlink(struct shard *shard, struct entry *entry, struct departed *departed)
+struct entry *
+shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash)
 {
-    table_remove(&shard->table, entry);
-    /* An entry that is in no tree has its links free for the chain. */
-    RB_RIGHT(entry, links) = NULL;
-    if (departed->last)
-        RB_RIGHT(departed->last, links) = entry;
-    else
-        departed->first = entry;
-    departed->last = entry;
-    departed->count++;
+    struct entry *entry = calloc(1, shard->entry_size);
+
+    if (entry) {
+        entry->object = object_retain(object);
+        entry->hash = hash;
+    }
+    return entry;
 }
 
-/* A page leaves that is no victim. */
+/* ---- removal --------------------------------------------------------------------------------- */
+
 static void
-shard_remove(struct shard *shard, struct entry *entry, struct departed *departed)
+removed_add(struct removed *removed, struct entry *entry)
 {
-    evictor_remove(&shard->evictor, entry->node, bytes_of(shard, entry->page));
-    shard_unlink(shard, entry, departed);
+    /* An entry that is in no tree has its links free for the chain. */
+    RB_RIGHT(entry, links) = NULL;
+    if (removed->last)
+        RB_RIGHT(removed->last, links) = entry;
+    else
+        removed->first = entry;
+    removed->last = entry;
+    removed->count += entry->stored;
+}
+
+/* Removes an entry from the table and adds it to a chain. */
+static void
+shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
+{
+    struct object *object = entry->object;
+
+    if (entry->stored && object->fill && !shard->is_copy) {
+        object->fill->entry = NULL;
+        object->fill = NULL;
+    }
+    table_remove(&shard->table, entry);
+    removed_add(removed, entry);
+}
+
+static struct marker_links *
+marker_links(struct entry *entry)
+{
+    return (struct marker_links *)(void *)entry->node;
+}
+
+struct entry *
+shard_next_marker(const struct entry *entry)
+{
+    return ((const struct marker_links *)(const void *)entry->node)->newer;
+}
+
+static void
+marker_unlink(struct shard *shard, struct entry *entry)
+{
+    struct marker_links *links = marker_links(entry);
+
+    if (links->older)
+        marker_links(links->older)->newer = links->newer;
+    else
+        shard->oldest_marker = links->newer;
+    if (links->newer)
+        marker_links(links->newer)->older = links->older;
+    else
+        shard->newest_marker = links->older;
+    shard->marker_count--;
+}
+
+void
+shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
+{
+    if (entry->stored)
+        evictor_remove(&shard->evictor, entry->node, bytes_of(shard, entry->object));
+    else if (entry_is_marker(entry))
+        marker_unlink(shard, entry);
+    else if (entry->object->fill)
+        entry->object->fill->entry = NULL;
+    shard_unlink(shard, entry, removed);
 }
 
 /* The owner of the evictor's nodes, for one call. */
 struct call {
     struct shard *shard;
-    struct departed *victims;
-    struct departed *replaced; /* also what entered and left at once */
-    struct entry *entry;       /* of the page that is to be stored */
+    struct removed *victims;
+    struct removed *replaced; /* also what was inserted and evicted at once */
+    struct entry *entry;      /* of the page that is to be stored */
+    bool is_linked;           /* that is in the table */
 };
 
 static void *
@@ -147,8 +234,11 @@ static void
 link_entry(void *owner, void *node)
 {
     struct call *call = owner;
+    struct entry *entry = entry_of(node);
 
-    table_insert(&call->shard->table, entry_of(node));
+    entry->stored = true;
+    if (!call->is_linked)
+        table_insert(&call->shard->table, entry);
 }
 
 static uint64_t
@@ -159,64 +249,128 @@ unlink_entry(void *owner, void *node, enum evictor_departure why)
     bool victim = why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS;
 
     shard_unlink(call->shard, entry, victim ? call->victims : call->replaced);
-    return bytes_of(call->shard, entry->page);
+    return bytes_of(call->shard, entry->object);
 }
 
 static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct page *
-shard_lookup(struct shard *shard, uint32_t hash, uint64_t key, struct span url, int64_t now_us,
-             struct departed *victims)
+struct object *
+shard_lookup(struct shard *shard, const struct cache_key *key, int64_t now_us, struct entry **entry,
+             struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
     struct policy_page described;
-    struct entry *entry;
+    struct entry *e = table_find(&shard->table, key->hash, key->url);
 
-    if (!shard->evictor.ops)
+    *entry = e;
+    if (!e || !e->stored || !object_is_fresh(e->object, now_us))
         return NULL;
-    entry = table_find(&shard->table, hash, url);
-    if (!entry || !page_is_fresh(entry->page, now_us))
-        return NULL;
-    described = describe_page(shard, entry->page, key);
-    if (evictor_hit(&shard->evictor, entry->node, &described, &hooks, &call))
+    described = describe_page(shard, e->object, key->key);
+    if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))
         table_tidy(&shard->table);
-    return entry->page;
+    return e->object;
 }
 
 enum evictor_outcome
-shard_store(struct shard *shard, uint32_t hash, uint64_t key, struct page *page, uint64_t entered,
-            struct departed *replaced, struct departed *victims)
+shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
+            struct object *object, uint64_t entered, struct removed *replaced,
+            struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
     struct policy_page described;
-    struct entry *entry, *old;
+    struct entry *entry = own, *old = NULL;
     enum evictor_outcome outcome;
 
-    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, bytes_of(shard, page)))
+    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, bytes_of(shard, object)))
         return EVICTOR_TOO_LARGE;
-    entry = calloc(1, sizeof(*entry) + shard->evictor.ops->node_size);
-    if (!entry)
-        return EVICTOR_NO_MEMORY;
-    entry->page = page;
+    if (!own) {
+        entry = shard_make_entry(shard, object, key->hash);
+        if (!entry)
+            return EVICTOR_NO_MEMORY;
+        old = table_find(&shard->table, key->hash, key->url);
+    }
     entry->entered = entered;
-    entry->hash = hash;
     call.entry = entry;
-    old = table_find(&shard->table, hash, page_url(page));
-    described = describe_page(shard, page, key);
+    call.is_linked = own != NULL;
+    described = describe_page(shard, object, key->key);
     described.old = old ? old->node : NULL;
     outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
     if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON)
-        page_enter_cache(page);
-    else
-        free(entry);
+        object_enter_cache(object);
+    else if (!own)
+        entry_free(entry);
     table_tidy(&shard->table); /* a large page may have evicted many small ones */
     return outcome;
 }
 
+/* ---- fills ----------------------------------------------------------------------------------- */
+
 void
-shard_resize(struct shard *shard, const struct policy_config *config, struct departed *victims)
+shard_add_fill(struct shard *shard, struct cache_fill *fill)
+{
+    fill->may_store = true;
+    LIST_INSERT_HEAD(&shard->fills, fill, link);
+    shard->fill_count++;
+}
+
+void
+shard_remove_fill(struct shard *shard, struct cache_fill *fill)
+{
+    fill->may_store = false;
+    LIST_REMOVE(fill, link);
+    shard->fill_count--;
+}
+
+struct entry *
+shard_close_fill(struct cache_fill *fill)
+{
+    struct entry *entry = fill->entry;
+
+    fill->entry = NULL;
+    if (entry)
+        entry->object->fill = NULL;
+    return entry && !entry->stored ? entry : NULL;
+}
+
+/* ---- markers --------------------------------------------------------------------------------- */
+
+void
+shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
+                   struct removed *removed)
+{
+    if (shard->marker_count == shard->max_markers)
+        shard_remove(shard, shard->oldest_marker, removed);
+    entry->entered = entered;
+    *marker_links(entry) = (struct marker_links){.older = shard->newest_marker};
+    if (shard->newest_marker)
+        marker_links(shard->newest_marker)->newer = entry;
+    else
+        shard->oldest_marker = entry;
+    shard->newest_marker = entry;
+    shard->marker_count++;
+}
+
+void
+shard_mark(struct shard *shard, struct entry *entry, struct object *name, uint64_t entered,
+           int64_t until_us, struct removed *removed)
+{
+    struct object *before = entry->object;
+
+    if (entry_is_marker(entry))
+        marker_unlink(shard, entry);
+    name->fetched_us = until_us;
+    atomic_store_explicit(&name->state, OBJECT_UNCACHEABLE, memory_order_release);
+    entry->object = object_retain(name);
+    object_release(&before);
+    shard_adopt_marker(shard, entry, entered, removed);
+}
+
+/* ---- capacity -------------------------------------------------------------------------------- */
+
+void
+shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
     struct evictor *evictor = &shard->evictor;
@@ -226,10 +380,10 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct dep
     if (!evictor->ops)
         return;
     evictor_resize(evictor, config);
-    /* Pages that are too large now leave first, so that none is evicted for their bytes. */
+    /* Pages that are too large now are removed first, so that none is evicted for their bytes. */
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (!evictor_can_hold(evictor, bytes_of(shard, entry->page))) {
+        if (entry->stored && !evictor_can_hold(evictor, bytes_of(shard, entry->object))) {
             shard_remove(shard, entry, victims);
             evictor->evictions++;
         }
@@ -239,83 +393,95 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct dep
 }
 
 uint64_t
-shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *victims)
+shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
     uint64_t evicted = 0;
 
-    if (!shard->evictor.ops)
-        return 0;
-    while (evicted < bytes && shard->table.entry_count > 0) {
+    while (evicted < bytes && shard->evictor.pages > 0) {
         evictor_evict(&shard->evictor, EVICTOR_EVICTED, &hooks, &call);
-        evicted += page_size(victims->last->page);
+        evicted += object_size(victims->last->object);
     }
     table_tidy(&shard->table);
     return evicted;
 }
 
-void
-shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed)
+/* ---- purging --------------------------------------------------------------------------------- */
+
+/* A purge concerns a fill: it is not stored, and its own entry is removed. */
+static void
+purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed)
 {
+    struct entry *own = shard_close_fill(fill);
+
+    shard_remove_fill(shard, fill);
+    if (own)
+        shard_unlink(shard, own, removed);
+}
+
+void
+shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
+{
+    struct cache_fill *fill, *next;
     struct entry *entry;
 
-    if (!shard->evictor.ops)
-        return;
+    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
+        next = LIST_NEXT(fill, link);
+        if (fill->hash == hash && span_equal(object_url(fill->name), url))
+            purge_fill(shard, fill, removed);
+    }
     entry = table_find(&shard->table, hash, url);
     if (entry)
-        shard_remove(shard, entry, departed);
+        shard_remove(shard, entry, removed);
     table_tidy(&shard->table);
 }
 
 void
-shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
-                    struct departed *departed)
+shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed)
 {
-    struct entry *entry;
-
-    if (!shard->evictor.ops)
-        return;
-    entry = table_find(&shard->table, hash, url);
-    if (entry && !page_is_fresh(entry->page, now_us))
-        shard_remove(shard, entry, departed);
-    table_tidy(&shard->table);
-}
-
-void
-shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed)
-{
+    struct cache_fill *fill, *next_fill;
     struct entry *entry, *next;
 
-    if (!shard->evictor.ops)
-        return;
+    for (fill = LIST_FIRST(&shard->fills); fill; fill = next_fill) {
+        next_fill = LIST_NEXT(fill, link);
+        if (span_starts_with(object_url(fill->name), prefix))
+            purge_fill(shard, fill, removed);
+    }
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
-        if (span_starts_with(page_url(entry->page), prefix))
-            shard_remove(shard, entry, departed);
+        if (span_starts_with(object_url(entry->object), prefix))
+            shard_remove(shard, entry, removed);
     }
     table_tidy(&shard->table);
 }
 
-void
-shard_purge_all(struct shard *shard, struct shard *old, struct departed *departed)
+uint64_t
+shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
 {
+    uint64_t count = shard->evictor.pages;
+    struct cache_fill *fill;
     struct shard fresh;
 
-    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only)) {
+    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_markers)) {
         *old = (struct shard){0};
-        shard_purge_prefix(shard, span_of(NULL, 0), departed);
-        return;
+        shard_purge_prefix(shard, span_of(NULL, 0), removed);
+        return count;
+    }
+    while (fill = LIST_FIRST(&shard->fills), fill) {
+        shard_close_fill(fill);
+        shard_remove_fill(shard, fill);
     }
     fresh.evictor.insertions = shard->evictor.insertions;
     fresh.evictor.evictions = shard->evictor.evictions;
     *old = *shard;
     *shard = fresh;
+    return count;
 }
 
 void
-shard_free_departed(struct departed *departed)
+shard_free_removed(struct removed *removed)
 {
-    struct entry *entry = departed->first;
+    struct entry *entry = removed->first;
 
     while (entry) {
         struct entry *next = RB_RIGHT(entry, links);
@@ -323,21 +489,56 @@ shard_free_departed(struct departed *departed)
         entry_free(entry);
         entry = next;
     }
-    *departed = (struct departed){0};
+    *removed = (struct removed){0};
+}
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+/* An entry's object and its fill refer to each other, and its kind is what it says. */
+static bool
+entry_is_valid(const struct entry *entry)
+{
+    const struct object *object = entry->object;
+
+    if (object->fill && (object->fill->entry != entry || !object->fill->may_store))
+        return false;
+    if (entry->stored)
+        return object_state(object) == OBJECT_READY;
+    return entry_is_marker(entry) ? !object->fill : object->fill != NULL;
 }
 
 bool
 shard_is_valid(const struct shard *shard)
 {
+    size_t stored = 0, markers = 0, listed = 0, fills = 0, own = 0;
+    const struct cache_fill *fill;
     struct entry *entry;
     uint64_t bytes = 0;
 
-    if (!shard->evictor.ops)
-        return shard->evictor.bytes == 0 && !shard->evictor.policy;
     if (!table_is_valid(&shard->table))
         return false;
-    for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry))
-        bytes += bytes_of(shard, entry->page);
-    return bytes == shard->evictor.bytes && shard->table.entry_count == shard->evictor.pages &&
-           evictor_is_valid(&shard->evictor);
+    for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
+        if (!entry_is_valid(entry))
+            return false;
+        stored += entry->stored;
+        markers += entry_is_marker(entry);
+        if (entry->stored)
+            bytes += bytes_of(shard, entry->object);
+    }
+    for (entry = shard->oldest_marker; entry; entry = shard_next_marker(entry))
+        listed += entry_is_marker(entry);
+    LIST_FOREACH(fill, &shard->fills, link)
+    {
+        if (!fill->may_store || fill->done)
+            return false;
+        if (fill->entry && fill->entry->object->fill != fill)
+            return false;
+        own += fill->entry && !fill->entry->stored;
+        fills++;
+    }
+    if (fills != shard->fill_count || listed != markers || markers != shard->marker_count ||
+        markers > shard->max_markers || stored + markers + own != shard->table.entry_count ||
+        stored != shard->evictor.pages || bytes != shard->evictor.bytes)
+        return false;
+    return shard->evictor.ops ? evictor_is_valid(&shard->evictor) : !shard->evictor.policy;
 }

@@ -1,96 +1,155 @@
 /*
- * A shard: a table, an instance of the policy, and a share of the capacity. It takes no lock
- * itself (places.h has those): whoever calls in here holds the one of the shard's place, or is the
- * only one who knows the shard.
+ * A shard: a table, an instance of the policy, a share of the capacity, the fills of its URLs and
+ * its markers. It takes no lock itself (places.h has those): the caller of these functions has the
+ * lock of the shard's place, or is the only one that knows the shard.
  *
- * Nothing is freed under the lock. What leaves is chained up and handed to the caller, who lets go
- * of it with shard_free_departed() once the lock is dropped.
+ * Nothing is freed under the lock. Removed entries are chained and handed to the caller, who frees
+ * them with shard_free_removed() after the unlock.
  */
 #ifndef SUNPROXY_CACHE_SHARD_H
 #define SUNPROXY_CACHE_SHARD_H
 
+#include <sys/queue.h>
+
+#include "cache/fill.h"
 #include "cache/table.h"
 #include "policies/evictor.h"
 
 struct shard {
     struct table table;
-    struct evictor evictor;      /* its ops NULL: no cache, and nothing else is set */
+    struct evictor evictor;      /* its ops NULL: nothing is stored */
     struct policy_config config; /* its share of the capacity, and its seed; no params */
     struct policy_spec spec;     /* of the policy */
     bool body_only;              /* bytes are those of bodies alone; */
     uint64_t overhead;           /* otherwise those of pages, and this for each as bookkeeping */
+    size_t entry_size;           /* bytes of an entry with the node or a marker's links */
+    bool is_copy; /* is being built from others (configure.c): objects' fills belong to those */
+
+    LIST_HEAD(, cache_fill) fills; /* that may be stored */
+    size_t fill_count;
+
+    struct entry *oldest_marker, *newest_marker;
+    size_t marker_count;
+    size_t max_markers;
 };
 
-/* Entries that left, in the order in which they did. */
-struct departed {
+/* Removed entries, in order. */
+struct removed {
     struct entry *first;
     struct entry *last;
-    size_t count;
+    size_t count; /* of those that were stored */
 };
 
 /*
  * An empty shard; false without memory. A spec without ops is a shard that stores nothing. The
- * params of `config` are not looked at: they are those of the spec.
+ * params of `config` are ignored: they are those of the spec.
  */
 bool shard_init(struct shard *shard, const struct policy_spec *spec,
-                const struct policy_config *config, bool body_only);
+                const struct policy_config *config, bool body_only, size_t max_markers);
 
-/* Frees the shard and lets go of all pages inside. Harmless on a zeroed one. */
+/* Frees the shard and its entries; it has no fills. Harmless on a zeroed one. */
 void shard_free(struct shard *shard);
 
-/*
- * `hash` is a URL's djb_hash(), by which the table finds it, and `key` its hash64_bytes(), by which
- * policies remember it. Both are the caller's to compute, before it takes the lock.
- */
+/* Moves a shard in memory; *from is then to be overwritten. */
+void shard_move(struct shard *to, struct shard *from);
 
 /*
- * The page of this URL, without a reference of its own, after the policy's access(); NULL on a
- * miss, which the policy does not see. A page that is not fresh at `now_us` is a miss. If the
+ * A zeroed entry with one more reference to the object, which is not in the table yet; NULL without
+ * memory.
+ */
+struct entry *shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash);
+
+/*
+ * The fresh object of this URL, without a reference of its own, after the policy's access(); NULL
+ * if there is none, with the URL's entry, or NULL, in *entry; the policy does not see that. If the
  * policy has a surplus afterwards, other pages are evicted to `victims`.
  */
-struct page *shard_lookup(struct shard *shard, uint32_t hash, uint64_t key, struct span url,
-                          int64_t now_us, struct departed *victims);
+struct object *shard_lookup(struct shard *shard, const struct cache_key *key, int64_t now_us,
+                            struct entry **entry, struct removed *victims);
 
 /*
- * Stores a page with a reference of the shard's own; `entered` is its number in the order of entry.
- * The rules are those of evictor_enter(): a page of the same URL leaves to `replaced`, and so does
- * the new page itself if it is passed on; victims leave to `victims`. EVICTOR_NO_MEMORY is also the
- * answer if there is none for the entry. Without a cache every page is too large.
+ * Stores a ready object with a reference of the shard's own; `entered` is its number in the order
+ * of entry. `own` is an entry of it that is in the table and not stored, or NULL: then a page of
+ * the same URL is replaced, and no other entry of the URL may be in the table. The rules are those
+ * of evictor_enter(): the replaced page is added to `replaced`, as is the new one if it is passed
+ * on; victims are added to `victims`. EVICTOR_NO_MEMORY is also the answer if there is none for the
+ * entry. Without a policy every object is too large. If it is not stored, `own` is still in the
+ * table.
  */
-enum evictor_outcome shard_store(struct shard *shard, uint32_t hash, uint64_t key,
-                                 struct page *page, uint64_t entered, struct departed *replaced,
-                                 struct departed *victims);
+enum evictor_outcome shard_store(struct shard *shard, const struct cache_key *key,
+                                 struct entry *own, struct object *object, uint64_t entered,
+                                 struct removed *replaced, struct removed *victims);
+
+/* Removes an entry in any state; not counted as an eviction. The successor of a stored one can then
+ * not be joined. */
+void shard_remove(struct shard *shard, struct entry *entry, struct removed *removed);
+
+/* ---- fills ----------------------------------------------------------------------------------- */
+
+/* Adds a fill to the list; it may be stored from now on. */
+void shard_add_fill(struct shard *shard, struct cache_fill *fill);
+
+/* Removes it from the list; it keeps its entry. */
+void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
 
 /*
- * Gives the shard another share of the capacity; pages that are larger than the new one leave, then
- * others as the policy says. Cannot fail.
+ * No request can join the fill from now on. Returns its own entry, which is still in the table, or
+ * NULL if it had none.
  */
-void shard_resize(struct shard *shard, const struct policy_config *config,
-                  struct departed *victims);
+struct entry *shard_close_fill(struct cache_fill *fill);
+
+/* ---- markers --------------------------------------------------------------------------------- */
 
 /*
- * Evicts pages until `bytes` of them have left or none is inside; returns the bytes of those that
- * left, as page_size() has them.
+ * Makes a marker of an entry that is in the table and not stored, or renews one that is a marker.
+ * `name` has the URL alone; it expires at `until_us`. Drops the oldest marker if there are too
+ * many.
  */
-uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *victims);
+void shard_mark(struct shard *shard, struct entry *entry, struct object *name, uint64_t entered,
+                int64_t until_us, struct removed *removed);
 
-/* Purging; not counted as evictions. */
-void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed);
-void shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
-                         struct departed *departed);
-void shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed);
+/* The same for an entry that has a marker's object already, in another shard. */
+void shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
+                        struct removed *removed);
+
+static inline bool
+entry_is_marker(const struct entry *entry)
+{
+    return !entry->stored && object_state(entry->object) == OBJECT_UNCACHEABLE;
+}
+
+/* The marker that was made after this one, or NULL. */
+struct entry *shard_next_marker(const struct entry *entry);
+
+/* ---- capacity -------------------------------------------------------------------------------- */
 
 /*
- * Everything leaves. Where there is memory for an empty shard this one's content moves to *old at a
- * stroke, for shard_free() once the lock is dropped; otherwise the entries leave one by one, and
- * *old is zeroed.
+ * Gives the shard another share of the capacity. Pages that are larger than the new one are
+ * removed, then others as the policy chooses. Cannot fail.
  */
-void shard_purge_all(struct shard *shard, struct shard *old, struct departed *departed);
+void shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims);
 
-/* Frees the entries and drops their pages. Needs no lock. Leaves the chain empty. */
-void shard_free_departed(struct departed *departed);
+/*
+ * Evicts pages until `bytes` of them are evicted or none is left; returns the bytes of the evicted
+ * ones, as object_size() has them.
+ */
+uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims);
 
-/* For tests: everything agrees with everything; O(n). */
+/* Purging, as cache.h has it. */
+void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed);
+void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
+
+/*
+ * Purges everything and returns the number of stored objects. With memory for an empty shard this
+ * one's entries move to *old at once, for shard_free() after the unlock; otherwise they are removed
+ * one by one, and *old is zeroed.
+ */
+uint64_t shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed);
+
+/* Frees the entries and drops their objects. Needs no lock. Empties the chain. */
+void shard_free_removed(struct removed *removed);
+
+/* For tests: table, policy, fills, markers and counts agree; O(n). */
 bool shard_is_valid(const struct shard *shard);
 
 #endif

@@ -13,18 +13,18 @@ table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
         return hash < entry->hash ? -1 : 1;
     /*
      * With an equal hash it is nearly always the entry sought, whose node the policy reads next,
-     * and the reply the page's headers: they are fetched from memory meanwhile.
+     * and the reply the object's field lines: they are prefetched.
      */
     __builtin_prefetch(entry->node);
-    __builtin_prefetch(entry->page->bytes + 64);
-    __builtin_prefetch(entry->page->bytes + 128);
-    return span_compare(url, page_url(entry->page));
+    __builtin_prefetch(entry->object->bytes + 64);
+    __builtin_prefetch(entry->object->bytes + 128);
+    return span_compare(url, object_url(entry->object));
 }
 
 static int
 table_compare(const struct entry *a, const struct entry *b)
 {
-    return table_compare_key(a->hash, page_url(a->page), b);
+    return table_compare_key(a->hash, object_url(a->object), b);
 }
 
 /* libbsd leaves __unused undefined, which the macros for static functions ask for. */
@@ -46,7 +46,7 @@ table_init(struct table *table)
     *table = (struct table){
         .buckets = calloc(TABLE_MIN_BUCKETS, sizeof(struct bucket)),
         .bucket_count = TABLE_MIN_BUCKETS,
-        .room = TABLE_MIN_BUCKETS,
+        .allocated = TABLE_MIN_BUCKETS,
         .mask = TABLE_MIN_BUCKETS - 1,
     };
     if (table->buckets)
@@ -93,14 +93,14 @@ table_move(struct table *table, size_t from, size_t to)
 }
 
 static bool
-table_resize(struct table *table, size_t room)
+table_resize(struct table *table, size_t count)
 {
-    struct bucket *buckets = realloc(table->buckets, room * sizeof(*buckets));
+    struct bucket *buckets = realloc(table->buckets, count * sizeof(*buckets));
 
     if (!buckets)
         return false;
     table->buckets = buckets;
-    table->room = room;
+    table->allocated = count;
     return true;
 }
 
@@ -112,7 +112,7 @@ table_split(struct table *table)
 
     if (fresh > UINT32_MAX)
         return;
-    if (fresh == table->room && !table_resize(table, table->room + table->room / 2))
+    if (fresh == table->allocated && !table_resize(table, table->allocated + table->allocated / 2))
         return;
     if (fresh > table->mask)
         table->mask = 2 * table->mask + 1;
@@ -131,8 +131,8 @@ table_merge(struct table *table)
     table_move(table, last, last & (table->mask >> 1));
     if (table->bucket_count - 1 <= table->mask >> 1)
         table->mask >>= 1;
-    if (table->bucket_count < table->room / 4)
-        table_resize(table, table->room / 2);
+    if (table->bucket_count < table->allocated / 4)
+        table_resize(table, table->allocated / 2);
 }
 
 void
@@ -228,7 +228,7 @@ table_is_valid(const struct table *table)
 {
     size_t count = 0;
 
-    if (table->bucket_count > table->room || table->bucket_count - 1 > table->mask)
+    if (table->bucket_count > table->allocated || table->bucket_count - 1 > table->mask)
         return false;
     for (size_t i = 0; i < table->bucket_count; i++) {
         struct bucket *bucket = &table->buckets[i];
@@ -238,7 +238,7 @@ table_is_valid(const struct table *table)
             return false;
         RB_FOREACH(entry, bucket, bucket)
         {
-            if (entry->hash != djb_hash(page_url(entry->page)))
+            if (entry->hash != djb_hash(object_url(entry->object)))
                 return false;
             if (table_index(table, entry->hash) != i)
                 return false;

@@ -1,11 +1,12 @@
 /*
  * The hash table of a shard: URL to entry, by djb hash (base/djb.h). djb collides on demand, so a
  * bucket is a balanced binary search tree, ordered by (hash, URL bytes): with n entries in one
- * bucket a search takes at most 2 log2(n + 1) comparisons, whoever chose the URLs.
+ * bucket a search takes at most 2 log2(n + 1) comparisons, for any choice of URLs.
  *
- * The table grows and shrinks by linear hashing (W. Litwin, VLDB 1980): one bucket is split for an
- * entry that comes, or merged when entries go, so that no request pays for rehashing everything,
- * and every entry is always in exactly one place. Without memory to grow, trees get deeper.
+ * The table grows and shrinks by linear hashing (W. Litwin, VLDB 1980): one bucket is split when an
+ * entry is inserted, or merged when entries are removed, so that no request pays for rehashing the
+ * whole table, and every entry is always in exactly one bucket. Without memory to grow, trees get
+ * deeper.
  *
  * Owns the array of buckets and no entry. Used under the shard's lock.
  */
@@ -14,14 +15,18 @@
 
 #include <bsd/sys/tree.h>
 
-#include "cache/page.h"
+#include "cache/object.h"
 
-/* A page in a shard. One allocation, with the policy's node behind it. */
+/*
+ * An object in a shard, in any state. One allocation; behind it is the policy's node of a stored
+ * object, or the links of a marker (shard.h).
+ */
 struct entry {
     RB_ENTRY(entry) links;
-    struct page *page; /* one reference */
-    uint64_t entered;  /* orders entries by their entry, over all shards of a cache */
-    uint32_t hash;     /* of the page's URL */
+    struct object *object; /* one reference */
+    uint64_t entered;      /* orders stored objects and markers by entry, over all shards */
+    uint32_t hash;         /* of the object's URL */
+    bool stored;           /* the object is ready, in the policy, and counted */
     _Alignas(8) unsigned char node[];
 };
 
@@ -31,7 +36,7 @@ struct table {
     struct bucket *buckets; /* owned */
     size_t entry_count;
     size_t bucket_count; /* in use */
-    size_t room;         /* allocated */
+    size_t allocated;    /* buckets */
     size_t mask;         /* 2^k - 1 >= bucket_count - 1 > (2^k - 1) / 2, but for tiny tables */
 };
 
@@ -44,19 +49,19 @@ void table_free(struct table *table);
 /* The entry of that URL, whose djb hash is `hash`, or NULL. */
 struct entry *table_find(const struct table *table, uint32_t hash, struct span url);
 
-/* Puts in an entry whose URL is not inside yet. Cannot fail. */
+/* Inserts an entry whose URL is not in the table yet. Cannot fail. */
 void table_insert(struct table *table, struct entry *entry);
 
-/* Takes out an entry that is inside; the table stays as wide as it was. */
+/* Removes an entry; the number of buckets stays. */
 void table_remove(struct table *table, struct entry *entry);
 
 /* After removals: merges buckets until at most two are left for each entry. */
 void table_tidy(struct table *table);
 
 /*
- * Walks over everything, in no order that means anything: the first entry, and the one after an
- * entry; NULL at the end. Entries may be removed meanwhile, but not the one that comes next, and
- * neither table_insert() nor table_tidy() may be called.
+ * Iterates over all entries in an unspecified order: the first entry, and the one after an entry;
+ * NULL at the end. Entries may be removed meanwhile, except the next one, and neither
+ * table_insert() nor table_tidy() may be called.
  */
 struct entry *table_first(const struct table *table);
 struct entry *table_next(const struct table *table, struct entry *entry);

@@ -1,6 +1,6 @@
 /*
  * The paper's own data: its dataset1 replayed through the cache, against the log that the authors'
- * server wrote with LRU and room for 7 URLs, and against the numbers of hits that are known.
+ * server wrote with LRU and a capacity of 7 URLs, and against the numbers of hits that are known.
  */
 #include "tests/unit/cache/pages.h"
 
@@ -39,29 +39,25 @@ read_urls(void)
 static bool
 request(struct cache *cache, const char *url, char *log, size_t size)
 {
-    struct page *page = cache_lookup(cache, span_str(url), 0);
-    struct cache_victims victims = {0};
-    size_t evicted;
+    struct stored stored;
 
-    if (page) {
-        page_release(&page);
+    if (pages_hit(cache, url)) {
         snprintf(log, size, "Cache Hit for:%s", url);
         return true;
     }
-    page = pages_make(url, 100);
-    ck_assert_int_eq(cache_store(cache, page, &victims, &evicted), CACHE_STORED);
-    ck_assert_uint_eq(evicted, victims.count);
-    ck_assert_uint_le(evicted, 1);
-    if (victims.count) {
-        struct span victim = page_url(victims.pages[0]);
+    stored = pages_put(cache, span_str(url), 100, INT64_MAX, NULL);
+    ck_assert_int_eq(stored.outcome, CACHE_STORED);
+    ck_assert_uint_eq(stored.evicted, stored.victims.count);
+    ck_assert_uint_le(stored.evicted, 1);
+    if (stored.victims.count) {
+        struct span victim = object_url(stored.victims.pages[0]);
 
         snprintf(log, size, "Evicted Cache Block of: %.*s,for:%s", (int)victim.len, victim.ptr,
                  url);
     } else {
         snprintf(log, size, "New Cache Block for:%s", url);
     }
-    cache_victims_free(&victims);
-    page_release(&page);
+    stored_free(&stored);
     return false;
 }
 

@@ -1,0 +1,343 @@
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cache/places.h"
+#include "cache/waiters.h"
+
+#define COMPACT_MAX ((uint64_t)256 << 10)
+
+/* Puts another object into the fill and, if it has one, into its own entry. Under the lock. */
+static void
+fill_set_object(struct cache_fill *fill, struct object *object)
+{
+    struct entry *own = fill->entry && !fill->entry->stored ? fill->entry : NULL;
+
+    if (own) {
+        struct object *before = own->object;
+
+        before->fill = NULL;
+        object->fill = fill;
+        own->object = object_retain(object);
+        object_release(&before);
+    }
+    fill->object = object;
+}
+
+static bool
+head_is_valid(const struct cache_fill *fill, const struct object_head *head)
+{
+    return fill->name->url_len <= OBJECT_MAX_META && head->final_url.len <= OBJECT_MAX_META &&
+           head->fields.len <= OBJECT_MAX_META && head->status <= UINT16_MAX;
+}
+
+/* An object with this head, charged: 0 or an errno. */
+static int
+make_headed(const struct cache_fill *fill, const struct object_head *head, struct object **object)
+{
+    struct object_parts parts = {
+        .url = object_url(fill->name),
+        .final_url = head->final_url,
+        .fields = head->fields,
+        .status = head->status,
+        .segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX,
+        .account = head->account,
+    };
+    size_t size;
+
+    if (span_equal(parts.url, parts.final_url))
+        parts.final_url.len = 0;
+    if (!parts.segmented)
+        parts.inline_size =
+            (uint32_t)((uint64_t)head->length < head->max_length ? (uint64_t)head->length
+                                                                 : head->max_length);
+    size = object_make_size(&parts);
+    if (!memory_charge(head->account, MEMORY_PAGES, size))
+        return ENOBUFS;
+    *object = object_make(&parts);
+    if (!*object && memory_reclaim(head->account, size))
+        *object = object_make(&parts);
+    if (*object)
+        return 0;
+    memory_uncharge(head->account, MEMORY_PAGES, size);
+    return ENOMEM;
+}
+
+int
+cache_fill_head(struct cache_fill *fill, const struct object_head *head)
+{
+    struct object *object, *before = fill->object;
+    struct place *place;
+    int error;
+
+    assert(!fill->has_head);
+    if (!head_is_valid(fill, head))
+        return EINVAL;
+    error = make_headed(fill, head, &object);
+    if (error)
+        return error;
+    fill->declared = head->length;
+    fill->max_length = head->max_length;
+    place = cache_lock(fill->cache, fill->hash);
+    fill_set_object(fill, object);
+    fill->has_head = true;
+    waiters_head(fill);
+    place_unlock(place);
+    object_release(&before);
+    return 0;
+}
+
+int
+cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
+{
+    uint64_t length = object_length(fill->object), limit;
+    struct place *place;
+    int error;
+
+    assert(fill->has_head);
+    if (len > fill->max_length - length)
+        return EFBIG;
+    limit = fill->max_length - length;
+    if (fill->declared >= 0 && (uint64_t)fill->declared > length &&
+        (uint64_t)fill->declared - length < limit)
+        limit = (uint64_t)fill->declared - length;
+    error = object_append(fill->object, bytes, len, limit);
+    if (error || atomic_load_explicit(&fill->streams, memory_order_seq_cst) == 0)
+        return error;
+    place = cache_lock(fill->cache, fill->hash);
+    waiters_more(fill);
+    place_unlock(place);
+    return 0;
+}
+
+/* ---- private responses ----------------------------------------------------------------------- */
+
+/* Puts a marker into the table, if the URL has no object that is newer than the fill. */
+static void
+mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t until_us,
+     struct removed *removed)
+{
+    struct entry *entry = own;
+
+    if (!entry)
+        entry = table_find(&shard->table, fill->hash, object_url(fill->name));
+    if (!entry) {
+        entry = shard_make_entry(shard, fill->name, fill->hash);
+        if (!entry)
+            return;
+        table_insert(&shard->table, entry);
+    } else if (entry != own && !entry_is_marker(entry)) {
+        return;
+    }
+    shard_mark(shard, entry, fill->name, cache_draw_entered(fill->cache), until_us, removed);
+}
+
+void
+cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct shard *shard = &place->shard;
+    struct removed removed = {0};
+
+    if (!fill->isolated) {
+        struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
+        struct entry *own = shard_close_fill(fill);
+
+        fill->isolated = true;
+        waiters_retry(fill);
+        if (until_us == 0) {
+            if (own)
+                shard_remove(shard, own, &removed);
+        } else if (fill->may_store) {
+            if (expired)
+                shard_remove(shard, expired, &removed);
+            mark(shard, fill, own, until_us, &removed);
+        }
+        table_tidy(&shard->table);
+    }
+    place_unlock(place);
+    shard_free_removed(&removed);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Moves the objects of a chain to a list; leaves both as they are without memory. */
+static void
+hand_over(struct removed *removed, struct cache_victims *victims)
+{
+    struct object **pages;
+
+    if (removed->count == 0)
+        return;
+    pages = malloc(removed->count * sizeof(struct object *));
+    if (!pages)
+        return;
+    victims->pages = pages;
+    for (struct entry *e = removed->first; e; e = RB_RIGHT(e, links)) {
+        object_leave_cache(e->object);
+        pages[victims->count++] = e->object;
+        e->object = NULL;
+    }
+}
+
+/*
+ * Stores the fill's object, which is in its own entry if it has one. Without one the URL may have a
+ * marker, which is replaced, or a busy object, which is newer than this one.
+ */
+static enum cache_outcome
+store(struct shard *shard, struct cache_fill *fill, struct entry *own, struct object *object,
+      struct removed *replaced, struct removed *victims)
+{
+    struct cache_key key = {object_url(fill->name), fill->hash, fill->key};
+    struct entry *other = own ? NULL : table_find(&shard->table, key.hash, key.url);
+
+    if (other && entry_is_marker(other))
+        shard_remove(shard, other, replaced);
+    else if (other && !other->stored)
+        return CACHE_NOT_STORED;
+    switch (
+        shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims)) {
+    case EVICTOR_ENTERED:
+        return replaced->count ? CACHE_REPLACED : CACHE_STORED;
+    case EVICTOR_PASSED_ON:
+        return CACHE_PASSED_ON;
+    case EVICTOR_TOO_LARGE:
+    case EVICTOR_NOT_ADMITTED:
+    case EVICTOR_NO_MEMORY:
+        break;
+    }
+    return CACHE_NOT_STORED;
+}
+
+/* Removes the URL's page if it has expired and has no successor. */
+static void
+remove_expired(struct shard *shard, struct cache_fill *fill, struct entry *expired, int64_t now_us,
+               struct removed *removed)
+{
+    struct entry *entry =
+        expired ? expired : table_find(&shard->table, fill->hash, object_url(fill->name));
+
+    if (entry && entry->stored && !entry->object->fill &&
+        (entry == expired || !object_is_fresh(entry->object, now_us)))
+        shard_remove(shard, entry, removed);
+}
+
+static uint32_t
+lifetime_in_ms(int64_t lifetime_us)
+{
+    int64_t ms = lifetime_us > 0 ? lifetime_us / 1000 : 0;
+
+    if (lifetime_us == INT64_MAX)
+        return OBJECT_UNLIMITED;
+    return ms < OBJECT_UNLIMITED ? (uint32_t)ms : OBJECT_UNLIMITED - 1;
+}
+
+enum cache_outcome
+cache_fill_finish(struct cache_fill *fill, bool may_store, uint64_t fetch_us, int64_t fetched_us,
+                  int64_t lifetime_us)
+{
+    enum cache_outcome outcome = CACHE_NOT_STORED;
+    struct object *object = fill->object, *compact = NULL;
+    struct removed replaced = {0}, evicted = {0};
+    uint32_t fetch = fetch_us < UINT32_MAX ? (uint32_t)fetch_us : UINT32_MAX;
+    uint32_t lifetime = lifetime_in_ms(lifetime_us);
+    struct cache_victims victims = {0};
+    struct place *place;
+    struct shard *shard;
+
+    assert(fill->has_head && !fill->done);
+    if (may_store && object->segmented && object_length(object) <= COMPACT_MAX)
+        compact = object_compact(object);
+    object_complete(object, fetch, fetched_us, lifetime);
+    if (compact)
+        object_complete(compact, fetch, fetched_us, lifetime);
+
+    place = cache_lock(fill->cache, fill->hash);
+    shard = &place->shard;
+    if (compact)
+        fill_set_object(fill, compact);
+    if (fill->may_store) {
+        struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
+        struct entry *own = shard_close_fill(fill);
+
+        shard_remove_fill(shard, fill);
+        if (may_store)
+            outcome = store(shard, fill, own, fill->object, &replaced, &evicted);
+        if (outcome == CACHE_NOT_STORED) {
+            if (own)
+                shard_remove(shard, own, &replaced);
+            else
+                remove_expired(shard, fill, expired, fetched_us, &replaced);
+        }
+        table_tidy(&shard->table);
+    }
+    if (waiters_leader(fill))
+        hand_over(&evicted, &victims);
+    fill->done = true;
+    waiters_end(fill, fill->object, outcome, evicted.count, &victims);
+    place_unlock(place);
+    shard_free_removed(&evicted);
+    shard_free_removed(&replaced);
+    if (compact)
+        object_release(&object);
+    return outcome;
+}
+
+/* Writes a failure's number and sentence; no other thread knows the object yet. */
+static void
+make_failure(struct object *failure, unsigned number, const char *sentence)
+{
+    size_t len = strnlen(sentence, OBJECT_MAX_FAILURE);
+
+    failure->status = (uint16_t)number;
+    object_append(failure, sentence, len, 0); /* inline, and within its size */
+    object_complete(failure, 0, 0, OBJECT_UNLIMITED);
+    atomic_store_explicit(&failure->state, OBJECT_FAILED, memory_order_release);
+}
+
+void
+cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
+                bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
+{
+    struct object *object = fill->object;
+    struct removed removed = {0};
+    struct place *place;
+
+    assert(!fill->done);
+    make_failure(fill->reserve, number, sentence);
+    if (fill->has_head)
+        atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
+    place = cache_lock(fill->cache, fill->hash);
+    if (fill->may_store) {
+        struct entry *own = shard_close_fill(fill);
+
+        shard_remove_fill(&place->shard, fill);
+        if (own)
+            shard_remove(&place->shard, own, &removed);
+        table_tidy(&place->shard.table);
+    }
+    fill->done = true;
+    fill->object = object_retain(fill->name);
+    waiters_fail(fill, fill->reserve, retries, context);
+    place_unlock(place);
+    shard_free_removed(&removed);
+    object_release(&object);
+}
+
+void
+cache_fill_free(struct cache_fill *fill)
+{
+    assert(fill->done);
+    fill_free(fill);
+}
+
+unsigned
+cache_fill_waiters(struct cache_fill *fill)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    unsigned count = fill->waiter_count;
+
+    place_unlock(place);
+    return count;
+}

@@ -1,0 +1,349 @@
+#include "cache/object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SEGMENT_MIN ((size_t)16 << 10)
+#define SEGMENT_MAX ((size_t)256 << 10)
+
+/* A part of a body. Constant once a byte beyond it is published. */
+struct segment {
+    struct segment *next;
+    uint64_t start; /* its first byte's offset in the body */
+    size_t size;
+    char bytes[];
+};
+
+/* malloc() adds a header, so that segments are powers of two with it. */
+#define SEGMENT_OVERHEAD (sizeof(struct segment) + 2 * sizeof(size_t))
+
+/* The list of segments of an object. Written by the thread that appends. */
+struct segments {
+    struct segment *first; /* constant once a byte is published */
+    struct segment *last;
+    _Atomic size_t allocated; /* bytes, the structs included */
+};
+
+/* Bytes of URL, final URL and field lines. */
+static size_t
+meta_size(const struct object *object)
+{
+    return (size_t)object->url_len + object->final_url_len + object->fields_len;
+}
+
+static size_t
+align_up(size_t n)
+{
+    return (n + _Alignof(struct segments) - 1) / _Alignof(struct segments) *
+           _Alignof(struct segments);
+}
+
+/* sizeof(struct object) is a multiple of the alignment, so that bytes[] is aligned. */
+static struct segments *
+segments_of(const struct object *object)
+{
+    return (struct segments *)(void *)((char *)(uintptr_t)object->bytes +
+                                       align_up(meta_size(object)));
+}
+
+static size_t
+whole_size(size_t meta, bool segmented, size_t inline_size)
+{
+    return sizeof(struct object) +
+           (segmented ? align_up(meta) + sizeof(struct segments) : meta + inline_size + 1);
+}
+
+size_t
+object_make_size(const struct object_parts *parts)
+{
+    return whole_size(parts->url.len + parts->final_url.len + parts->fields.len, parts->segmented,
+                      parts->inline_size);
+}
+
+size_t
+object_size(const struct object *object)
+{
+    size_t size = whole_size(meta_size(object), object->segmented, object->inline_size);
+
+    if (object->segmented)
+        size += atomic_load_explicit(&segments_of(object)->allocated, memory_order_relaxed);
+    return size;
+}
+
+static char *
+put(char *at, struct span part)
+{
+    if (part.len)
+        memcpy(at, part.ptr, part.len);
+    return at + part.len;
+}
+
+struct object *
+object_make(const struct object_parts *parts)
+{
+    struct object *object = malloc(object_make_size(parts));
+    char *at;
+
+    if (!object)
+        return NULL;
+    *object = (struct object){
+        .references = 1,
+        .state = OBJECT_BUSY,
+        .segmented = parts->segmented,
+        .status = (uint16_t)parts->status,
+        .url_len = (uint32_t)parts->url.len,
+        .final_url_len = (uint32_t)parts->final_url.len,
+        .fields_len = (uint32_t)parts->fields.len,
+        .inline_size = parts->segmented ? 0 : parts->inline_size,
+        .lifetime_ms = OBJECT_UNLIMITED,
+        .account = parts->account,
+    };
+    at = put(object->bytes, parts->url);
+    at = put(at, parts->final_url);
+    put(at, parts->fields);
+    if (parts->segmented)
+        *segments_of(object) = (struct segments){0};
+    return object;
+}
+
+static void
+object_free(struct object *object)
+{
+    if (object->segmented) {
+        struct segment *segment = segments_of(object)->first;
+
+        while (segment) {
+            struct segment *next = segment->next;
+
+            free(segment);
+            segment = next;
+        }
+    }
+    free(object);
+}
+
+/* Drops a reference; true for the last one. */
+static bool
+object_unref(struct object *object)
+{
+    /* Acquire as well as release: what other holders did with the object happens before the free.
+     */
+    return atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1;
+}
+
+void
+object_release(struct object **object)
+{
+    struct object *o = *object;
+
+    *object = NULL;
+    if (o && object_unref(o)) {
+        memory_uncharge(o->account, MEMORY_PAGES, object_size(o));
+        object_free(o);
+    }
+}
+
+/* ---- in a cache ------------------------------------------------------------------------------ */
+
+void
+object_enter_cache(struct object *object)
+{
+    memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
+}
+
+void
+object_leave_cache(struct object *object)
+{
+    memory_charge_anyway(object->account, MEMORY_PAGES, object_size(object));
+}
+
+void
+object_release_from_cache(struct object **object)
+{
+    struct object *o = *object;
+    struct memory_account *account;
+    size_t size;
+
+    *object = NULL;
+    if (!o)
+        return;
+    account = o->account;
+    size = object_size(o);
+    /*
+     * Charged only if others refer to it. They may have freed it by now, and uncharged it: the sum
+     * is the same whichever comes first.
+     */
+    if (object_unref(o))
+        object_free(o);
+    else
+        memory_charge_anyway(account, MEMORY_PAGES, size);
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+static char *
+inline_body(const struct object *object)
+{
+    return (char *)(uintptr_t)object->bytes + meta_size(object);
+}
+
+struct span
+object_read(const struct object *object, struct object_place *place)
+{
+    uint64_t length = object_length(object), offset = place->offset, end;
+    struct segment *segment = place->segment;
+
+    if (offset >= length)
+        return span_of(NULL, 0);
+    place->offset = length;
+    if (!object->segmented)
+        return span_of(inline_body(object) + offset, (size_t)(length - offset));
+    if (!segment)
+        segment = segments_of(object)->first;
+    /* What is published behind a segment is in the next one, so that there is one. */
+    while (offset - segment->start >= segment->size)
+        segment = segment->next;
+    end = segment->start + segment->size;
+    if (end > length)
+        end = length;
+    *place = (struct object_place){.segment = segment, .offset = end};
+    return span_of(segment->bytes + (offset - segment->start), (size_t)(end - offset));
+}
+
+/*
+ * Makes `len` more bytes of the body available, in the last segment and a new one behind it: 0 or
+ * an errno.
+ */
+static int
+segments_grow(struct object *object, uint64_t length, size_t len, uint64_t limit)
+{
+    struct segments *list = segments_of(object);
+    struct segment *last = list->last, *segment;
+    uint64_t end = last ? last->start + last->size : 0;
+    size_t size, bytes;
+
+    if (len <= end - length)
+        return 0;
+    len -= (size_t)(end - length);
+    size = last ? 2 * (last->size + SEGMENT_OVERHEAD) : SEGMENT_MIN;
+    size = (size < SEGMENT_MAX ? size : SEGMENT_MAX) - SEGMENT_OVERHEAD;
+    if (size > limit)
+        size = (size_t)limit;
+    if (size < len)
+        size = len;
+    bytes = sizeof(*segment) + size;
+    if (!memory_charge(object->account, MEMORY_PAGES, bytes))
+        return ENOBUFS;
+    segment = memory_realloc(object->account, NULL, bytes);
+    if (!segment) {
+        memory_uncharge(object->account, MEMORY_PAGES, bytes);
+        return ENOMEM;
+    }
+    segment->next = NULL;
+    segment->start = end;
+    segment->size = size;
+    if (last)
+        last->next = segment;
+    else
+        list->first = segment;
+    list->last = segment;
+    atomic_fetch_add_explicit(&list->allocated, bytes, memory_order_relaxed);
+    return 0;
+}
+
+/* Copies to the body from `at` on, which is in `segment` or the one behind it. */
+static void
+segments_put(struct segment *segment, uint64_t at, const char *bytes, size_t len)
+{
+    while (len) {
+        size_t part;
+
+        while (at - segment->start >= segment->size)
+            segment = segment->next;
+        part = (size_t)(segment->start + segment->size - at);
+        if (part > len)
+            part = len;
+        memcpy(segment->bytes + (at - segment->start), bytes, part);
+        at += part;
+        bytes += part;
+        len -= part;
+    }
+}
+
+/*
+ * Sequentially consistent, as is the count of streaming waiters that cache_fill_append() reads
+ * afterwards: a waiter that joins either is counted there or reads this length.
+ */
+static void
+publish(struct object *object, uint64_t length, bool has_zero)
+{
+    atomic_store_explicit(&object->published, length | (has_zero ? OBJECT_HAS_ZERO : 0),
+                          memory_order_seq_cst);
+}
+
+int
+object_append(struct object *object, const void *bytes, size_t len, uint64_t limit)
+{
+    uint64_t length = object_length(object);
+    bool has_zero;
+
+    if (len == 0)
+        return 0;
+    has_zero = object_has_zero_byte(object) || memchr(bytes, 0, len) != NULL;
+    if (object->segmented) {
+        struct segment *last = segments_of(object)->last;
+        int error = segments_grow(object, length, len, limit);
+
+        if (error)
+            return error;
+        segments_put(last ? last : segments_of(object)->first, length, bytes, len);
+    } else {
+        if (len > object->inline_size - length)
+            return EFBIG;
+        memcpy(inline_body(object) + length, bytes, len);
+    }
+    publish(object, length + len, has_zero);
+    return 0;
+}
+
+struct object *
+object_compact(const struct object *object)
+{
+    struct object_parts parts = {
+        .url = object_url(object),
+        .final_url = object->final_url_len ? object_final_url(object) : span_of(NULL, 0),
+        .fields = object_fields(object),
+        .status = object->status,
+        .inline_size = (uint32_t)object_length(object),
+        .account = object->account,
+    };
+    size_t size = object_make_size(&parts);
+    struct object_place place = {0};
+    struct object *copy;
+    struct span run;
+    char *at;
+
+    if (!memory_charge(object->account, MEMORY_PAGES, size))
+        return NULL;
+    copy = object_make(&parts);
+    if (!copy) {
+        memory_uncharge(object->account, MEMORY_PAGES, size);
+        return NULL;
+    }
+    at = inline_body(copy);
+    while (run = object_read(object, &place), run.len)
+        at = put(at, run);
+    publish(copy, parts.inline_size, object_has_zero_byte(object));
+    return copy;
+}
+
+void
+object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us, uint32_t lifetime_ms)
+{
+    if (!object->segmented)
+        inline_body(object)[object_length(object)] = '\0';
+    object->fetch_us = fetch_us;
+    object->fetched_us = fetched_us;
+    object->lifetime_ms = lifetime_ms;
+    atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
+}

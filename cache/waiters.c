@@ -1,0 +1,219 @@
+#include "cache/waiters.h"
+
+#include <stdlib.h>
+
+#include "cache/places.h"
+
+struct cache_fill *
+fill_create(struct cache *cache, const struct cache_key *key, size_t size)
+{
+    struct cache_fill *fill = calloc(1, size);
+
+    if (!fill)
+        return NULL;
+    fill->name = object_make(&(struct object_parts){.url = key->url});
+    fill->reserve = object_make(&(struct object_parts){.inline_size = OBJECT_MAX_FAILURE});
+    if (!fill->name || !fill->reserve) {
+        object_release(&fill->name);
+        object_release(&fill->reserve);
+        free(fill);
+        return NULL;
+    }
+    fill->cache = cache;
+    fill->object = object_retain(fill->name);
+    fill->hash = key->hash;
+    fill->key = key->key;
+    atomic_init(&fill->streams, 0);
+    TAILQ_INIT(&fill->waiters);
+    return fill;
+}
+
+void
+fill_free(struct cache_fill *fill)
+{
+    assert(TAILQ_EMPTY(&fill->waiters));
+    object_release(&fill->object);
+    object_release(&fill->name);
+    object_release(&fill->reserve);
+    free(fill);
+}
+
+/* ---- notifying ------------------------------------------------------------------------------- */
+
+/* After a last event the waiter's memory may be gone, unless it has still to be notified. */
+static void
+notify(struct object_waiter *waiter, unsigned events)
+{
+    /* Release: what the events announce is read after object_waiter_take(). */
+    if (atomic_fetch_or_explicit(&waiter->events, events, memory_order_acq_rel) == 0)
+        waiter->notify(waiter);
+}
+
+static void
+give_object(struct object_waiter *waiter, struct object *object)
+{
+    waiter->given = object_retain(object);
+}
+
+void
+waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
+{
+    waiter->leader = leader;
+    waiter->object = object_retain(fill->name);
+    waiter->failure = NULL;
+    waiter->outcome = CACHE_NOT_STORED;
+    waiter->evicted = 0;
+    waiter->victims = (struct cache_victims){0};
+    waiter->fill = fill;
+    waiter->hash = fill->hash;
+    waiter->given = NULL;
+    atomic_init(&waiter->events, 0);
+    TAILQ_INSERT_TAIL(&fill->waiters, waiter, link);
+    fill->waiter_count++;
+    if (!waiter->streams)
+        return;
+    atomic_fetch_add_explicit(&fill->streams, 1, memory_order_seq_cst);
+    if (fill->has_head) {
+        /* An append that does not count this waiter was published before this load (object.c). */
+        bool more = atomic_load_explicit(&fill->object->published, memory_order_seq_cst) != 0;
+
+        give_object(waiter, fill->object);
+        notify(waiter, more ? WAITER_HEAD | WAITER_MORE : WAITER_HEAD);
+    }
+}
+
+void
+waiters_remove(struct cache_fill *fill, struct object_waiter *waiter)
+{
+    TAILQ_REMOVE(&fill->waiters, waiter, link);
+    fill->waiter_count--;
+    if (waiter->streams)
+        atomic_fetch_sub_explicit(&fill->streams, 1, memory_order_seq_cst);
+    waiter->fill = NULL;
+}
+
+void
+waiters_head(struct cache_fill *fill)
+{
+    struct object_waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &fill->waiters, link)
+    {
+        if (!waiter->streams)
+            continue;
+        give_object(waiter, fill->object);
+        notify(waiter, WAITER_HEAD);
+    }
+}
+
+void
+waiters_more(struct cache_fill *fill)
+{
+    struct object_waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &fill->waiters, link)
+    {
+        if (waiter->streams)
+            notify(waiter, WAITER_MORE);
+    }
+}
+
+void
+waiters_retry(struct cache_fill *fill)
+{
+    struct object_waiter *waiter, *next;
+
+    for (waiter = TAILQ_FIRST(&fill->waiters); waiter; waiter = next) {
+        next = TAILQ_NEXT(waiter, link);
+        if (waiter->leader || (waiter->streams && fill->has_head))
+            continue;
+        waiters_remove(fill, waiter);
+        notify(waiter, WAITER_RETRY);
+    }
+}
+
+void
+waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome outcome,
+            size_t evicted, struct cache_victims *victims)
+{
+    struct object_waiter *waiter;
+
+    while (waiter = TAILQ_FIRST(&fill->waiters), waiter) {
+        waiters_remove(fill, waiter);
+        waiter->outcome = outcome;
+        if (waiter->leader) {
+            waiter->evicted = evicted;
+            waiter->victims = *victims;
+            *victims = (struct cache_victims){0};
+        }
+        if (!waiter->streams)
+            give_object(waiter, object);
+        notify(waiter, WAITER_END);
+    }
+}
+
+void
+waiters_fail(struct cache_fill *fill, struct object *failure,
+             bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
+{
+    struct object_waiter *waiter;
+
+    while (waiter = TAILQ_FIRST(&fill->waiters), waiter) {
+        bool retry = retries && !waiter->leader && retries(waiter, context);
+
+        waiters_remove(fill, waiter);
+        if (!retry)
+            waiter->failure = object_retain(failure);
+        notify(waiter, retry ? WAITER_RETRY : WAITER_FAILED);
+    }
+}
+
+struct object_waiter *
+waiters_leader(const struct cache_fill *fill)
+{
+    struct object_waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &fill->waiters, link)
+    {
+        if (waiter->leader)
+            return waiter;
+    }
+    return NULL;
+}
+
+/* ---- the waiter's side ----------------------------------------------------------------------- */
+
+unsigned
+object_waiter_take(struct object_waiter *waiter)
+{
+    unsigned events = atomic_exchange_explicit(&waiter->events, 0, memory_order_acq_rel);
+
+    /* Given once: with the head if it streams, at the end otherwise. */
+    if (events & (WAITER_HEAD | WAITER_END) && waiter->given) {
+        object_release(&waiter->object);
+        waiter->object = waiter->given;
+        waiter->given = NULL;
+    }
+    return events;
+}
+
+bool
+cache_leave(struct cache *cache, struct object_waiter *waiter)
+{
+    struct place *place = cache_lock(cache, waiter->hash);
+    bool listed = waiter->fill != NULL;
+
+    if (listed)
+        waiters_remove(waiter->fill, waiter);
+    place_unlock(place);
+    return listed;
+}
+
+void
+object_waiter_clear(struct object_waiter *waiter)
+{
+    object_release(&waiter->object);
+    object_release(&waiter->given);
+    object_release(&waiter->failure);
+    cache_victims_free(&waiter->victims);
+}

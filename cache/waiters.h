@@ -1,0 +1,44 @@
+/*
+ * Making a fill, and the waiters of one: joining, and what each transition notifies. Private. The
+ * caller of waiters_*() has the lock of the fill's shard.
+ */
+#ifndef SUNPROXY_CACHE_WAITERS_H
+#define SUNPROXY_CACHE_WAITERS_H
+
+#include "cache/fill.h"
+
+/*
+ * A fill of this URL in no list and no table, without waiters; `size` bytes are allocated, zeroed.
+ * NULL without memory. Needs no lock.
+ */
+struct cache_fill *fill_create(struct cache *cache, const struct cache_key *key, size_t size);
+
+/* Frees it. It has no waiters. */
+void fill_free(struct cache_fill *fill);
+
+/* Adds a waiter, and notifies it of the head and the body so far if there is a head. */
+void waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader);
+
+/* Removes a waiter that is in the fill's list. */
+void waiters_remove(struct cache_fill *fill, struct object_waiter *waiter);
+
+/* HEAD and MORE, to those that stream. */
+void waiters_head(struct cache_fill *fill);
+void waiters_more(struct cache_fill *fill);
+
+/* RETRY, to all but the leader and those that stream and have been notified of the head. */
+void waiters_retry(struct cache_fill *fill);
+
+/* END, to all; those that do not stream get `object`. The leader gets the victims. */
+void waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome outcome,
+                 size_t evicted, struct cache_victims *victims);
+
+/* RETRY to those (not the leader) for which retries() is true; FAILED with `failure` to others. */
+void waiters_fail(struct cache_fill *fill, struct object *failure,
+                  bool (*retries)(const struct object_waiter *waiter, void *context),
+                  void *context);
+
+/* The leader if it waits; or NULL. */
+struct object_waiter *waiters_leader(const struct cache_fill *fill);
+
+#endif
