@@ -1,12 +1,41 @@
 /*
- * A front turns the call of one protocol version into the common request of serve.h, and the answer
- * back: front_v1.c, front_v2.c. On the request's worker.
+ * What the fronts of both versions of the protocol share: the exchange of an RPC request, its
+ * reply, now or later, and its line in the access log. A front decodes a call into an exchange
+ * (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c. On the request's worker,
+ * except where marked.
  */
 #ifndef SUNPROXY_SERVER_FRONT_H
 #define SUNPROXY_SERVER_FRONT_H
 
-#include "proxy.h"
-#include "server/serve.h"
+#include <rpc/rpc.h>
+
+#include "net/worker.h"
+#include "proxy/exchange.h"
+#include "server/service.h"
+
+/* In the request's own memory: rpc_request_data(). */
+struct front_exchange {
+    struct exchange exchange; /* first */
+    struct net_task task;     /* runs the exchange after a wake-up */
+    void *result;             /* of the procedure while it runs, otherwise NULL */
+    bool has_result;          /* the procedure returns it */
+    bool show_victims;
+};
+
+/* Bytes of RPC's own memory that a front needs for each request: rpc_limits.request_data. */
+#define FRONT_REQUEST_DATA sizeof(struct front_exchange)
+
+static inline struct front_exchange *
+front_of(struct exchange *exchange)
+{
+    return (struct front_exchange *)exchange;
+}
+
+static inline struct rpc_request *
+front_request(struct front_exchange *front)
+{
+    return rpc_request_of_data(front);
+}
 
 /* Bytes for a field of XDR's types, which are not const: encoding does not change them. */
 static inline char *
@@ -14,5 +43,33 @@ front_bytes(struct span span)
 {
     return (char *)(uintptr_t)span.ptr;
 }
+
+/* The exchange of a request, all zero but for what is the same in both versions. */
+struct front_exchange *front_begin(struct rpc_request *request, const struct front *version);
+
+/*
+ * Starts the exchange. Returns what the procedure has to return: TRUE if `result` is filled, to be
+ * sent; FALSE if an answer has been sent or comes later.
+ */
+bool_t front_start(struct front_exchange *front, void *result);
+
+/* struct front's functions that do not depend on the version. wake: [any thread] */
+void front_wake(struct exchange *exchange);
+struct client_entry *front_limits(struct exchange *exchange);
+
+/*
+ * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the
+ * exchange's, or static, or short and valid until the procedure returns. If `segmented` is given,
+ * the result's last field is that object's body, and empty in the result.
+ */
+void front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
+                 const struct object *segmented);
+
+/* Answers with an RPC error. */
+void front_error(struct front_exchange *front, enum rpc_error error);
+
+/* Logs the request: with the exchange's object, or with a failure. */
+void front_log_object(struct front_exchange *front);
+void front_log_failure(struct front_exchange *front, enum failure why);
 
 #endif

@@ -8,9 +8,10 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "proxy.h"
 #include "server/front.h"
 
-/* A result refers to a page, an outcome or static text, which the request holds. */
+/* A result refers to an object, which the request holds, or to static text. */
 int
 proxy_fetchprog_1_freeresult(SVCXPRT *transport, xdrproc_t encode, caddr_t result)
 {
@@ -65,7 +66,7 @@ has_scheme(struct span url)
 /*
  * The URL that a client of version 1 means: without white space at both ends, with a scheme. Refers
  * to `sent`, or to memory of this thread until the next call. An empty URL, and one that would be
- * too long, is returned without a scheme: serve() refuses it.
+ * too long, is returned without a scheme: the proxy refuses it.
  */
 static struct span
 complete_url(struct span sent)
@@ -82,61 +83,54 @@ complete_url(struct span sent)
     return span_of(text, prefix + url.len);
 }
 
-/* True if version 1 can carry the page: a string of at most 20 MiB without a zero byte. */
+/* True if version 1 can carry the body: a string of at most 20 MiB without a zero byte. */
 static bool
-fits_version_1(const struct page *page)
+fits_version_1(const struct object *object)
 {
-    return !page->has_zero_byte && page->body_len <= PROXY_MAX_PAGE;
-}
-
-static enum rpc_error
-error_of_status(proxy_status status)
-{
-    return status == PROXY_BAD_URL ? RPC_ERROR_GARBAGE_ARGS : RPC_ERROR_SYSTEM_ERR;
+    return !object_has_zero_byte(object) && object_length(object) <= PROXY_MAX_PAGE;
 }
 
 static void
-reply_late(const struct serve_late_answer *answer)
+reply_object(struct exchange *exchange)
 {
-    struct outcome *outcome = answer->outcome;
-    webpageResponse result;
+    const struct object *object = exchange->object;
+    struct front_exchange *front = front_of(exchange);
+    webpageResponse result = {.webPageContents = front_bytes(span_str(""))};
 
-    if (answer->status != PROXY_OK || !fits_version_1(outcome->page)) {
-        outcome_release(outcome);
-        rpc_request_error(answer->rpc, error_of_status(answer->status));
+    front_log_object(front);
+    if (!fits_version_1(object)) {
+        front_error(front, RPC_ERROR_SYSTEM_ERR);
         return;
     }
-    rpc_request_hold(answer->rpc, outcome_release, outcome);
-    result.webPageContents = front_bytes(page_body(outcome->page));
-    rpc_request_reply(answer->rpc, (xdrproc_t)xdr_webpageResponse, &result);
+    if (!object->segmented)
+        result.webPageContents = front_bytes(object_body(object));
+    front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result),
+                object->segmented ? object : NULL);
 }
+
+static void
+reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    (void)sentence;
+    front_log_failure(front_of(exchange), why);
+    front_error(front_of(exchange),
+                why == FAILURE_BAD_URL ? RPC_ERROR_GARBAGE_ARGS : RPC_ERROR_SYSTEM_ERR);
+}
+
+static const struct front version_1 = {
+    .wake = front_wake,
+    .limits = front_limits,
+    .head = reply_object,
+    .fail = reply_failure,
+};
 
 bool_t
 proxy_fetch_1_svc(char **url, webpageResponse *result, struct svc_req *call)
 {
-    struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
-    struct serve_request request = {
-        .rpc = rpc,
-        .reply_late = reply_late,
-        .url = complete_url(counted_string(rpc)),
-    };
-    struct serve_answer answer;
+    struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct front_exchange *front = front_begin(request, &version_1);
 
     (void)url;
-    memset(result, 0, sizeof(*result));
-    switch (serve(service_of(rpc), &request, &answer)) {
-    case SERVE_PAGE:
-        if (!fits_version_1(answer.page)) {
-            rpc_request_error(rpc, RPC_ERROR_SYSTEM_ERR);
-            return FALSE;
-        }
-        result->webPageContents = front_bytes(page_body(answer.page));
-        return TRUE;
-    case SERVE_FAILURE:
-        rpc_request_error(rpc, error_of_status(answer.status));
-        return FALSE;
-    case SERVE_DEFERRED:
-        break;
-    }
-    return FALSE;
+    front->exchange.url = complete_url(counted_string(request));
+    return front_start(front, result);
 }

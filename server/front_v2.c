@@ -1,13 +1,14 @@
 /*
- * The front of version 2: the procedure that rpcgen's dispatcher calls for a fetch, and its late
- * answers. The procedures of statistics and administration are in admin.c.
+ * The front of version 2: the procedure that rpcgen's dispatcher calls for a fetch, and its
+ * replies. The procedures of statistics and administration are in admin.c.
  */
 #include <string.h>
 
 #include "base/clock.h"
+#include "proxy.h"
 #include "server/front.h"
 
-/* A result refers to a page, an outcome or static text, which the request holds. */
+/* A result refers to an object or a failure, which the request holds, or to static text. */
 int
 proxy_fetchprog_2_freeresult(SVCXPRT *transport, xdrproc_t encode, caddr_t result)
 {
@@ -17,94 +18,144 @@ proxy_fetchprog_2_freeresult(SVCXPRT *transport, xdrproc_t encode, caddr_t resul
     return TRUE;
 }
 
-static void
-fill_page(proxy_page *reply, const struct page *page, proxy_source source,
-          const struct rpc_request *rpc)
+static proxy_source
+source_of(enum outcome outcome)
 {
-    struct span url = page_final_url(page);
-    struct span headers = page_headers(page);
-    struct span body = page_body(page);
-
-    memset(reply, 0, sizeof(*reply));
-    reply->http_status = page->status;
-    reply->source = source;
-    reply->total_us = (uint64_t)(clock_monotonic_us() - rpc_request_arrived_us(rpc));
-    reply->fetch_us = page->fetch_us;
-    reply->final_url.proxy_url_val = front_bytes(url);
-    reply->final_url.proxy_url_len = (u_int)url.len;
-    reply->headers.proxy_headers_val = front_bytes(headers);
-    reply->headers.proxy_headers_len = (u_int)headers.len;
-    reply->body.body_val = front_bytes(body);
-    reply->body.body_len = (u_int)body.len;
+    switch (outcome) {
+    case OUTCOME_HIT:
+        return PROXY_HIT;
+    case OUTCOME_MISS:
+        return PROXY_MISS;
+    case OUTCOME_COALESCED:
+        return PROXY_COALESCED;
+    case OUTCOME_BYPASS:
+        break;
+    }
+    return PROXY_BYPASS;
 }
 
-static u_int
-age_of(const struct page *page, const struct rpc_request *rpc)
+static proxy_status
+status_of(enum failure why)
 {
-    int64_t age_us = rpc_request_arrived_us(rpc) - page->fetched_us;
+    switch (why) {
+    case FAILURE_BAD_URL:
+        return PROXY_BAD_URL;
+    case FAILURE_BAD_FIELDS:
+        return PROXY_BAD_HEADERS;
+    case FAILURE_DENIED:
+        return PROXY_DENIED;
+    case FAILURE_RESOLVE:
+        return PROXY_RESOLVE_FAILED;
+    case FAILURE_CONNECT:
+        return PROXY_CONNECT_FAILED;
+    case FAILURE_TLS:
+        return PROXY_TLS_FAILED;
+    case FAILURE_TIMEOUT:
+        return PROXY_TIMED_OUT;
+    case FAILURE_ORIGIN:
+        return PROXY_ORIGIN_BROKE;
+    case FAILURE_TOO_LARGE:
+        return PROXY_TOO_LARGE;
+    case FAILURE_REDIRECT:
+        return PROXY_BAD_REDIRECT;
+    case FAILURE_OVERLOADED:
+        return PROXY_OVERLOADED;
+    case FAILURE_STOPPING:
+        return PROXY_STOPPING;
+    case FAILURE_INTERNAL:
+    case FAILURE_CANCELLED:
+        break;
+    }
+    return PROXY_INTERNAL;
+}
+
+/* Fields of XDR's types refer to a span. */
+#define REFER(field, name, span)                 \
+    do {                                         \
+        struct span span_ = (span);              \
+        (field).name##_val = front_bytes(span_); \
+        (field).name##_len = (u_int)span_.len;   \
+    } while (0)
+
+static u_int
+age_of(const struct exchange *exchange)
+{
+    int64_t age_us = exchange->arrived_us - exchange->object->fetched_us;
 
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
 }
 
 static void
-reply_late(const struct serve_late_answer *answer)
+reply_object(struct exchange *exchange)
 {
-    struct outcome *outcome = answer->outcome;
-    proxy_fetch_result result = {.status = answer->status};
+    const struct object *object = exchange->object;
+    struct front_exchange *front = front_of(exchange);
+    int64_t total_us = clock_monotonic_us() - exchange->arrived_us;
+    proxy_fetch_result result = {.status = PROXY_OK};
+    proxy_page *page = &result.proxy_fetch_result_u.page;
     proxy_url victims[PROXY_MAX_VICTIMS];
 
-    rpc_request_hold(answer->rpc, outcome_release, outcome);
-    if (answer->status != PROXY_OK) {
-        result.proxy_fetch_result_u.sentence = front_bytes(span_str(answer->sentence));
-    } else {
-        proxy_page *reply = &result.proxy_fetch_result_u.page;
-        u_int named = 0;
+    front_log_object(front);
+    page->http_status = object->status;
+    page->source = source_of(exchange->outcome);
+    page->stored = exchange->stored;
+    page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
+    page->total_us = (uint64_t)total_us;
+    page->fetch_us = object->fetch_us;
+    page->evicted = (u_int)exchange->evicted;
+    for (; front->show_victims && page->victims.victims_len < exchange->victims->count &&
+           page->victims.victims_len < PROXY_MAX_VICTIMS;
+         page->victims.victims_len++) {
+        u_int i = page->victims.victims_len;
 
-        fill_page(reply, outcome->page, answer->source, answer->rpc);
-        reply->stored = outcome->stored;
-        if (answer->source == PROXY_MISS)
-            reply->evicted = (u_int)outcome->evicted;
-        if (answer->show_victims) {
-            while (named < PROXY_MAX_VICTIMS && named < outcome->victims.count) {
-                struct span url = page_url(outcome->victims.pages[named]);
-
-                victims[named].proxy_url_val = front_bytes(url);
-                victims[named].proxy_url_len = (u_int)url.len;
-                named++;
-            }
-        }
-        reply->victims.victims_val = victims;
-        reply->victims.victims_len = named;
+        REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
     }
-    rpc_request_reply(answer->rpc, (xdrproc_t)xdr_proxy_fetch_result, &result);
+    page->victims.victims_val = victims;
+    REFER(page->final_url, proxy_url, object_final_url(object));
+    REFER(page->headers, proxy_headers, object_fields(object));
+    if (!object->segmented)
+        REFER(page->body, body, object_body(object));
+    if (exchange->outcome == OUTCOME_HIT)
+        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
+                        total_us);
+    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result),
+                object->segmented ? object : NULL);
 }
+
+static void
+reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    /* A result is encoded on this thread before it makes another. */
+    static _Thread_local char text[FAILURE_SENTENCE];
+    size_t len = sentence.len < sizeof(text) ? sentence.len : sizeof(text) - 1;
+    proxy_fetch_result result = {.status = status_of(why)};
+
+    memcpy(text, sentence.ptr, len);
+    text[len] = '\0';
+    result.proxy_fetch_result_u.sentence = text;
+    front_log_failure(front_of(exchange), why);
+    front_reply(front_of(exchange), (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result),
+                NULL);
+}
+
+static const struct front version_2 = {
+    .wake = front_wake,
+    .limits = front_limits,
+    .head = reply_object,
+    .fail = reply_failure,
+};
 
 bool_t
 proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_req *call)
 {
-    struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
-    struct serve_request request = {
-        .rpc = rpc,
-        .reply_late = reply_late,
-        .url = span_of(args->url.proxy_url_val, args->url.proxy_url_len),
-        .headers = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len),
-        .flags = args->flags,
-    };
-    struct serve_answer answer;
+    struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct front_exchange *front = front_begin(request, &version_2);
+    struct exchange *exchange = &front->exchange;
 
-    switch (serve(service_of(rpc), &request, &answer)) {
-    case SERVE_PAGE:
-        result->status = PROXY_OK;
-        fill_page(&result->proxy_fetch_result_u.page, answer.page, PROXY_HIT, rpc);
-        result->proxy_fetch_result_u.page.stored = TRUE;
-        result->proxy_fetch_result_u.page.age = age_of(answer.page, rpc);
-        return TRUE;
-    case SERVE_FAILURE:
-        result->status = answer.status;
-        result->proxy_fetch_result_u.sentence = front_bytes(span_str(answer.sentence));
-        return TRUE;
-    case SERVE_DEFERRED:
-        break;
-    }
-    return FALSE;
+    exchange->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+    exchange->fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
+    exchange->no_store = args->flags & PROXY_FLAG_NO_STORE;
+    front->show_victims = (args->flags & PROXY_FLAG_WANT_VICTIMS) &&
+                          service_shows_victims(service_of(request), rpc_request_peer(request));
+    return front_start(front, result);
 }

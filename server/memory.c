@@ -10,7 +10,7 @@
 #define TELL_EVERY_US ((int64_t)10000000)
 #define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
 
-/* Pages and fetches are charged on the fetcher's thread only, to which the intake belongs. */
+/* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
 static bool
 relieve(void *context, enum memory_kind kind, size_t bytes)
 {
@@ -20,9 +20,9 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
     switch (kind) {
     case MEMORY_PAGES:
     case MEMORY_FETCHES:
-        freed = intake_shed(&service->intake, bytes, clock_monotonic_us());
+        freed = proxy_shed(&service->proxy, bytes);
         /* Slow readers pay if they hold more than the bodies, not for another client's bodies. */
-        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->intake.bytes)
+        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes)
             rpc_server_relieve(service->rpc);
         return freed > 0;
     case MEMORY_REQUESTS:
