@@ -355,7 +355,7 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
     for (size_t i = 0; entry->victims && i < entry->victims->count; i++) {
         if (i)
             buf_append_char(line, ' ');
-        append_escaped(line, page_url(entry->victims->pages[i]));
+        append_escaped(line, object_url(entry->victims->pages[i]));
     }
     buf_append_str(line, entry->victims && entry->victims->count ? "\n" : "-\n");
 }
@@ -382,7 +382,7 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
     json_int(&json, "us", entry->us);
     json_open_array(&json, "victims");
     for (size_t i = 0; entry->victims && i < entry->victims->count; i++)
-        json_string(&json, NULL, page_url(entry->victims->pages[i]));
+        json_string(&json, NULL, object_url(entry->victims->pages[i]));
     json_close_array(&json);
     json_close_object(&json);
     buf_append_char(line, '\n');

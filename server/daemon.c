@@ -17,6 +17,7 @@
 #include "server/descriptor_plan.h"
 #include "server/listen.h"
 #include "server/log.h"
+#include "server/front.h"
 #include "server/notify.h"
 #include "server/registration.h"
 #include "server/service.h"
@@ -168,16 +169,15 @@ make_cache(struct service *service)
         .body_only = options->count_bytes == COUNT_BODY,
     };
     enum cache_error error;
-    char why[256];
+    char why[CONTROL_SENTENCE];
 
-    if (!service_parse_policy(options->policy, &config.policy, why, sizeof(why))) {
+    if (!control_parse_policy(options->policy, &config.policy, why, sizeof(why))) {
         log_error("%s; --policy help lists them all", why);
         return EX_CONFIG;
     }
-    service->shards_are_ours = config.shards == 0;
-    if (service->shards_are_ours)
+    if (config.shards == 0)
         config.shards =
-            service_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
+            control_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
     service->cache = cache_create(&config, &error);
     if (!service->cache) {
         log_error("the cache cannot be made: %s",
@@ -200,6 +200,7 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     const struct options *options = service->options;
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
+    limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &service->memory;
     limits.net.max_requests = (uint32_t)options->max_requests;
     limits.net.max_queued_bytes = (uint32_t)options->max_queued_bytes;
@@ -239,8 +240,6 @@ make_settings(struct parts *parts)
     service->started_us = clock_monotonic_us();
     hooks = memory_hooks_of(service);
     memory_account_init(&service->memory, parts->options->max_transit, &hooks);
-    intake_init(&service->intake);
-    pthread_mutex_init(&service->configuring, NULL);
     parts->descriptors = descriptor_plan_make((uint32_t)parts->options->max_connections,
                                               (uint32_t)parts->options->max_connections_per_client,
                                               (uint32_t)parts->options->max_fetches,
@@ -255,6 +254,42 @@ make_settings(struct parts *parts)
     return status;
 }
 
+/* For the log, at its most verbose level. */
+static void
+log_fetched(const struct proxy_fetched *fetched)
+{
+    log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
+              (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
+              fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
+              fetched->unshared ? ", not shared: " : "",
+              fetched->unshared ? fetched->unshared : "");
+}
+
+static bool
+make_proxy(struct service *service)
+{
+    const struct options *options = service->options;
+
+    service->metrics = metrics_create(service->workers);
+    if (!service->metrics || !service_metrics_register(service->metrics, service))
+        return false;
+    service->has_proxy = proxy_init(
+        &service->proxy, &(struct proxy_config){
+                             .cache = service->cache,
+                             .account = &service->memory,
+                             .metrics = service->metrics,
+                             .origin = {.ops = &origin_fetcher, .context = service->fetcher},
+                             .clock = proxy_clock_system,
+                             .follows_http = options->freshness == FRESHNESS_ON,
+                             .max_page = options->max_page,
+                             .max_waiters = (unsigned)options->max_waiters,
+                             .workers = service->workers,
+                             .shards_automatic = options->shards == 0,
+                             .fetched = log_fetched,
+                         });
+    return service->has_proxy;
+}
+
 /* What starts threads, which inherit what the process may do. */
 static int
 make_parts(struct parts *parts)
@@ -264,17 +299,11 @@ make_parts(struct parts *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status != EX_OK)
-        return status;
-    service->flights = flights_create((unsigned)parts->options->max_waiters);
-    service->marks = marks_create();
-    service->waiting = client_tally_create(&service->memory, MEMORY_REQUESTS);
-    service->counters = counters_create(service->workers);
-    if (!service->flights || !service->marks || !service->waiting || !service->counters) {
+    if (status == EX_OK && !make_proxy(service)) {
         log_error("%s", strerror(ENOMEM));
-        return EX_OSERR;
+        status = EX_OSERR;
     }
-    return EX_OK;
+    return status;
 }
 
 static int
@@ -371,15 +400,13 @@ free_parts(struct parts *parts)
     access_log_close(service->access_log);
     if (parts->log_file >= 0)
         close(parts->log_file);
+    if (service->has_proxy)
+        proxy_destroy(&service->proxy);
     cache_destroy(service->cache);
-    flights_destroy(service->flights);
-    marks_destroy(service->marks);
-    client_tally_destroy(service->waiting);
-    counters_destroy(service->counters);
+    metrics_destroy(service->metrics);
     address_policy_destroy(parts->addresses);
     free(service->admins);
     privileges_free_user(&parts->user);
-    pthread_mutex_destroy(&service->configuring);
 }
 
 /*
@@ -418,7 +445,7 @@ stop_serving(struct parts *parts, const sigset_t *signals)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void
-tell_descriptors(const struct parts *parts)
+log_descriptors(const struct parts *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
@@ -437,15 +464,15 @@ tell_descriptors(const struct parts *parts)
 }
 
 static void
-tell_start(const struct parts *parts)
+log_start(const struct parts *parts)
 {
     static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
     struct cache_config config;
-    char text[SERVICE_CACHE_TEXT];
+    char text[CONTROL_CACHE_TEXT];
 
     cache_get_config(parts->service.cache, &config);
-    log_info("cache: %s", service_describe_cache(&config, text, sizeof(text)));
+    log_info("cache: %s", control_describe_cache(&config, text, sizeof(text)));
     if (listening->port)
         log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
                  listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",
@@ -505,10 +532,10 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = start_access_log(&parts);
     if (status == EX_OK) {
-        tell_descriptors(&parts);
+        log_descriptors(&parts);
         status = start(&parts);
         if (status == EX_OK) {
-            tell_start(&parts);
+            log_start(&parts);
             notify_manager("READY=1\nSTATUS=serving");
             serve_until_stopped(&parts, &signals);
             notify_manager("STOPPING=1");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 
 struct front_exchange *
 front_begin(struct rpc_request *request, const struct front *version)

@@ -8,9 +8,9 @@
 
 #include "base/nearest.h"
 #include "base/units.h"
+#include "proxy/control.h"
 #include "server/options_table.h"
 #include "server/rate.h"
-#include "server/service.h"
 
 #define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
 
@@ -136,10 +136,10 @@ option_set(struct options *options, const struct option_row *row, const char *te
         return false;
     case OPTION_POLICY: {
         struct policy_spec spec;
-        char sentence[256];
+        char sentence[CONTROL_SENTENCE];
 
         if (strcasecmp(text, "help") != 0 &&
-            !service_parse_policy(text, &spec, sentence, sizeof(sentence))) {
+            !control_parse_policy(text, &spec, sentence, sizeof(sentence))) {
             buf_printf(why, "%s; --policy help lists them all", sentence);
             return false;
         }

@@ -36,6 +36,7 @@ struct service {
     struct memory_account memory; /* everything that is not in the cache; any thread */
     struct memory_reclaimed reclaimed;
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
+    bool has_proxy;     /* it has been initialised */
 };
 
 /* The service behind a request. */

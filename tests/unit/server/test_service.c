@@ -25,16 +25,19 @@ START_TEST(administrators)
 }
 END_TEST
 
-START_TEST(policies_that_cannot_serve)
+START_TEST(victims_are_shown_as_configured)
 {
-    struct policy_spec spec;
-    char why[256];
+    struct options options = {0};
+    struct service service = {.options = &options};
+    const struct net_peer admin = {.has_uid = true, .uid = 0}, other = {.has_uid = false};
 
-    ck_assert(service_parse_policy("lru", &spec, why, sizeof(why)));
-    ck_assert(!service_parse_policy("opt", &spec, why, sizeof(why)));
-    ck_assert_ptr_nonnull(strstr(why, "which only a simulation does"));
-    ck_assert(!service_parse_policy("lur", &spec, why, sizeof(why)));
-    ck_assert_ptr_nonnull(strstr(why, "did you mean lru?"));
+    options.show_victims = VICTIMS_NONE;
+    ck_assert(!service_shows_victims(&service, &admin));
+    options.show_victims = VICTIMS_ADMIN;
+    ck_assert(service_shows_victims(&service, &admin));
+    ck_assert(!service_shows_victims(&service, &other));
+    options.show_victims = VICTIMS_ALL;
+    ck_assert(service_shows_victims(&service, &other));
 }
 END_TEST
 
@@ -45,7 +48,7 @@ unit_suite(void)
     TCase *tc = tcase_create("service");
 
     tcase_add_test(tc, administrators);
-    tcase_add_test(tc, policies_that_cannot_serve);
+    tcase_add_test(tc, victims_are_shown_as_configured);
     suite_add_tcase(suite, tc);
     return suite;
 }
