@@ -7,7 +7,7 @@ import harness
 
 README = harness.TOP / "README.md"
 # Figures with units, which differ from run to run.
-FIGURE = re.compile(r"\d+(?:\.\d+)?\\ (?:us|ms|s|B|KiB|MiB)\b")
+FIGURE = re.compile(r"\d+(?:\.\d+)? (?:us|ms|s|B|KiB|MiB)\b")
 
 
 def blocks_of(section):
@@ -37,8 +37,7 @@ class FirstRunTest(harness.SystemTest):
         lines = [line for line in told.splitlines() if line.startswith("* ")]
         self.assertEqual(len(lines), len(printed.splitlines()), told)
         for line, expected in zip(lines, printed.splitlines()):
-            figures = FIGURE.sub(r"[0-9.]+ \\w+", re.escape(expected))
-            self.assertRegex(line, f"^{figures}$")
+            self.assertEqual(FIGURE.sub("N", line), FIGURE.sub("N", expected))
         for name, count in (("requests", 2), ("hits", 1), ("misses", 1)):
             self.assertRegex(done.stdout.decode(), rf"(?m)^{name} +{count}$")
 
