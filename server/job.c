@@ -273,7 +273,7 @@ give_up(struct intake_body *body)
     struct job *job = container_of(body, struct job, body);
 
     job->error = ENOBUFS;
-    fetcher_end(job->service->fetcher, job);
+    fetcher_cancel(job->service->fetcher, job->fetch);
 }
 
 /* ---- the fetch's call-backs, on the fetcher's thread ----------------------------------------- */
@@ -294,7 +294,7 @@ job_hop(void *context, const struct fetch_hop *hop)
     sharing_take(&job->sharing, hop);
 }
 
-static bool
+static enum fetch_flow
 job_head(void *context, const struct fetch_head *head)
 {
     struct job *job = context;
@@ -309,18 +309,18 @@ job_head(void *context, const struct fetch_head *head)
                     span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
                     head->headers, (uint16_t)head->status, hint, job->service->options->max_page)) {
         job->error = job->body.builder.error;
-        return false;
+        return FETCH_ABORT;
     }
     job->body.give_up = give_up;
     if (!intake_add(&job->service->intake, &job->body, &job->client, clock_monotonic_us())) {
         job->error = ENOMEM;
         page_abandon(&job->body.builder);
-        return false;
+        return FETCH_ABORT;
     }
-    return true;
+    return FETCH_CONTINUE;
 }
 
-static bool
+static enum fetch_flow
 job_body(void *context, const void *bytes, size_t len)
 {
     struct job *job = context;
@@ -329,11 +329,11 @@ job_body(void *context, const void *bytes, size_t len)
         job->error =
             intake_append(&job->service->intake, &job->body, bytes, len, clock_monotonic_us());
     if (!job->error)
-        return true;
+        return FETCH_CONTINUE;
     /* At once: what it held may be what the next one needs. */
     intake_remove(&job->service->intake, &job->body);
     page_abandon(&job->body.builder);
-    return false;
+    return FETCH_ABORT;
 }
 
 static void
@@ -398,7 +398,8 @@ job_create(struct service *service, const struct client_key *client, struct span
            struct span headers)
 {
     /* The flight has a copy of the URL. */
-    size_t charge = sizeof(struct job) + url.len + fetcher_request_bytes(url, headers);
+    size_t charge = sizeof(struct job) + url.len +
+                    fetcher_request_bytes(&(struct fetch_request){.url = url, .headers = headers});
     size_t beside = outcome_bytes(url);
     struct job *job = make_charged(service, client, sizeof(*job), charge, beside);
 
@@ -423,8 +424,10 @@ job_create(struct service *service, const struct client_key *client, struct span
 void
 job_submit(struct job *job, struct span headers)
 {
-    if (fetcher_submit(job->service->fetcher, &job->client, job->outcome->url, headers, &job_sink,
-                       job))
+    const struct fetch_request request = {
+        .client = job->client, .url = job->outcome->url, .headers = headers};
+
+    if (fetcher_submit(job->service->fetcher, &request, &job_sink, job, &job->fetch))
         return;
     snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
     land(job);

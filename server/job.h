@@ -35,6 +35,7 @@ struct job {
     struct sharing sharing;
     struct outcome *outcome; /* made beforehand, so that a failure needs no memory to be told */
     struct intake_body body;
+    uint64_t fetch; /* its number */
     size_t charged; /* for this and what the fetcher remembers of it, */
     size_t beside;  /* and for the outcome */
     int error;      /* why we ended the fetch ourselves: ENOMEM, EFBIG, ENOBUFS or 0 */

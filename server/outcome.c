@@ -3,11 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert((int)FETCH_BAD_URL == (int)PROXY_BAD_URL &&
-                   (int)FETCH_BAD_REDIRECT == (int)PROXY_BAD_REDIRECT &&
-                   (int)FETCH_INTERNAL == (int)PROXY_INTERNAL,
-               "fetch/fetch.h and proxy.x number their errors alike");
-
 size_t
 outcome_bytes(struct span url)
 {
@@ -59,7 +54,43 @@ outcome_release(void *held)
 proxy_status
 outcome_status(enum fetch_error error)
 {
-    return error == FETCH_DISPLACED ? PROXY_OVERLOADED : (proxy_status)error;
+    switch (error) {
+    case FETCH_OK:
+        return PROXY_OK;
+    case FETCH_BAD_URL:
+        return PROXY_BAD_URL;
+    case FETCH_BAD_HEADERS:
+        return PROXY_BAD_HEADERS;
+    case FETCH_DENIED:
+        return PROXY_DENIED;
+    case FETCH_RESOLVE_FAILED:
+        return PROXY_RESOLVE_FAILED;
+    case FETCH_CONNECT_FAILED:
+        return PROXY_CONNECT_FAILED;
+    case FETCH_TLS_FAILED:
+        return PROXY_TLS_FAILED;
+    case FETCH_TIMED_OUT:
+        return PROXY_TIMED_OUT;
+    case FETCH_ORIGIN_BROKE:
+        return PROXY_ORIGIN_BROKE;
+    case FETCH_TOO_LARGE:
+        return PROXY_TOO_LARGE;
+    case FETCH_BAD_REDIRECT:
+        return PROXY_BAD_REDIRECT;
+    case FETCH_OVERLOADED:
+    case FETCH_DISPLACED:
+        return PROXY_OVERLOADED;
+    case FETCH_STOPPING:
+        return PROXY_STOPPING;
+    /* What a plain GET cannot end with, and a cancellation, for which the canceller has a reason.
+     */
+    case FETCH_BAD_METHOD:
+    case FETCH_BODY_FAILED:
+    case FETCH_CANCELLED:
+    case FETCH_INTERNAL:
+        break;
+    }
+    return PROXY_INTERNAL;
 }
 
 const char *
