@@ -83,7 +83,7 @@ pending_free(struct pending *pending)
 {
     if (pending)
         free_charged(pending->service, &pending->client, pending, sizeof(*pending),
-                     rpc_request_bytes(pending->rpc));
+                     pending->beside);
 }
 
 /* On the request's worker: the fetch that it waited for has ended. */
@@ -377,12 +377,13 @@ struct pending *
 pending_create(struct service *service, const struct serve_request *request)
 {
     const struct client_key *client = &rpc_request_peer(request->rpc)->client;
-    struct pending *pending =
-        make_charged(service, client, sizeof(*pending), sizeof(*pending), rpc_request_bytes(request->rpc));
+    struct pending *pending = make_charged(service, client, sizeof(*pending), sizeof(*pending),
+                                           rpc_request_bytes(request->rpc));
 
     if (!pending)
         return NULL;
     pending->service = service;
+    pending->beside = rpc_request_bytes(request->rpc);
     pending->client = *client;
     pending->rpc = request->rpc;
     pending->reply_late = request->reply_late;

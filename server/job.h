@@ -16,6 +16,7 @@ struct pending {
     struct net_task task;
     struct service *service;
     struct rpc_request *rpc;
+    size_t beside;           /* what that takes; remembered here, since replying may free it */
     struct outcome *outcome; /* set when the fetch ends */
     struct client_key client;
     proxy_status status;  /* where `sentence` is set: the failure to answer with, */
