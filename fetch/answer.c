@@ -246,7 +246,8 @@ read_field(struct answer_head *head, unsigned version, struct span name, struct 
 }
 
 static const char *
-interpret(struct answer_head *head, unsigned version, struct span lines, struct named *named)
+interpret(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
+          struct named *named)
 {
     struct span line, name, value;
 
@@ -258,6 +259,8 @@ interpret(struct answer_head *head, unsigned version, struct span lines, struct 
         if (malformed)
             return malformed;
     }
+    if (undecoded)
+        head->coding = CODING_IDENTITY;
     /* The chunks count (RFC 9112 section 6.3). */
     head->ambiguous = head->chunked && head->content_length >= 0;
     if (head->chunked)
@@ -294,7 +297,8 @@ select_fields(struct answer_head *head, struct span lines, const struct named *n
 }
 
 const char *
-answer_head_read(struct answer_head *head, unsigned version, struct span lines, bool *no_memory)
+answer_head_read(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
+                 bool *no_memory)
 {
     struct named named = {.count = 0};
     const char *malformed;
@@ -306,7 +310,7 @@ answer_head_read(struct answer_head *head, unsigned version, struct span lines, 
     buf_init(&plain, 2 * lines.len + 2);
     malformed = normalise(lines, &plain);
     if (!malformed)
-        malformed = interpret(head, version, buf_span(&plain), &named);
+        malformed = interpret(head, version, buf_span(&plain), undecoded, &named);
     if (!malformed)
         malformed = select_fields(head, buf_span(&plain), &named);
     buf_free(&plain);

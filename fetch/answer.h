@@ -33,7 +33,7 @@ struct answer_head {
     int64_t stated_length;  /* of the bytes on the wire, decoded or not; -1 likewise */
     bool chunked;           /* the body comes in chunks */
     bool ambiguous;         /* both a Content-Length and a Transfer-Encoding frame the body */
-    enum coding coding;     /* of the content; CODING_UNKNOWN also for more than one */
+    enum coding coding; /* of the content, to be decoded; CODING_UNKNOWN also for more than one */
 };
 
 /*
@@ -41,11 +41,12 @@ struct answer_head {
  * folded lines are unfolded (RFC 9112 section 5.2), blanks before the colon removed (section 5.1),
  * control characters but NUL and CR blanked out (RFC 9110 section 5.5), hop-by-hop fields dropped
  * (RFC 9110 section 7.6.1), and Content-Length and Content-Encoding where the body is decoded on
- * the way. Returns NULL, or a static sentence on what is malformed beyond repair, or out of memory
+ * the way. With `undecoded` it never is, and its coding is not looked at. Returns NULL, or a static
+ * sentence on what is malformed beyond repair, or out of memory
  * (*no_memory set). *head is to be freed in any case.
  */
 const char *answer_head_read(struct answer_head *head, unsigned version, struct span lines,
-                             bool *no_memory);
+                             bool undecoded, bool *no_memory);
 
 void answer_head_free(struct answer_head *head);
 

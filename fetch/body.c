@@ -27,12 +27,24 @@ spend(size_t *allowance, size_t bytes)
 }
 
 static enum body_step
+give(body_taker *take, void *context, const void *bytes, size_t len)
+{
+    switch (take(context, bytes, len)) {
+    case FETCH_CONTINUE:
+        return BODY_WANTS;
+    case FETCH_PAUSE:
+        return BODY_PAUSED;
+    case FETCH_ABORT:
+        break;
+    }
+    return BODY_TAKER;
+}
+
+static enum body_step
 decode(struct body *body, struct span *input, size_t *allowance, body_taker *take, void *context)
 {
-    enum coding_step step;
-
-    body->unfinished = true;
     do {
+        enum coding_step step;
         char piece[PIECE];
         size_t before = input->len;
         size_t made;
@@ -43,10 +55,14 @@ decode(struct body *body, struct span *input, size_t *allowance, body_taker *tak
         if (step == CODING_BROKEN)
             return BODY_BROKEN;
         spend(allowance, made + (before - input->len));
-        if (made > 0 && !take(context, piece, made))
-            return BODY_TAKER;
-    } while (step == CODING_MADE);
-    body->unfinished = false;
+        body->unfinished = step == CODING_MADE;
+        if (made > 0) {
+            enum body_step taken = give(take, context, piece, made);
+
+            if (taken != BODY_WANTS)
+                return taken;
+        }
+    } while (body->unfinished);
     return BODY_WANTS;
 }
 
@@ -59,11 +75,13 @@ read_content(struct body *body, struct span *input, size_t *allowance, body_take
 
     if (body->decoder)
         return decode(body, input, allowance, take, context);
+    if (piece.len == 0)
+        return BODY_WANTS;
     if (*allowance == 0)
         return BODY_PAUSED;
     *input = span_of(piece.ptr + piece.len, 0);
     spend(allowance, piece.len);
-    return take(context, piece.ptr, piece.len) ? BODY_WANTS : BODY_TAKER;
+    return give(take, context, piece.ptr, piece.len);
 }
 
 static enum body_step
@@ -110,6 +128,14 @@ body_read(struct body *body, struct span *input, size_t *allowance, body_taker *
     if (body->chunked)
         return read_chunks(body, input, allowance, take, context);
     return read_content(body, input, allowance, take, context);
+}
+
+bool
+body_is_complete(const struct body *body, int64_t stated_length, uint64_t received)
+{
+    if (body->chunked)
+        return chunked_ended(&body->chunks);
+    return stated_length >= 0 && received >= (uint64_t)stated_length;
 }
 
 const char *

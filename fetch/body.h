@@ -8,19 +8,21 @@
 #ifndef SUNPROXY_FETCH_BODY_H
 #define SUNPROXY_FETCH_BODY_H
 
+#include "fetch/fetch.h"
 #include "http/chunked.h"
 #include "http/coding.h"
 
 enum body_step {
     BODY_WANTS,     /* all input is used up */
-    BODY_PAUSED,    /* the allowance is used up: the rest of the input is for another time */
+    BODY_PAUSED,    /* the allowance is used up, or the taker has paused: the rest of the input is
+                       to be given again later */
     BODY_TAKER,     /* the taker has refused */
     BODY_TOO_LARGE, /* its trailers are over their bound */
     BODY_BROKEN     /* it is malformed; the reason is in body->reason */
 };
 
-/* Takes a piece of the body. False ends it. */
-typedef bool body_taker(void *context, const void *bytes, size_t len);
+/* Takes a piece of the body, which is not empty. */
+typedef enum fetch_flow body_taker(void *context, const void *bytes, size_t len);
 
 struct body {
     bool chunked;
@@ -47,6 +49,12 @@ void body_free(struct body *body);
  */
 enum body_step body_read(struct body *body, struct span *input, size_t *allowance, body_taker *take,
                          void *context);
+
+/*
+ * Has all of the body been read, which has `stated_length` bytes on the wire (-1: not stated), of
+ * which `received` have come? False if only the end of the connection would show it.
+ */
+bool body_is_complete(const struct body *body, int64_t stated_length, uint64_t received);
 
 /* The input has ended. NULL if the body may end here, or else what it lacks, static. */
 const char *body_end(const struct body *body);

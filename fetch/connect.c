@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "fetch/method.h"
 #include "fetch/transfer.h"
 
 static bool
@@ -48,7 +49,7 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
     if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
         return CURL_SOCKET_BAD;
     /* A kept connection turned out to be dead, and libcurl tries again with a new one. */
-    if (t->stage == TRANSFER_ASKED)
+    if (t->stage == TRANSFER_ASKED || t->stage == TRANSFER_SENDING)
         transfer_enter(t, TRANSFER_CONNECTING);
     memcpy(&address, &to->addr, to->addrlen);
     if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
@@ -79,11 +80,19 @@ connect_begin_request(void *context, char *to, char *from, int to_port, int from
 {
     struct transfer *t = context;
 
+    if (t->sent && !method_may_repeat(t->request)) {
+        transfer_fail(t, FETCH_ORIGIN_BROKE,
+                      "%s closed the connection before it answered; the request is not sent again",
+                      t->target->host);
+        return CURL_PREREQFUNC_ABORT;
+    }
     t->unclean =
         !connections_may_serve(t->owner.connections, t->easy, t, to, from, to_port, from_port);
     if (t->unclean)
         return CURL_PREREQFUNC_ABORT; /* which closes the connection */
-    transfer_enter(t, TRANSFER_ASKED);
+    upload_rewind(&t->upload);        /* what was read for a connection that was closed */
+    t->sent = true;
+    transfer_enter(t, t->upload.ended ? TRANSFER_ASKED : TRANSFER_SENDING);
     t->asked_us = t->last_byte_us;
     return CURL_PREREQFUNC_OK;
 }

@@ -1,12 +1,13 @@
 /*
- * Fetching from origins over http and https (libcurl): redirects followed and judged hop by hop,
- * names resolved where they can stall nobody else, addresses judged before a connection is made,
- * time-outs of each kind, a cap on the body, bounds on what is under way at once, in all, per
- * origin and per client, and fair turns among clients and origins (queue.h).
+ * Fetching from origins over HTTP and HTTPS (libcurl): any method, request bodies, responses that
+ * arrive piece by piece and can be paused. Names are resolved in threads of their own, each address
+ * is checked before a connection is made, and every phase has a time limit. The number of fetches
+ * under way is bounded in all, per origin and per client; clients and origins take turns (queue.h).
+ * Nothing is cached, and equal fetches are not merged.
  *
- * Threads: a fetcher has one thread for transfers and a bounded pool of threads for names.
- * fetcher_submit() may be called on any thread; every call-back comes on the fetcher's thread and
- * must not block.
+ * Threads: a fetcher has one thread for transfers and a bounded pool of threads for names. All
+ * call-backs run on the fetcher's thread and must not block. Functions marked [any thread] may be
+ * called from call-backs, too.
  */
 #ifndef SUNPROXY_FETCH_FETCH_H
 #define SUNPROXY_FETCH_FETCH_H
@@ -20,7 +21,7 @@
 
 struct fetcher;
 
-/* Why a fetch ended. The order is that of enum proxy_status in proxy.x, from PROXY_OK on. */
+/* Why a fetch ended. */
 enum fetch_error {
     FETCH_OK = 0,
     FETCH_BAD_URL,
@@ -36,7 +37,10 @@ enum fetch_error {
     FETCH_OVERLOADED,
     FETCH_STOPPING,
     FETCH_INTERNAL,
-    FETCH_DISPLACED, /* too many fetches were queued, and its client had the most of them */
+    FETCH_DISPLACED,   /* too many fetches were queued, and its client had the most of them */
+    FETCH_BAD_METHOD,  /* no method, CONNECT, or one that excludes the request's body */
+    FETCH_BODY_FAILED, /* the request's body could not be supplied as it was stated */
+    FETCH_CANCELLED,   /* by fetcher_cancel() */
 };
 
 /*
@@ -49,7 +53,7 @@ enum fetch_error {
 
 /*
  * Only max_waiting, max_active_per_client, max_queued, max_redirects, reserved_descriptors,
- * max_body and dns_ttl_us may be zero; no time is over a week.
+ * max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a week.
  */
 struct fetch_config {
     struct memory_account *memory;          /* charged FETCH_BYTES a transfer; not owned, or NULL */
@@ -72,8 +76,9 @@ struct fetch_config {
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
-    int64_t stall_timeout_us;      /* without a byte of the body */
-    int64_t total_timeout_us;      /* everything, waiting for a turn included */
+    int64_t stall_timeout_us;      /* without a byte of either body */
+    int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded */
+    int64_t pause_timeout_us;      /* one pause by the consumer; 0: not bounded */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
     /*
@@ -104,13 +109,81 @@ struct fetch_config {
 /* Sensible values for everything that has one. */
 void fetch_config_default(struct fetch_config *config);
 
+/* ---- requests ------------------------------------------------------------------------ */
+
+/* Without any flag redirects are followed, and the body is decoded and cannot be paused. */
+enum fetch_flags {
+    /*
+     * The body is delivered in the content coding in which the origin sent it, and the head's
+     * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
+     * without one none is sent. The framing (chunked) is checked and removed all the same.
+     */
+    FETCH_UNDECODED = 1u << 0,
+    /*
+     * A redirect is a response like any other. That holds without this flag, too, for requests with
+     * a body or with a method other than GET and HEAD, which are not repeated elsewhere unasked
+     * (RFC 9110 section 15.4).
+     */
+    FETCH_NO_REDIRECTS = 1u << 1,
+    /*
+     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: libcurl 7.88 stalls paused
+     * streams of HTTP/2 and buffers up to 32 MiB for each.
+     */
+    FETCH_MAY_PAUSE = 1u << 2,
+};
+
+enum fetch_body_kind {
+    FETCH_BODY_NONE,
+    FETCH_BODY_BYTES,    /* all of it is given with the request */
+    FETCH_BODY_SUPPLIED, /* by the sink's supply(), piece by piece, over HTTP/1.1 */
+};
+
+/* The body of a request. An empty one is sent with Content-Length: 0, none without. */
+struct fetch_body {
+    enum fetch_body_kind kind;
+    struct span bytes; /* of FETCH_BODY_BYTES */
+    int64_t length;    /* of FETCH_BODY_SUPPLIED: its bytes; -1: unknown, sent in chunks */
+};
+
+/*
+ * What to fetch. Zero but for the URL it is a plain GET. `method` is a token (RFC 9110 section 9.1)
+ * of at most 64 bytes, case-sensitive, empty for GET; CONNECT is refused, as is a body with HEAD or
+ * TRACE. `headers` are field lines, each ended by CR LF, as accepted by fetch_check_request().
+ *
+ * A request is sent again on another connection only if its method is idempotent (RFC 9110 section
+ * 9.2.2), its body is in memory or absent, and the origin closed a kept connection before the first
+ * byte of a response. All other requests get a new connection. "Expect: 100-continue" is not sent.
+ */
+struct fetch_request {
+    struct client_key client; /* to which the fetch counts */
+    struct span method;
+    struct span url;
+    struct span headers;
+    struct fetch_body body;
+    unsigned flags; /* of enum fetch_flags */
+};
+
+/*
+ * Checks a request: the URL by the parser that fetches it (length of 8,192 bytes, zero bytes, http
+ * or https, a host), the method, and the headers: field lines of RFC 9110 section 5, at most 65,536
+ * bytes, none that belongs to the connection or to the fetcher (Host, Connection, Content-Length,
+ * Transfer-Encoding, TE, Expect, Upgrade, Proxy-*, ...). Content-Encoding needs a body, and
+ * Accept-Encoding needs FETCH_UNDECODED. FETCH_OK, or FETCH_BAD_URL, FETCH_BAD_METHOD or
+ * FETCH_BAD_HEADERS with a sentence in `why`. fetcher_submit() checks the same. [any thread]
+ */
+enum fetch_error fetch_check_request(const struct fetch_request *request, char *why,
+                                     size_t why_size);
+
+/* ---- responses ----------------------------------------------------------------------- */
+
 /* The head of the final response. Spans are valid during the call-back. */
 struct fetch_head {
     unsigned status;
-    struct span final_url; /* equal to the requested one if nothing redirected */
-    struct span headers;   /* field lines, each ended by CR LF, without hop-by-hop ones, and without
-                              Content-Encoding and Content-Length where the body was decoded */
-    int64_t content_length; /* as the origin states it, of the body as it will come; -1 unknown */
+    struct span final_url;  /* equal to the requested one if no redirect was followed */
+    struct span headers;    /* field lines, each ended by CR LF, without hop-by-hop ones, and
+                               without Content-Encoding and Content-Length where the body is decoded */
+    int64_t content_length; /* bytes that body() will get, as the origin states them; 0 for HEAD,
+                               204 and 304; -1: unknown */
     bool no_store;          /* another recipient may read its framing in another way */
 };
 
@@ -121,25 +194,60 @@ struct fetch_head {
 struct fetch_hop {
     unsigned status;
     struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
-    bool has_user;     /* the URL that was asked for has user information in it */
+    bool has_user;     /* the requested URL contains user information */
     int64_t waited_us; /* from the request sent to the end of the head */
 };
 
-/* Call-backs, on the fetcher's thread. */
+/* What a consumer answers. */
+enum fetch_flow {
+    FETCH_CONTINUE, /* taken */
+    FETCH_PAUSE,    /* taken, and no more until fetcher_resume() */
+    FETCH_ABORT,    /* not taken: ends the fetch with FETCH_INTERNAL */
+};
+
+/* What a source of a request's body answers. */
+enum fetch_supply {
+    FETCH_SUPPLIED,      /* *len bytes, at least one */
+    FETCH_SUPPLY_LATER,  /* none yet: asked again after fetcher_resume() */
+    FETCH_SUPPLY_END,    /* the body is complete */
+    FETCH_SUPPLY_FAILED, /* it cannot be completed: ends the fetch with FETCH_BODY_FAILED */
+};
+
+/*
+ * Call-backs, on the fetcher's thread.
+ *
+ * A pause begins when head() or body() returns FETCH_PAUSE, or supply() FETCH_SUPPLY_LATER; it ends
+ * with the first fetcher_resume() that begins after that call began, so a resume from another
+ * thread is never lost and an earlier one has no effect. While the consumer has paused the response
+ * nothing more is read from the origin than libcurl has read already: at most 65,536 bytes of the
+ * body, beside the kernel's socket buffers and a partial TLS record. The fetch keeps its slot and
+ * what it is charged, but does not count to max_active_per_origin. The stall and total time limits
+ * do not run during a pause, but pause_timeout_us does (FETCH_TIMED_OUT). done() may come in a
+ * pause: after a failure, after a cancellation, or if the response has no body.
+ */
 struct fetch_sink {
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
     void (*begin)(void *context);
     /* For each response, redirects included, before head() is called for the final one. NULL: not
      * wanted. */
     void (*hop)(void *context, const struct fetch_hop *hop);
-    /* Once, before the body, unless the fetch fails earlier. False ends it (FETCH_INTERNAL). */
-    bool (*head)(void *context, const struct fetch_head *head);
-    /* A piece of the decoded body; never more than max_body in all. False ends it likewise. */
-    bool (*body)(void *context, const void *bytes, size_t len);
+    /* Once, before the body, unless the fetch fails earlier. */
+    enum fetch_flow (*head)(void *context, const struct fetch_head *head);
+    /* A piece of the body; never more than max_body bytes in all. */
+    enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
+    /*
+     * Asks for the next piece of a body that is FETCH_BODY_SUPPLIED, at most `size` bytes, which
+     * never exceeds what is left of a known length; not called again once that is reached. May be
+     * called after head() and body(): an origin may respond before it has the whole request. When
+     * the response is complete, the rest of the request's body is not asked for.
+     */
+    enum fetch_supply (*supply)(void *context, void *buffer, size_t size, size_t *len);
     /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well;
      * it names host and reason, and is valid during the call. */
     void (*done)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
 };
+
+/* ---- the fetcher --------------------------------------------------------------------- */
 
 struct fetch_stats {
     uint64_t active;
@@ -155,46 +263,50 @@ struct fetch_stats {
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
 
 /*
- * Ends everything under way with FETCH_STOPPING (call-backs run before this returns), joins the
- * threads, frees. A thread that is stuck in name resolution is given up, not waited for. NULL is
- * harmless.
+ * Ends everything under way with FETCH_STOPPING (call-backs run before this returns) and stops the
+ * fetcher's threads. From then on fetcher_submit() fails, and resuming and cancelling have no
+ * effect. A thread that is stuck in name resolution is given up, not waited for. One call only.
+ * [any thread but the fetcher's]
  */
+void fetcher_stop(struct fetcher *fetcher);
+
+/* Stops the fetcher if that has not been done, and frees it. No other thread may be in one of these
+ * functions. NULL is harmless. */
 void fetcher_destroy(struct fetcher *fetcher);
 
 /*
- * Asks for a URL (GET) for a client, to which the fetch counts. `headers` are field lines ended by
- * CR LF, as checked by fetch_check_headers(), or empty. All are copied. Every outcome, also
- * refusal, comes through sink->done on the fetcher's thread; the return value is false only if
- * there is no memory to remember the request, and then no call-back comes. [any thread]
+ * Submits a request, all of which is copied. Every outcome, also refusal, comes through sink->done
+ * on the fetcher's thread. *id, unless NULL, is set before the first call-back: a number above zero
+ * that the fetcher never uses again. False, without any call-back, only if there is no memory or
+ * the fetcher has stopped. [any thread]
  */
-bool fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
-                    struct span headers, const struct fetch_sink *sink, void *context);
+bool fetcher_submit(struct fetcher *fetcher, const struct fetch_request *request,
+                    const struct fetch_sink *sink, void *context, uint64_t *id);
 
 /* Bytes that a request takes from its submission to its end, for the account of the submitter. */
-size_t fetcher_request_bytes(struct span url, struct span headers);
+size_t fetcher_request_bytes(const struct fetch_request *request);
+
+/* Ends the pauses of a fetch, of either direction. Harmless when it is not paused, or has ended.
+ * [any thread] */
+void fetcher_resume(struct fetcher *fetcher, uint64_t id);
 
 /*
- * Ends the fetch that was submitted with `context` with FETCH_OVERLOADED: soon, and never inside
- * this call. Harmless when there is none. [fetcher's thread, in a call-back]
+ * Ends a fetch with FETCH_CANCELLED: soon, and never inside this call; from the fetcher's thread
+ * without any other call-back in between. If the fetch is ending already, done() states how.
+ * Harmless when it has ended. [any thread]
  */
-void fetcher_end(struct fetcher *fetcher, const void *context);
+void fetcher_cancel(struct fetcher *fetcher, uint64_t id);
 
 /* [any thread] */
 void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
 
 /*
- * Judges a URL by the parser that will fetch it: length (8,192 bytes), zero bytes, http or https, a
- * host. FETCH_OK, with *has_user set to whether there is user information in it ("user:word@host"),
- * or FETCH_BAD_URL with a sentence in `why`. [any thread]
+ * Checks a URL alone. FETCH_OK, with *has_user set to whether it contains user information
+ * ("user:word@host"), or FETCH_BAD_URL with a sentence in `why`. [any thread]
  */
 enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
 
-/*
- * Judges request headers: field lines of RFC 9110 section 5, at most 65,536 bytes, none that
- * belongs to the connection or to us (Host, Connection, Content-Length, Transfer-Encoding, TE,
- * Upgrade, Accept-Encoding, Proxy-*, ...). FETCH_OK or FETCH_BAD_HEADERS with a sentence in `why`.
- * [any thread]
- */
+/* Checks the headers of a plain GET alone. FETCH_OK or FETCH_BAD_HEADERS likewise. [any thread] */
 enum fetch_error fetch_check_headers(struct span headers, char *why, size_t why_size);
 
 #endif

@@ -15,10 +15,7 @@
 struct fetcher {
     struct fetch_loop loop;
     pthread_t thread;
-    pthread_mutex_t lock;
-    /* protected by lock */
-    struct request_list inbox;
-    bool stopping;
+    bool stopped; /* the thread that destroys it */
 };
 
 static const char stopping_sentence[] = "the server is shutting down";
@@ -26,8 +23,8 @@ static const char stopping_sentence[] = "the server is shutting down";
 /* ---- the loop ------------------------------------------------------------------------ */
 
 /*
- * Takes up what has been submitted by now; what comes meanwhile waits, so that nobody who submits
- * without end keeps the transfers from going on. False once the fetcher is to stop.
+ * Begins what has been submitted by now. What comes meanwhile waits, so that endless submissions do
+ * not keep the transfers from going on. False once the fetcher is to stop.
  */
 static bool
 read_inbox(struct fetcher *fetcher)
@@ -36,10 +33,10 @@ read_inbox(struct fetcher *fetcher)
     struct request *r;
     bool stopping;
 
-    pthread_mutex_lock(&fetcher->lock);
-    stopping = fetcher->stopping;
-    TAILQ_CONCAT(&taken, &fetcher->inbox, link);
-    pthread_mutex_unlock(&fetcher->lock);
+    pthread_mutex_lock(&fetcher->loop.lock);
+    stopping = fetcher->loop.stopping;
+    TAILQ_CONCAT(&taken, &fetcher->loop.inbox, link);
+    pthread_mutex_unlock(&fetcher->loop.lock);
     while ((r = TAILQ_FIRST(&taken))) {
         TAILQ_REMOVE(&taken, r, link);
         TAILQ_INSERT_TAIL(&fetcher->loop.all, r, link);
@@ -49,6 +46,40 @@ read_inbox(struct fetcher *fetcher)
             request_begin(r);
     }
     return !stopping;
+}
+
+/* The next request that was signalled, NULL if there is none. */
+static struct request *
+next_signalled(struct fetch_loop *loop)
+{
+    struct request *r;
+
+    pthread_mutex_lock(&loop->lock);
+    r = TAILQ_FIRST(&loop->signals);
+    if (r) {
+        TAILQ_REMOVE(&loop->signals, r, signal_link);
+        loop->signal_count--;
+        r->signalled = false;
+    }
+    pthread_mutex_unlock(&loop->lock);
+    return r;
+}
+
+/* Those that were signalled by now; each may be signalled again meanwhile. */
+static void
+read_signals(struct fetcher *fetcher)
+{
+    struct fetch_loop *loop = &fetcher->loop;
+    struct request *r;
+    size_t count;
+
+    pthread_mutex_lock(&loop->lock);
+    count = loop->signal_count;
+    pthread_mutex_unlock(&loop->lock);
+    /* One that is still in the inbox has nothing to resume, and sees there that it is cancelled. */
+    while (count-- > 0 && (r = next_signalled(loop)))
+        if (r->begun)
+            request_take_signal(r);
 }
 
 static void
@@ -103,15 +134,14 @@ find_wait_ms(struct fetcher *fetcher)
     return left / 1000 < IDLE_WAIT_MS ? (int)(left / 1000) + 1 : IDLE_WAIT_MS;
 }
 
+/* Closes the inbox. False if something is in it. */
 static bool
-has_mail(struct fetcher *fetcher)
+close_inbox(struct fetcher *fetcher)
 {
-    bool mail;
-
-    pthread_mutex_lock(&fetcher->lock);
-    mail = !TAILQ_EMPTY(&fetcher->inbox);
-    pthread_mutex_unlock(&fetcher->lock);
-    return mail;
+    pthread_mutex_lock(&fetcher->loop.lock);
+    fetcher->loop.closed = TAILQ_EMPTY(&fetcher->loop.inbox);
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    return fetcher->loop.closed;
 }
 
 static void *
@@ -122,6 +152,7 @@ run(void *argument)
     int running;
 
     while (read_inbox(fetcher)) {
+        read_signals(fetcher);
         read_resolver(fetcher);
         request_resume_paused(&fetcher->loop);
         curl_multi_perform(fetcher->loop.multi, &running);
@@ -134,7 +165,7 @@ run(void *argument)
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
         request_finish(r, FETCH_STOPPING, stopping_sentence);
     /* What those call-backs submitted. */
-    while (has_mail(fetcher))
+    while (!close_inbox(fetcher))
         read_inbox(fetcher);
     request_update_stats(&fetcher->loop);
     return NULL;
@@ -148,6 +179,13 @@ wake(void *context)
     struct fetcher *fetcher = context;
 
     curl_multi_wakeup(fetcher->loop.multi);
+}
+
+/* What a request's body has in memory. */
+static struct span
+bytes_of(const struct fetch_body *body)
+{
+    return body->kind == FETCH_BODY_BYTES ? body->bytes : span_of(NULL, 0);
 }
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -192,7 +230,8 @@ dismantle(struct fetcher *fetcher)
     connections_free(&fetcher->loop.connections);
     queue_destroy(fetcher->loop.queue);
     settings_free(&fetcher->loop.settings);
-    pthread_mutex_destroy(&fetcher->lock);
+    registry_free(&fetcher->loop.registry);
+    pthread_mutex_destroy(&fetcher->loop.lock);
     free(fetcher);
 }
 
@@ -216,12 +255,13 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     };
 
     pthread_once(&curl_once, prepare_curl);
-    if (!fetcher || curl_ready != CURLE_OK || pthread_mutex_init(&fetcher->lock, NULL) != 0) {
+    if (!fetcher || curl_ready != CURLE_OK || pthread_mutex_init(&fetcher->loop.lock, NULL) != 0) {
         snprintf(why, why_size, "cannot set up libcurl, or out of memory");
         free(fetcher);
         return NULL;
     }
-    TAILQ_INIT(&fetcher->inbox);
+    TAILQ_INIT(&fetcher->loop.inbox);
+    TAILQ_INIT(&fetcher->loop.signals);
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
     connections_init(&fetcher->loop.connections);
@@ -250,67 +290,139 @@ failed:
 }
 
 void
+fetcher_stop(struct fetcher *fetcher)
+{
+    pthread_mutex_lock(&fetcher->loop.lock);
+    fetcher->loop.stopping = true;
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    wake(fetcher);
+    pthread_join(fetcher->thread, NULL);
+    fetcher->stopped = true;
+}
+
+void
 fetcher_destroy(struct fetcher *fetcher)
 {
     if (!fetcher)
         return;
-    pthread_mutex_lock(&fetcher->lock);
-    fetcher->stopping = true;
-    pthread_mutex_unlock(&fetcher->lock);
-    wake(fetcher);
-    pthread_join(fetcher->thread, NULL);
+    if (!fetcher->stopped)
+        fetcher_stop(fetcher);
     dismantle(fetcher);
 }
 
-bool
-fetcher_submit(struct fetcher *fetcher, const struct client_key *client, struct span url,
-               struct span headers, const struct fetch_sink *sink, void *context)
+/* ---- requests ------------------------------------------------------------------------ */
+
+/* Copies a span behind *end. */
+static struct span
+copy(char **end, struct span from)
+{
+    char *start = *end;
+
+    if (from.len)
+        memcpy(start, from.ptr, from.len);
+    *end += from.len;
+    return span_of(start, from.len);
+}
+
+static struct request *
+copy_request(struct fetcher *fetcher, const struct fetch_request *asked)
 {
     struct request *r =
-        memory_calloc(fetcher->loop.settings.config.memory, fetcher_request_bytes(url, headers));
-    bool first;
+        memory_calloc(fetcher->loop.settings.config.memory, fetcher_request_bytes(asked));
+    char *end;
+
+    if (!r)
+        return NULL;
+    end = r->text;
+    r->loop = &fetcher->loop;
+    r->asked = *asked;
+    r->asked.method = copy(&end, asked->method);
+    r->asked.url = copy(&end, asked->url);
+    r->asked.headers = copy(&end, asked->headers);
+    r->asked.body.bytes = copy(&end, bytes_of(&asked->body));
+    return r;
+}
+
+bool
+fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
+               const struct fetch_sink *sink, void *context, uint64_t *id)
+{
+    struct request *r = copy_request(fetcher, asked);
+    bool first, taken;
 
     if (!r)
         return false;
-    r->loop = &fetcher->loop;
-    r->client = *client;
     r->sink = *sink;
     r->context = context;
-    r->url = span_of(r->text, url.len);
-    r->headers = span_of(r->text + url.len, headers.len);
-    if (url.len)
-        memcpy(r->text, url.ptr, url.len);
-    if (headers.len)
-        memcpy(r->text + url.len, headers.ptr, headers.len);
     r->submitted_us = clock_monotonic_us();
-    pthread_mutex_lock(&fetcher->lock);
-    first = TAILQ_EMPTY(&fetcher->inbox);
-    TAILQ_INSERT_TAIL(&fetcher->inbox, r, link);
-    pthread_mutex_unlock(&fetcher->lock);
-    /* The others are taken up with the first. */
-    if (first)
+    pthread_mutex_lock(&fetcher->loop.lock);
+    first = TAILQ_EMPTY(&fetcher->loop.inbox);
+    taken = !fetcher->loop.closed && registry_add(&fetcher->loop.registry, r, &r->id);
+    if (taken) {
+        if (id)
+            *id = r->id;
+        TAILQ_INSERT_TAIL(&fetcher->loop.inbox, r, link);
+    }
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    if (!taken)
+        free(r);
+    else if (first) /* the others are read with the first */
         wake(fetcher);
-    return true;
+    return taken;
 }
 
 size_t
-fetcher_request_bytes(struct span url, struct span headers)
+fetcher_request_bytes(const struct fetch_request *request)
 {
-    return sizeof(struct request) + url.len + headers.len;
+    return sizeof(struct request) + request->method.len + request->url.len + request->headers.len +
+           bytes_of(&request->body).len;
+}
+
+/* Finds a fetch and has the loop look at it; under the lock. NULL if it has ended. */
+static struct request *
+signal_request(struct fetch_loop *loop, uint64_t id, bool *wakes)
+{
+    struct request *r = registry_find(&loop->registry, id);
+
+    *wakes = r && !r->signalled;
+    if (*wakes) {
+        r->signalled = true;
+        TAILQ_INSERT_TAIL(&loop->signals, r, signal_link);
+        loop->signal_count++;
+    }
+    return r;
 }
 
 void
-fetcher_end(struct fetcher *fetcher, const void *context)
+fetcher_resume(struct fetcher *fetcher, uint64_t id)
 {
     struct request *r;
+    bool wakes;
 
-    TAILQ_FOREACH(r, &fetcher->loop.all, link)
-    {
-        if (r->context == context) {
-            request_end_soon(r);
-            return;
-        }
+    pthread_mutex_lock(&fetcher->loop.lock);
+    r = signal_request(&fetcher->loop, id, &wakes);
+    if (r) {
+        atomic_store(&r->resume_receive, true);
+        atomic_store(&r->resume_send, true);
     }
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    if (wakes)
+        wake(fetcher);
+}
+
+void
+fetcher_cancel(struct fetcher *fetcher, uint64_t id)
+{
+    struct request *r;
+    bool wakes;
+
+    pthread_mutex_lock(&fetcher->loop.lock);
+    r = signal_request(&fetcher->loop, id, &wakes);
+    if (r)
+        atomic_store(&r->cancelled, true);
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    if (wakes)
+        wake(fetcher);
 }
 
 void

@@ -12,11 +12,11 @@ headers_is_proxy_field(struct span name)
     return name.len >= 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
 }
 
-/* Fields of the connection, or that we set ourselves, or whose effect we would have to follow. */
-static const char *const not_a_clients[] = {
-    "Host",           "Connection",        "Keep-Alive", "TE",     "Trailer",
-    "Content-Length", "Transfer-Encoding", "Upgrade",    "Expect", "Accept-Encoding",
-    "HTTP2-Settings", "Content-Encoding",  NULL,
+/* Fields of the connection, or that the fetcher sets, or whose effect it would have to implement.
+ */
+static const char *const reserved[] = {
+    "Host",    "Connection",     "Keep-Alive",        "TE",     "Trailer", "Content-Length",
+    "Upgrade", "HTTP2-Settings", "Transfer-Encoding", "Expect", NULL,
 };
 
 static enum fetch_error
@@ -26,9 +26,21 @@ bad_headers(char *why, size_t why_size, const char *reason)
     return FETCH_BAD_HEADERS;
 }
 
-enum fetch_error
-fetch_check_headers(struct span headers, char *why, size_t why_size)
+/* May this request have a field of this name? */
+static bool
+is_allowed(const struct fetch_request *request, struct span name)
 {
+    if (http_name_is(name, "Accept-Encoding"))
+        return request->flags & FETCH_UNDECODED;
+    if (http_name_is(name, "Content-Encoding"))
+        return request->body.kind != FETCH_BODY_NONE;
+    return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);
+}
+
+enum fetch_error
+headers_check(const struct fetch_request *request, char *why, size_t why_size)
+{
+    struct span headers = request->headers;
     struct span line, name, value;
 
     if (headers.len > HEADERS_MAX)
@@ -43,7 +55,7 @@ fetch_check_headers(struct span headers, char *why, size_t why_size)
             return bad_headers(why, why_size, "a line is not a name, a colon and a value");
         if (!http_is_value(value))
             return bad_headers(why, why_size, "there is a control character in a value");
-        if (http_name_is_one_of(name, not_a_clients) || headers_is_proxy_field(name)) {
+        if (!is_allowed(request, name)) {
             snprintf(why, why_size, "the request header %.*s is not a client's to set",
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
             return FETCH_BAD_HEADERS;
@@ -52,37 +64,63 @@ fetch_check_headers(struct span headers, char *why, size_t why_size)
     return FETCH_OK;
 }
 
+enum fetch_error
+fetch_check_headers(struct span headers, char *why, size_t why_size)
+{
+    return headers_check(&(struct fetch_request){.headers = headers}, why, why_size);
+}
+
+static bool
+append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = curl_slist_append(*list, text);
+
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static bool
+append_field(struct curl_slist **list, struct span name, struct span value)
+{
+    char *text;
+    bool ok;
+    int len;
+
+    /* To libcurl, "Name:" removes a field and "Name;" is how an empty one is written. */
+    if (value.len)
+        len = asprintf(&text, "%.*s: %.*s", (int)name.len, name.ptr, (int)value.len, value.ptr);
+    else
+        len = asprintf(&text, "%.*s;", (int)name.len, name.ptr);
+    if (len < 0)
+        return false;
+    ok = append(list, text);
+    free(text);
+    return ok;
+}
+
 bool
-headers_to_list(struct span headers, bool credentials, struct curl_slist **list)
+headers_to_list(const struct fetch_request *request, bool credentials, struct curl_slist **list)
 {
     static const char *const secrets[] = {"Authorization", "Cookie", NULL};
+    struct span headers = request->headers;
     struct span line, name, value;
+    bool ok = true;
 
     *list = NULL;
-    while (http_next_line(&headers, &line)) {
-        struct curl_slist *longer;
-        char *text;
-        int len;
-
-        if (!http_split_field(line, &name, &value) ||
-            (!credentials && http_name_is_one_of(name, secrets)))
-            continue;
-        /* To libcurl, "Name:" removes a field and "Name;" is how an empty one is written. */
-        if (value.len)
-            len = asprintf(&text, "%.*s: %.*s", (int)name.len, name.ptr, (int)value.len, value.ptr);
-        else
-            len = asprintf(&text, "%.*s;", (int)name.len, name.ptr);
-        longer = len < 0 ? NULL : curl_slist_append(*list, text);
-        if (len >= 0)
-            free(text);
-        if (!longer) {
-            curl_slist_free_all(*list);
-            *list = NULL;
-            return false;
-        }
-        *list = longer;
-    }
-    return true;
+    while (ok && http_next_line(&headers, &line))
+        if (http_split_field(line, &name, &value) &&
+            (credentials || !http_name_is_one_of(name, secrets)))
+            ok = append_field(list, name, value);
+    /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
+     */
+    if (ok && request->body.kind != FETCH_BODY_NONE)
+        ok = append(list, "Expect:");
+    if (ok)
+        return true;
+    curl_slist_free_all(*list);
+    *list = NULL;
+    return false;
 }
 
 bool

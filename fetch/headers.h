@@ -10,11 +10,15 @@
 
 #define HEADERS_MAX 65536u /* bytes of a client's header lines */
 
+/* The part of fetch_check_request() on the headers. */
+enum fetch_error headers_check(const struct fetch_request *request, char *why, size_t why_size);
+
 /*
- * The field lines as libcurl wants them, to be freed with curl_slist_free_all(). Without
- * `credentials`, Authorization and Cookie stay behind. False without memory.
+ * The field lines as libcurl wants them, to be freed with curl_slist_free_all(). Authorization and
+ * Cookie are left out unless `credentials`. False without memory.
  */
-bool headers_to_list(struct span headers, bool credentials, struct curl_slist **list);
+bool headers_to_list(const struct fetch_request *request, bool credentials,
+                     struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */
 bool headers_have(struct span headers, const char *const *names);

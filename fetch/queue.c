@@ -463,6 +463,31 @@ queue_answered(struct queue *queue, struct queue_entry *entry)
     attach(queue, client);
 }
 
+void
+queue_pause(struct queue *queue, struct queue_entry *entry)
+{
+    struct queue_origin *origin;
+
+    if (!entry->flow || entry->state == ENTRY_QUEUED || entry->paused)
+        return;
+    origin = entry->flow->origin;
+    entry->paused = true;
+    origin->active--;
+    update_offer(queue, origin);
+    if (origin->is_offering)
+        wake_parked(queue, origin);
+}
+
+void
+queue_unpause(struct queue *queue, struct queue_entry *entry)
+{
+    if (!entry->flow || !entry->paused)
+        return;
+    entry->paused = false;
+    entry->flow->origin->active++;
+    update_offer(queue, entry->flow->origin);
+}
+
 /* An active entry gives up its slot. Its client is detached. */
 static void
 stop(struct queue *queue, struct queue_entry *entry)
@@ -477,7 +502,9 @@ stop(struct queue *queue, struct queue_entry *entry)
         queue->answered--;
     }
     flow->active--;
-    flow->origin->active--;
+    if (!entry->paused)
+        flow->origin->active--;
+    entry->paused = false;
     update_offer(queue, flow->origin);
 }
 
@@ -514,6 +541,8 @@ queue_hand_over(struct queue_entry *from, struct queue_entry *to)
 {
     to->flow = from->flow;
     to->state = from->state;
+    to->paused = from->paused;
+    from->paused = false;
     from->flow = NULL;
 }
 

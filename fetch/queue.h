@@ -47,6 +47,7 @@ struct queue_entry {
     TAILQ_ENTRY(queue_entry) arrival; /* of its client */
     struct queue_flow *flow;          /* NULL: not inside */
     enum { ENTRY_QUEUED, ENTRY_OPENING, ENTRY_ANSWERED } state;
+    bool paused;
 };
 
 /* NULL without memory. */
@@ -70,6 +71,14 @@ struct queue_entry *queue_next(struct queue *queue);
  * has used up its share of the others. Harmless for any other entry.
  */
 void queue_answered(struct queue *queue, struct queue_entry *entry);
+
+/*
+ * An active entry does not count to the bound of its origin while it is paused. Afterwards it does
+ * at once, even if others have used up that bound. Harmless for an entry that is not active, or is
+ * not paused.
+ */
+void queue_pause(struct queue *queue, struct queue_entry *entry);
+void queue_unpause(struct queue *queue, struct queue_entry *entry);
 
 /* Takes an entry out, queued or active; harmless for one that is not inside. */
 void queue_leave(struct queue *queue, struct queue_entry *entry);

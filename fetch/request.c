@@ -7,6 +7,10 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "fetch/headers.h"
+#include "fetch/method.h"
+
+static const char cancelled_sentence[] = "the fetch was cancelled";
 
 void
 request_update_stats(struct fetch_loop *loop)
@@ -29,6 +33,13 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
 {
     struct fetch_loop *loop = r->loop;
 
+    pthread_mutex_lock(&loop->lock);
+    registry_remove(&loop->registry, r->id);
+    if (r->signalled) {
+        TAILQ_REMOVE(&loop->signals, r, signal_link);
+        loop->signal_count--;
+    }
+    pthread_mutex_unlock(&loop->lock);
     timers_disarm(&loop->timers, &r->timer);
     resolver_cancel(loop->resolver, &r->query);
     resolved_release(&r->query.resolved);
@@ -74,82 +85,128 @@ deny(struct request *r, const char *reason)
 
 /* ---- time limits --------------------------------------------------------------------- */
 
+/* The end of the whole fetch, without the time of pauses that are over. */
+static int64_t
+find_end(const struct request *r)
+{
+    return r->submitted_us + r->loop->settings.config.total_timeout_us + r->held_us;
+}
+
+/* The limit of the phase that a transfer is in. */
+static int64_t
+find_transfer_deadline(const struct request *r, const char **what)
+{
+    const struct fetch_config *config = &r->loop->settings.config;
+
+    switch (r->transfer.stage) {
+    case TRANSFER_CONNECTING:
+        *what = "connecting";
+        return r->stage_since_us + config->connect_timeout_us;
+    case TRANSFER_SENDING:
+        *what = "sending the body of the request";
+        return r->transfer.last_byte_us + config->stall_timeout_us;
+    case TRANSFER_ASKED:
+        *what = "waiting for the first byte of the answer";
+        return r->stage_since_us + config->first_byte_timeout_us;
+    case TRANSFER_ANSWERING:
+        *what = "waiting for more of the headers";
+        return r->transfer.last_byte_us + config->stall_timeout_us;
+    case TRANSFER_BODY:
+        break;
+    }
+    *what = "waiting for more of the body";
+    return r->transfer.last_byte_us + config->stall_timeout_us;
+}
+
 /* When this request has waited too long, and for what. */
 static int64_t
 find_deadline(const struct request *r, const char **what)
 {
     const struct fetch_config *config = &r->loop->settings.config;
-    int64_t total = r->submitted_us + config->total_timeout_us;
-    int64_t due = total;
+    int64_t end = find_end(r);
+    int64_t due = end;
 
-    if (r->ending) {
-        *what = "the whole fetch";
-        return r->submitted_us;
+    if (r->held) {
+        *what = "the pause by its consumer";
+        return config->pause_timeout_us ? r->held_since_us + config->pause_timeout_us : INT64_MAX;
     }
     if (r->stage == REQUEST_RESOLVING) {
         due = r->stage_since_us + config->resolve_timeout_us;
         *what = "resolving the name";
     } else if (r->stage == REQUEST_TRANSFER) {
-        switch (r->transfer.stage) {
-        case TRANSFER_CONNECTING:
-            due = r->stage_since_us + config->connect_timeout_us;
-            *what = "connecting";
-            break;
-        case TRANSFER_ASKED:
-            due = r->stage_since_us + config->first_byte_timeout_us;
-            *what = "waiting for the first byte of the answer";
-            break;
-        case TRANSFER_ANSWERING:
-            due = r->transfer.last_byte_us + config->stall_timeout_us;
-            *what = "waiting for more of the headers";
-            break;
-        case TRANSFER_BODY:
-            due = r->transfer.last_byte_us + config->stall_timeout_us;
-            *what = "waiting for more of the body";
-            break;
-        }
+        due = find_transfer_deadline(r, what);
     }
-    if (due < total)
+    if (due < end)
         return due;
     *what = r->stage == REQUEST_QUEUED ? "waiting for a turn" : "the whole fetch";
-    return total;
+    return end;
+}
+
+static void
+arm_timer(struct request *r)
+{
+    const char *what;
+
+    timers_arm(&r->loop->timers, &r->timer, find_deadline(r, &what));
 }
 
 static void
 enter_stage(struct request *r, enum request_stage stage)
 {
-    const char *what;
-
     r->stage = stage;
     r->stage_since_us = clock_monotonic_us();
-    timers_arm(&r->loop->timers, &r->timer, find_deadline(r, &what));
+    arm_timer(r);
 }
 
 /* ---- one hop ------------------------------------------------------------------------- */
+
+static bool
+is_cancelled(const struct request *r)
+{
+    return atomic_load_explicit(&r->cancelled, memory_order_relaxed);
+}
 
 static void
 on_hop(void *context, const struct fetch_hop *hop)
 {
     struct request *r = context;
 
-    if (r->sink.hop)
+    if (r->sink.hop && !is_cancelled(r))
         r->sink.hop(r->context, hop);
 }
 
-static bool
+/* A resume that came before this call-back began does not end the pause that it may begin. */
+static enum fetch_flow
 on_head(void *context, const struct fetch_head *head)
 {
     struct request *r = context;
 
+    if (is_cancelled(r))
+        return FETCH_ABORT;
+    atomic_store(&r->resume_receive, false);
     return r->sink.head(r->context, head);
 }
 
-static bool
+static enum fetch_flow
 on_body(void *context, const void *bytes, size_t len)
 {
     struct request *r = context;
 
+    if (is_cancelled(r))
+        return FETCH_ABORT;
+    atomic_store(&r->resume_receive, false);
     return r->sink.body(r->context, bytes, len);
+}
+
+static enum fetch_supply
+on_supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct request *r = context;
+
+    if (is_cancelled(r))
+        return FETCH_SUPPLY_FAILED;
+    atomic_store(&r->resume_send, false);
+    return r->sink.supply(r->context, buffer, size, len);
 }
 
 static void
@@ -171,11 +228,34 @@ on_pause(void *context)
     TAILQ_INSERT_TAIL(&r->loop->paused, r, paused_link);
 }
 
+static void
+on_hold(void *context)
+{
+    struct request *r = context;
+
+    if (r->held)
+        return;
+    r->held = true;
+    r->held_since_us = clock_monotonic_us();
+    queue_pause(r->loop->queue, &r->turn);
+    arm_timer(r);
+}
+
+/* The loop ends it soon: not from inside libcurl. */
+static void
+on_complete(void *context)
+{
+    struct request *r = context;
+
+    r->complete = true;
+    timers_arm(&r->loop->timers, &r->timer, r->submitted_us);
+}
+
 /* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
 static struct span
 current_url(const struct request *r)
 {
-    return r->redirects ? span_str(r->target.text) : r->url;
+    return r->redirects ? span_str(r->target.text) : r->asked.url;
 }
 
 static void
@@ -187,8 +267,11 @@ connect_to(struct request *r, struct resolved *addresses)
         .hop = on_hop,
         .head = on_head,
         .body = on_body,
+        .supply = on_supply,
         .stage = on_stage,
         .pause = on_pause,
+        .hold = on_hold,
+        .complete = on_complete,
         .received = &loop->received,
         .turn = &loop->turn,
         .connections = &loop->connections,
@@ -203,10 +286,10 @@ connect_to(struct request *r, struct resolved *addresses)
     }
     r->charged = true;
     started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
-                             addresses, r->headers, !r->no_credentials, current_url(r), &owner);
+                             addresses, &r->asked, !r->no_credentials, current_url(r), &owner);
     if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))
         started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
-                                 addresses, r->headers, !r->no_credentials, current_url(r), &owner);
+                                 addresses, &r->asked, !r->no_credentials, current_url(r), &owner);
     if (started)
         enter_stage(r, REQUEST_TRANSFER);
     else
@@ -305,7 +388,7 @@ start_hop(struct request *r)
         return;
     }
     enter_stage(r, REQUEST_RESOLVING);
-    switch (resolver_ask(loop->resolver, &r->query, &r->client, r->route.host)) {
+    switch (resolver_ask(loop->resolver, &r->query, &r->asked.client, r->route.host)) {
     case RESOLVER_ANSWERED:
         request_take_addresses(r);
         break;
@@ -349,7 +432,7 @@ move_on(struct request *r, struct target *next)
 static bool
 wait_for_turn(struct request *r)
 {
-    if (!queue_enter(r->loop->queue, &r->turn, &r->client, r->target.origin)) {
+    if (!queue_enter(r->loop->queue, &r->turn, &r->asked.client, r->target.origin)) {
         request_finish(r, FETCH_INTERNAL, "out of memory");
         return false;
     }
@@ -403,6 +486,10 @@ request_take_result(struct request *r, CURLcode code)
 {
     enum fetch_error error;
 
+    if (is_cancelled(r)) {
+        request_finish(r, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
     if (r->transfer.unclean) {
         if (transfer_restart(&r->transfer, r->loop->multi))
             enter_stage(r, REQUEST_TRANSFER);
@@ -435,10 +522,42 @@ request_resume_paused(struct fetch_loop *loop)
 
         TAILQ_REMOVE(&now, r, paused_link);
         r->paused = false;
-        code = transfer_resume(&r->transfer);
+        code = transfer_next_turn(&r->transfer);
         if (code)
             request_take_result(r, code);
     }
+}
+
+/* ---- signals from other threads ------------------------------------------------------ */
+
+/* Ends the time of a pause. */
+static void
+end_hold(struct request *r)
+{
+    r->held = false;
+    r->held_us += clock_monotonic_us() - r->held_since_us;
+    queue_unpause(r->loop->queue, &r->turn);
+    arm_timer(r);
+}
+
+void
+request_take_signal(struct request *r)
+{
+    bool receive = atomic_exchange(&r->resume_receive, false);
+    bool send = atomic_exchange(&r->resume_send, false);
+    CURLcode code;
+
+    if (is_cancelled(r)) {
+        request_finish(r, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
+    if (!r->held || r->complete)
+        return;
+    code = transfer_resume(&r->transfer, receive, send);
+    if (!transfer_is_held(&r->transfer))
+        end_hold(r);
+    if (code)
+        request_take_result(r, code);
 }
 
 /* ---- turns --------------------------------------------------------------------------- */
@@ -476,9 +595,16 @@ request_begin(struct request *r)
     char why[SENTENCE_MAX];
     enum fetch_error error;
 
-    error = target_parse(&r->target, r->url, why, sizeof(why));
+    r->begun = true;
+    if (is_cancelled(r)) {
+        request_finish(r, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
+    error = target_parse(&r->target, r->asked.url, why, sizeof(why));
     if (!error)
-        error = fetch_check_headers(r->headers, why, sizeof(why));
+        error = method_check(&r->asked, why, sizeof(why));
+    if (!error)
+        error = headers_check(&r->asked, why, sizeof(why));
     if (error) {
         request_finish(r, error, why);
         return;
@@ -491,26 +617,17 @@ request_begin(struct request *r)
 }
 
 void
-request_end_soon(struct request *r)
-{
-    r->ending = true;
-    timers_arm(&r->loop->timers, &r->timer, r->submitted_us);
-}
-
-void
 request_check_time(struct request *r, int64_t now_us)
 {
-    int64_t end = r->submitted_us + r->loop->settings.config.total_timeout_us;
     const char *what;
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
     int64_t due = find_deadline(r, &what);
 
-    if (r->ending)
-        finish_with(r, FETCH_OVERLOADED, "%s: the body stalled while memory was short; try again",
-                    r->target.host);
+    if (r->complete)
+        request_take_result(r, CURLE_OK);
     else if (due > now_us)
         timers_arm(&r->loop->timers, &r->timer, due);
-    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && end > now_us)
+    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && find_end(r) > now_us)
         redirect(r);
     else
         finish_with(r, FETCH_TIMED_OUT, "%s: %s took too long", r->target.host, what);

@@ -7,7 +7,10 @@
 #ifndef SUNPROXY_FETCH_REQUEST_H
 #define SUNPROXY_FETCH_REQUEST_H
 
+#include <pthread.h>
+
 #include "fetch/queue.h"
+#include "fetch/registry.h"
 #include "fetch/timers.h"
 #include "fetch/transfer.h"
 
@@ -19,14 +22,20 @@ enum request_stage {
 
 struct request {
     struct fetch_loop *loop;
-    TAILQ_ENTRY(request) link; /* in the fetcher's inbox, then in loop->all */
+    TAILQ_ENTRY(request) link; /* in the loop's inbox, then in loop->all */
     /* given, constant */
-    struct client_key client;
+    struct fetch_request asked; /* its spans are in text */
     struct fetch_sink sink;
     void *context;
-    struct span url;     /* in text */
-    struct span headers; /* in text */
+    uint64_t id;
     int64_t submitted_us;
+    /* protected by loop->lock */
+    bool signalled;
+    TAILQ_ENTRY(request) signal_link; /* in loop->signals while it is */
+    /* set by any thread, cleared by the fetcher's */
+    _Atomic bool resume_receive;
+    _Atomic bool resume_send;
+    _Atomic bool cancelled; /* never cleared */
     /* the fetcher thread's */
     enum request_stage stage;
     int64_t stage_since_us;
@@ -34,15 +43,19 @@ struct request {
     struct queue_entry turn;
     struct resolver_query query;
     struct transfer transfer;
-    bool paused;
+    bool begun;                       /* in loop->all */
+    bool paused;                      /* until the next turn */
     TAILQ_ENTRY(request) paused_link; /* in loop->paused while it is */
-    struct target target;             /* of this hop */
+    bool held;                        /* by the consumer, since held_since_us */
+    int64_t held_since_us;
+    int64_t held_us;      /* in earlier pauses */
+    struct target target; /* of this hop */
     struct route route;
     char **visited; /* the URLs of earlier hops, owned */
     unsigned redirects;
     bool charged;        /* to settings.config.memory, for its transfer */
-    bool ending;         /* request_end_soon() */
-    bool no_credentials; /* it has left the origin that they were meant for */
+    bool complete;       /* its answer is, though not its request */
+    bool no_credentials; /* a redirect led away from the origin that they were meant for */
     char text[];
 };
 
@@ -52,6 +65,14 @@ TAILQ_HEAD(request_list, request);
 struct fetch_loop {
     struct settings settings; /* constant */
     CURLM *multi;
+    pthread_mutex_t lock;
+    /* protected by lock */
+    struct request_list inbox;
+    struct request_list signals; /* resumed or cancelled */
+    size_t signal_count;
+    struct registry registry;
+    bool stopping;
+    bool closed; /* nothing is taken from the inbox any more */
     /* the fetcher thread's */
     struct request_list all;
     struct request_list paused; /* their transfers wait for the next turn */
@@ -90,8 +111,8 @@ void request_take_result(struct request *request, CURLcode code);
 /* Its timer has come due: ends it, or arms the timer anew. */
 void request_check_time(struct request *request, int64_t now_us);
 
-/* Ends it with FETCH_OVERLOADED from the loop; may be called from inside libcurl. */
-void request_end_soon(struct request *request);
+/* It has been resumed or cancelled. */
+void request_take_signal(struct request *request);
 
 /* Ends it with its last call-back, and frees it. */
 void request_finish(struct request *request, enum fetch_error error, const char *sentence);

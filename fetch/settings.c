@@ -31,6 +31,7 @@ fetch_config_default(struct fetch_config *config)
         .first_byte_timeout_us = 30 * second,
         .stall_timeout_us = 20 * second,
         .total_timeout_us = 60 * second,
+        .pause_timeout_us = 600 * second,
         .dns_ttl_us = 60 * second,
         .user_agent = "sunproxy/" SUNPROXY_VERSION,
     };
@@ -72,6 +73,8 @@ judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
         !is_time(config->first_byte_timeout_us) || !is_time(config->stall_timeout_us) ||
         !is_time(config->total_timeout_us))
         return refuse(why, why_size, "every time-out must be more than zero and at most a week");
+    if (config->pause_timeout_us != 0 && !is_time(config->pause_timeout_us))
+        return refuse(why, why_size, "a pause may be bounded to a week at most");
     if (config->dns_ttl_us != 0 && !is_time(config->dns_ttl_us))
         return refuse(why, why_size, "names may be remembered for a week at most");
     if (!config->getaddrinfo != !config->freeaddrinfo)

@@ -1,19 +1,15 @@
 #include "fetch/transfer.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "fetch/connect.h"
-#include "fetch/headers.h"
+#include "fetch/method.h"
 
 #define MAX_INTERIM 16u /* 1xx answers before the final one */
 #define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
-#define WINDOW_LEAST ((size_t)1 << 18) /* charged at first for a decoder's window */
-#define REDIRECT_BODY_MAX 65536u       /* read to keep the connection; more is not worth it */
-#define RECEIVE_BUFFER 65536L
+#define WINDOW_LEAST ((size_t)1 << 18)   /* charged at first for a decoder's window */
+#define REDIRECT_BODY_MAX 65536u         /* read to keep the connection; more is not worth it */
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
-#define PIN_SPARE_S 60                   /* how long a pin outlives the time to connect */
 
 void
 transfer_enter(struct transfer *t, enum transfer_stage stage)
@@ -36,8 +32,7 @@ static bool
 prepare_body(struct transfer *t)
 {
     uint32_t max_bytes = t->settings->config.max_headers;
-    bool has_body = status_has_body(t->status.status);
-    enum coding coding = t->redirecting || !has_body ? CODING_IDENTITY : t->head.coding;
+    enum coding coding = t->redirecting || !t->has_body ? CODING_IDENTITY : t->head.coding;
 
     if (coding == CODING_UNKNOWN) {
         transfer_fail(
@@ -46,7 +41,7 @@ prepare_body(struct transfer *t)
             t->target->host);
         return false;
     }
-    if (body_init(&t->body, t->head.chunked && has_body, coding,
+    if (body_init(&t->body, t->head.chunked && t->has_body, coding,
                   max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
         return true;
     transfer_fail(t, FETCH_INTERNAL, "out of memory");
@@ -66,6 +61,24 @@ was_asked_for(struct transfer *t)
     return !t->error;
 }
 
+/* What the consumer has answered; FETCH_ABORT if that ends the transfer. */
+static enum fetch_flow
+take_flow(struct transfer *t, enum fetch_flow flow)
+{
+    if (flow == FETCH_PAUSE && !(t->request->flags & FETCH_MAY_PAUSE)) {
+        transfer_fail(t, FETCH_INTERNAL, "the answer of %s was paused without FETCH_MAY_PAUSE",
+                      t->target->host);
+        return FETCH_ABORT;
+    }
+    if (flow == FETCH_ABORT)
+        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+    if (flow == FETCH_PAUSE) {
+        t->receive_held = true;
+        t->owner.hold(t->owner.context);
+    }
+    return flow;
+}
+
 static bool
 judge_head(struct transfer *t)
 {
@@ -75,7 +88,8 @@ judge_head(struct transfer *t)
     bool no_memory;
 
     answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, t->status.version, buf_span(&t->lines), &no_memory);
+    malformed = answer_head_read(&t->head, t->status.version, buf_span(&t->lines),
+                                 t->request->flags & FETCH_UNDECODED, &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -87,7 +101,8 @@ judge_head(struct transfer *t)
                       (unsigned)config->max_headers);
         return false;
     }
-    if (!status_has_body(t->status.status))
+    t->has_body = status_has_body(t->status.status) && !method_is(t->request->method, "HEAD");
+    if (!t->has_body)
         t->head.content_length = 0;
     t->head_read = true;
     if (!was_asked_for(t))
@@ -95,7 +110,8 @@ judge_head(struct transfer *t)
     /* What another reading of the framing takes for an answer must not become one (section 6.3). */
     if (t->head.ambiguous)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    t->redirecting = is_redirect(t->status.status) && t->head.location;
+    t->redirecting =
+        method_may_follow(t->request) && is_redirect(t->status.status) && t->head.location;
     if (!prepare_body(t))
         return false;
     t->owner.hop(t->owner.context, &(struct fetch_hop){
@@ -119,11 +135,20 @@ judge_head(struct transfer *t)
         .content_length = t->head.content_length,
         .no_store = t->head.ambiguous,
     };
-    if (!t->owner.head(t->owner.context, &head)) {
-        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
-        return false;
-    }
-    return true;
+    return take_flow(t, t->owner.head(t->owner.context, &head)) != FETCH_ABORT;
+}
+
+/*
+ * libcurl ends a transfer when both bodies are through. An origin that has sent all of its answer
+ * need not read the rest of the request (RFC 9112 section 9.5).
+ */
+static void
+check_complete(struct transfer *t)
+{
+    if (t->upload.ended)
+        return;
+    if (!t->has_body || body_is_complete(&t->body, t->head.stated_length, t->wire_bytes))
+        t->owner.complete(t->owner.context);
 }
 
 /* The empty line. */
@@ -136,6 +161,7 @@ end_head(struct transfer *t)
         if (!judge_head(t))
             return false;
         transfer_enter(t, TRANSFER_BODY);
+        check_complete(t);
         return true;
     }
     if (t->status.status == 101)
@@ -168,8 +194,8 @@ count_line(struct transfer *t, size_t len)
     return false;
 }
 
-static size_t
-on_header(char *line, size_t size, size_t count, void *context)
+size_t
+transfer_on_header(char *line, size_t size, size_t count, void *context)
 {
     struct transfer *t = context;
     size_t len = size * count;
@@ -230,41 +256,50 @@ charge_window(struct transfer *t, uint64_t size)
     return true;
 }
 
-static bool
+static enum fetch_flow
 take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
     uint64_t max = t->settings->config.max_body;
+    enum fetch_flow flow;
 
     if (t->redirecting) {
         t->body_bytes += len;
-        return t->body_bytes <= REDIRECT_BODY_MAX;
+        return t->body_bytes <= REDIRECT_BODY_MAX ? FETCH_CONTINUE : FETCH_ABORT;
     }
     if (len > max - t->body_bytes) {
         transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
                       t->target->host, (unsigned long long)max);
-        return false;
+        return FETCH_ABORT;
     }
-    if (!t->owner.body(t->owner.context, bytes, len)) {
-        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
-        return false;
-    }
+    flow = take_flow(t, t->owner.body(t->owner.context, bytes, len));
     t->body_bytes += len;
-    return charge_window(t, t->body_bytes);
+    return flow == FETCH_ABORT || charge_window(t, t->body_bytes) ? flow : FETCH_ABORT;
+}
+
+static size_t
+pause_receiving(struct transfer *t)
+{
+    t->receive_paused = true;
+    if (!t->receive_held)
+        t->owner.pause(t->owner.context);
+    return CURL_WRITEFUNC_PAUSE;
 }
 
 /*
  * The bytes as they came. After a pause libcurl hands over the same piece again, perhaps with more
  * behind it.
  */
-static size_t
-on_body(char *bytes, size_t size, size_t count, void *context)
+size_t
+transfer_on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct transfer *t = context;
     size_t len = size * count;
     struct span input = span_of(bytes + t->used, len - t->used);
 
     t->last_byte_us = clock_monotonic_us();
+    if (t->receive_held)
+        return pause_receiving(t);
     if (t->turn != *t->owner.turn) {
         t->turn = *t->owner.turn;
         /*
@@ -276,11 +311,11 @@ on_body(char *bytes, size_t size, size_t count, void *context)
     switch (body_read(&t->body, &input, &t->allowance, take_piece, t)) {
     case BODY_WANTS:
         t->used = 0;
+        check_complete(t);
         return len;
     case BODY_PAUSED:
         t->used = len - input.len;
-        t->owner.pause(t->owner.context);
-        return CURL_WRITEFUNC_PAUSE;
+        return pause_receiving(t);
     case BODY_TOO_LARGE:
         transfer_fail(t, FETCH_TOO_LARGE,
                       "the headers and trailers of %s are over %u bytes or %u lines",
@@ -296,18 +331,90 @@ on_body(char *bytes, size_t size, size_t count, void *context)
     return 0;
 }
 
-CURLcode
-transfer_resume(struct transfer *t)
+/* ---- the request's body -------------------------------------------------------------- */
+
+size_t
+transfer_on_send(char *buffer, size_t size, size_t count, void *context)
 {
-    return curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    struct transfer *t = context;
+    size_t len;
+
+    t->last_byte_us = clock_monotonic_us();
+    switch (upload_read(&t->upload, buffer, size * count, &len)) {
+    case UPLOAD_PIECE:
+        break;
+    case UPLOAD_WAITS:
+        t->send_held = true;
+        t->owner.hold(t->owner.context);
+        return CURL_READFUNC_PAUSE;
+    case UPLOAD_ENDED:
+        break;
+    case UPLOAD_FAILED:
+        transfer_fail(t, FETCH_BODY_FAILED, "the body of the request to %s: %s", t->target->host,
+                      t->upload.reason);
+        return CURL_READFUNC_ABORT;
+    }
+    if (t->upload.ended && t->stage == TRANSFER_SENDING)
+        transfer_enter(t, TRANSFER_ASKED);
+    return len;
 }
+
+int
+transfer_on_rewind(void *context, curl_off_t offset, int origin)
+{
+    struct transfer *t = context;
+
+    if (offset != 0 || origin != SEEK_SET || !upload_rewind(&t->upload))
+        return CURL_SEEKFUNC_FAIL;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* ---- pauses -------------------------------------------------------------------------- */
+
+/* Brings libcurl's pauses up to date; it may call transfer_on_body() from within. */
+static CURLcode
+update_pauses(struct transfer *t)
+{
+    return curl_easy_pause(t->easy, (t->receive_paused ? CURLPAUSE_RECV : 0) |
+                                        (t->send_held ? CURLPAUSE_SEND : 0));
+}
+
+CURLcode
+transfer_next_turn(struct transfer *t)
+{
+    t->receive_paused = false;
+    return update_pauses(t);
+}
+
+CURLcode
+transfer_resume(struct transfer *t, bool receive, bool send)
+{
+    receive = receive && t->receive_held;
+    send = send && t->send_held;
+    if (!receive && !send)
+        return CURLE_OK;
+    t->last_byte_us = clock_monotonic_us();
+    if (receive)
+        t->receive_held = t->receive_paused = false;
+    if (send)
+        t->send_held = false;
+    return update_pauses(t);
+}
+
+bool
+transfer_is_held(const struct transfer *t)
+{
+    return t->receive_held || t->send_held;
+}
+
+/* ---- the view of the network --------------------------------------------------------- */
 
 /*
  * libcurl does not report bytes past the stated length, nor of bytes that its decoder still holds:
  * the view of what comes from the network shows both.
  */
-static int
-on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
+int
+transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
 {
     struct transfer *t = context;
 
@@ -317,192 +424,14 @@ on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
      */
     if (type == CURLINFO_TEXT && span_starts_with(span_of(bytes, len), span_str("Excess found")))
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    if (type == CURLINFO_DATA_OUT)
+        t->last_byte_us = clock_monotonic_us();
     if (type == CURLINFO_DATA_IN) {
         t->wire_bytes += len;
         t->last_byte_us = clock_monotonic_us();
         atomic_fetch_add_explicit(t->owner.received, len, memory_order_relaxed);
     }
     return 0;
-}
-
-/* ---- setting up ---------------------------------------------------------------------- */
-
-static bool
-add(struct curl_slist **list, const struct buf *text)
-{
-    struct curl_slist *longer = buf_failed(text) ? NULL : curl_slist_append(*list, buf_str(text));
-
-    if (longer)
-        *list = longer;
-    return longer != NULL;
-}
-
-/*
- * "+host:port:address,...": replaces what any earlier transfer pinned under that name. The plus
- * lets it age, or the cache would keep every name ever fetched.
- */
-static bool
-pin(struct transfer *t, const struct route *route)
-{
-    char text[INET6_ADDRSTRLEN];
-    struct buf line;
-    bool ok;
-
-    buf_init(&line, HOST_MAX + 16 + RESOLVED_MAX * (INET6_ADDRSTRLEN + 3));
-    buf_printf(&line, "+%s:%u:", route->host, route->port);
-    for (size_t i = 0; i < t->addresses->count; i++) {
-        const union address *address = &t->addresses->list[i];
-
-        address_format(address, text, sizeof(text));
-        buf_printf(&line, address->any.sa_family == AF_INET6 ? "%s[%s]" : "%s%s", i ? "," : "",
-                   text);
-    }
-    ok = add(&t->pins, &line);
-    buf_free(&line);
-    return ok;
-}
-
-static bool
-redirect_connection(struct transfer *t, const struct route *route)
-{
-    struct buf line;
-    bool ok;
-
-    buf_init(&line, HOST_MAX + 32);
-    buf_printf(&line, strchr(route->host, ':') ? "::[%s]:%u" : "::%s:%u", route->host, route->port);
-    ok = add(&t->connect_to, &line);
-    buf_free(&line);
-    return ok;
-}
-
-/*
- * The system's authorities beside the operator's: those of the default folder, which OpenSSL looks
- * into by need, with the operator's file in place of the default bundle, which holds the same as
- * the folder. Without a file of the operator's the bundle alone, since only that is kept parsed
- * between connections.
- */
-static CURLcode
-set_authorities(CURL *easy, const struct settings *settings)
-{
-    struct curl_blob blob = {.data = settings->authorities.data, .len = settings->authorities.len};
-    CURLcode code;
-
-    if (settings->authorities.len == 0) {
-        code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        return code ? code : curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
-    }
-    code = curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
-    return code ? code : curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO_BLOB, &blob);
-}
-
-#define SET(option, value)                                      \
-    do {                                                        \
-        CURLcode code_ = curl_easy_setopt(easy, option, value); \
-        if (code_)                                              \
-            return code_;                                       \
-    } while (0)
-
-static CURLcode
-set_connection(struct transfer *t, CURL *easy, const struct route *route)
-{
-    const struct fetch_config *config = &t->settings->config;
-    long connect_ms = (long)(config->connect_timeout_us / 1000);
-
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    SET(CURLOPT_HTTP_VERSION,
-        t->target->https ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
-    /* No CURLOPT_PIPEWAIT: a connection that hangs would hold up all that wait to share it. */
-    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1L);
-    SET(CURLOPT_DNS_CACHE_TIMEOUT, connect_ms / 1000 + PIN_SPARE_S);
-    /* Empty is off; unset would be the environment's. */
-    SET(CURLOPT_PROXY, route->proxied ? config->upstream_proxy : "");
-    SET(CURLOPT_NOPROXY, "");
-    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (t->pins)
-        SET(CURLOPT_RESOLVE, t->pins);
-    if (t->connect_to)
-        SET(CURLOPT_CONNECT_TO, t->connect_to);
-    SET(CURLOPT_OPENSOCKETFUNCTION, connect_open_socket);
-    SET(CURLOPT_OPENSOCKETDATA, t);
-    SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
-    SET(CURLOPT_CLOSESOCKETDATA, t->owner.connections);
-    SET(CURLOPT_RESOLVER_START_FUNCTION, connect_begin_lookup);
-    SET(CURLOPT_RESOLVER_START_DATA, t);
-    SET(CURLOPT_PREREQFUNCTION, connect_begin_request);
-    SET(CURLOPT_PREREQDATA, t);
-    return set_authorities(easy, t->settings);
-}
-
-static CURLcode
-set_request(struct transfer *t, CURL *easy)
-{
-    SET(CURLOPT_CURLU, t->target->url);
-    SET(CURLOPT_HTTPGET, 1L);
-    SET(CURLOPT_HTTP09_ALLOWED, 0L);
-    /* Asks for none. What is sent encoded all the same is decoded in on_body(). */
-    SET(CURLOPT_ACCEPT_ENCODING, "identity");
-    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    /* libcurl finds the end of a chunked message, and leaves the checking to on_body(). */
-    SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
-    if (t->settings->config.user_agent)
-        SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
-    if (t->headers)
-        SET(CURLOPT_HTTPHEADER, t->headers);
-    SET(CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
-    SET(CURLOPT_HEADERFUNCTION, on_header);
-    SET(CURLOPT_HEADERDATA, t);
-    SET(CURLOPT_WRITEFUNCTION, on_body);
-    SET(CURLOPT_WRITEDATA, t);
-    SET(CURLOPT_DEBUGFUNCTION, on_debug);
-    SET(CURLOPT_DEBUGDATA, t);
-    SET(CURLOPT_VERBOSE, 1L);
-    SET(CURLOPT_ERRORBUFFER, t->error_text);
-    SET(CURLOPT_PRIVATE, t->owner.context);
-    return CURLE_OK;
-}
-
-static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
-static const char *const ranges[] = {"Range", NULL};
-
-bool
-transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings,
-               const struct target *target, const struct route *route, struct resolved *addresses,
-               struct span headers, bool credentials, struct span final_url,
-               const struct transfer_owner *owner)
-{
-    int64_t now_us = clock_monotonic_us();
-    union address literal;
-
-    *t = (struct transfer){
-        .settings = settings,
-        .target = target,
-        .conditional = headers_have(headers, conditions),
-        .ranged = headers_have(headers, ranges),
-        .owner = *owner,
-        .asked_us = now_us,
-        .last_byte_us = now_us,
-        .addresses = resolved_retain(addresses),
-        .by_operator = route->by_operator,
-        .literal_route = address_parse(route->host, route->port, &literal),
-        .final_url = final_url,
-        .head = {.content_length = -1, .stated_length = -1},
-    };
-    buf_init(&t->lines, settings->config.max_headers);
-    t->easy = curl_easy_init();
-    if (!t->easy || !headers_to_list(headers, credentials, &t->headers) ||
-        (!t->literal_route && !pin(t, route)) ||
-        (route->redirected && !redirect_connection(t, route)) ||
-        set_connection(t, t->easy, route) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||
-        curl_multi_add_handle(multi, t->easy) != CURLM_OK) {
-        transfer_clear(t, NULL);
-        return false;
-    }
-    return true;
 }
 
 bool

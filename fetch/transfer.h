@@ -14,6 +14,7 @@
 #include "fetch/body.h"
 #include "fetch/connections.h"
 #include "fetch/settings.h"
+#include "fetch/upload.h"
 
 #define SENTENCE_MAX 512u
 
@@ -31,6 +32,7 @@ const char *sentence_refuse(char *sentence, size_t size, const struct address_po
 /* How far a hop has come. */
 enum transfer_stage {
     TRANSFER_CONNECTING, /* TCP, TLS, a proxy's tunnel */
+    TRANSFER_SENDING,    /* the request's head is on its way, of its body not everything */
     TRANSFER_ASKED,      /* the request is on its way, nothing has come back */
     TRANSFER_ANSWERING,  /* parts of the head have come */
     TRANSFER_BODY
@@ -40,13 +42,20 @@ struct transfer_owner {
     void *context;
     /* The head of any final answer, as it came. */
     void (*hop)(void *context, const struct fetch_hop *hop);
-    /* The head of an answer that is no redirect. False ends the transfer. */
-    bool (*head)(void *context, const struct fetch_head *head);
-    bool (*body)(void *context, const void *bytes, size_t len);
+    /* The head of an answer that is no redirect to follow, and its body. */
+    enum fetch_flow (*head)(void *context, const struct fetch_head *head);
+    enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
+    /* More of the request's body, if it is FETCH_BODY_SUPPLIED. */
+    upload_source *supply;
     /* The stage has changed, so other time limits hold. */
     void (*stage)(void *context, enum transfer_stage stage);
-    /* So much of the body came at once that the rest waits for transfer_resume(). */
+    /* So much of the body came at once that the rest waits for transfer_next_turn(). */
     void (*pause)(void *context);
+    /* head(), body() or supply() has begun a pause, which transfer_resume() ends. */
+    void (*hold)(void *context);
+    /* All of the answer has come before all of the request's body was sent: the transfer has ended,
+     * although libcurl goes on. */
+    void (*complete)(void *context);
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
     const uint64_t *turn;       /* the number of the loop's turn */
     struct connections *connections;
@@ -56,6 +65,7 @@ struct transfer {
     CURL *easy; /* NULL: nothing under way */
     const struct settings *settings;
     const struct target *target;
+    const struct fetch_request *request;
     struct transfer_owner owner;
     enum transfer_stage stage;
     int64_t asked_us; /* when the request was sent */
@@ -82,7 +92,13 @@ struct transfer {
     bool conditional;          /* the request has a condition, to which 304 is an answer */
     bool ranged;               /* it asks for a range, to which 206 is an answer */
     bool head_read;            /* the final head is complete */
+    bool has_body;             /* a body follows it (RFC 9112 section 6.3) */
     bool redirecting;          /* it is a redirect with somewhere to go */
+    struct upload upload;      /* the request's body */
+    bool sent;                 /* the request has been given to a connection */
+    bool send_held;            /* the source of its body has paused */
+    bool receive_held;         /* the consumer has paused the answer */
+    bool receive_paused;       /* libcurl has, for the consumer or for the next turn */
     struct body body;
     uint64_t turn;       /* in which ... */
     size_t allowance;    /* ... this much work may still be done for it */
@@ -96,14 +112,21 @@ struct transfer {
 };
 
 /*
- * Begins a hop on `multi` to `target` by `route`, whose host stands for `addresses` (a reference is
- * taken). `target`, `headers` and `final_url` outlive it. False if there is no memory; the transfer
- * is then as before.
+ * Begins a hop on `multi` to `target` (not request->url) by `route`, whose host stands for
+ * `addresses` (a reference is taken). `target`, `request` and `final_url` outlive it. False if
+ * there is no memory; the transfer is then as before.
  */
 bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settings *settings,
                     const struct target *target, const struct route *route,
-                    struct resolved *addresses, struct span headers, bool credentials,
-                    struct span final_url, const struct transfer_owner *owner);
+                    struct resolved *addresses, const struct fetch_request *request,
+                    bool credentials, struct span final_url, const struct transfer_owner *owner);
+
+/* libcurl's call-backs, for transfer_start(). */
+size_t transfer_on_header(char *line, size_t size, size_t count, void *transfer);
+size_t transfer_on_body(char *bytes, size_t size, size_t count, void *transfer);
+size_t transfer_on_send(char *buffer, size_t size, size_t count, void *transfer);
+int transfer_on_rewind(void *transfer, curl_off_t offset, int origin);
+int transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *transfer);
 
 /* It has come to this stage. For libcurl's call-backs. */
 void transfer_enter(struct transfer *transfer, enum transfer_stage stage);
@@ -118,8 +141,17 @@ void transfer_fail(struct transfer *transfer, enum fetch_error error, const char
  */
 bool transfer_restart(struct transfer *transfer, CURLM *multi);
 
-/* Goes on after a pause, in a later turn. What libcurl says other than CURLE_OK is its end. */
-CURLcode transfer_resume(struct transfer *transfer);
+/* Goes on after owner.pause(), in a later turn. Any code but CURLE_OK is its end. */
+CURLcode transfer_next_turn(struct transfer *transfer);
+
+/*
+ * Ends what owner.hold() reported: pauses of the answer, of the request's body, or both. Harmless
+ * without. Any code but CURLE_OK is its end.
+ */
+CURLcode transfer_resume(struct transfer *transfer, bool receive, bool send);
+
+/* Has the consumer or the source paused it? */
+bool transfer_is_held(const struct transfer *transfer);
 
 /*
  * What came of it, once libcurl says that it is done: FETCH_OK, or an error with

@@ -92,7 +92,7 @@ static void
 judge_length(struct transfer *t)
 {
     if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
-        status_has_body(t->status.status))
+        t->has_body)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);
 }

@@ -1,14 +1,16 @@
 /*
- * ARC: two LRU lists, T1 of pages that were requested once, T2 of those that were more often, and
- * what has left of each is remembered, in B1 and B2. A request for a remembered page moves the
- * target p of what T1 may weigh: towards recency if B1 knew it, towards frequency if B2 did.
+ * ARC: two LRU lists, T1 of pages that were requested once and T2 of pages that were requested more
+ * often. The keys of pages evicted from T1 are kept in B1, of those from T2 in B2 (ghosts). A
+ * request for a ghost adapts the target size p of T1: up for one of B1, down for one of B2.
  *
- * The paper has pages of one size. Here everything is weighed in bytes where the cache is bounded
- * in bytes, else in pages; p is a real number, and the step is that of the paper's figure 4.
+ * The paper has pages of one size. Here the lists are measured in bytes where the cache is bounded
+ * in bytes, else in pages; p is a real number, and its step is that of the paper's figure 4.
  *
- * With one size the paper's rules keep all four lists together within twice the cache. With many
- * they do not: case IV forgets one page of B1 for a victim whatever the two weigh, and B2 grows
- * meanwhile. So there is a bound on B1 and B2 besides, wide enough to be met rarely.
+ * With pages of one size the paper's rules bound the four lists together to twice the capacity.
+ * With sizes in bytes they do not: case IV drops one ghost for each victim, whatever their sizes.
+ * As in libCacheSim the bytes of ghosts are not bounded besides; measured, they exceed 100
+ * capacities on logs whose largest pages are half of a small cache. Memory is bounded by number
+ * instead: each list holds at most MIN_GHOSTS keys, and GHOSTS_PER_PAGE more for each cached page.
  */
 #include <stdlib.h>
 
@@ -16,7 +18,9 @@
 #include "policies/list.h"
 #include "policies/policy.h"
 
-#define MEMORY_BOUND 16u /* of B1 and of B2, in capacities */
+/* Three times the most that a list held on any trace of docs/POLICIES.md, and half of one page. */
+#define MIN_GHOSTS 65536u
+#define GHOSTS_PER_PAGE 8u
 #define ARC_BYTES ((UINT64_C(1) << 63) - 1)
 
 struct arc_node {
@@ -26,22 +30,22 @@ struct arc_node {
     uint64_t is_often : 1; /* in T2 */
 };
 
-/* Where the page that was last asked about was remembered. */
-enum arc_memory { NOWHERE, GONE_ONCE, GONE_OFTEN };
+/* Which list had the key of the page of the last admit(). */
+enum arc_memory { NOWHERE, GHOST_ONCE, GHOST_OFTEN };
 
-/* What is forgotten when a victim leaves, besides its being remembered. */
-enum arc_forget { NOTHING, OLDEST_ONCE, OLDEST_OFTEN, VICTIM };
+/* Which ghost is dropped with an eviction; VICTIM: the evicted page gets none. */
+enum arc_drop { NOTHING, OLDEST_ONCE, OLDEST_OFTEN, VICTIM };
 
 struct policy {
-    struct list once, often;            /* T1, T2, the least recently requested first */
-    struct ghost gone_once, gone_often; /* B1, B2 */
-    double target;                      /* p, of what T1 weighs */
-    double capacity;                    /* c */
+    struct list once, often;              /* T1, T2, the least recently requested first */
+    struct ghost ghost_once, ghost_often; /* B1, B2 */
+    double target;                        /* p, the target size of T1 */
+    double capacity;                      /* c */
     bool by_bytes;
 
-    /* of the page that was last asked about, until it enters */
+    /* of the page of the last admit(), until it is inserted */
     enum arc_memory memory;
-    double incoming; /* what it weighs */
+    double incoming; /* its size */
 };
 
 static uint64_t
@@ -51,13 +55,13 @@ arc_bytes(const void *node)
 }
 
 static double
-list_weight(const struct policy *policy, const struct list *list)
+list_size(const struct policy *policy, const struct list *list)
 {
     return (double)(policy->by_bytes ? list->bytes : list->pages);
 }
 
 static double
-ghost_weight(const struct policy *policy, const struct ghost *ghost)
+ghost_size(const struct policy *policy, const struct ghost *ghost)
 {
     return (double)(policy->by_bytes ? ghost->bytes : ghost->pages);
 }
@@ -65,17 +69,10 @@ ghost_weight(const struct policy *policy, const struct ghost *ghost)
 static void
 arc_resize(struct policy *policy, const struct policy_config *config)
 {
-    uint64_t capacity = config->capacity_bytes ? config->capacity_bytes : config->capacity_pages;
-    uint64_t bound = capacity > UINT64_MAX / MEMORY_BOUND ? UINT64_MAX : MEMORY_BOUND * capacity;
-
     policy->by_bytes = config->capacity_bytes != 0;
-    policy->capacity = (double)capacity;
+    policy->capacity = (double)(policy->by_bytes ? config->capacity_bytes : config->capacity_pages);
     if (policy->target > policy->capacity)
         policy->target = policy->capacity;
-    ghost_limit(&policy->gone_once, policy->by_bytes ? UINT64_MAX : bound,
-                policy->by_bytes ? bound : UINT64_MAX);
-    ghost_limit(&policy->gone_often, policy->by_bytes ? UINT64_MAX : bound,
-                policy->by_bytes ? bound : UINT64_MAX);
 }
 
 static struct policy *
@@ -88,8 +85,8 @@ arc_create(const struct policy_ops *ops, const struct policy_config *config)
         return NULL;
     list_init(&policy->once);
     list_init(&policy->often);
-    ghost_init(&policy->gone_once, 0, 0);
-    ghost_init(&policy->gone_often, 0, 0);
+    ghost_init(&policy->ghost_once, 0, 0);
+    ghost_init(&policy->ghost_often, 0, 0);
     policy->memory = NOWHERE;
     arc_resize(policy, config);
     return policy;
@@ -98,34 +95,34 @@ arc_create(const struct policy_ops *ops, const struct policy_config *config)
 static void
 arc_destroy(struct policy *policy)
 {
-    ghost_free(&policy->gone_once);
-    ghost_free(&policy->gone_often);
+    ghost_free(&policy->ghost_once);
+    ghost_free(&policy->ghost_often);
     free(policy);
 }
 
-/* How far the target moves for a page that was remembered among `here`, not `there`; at least 1. */
+/* The step of the target for a ghost of the list of size `here`; `there` is the other's size. */
 static double
 arc_step(double here, double there)
 {
     return there > here ? there / here : 1;
 }
 
-/* Cases II to IV of the paper begin here; all pages may enter. */
+/* Cases II to IV of the paper begin here; every page is admitted. */
 static bool
 arc_admit(struct policy *policy, const struct policy_page *page)
 {
-    double once = ghost_weight(policy, &policy->gone_once);
-    double often = ghost_weight(policy, &policy->gone_often);
+    double once = ghost_size(policy, &policy->ghost_once);
+    double often = ghost_size(policy, &policy->ghost_often);
 
     policy->memory = NOWHERE;
     policy->incoming = policy->by_bytes ? (double)page->bytes : 1;
-    if (ghost_take(&policy->gone_once, page->key)) {
-        policy->memory = GONE_ONCE;
+    if (ghost_take(&policy->ghost_once, page->key)) {
+        policy->memory = GHOST_ONCE;
         policy->target += arc_step(once, often);
         if (policy->target > policy->capacity)
             policy->target = policy->capacity;
-    } else if (ghost_take(&policy->gone_often, page->key)) {
-        policy->memory = GONE_OFTEN;
+    } else if (ghost_take(&policy->ghost_often, page->key)) {
+        policy->memory = GHOST_OFTEN;
         policy->target -= arc_step(often, once);
         if (policy->target < 0)
             policy->target = 0;
@@ -167,36 +164,35 @@ static struct arc_node *
 arc_replace(const struct policy *policy)
 {
     struct arc_node *once = list_first(&policy->once), *often = list_first(&policy->often);
-    double weight = list_weight(policy, &policy->once);
+    double size = list_size(policy, &policy->once);
 
     if (!often)
         return once;
     if (once &&
-        (weight > policy->target || (weight >= policy->target && policy->memory == GONE_OFTEN)))
+        (size > policy->target || (size >= policy->target && policy->memory == GHOST_OFTEN)))
         return once;
     return often;
 }
 
-/* Who leaves for the page that was last asked about, and who is forgotten with it (case IV). */
+/* The victim for the page of the last admit(), and the ghost to drop with it (case IV). */
 static struct arc_node *
-arc_choose(const struct policy *policy, enum arc_forget *forget)
+arc_choose(const struct policy *policy, enum arc_drop *drop)
 {
-    double known_once =
-        list_weight(policy, &policy->once) + ghost_weight(policy, &policy->gone_once);
+    double known_once = list_size(policy, &policy->once) + ghost_size(policy, &policy->ghost_once);
     double known_often =
-        list_weight(policy, &policy->often) + ghost_weight(policy, &policy->gone_often);
+        list_size(policy, &policy->often) + ghost_size(policy, &policy->ghost_often);
 
-    *forget = NOTHING;
+    *drop = NOTHING;
     if (policy->memory != NOWHERE)
         return arc_replace(policy);
     if (known_once + policy->incoming > policy->capacity) {
-        if (policy->gone_once.pages == 0 && policy->once.pages) {
-            *forget = VICTIM;
+        if (policy->ghost_once.pages == 0 && policy->once.pages) {
+            *drop = VICTIM;
             return list_first(&policy->once);
         }
-        *forget = OLDEST_ONCE;
+        *drop = OLDEST_ONCE;
     } else if (known_once + known_often >= 2 * policy->capacity) {
-        *forget = OLDEST_OFTEN;
+        *drop = OLDEST_OFTEN;
     }
     return arc_replace(policy);
 }
@@ -204,35 +200,44 @@ arc_choose(const struct policy *policy, enum arc_forget *forget)
 static void *
 arc_victim(struct policy *policy)
 {
-    enum arc_forget forget;
+    enum arc_drop drop;
 
-    return arc_choose(policy, &forget);
+    return arc_choose(policy, &drop);
+}
+
+static void
+arc_remember(struct policy *policy, const struct arc_node *evicted)
+{
+    struct ghost *ghost = evicted->is_often ? &policy->ghost_often : &policy->ghost_once;
+    uint64_t pages = policy->once.pages + policy->often.pages;
+
+    ghost_limit(ghost, MIN_GHOSTS + GHOSTS_PER_PAGE * pages, UINT64_MAX);
+    ghost_add(ghost, evicted->key, evicted->bytes);
 }
 
 static void
 arc_remove(struct policy *policy, void *node, bool evicted)
 {
-    struct arc_node *leaving = node;
-    enum arc_forget forget = NOTHING;
+    struct arc_node *removed = node;
+    enum arc_drop drop = NOTHING;
 
     if (evicted)
-        arc_choose(policy, &forget);
-    list_remove(leaving->is_often ? &policy->often : &policy->once, leaving, leaving->bytes);
-    if (forget == OLDEST_ONCE)
-        ghost_drop_oldest(&policy->gone_once);
-    else if (forget == OLDEST_OFTEN)
-        ghost_drop_oldest(&policy->gone_often);
-    if (evicted && forget != VICTIM)
-        ghost_add(leaving->is_often ? &policy->gone_often : &policy->gone_once, leaving->key,
-                  leaving->bytes);
+        arc_choose(policy, &drop);
+    list_remove(removed->is_often ? &policy->often : &policy->once, removed, removed->bytes);
+    if (drop == OLDEST_ONCE)
+        ghost_drop_oldest(&policy->ghost_once);
+    else if (drop == OLDEST_OFTEN)
+        ghost_drop_oldest(&policy->ghost_often);
+    if (evicted && drop != VICTIM)
+        arc_remember(policy, removed);
 }
 
 static bool
 arc_list_is_valid(const struct policy *policy, const struct list *list, bool is_often)
 {
     for (const struct arc_node *node = list_first(list); node; node = list_next(list, node)) {
-        if (node->is_often != is_often || ghost_has(&policy->gone_once, node->key) ||
-            ghost_has(&policy->gone_often, node->key))
+        if (node->is_often != is_often || ghost_has(&policy->ghost_once, node->key) ||
+            ghost_has(&policy->ghost_often, node->key))
             return false;
     }
     return list_is_valid(list, arc_bytes);
@@ -244,22 +249,22 @@ arc_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
     return policy->once.pages + policy->often.pages == count &&
            policy->once.bytes + policy->often.bytes == bytes &&
            arc_list_is_valid(policy, &policy->once, false) &&
-           arc_list_is_valid(policy, &policy->often, true) && ghost_is_valid(&policy->gone_once) &&
-           ghost_is_valid(&policy->gone_often) && policy->target >= 0 &&
+           arc_list_is_valid(policy, &policy->often, true) && ghost_is_valid(&policy->ghost_once) &&
+           ghost_is_valid(&policy->ghost_often) && policy->target >= 0 &&
            policy->target <= policy->capacity;
 }
 
 const struct policy_ops policy_arc = {
     .name = "arc",
-    .summary =
-        "balances LRU of pages seen once and LRU of those seen more by what it should have kept",
+    .summary = "Evicts by LRU from pages requested once or from the others; adapts their shares.",
     .source =
         "N. Megiddo, D. S. Modha, ARC: A Self-Tuning, Low Overhead Replacement Cache, FAST 2003, "
         "figure 4",
     .sizes =
-        "Lists and what is remembered are weighed in bytes; its target moves in steps made for "
-        "pages of one size.",
-    .cost = "O(1): a page moves to the end of a list.",
+        "Lists and ghosts are measured in bytes; the target moves in steps made for pages of one "
+        "size.",
+    .cost = "O(1); evicted pages are remembered: at most 65536, and 8 per cached page, in each of "
+            "two lists.",
     .usual = true,
     .node_size = sizeof(struct arc_node),
     .create = arc_create,

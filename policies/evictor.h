@@ -225,6 +225,9 @@ evictor_enter(struct evictor *evictor, const struct policy_page *page,
             evictor_take_out_(evictor, victim, true, EVICTOR_EVICTED, hooks, owner);
             evictor->evictions++;
         }
+    if (ops->has_surplus)
+        while (ops->has_surplus(evictor->policy))
+            evictor_evict(evictor, EVICTOR_EVICTED, hooks, owner);
     evictor->insertions++;
     return EVICTOR_ENTERED;
 }

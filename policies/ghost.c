@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 
-#define GHOST_MIN_ROOM 16u
-#define GHOST_MAX_ROOM (1u << 31)
+#define GHOST_MIN_ENTRIES 16u
+#define GHOST_MAX_ENTRIES (1u << 31)
 
 struct ghost_entry {
     uint64_t key;
@@ -19,8 +19,8 @@ void
 ghost_init(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes)
 {
     /*
-     * Keys can be chosen by whoever chooses URLs, and chains made long with them. Where the
-     * instance lies in memory is not known to them; it decides on slots alone, never on outcomes.
+     * A client chooses URLs, and could choose keys of one chain. The address of the instance, which
+     * it does not know, selects the slots. Slots have no influence on results.
      */
     *ghost = (struct ghost){
         .max_pages = max_pages,
@@ -30,11 +30,20 @@ ghost_init(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes)
 }
 
 void
+ghost_init_with_words(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes, uint32_t words)
+{
+    ghost_init(ghost, max_pages, max_bytes);
+    ghost->word_count = words;
+}
+
+void
 ghost_free(struct ghost *ghost)
 {
     free(ghost->entries);
+    free(ghost->words);
     free(ghost->slots);
     ghost->entries = NULL;
+    ghost->words = NULL;
     ghost->slots = NULL;
 }
 
@@ -47,16 +56,10 @@ entry_at(const struct ghost *ghost, uint32_t i)
 static uint32_t *
 slot_of(const struct ghost *ghost, uint64_t key)
 {
-    return &ghost->slots[hash64_uint(key ^ ghost->secret) & (ghost->room - 1)];
+    return &ghost->slots[hash64_uint(key ^ ghost->secret) & (ghost->allocated - 1)];
 }
 
-static uint64_t
-weight(uint64_t bytes)
-{
-    return bytes ? bytes : 1;
-}
-
-/* Where the number of the entry with that key is written, or the 0 at the end of its chain. */
+/* The link to the entry with that key, or the 0 at the end of its chain. */
 static uint32_t *
 find(const struct ghost *ghost, uint64_t key)
 {
@@ -73,9 +76,17 @@ ghost_has(const struct ghost *ghost, uint64_t key)
     return ghost->pages && *find(ghost, key);
 }
 
-/* Takes out the entry whose number is written at `at`. */
+uint64_t *
+ghost_words(const struct ghost *ghost, uint64_t key)
+{
+    uint32_t i = ghost->pages && ghost->words ? *find(ghost, key) : 0;
+
+    return i ? &ghost->words[(size_t)(i - 1) * ghost->word_count] : NULL;
+}
+
+/* Removes the entry that the link `at` leads to. */
 static void
-forget(struct ghost *ghost, uint32_t *at)
+drop(struct ghost *ghost, uint32_t *at)
 {
     uint32_t i = *at;
     struct ghost_entry *entry = entry_at(ghost, i);
@@ -105,7 +116,7 @@ ghost_take(struct ghost *ghost, uint64_t key)
     at = find(ghost, key);
     if (!*at)
         return false;
-    forget(ghost, at);
+    drop(ghost, at);
     return true;
 }
 
@@ -119,7 +130,7 @@ void
 ghost_drop_oldest(struct ghost *ghost)
 {
     if (ghost->oldest)
-        forget(ghost, find(ghost, entry_at(ghost, ghost->oldest)->key));
+        drop(ghost, find(ghost, entry_at(ghost, ghost->oldest)->key));
 }
 
 void
@@ -131,20 +142,33 @@ ghost_limit(struct ghost *ghost, uint64_t max_pages, uint64_t max_bytes)
         ghost_drop_oldest(ghost);
 }
 
-/* Twice the room. False without memory, and then nothing has changed. */
+static bool
+grow_words(struct ghost *ghost, uint32_t count)
+{
+    uint64_t *words;
+
+    if (!ghost->word_count)
+        return true;
+    words = realloc(ghost->words, (size_t)count * ghost->word_count * sizeof(*words));
+    if (words)
+        ghost->words = words;
+    return words != NULL;
+}
+
+/* Doubles the number of entries and slots. False without memory; the ghosts stay as they are. */
 static bool
 grow(struct ghost *ghost)
 {
-    uint32_t room = ghost->room ? ghost->room * 2 : GHOST_MIN_ROOM;
+    uint32_t count = ghost->allocated ? ghost->allocated * 2 : GHOST_MIN_ENTRIES;
     struct ghost_entry *entries;
     uint32_t *slots;
 
-    if (ghost->room == GHOST_MAX_ROOM)
+    if (ghost->allocated == GHOST_MAX_ENTRIES || !grow_words(ghost, count))
         return false;
-    slots = calloc(room, sizeof(*slots));
+    slots = calloc(count, sizeof(*slots));
     if (!slots)
         return false;
-    entries = realloc(ghost->entries, room * sizeof(*entries));
+    entries = realloc(ghost->entries, count * sizeof(*entries));
     if (!entries) {
         free(slots);
         return false;
@@ -152,7 +176,7 @@ grow(struct ghost *ghost)
     free(ghost->slots);
     ghost->entries = entries;
     ghost->slots = slots;
-    ghost->room = room;
+    ghost->allocated = count;
     for (uint32_t i = ghost->oldest; i; i = entry_at(ghost, i)->newer) {
         uint32_t *slot = slot_of(ghost, entry_at(ghost, i)->key);
 
@@ -164,7 +188,7 @@ grow(struct ghost *ghost)
 
 /* The number of an entry that is free, or 0 without memory. */
 static uint32_t
-allot(struct ghost *ghost)
+allocate_entry(struct ghost *ghost)
 {
     uint32_t i = ghost->unused;
 
@@ -172,25 +196,25 @@ allot(struct ghost *ghost)
         ghost->unused = entry_at(ghost, i)->chain;
         return i;
     }
-    if (ghost->used == ghost->room && !grow(ghost))
+    if (ghost->used == ghost->allocated && !grow(ghost))
         return 0;
     return ++ghost->used;
 }
 
-void
+bool
 ghost_add(struct ghost *ghost, uint64_t key, uint64_t bytes)
 {
     struct ghost_entry *entry;
     uint32_t *slot, i;
 
-    bytes = weight(bytes);
+    bytes = bytes ? bytes : 1;
     if (ghost->max_pages == 0 || bytes > ghost->max_bytes || ghost_has(ghost, key))
-        return;
+        return false;
     while (ghost->pages >= ghost->max_pages || ghost->bytes > ghost->max_bytes - bytes)
         ghost_drop_oldest(ghost);
-    i = allot(ghost);
+    i = allocate_entry(ghost);
     if (!i)
-        return;
+        return false;
     entry = entry_at(ghost, i);
     slot = slot_of(ghost, key);
     *entry =
@@ -203,6 +227,7 @@ ghost_add(struct ghost *ghost, uint64_t key, uint64_t bytes)
     ghost->newest = i;
     ghost->pages++;
     ghost->bytes += bytes;
+    return true;
 }
 
 bool
@@ -220,12 +245,13 @@ ghost_is_valid(const struct ghost *ghost)
     }
     for (uint32_t i = ghost->unused; i && unused <= ghost->used; i = entry_at(ghost, i)->chain)
         unused++;
-    for (uint32_t s = 0; s < ghost->room; s++) {
+    for (uint32_t s = 0; s < ghost->allocated; s++) {
         for (uint32_t i = ghost->slots[s]; i && chained <= ghost->used;
              i = entry_at(ghost, i)->chain)
             chained++;
     }
     return older == ghost->newest && pages == ghost->pages && chained == pages &&
-           bytes == ghost->bytes && pages + unused == ghost->used && ghost->used <= ghost->room &&
-           pages <= ghost->max_pages && bytes <= ghost->max_bytes;
+           bytes == ghost->bytes && pages + unused == ghost->used &&
+           ghost->used <= ghost->allocated && pages <= ghost->max_pages &&
+           bytes <= ghost->max_bytes;
 }

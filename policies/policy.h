@@ -114,9 +114,10 @@ struct policy_ops {
     void (*access)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
-     * After a request for a page inside: has it pushed others out, so that victims leave until this
-     * is false although the cache has room? The page that was requested is not among them. NULL:
-     * never; only SLRU does so.
+     * Asked after access() and after insert(): must pages be evicted although the cache is within
+     * its capacity, because a part of it is over its share? Victims are evicted until this is
+     * false; the page that was requested is not among them. NULL: never. SLRU does so after a hit,
+     * 2Q after an insertion.
      */
     bool (*has_surplus)(const struct policy *policy);
 

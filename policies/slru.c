@@ -107,6 +107,7 @@ slru_insert(struct policy *policy, void *node, const struct policy_page *page)
     entering->bytes = page->bytes & SLRU_BYTES;
     entering->segment = i & (MAX_SEGMENTS - 1);
     list_add_last(&policy->segments[i], entering, entering->bytes);
+    policy->was_pushed = false;
     return 0;
 }
 

@@ -1,7 +1,13 @@
 /*
- * 2Q, the full version: new pages pass through a FIFO queue (Ain) of a part of the cache (Kin, a
- * quarter), whose hits say nothing yet; who leaves it is remembered (Aout) for another (Kout, a
- * half). Who is asked for again while remembered enters the rest, an LRU list (Am).
+ * 2Q, the full version. A new page enters a FIFO queue (Ain) with a share of the capacity (Kin, a
+ * quarter); a hit there changes nothing. The key of a page that is evicted from Ain is remembered
+ * in a ghost queue (Aout) of another share (Kout, a half). A page that is requested while its key
+ * is in Aout enters an LRU list (Am).
+ *
+ * Am is capped at the capacity less Kin, as in libCacheSim: a page that enters Am evicts from Am
+ * until Am fits, even where Ain is below its share. With pages of one size the cap is never met,
+ * because Ain is never below its share once the cache is full; with sizes in bytes it is. A page
+ * that is larger than Am's share (possible where Kin is over a half) enters Ain again.
  */
 #include <stdlib.h>
 
@@ -22,9 +28,9 @@ struct two_q_node {
 struct policy {
     struct list in;   /* Ain, the oldest first */
     struct list main; /* Am, the least recently requested first */
-    struct share in_share;
+    struct share in_share, main_share;
     struct ghost out;                 /* Aout */
-    bool was_out;                     /* the page that was last asked about was remembered */
+    bool enters_main;                 /* the page of the last admit() was in Aout, and fits Am */
     double in_fraction, out_fraction; /* Kin and Kout, of the capacity */
 };
 
@@ -42,6 +48,7 @@ two_q_resize(struct policy *policy, const struct policy_config *config)
     struct share out = share_of(config, policy->out_fraction);
 
     policy->in_share = share_of(config, policy->in_fraction);
+    policy->main_share = share_rest(config, policy->in_share);
     ghost_limit(&policy->out, out.pages, out.bytes);
 }
 
@@ -55,7 +62,7 @@ two_q_create(const struct policy_ops *ops, const struct policy_config *config)
     list_init(&policy->in);
     list_init(&policy->main);
     ghost_init(&policy->out, 0, 0);
-    policy->was_out = false;
+    policy->enters_main = false;
     policy->in_fraction = policy_param_value(ops, config, PARAM_KIN);
     policy->out_fraction = policy_param_value(ops, config, PARAM_KOUT);
     two_q_resize(policy, config);
@@ -72,7 +79,8 @@ two_q_destroy(struct policy *policy)
 static bool
 two_q_admit(struct policy *policy, const struct policy_page *page)
 {
-    policy->was_out = ghost_take(&policy->out, page->key);
+    policy->enters_main = ghost_take(&policy->out, page->key) && policy->main_share.pages > 0 &&
+                          share_can_hold(&policy->main_share, page->bytes);
     return share_can_hold(&policy->in_share, page->bytes);
 }
 
@@ -83,9 +91,9 @@ two_q_insert(struct policy *policy, void *node, const struct policy_page *page)
 
     entering->key = page->key;
     entering->bytes = page->bytes & TWO_Q_BYTES;
-    entering->is_main = policy->was_out;
-    list_add_last(policy->was_out ? &policy->main : &policy->in, entering, entering->bytes);
-    policy->was_out = false;
+    entering->is_main = policy->enters_main;
+    list_add_last(policy->enters_main ? &policy->main : &policy->in, entering, entering->bytes);
+    policy->enters_main = false;
     return 0;
 }
 
@@ -99,12 +107,19 @@ two_q_access(struct policy *policy, void *node, const struct policy_page *page)
         list_move_last(&policy->main, requested);
 }
 
+/* The page that has just entered Am is the last of it, and fits by itself: it is not evicted. */
+static bool
+two_q_has_surplus(const struct policy *policy)
+{
+    return share_is_exceeded(&policy->main_share, &policy->main);
+}
+
 static void *
 two_q_victim(struct policy *policy)
 {
     void *oldest = list_first(&policy->main);
 
-    if (oldest && !share_is_exceeded(&policy->in_share, &policy->in))
+    if (oldest && (two_q_has_surplus(policy) || !share_is_exceeded(&policy->in_share, &policy->in)))
         return oldest;
     return list_first(&policy->in);
 }
@@ -112,14 +127,14 @@ two_q_victim(struct policy *policy)
 static void
 two_q_remove(struct policy *policy, void *node, bool evicted)
 {
-    struct two_q_node *leaving = node;
+    struct two_q_node *removed = node;
 
-    list_remove(leaving->is_main ? &policy->main : &policy->in, leaving, leaving->bytes);
-    if (evicted && !leaving->is_main)
-        ghost_add(&policy->out, leaving->key, leaving->bytes);
+    list_remove(removed->is_main ? &policy->main : &policy->in, removed, removed->bytes);
+    if (evicted && !removed->is_main)
+        ghost_add(&policy->out, removed->key, removed->bytes);
 }
 
-/* Nobody who is inside is remembered as gone. */
+/* No page that is cached has its key in Aout. */
 static bool
 two_q_list_is_valid(const struct policy *policy, const struct list *list, bool is_main)
 {
@@ -144,20 +159,20 @@ static const struct policy_param params[] = {
                    .start = 0.25,
                    .low = 0.0001,
                    .high = 1,
-                   .meaning = "the share of the cache that new pages pass through (Ain)"},
+                   .meaning = "share of the capacity of the queue of new pages (Ain)"},
     [PARAM_KOUT] = {.name = "kout",
                     .start = 0.5,
                     .low = 0,
                     .high = 16,
-                    .meaning = "how much of what left that queue is remembered (Aout), in caches"},
+                    .meaning = "evicted pages remembered (Aout), as a multiple of the capacity"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_two_q = {
     .name = "2q",
-    .summary = "new pages pass through a short queue; who comes back soon after is kept by LRU",
+    .summary = "Evicts new pages by FIFO, and by LRU those requested again soon after that.",
     .source = "T. Johnson, D. Shasha, 2Q, VLDB 1994, section 3 (full version)",
-    .sizes = "The queue has its share of the bytes; a page over that does not enter.",
+    .sizes = "Shares are in bytes; a page larger than the FIFO queue's share is not admitted.",
     .cost = "O(1); a hit in the queue costs nothing.",
     .params = params,
     .node_size = sizeof(struct two_q_node),
@@ -166,6 +181,7 @@ const struct policy_ops policy_two_q = {
     .admit = two_q_admit,
     .insert = two_q_insert,
     .access = two_q_access,
+    .has_surplus = two_q_has_surplus,
     .victim = two_q_victim,
     .remove = two_q_remove,
     .resize = two_q_resize,

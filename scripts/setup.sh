@@ -40,6 +40,7 @@ test_needs='
 check:library:check
 clang:command:clang
 curl:command:curl
+mandoc:command:mandoc
 sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
 strace:command:strace

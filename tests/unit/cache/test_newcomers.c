@@ -99,12 +99,12 @@ START_TEST(a_newcomer_that_competes_may_be_the_one_to_leave)
 }
 END_TEST
 
-static uint64_t surplus_beyond;
+static uint64_t surplus_beyond; /* 0: no bound */
 
 static bool
 has_surplus(const struct policy *policy)
 {
-    return !policy_find("lru")->is_valid(policy, surplus_beyond, 0);
+    return surplus_beyond && !policy_find("lru")->is_valid(policy, surplus_beyond, 0);
 }
 
 START_TEST(a_surplus_leaves_with_a_hit)
@@ -114,6 +114,7 @@ START_TEST(a_surplus_leaves_with_a_hit)
     enum cache_error error;
     struct cache *cache;
 
+    surplus_beyond = 0;
     probe.has_surplus = has_surplus;
     cache = cache_create(&config, &error);
     pages_store_many(cache, 0, 10, 5);

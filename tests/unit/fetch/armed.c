@@ -21,7 +21,7 @@ armed_hop(void *context, const struct fetch_hop *hop)
     outcome_hop(armed->outcome, hop);
 }
 
-static bool
+static enum fetch_flow
 armed_head(void *context, const struct fetch_head *head)
 {
     struct armed *armed = context;
@@ -29,7 +29,7 @@ armed_head(void *context, const struct fetch_head *head)
     return outcome_head(armed->outcome, head);
 }
 
-static bool
+static enum fetch_flow
 armed_body(void *context, const void *bytes, size_t len)
 {
     struct armed *armed = context;
@@ -59,8 +59,8 @@ begin(void *context, enum fetch_error error, const char *sentence, int64_t total
     };
     struct armed *armed = context;
 
-    if (fetcher_submit(armed->fetcher, &outcome_client, span_str(armed->outcome->url),
-                       span_str("A: b\r\n"), &sink, armed))
+    if (fetcher_submit(armed->fetcher, &GET(outcome_client, armed->outcome->url, "A: b\r\n"), &sink,
+                       armed, NULL))
         armed->calls->fail_at(armed->n);
     else
         outcome_done(armed->outcome, error, sentence, total_us);
@@ -75,8 +75,8 @@ armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n
 
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%s", url);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str("file:///refused"), span_str(""),
-                             &sink, &armed));
+    ck_assert(
+        fetcher_submit(fetcher, &GET(outcome_client, "file:///refused", ""), &sink, &armed, NULL));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_uint_le(o->heads, 1);

@@ -7,7 +7,7 @@
 
 #include "tests/unit/unit.h"
 
-bool
+enum fetch_flow
 outcome_head(void *context, const struct fetch_head *head)
 {
     struct outcome *o = context;
@@ -20,22 +20,22 @@ outcome_head(void *context, const struct fetch_head *head)
              head->final_url.ptr);
     snprintf(o->headers, sizeof(o->headers), "%.*s", (int)head->headers.len, head->headers.ptr);
     pthread_mutex_unlock(&o->lock);
-    return true;
+    return FETCH_CONTINUE;
 }
 
-bool
+enum fetch_flow
 outcome_body(void *context, const void *bytes, size_t len)
 {
     struct outcome *o = context;
     char *longer = realloc(o->body, o->body_len + len + 1);
 
     if (!longer)
-        return false;
+        return FETCH_ABORT;
     memcpy(longer + o->body_len, bytes, len);
     o->body = longer;
     o->body_len += len;
     longer[o->body_len] = '\0';
-    return true;
+    return FETCH_CONTINUE;
 }
 
 void
@@ -122,8 +122,7 @@ fetch_with(struct fetcher *fetcher, const char *url, const char *headers, struct
 {
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%s", url);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(headers),
-                             &outcome_sink, o));
+    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, headers), &outcome_sink, o, NULL));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_int_ge(o->total_us, 0);

@@ -40,11 +40,15 @@ void outcome_free(struct outcome *o);
 /* The client of fetches that need no particular one. */
 extern const struct client_key outcome_client;
 
+/* A plain GET of a client, by C strings. */
+#define GET(of, address, lines) \
+    ((struct fetch_request){.client = (of), .url = span_str(address), .headers = span_str(lines)})
+
 /* The sink for fetcher_submit(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
 void outcome_hop(void *context, const struct fetch_hop *hop);
-bool outcome_head(void *context, const struct fetch_head *head);
-bool outcome_body(void *context, const void *bytes, size_t len);
+enum fetch_flow outcome_head(void *context, const struct fetch_head *head);
+enum fetch_flow outcome_body(void *context, const void *bytes, size_t len);
 void outcome_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
 
 /* Until the fetch is over, and whether it is. */

@@ -32,6 +32,82 @@ scripted_read(int fd, char *text, size_t size)
     return false;
 }
 
+/* Bytes until `size` more have come. */
+static bool
+read_exactly(int fd, char *bytes, size_t size)
+{
+    while (size) {
+        ssize_t got = recv(fd, bytes, size, 0);
+
+        if (got <= 0)
+            return false;
+        bytes += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool
+read_line(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+
+    while (len + 1 < size && read_exactly(fd, text + len, 1)) {
+        len++;
+        text[len] = '\0';
+        if (len >= 2 && memcmp(text + len - 2, "\r\n", 2) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+read_chunks(int fd, char *body, size_t size, size_t *len)
+{
+    char line[64];
+
+    while (read_line(fd, line, sizeof(line))) {
+        size_t chunk = strtoul(line, NULL, 16);
+
+        if (chunk == 0)
+            return read_line(fd, line, sizeof(line)) && strcmp(line, "\r\n") == 0;
+        if (chunk > size - *len || !read_exactly(fd, body + *len, chunk))
+            return false;
+        *len += chunk;
+        if (!read_line(fd, line, sizeof(line)) || strcmp(line, "\r\n") != 0)
+            return false;
+    }
+    return false;
+}
+
+bool
+scripted_read_body(int fd, const char *head, char *body, size_t size, size_t *len)
+{
+    const char *length = strcasestr(head, "\r\nContent-Length:");
+
+    *len = 0;
+    if (strcasestr(head, "\r\nTransfer-Encoding: chunked\r\n"))
+        return read_chunks(fd, body, size, len);
+    *len = length ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : 0;
+    return *len <= size && read_exactly(fd, body, *len);
+}
+
+/* Reads the body of a request, and keeps it. */
+static bool
+take_body(struct origin *origin, int fd, const char *head)
+{
+    char *body = malloc(MAX_BODY);
+    size_t len;
+    bool ok = scripted_read_body(fd, head, body, MAX_BODY, &len);
+
+    pthread_mutex_lock(&origin->lock);
+    memcpy(origin->last_body, body, len < MAX_BODY ? len : MAX_BODY);
+    origin->last_body_len = len;
+    pthread_mutex_unlock(&origin->lock);
+    free(body);
+    return ok;
+}
+
 void
 scripted_send(int fd, const char *bytes, size_t len)
 {
@@ -86,13 +162,15 @@ scripted_play(void *argument)
             going = true;
             continue;
         }
+        if (line->then != EARLY && !take_body(origin, fd, request))
+            break;
         scripted_count(origin, 1);
         if (line->pause_ms)
             usleep(line->pause_ms * 1000);
-        /* Before the bytes, so that nobody who has the answer finds it still counted. */
+        /* Before the bytes, or a test that has the answer could find it still counted. */
         scripted_count(origin, -1);
         scripted_send(fd, line->bytes, line->len ? line->len : strlen(line->bytes));
-        if (line->then == HANG)
+        if (line->then == HANG || line->then == EARLY)
             while (recv(fd, &drop, 1, 0) > 0)
                 continue;
         going = line->then == KEEP;

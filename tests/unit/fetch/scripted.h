@@ -1,6 +1,7 @@
 /*
- * Origins that play a script, for the tests of the fetcher: each answers a path with fixed bytes
- * and then closes, keeps the connection, or hangs. A thread a connection; loopback only.
+ * Origins that play a script, for the tests of the fetcher: each reads a request, answers its path
+ * with fixed bytes and then closes, keeps the connection, or hangs. A thread a connection; loopback
+ * only.
  */
 #ifndef SUNPROXY_TESTS_FETCH_SCRIPTED_H
 #define SUNPROXY_TESTS_FETCH_SCRIPTED_H
@@ -11,8 +12,14 @@
 #include <stdint.h>
 
 #define MAX_CONNECTIONS 256
+#define MAX_BODY (1u << 20) /* bytes of a request's body */
 
-enum then { KEEP, CLOSE, HANG };
+enum then {
+    KEEP,
+    CLOSE,
+    HANG,
+    EARLY /* hangs, and has answered before it reads the request's body */
+};
 
 struct line {
     const char *path; /* NULL ends the script */
@@ -37,6 +44,8 @@ struct origin {
     unsigned requests;
     char first_request[8192];
     char last_request[8192];
+    char last_body[MAX_BODY]; /* without its framing */
+    size_t last_body_len;
 };
 
 /* An origin that plays the script, which must stay, until it is stopped. */
@@ -52,6 +61,9 @@ int scripted_listen(uint16_t *port, int backlog);
 
 /* One request's head; false at the end. */
 bool scripted_read(int fd, char *text, size_t size);
+
+/* The body that follows this head, chunks undone. False if it ends early or is too long. */
+bool scripted_read_body(int fd, const char *head, char *body, size_t size, size_t *len);
 
 /* All of the bytes, or as many as the other end takes. */
 void scripted_send(int fd, const char *bytes, size_t len);

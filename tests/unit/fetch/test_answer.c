@@ -81,7 +81,8 @@ START_TEST(answers_headers)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct answer_head head;
         bool no_memory;
-        const char *malformed = answer_head_read(&head, 11, span_str(cases[i].lines), &no_memory);
+        const char *malformed =
+            answer_head_read(&head, 11, span_str(cases[i].lines), false, &no_memory);
 
         ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
         ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
@@ -98,16 +99,17 @@ START_TEST(framing)
     bool no_memory;
 
     ck_assert_ptr_null(
-        answer_head_read(&head, 11, span_str("Transfer-Encoding: Chunked\r\n"), &no_memory));
+        answer_head_read(&head, 11, span_str("Transfer-Encoding: Chunked\r\n"), false, &no_memory));
     ck_assert(head.chunked && !head.ambiguous);
     answer_head_free(&head);
-    ck_assert_ptr_null(answer_head_read(
-        &head, 11, span_str("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), &no_memory));
+    ck_assert_ptr_null(
+        answer_head_read(&head, 11, span_str("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
+                         false, &no_memory));
     ck_assert(head.chunked && head.ambiguous);
     ck_assert_int_eq(head.stated_length, -1);
     answer_head_free(&head);
     ck_assert_ptr_null(answer_head_read(
-        &head, 10, span_str("Content-Length: 5\r\nContent-Encoding: br\r\n"), &no_memory));
+        &head, 10, span_str("Content-Length: 5\r\nContent-Encoding: br\r\n"), false, &no_memory));
     ck_assert(!head.chunked && !head.ambiguous);
     ck_assert_int_eq(head.stated_length, 5);
     ck_assert_int_eq(head.content_length, -1);
@@ -151,18 +153,19 @@ START_TEST(answers_that_contradict_themselves)
     bool no_memory;
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        ck_assert_msg(answer_head_read(&head, 11, span_str(cases[i]), &no_memory) != NULL, "%s",
-                      cases[i]);
+        ck_assert_msg(answer_head_read(&head, 11, span_str(cases[i]), false, &no_memory) != NULL,
+                      "%s", cases[i]);
         ck_assert(!no_memory);
         answer_head_free(&head);
     }
-    ck_assert_ptr_nonnull(answer_head_read(&head, 11, span_of("A: b\0c\r\n", 8), &no_memory));
+    ck_assert_ptr_nonnull(
+        answer_head_read(&head, 11, span_of("A: b\0c\r\n", 8), false, &no_memory));
     answer_head_free(&head);
     /* Chunks are of HTTP/1.1 alone. */
     for (unsigned version = 10; version <= 20; version += 10) {
         struct span lines = span_str("Transfer-Encoding: chunked\r\n");
 
-        ck_assert_ptr_nonnull(answer_head_read(&head, version, lines, &no_memory));
+        ck_assert_ptr_nonnull(answer_head_read(&head, version, lines, false, &no_memory));
         answer_head_free(&head);
     }
     buf_init(&many, 65536);
@@ -170,7 +173,7 @@ START_TEST(answers_that_contradict_themselves)
     for (unsigned i = 0; i < 100; i++)
         buf_printf(&many, "x%u,", i);
     buf_append_str(&many, "\r\n");
-    ck_assert_ptr_nonnull(answer_head_read(&head, 11, buf_span(&many), &no_memory));
+    ck_assert_ptr_nonnull(answer_head_read(&head, 11, buf_span(&many), false, &no_memory));
     answer_head_free(&head);
     buf_free(&many);
 }

@@ -157,7 +157,7 @@ struct seen {
     bool no_store;
 };
 
-static bool
+static enum fetch_flow
 seen_head(void *context, const struct fetch_head *head)
 {
     struct seen *seen = context;
@@ -185,8 +185,8 @@ play(const struct row *row)
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/row", origin->port);
     outcome_init(o);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url),
-                             span_str(row->request ? row->request : ""), &seen_sink, &seen));
+    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, row->request ? row->request : ""),
+                             &seen_sink, &seen, NULL));
     outcome_wait(o);
     ck_assert_msg(o->error == row->error, "RFC %s, %s: %d: %s", row->section, row->what, o->error,
                   o->sentence);

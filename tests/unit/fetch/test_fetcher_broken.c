@@ -347,21 +347,21 @@ END_TEST
 
 /* ---- receivers that refuse ------------------------------------------------------------------- */
 
-static bool
+static enum fetch_flow
 refuse_head(void *context, const struct fetch_head *head)
 {
     (void)context;
     (void)head;
-    return false;
+    return FETCH_ABORT;
 }
 
-static bool
+static enum fetch_flow
 refuse_body(void *context, const void *bytes, size_t len)
 {
     (void)context;
     (void)bytes;
     (void)len;
-    return false;
+    return FETCH_ABORT;
 }
 
 START_TEST(a_receiver_that_refuses)
@@ -380,12 +380,12 @@ START_TEST(a_receiver_that_refuses)
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/10", origin->port);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &no_head, &o));
+    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &no_head, &o, NULL));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     outcome_free(&o);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &no_body, &o));
+    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &no_body, &o, NULL));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     ck_assert_uint_eq(o.heads, 1);

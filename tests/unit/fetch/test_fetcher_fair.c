@@ -32,7 +32,7 @@ submit_for(struct fetcher *fetcher, unsigned number, struct outcome *o, const ch
     struct client_key client = client_number(number);
 
     outcome_init(o);
-    ck_assert(fetcher_submit(fetcher, &client, span_str(url), span_str(""), &outcome_sink, o));
+    ck_assert(fetcher_submit(fetcher, &GET(client, url, ""), &outcome_sink, o, NULL));
 }
 
 /* `count` fetches for a client; "%u" in the format of the URL is their number. */

@@ -99,8 +99,8 @@ START_TEST(a_name_that_hangs)
     config.resolve_timeout_us = 500000;
     fetcher = start_fetcher(&config);
     outcome_init(&stuck);
-    ck_assert(fetcher_submit(fetcher, &outcome_client, span_str("http://hang.test/"), span_str(""),
-                             &outcome_sink, &stuck));
+    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, "http://hang.test/", ""), &outcome_sink,
+                             &stuck, NULL));
     expect_end(fetcher, FETCH_OK, "http://fast.test:%u/", origin->port);
     outcome_wait(&stuck);
     ck_assert_msg(stuck.error == FETCH_TIMED_OUT, "%d %s", stuck.error, stuck.sentence);
@@ -253,8 +253,8 @@ fetch_many(struct fetcher *fetcher, const struct origin *origin, const char *pat
     snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, path);
     for (unsigned i = 0; i < count; i++) {
         outcome_init(&outcomes[i]);
-        ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""),
-                                 &outcome_sink, &outcomes[i]));
+        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink,
+                                 &outcomes[i], NULL));
     }
 }
 
@@ -410,8 +410,8 @@ START_TEST(an_end_under_load)
     fetcher = start_fetcher(&config);
     for (unsigned i = 0; i < 3; i++) {
         outcome_init(&names[i]);
-        ck_assert(fetcher_submit(fetcher, &outcome_client, span_str("http://hang.test/"),
-                                 span_str(""), &outcome_sink, &names[i]));
+        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, "http://hang.test/", ""),
+                                 &outcome_sink, &names[i], NULL));
     }
     fetch_many(fetcher, origin, "/slow", outcomes, MANY);
     fetcher_destroy(fetcher);
@@ -441,8 +441,7 @@ chain_done(void *context, enum fetch_error error, const char *sentence, int64_t 
     struct chain *chain = context;
 
     if (chain->left-- > 0)
-        fetcher_submit(chain->fetcher, &outcome_client, span_str(chain->url), span_str(""), &again,
-                       chain);
+        fetcher_submit(chain->fetcher, &GET(outcome_client, chain->url, ""), &again, chain, NULL);
     else
         outcome_done(&chain->outcome, error, sentence, total_us);
 }
@@ -456,8 +455,8 @@ START_TEST(a_call_back_that_submits)
 
     snprintf(chain.url, sizeof(chain.url), "http://127.0.0.1:%u/", origin->port);
     outcome_init(&chain.outcome);
-    ck_assert(fetcher_submit(chain.fetcher, &outcome_client, span_str(chain.url), span_str(""),
-                             &sink, &chain));
+    ck_assert(
+        fetcher_submit(chain.fetcher, &GET(outcome_client, chain.url, ""), &sink, &chain, NULL));
     outcome_wait(&chain.outcome);
     ck_assert_msg(chain.outcome.error == FETCH_OK, "%s", chain.outcome.sentence);
     ck_assert_uint_eq(chain.outcome.heads, 6);

@@ -240,8 +240,7 @@ START_TEST(no_tls_at_all)
         int fd;
 
         snprintf(url, sizeof(url), "https://127.0.0.1:%u/", port);
-        ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""),
-                                 &outcome_sink, &o));
+        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink, &o, NULL));
         fd = accept(listener, NULL, NULL);
         scripted_send(fd, "HTTP/1.1 400 Bad\r\n\r\n", 20);
         close(fd);
@@ -380,8 +379,8 @@ START_TEST(http2)
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", port);
     for (unsigned i = 0; i < 20; i++) {
         outcome_init(&outcomes[i]);
-        ck_assert(fetcher_submit(fetcher, &outcome_client, span_str(url), span_str("X-A: b\r\n"),
-                                 &outcome_sink, &outcomes[i]));
+        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, "X-A: b\r\n"), &outcome_sink,
+                                 &outcomes[i], NULL));
     }
     for (unsigned i = 0; i < 20; i++) {
         outcome_wait(&outcomes[i]);

@@ -15,6 +15,7 @@ struct hop {
     struct transfer_owner owner;
     struct settings settings;
     struct target target;
+    struct fetch_request request; /* a plain GET */
     struct resolved *resolved;
     CURLM *multi;
     _Atomic uint64_t received;
@@ -28,16 +29,16 @@ struct hop {
     bool paused;
 };
 
-static bool
+static enum fetch_flow
 take_head(void *context, const struct fetch_head *head)
 {
     struct hop *hop = context;
 
     hop->status = head->status;
-    return true;
+    return FETCH_CONTINUE;
 }
 
-static bool
+static enum fetch_flow
 take_body(void *context, const void *bytes, size_t len)
 {
     struct hop *hop = context;
@@ -45,7 +46,7 @@ take_body(void *context, const void *bytes, size_t len)
     for (size_t i = 0; i < len; i++)
         hop->body_wrong = hop->body_wrong || ((const char *)bytes)[i] != 0;
     hop->body_len += len;
-    return true;
+    return FETCH_CONTINUE;
 }
 
 static void
@@ -101,7 +102,7 @@ hop_start(struct hop *hop, const char *address, uint16_t port,
     ck_assert_int_eq(target_parse(&hop->target, span_str(hop->url), why, sizeof(why)), FETCH_OK);
     ck_assert(address_parse(address, port, &hop->resolved->list[0]));
     ck_assert(transfer_start(&hop->transfer, hop->multi, &hop->settings, &hop->target, &route,
-                             hop->resolved, span_str(""), true, span_str(hop->url), &hop->owner));
+                             hop->resolved, &hop->request, true, span_str(hop->url), &hop->owner));
 }
 
 /* Until libcurl is done or the hop has paused. NULL for the latter. */
@@ -229,7 +230,7 @@ START_TEST(work_in_a_turn_is_bounded)
         before = hop.body_len;
         hop.turn++;
         hop.paused = false;
-        ck_assert_int_eq(transfer_resume(&hop.transfer), CURLE_OK);
+        ck_assert_int_eq(transfer_next_turn(&hop.transfer), CURLE_OK);
     }
     ck_assert_uint_ge(hop.pauses, 8);
     ck_assert_uint_le(most, 1100000);
@@ -325,7 +326,7 @@ START_TEST(a_decoders_window_is_charged)
     while (code == CURLE_OK && !(message = hop_run(&hop))) {
         hop.turn++;
         hop.paused = false;
-        code = transfer_resume(&hop.transfer);
+        code = transfer_next_turn(&hop.transfer);
     }
     ck_assert_uint_eq(memory_used(&account, MEMORY_FETCHES), rows[_i].most);
     ck_assert_int_eq(hop_end(&hop, message ? message->data.result : code), rows[_i].error);

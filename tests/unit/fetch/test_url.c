@@ -205,20 +205,20 @@ END_TEST
 
 START_TEST(request_headers_for_libcurl)
 {
-    struct span headers =
-        span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n");
+    struct fetch_request request = {
+        .headers = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
     struct curl_slist *list;
 
-    ck_assert(headers_to_list(headers, true, &list));
+    ck_assert(headers_to_list(&request, true, &list));
     ck_assert_str_eq(list->data, "A: b");
     ck_assert_str_eq(list->next->data, "Empty;");
     ck_assert_str_eq(list->next->next->data, "COOKIE: c");
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(headers, false, &list));
+    ck_assert(headers_to_list(&request, false, &list));
     ck_assert_str_eq(list->next->next->data, "E: f:g");
     ck_assert_ptr_null(list->next->next->next);
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(span_str(""), true, &list));
+    ck_assert(headers_to_list(&(struct fetch_request){0}, true, &list));
     ck_assert_ptr_null(list);
 }
 END_TEST

@@ -14,6 +14,7 @@ transfer_at(enum transfer_stage stage)
     return (struct transfer){.target = &target,
                              .stage = stage,
                              .head_read = stage == TRANSFER_BODY,
+                             .has_body = stage == TRANSFER_BODY,
                              .status = {.status = stage == TRANSFER_BODY ? 200 : 0},
                              .head = {.content_length = -1, .stated_length = -1}};
 }
@@ -123,6 +124,7 @@ START_TEST(of_lengths)
     /* What follows an answer that has no body is not one. */
     t = transfer_at(TRANSFER_BODY);
     t.status.status = 304;
+    t.has_body = false;
     t.head.stated_length = 5;
     t.wire_bytes = 6;
     expect(&t, CURLE_OK, FETCH_OK, "");

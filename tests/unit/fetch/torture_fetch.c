@@ -73,7 +73,7 @@ walk_headers(void *context)
     bool no_memory;
 
     (void)context;
-    malformed = answer_head_read(&head, 11, lines, &no_memory);
+    malformed = answer_head_read(&head, 11, lines, false, &no_memory);
     ck_assert((malformed != NULL) == torture_failed());
     ck_assert(no_memory == torture_failed());
     answer_head_free(&head);
@@ -187,7 +187,7 @@ walk_fetcher(void *context)
         return;
     }
     outcome_init(&o);
-    if (fetcher_submit(fetcher, &outcome_client, span_str(url), span_str(""), &outcome_sink, &o))
+    if (fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink, &o, NULL))
         outcome_wait(&o);
     else
         ck_assert(torture_failed());
@@ -256,13 +256,13 @@ never_pause(void *context)
     (void)context;
 }
 
-static bool
+static enum fetch_flow
 never_body(void *context, const void *bytes, size_t len)
 {
     (void)context;
     (void)bytes;
     (void)len;
-    return false;
+    return FETCH_ABORT;
 }
 
 static void
@@ -272,12 +272,12 @@ never_hop(void *context, const struct fetch_hop *hop)
     (void)hop;
 }
 
-static bool
+static enum fetch_flow
 never_head(void *context, const struct fetch_head *head)
 {
     (void)context;
     (void)head;
-    return false;
+    return FETCH_ABORT;
 }
 
 struct hop {
@@ -305,10 +305,11 @@ walk_transfer(void *context)
         .turn = &turn,
         .connections = &hop->connections,
     };
+    const struct fetch_request asked = {.headers = span_str("A: b\r\n")};
     struct transfer transfer = {0};
 
     ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,
-                             hop->resolved, span_str("A: b\r\n"), true, span_str("u"),
+                             hop->resolved, &asked, true, span_str("u"),
                              &owner) != torture_failed());
     ck_assert((transfer.easy == NULL) == torture_failed());
     transfer_clear(&transfer, hop->multi);

@@ -152,6 +152,8 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
             driven_evict(d);
         driven_enter(d, id, &page);
     }
+    while (d->spec.ops->has_surplus && d->spec.ops->has_surplus(d->policy))
+        driven_evict(d);
     return false;
 }
 

@@ -22,7 +22,7 @@ struct naive_rule {
     bool (*admit)(struct naive *n, uint32_t id, const struct policy_page *page);
     void (*enter)(struct naive *n, uint32_t id, const struct policy_page *page);
     void (*hit)(struct naive *n, uint32_t id, const struct policy_page *page);
-    bool (*has_surplus)(const struct naive *n); /* after a hit */
+    bool (*has_surplus)(const struct naive *n); /* after a hit or an entry */
     uint32_t (*victim)(struct naive *n);
     void (*leave)(struct naive *n, uint32_t id, bool evicted); /* it is still inside */
     void (*resizing)(struct naive *n);                         /* with the capacity as it was */
@@ -115,6 +115,8 @@ naive_request(struct naive *n, uint32_t id, const struct policy_page *page)
         naive_evict(n);
     if (!n->rule->enters_first)
         naive_enter(n, id, page);
+    while (n->rule->has_surplus && n->rule->has_surplus(n))
+        naive_evict(n);
     return false;
 }
 

@@ -89,9 +89,28 @@ seq_is_over(const struct naive *n, const struct seq *s, double fraction)
            seq_bytes(n, s) > seq_share_bytes(n, fraction);
 }
 
-/* ---- who is remembered when gone ------------------------------------------------------------- */
+/* What a share leaves of the capacity. */
+static inline uint64_t
+seq_rest_pages(const struct naive *n, double fraction)
+{
+    return n->capacity_pages ? n->capacity_pages - seq_share_pages(n, fraction) : UINT64_MAX;
+}
 
-/* What a ghost weighs: at least a byte. */
+static inline uint64_t
+seq_rest_bytes(const struct naive *n, double fraction)
+{
+    return n->capacity_bytes ? n->capacity_bytes - seq_share_bytes(n, fraction) : UINT64_MAX;
+}
+
+static inline bool
+seq_is_over_rest(const struct naive *n, const struct seq *s, double fraction)
+{
+    return s->count > seq_rest_pages(n, fraction) || seq_bytes(n, s) > seq_rest_bytes(n, fraction);
+}
+
+/* ---- ghosts: evicted pages that are remembered ----------------------------------------------- */
+
+/* The bytes that a ghost counts: at least one. */
 static inline uint64_t
 seq_ghost_bytes(const struct naive *n, uint32_t id)
 {

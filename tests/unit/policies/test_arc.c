@@ -3,8 +3,6 @@
  */
 #include "tests/unit/policies/seq.h"
 
-#define MEMORY 16.0 /* capacities that each of B1 and B2 remembers at most */
-
 static struct {
     struct seq inside[2], gone[2]; /* T1 and T2, B1 and B2 */
     double target, incoming;
@@ -102,13 +100,6 @@ arc_victim(struct naive *n)
 }
 
 static void
-forget_beyond_bound(const struct naive *n, unsigned i)
-{
-    while (weigh_gone(n, i) > MEMORY * arc_capacity(n))
-        seq_take(&model.gone[i], model.gone[i].ids[0]);
-}
-
-static void
 arc_leave(struct naive *n, uint32_t id, bool evicted)
 {
     double capacity = arc_capacity(n);
@@ -128,17 +119,13 @@ arc_leave(struct naive *n, uint32_t id, bool evicted)
             seq_take(&model.gone[1], model.gone[1].ids[0]);
         }
     }
-    if (keep && (double)(n->capacity_bytes ? n->bytes[id] : 1) <= MEMORY * capacity) {
+    if (keep)
         seq_append(&model.gone[from], id);
-        forget_beyond_bound(n, from);
-    }
 }
 
 static void
 arc_resized(struct naive *n)
 {
-    forget_beyond_bound(n, 0);
-    forget_beyond_bound(n, 1);
     bound_target(n);
 }
 
@@ -158,6 +145,34 @@ START_TEST(arc_is_its_rule)
 }
 END_TEST
 
+/*
+ * One page of the size of the cache evicts 70,000 that were requested twice, which all become
+ * ghosts of B2. Of those the list holds 65,536: a page whose ghost was dropped enters T1, where it
+ * is evicted before pages of T2; one whose ghost is there enters T2.
+ */
+START_TEST(the_number_of_ghosts_is_bounded)
+{
+    enum { PAGES = 70000, GHOSTS = 65536, LARGE = PAGES };
+    struct driven d;
+
+    driven_begin(&d, "arc", PAGES + 1, 0, PAGES);
+    for (uint32_t id = 0; id < PAGES; id++) {
+        driven_request(&d, id, (struct policy_page){.bytes = 1});
+        driven_request(&d, id, (struct policy_page){.bytes = 1});
+    }
+    driven_request(&d, LARGE, (struct policy_page){.bytes = PAGES});
+    ck_assert_uint_eq(d.victim_count, PAGES);
+    driven_remove(&d, LARGE, false);
+    driven_request(&d, PAGES - GHOSTS, (struct policy_page){.bytes = 1});     /* a ghost */
+    driven_request(&d, PAGES - GHOSTS - 1, (struct policy_page){.bytes = 1}); /* dropped */
+    driven_request(&d, LARGE, (struct policy_page){.bytes = PAGES});
+    ck_assert_uint_eq(d.victim_count, 2);
+    ck_assert_uint_eq(d.victims[0], PAGES - GHOSTS - 1);
+    ck_assert(d.spec.ops->is_valid(d.policy, d.page_count, d.byte_count));
+    driven_end(&d);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -166,6 +181,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, arc_is_its_rule);
+    tcase_add_test(tc, the_number_of_ghosts_is_bounded);
     suite_add_tcase(suite, tc);
     return suite;
 }

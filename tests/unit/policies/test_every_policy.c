@@ -17,6 +17,7 @@ static const char *const variants[] = {
     "s3-fifo:small=1,ghost=16,threshold=3",
     "s3-fifo:small=0.05,ghost=0,threshold=1",
     "lru-k:k=4",
+    "lru-k:k=3,history=4",
     "rand:draw=each",
     "gdsf:cost=packets",
     "gds:cost=time",

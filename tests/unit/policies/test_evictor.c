@@ -445,6 +445,20 @@ START_TEST(a_hit_evicts_the_surplus)
 }
 END_TEST
 
+/* As 2Q's: the new page pushes a part of the cache over its share. */
+START_TEST(an_insertion_evicts_the_surplus)
+{
+    struct letters *l = letters_begin(3);
+
+    enter(l, 'a', 0, EVICTOR_ENTERED);
+    scripted.surplus = 2;
+    ck_assert_str_eq(enter(l, 'b', 0, EVICTOR_ENTERED), "?n+B-a0");
+    ck_assert_uint_eq(l->evictor.insertions, 2);
+    ck_assert_uint_eq(l->evictor.evictions, 1);
+    ck_assert_uint_eq(l->evictor.pages, 1);
+}
+END_TEST
+
 START_TEST(a_purge_is_no_eviction)
 {
     struct letters *l = letters_begin(3);
@@ -470,6 +484,7 @@ unit_suite(void)
     tcase_add_test(tcase, an_older_page_leaves_once_the_newer_is_admitted);
     tcase_add_test(tcase, what_is_too_large_or_has_no_memory_changes_nothing);
     tcase_add_test(tcase, a_hit_evicts_the_surplus);
+    tcase_add_test(tcase, an_insertion_evicts_the_surplus);
     tcase_add_test(tcase, a_purge_is_no_eviction);
     suite_add_tcase(suite, tcase);
     return suite;

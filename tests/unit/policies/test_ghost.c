@@ -134,7 +134,7 @@ START_TEST(ghost_validity_notices_what_is_wrong)
     WRONG(used, ghost.used - 1);
     WRONG(max_pages, 3);
     WRONG(max_bytes, 39);
-    WRONG(room, 1);
+    WRONG(allocated, 1);
 #undef WRONG
     ghost_free(&ghost);
 }
@@ -191,7 +191,40 @@ START_TEST(many_ghosts_come_and_go)
             ck_assert(ghost_is_valid(&ghost));
     }
     ck_assert_uint_eq(ghost.pages, count);
-    ck_assert_uint_le(ghost.room, 1024);
+    ck_assert_uint_le(ghost.allocated, 1024);
+    ghost_free(&ghost);
+}
+END_TEST
+
+/* Words stay with their ghost while entries are reused and arrays grow. */
+START_TEST(words_belong_to_a_ghost)
+{
+    struct ghost ghost;
+    uint64_t x = 3;
+
+    ghost_init_with_words(&ghost, 500, UINT64_MAX, 2);
+    ck_assert_ptr_null(ghost_words(&ghost, 1));
+    for (int round = 0; round < 5000; round++) {
+        uint64_t key = unit_draw(&x, KEYS);
+        uint64_t *words = ghost_words(&ghost, key);
+
+        ck_assert(ghost_has(&ghost, key) == (words != NULL));
+        if (words) {
+            ck_assert_uint_eq(words[0], key * 3);
+            ck_assert_uint_eq(words[1], ~key);
+            ck_assert(!ghost_add(&ghost, key, 1));
+            ck_assert(ghost_take(&ghost, key));
+            continue;
+        }
+        ck_assert(ghost_add(&ghost, key, 1));
+        words = ghost_words(&ghost, key);
+        words[0] = key * 3;
+        words[1] = ~key;
+    }
+    ck_assert_uint_eq(ghost.pages, 500);
+    ck_assert(ghost_is_valid(&ghost));
+    ghost_limit(&ghost, 0, 0);
+    ck_assert(!ghost_add(&ghost, 1, 1));
     ghost_free(&ghost);
 }
 END_TEST
@@ -210,6 +243,7 @@ unit_suite(void)
     tcase_add_test(tc, ghost_validity_notices_what_is_wrong);
     tcase_add_test(tc, what_has_no_bytes_weighs_one);
     tcase_add_test(tc, many_ghosts_come_and_go);
+    tcase_add_test(tc, words_belong_to_a_ghost);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -14,6 +14,7 @@ static struct {
     bool was_gone;   /* the page that wants in was remembered */
     bool was_pushed; /* the last hit pushed somebody into the lowest queue */
     bool has_evicted;
+    uint64_t most_pages; /* cached together since the last resize */
 } model;
 
 static void
@@ -94,7 +95,7 @@ sieve_leave(struct naive *n, uint32_t id, bool evicted)
     queue_leave(n, id, evicted);
 }
 
-/* ---- LRU-K: one queue, in order of entry ----------------------------------------------------- */
+/* ---- LRU-K: one queue, and the evicted pages that are remembered ----------------------------- */
 
 static void
 lru_k_hit(struct naive *n, uint32_t id, const struct policy_page *page)
@@ -110,11 +111,35 @@ lru_k_hit(struct naive *n, uint32_t id, const struct policy_page *page)
     model.times[id][model.marks[id]++] = n->now;
 }
 
+/* With history the requests of evicted pages count, while they are among the last ones. */
 static void
 lru_k_enter(struct naive *n, uint32_t id, const struct policy_page *page)
 {
+    unsigned known = model.marks[id];
+
     queue_enter(n, id, page);
+    if (seq_take(&model.gone, id))
+        model.marks[id] = known;
     lru_k_hit(n, id, page);
+    if (n->page_count > model.most_pages)
+        model.most_pages = n->page_count;
+}
+
+static void
+lru_k_leave(struct naive *n, uint32_t id, bool evicted)
+{
+    queue_leave(n, id, evicted);
+    if (!evicted || n->params[1] <= 0)
+        return;
+    seq_append(&model.gone, id);
+    while (model.gone.count > (uint64_t)((double)model.most_pages * n->params[1]))
+        seq_take(&model.gone, model.gone.ids[0]);
+}
+
+static void
+lru_k_resized(struct naive *n)
+{
+    model.most_pages = n->page_count;
 }
 
 static uint32_t
@@ -123,11 +148,13 @@ lru_k_victim(struct naive *n)
     const struct seq *q = &model.queues[0];
     uint32_t best = q->ids[0];
 
-    /* The first of those with too few requests, or else the oldest time. */
+    /* The oldest time, of those with too few requests if there are any. */
     for (uint32_t i = 0; i < q->count; i++) {
-        if (model.marks[q->ids[i]] < (unsigned)n->params[0])
-            return q->ids[i];
-        if (model.times[q->ids[i]][0] < model.times[best][0])
+        bool complete = model.marks[q->ids[i]] == (unsigned)n->params[0];
+        bool best_complete = model.marks[best] == (unsigned)n->params[0];
+
+        if (complete == best_complete ? model.times[q->ids[i]][0] < model.times[best][0]
+                                      : best_complete)
             best = q->ids[i];
     }
     return best;
@@ -152,6 +179,7 @@ static void
 slru_enter(struct naive *n, uint32_t id, const struct policy_page *page)
 {
     (void)page;
+    model.was_pushed = false;
     for (unsigned i = 0; i < (unsigned)n->params[0]; i++) {
         seq_append(&model.queues[i], id);
         if (!seq_is_over(n, &model.queues[i], slru_share(n)))
@@ -228,8 +256,16 @@ enum { KIN, KOUT };
 static bool
 two_q_admit(struct naive *n, uint32_t id, const struct policy_page *page)
 {
-    model.was_gone = seq_take(&model.gone, id);
+    model.was_gone = seq_take(&model.gone, id) && seq_rest_pages(n, n->params[KIN]) > 0 &&
+                     page->bytes <= seq_rest_bytes(n, n->params[KIN]);
     return page->bytes <= seq_share_bytes(n, n->params[KIN]);
+}
+
+/* Am is capped at what Ain's share leaves. */
+static bool
+two_q_has_surplus(const struct naive *n)
+{
+    return seq_is_over_rest(n, &model.queues[1], n->params[KIN]);
 }
 
 static void
@@ -250,7 +286,8 @@ two_q_hit(struct naive *n, uint32_t id, const struct policy_page *page)
 static uint32_t
 two_q_victim(struct naive *n)
 {
-    bool from_main = model.queues[1].count && !seq_is_over(n, &model.queues[0], n->params[KIN]);
+    bool from_main = model.queues[1].count &&
+                     (two_q_has_surplus(n) || !seq_is_over(n, &model.queues[0], n->params[KIN]));
 
     return model.queues[from_main].ids[0];
 }
@@ -299,24 +336,13 @@ s3_fifo_hit(struct naive *n, uint32_t id, const struct policy_page *page)
     model.marks[id] += model.marks[id] < 3;
 }
 
-static bool
-s3_fifo_main_is_over(const struct naive *n)
-{
-    const struct seq *main = &model.queues[1];
-
-    return (n->capacity_pages &&
-            main->count > n->capacity_pages - seq_share_pages(n, n->params[SMALL])) ||
-           (n->capacity_bytes &&
-            seq_bytes(n, main) > n->capacity_bytes - seq_share_bytes(n, n->params[SMALL]));
-}
-
 static uint32_t
 s3_fifo_victim(struct naive *n)
 {
     struct seq *small = &model.queues[0], *main = &model.queues[1];
 
     /* Again if main was over its share with nothing in it, as where small has all. */
-    for (bool skip = s3_fifo_main_is_over(n);; skip = false) {
+    for (bool skip = seq_is_over_rest(n, main, n->params[SMALL]);; skip = false) {
         while (!skip && small->count) {
             uint32_t id = small->ids[0];
 
@@ -367,7 +393,8 @@ static const struct naive_rule lru_k_rule = {.begin = model_begin,
                                              .enter = lru_k_enter,
                                              .hit = lru_k_hit,
                                              .victim = lru_k_victim,
-                                             .leave = queue_leave};
+                                             .leave = lru_k_leave,
+                                             .resized = lru_k_resized};
 static const struct naive_rule slru_rule = {.begin = model_begin,
                                             .admit = slru_admit,
                                             .enter = slru_enter,
@@ -380,6 +407,7 @@ static const struct naive_rule two_q_rule = {.begin = model_begin,
                                              .admit = two_q_admit,
                                              .enter = two_q_enter,
                                              .hit = two_q_hit,
+                                             .has_surplus = two_q_has_surplus,
                                              .victim = two_q_victim,
                                              .leave = two_q_leave,
                                              .resized = two_q_resized};
@@ -400,12 +428,17 @@ static const struct {
     {"sieve", &sieve_rule},
     {"lru-k", &lru_k_rule},
     {"lru-k:k=3", &lru_k_rule},
+    {"lru-k:history=1", &lru_k_rule},
+    {"lru-k:history=0.5,k=4", &lru_k_rule},
+    {"lru-k:history=100,k=1", &lru_k_rule},
+    {"lru-k:history=8,k=3", &lru_k_rule},
     {"slru", &slru_rule},
     {"slru:segments=1", &slru_rule},
     {"slru:segments=2", &slru_rule},
     {"slru:segments=7", &slru_rule},
     {"2q", &two_q_rule},
     {"2q:kin=0.5,kout=2", &two_q_rule},
+    {"2q:kin=0.8,kout=4", &two_q_rule},
     {"2q:kin=1,kout=0", &two_q_rule},
     {"s3-fifo", &s3_fifo_rule},
     {"s3-fifo:small=0.5,ghost=3,threshold=1", &s3_fifo_rule},

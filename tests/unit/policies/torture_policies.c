@@ -26,11 +26,13 @@ insert(const struct policy_ops *ops, struct policy *policy, uint64_t *node, uint
 static void
 fill_and_drain(void *context)
 {
-    const struct policy_ops *ops = *(const struct policy_ops **)context;
+    const struct policy_spec *spec = context;
+    const struct policy_ops *ops = spec->ops;
     static uint64_t nodes[NODES][8];
     bool inside[NODES] = {false};
     uint64_t count = 0, bytes = 0, refused = 0; /* page i has i bytes */
-    struct policy *policy = ops->create(ops, &(struct policy_config){.capacity_pages = NODES});
+    struct policy *policy =
+        ops->create(ops, &(struct policy_config){.capacity_pages = NODES, .params = spec->params});
 
     ck_assert_uint_le(ops->node_size, sizeof(nodes[0]));
     if (!policy) {
@@ -74,10 +76,25 @@ fill_and_drain(void *context)
 START_TEST(every_policy)
 {
     for (size_t p = 0; policies[p]; p++) {
-        const struct policy_ops *ops = policies[p];
-        unsigned seams = torture_walk(fill_and_drain, &ops);
+        struct policy_spec spec = policy_spec_of(policies[p]);
+        unsigned seams = torture_walk(fill_and_drain, &spec);
 
         ck_assert_uint_ge(seams, 1); /* the instance, and, but for lists, each growth */
+    }
+}
+END_TEST
+
+/* Off their defaults, where more is allocated. */
+START_TEST(variants)
+{
+    static const char *const texts[] = {"lru-k:history=1,k=3", "rand:draw=each"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct policy_spec spec;
+        char why[200];
+
+        ck_assert_msg(policy_parse(texts[i], &spec, why, sizeof(why)), "%s", why);
+        ck_assert_uint_gt(torture_walk(fill_and_drain, &spec), 3);
     }
 }
 END_TEST
@@ -126,6 +143,7 @@ unit_suite(void)
     TCase *tc = tcase_create("torture");
 
     tcase_add_test(tc, every_policy);
+    tcase_add_test(tc, variants);
     tcase_add_test(tc, a_refused_page_draws_no_key);
     suite_add_tcase(suite, tc);
     return suite;

@@ -1,0 +1,49 @@
+"""README's first run, pasted word by word into a shell, in namespaces of its own."""
+
+import re
+import shutil
+
+import harness
+
+README = harness.TOP / "README.md"
+# Figures with units, which differ from run to run.
+FIGURE = re.compile(r"\d+(?:\.\d+)? (?:us|ms|s|B|KiB|MiB)\b")
+
+
+def blocks_of(section):
+    """The indented blocks of a section."""
+    text = README.read_text().split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return [re.sub(r"(?m)^ {4}", "", block) for block in re.findall(r"(?m)(?:^ {4}.*\n)+", text)]
+
+
+class FirstRunTest(harness.SystemTest):
+    needs = (harness.SUNPROXYD, harness.SUNPROXY)
+
+    def test_the_first_run(self):
+        for tool in ("bash", "python3"):
+            if not shutil.which(tool):
+                self.skipTest(f"{tool} is not installed")
+        namespace = harness.Namespace(self)
+        build, run, printed = blocks_of("First run")[:3]
+        self.assertEqual(build, "make\n")
+        (self.dir / "build").mkdir()
+        (self.dir / "build/release").symlink_to(harness.BUILD)
+        script = f"trap 'kill $(jobs -p) 2> killed' EXIT\ncd {self.dir}\n{run}wait\n"
+        done = namespace.run(["bash", "-c", script], seconds=60)
+        told = done.stderr.decode()
+        self.assertEqual(done.returncode, 0, told)
+
+        # Both fetches say what README says, in the order of its lines.
+        lines = [line for line in told.splitlines() if line.startswith("* ")]
+        self.assertEqual(len(lines), len(printed.splitlines()), told)
+        for line, expected in zip(lines, printed.splitlines()):
+            self.assertEqual(FIGURE.sub("N", line), FIGURE.sub("N", expected))
+        for name, count in (("requests", 2), ("hits", 1), ("misses", 1)):
+            self.assertRegex(done.stdout.decode(), rf"(?m)^{name} +{count}$")
+
+        # The second page is the first; the origin was asked once.
+        page = (self.dir / "first.html").read_bytes()
+        self.assertIn(b"origin.log", page)
+        self.assertEqual((self.dir / "second.html").read_bytes(), page)
+        self.assertEqual((self.dir / "origin.log").read_text().count('"GET / HTTP'), 1)
+        self.assertIn("sunproxyd: stopped", told)
