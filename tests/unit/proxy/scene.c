@@ -236,7 +236,7 @@ more(struct exchange *exchange)
 }
 
 static void
-fail(struct exchange *exchange, enum failure why, struct span sentence)
+failed(struct exchange *exchange, enum failure why, struct span sentence)
 {
     struct visit *visit = visit_of(exchange);
 
@@ -246,9 +246,9 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     end(visit);
 }
 
-static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = fail};
+static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = failed};
 static const struct front streaming = {
-    .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = fail};
+    .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
 
 bool
 visit(struct visit *visit)
@@ -264,7 +264,7 @@ visit(struct visit *visit)
         .fields = span_str(visit->fields ? visit->fields : ""),
         .no_store = visit->no_store,
         .client = visit->client,
-        .waiting_bytes = visit->waiting_bytes,
+        .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
         .arrived_us = scene.now_us,
     };
     scene.visits++;
@@ -400,8 +400,8 @@ scene_begin(const struct scene_options *options)
     TAILQ_INIT(&scene.fetches);
     TAILQ_INIT(&scene.woken);
     memory_account_init(&scene.account, options->memory ? options->memory : UINT64_MAX / 4, &hooks);
-    ck_assert(policy_parse(options->policy ? options->policy : "lru", &config.policy, why,
-                           sizeof(why)));
+    ck_assert(
+        policy_parse(options->policy ? options->policy : "lru", &config.policy, why, sizeof(why)));
     scene.cache = cache_create(&config, &error);
     ck_assert_ptr_nonnull(scene.cache);
     scene.metrics = metrics_create(1);
