@@ -59,8 +59,8 @@ struct exchange {
                            Not empty: a bypass */
     bool no_store;      /* a bypass, too: fetched from the origin, and not stored */
     struct client_key client; /* to which fetch and memory are counted */
-    size_t waiting_bytes; /* what the front's memory for the request takes while it waits; counted
-                             for the client, and charged to the account by the front */
+    size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
+                             counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* monotonic clock: freshness is evaluated as of then */
     unsigned worker;      /* the slot of its thread in the metrics */
 

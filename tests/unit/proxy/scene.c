@@ -1,0 +1,482 @@
+#include "tests/unit/proxy/scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct scene scene;
+
+/* ---- clock ----------------------------------------------------------------------------------- */
+
+static int64_t
+monotonic_us(void *context)
+{
+    (void)context;
+    return scene.now_us;
+}
+
+/* Some day in 2026. */
+static int64_t
+wall_us(void *context)
+{
+    return 1780000000 * SECOND + monotonic_us(context);
+}
+
+/* ---- origin ---------------------------------------------------------------------------------- */
+
+static bool
+submit(void *context, const struct fetch_request *request, const struct fetch_sink *sink,
+       void *sink_context, uint64_t *id)
+{
+    struct scene_fetch *fetch;
+
+    ck_assert_ptr_eq(context, &scene);
+    if (scene.refuses)
+        return false;
+    fetch = calloc(1, sizeof(*fetch));
+    ck_assert_ptr_nonnull(fetch);
+    fetch->client = request->client;
+    fetch->sink = sink;
+    fetch->context = sink_context;
+    fetch->url = strndup(request->url.ptr, request->url.len);
+    fetch->fields = strndup(request->headers.len ? request->headers.ptr : "", request->headers.len);
+    fetch->id = *id = ++scene.submitted;
+    TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
+    return true;
+}
+
+static void
+cancel(void *context, uint64_t id)
+{
+    struct scene_fetch *fetch;
+
+    ck_assert_ptr_eq(context, &scene);
+    TAILQ_FOREACH(fetch, &scene.fetches, link)
+    {
+        if (fetch->id == id)
+            fetch->cancelled = true;
+    }
+}
+
+static const struct origin_ops origin = {.submit = submit, .cancel = cancel};
+
+struct scene_fetch *
+scene_fetch(const char *url)
+{
+    struct scene_fetch *fetch;
+
+    TAILQ_FOREACH(fetch, &scene.fetches, link)
+    {
+        if (!url || strcmp(fetch->url, url) == 0)
+            return fetch;
+    }
+    ck_abort_msg("nothing is fetched for %s", url ? url : "any URL");
+    return NULL;
+}
+
+size_t
+scene_fetches(void)
+{
+    struct scene_fetch *fetch;
+    size_t count = 0;
+
+    TAILQ_FOREACH(fetch, &scene.fetches, link)
+    count++;
+    return count;
+}
+
+void
+scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user)
+{
+    fetch->sink->hop(fetch->context, &(struct fetch_hop){.status = 200,
+                                                         .lines = span_str(lines),
+                                                         .has_user = has_user,
+                                                         .waited_us = 1000});
+}
+
+enum fetch_flow
+scene_head(struct scene_fetch *fetch, unsigned status, const char *lines, int64_t length)
+{
+    return fetch->sink->head(fetch->context, &(struct fetch_head){.status = status,
+                                                                  .final_url = span_str(fetch->url),
+                                                                  .headers = span_str(lines),
+                                                                  .content_length = length});
+}
+
+char
+scene_byte(uint64_t position)
+{
+    return (char)(position * 7 + position / 251);
+}
+
+/* Each piece begins where a place of the pattern is that the test need not know: it is counted per
+ * object, by what the object has. */
+enum fetch_flow
+scene_body(struct scene_fetch *fetch, size_t len)
+{
+    const struct cache_fill *fill = fetch->context;
+    uint64_t from = object_length(fill->object);
+    char *bytes = malloc(len + 1);
+    enum fetch_flow flow;
+
+    ck_assert_ptr_nonnull(bytes);
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = scene_byte(from + i);
+    flow = fetch->sink->body(fetch->context, bytes, len);
+    free(bytes);
+    return flow;
+}
+
+void
+scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence)
+{
+    TAILQ_REMOVE(&scene.fetches, fetch, link);
+    fetch->sink->done(fetch->context, error, sentence, 2000);
+    free(fetch->url);
+    free(fetch->fields);
+    free(fetch);
+}
+
+void
+scene_respond(const char *url, const char *lines, size_t len)
+{
+    struct scene_fetch *fetch = scene_fetch(url);
+
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, (int64_t)len), FETCH_CONTINUE);
+    ck_assert_int_eq(scene_body(fetch, len), FETCH_CONTINUE);
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+}
+
+/* ---- front ----------------------------------------------------------------------------------- */
+
+static struct visit *
+visit_of(struct exchange *exchange)
+{
+    return (struct visit *)(void *)((char *)exchange - offsetof(struct visit, exchange));
+}
+
+static void
+wake(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    ck_assert(!visit->ended && !visit->listed);
+    visit->listed = true;
+    visit->wakes++;
+    TAILQ_INSERT_TAIL(&scene.woken, visit, link);
+}
+
+static struct client_entry *
+limits(struct exchange *exchange)
+{
+    return visit_of(exchange)->limits;
+}
+
+/* Nothing may touch the exchange from here on: scene_end() and expect_*() look. */
+static void
+end(struct visit *visit)
+{
+    struct span url = visit->exchange.url;
+
+    ck_assert(!visit->ended && !visit->listed);
+    ck_assert_uint_lt(url.len, sizeof(visit->ended_url));
+    memcpy(visit->ended_url, url.ptr, url.len);
+    visit->ended_url[url.len] = '\0';
+    visit->ended = true;
+    scene.visits--;
+    exchange_end(&visit->exchange);
+    memset((void *)&visit->exchange, 0x5a, sizeof(visit->exchange));
+}
+
+static void
+read_body(struct visit *visit)
+{
+    const struct exchange *exchange = &visit->exchange;
+    struct span run;
+
+    ck_assert(visit->streams || exchange->complete);
+    visit->outcome = exchange->outcome;
+    visit->status = exchange->object->status;
+    while ((run = object_read(exchange->object, &visit->place)).len) {
+        for (size_t i = 0; i < run.len; i++)
+            ck_assert_int_eq(run.ptr[i], scene_byte(visit->got + i));
+        visit->got += run.len;
+    }
+    if (!exchange->complete)
+        return;
+    ck_assert_int_eq(object_state(exchange->object), OBJECT_READY);
+    ck_assert_uint_eq(visit->got, object_length(exchange->object));
+    visit->stored = exchange->stored;
+    visit->evicted = exchange->evicted;
+    visit->victims = exchange->victims->count;
+    end(visit);
+}
+
+static void
+head(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    visit->heads++;
+    if (visit->cancels_in_head && visit_cancel(visit))
+        return;
+    read_body(visit);
+}
+
+static void
+more(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    ck_assert_uint_eq(visit->heads, 1);
+    visit->mores++;
+    read_body(visit);
+}
+
+static void
+failed(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct visit *visit = visit_of(exchange);
+
+    visit->fails++;
+    visit->why = why;
+    snprintf(visit->sentence, sizeof(visit->sentence), "%.*s", (int)sentence.len, sentence.ptr);
+    end(visit);
+}
+
+static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = failed};
+static const struct front streaming = {
+    .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
+
+bool
+visit(struct visit *visit)
+{
+    static char url[512];
+
+    /* The front's bytes are there during the call only. */
+    snprintf(url, sizeof(url), "%s", visit->url);
+    visit->exchange = (struct exchange){
+        .proxy = &scene.proxy,
+        .front = visit->streams ? &streaming : &whole,
+        .url = span_str(url),
+        .fields = span_str(visit->fields ? visit->fields : ""),
+        .no_store = visit->no_store,
+        .client = visit->client,
+        .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
+        .arrived_us = scene.now_us,
+    };
+    scene.visits++;
+    if (exchange_start(&visit->exchange)) {
+        ck_assert(visit->ended);
+        memset(url, 'x', sizeof(url));
+        return true;
+    }
+    memset(url, 'x', sizeof(url));
+    ck_assert(!visit->ended);
+    return false;
+}
+
+void
+visit_url(struct visit *v, const char *url, unsigned client)
+{
+    *v = (struct visit){.url = url, .client = client_key_of_uid(client), .streams = v->streams};
+    ck_assert(!visit(v));
+}
+
+bool
+visit_cancel(struct visit *visit)
+{
+    bool over;
+
+    over = exchange_cancel(&visit->exchange);
+    ck_assert_int_eq(over, !visit->listed);
+    if (over)
+        end(visit);
+    return over;
+}
+
+static void
+expect_end(const struct visit *visit)
+{
+    const char *bytes = (const char *)&visit->exchange;
+
+    ck_assert(visit->ended);
+    ck_assert_str_eq(visit->ended_url, visit->url);
+    for (size_t i = 0; i < sizeof(visit->exchange); i++)
+        ck_assert_int_eq(bytes[i], 0x5a);
+}
+
+void
+expect_body(const struct visit *visit, enum outcome outcome, size_t len)
+{
+    expect_end(visit);
+    ck_assert_msg(visit->fails == 0, "%s", visit->sentence);
+    ck_assert_uint_eq(visit->heads, 1);
+    ck_assert_str_eq(outcome_word(visit->outcome), outcome_word(outcome));
+    ck_assert_uint_eq(visit->got, len);
+}
+
+void
+expect_failure(const struct visit *visit, enum failure why, const char *part_of_sentence)
+{
+    expect_end(visit);
+    ck_assert_uint_eq(visit->fails, 1);
+    ck_assert_str_eq(failure_word(visit->why), failure_word(why));
+    ck_assert_msg(strstr(visit->sentence, part_of_sentence) != NULL, "%s", visit->sentence);
+}
+
+void
+expect_waiting(const struct visit *visit)
+{
+    ck_assert(!visit->ended);
+    ck_assert_uint_eq(visit->heads + visit->mores + visit->fails, 0);
+}
+
+void
+scene_store(const char *url, const char *lines, size_t len)
+{
+    struct visit v = {0};
+
+    visit_url(&v, url, 1);
+    scene_respond(url, lines, len);
+    expect_body(&v, OUTCOME_MISS, len);
+    ck_assert(v.stored);
+}
+
+bool
+scene_has(const char *url)
+{
+    struct visit v = {.url = url};
+
+    if (visit(&v)) {
+        ck_assert_int_eq(v.fails, 0);
+        return true;
+    }
+    scene_done(scene_fetch(url), FETCH_CONNECT_FAILED, "no");
+    scene_run();
+    expect_failure(&v, FAILURE_CONNECT, "no");
+    return false;
+}
+
+/* ---- the scene ------------------------------------------------------------------------------- */
+
+static bool
+relieve(void *context, enum memory_kind kind, size_t bytes)
+{
+    (void)context;
+    return (kind == MEMORY_PAGES || kind == MEMORY_FETCHES) && proxy_shed(&scene.proxy, bytes) > 0;
+}
+
+static bool
+reclaim(void *context, size_t bytes)
+{
+    uint64_t pages;
+
+    (void)context;
+    return cache_reclaim(scene.cache, bytes, &pages) > 0;
+}
+
+static void
+fetched(const struct proxy_fetched *report)
+{
+    scene.fetched = *report;
+    snprintf(scene.fetched_sentence, sizeof(scene.fetched_sentence), "%s", report->sentence);
+}
+
+void
+scene_begin(const struct scene_options *options)
+{
+    const struct memory_hooks hooks = {.relieve = relieve, .reclaim = reclaim};
+    struct cache_config config = {
+        .capacity_pages = options->capacity_pages ? options->capacity_pages : 100,
+        .shards = options->shards ? options->shards : 1,
+    };
+    enum cache_error error;
+    char why[256];
+
+    scene = (struct scene){.now_us = 1000 * SECOND};
+    TAILQ_INIT(&scene.fetches);
+    TAILQ_INIT(&scene.woken);
+    memory_account_init(&scene.account, options->memory ? options->memory : UINT64_MAX / 4, &hooks);
+    ck_assert(
+        policy_parse(options->policy ? options->policy : "lru", &config.policy, why, sizeof(why)));
+    scene.cache = cache_create(&config, &error);
+    ck_assert_ptr_nonnull(scene.cache);
+    scene.metrics = metrics_create(1);
+    ck_assert_ptr_nonnull(scene.metrics);
+    ck_assert(proxy_init(&scene.proxy,
+                         &(struct proxy_config){
+                             .cache = scene.cache,
+                             .account = &scene.account,
+                             .metrics = scene.metrics,
+                             .origin = {.ops = &origin, .context = &scene},
+                             .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
+                             .follows_http = !options->freshness_off,
+                             .max_page = options->max_page ? options->max_page : MIB,
+                             .max_waiters = options->max_waiters ? options->max_waiters : 1000,
+                             .workers = 1,
+                             .fetched = fetched,
+                         }));
+}
+
+void
+scene_end(void)
+{
+    ck_assert_uint_eq(scene_fetches(), 0);
+    ck_assert(TAILQ_EMPTY(&scene.woken));
+    ck_assert_uint_eq(scene.visits, 0);
+    ck_assert(cache_is_valid(scene.cache));
+    ck_assert_uint_eq(scene_stats().busy, 0);
+    ck_assert_uint_eq(client_tally_clients(scene.proxy.waiting), 0);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REQUESTS), 0);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
+    ck_assert(TAILQ_EMPTY(&scene.proxy.shedding.bodies));
+    ck_assert(LIST_EMPTY(&scene.proxy.shedding.clients));
+    proxy_destroy(&scene.proxy);
+    cache_destroy(scene.cache);
+    metrics_destroy(scene.metrics);
+}
+
+void
+scene_run(void)
+{
+    struct visit *visit;
+
+    while ((visit = TAILQ_FIRST(&scene.woken))) {
+        TAILQ_REMOVE(&scene.woken, visit, link);
+        visit->listed = false;
+        exchange_run(&visit->exchange);
+    }
+}
+
+uint64_t
+scene_metric(const char *name)
+{
+    const struct metric_sample *samples;
+    size_t count = metrics_samples(scene.metrics, &samples);
+    uint64_t *values = calloc(count, sizeof(*values)), value = 0;
+    bool found = false;
+
+    ck_assert_ptr_nonnull(values);
+    metrics_read(scene.metrics, values);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(samples[i].name, name) == 0) {
+            value = values[i];
+            found = true;
+        }
+    }
+    free(values);
+    ck_assert_msg(found, "no metric %s", name);
+    return value;
+}
+
+struct cache_stats
+scene_stats(void)
+{
+    struct cache_stats stats;
+
+    cache_get_stats(scene.cache, &stats);
+    return stats;
+}

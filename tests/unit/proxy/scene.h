@@ -1,0 +1,137 @@
+/*
+ * What the tests of proxy/ share: a proxy with a scripted clock and a scripted origin, and a front
+ * whose exchanges belong to the test's thread. Nothing happens by itself: the test lets the origin
+ * respond by scene_hop() to scene_done(), and the woken exchanges run by scene_run().
+ */
+#ifndef SUNPROXY_TESTS_PROXY_SCENE_H
+#define SUNPROXY_TESTS_PROXY_SCENE_H
+
+#include "base/buf.h"
+#include "proxy/exchange.h"
+#include "tests/unit/unit.h"
+
+#define SECOND ((int64_t)1000000)
+#define MIB ((uint64_t)1 << 20)
+
+/* ---- the proxy ------------------------------------------------------------------------------- */
+
+struct scene_options {
+    const char *policy;      /* NULL: lru */
+    uint64_t capacity_pages; /* 0: 100 */
+    unsigned shards;         /* 0: 1 */
+    uint64_t memory;         /* of the account; 0: not bounded */
+    unsigned max_waiters;    /* 0: 1000 */
+    uint64_t max_page;       /* 0: 1 MiB */
+    bool freshness_off;
+};
+
+struct scene_fetch;
+
+struct scene {
+    struct proxy proxy;
+    struct cache *cache;
+    struct metrics *metrics;
+    struct memory_account account;
+    int64_t now_us;
+    TAILQ_HEAD(scene_fetches, scene_fetch) fetches; /* submitted, and not done */
+    unsigned submitted;
+    bool refuses; /* the origin has no memory for a request */
+    TAILQ_HEAD(scene_visits, visit) woken;
+    struct proxy_fetched fetched; /* the last one */
+    char fetched_sentence[FAILURE_SENTENCE];
+    unsigned visits; /* under way */
+};
+
+extern struct scene scene;
+
+void scene_begin(const struct scene_options *options);
+
+/* Nothing is under way, and nothing is charged but what is in the cache; or the test fails. */
+void scene_end(void);
+
+/* Runs the woken exchanges until there are none. */
+void scene_run(void);
+
+/* One of our own metrics. */
+uint64_t scene_metric(const char *name);
+
+struct cache_stats scene_stats(void);
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+struct scene_fetch {
+    TAILQ_ENTRY(scene_fetch) link;
+    struct client_key client;
+    const struct fetch_sink *sink;
+    void *context;
+    uint64_t id;
+    bool cancelled;
+    char *url, *fields;
+};
+
+/* The fetch that was submitted first of those that are not done; of this URL unless NULL. */
+struct scene_fetch *scene_fetch(const char *url);
+size_t scene_fetches(void);
+
+/* The response's parts. `lines` are field lines as C strings. */
+void scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user);
+enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const char *lines,
+                           int64_t length);
+enum fetch_flow scene_body(struct scene_fetch *fetch, size_t len);
+void scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence);
+
+/* All of a response with status 200 and `len` bytes, and then scene_run(). */
+void scene_respond(const char *url, const char *lines, size_t len);
+
+/* The bytes that scene_body() sends: position by position the same for all bodies. */
+char scene_byte(uint64_t position);
+
+/* ---- the front ------------------------------------------------------------------------------- */
+
+/* A request. Set the first part, all else zero; then visit(). */
+struct visit {
+    const char *url;
+    const char *fields;
+    bool no_store, streams;
+    struct client_key client;
+    struct client_entry *limits;
+    size_t waiting_bytes;
+    bool cancels_in_head; /* of a visit that streams */
+
+    struct exchange exchange; /* poisoned when it has ended */
+    TAILQ_ENTRY(visit) link;
+    bool listed;
+    struct object_place place;
+    /* What came. */
+    unsigned heads, mores, fails, wakes;
+    bool ended;
+    enum failure why;
+    char sentence[FAILURE_SENTENCE];
+    enum outcome outcome;
+    unsigned status;
+    bool stored;
+    size_t evicted, victims, got; /* got: bytes of the body, as it should be */
+    char ended_url[256];
+};
+
+/* The result of exchange_start(). */
+bool visit(struct visit *visit);
+
+/* visit() of a URL, by a client of its own number, that is answered later. */
+void visit_url(struct visit *visit, const char *url, unsigned client);
+
+/* exchange_cancel(). */
+bool visit_cancel(struct visit *visit);
+
+/* What came, in full: one call of each kind at most, and nothing after the end. */
+void expect_body(const struct visit *visit, enum outcome outcome, size_t len);
+void expect_failure(const struct visit *visit, enum failure why, const char *part_of_sentence);
+void expect_waiting(const struct visit *visit);
+
+/* Puts an object into the cache by a visit of its own. */
+void scene_store(const char *url, const char *lines, size_t len);
+
+/* A request that must hit, or that must not; true: it has hit. A fetch that it causes fails. */
+bool scene_has(const char *url);
+
+#endif

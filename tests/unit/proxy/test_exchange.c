@@ -1,0 +1,662 @@
+/* The way of a request: lookup, answers and refusals. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/proxy/scene.h"
+
+#define URL "http://origin.test/page"
+
+static const struct scene_options defaults;
+
+/* ---- from the cache -------------------------------------------------------------------------- */
+
+START_TEST(a_hit_is_answered_at_once)
+{
+    struct visit v = {.url = URL};
+
+    scene_begin(&defaults);
+    scene_store(URL, "", 3000);
+    ck_assert(visit(&v));
+    expect_body(&v, OUTCOME_HIT, 3000);
+    ck_assert_uint_eq(v.status, 200);
+    ck_assert(v.stored);
+    ck_assert_uint_eq(v.wakes, 0);
+    ck_assert_uint_eq(v.evicted + v.victims, 0);
+    ck_assert_uint_eq(scene.submitted, 1);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"hit\"}"), 1);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
+    ck_assert_uint_eq(scene_metric("served_bytes{source=\"cache\"}"), 3000);
+    ck_assert_uint_eq(scene_metric("served_bytes{source=\"origin\"}"), 3000);
+    ck_assert_uint_eq(scene_metric("miss_duration_microseconds_count"), 1);
+    ck_assert_uint_eq(scene_metric("origin_first_byte_microseconds_count"), 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_expired_page_is_fetched_anew_once)
+{
+    struct visit first = {0}, second = {0};
+
+    scene_begin(&defaults);
+    scene_store(URL, "Cache-Control: max-age=10\r\n", 10);
+    scene.now_us += 9 * SECOND;
+    ck_assert(scene_has(URL));
+    scene.now_us += 2 * SECOND;
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_respond(URL, "Cache-Control: max-age=10\r\n", 20);
+    expect_body(&first, OUTCOME_MISS, 20);
+    expect_body(&second, OUTCOME_COALESCED, 20);
+    ck_assert(first.stored && second.stored);
+    ck_assert(scene_has(URL));
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_expired_page_survives_a_fetch_that_fails_and_no_response)
+{
+    struct visit v = {0};
+
+    scene_begin(&defaults);
+    scene_store(URL, "Cache-Control: max-age=10\r\n", 10);
+    scene.now_us += 11 * SECOND;
+    visit_url(&v, URL, 1);
+    scene_done(scene_fetch(URL), FETCH_TIMED_OUT, "origin.test: nothing came");
+    scene_run();
+    expect_failure(&v, FAILURE_TIMEOUT, "nothing came");
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    /* What the origin responds now counts, even if it cannot be stored. */
+    visit_url(&v, URL, 1);
+    scene_respond(URL, "Cache-Control: no-store\r\n", 5);
+    expect_body(&v, OUTCOME_MISS, 5);
+    ck_assert(!v.stored);
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    scene_end();
+}
+END_TEST
+
+/* ---- from the origin ------------------------------------------------------------------------- */
+
+START_TEST(a_miss_is_fetched_for_its_client_and_stored)
+{
+    struct visit v = {0};
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    visit_url(&v, URL, 7);
+    expect_waiting(&v);
+    fetch = scene_fetch(URL);
+    ck_assert_int_eq(client_key_compare(&fetch->client, &v.client), 0);
+    ck_assert_str_eq(fetch->fields, "");
+    scene_respond(URL, "Content-Type: text/plain\r\n", 100);
+    expect_body(&v, OUTCOME_MISS, 100);
+    ck_assert(v.stored);
+    ck_assert_uint_eq(v.wakes, 1);
+    ck_assert_int_eq(scene.fetched.failure, 0);
+    ck_assert_ptr_null(scene.fetched.unshared);
+    ck_assert(scene_has(URL));
+    scene_end();
+}
+END_TEST
+
+START_TEST(evicted_pages_are_named_to_the_request_that_caused_it)
+{
+    struct visit first = {0}, second = {0};
+
+    scene_begin(&(struct scene_options){.capacity_pages = 1});
+    scene_store("http://origin.test/other", "", 10);
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    scene_respond(URL, "", 10);
+    expect_body(&first, OUTCOME_MISS, 10);
+    expect_body(&second, OUTCOME_COALESCED, 10);
+    ck_assert_uint_eq(first.evicted, 1);
+    ck_assert_uint_eq(first.victims, 1);
+    ck_assert_uint_eq(second.evicted + second.victims, 0);
+    ck_assert(first.stored && second.stored);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"coalesced\"}"), 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(requests_beyond_the_bound_of_waiters_are_refused_at_once)
+{
+    struct visit waiting[3] = {0}, v = {.url = URL};
+
+    scene_begin(&(struct scene_options){.max_waiters = 3});
+    for (unsigned i = 0; i < 3; i++)
+        visit_url(&waiting[i], URL, i);
+    ck_assert(visit(&v));
+    expect_failure(&v, FAILURE_OVERLOADED, "too many requests wait for this URL");
+    /* Other URLs are not concerned. */
+    visit_url(&v, "http://origin.test/other", 9);
+    scene_respond("http://origin.test/other", "", 1);
+    expect_body(&v, OUTCOME_MISS, 1);
+    scene_respond(URL, "", 5);
+    expect_body(&waiting[0], OUTCOME_MISS, 5);
+    expect_body(&waiting[2], OUTCOME_COALESCED, 5);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_bypass_neither_looks_up_nor_stores_nor_joins)
+{
+    struct visit by_fields = {.url = URL, .fields = "X-A: b\r\n"};
+    struct visit by_flag = {.url = URL, .no_store = true};
+    struct visit waiting = {0};
+
+    scene_begin(&defaults);
+    visit_url(&waiting, URL, 1);
+    ck_assert(!visit(&by_fields));
+    ck_assert(!visit(&by_flag));
+    ck_assert_uint_eq(scene_fetches(), 3);
+    ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields, "X-A: b\r\n");
+    /* The bypasses' responses: the one with fields is private, which proves nothing for others. */
+    scene_respond(URL, "", 10);
+    scene_respond(URL, "Set-Cookie: a=b\r\n", 20);
+    scene_respond(URL, "", 30);
+    expect_body(&waiting, OUTCOME_MISS, 10);
+    expect_body(&by_fields, OUTCOME_BYPASS, 20);
+    expect_body(&by_flag, OUTCOME_BYPASS, 30);
+    ck_assert(!by_fields.stored && !by_flag.stored);
+    ck_assert_uint_eq(scene_stats().markers, 0);
+    waiting = (struct visit){.url = URL};
+    ck_assert(visit(&waiting));
+    expect_body(&waiting, OUTCOME_HIT, 10);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}"), 2);
+    scene_end();
+}
+END_TEST
+
+START_TEST(only_200_is_stored)
+{
+    static const unsigned status[] = {203, 204, 301, 404, 500};
+
+    scene_begin(&defaults);
+    for (size_t i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
+        struct visit first = {0}, second = {0};
+        struct scene_fetch *fetch;
+
+        visit_url(&first, URL, 1);
+        visit_url(&second, URL, 2);
+        fetch = scene_fetch(URL);
+        scene_hop(fetch, "", false);
+        ck_assert_int_eq(scene_head(fetch, status[i], "", -1), FETCH_CONTINUE);
+        scene_body(fetch, 4);
+        scene_done(fetch, FETCH_OK, "");
+        scene_run();
+        expect_body(&first, OUTCOME_MISS, 4);
+        expect_body(&second, OUTCOME_COALESCED, 4);
+        ck_assert_uint_eq(second.status, status[i]);
+        ck_assert(!first.stored && !second.stored);
+    }
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_response_with_two_framings_is_shared_and_not_stored)
+{
+    struct visit first = {0}, second = {0};
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, "", false);
+    fetch->sink->head(fetch->context,
+                      &(struct fetch_head){.status = 200,
+                                           .final_url = span_str("http://other.test/end"),
+                                           .headers = span_str("A: b\r\n"),
+                                           .content_length = -1,
+                                           .no_store = true});
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&first, OUTCOME_MISS, 0);
+    expect_body(&second, OUTCOME_COALESCED, 0);
+    ck_assert(!scene_has(URL));
+    scene_end();
+}
+END_TEST
+
+START_TEST(without_a_policy_requests_are_coalesced_and_nothing_is_stored)
+{
+    struct visit first = {0}, second = {0};
+
+    scene_begin(&(struct scene_options){.policy = "none"});
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_respond(URL, "", 5);
+    expect_body(&first, OUTCOME_MISS, 5);
+    expect_body(&second, OUTCOME_COALESCED, 5);
+    ck_assert(!first.stored && !second.stored);
+    ck_assert(!scene_has(URL));
+    scene_end();
+}
+END_TEST
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+START_TEST(a_failure_before_the_head_fails_all_that_wait)
+{
+    static const struct {
+        enum fetch_error error;
+        enum failure failure;
+    } rows[] = {
+        {FETCH_BAD_URL, FAILURE_BAD_URL},        {FETCH_BAD_HEADERS, FAILURE_BAD_FIELDS},
+        {FETCH_BAD_METHOD, FAILURE_BAD_FIELDS},  {FETCH_DENIED, FAILURE_DENIED},
+        {FETCH_RESOLVE_FAILED, FAILURE_RESOLVE}, {FETCH_CONNECT_FAILED, FAILURE_CONNECT},
+        {FETCH_TLS_FAILED, FAILURE_TLS},         {FETCH_TIMED_OUT, FAILURE_TIMEOUT},
+        {FETCH_ORIGIN_BROKE, FAILURE_ORIGIN},    {FETCH_TOO_LARGE, FAILURE_TOO_LARGE},
+        {FETCH_BAD_REDIRECT, FAILURE_REDIRECT},  {FETCH_OVERLOADED, FAILURE_OVERLOADED},
+        {FETCH_STOPPING, FAILURE_STOPPING},      {FETCH_INTERNAL, FAILURE_INTERNAL},
+        {FETCH_CANCELLED, FAILURE_INTERNAL},     {FETCH_BODY_FAILED, FAILURE_INTERNAL},
+    };
+
+    scene_begin(&defaults);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit first = {0}, second = {0};
+
+        visit_url(&first, URL, 1);
+        visit_url(&second, URL, 2);
+        scene_done(scene_fetch(URL), rows[i].error, "it names the host");
+        scene_run();
+        expect_failure(&first, rows[i].failure, "it names the host");
+        expect_failure(&second, rows[i].failure, "it names the host");
+        ck_assert_int_eq(scene.fetched.failure, rows[i].failure);
+        ck_assert_uint_eq(scene_fetches(), 0);
+    }
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"),
+                      2 * sizeof(rows) / sizeof(rows[0]));
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_failure_after_the_head_breaks_off_what_streams)
+{
+    struct visit whole = {0}, stream = {.streams = true};
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    visit_url(&whole, URL, 1);
+    visit_url(&stream, URL, 2);
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, "", false);
+    scene_head(fetch, 200, "", 100);
+    scene_body(fetch, 40);
+    scene_run();
+    ck_assert_uint_eq(stream.heads, 1);
+    ck_assert_uint_eq(stream.got, 40);
+    expect_waiting(&whole);
+    scene_done(fetch, FETCH_ORIGIN_BROKE, "60 bytes are missing");
+    scene_run();
+    expect_failure(&whole, FAILURE_ORIGIN, "60 bytes are missing");
+    expect_failure(&stream, FAILURE_ORIGIN, "60 bytes are missing");
+    ck_assert_uint_eq(stream.heads, 1);
+    ck_assert_uint_eq(whole.heads, 0);
+    ck_assert(!scene_has(URL));
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_body_that_is_too_large_fails_and_its_fetch_ends)
+{
+    for (unsigned known = 0; known < 2; known++) {
+        struct visit v = {0};
+        struct scene_fetch *fetch;
+
+        scene_begin(&(struct scene_options){.max_page = 1000});
+        visit_url(&v, URL, 1);
+        fetch = scene_fetch(URL);
+        scene_hop(fetch, "", false);
+        ck_assert_int_eq(scene_head(fetch, 200, "", known ? 1000 : -1), FETCH_CONTINUE);
+        ck_assert_int_eq(scene_body(fetch, 1000), FETCH_CONTINUE);
+        ck_assert_int_eq(scene_body(fetch, 1), FETCH_ABORT);
+        /* At once, and not with the fetch's end. */
+        scene_run();
+        expect_failure(&v, FAILURE_TOO_LARGE, "larger than the proxy takes");
+        scene_done(fetch, FETCH_INTERNAL, "aborted");
+        ck_assert_int_eq(scene.fetched.failure, FAILURE_TOO_LARGE);
+        ck_assert(strstr(scene.fetched_sentence, "larger") != NULL);
+        ck_assert(!scene_has(URL));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_head_that_is_too_large_fails)
+{
+    struct visit v = {0};
+    struct scene_fetch *fetch;
+    char *lines = calloc(1, OBJECT_MAX_META + 2);
+
+    ck_assert_ptr_nonnull(lines);
+    memset(lines, 'a', OBJECT_MAX_META + 1);
+    scene_begin(&defaults);
+    visit_url(&v, URL, 1);
+    fetch = scene_fetch(URL);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, 5), FETCH_ABORT);
+    scene_done(fetch, FETCH_INTERNAL, "aborted");
+    scene_run();
+    expect_failure(&v, FAILURE_INTERNAL, "head of the response is larger");
+    free(lines);
+    scene_end();
+}
+END_TEST
+
+/* As the fetcher does (fetch_check_request()): the URL is checked there, and nowhere else. */
+START_TEST(bad_urls_and_bad_fields_fail_as_the_check_says)
+{
+    static const struct {
+        const char *url, *fields;
+        enum failure failure;
+    } rows[] = {
+        {"no URL", NULL, FAILURE_BAD_URL},
+        {"", NULL, FAILURE_BAD_URL},
+        {"ftp://origin.test/", NULL, FAILURE_BAD_URL},
+        {"http://", NULL, FAILURE_BAD_URL},
+        {URL, "no field\r\n", FAILURE_BAD_FIELDS},
+        {URL, "Host: other.test\r\n", FAILURE_BAD_FIELDS},
+    };
+
+    scene_begin(&defaults);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v[2] = {{.url = rows[i].url, .fields = rows[i].fields}, {0}};
+
+        v[1] = v[0];
+        for (unsigned k = 0; k < 2; k++)
+            ck_assert(!visit(&v[k]));
+        while (scene_fetches()) {
+            struct scene_fetch *fetch = scene_fetch(NULL);
+            const struct fetch_request request = {.url = span_str(fetch->url),
+                                                  .headers = span_str(fetch->fields)};
+            char why[256];
+            enum fetch_error error = fetch_check_request(&request, why, sizeof(why));
+
+            ck_assert_int_ne(error, FETCH_OK);
+            scene_done(fetch, error, why);
+        }
+        scene_run();
+        for (unsigned k = 0; k < 2; k++)
+            expect_failure(&v[k], rows[i].failure, "");
+        ck_assert_str_ne(v[0].sentence, "");
+        ck_assert_str_eq(v[0].sentence, v[1].sentence);
+    }
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_origin_that_stops_fails_new_requests_and_those_that_wait)
+{
+    struct visit first = {0}, second = {0}, later = {0};
+
+    scene_begin(&defaults);
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    scene.refuses = true;
+    scene_done(scene_fetch(URL), FETCH_STOPPING, "the proxy stops");
+    scene_run();
+    expect_failure(&first, FAILURE_STOPPING, "stops");
+    expect_failure(&second, FAILURE_STOPPING, "stops");
+    visit_url(&later, URL, 3);
+    scene_run();
+    expect_failure(&later, FAILURE_INTERNAL, "memory");
+    scene_end();
+}
+END_TEST
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static struct client_table *table;
+
+static struct client_entry *
+limited(unsigned number, uint64_t burst)
+{
+    const struct client_table_config config = {
+        .max_idle = 10, .rates = {.fetches = {.per_second = 1, .burst = (uint32_t)burst}}};
+    struct client_key key = client_key_of_uid(number);
+    struct client_entry *entry;
+
+    if (!table)
+        table = client_table_create(&config);
+    ck_assert_ptr_nonnull(table);
+    ck_assert_int_eq(client_table_connect(table, &key, scene.now_us, &entry), CLIENT_TABLE_OK);
+    return entry;
+}
+
+static void
+unlimit(struct client_entry *entry)
+{
+    client_table_disconnect(table, entry, scene.now_us);
+    client_table_destroy(table);
+    table = NULL;
+}
+
+START_TEST(the_rate_bounds_fetches_and_nothing_else)
+{
+    struct visit v = {.url = URL}, waiting = {0};
+    struct client_entry *entry;
+
+    scene_begin(&defaults);
+    entry = limited(1, 1);
+    visit_url(&waiting, URL, 2);
+    v.limits = entry;
+    v.client = client_key_of_uid(1);
+    /* It joins, which costs no fetch. */
+    ck_assert(!visit(&v));
+    scene_respond(URL, "", 5);
+    expect_body(&v, OUTCOME_COALESCED, 5);
+    /* A hit costs none. */
+    v = (struct visit){.url = URL, .limits = entry};
+    ck_assert(visit(&v));
+    /* One fetch is free, the next is refused; so is a bypass. */
+    for (unsigned i = 0; i < 3; i++) {
+        v = (struct visit){
+            .url = i < 2 ? "http://origin.test/other" : URL, .limits = entry, .no_store = i == 2};
+        ck_assert(!visit(&v));
+        if (i == 0)
+            scene_done(scene_fetch(v.url), FETCH_DENIED, "denied");
+        ck_assert_uint_eq(scene_fetches(), 0);
+        scene_run();
+        if (i == 0)
+            expect_failure(&v, FAILURE_DENIED, "");
+        else
+            expect_failure(&v, FAILURE_OVERLOADED, "the rate of fetches for this client");
+    }
+    ck_assert_ptr_nonnull(strstr(v.sentence, "try again in 1.00 s"));
+    scene.now_us += SECOND;
+    v = (struct visit){.url = "http://origin.test/other", .limits = entry};
+    ck_assert(!visit(&v));
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_respond(v.url, "", 5);
+    unlimit(entry);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused)
+{
+    struct visit first = {0}, second = {.url = URL};
+    struct client_entry *entry;
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    entry = limited(1, 1);
+    visit_url(&first, URL, 2);
+    second.limits = entry;
+    second.client = client_key_of_uid(1);
+    ck_assert_int_eq(client_entry_take_fetch(entry, scene.now_us), 0);
+    ck_assert(!visit(&second));
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, "Set-Cookie: a=b\r\n", false);
+    scene_run();
+    ck_assert_uint_eq(scene_fetches(), 2);
+    /* The token that the client had taken, and one of debt. */
+    ck_assert_int_eq(client_entry_take_fetch(entry, scene.now_us), 2 * SECOND);
+    while (scene_fetches())
+        scene_respond(URL, "Set-Cookie: a=b\r\n", 5);
+    expect_body(&first, OUTCOME_MISS, 5);
+    expect_body(&second, OUTCOME_MISS, 5);
+    unlimit(entry);
+    scene_end();
+}
+END_TEST
+
+/* Requests of client 1, for URLs of their own, until one is refused; they are all ended. */
+static struct visit *
+fill_up(struct visit *refused, const char *format, size_t *count)
+{
+    static struct visit visits[4000];
+    static char urls[4000][40];
+
+    for (*count = 0; *count < 4000; ++*count) {
+        struct visit *v = &visits[*count];
+
+        snprintf(urls[*count], sizeof(urls[*count]), format, (unsigned)*count);
+        *v = (struct visit){.url = urls[*count], .client = client_key_of_uid(1)};
+        v->waiting_bytes = 100;
+        visit(v);
+        scene_run();
+        if (v->ended) {
+            *refused = *v;
+            return visits;
+        }
+    }
+    ck_abort_msg("no request was refused");
+    return NULL;
+}
+
+START_TEST(requests_that_wait_are_bounded_for_each_client)
+{
+    struct visit refused, other = {0}, joins = {0};
+    size_t count;
+    uint64_t held;
+
+    scene_begin(&(struct scene_options){.memory = 8 * MIB});
+    fill_up(&refused, "http://origin.test/%u", &count);
+    ck_assert_uint_gt(count, 50);
+    expect_failure(&refused, FAILURE_OVERLOADED, "too many requests of this client wait");
+    held = client_tally_held(scene.proxy.waiting, &refused.client);
+    /* A quarter of an eighth; what it holds is what is counted for fills and requests. */
+    ck_assert_uint_le(held, 8 * MIB / 8 / 4 + count * 100);
+    ck_assert_uint_eq(held, memory_used(&scene.account, MEMORY_REQUESTS) + count * 100);
+    /* A request that would join is refused likewise, and the fetch goes on. */
+    joins = (struct visit){
+        .url = "http://origin.test/0", .client = refused.client, .waiting_bytes = 100000};
+    ck_assert(visit(&joins));
+    expect_failure(&joins, FAILURE_OVERLOADED, "too many requests of this client wait");
+    /* Another client is served. */
+    visit_url(&other, "http://origin.test/0", 2);
+    scene_respond("http://origin.test/0", "", 5);
+    expect_body(&other, OUTCOME_COALESCED, 5);
+    while (scene_fetches())
+        scene_respond(NULL, "", 5);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), count);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_stream_that_may_not_wait_is_refused_though_the_head_is_there)
+{
+    struct visit first = {0};
+    struct visit joins = {.url = URL, .streams = true, .waiting_bytes = MIB};
+    struct scene_fetch *fetch;
+
+    scene_begin(&(struct scene_options){.memory = 8 * MIB});
+    visit_url(&first, URL, 1);
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, "", false);
+    scene_head(fetch, 200, "", 5);
+    scene_body(fetch, 5);
+    visit(&joins);
+    scene_run();
+    expect_failure(&joins, FAILURE_OVERLOADED, "too many requests of this client wait");
+    ck_assert_uint_eq(joins.heads, 0);
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&first, OUTCOME_MISS, 5);
+    scene_end();
+}
+END_TEST
+
+START_TEST(without_memory_for_waiting_nothing_is_fetched)
+{
+    struct visit v = {.url = URL};
+    enum failure why;
+    size_t fill;
+
+    scene_begin(&(struct scene_options){.memory = 8 * MIB});
+    fill = (size_t)memory_left(&scene.account, MEMORY_REQUESTS);
+    memory_charge_anyway(&scene.account, MEMORY_REQUESTS, fill);
+    ck_assert(!visit(&v));
+    scene_run();
+    expect_failure(&v, FAILURE_OVERLOADED, "too many requests of this client wait");
+    ck_assert_uint_eq(scene.submitted, 0);
+    memory_uncharge(&scene.account, MEMORY_REQUESTS, fill);
+    scene_end();
+    ck_assert_str_eq(origin_fill_refusal(ENOBUFS, &why),
+                     "too many requests wait already; try again");
+    ck_assert_int_eq(why, FAILURE_OVERLOADED);
+    ck_assert_str_eq(origin_fill_refusal(ENOMEM, &why), strerror(ENOMEM));
+    ck_assert_int_eq(why, FAILURE_INTERNAL);
+}
+END_TEST
+
+/* ---- --freshness off ------------------------------------------------------------------------- */
+
+START_TEST(with_freshness_off_everything_is_shared_and_stays)
+{
+    struct visit first = {0}, second = {0};
+    const char *url = "http://user:word@origin.test/";
+
+    scene_begin(&(struct scene_options){.freshness_off = true});
+    visit_url(&first, url, 1);
+    visit_url(&second, url, 2);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_respond(url, "Set-Cookie: a=b\r\nCache-Control: no-store, max-age=1\r\n", 5);
+    expect_body(&first, OUTCOME_MISS, 5);
+    expect_body(&second, OUTCOME_COALESCED, 5);
+    scene.now_us += 1000000 * SECOND;
+    ck_assert(scene_has(url));
+    scene_end();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("proxy: exchanges");
+    TCase *cases = tcase_create("all");
+
+    tcase_add_test(cases, a_hit_is_answered_at_once);
+    tcase_add_test(cases, an_expired_page_is_fetched_anew_once);
+    tcase_add_test(cases, an_expired_page_survives_a_fetch_that_fails_and_no_response);
+    tcase_add_test(cases, a_miss_is_fetched_for_its_client_and_stored);
+    tcase_add_test(cases, evicted_pages_are_named_to_the_request_that_caused_it);
+    tcase_add_test(cases, requests_beyond_the_bound_of_waiters_are_refused_at_once);
+    tcase_add_test(cases, a_bypass_neither_looks_up_nor_stores_nor_joins);
+    tcase_add_test(cases, only_200_is_stored);
+    tcase_add_test(cases, a_response_with_two_framings_is_shared_and_not_stored);
+    tcase_add_test(cases, without_a_policy_requests_are_coalesced_and_nothing_is_stored);
+    tcase_add_test(cases, a_failure_before_the_head_fails_all_that_wait);
+    tcase_add_test(cases, a_failure_after_the_head_breaks_off_what_streams);
+    tcase_add_test(cases, a_body_that_is_too_large_fails_and_its_fetch_ends);
+    tcase_add_test(cases, a_head_that_is_too_large_fails);
+    tcase_add_test(cases, bad_urls_and_bad_fields_fail_as_the_check_says);
+    tcase_add_test(cases, an_origin_that_stops_fails_new_requests_and_those_that_wait);
+    tcase_add_test(cases, the_rate_bounds_fetches_and_nothing_else);
+    tcase_add_test(cases, a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused);
+    tcase_add_test(cases, requests_that_wait_are_bounded_for_each_client);
+    tcase_add_test(cases, a_stream_that_may_not_wait_is_refused_though_the_head_is_there);
+    tcase_add_test(cases, without_memory_for_waiting_nothing_is_fetched);
+    tcase_add_test(cases, with_freshness_off_everything_is_shared_and_stays);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
