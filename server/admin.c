@@ -1,11 +1,8 @@
 /*
- * The procedures of version 2 beside fetching: statistics for anyone; purging and setting for
- * administrators, over the socket only.
+ * The procedures of version 2 for administrators, over the socket only: purging and setting.
  */
-#include <assert.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "proxy.h"
 #include "server/log.h"
 #include "server/service.h"
@@ -20,77 +17,7 @@ unconst(const char *text)
 }
 
 /* Answers are encoded on the thread that made them, before it makes another. */
-static _Thread_local char policy_text[POLICY_MAX_TEXT];
 static _Thread_local char policy_sentence[256];
-
-/* ---- PROXY_STAT ------------------------------------------------------------------------------ */
-
-bool_t
-proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
-{
-    struct service *service = service_of(rpc_request_of(call->rq_xprt));
-    uint64_t sums[COUNTERS];
-    struct cache_config config;
-    struct cache_stats cache;
-    struct rpc_stats rpc;
-    struct fetch_stats fetch;
-
-    (void)args;
-    memset(result, 0, sizeof(*result));
-    counters_read(service->counters, sums);
-    cache_get_config(service->cache, &config);
-    cache_get_stats(service->cache, &cache);
-    rpc_server_get_stats(service->rpc, &rpc);
-    fetcher_get_stats(service->fetcher, &fetch);
-
-    result->software = unconst("sunproxyd " SUNPROXY_VERSION);
-    result->policy = unconst(policy_format(&config.policy, policy_text, sizeof(policy_text)));
-    result->workers = service->workers;
-    result->shards = config.shards;
-    result->uptime_us = (uint64_t)(clock_monotonic_us() - service->started_us);
-    result->capacity_urls = config.capacity_pages;
-    result->capacity_bytes = config.capacity_bytes;
-    result->pages = cache.pages;
-    result->bytes = cache.bytes;
-    result->requests = sums[COUNT_REQUESTS];
-    result->hits = sums[COUNT_HITS];
-    result->misses = sums[COUNT_MISSES];
-    result->coalesced = sums[COUNT_COALESCED];
-    result->bypasses = sums[COUNT_BYPASSES];
-    result->failures = sums[COUNT_FAILURES];
-    result->bytes_served = sums[COUNT_BYTES_SERVED];
-    result->bytes_hit = sums[COUNT_BYTES_HIT];
-    result->bytes_fetched = fetch.bytes;
-    result->insertions = cache.insertions;
-    result->evictions = cache.evictions;
-    result->connections = rpc.net.connections;
-    result->connections_total = rpc.net.connections_total;
-    result->clients = rpc.net.clients.clients;
-    result->calls_delayed = rpc.net.clients.calls_delayed;
-    result->fetches_refused = rpc.net.clients.fetches_refused;
-    result->refused_full = rpc.net.connections_refused[NET_REFUSED_FULL];
-    result->refused_client = rpc.net.connections_refused[NET_REFUSED_CLIENT];
-    result->refused_descriptors = rpc.net.connections_refused[NET_REFUSED_DESCRIPTORS];
-    result->refused_memory = rpc.net.connections_refused[NET_REFUSED_MEMORY];
-    result->connections_refused = result->refused_full + result->refused_client +
-                                  result->refused_descriptors + result->refused_memory;
-    result->calls = rpc.calls;
-    result->calls_bad = rpc.calls_bad;
-    result->fetches_active = fetch.active;
-    result->fetches_waiting = fetch.waiting;
-    result->fetches_queued = fetch.queued;
-    result->fetches_displaced = fetch.displaced;
-    result->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
-    result->memory_limit = service->memory.limit;
-    result->memory_pages = memory_used(&service->memory, MEMORY_PAGES);
-    result->memory_fetches = memory_used(&service->memory, MEMORY_FETCHES);
-    result->memory_records = memory_used(&service->memory, MEMORY_RECORDS);
-    result->memory_requests = memory_used(&service->memory, MEMORY_REQUESTS);
-    result->memory_replies = memory_used(&service->memory, MEMORY_REPLIES);
-    result->memory_refusals = memory_refusals(&service->memory);
-    result->memory_reclaimed = atomic_load(&service->reclaimed.bytes);
-    return TRUE;
-}
 
 /* ---- PROXY_PURGE ----------------------------------------------------------------------------- */
 
@@ -176,7 +103,7 @@ apply(struct service *service, const proxy_set_args *args, const char **why)
         flights_call_off_prefix(service->flights, span_of(NULL, 0));
         cache_purge_all(service->cache);
         cache_reset_stats(service->cache);
-        counters_rebase(service->counters);
+        metrics_rebase(service->metrics);
     }
     log_info("the cache is now: %s%s", service_describe_cache(&config, text, sizeof(text)),
              args->cold ? "; emptied" : "");

@@ -3,28 +3,42 @@
 #include "base/clock.h"
 #include "server/outcome.h"
 
+/* What an answer from a source counts as. A source that is missing here is a compile error. */
+struct counted {
+    enum metric request;
+    enum metric bytes;
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+static struct counted
+counted_as(proxy_source source)
+{
+    switch (source) {
+    case PROXY_HIT:
+        return (struct counted){METRIC_REQUESTS_HIT, METRIC_SERVED_BYTES_CACHE};
+    case PROXY_MISS:
+        break;
+    case PROXY_COALESCED:
+        return (struct counted){METRIC_REQUESTS_COALESCED, METRIC_SERVED_BYTES_ORIGIN};
+    case PROXY_BYPASS:
+        return (struct counted){METRIC_REQUESTS_BYPASS, METRIC_SERVED_BYTES_ORIGIN};
+    case PROXY_REVALIDATED:
+        return (struct counted){METRIC_REQUESTS_REVALIDATED, METRIC_SERVED_BYTES_CACHE};
+    case PROXY_STALE:
+        return (struct counted){METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE};
+    }
+    return (struct counted){METRIC_REQUESTS_MISS, METRIC_SERVED_BYTES_ORIGIN};
+}
+#pragma GCC diagnostic pop
+
 static void
 count_page(struct service *service, unsigned worker, proxy_source source, size_t body_len)
 {
-    static const enum counter counter_of[] = {
-        [PROXY_HIT] = COUNT_HITS,
-        [PROXY_MISS] = COUNT_MISSES,
-        [PROXY_COALESCED] = COUNT_COALESCED,
-        [PROXY_BYPASS] = COUNT_BYPASSES,
-    };
+    struct counted counted = counted_as(source);
 
-    counters_add(service->counters, worker, COUNT_REQUESTS, 1);
-    counters_add(service->counters, worker, counter_of[source], 1);
-    counters_add(service->counters, worker, COUNT_BYTES_SERVED, body_len);
-    if (source == PROXY_HIT)
-        counters_add(service->counters, worker, COUNT_BYTES_HIT, body_len);
-}
-
-static void
-count_failure(struct service *service, unsigned worker)
-{
-    counters_add(service->counters, worker, COUNT_REQUESTS, 1);
-    counters_add(service->counters, worker, COUNT_FAILURES, 1);
+    metrics_add(service->metrics, worker, counted.request, 1);
+    metrics_add(service->metrics, worker, counted.bytes, body_len);
 }
 
 static unsigned
@@ -56,6 +70,9 @@ answered_page(struct service *service, const struct rpc_request *rpc, struct spa
               proxy_source source, const struct page *page, const struct cache_victims *victims)
 {
     count_page(service, worker_of(rpc), source, page->body_len);
+    if (source == PROXY_MISS)
+        metrics_observe(service->metrics, worker_of(rpc), HISTOGRAM_MISS_DURATION,
+                        clock_monotonic_us() - rpc_request_arrived_us(rpc));
     log_request(service, rpc, url, outcome_source_word(source), page, victims);
 }
 
@@ -63,6 +80,6 @@ void
 answered_failure(struct service *service, const struct rpc_request *rpc, struct span url,
                  proxy_status status)
 {
-    count_failure(service, worker_of(rpc));
+    metrics_add(service->metrics, worker_of(rpc), METRIC_REQUESTS_FAILURE, 1);
     log_request(service, rpc, url, outcome_status_word(status), NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #include "server/notify.h"
 #include "server/registration.h"
 #include "server/service.h"
+#include "server/service_metrics.h"
 
 #define MOST_WORKERS 64u
 #define LAST_REPLIES_US ((int64_t)1000000) /* for telling clients that the server stops */
@@ -269,8 +270,9 @@ make_parts(struct parts *parts)
     service->flights = flights_create((unsigned)parts->options->max_waiters);
     service->marks = marks_create();
     service->waiting = client_tally_create(&service->memory, MEMORY_REQUESTS);
-    service->counters = counters_create(service->workers);
-    if (!service->flights || !service->marks || !service->waiting || !service->counters) {
+    service->metrics = metrics_create(service->workers);
+    if (!service->flights || !service->marks || !service->waiting || !service->metrics ||
+        !service_metrics_register(service->metrics, service)) {
         log_error("%s", strerror(ENOMEM));
         return EX_OSERR;
     }
@@ -375,7 +377,7 @@ free_parts(struct parts *parts)
     flights_destroy(service->flights);
     marks_destroy(service->marks);
     client_tally_destroy(service->waiting);
-    counters_destroy(service->counters);
+    metrics_destroy(service->metrics);
     address_policy_destroy(parts->addresses);
     free(service->admins);
     privileges_free_user(&parts->user);

@@ -292,6 +292,8 @@ job_hop(void *context, const struct fetch_hop *hop)
     struct job *job = context;
 
     sharing_take(&job->sharing, hop);
+    metrics_observe(job->service->metrics, metrics_fetcher_slot(job->service->metrics),
+                    HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
 }
 
 static enum fetch_flow

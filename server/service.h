@@ -14,9 +14,9 @@
 #include "fetch/fetch.h"
 #include "fetch/flight.h"
 #include "fetch/marks.h"
+#include "proxy/metrics.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
-#include "server/counters.h"
 #include "server/intake.h"
 #include "server/memory.h"
 #include "server/options.h"
@@ -33,7 +33,7 @@ struct service {
     struct flights *flights;
     struct marks *marks; /* of URLs whose answers could not be shared */
     struct fetcher *fetcher;
-    struct counters *counters;
+    struct metrics *metrics;
     struct access_log *access_log; /* NULL: none */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
