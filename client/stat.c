@@ -14,11 +14,12 @@
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
+enum stat_form { STAT_TEXT, STAT_JSON, STAT_CSV };
+
 struct stat_options {
     struct server_options server;
     int64_t watch_us; /* 0: once */
-    bool json;
-    bool csv;
+    enum stat_form form;
 };
 
 static int
@@ -27,9 +28,9 @@ show(const struct stat_view *view, const struct stat_options *options, const str
 {
     int status = EX_OK;
 
-    if (options->json)
+    if (options->form == STAT_JSON)
         return stat_show_json(view);
-    if (options->csv) {
+    if (options->form == STAT_CSV) {
         status = stat_show_csv(view, options->watch_us != 0);
     } else if (options->watch_us && !redraw) {
         /* The first answer has none before it to compare with; rates begin with the second. */
@@ -48,8 +49,7 @@ watch(struct rpc_client *client, const struct stat_options *options, const struc
 {
     struct stat_view view = {.seconds = 0};
     int64_t seen_us = 0;
-    bool redraw =
-        options->watch_us != 0 && !options->json && !options->csv && output_is_lively(stdout);
+    bool redraw = options->watch_us != 0 && options->form == STAT_TEXT && output_is_lively(stdout);
     int status;
 
     for (;; view.looks++) {
@@ -92,9 +92,9 @@ static const struct option_row rows[] = {
     {"watch", 'w', "[=SECONDS]", take_watch, AT(watch_us), 0, 0, NULL,
      "repeat with rates until Ctrl-C (default: every second): redrawn on a terminal, else a line "
      "each"},
-    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
+    {"json", 0, NULL, option_value, AT(form), STAT_JSON, 0, NULL,
      "print one JSON object, or one a line with --watch"},
-    {"csv", 0, NULL, option_flag, AT(csv), 0, 0, NULL,
+    {"csv", 0, NULL, option_value, AT(form), STAT_CSV, 0, NULL,
      "print name, kind and value of every metric as CSV; with --watch time and rate as well"},
     {0},
 };
@@ -112,10 +112,6 @@ stat_(int argc, char **argv)
 
     if (status != COMMAND_GO_ON)
         return status;
-    if (options.json && options.csv) {
-        output_complain("--json and --csv exclude each other");
-        return command_usage(&command_stat);
-    }
     client = server_find(&options.server, SERVER_ADMIN, &server, &status);
     if (!client)
         return status;
