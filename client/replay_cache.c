@@ -7,6 +7,7 @@
 #include "cli/capacity.h"
 #include "cli/output.h"
 #include "client/admin.h"
+#include "client/server_stats.h"
 
 /* At the end of a replay, perhaps after Ctrl-C, a user waits for this. */
 #define LONGEST_RESTORE_US ((int64_t)10 * 1000000)
@@ -19,10 +20,10 @@ ask(const struct replay_cache *cache, struct rpc_client *client, struct replay_c
 
     if (status != EX_OK)
         return status;
-    snprintf(state->policy, sizeof(state->policy), "%s", stats.policy);
-    state->capacity_urls = stats.capacity_urls;
-    state->capacity_bytes = stats.capacity_bytes;
-    state->shards = stats.shards;
+    snprintf(state->policy, sizeof(state->policy), "%s", server_stats_fact(&stats, "policy"));
+    state->capacity_urls = server_stats_value(&stats, "cache_capacity_pages");
+    state->capacity_bytes = server_stats_value(&stats, "cache_capacity_bytes");
+    state->shards = (unsigned)server_stats_value(&stats, "cache_shards");
     admin_free_stats(&stats);
     return EX_OK;
 }

@@ -10,6 +10,7 @@
 #include "client/connect.h"
 #include "cli/output.h"
 #include "client/commands.h"
+#include "client/server_stats.h"
 
 #define NOT_GIVEN UINT64_MAX
 
@@ -61,9 +62,9 @@ complete_capacity(struct rpc_client *client, struct set_options *options)
     if (status != EX_OK)
         return status;
     if (!urls_given)
-        options->args.capacity_urls = stats.capacity_urls;
+        options->args.capacity_urls = server_stats_value(&stats, "cache_capacity_pages");
     else
-        options->args.capacity_bytes = stats.capacity_bytes;
+        options->args.capacity_bytes = server_stats_value(&stats, "cache_capacity_bytes");
     admin_free_stats(&stats);
     return EX_OK;
 }
@@ -72,11 +73,15 @@ static int
 show_new_state(struct rpc_client *client, const struct set_options *options, uint64_t kept)
 {
     proxy_stats stats;
+    uint64_t urls, bytes, shards;
     char capacity[64];
     int status = admin_stat(client, options->server.timeout_us, &stats);
 
     if (status != EX_OK)
         return status;
+    urls = server_stats_value(&stats, "cache_capacity_pages");
+    bytes = server_stats_value(&stats, "cache_capacity_bytes");
+    shards = server_stats_value(&stats, "cache_shards");
     if (options->json) {
         struct buf out;
         struct json j;
@@ -84,18 +89,18 @@ show_new_state(struct rpc_client *client, const struct set_options *options, uin
         buf_init(&out, 4096);
         json_init(&j, &out);
         json_open_object(&j, NULL);
-        json_cstring(&j, "policy", stats.policy);
-        json_uint(&j, "capacity_urls", stats.capacity_urls);
-        json_uint(&j, "capacity_bytes", stats.capacity_bytes);
-        json_uint(&j, "shards", stats.shards);
+        json_cstring(&j, "policy", server_stats_fact(&stats, "policy"));
+        json_uint(&j, "capacity_urls", urls);
+        json_uint(&j, "capacity_bytes", bytes);
+        json_uint(&j, "shards", shards);
         json_uint(&j, "kept", kept);
         json_close_object(&j);
         status = output_json(&out);
     } else {
-        printf(
-            "policy %s, %s, shards: %u, pages kept: %" PRIu64 "\n", stats.policy,
-            capacity_format(stats.capacity_urls, stats.capacity_bytes, capacity, sizeof(capacity)),
-            stats.shards, kept);
+        printf("policy ");
+        output_put(server_stats_fact(&stats, "policy"));
+        printf(", %s, shards: %" PRIu64 ", pages kept: %" PRIu64 "\n",
+               capacity_format(urls, bytes, capacity, sizeof(capacity)), shards, kept);
     }
     admin_free_stats(&stats);
     return status;

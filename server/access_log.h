@@ -5,8 +5,9 @@
  * pipe that is full, or for a FIFO that no process reads, wait in memory, up to 16 MiB.
  *
  * A plain line has eight fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
- * of the body, microseconds, and the URLs of the pages that were evicted for it, separated by spaces; "-"
- * stands for nothing. Bytes outside of printable ASCII, and the backslash, are written as \xNN.
+ * of the body, microseconds, and the URLs of the pages that were evicted for it, separated by
+ * spaces; "-" stands for nothing. Bytes outside of printable ASCII, and the backslash, are written
+ * as \xNN.
  */
 #ifndef SUNPROXY_SERVER_ACCESS_LOG_H
 #define SUNPROXY_SERVER_ACCESS_LOG_H

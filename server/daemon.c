@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "proxy/control.h"
 #include "proxy.h"
 #include "server/confinement.h"
 #include "server/descriptor_plan.h"
@@ -21,6 +22,7 @@
 #include "server/notify.h"
 #include "server/registration.h"
 #include "server/service.h"
+#include "server/service_metrics.h"
 
 #define MOST_WORKERS 64u
 #define LAST_REPLIES_US ((int64_t)1000000) /* for telling clients that the server stops */
@@ -258,11 +260,11 @@ make_settings(struct parts *parts)
 static void
 log_fetched(const struct proxy_fetched *fetched)
 {
-    log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
-              (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
-              fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
-              fetched->unshared ? ", not shared: " : "",
-              fetched->unshared ? fetched->unshared : "");
+    log_debug(
+        "fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
+        (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
+        fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
+        fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
 }
 
 static bool

@@ -7,8 +7,8 @@
 
 #include "server/options.h"
 
-/* Checks the options that only the parts themselves can check, without opening a socket. An exit status; what
- * is wrong is logged. */
+/* Checks the options that only the parts themselves can check, without opening a socket. An exit
+ * status; what is wrong is logged. */
 int daemon_check(const struct options *options);
 
 /* Runs until SIGTERM or SIGINT. An exit status of sysexits.h; what is wrong is logged. */

@@ -69,10 +69,10 @@ status_of(enum failure why)
     return PROXY_INTERNAL;
 }
 
-/* Fields of XDR's types refer to a span. */
-#define REFER(field, name, span)                 \
+/* Lets a field of XDR's types refer to a span. */
+#define REFER(field, name, what)                 \
     do {                                         \
-        struct span span_ = (span);              \
+        struct span span_ = (what);              \
         (field).name##_val = front_bytes(span_); \
         (field).name##_len = (u_int)span_.len;   \
     } while (0)

@@ -1,7 +1,7 @@
 /*
- * Landlock: what files the process may open, which ports it may bind, and which processes it may signal, as
- * rules that the kernel holds it to. Kernels have more of it from version to version; what one does
- * not know it does not restrict. See landlock(7).
+ * Landlock: what files the process may open, which ports it may bind, and which processes it may
+ * signal, as rules that the kernel holds it to. Kernels have more of it from version to version;
+ * what one does not know it does not restrict. See landlock(7).
  */
 #ifndef SUNPROXY_SERVER_LANDLOCK_H
 #define SUNPROXY_SERVER_LANDLOCK_H

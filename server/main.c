@@ -11,6 +11,7 @@
 #include "server/daemon.h"
 #include "server/log.h"
 #include "server/options.h"
+#include "server/service_metrics.h"
 
 static void
 print_param(const struct policy_param *param)
@@ -65,6 +66,13 @@ run(const struct options *options)
     }
     if (options->default_config) {
         options_print_defaults(stdout);
+        return finish_stdout();
+    }
+    if (options->list_metrics) {
+        if (!service_metrics_list(stdout)) {
+            fputs("sunproxyd: out of memory\n", stderr);
+            return EX_OSERR;
+        }
         return finish_stdout();
     }
     if (strcasecmp(options->policy, "help") == 0) {

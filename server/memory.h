@@ -2,9 +2,9 @@
  * What the daemon does when memory is short: the hooks of its account (base/memory_account.h).
  *
  * At the limit: for pages and fetches, stalled bodies and those of the client that holds most are
- * given up (proxy/shedding.h). Slow readers are disconnected (rpc_server_relieve()), for pages and fetches
- * only if pages that wait for readers hold more memory than bodies. When malloc() fails: pages are
- * evicted from the cache, and the operator is told.
+ * given up (proxy/shedding.h). Slow readers are disconnected (rpc_server_relieve()), for pages and
+ * fetches only if pages that wait for readers hold more memory than bodies. When malloc() fails:
+ * pages are evicted from the cache, and the operator is told.
  */
 #ifndef SUNPROXY_SERVER_MEMORY_H
 #define SUNPROXY_SERVER_MEMORY_H

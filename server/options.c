@@ -147,6 +147,8 @@ const struct option_row option_rows[] = {
      "check all options, print them as a configuration file, and end"},
     {"default-config", 0, true, OPTION_FLAG, AT(default_config), NULL, "no", 0, 0,
      "print a configuration file that explains every option, and end"},
+    {"list-metrics", 0, true, OPTION_FLAG, AT(list_metrics), NULL, "no", 0, 0,
+     "print the names, kinds and units of all metrics with a sentence on each, and end"},
     {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this and end"},
     {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
     {.help = NULL},

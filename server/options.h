@@ -96,6 +96,7 @@ struct options {
     char *config;
     bool check_config;
     bool default_config;
+    bool list_metrics;
     bool help;
     bool version;
 };

@@ -20,9 +20,9 @@ struct sandbox_files {
 };
 
 /*
- * Enters the sandbox for good. `measures` gets a phrase on what is in force and what this kernel does
- * not have: "system calls are filtered, files are restricted (Landlock 7)". False with a sentence
- * in `why` if the kernel refuses what it has.
+ * Enters the sandbox for good. `measures` gets a phrase on what is in force and what this kernel
+ * does not have: "system calls are filtered, files are restricted (Landlock 7)". False with a
+ * sentence in `why` if the kernel refuses what it has.
  */
 bool sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct buf *why);
 

@@ -12,7 +12,6 @@
 #include "proxy/proxy.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
-#include "server/counters.h"
 #include "server/memory.h"
 #include "server/options.h"
 

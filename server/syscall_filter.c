@@ -158,7 +158,7 @@ allow_conditionally(scmp_filter_ctx filter)
         {"socket", 2, {INT_IS(0, AF_NETLINK), INT_IS(2, NETLINK_ROUTE)}},
         {"ioctl", 1, {INT_IS(1, FIONREAD)}},
         {"ioctl", 1, {INT_IS(1, FIONBIO)}},
-        {"ioctl", 1, {INT_IS(1, TCGETS)}}, /* isatty() */
+        {"ioctl", 1, {INT_IS(1, TCGETS)}},   /* isatty() */
         {"ioctl", 1, {INT_IS(1, SIOCOUTQ)}}, /* what a closing connection's peer has yet to take */
         {"ioctl", 1, {INT_IS(1, SIOCGIFNAME)}},
         {"ioctl", 1, {INT_IS(1, SIOCGIFINDEX)}},

@@ -63,7 +63,9 @@ REPLIES = {
     "page-v1": (0, ACCEPTED + opaque(b"<html></html>")),
     "page-v2": (1, ACCEPTED + words(0) + PAGE),
     "failure": (1, ACCEPTED + words(7) + opaque(b"timed out")),
-    "stats": (2, ACCEPTED + opaque(b"sunproxyd") + opaque(b"lru") + words(2, 1) + hyper(1) * 26),
+    "stats": (2, ACCEPTED + words(2) + opaque(b"software") + opaque(b"sunproxyd") + opaque(b"policy")
+              + opaque(b"lru") + words(2) + opaque(b'requests{outcome="hit"}') + words(0) + hyper(1)
+              + opaque(b"cache_pages") + words(1) + hyper(2)),
     "purge": (3, ACCEPTED + words(0) + hyper(3)),
     "set": (4, ACCEPTED + words(0) + hyper(3)),
     "mismatch": (5, words(7, 1, 1, 0, 2, 2)),

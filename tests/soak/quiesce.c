@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "proxy.h"
+#include "client/server_stats.h"
 
 #define PATIENCE_US (60 * (int64_t)1000000)
 #define POLL_US 20000u
@@ -87,18 +87,19 @@ await_idle(struct rpc_client *admin, char *why, size_t size)
         enum rpc_client_status status =
             rpc_client_call_wait(admin, PROXY_FETCHPROG, PROXY_VERS2, PROXY_STAT, NULL, NULL,
                                  (xdrproc_t)xdr_proxy_stats, &stats, PATIENCE_US);
-        bool idle;
+        uint64_t connections, active, queued;
 
         if (status != RPC_CLIENT_OK)
             return fail(why, size, "no statistics", status);
-        idle = stats.connections == 1 && stats.fetches_active == 0 && stats.fetches_queued == 0;
+        connections = server_stats_value(&stats, "connections");
+        active = server_stats_value(&stats, "fetches_active");
+        queued = server_stats_value(&stats, "fetches_queued");
+        xdr_free((xdrproc_t)xdr_proxy_stats, &stats);
         snprintf(why, size,
                  "%" PRIu64 " connections, %" PRIu64 " fetches under way, %" PRIu64
                  " queued remain",
-                 (uint64_t)stats.connections, (uint64_t)stats.fetches_active,
-                 (uint64_t)stats.fetches_queued);
-        xdr_free((xdrproc_t)xdr_proxy_stats, &stats);
-        if (idle)
+                 connections, active, queued);
+        if (connections == 1 && active == 0 && queued == 0)
             return true;
         if (clock_monotonic_us() > until)
             return false;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/server_stats.h"
+
 #define PATIENCE_US (60 * (int64_t)1000000)
 
 enum rpc_client_status
@@ -16,10 +18,10 @@ tally_take(struct rpc_client *admin, struct tally *tally)
 
     if (status != RPC_CLIENT_OK)
         return status;
-    snprintf(tally->policy, sizeof(tally->policy), "%s", stats.policy);
-    tally->hits = stats.hits;
-    tally->evictions = stats.evictions;
-    tally->pages = stats.pages;
+    snprintf(tally->policy, sizeof(tally->policy), "%s", server_stats_fact(&stats, "policy"));
+    tally->hits = server_stats_value(&stats, "requests{outcome=\"hit\"}");
+    tally->evictions = server_stats_value(&stats, "cache_evictions");
+    tally->pages = server_stats_value(&stats, "cache_pages");
     xdr_free((xdrproc_t)xdr_proxy_stats, &stats);
     return RPC_CLIENT_OK;
 }

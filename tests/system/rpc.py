@@ -149,25 +149,58 @@ class Page:
 
 
 class Stats:
-    FIELDS = ("uptime_us capacity_urls capacity_bytes pages bytes requests hits misses coalesced "
-              "bypasses failures bytes_served bytes_hit bytes_fetched insertions evictions "
-              "connections connections_total connections_refused calls calls_bad fetches_active "
-              "fetches_queued log_lines_lost refused_full refused_client refused_descriptors "
-              "refused_memory fetches_waiting fetches_displaced clients calls_delayed "
-              "fetches_refused "
-              "memory_limit memory_pages memory_fetches "
-              "memory_records memory_requests memory_replies memory_refusals "
-              "memory_reclaimed").split()
+    """The answer of PROXY_STAT: `facts`, `metrics` and `kinds` by name, and attributes for those
+    that tests read. The name of a family stands for the sum of its rows."""
+
+    FACTS = ("software", "policy")
+    ATTRIBUTES = {
+        "workers": "workers", "shards": "cache_shards", "uptime_us": "uptime_microseconds",
+        "capacity_urls": "cache_capacity_pages", "capacity_bytes": "cache_capacity_bytes",
+        "pages": "cache_pages", "bytes": "cache_bytes",
+        "requests": "requests", "hits": 'requests{outcome="hit"}',
+        "misses": 'requests{outcome="miss"}', "coalesced": 'requests{outcome="coalesced"}',
+        "bypasses": 'requests{outcome="bypass"}', "failures": 'requests{outcome="failure"}',
+        "bytes_served": "served_bytes", "bytes_hit": 'served_bytes{source="cache"}',
+        "bytes_fetched": "fetched_bytes",
+        "insertions": "cache_insertions", "evictions": "cache_evictions",
+        "connections": "connections", "connections_total": "connections_accepted",
+        "connections_refused": "connections_refused",
+        "refused_full": 'connections_refused{reason="full"}',
+        "refused_client": 'connections_refused{reason="client"}',
+        "refused_descriptors": 'connections_refused{reason="descriptors"}',
+        "refused_memory": 'connections_refused{reason="memory"}',
+        "clients": "clients", "calls": "calls", "calls_bad": "calls_bad",
+        "calls_delayed": "calls_delayed", "fetches_active": "fetches_active",
+        "fetches_waiting": "fetches_waiting", "fetches_queued": "fetches_queued",
+        "fetches_displaced": "fetches_displaced", "fetches_refused": "fetches_refused",
+        "log_lines_lost": "log_lines_lost", "memory_limit": "memory_limit_bytes",
+        **{f"memory_{kind}": f'memory_bytes{{kind="{kind}"}}'
+           for kind in ("pages", "fetches", "records", "requests", "replies")},
+        "memory_refusals": "memory_refusals", "memory_reclaimed": "memory_reclaimed_bytes",
+    }
 
     def __init__(self, data):
         r = Reader(data)
-        self.software = r.opaque().decode()
-        self.policy = r.opaque().decode()
-        self.workers = r.uint()
-        self.shards = r.uint()
-        for name in self.FIELDS:
-            setattr(self, name, r.hyper())
+        self.facts = {r.opaque().decode(): r.opaque().decode() for _ in range(r.uint())}
+        self.metrics, self.kinds = {}, {}
+        for _ in range(r.uint()):
+            name = r.opaque().decode()
+            if name in self.metrics:
+                raise ValueError(f"two metrics are named {name}")
+            self.kinds[name] = ("counter", "gauge", "histogram")[r.uint()]
+            self.metrics[name] = r.hyper()
         r.end()
+        for name in self.FACTS:
+            setattr(self, name, self.facts[name])
+        for attribute, name in self.ATTRIBUTES.items():
+            setattr(self, attribute, self.value(name))
+
+    def value(self, name):
+        rows = [value for row, value in self.metrics.items()
+                if row == name or row.startswith(name + "{")]
+        if not rows:
+            raise KeyError(name)
+        return sum(rows)
 
 
 class Connection:

@@ -5,6 +5,7 @@ import shutil
 import unittest
 
 import harness
+import rpc
 
 # Rows of --help: letter, name, and whether a value follows.
 HELP_ROW = re.compile(r"^  (?:-(\w), |    )--([a-z][a-z0-9-]*)(\[=\S+| [^ ]\S*)?", re.M)
@@ -32,7 +33,7 @@ def options_of_manual(text):
 
 
 class ManualsTest(harness.SystemTest):
-    needs = (harness.SUNPROXYD, harness.SUNPROXY)
+    needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
     maxDiff = None
 
     def help_of(self, *argv):
@@ -101,6 +102,57 @@ class ManualsTest(harness.SystemTest):
     def test_the_daemon(self):
         text = (harness.TOP / "docs/sunproxyd.8").read_text()
         self.assertEqual(options_of_help(self.help_of(harness.SUNPROXYD)), options_of_manual(text))
+
+    def metrics(self):
+        """Of sunproxyd --list-metrics: kind, help, label and its values by family."""
+        listed = self.run_program([harness.SUNPROXYD, "--list-metrics"]).stdout.decode()
+        families = {}
+        for line in listed.splitlines():
+            name, kind, unit, words = line.split("\t")
+            family, label, value = re.fullmatch(r'(\w+)(?:\{(\w+)="(\w+)"\})?', name).groups()
+            self.assertTrue(not unit or family.endswith("_" + unit), line)
+            entry = families.setdefault(family, (kind, words, label, []))
+            self.assertEqual((kind, words, label), entry[:3])
+            entry[3].extend([value] if value else [])
+        self.assertGreater(len(families), 20)
+        return families
+
+    def test_the_metrics(self):
+        text = (harness.TOP / "docs/sunproxyd.8").read_text()
+        section = re.search(r"(?ms)^\.Sh METRICS$(.*?)^\.El$", text).group(1)
+        items = re.findall(r"(?ms)^\.It Li (\w+) Pq (\w+)\n(.*?)(?=^\.It |\Z)", section)
+        found = {}
+        for name, kind, body in items:
+            words, label, values = re.fullmatch(r"(.*?)(?:\nLabel (\w+): (.*)\.)?\n", body,
+                                                re.S).groups()
+            found[name] = (kind, " ".join(words.split()), label, values.split(", ") if values else [])
+        self.assertEqual(found, self.metrics())
+        self.assertEqual(list(found), list(self.metrics()), "their order")
+
+    def test_the_keys_of_stat(self):
+        text = (harness.TOP / "docs/sunproxy.1").read_text().replace("\\(dq", '"')
+        keys = dict(re.findall(r"(?m)^\.It Li (\w+) Ta Li (\S+)$", text))
+        d = self.daemon(origin=self.origin())
+        for _ in range(2):
+            self.sunproxy("get", "http://a.test/1", daemon=d)
+        shown = self.stat(d)
+        with rpc.Connection(d.socket) as c:
+            answer = c.stat()
+        self.assertEqual(set(shown) - set(keys), {"software", "policy", "hit_ratio",
+                                                  "byte_hit_ratio", "histograms"})
+        self.assertEqual(set(keys) - set(shown), set())
+        changing = {"uptime_us", "calls", "bytes_received", "bytes_sent", "connections_total"}
+        for key, name in keys.items():
+            if key not in changing:
+                self.assertEqual(shown[key], answer.value(name), key)
+        self.assertEqual({name: h["count"] for name, h in shown["histograms"].items()},
+                         {"hit_duration_microseconds": 1, "miss_duration_microseconds": 1,
+                          "origin_first_byte_microseconds": 1})
+        # Every metric of the table is served, and no other.
+        served = {re.sub(r"_(bucket|count|sum)$", "", name.split("{")[0])
+                  if answer.kinds[name] == "histogram" else name.split("{")[0]
+                  for name in answer.metrics}
+        self.assertEqual(served, set(self.metrics()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """sunproxy replay, stat, set and purge against the real daemon."""
 
+import csv
 import json
 import re
 import signal
@@ -359,6 +360,45 @@ class StatTest(ReplayCase):
         text = self.sunproxy("stat", daemon=self.d, tcp=True).stdout.decode()
         self.assertRegex(text, r"(?m)^hits +1$")
         self.assertRegex(text, r"(?m)^failures +1$")
+        self.assertRegex(text, r"(?m)^time of a hit( +\S+ (us|ms|s)){3}$")
+        self.assertRegex(text, r"(?m)^time of a miss( +\S+ (us|ms|s)){3}$")
+        lines = self.sunproxy("stat", "--csv", daemon=self.d).stdout.decode().splitlines()
+        rows = {name: value for name, _, value in csv.reader(lines)}
+        self.assertEqual(rows["policy"], theirs.policy)
+        self.assertEqual(rows['requests{outcome="hit"}'], "1")
+        self.assertEqual(rows["miss_duration_microseconds_count"], "1")
+        self.assertEqual(set(rows), {"name", *theirs.facts, *theirs.metrics})
+
+    def test_each_outcome_is_counted_once(self):
+        with rpc.Connection(self.d.socket) as c:
+            c.get("http://a.test/1")
+            c.get("http://a.test/1")
+            c.fetch_v1("http://a.test/1")
+            c.get("http://a.test/1", flags=1)
+            c.get("ftp://x")
+            s = c.stat()
+            self.assertEqual({name: value for name, value in s.metrics.items()
+                              if name.startswith("requests{") and value},
+                             {'requests{outcome="miss"}': 1, 'requests{outcome="hit"}': 2,
+                              'requests{outcome="bypass"}': 1, 'requests{outcome="failure"}': 1})
+            self.assertEqual(s.requests, 5)
+            page = s.value('served_bytes{source="cache"}') // 2
+            self.assertGreater(page, 0)
+            self.assertEqual(s.bytes_served, 4 * page)
+            # Hits of version 2 are timed, misses of both, and each response of an origin.
+            counts = [s.metrics[f"{name}_microseconds_count"]
+                      for name in ("hit_duration", "miss_duration", "origin_first_byte")]
+            self.assertEqual(counts, [1, 1, 2])
+            buckets = [value for name, value in s.metrics.items()
+                       if name.startswith("miss_duration_microseconds_bucket")]
+            self.assertEqual(buckets, sorted(buckets))
+            self.assertEqual(len(buckets), 28)
+            # Set cold, everything that the table counts begins anew; numbers of others go on.
+            self.assertEqual(c.set(cold=True)[0], "ok")
+            s = c.stat()
+            self.assertEqual((s.requests, s.bytes_served), (0, 0))
+            self.assertEqual(s.metrics["miss_duration_microseconds_sum"], 0)
+            self.assertGreater(s.metrics["fetches_started"], 1)
 
 
 class AdministerTest(ReplayCase):

@@ -1,5 +1,6 @@
 """sunproxy stat --watch: a page that is redrawn on a terminal, lines elsewhere, objects with --json."""
 
+import csv
 import json
 import os
 import re
@@ -126,6 +127,27 @@ class WatchTest(harness.SystemTest):
             json.loads(line)
         run.stdout.close()
         self.ended(run, 69, rb"sunproxy stat: .+")
+
+    def test_csv(self):
+        run = self.watch("--watch=.02", "--csv")
+
+        def rows(wanted):
+            seen = self.lines(run, lambda seen: wanted(next(csv.reader([seen[-1]]))))
+            return list(csv.reader(seen))
+        head, *first = rows(lambda row: row[1] == "fetched_bytes")
+        self.assertEqual(head, ["seconds", "name", "kind", "value", "per_second"])
+        self.assertEqual({(row[0], row[4]) for row in first}, {("0.000", "")})
+        first = {row[1]: row[2:4] for row in first}
+        self.assertEqual(first["policy"], ["text", "lru"])
+        self.assertEqual(first['requests{outcome="miss"}'], ["counter", "0"])
+        self.assertEqual(first["cache_pages"], ["gauge", "0"])
+        self.assertEqual(first["miss_duration_microseconds_count"], ["histogram", "0"])
+        self.get(9)
+        row = rows(lambda row: row[1] == 'requests{outcome="miss"}' and float(row[4]) > 0)[-1]
+        self.assertGreater(float(row[0]), 0)
+        self.assertLessEqual(int(row[3]), 9)
+        run.stdout.close()
+        self.ended(run, 74, rb"\A\Z")
 
     def test_the_reader_is_gone_before_the_first_line(self):
         reader, writer = os.pipe()

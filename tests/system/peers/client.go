@@ -41,6 +41,10 @@ func main() {
 	page := result.Page()
 	fmt.Fprintln(os.Stderr, "http", page.Http_status, page.Source)
 	stats := client.PROXY_STAT()
-	fmt.Fprintln(os.Stderr, "policy", stats.Policy)
+	for _, fact := range stats.Facts {
+		if fact.Name == "policy" {
+			fmt.Fprintln(os.Stderr, "policy", fact.Text)
+		}
+	}
 	os.Stdout.Write(page.Body)
 }

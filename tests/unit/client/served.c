@@ -76,19 +76,41 @@ put_page(XDR *x, const struct call *call, bool refused)
     return done;
 }
 
+/* A server that knows less than this client, and some things more. */
+static proxy_fact facts[] = {
+    {"software", "sunproxyd test"},
+    {"policy", "lru"},
+    {"mood", "fine"},
+};
+static proxy_metric metrics[] = {
+    {"cache_shards", PROXY_GAUGE, 2},
+    {"cache_capacity_pages", PROXY_GAUGE, 100},
+    {"cache_capacity_bytes", PROXY_GAUGE, 1 << 20},
+    {"requests{outcome=\"hit\"}", PROXY_COUNTER, 3},
+    {"requests{outcome=\"miss\"}", PROXY_COUNTER, 4},
+    {"requests{outcome=\"imagined\"}", PROXY_COUNTER, 2},
+    {"turns", PROXY_COUNTER, 5},
+    {"turn_bytes", PROXY_GAUGE, 2048},
+    {"turn_microseconds", PROXY_GAUGE, 3000},
+    {"tails\033", 77, 6},
+    {"turn_duration_microseconds_bucket{le=\"1\"}", PROXY_HISTOGRAM, 1},
+    {"turn_duration_microseconds_bucket{le=\"1000\"}", PROXY_HISTOGRAM, 3},
+    {"turn_duration_microseconds_bucket{le=\"+Inf\"}", PROXY_HISTOGRAM, 4},
+    {"turn_duration_microseconds_count", PROXY_HISTOGRAM, 4},
+    {"turn_duration_microseconds_sum", PROXY_HISTOGRAM, 8000},
+    {"cut_duration_microseconds_bucket{le=\"1\"}", PROXY_HISTOGRAM, 9},
+};
+
 static bool_t
 put_results(XDR *x, const struct call *call, bool refused)
 {
-    static char software[] = "sunproxyd test", policy[] = "lru", body[] = "a page";
+    static char body[] = "a page";
     static char sentence[] = "it is a test";
     webpageResponse page = {.webPageContents = body};
-    proxy_stats stats = {.software = software,
-                         .policy = policy,
-                         .shards = 2,
-                         .requests = 9,
-                         .hits = 3,
-                         .capacity_urls = 100,
-                         .capacity_bytes = 1 << 20};
+    proxy_stats stats = {
+        .facts = {sizeof(facts) / sizeof(facts[0]), facts},
+        .metrics = {sizeof(metrics) / sizeof(metrics[0]), metrics},
+    };
     proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
     proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
 

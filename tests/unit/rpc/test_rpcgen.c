@@ -61,13 +61,17 @@ proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_r
 bool_t
 proxy_stat_2_svc(void *none, proxy_stats *stats, struct svc_req *req)
 {
+    static proxy_fact facts[] = {{"software", "test"}};
+    static proxy_metric metrics[] = {
+        {"a", PROXY_COUNTER, 3}, {"b{c=\"d\"}", 77, UINT64_MAX}, /* of a later version's kind */
+    };
+
     (void)none;
     (void)req;
-    memset(stats, 0, sizeof(*stats));
-    stats->software = "test";
-    stats->policy = "none";
-    stats->refused_memory = 3;
-    stats->fetches_refused = UINT64_MAX;
+    stats->facts.facts_val = facts;
+    stats->facts.facts_len = 1;
+    stats->metrics.metrics_val = metrics;
+    stats->metrics.metrics_len = 2;
     return TRUE;
 }
 
@@ -259,9 +263,14 @@ START_TEST(version_2_by_its_stubs)
     xdr_free((xdrproc_t)xdr_proxy_fetch_result, (char *)&result);
     memset(&stats, 0, sizeof(stats));
     ck_assert_int_eq(proxy_stat_2(NULL, &stats, client), RPC_SUCCESS);
-    ck_assert_str_eq(stats.software, "test");
-    ck_assert_uint_eq(stats.refused_memory, 3);
-    ck_assert_uint_eq(stats.fetches_refused, UINT64_MAX);
+    ck_assert_uint_eq(stats.facts.facts_len, 1);
+    ck_assert_str_eq(stats.facts.facts_val[0].name, "software");
+    ck_assert_str_eq(stats.facts.facts_val[0].text, "test");
+    ck_assert_uint_eq(stats.metrics.metrics_len, 2);
+    ck_assert_uint_eq(stats.metrics.metrics_val[0].value, 3);
+    ck_assert_str_eq(stats.metrics.metrics_val[1].name, "b{c=\"d\"}");
+    ck_assert_uint_eq(stats.metrics.metrics_val[1].kind, 77);
+    ck_assert_uint_eq(stats.metrics.metrics_val[1].value, UINT64_MAX);
     xdr_free((xdrproc_t)xdr_proxy_stats, (char *)&stats);
     memset(&purged, 0, sizeof(purged));
     ck_assert_int_eq(proxy_purge_2(&purge, &purged, client), RPC_SUCCESS);

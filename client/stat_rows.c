@@ -1,0 +1,142 @@
+#include "client/stat_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The well-known metrics: the server's name, the key in JSON, the label for people, in the order of
+ * the table.
+ */
+static const struct known {
+    const char *name, *key, *label;
+} known[] = {
+    {"workers", "workers", NULL},
+    {"cache_shards", "shards", NULL},
+    {"uptime_microseconds", "uptime_us", NULL},
+    {"cache_capacity_pages", "capacity_urls", NULL},
+    {"cache_capacity_bytes", "capacity_bytes", NULL},
+    {"cache_pages", "pages", "pages in the cache"},
+    {"cache_bytes", "bytes", "bytes in the cache"},
+    {"requests", "requests", "requests"},
+    {"requests{outcome=\"hit\"}", "hits", "hits"},
+    {"requests{outcome=\"miss\"}", "misses", "misses"},
+    {"requests{outcome=\"coalesced\"}", "coalesced", "coalesced"},
+    {"requests{outcome=\"bypass\"}", "bypasses", "bypasses"},
+    {"requests{outcome=\"revalidated\"}", "revalidated", "revalidated"},
+    {"requests{outcome=\"stale\"}", "stale", "stale"},
+    {"requests{outcome=\"failure\"}", "failures", "failures"},
+    {"served_bytes", "bytes_served", "bytes served"},
+    {"served_bytes{source=\"cache\"}", "bytes_hit", "- from the cache"},
+    {"served_bytes{source=\"origin\"}", "bytes_missed", "- from origins"},
+    {"fetched_bytes", "bytes_fetched", "bytes fetched"},
+    {"cache_insertions", "insertions", "insertions"},
+    {"cache_evictions", "evictions", "evictions"},
+    {"connections", "connections", "connections open"},
+    {"connections_accepted", "connections_total", "connections accepted"},
+    {"connections_refused", "connections_refused", "connections refused"},
+    {"connections_refused{reason=\"full\"}", "refused_full", "- too many in all"},
+    {"connections_refused{reason=\"client\"}", "refused_client", "- of one client"},
+    {"connections_refused{reason=\"descriptors\"}", "refused_descriptors", "- no descriptor"},
+    {"connections_refused{reason=\"memory\"}", "refused_memory", "- no memory"},
+    {"connections_timed_out", "connections_timed_out", "connections timed out"},
+    {"received_bytes", "bytes_received", "bytes received"},
+    {"sent_bytes", "bytes_sent", "bytes sent"},
+    {"clients", "clients", "clients known"},
+    {"calls", "calls", "RPC calls"},
+    {"calls_bad", "calls_bad", "RPC calls failed"},
+    {"calls_delayed", "calls_delayed", "RPC calls delayed"},
+    {"fetches_active", "fetches_active", "fetches under way"},
+    {"fetches_waiting", "fetches_waiting", "- without answer"},
+    {"fetches_queued", "fetches_queued", "fetches queued"},
+    {"fetches_started", "fetches_started", "fetches started"},
+    {"fetches_displaced", "fetches_displaced", "fetches displaced"},
+    {"fetches_refused", "fetches_refused", "fetches refused"},
+    {"log_lines_lost", "log_lines_lost", "log lines lost"},
+    {"memory_limit_bytes", "memory_limit", "memory limit"},
+    {"memory_bytes{kind=\"pages\"}", "memory_pages", "- pages outside"},
+    {"memory_bytes{kind=\"fetches\"}", "memory_fetches", "- fetches"},
+    {"memory_bytes{kind=\"records\"}", "memory_records", "- calls in part"},
+    {"memory_bytes{kind=\"requests\"}", "memory_requests", "- requests"},
+    {"memory_bytes{kind=\"replies\"}", "memory_replies", "- replies"},
+    {"memory_refusals", "memory_refusals", "memory refusals"},
+    {"memory_reclaimed_bytes", "memory_reclaimed", "memory reclaimed"},
+};
+
+static const struct known histograms[] = {
+    {"hit_duration_microseconds", NULL, "time of a hit"},
+    {"miss_duration_microseconds", NULL, "time of a miss"},
+    {"origin_first_byte_microseconds", NULL, "origin's response"},
+};
+
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+
+static bool
+ends_in(const char *name, const char *suffix)
+{
+    size_t family = strcspn(name, "{"), len = strlen(suffix);
+
+    return family >= len && strncmp(name + family - len, suffix, len) == 0;
+}
+
+static struct stat_row
+row_of(const proxy_stats *stats, const struct known *of, const proxy_metric *metric)
+{
+    return (struct stat_row){
+        .name = of->name,
+        .key = of->key,
+        .label = of->label,
+        .unit = ends_in(of->name, "_bytes")          ? STAT_BYTES
+                : ends_in(of->name, "_microseconds") ? STAT_MICROSECONDS
+                                                     : STAT_PLAIN,
+        .has_rate = metric->kind == PROXY_COUNTER,
+        .value = server_stats_value(stats, of->name),
+    };
+}
+
+static bool
+is_known(const char *name)
+{
+    for (size_t i = 0; i < KNOWN; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+struct stat_row *
+stat_rows_make(const proxy_stats *stats, size_t *count)
+{
+    struct stat_row *rows = calloc(KNOWN + stats->metrics.metrics_len, sizeof(*rows));
+    struct server_stats_histogram histogram;
+
+    *count = 0;
+    if (!rows)
+        return NULL;
+    for (size_t i = 0; i < KNOWN; i++) {
+        const proxy_metric *metric = server_stats_find(stats, known[i].name);
+
+        if (metric)
+            rows[(*count)++] = row_of(stats, &known[i], metric);
+    }
+    for (unsigned i = 0; i < stats->metrics.metrics_len;) {
+        const proxy_metric *metric = &stats->metrics.metrics_val[i];
+        const struct known unknown = {metric->name, metric->name, metric->name};
+
+        if (server_stats_read_histogram(stats, i, &histogram, &i))
+            continue;
+        if (!is_known(metric->name)) {
+            rows[*count] = row_of(stats, &unknown, metric);
+            rows[(*count)++].value = metric->value;
+        }
+        i++;
+    }
+    return rows;
+}
+
+const char *
+stat_rows_histogram_label(const char *name)
+{
+    for (size_t i = 0; i < sizeof(histograms) / sizeof(histograms[0]); i++)
+        if (strcmp(histograms[i].name, name) == 0)
+            return histograms[i].label;
+    return name;
+}

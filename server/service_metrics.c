@@ -1,0 +1,178 @@
+#include "server/service_metrics.h"
+
+#include "base/clock.h"
+#include "proxy/metric_sources.h"
+#include "server/service.h"
+
+#define COUNTER METRIC_KIND_COUNTER
+#define GAUGE METRIC_KIND_GAUGE
+
+/* ---- the service ------------------------------------------------------------------------------
+ */
+
+struct service_snapshot {
+    uint64_t workers;
+    uint64_t uptime_us;
+    uint64_t log_lines_lost;
+};
+
+static void
+read_service(void *context, void *snapshot)
+{
+    const struct service *service = context;
+    struct service_snapshot *s = snapshot;
+
+    s->workers = service->workers;
+    s->uptime_us = (uint64_t)(clock_monotonic_us() - service->started_us);
+    s->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
+}
+
+#define AT(field) offsetof(struct service_snapshot, field)
+
+static const struct metric_row service_rows[] = {
+    {"workers", "", GAUGE, "", "Threads that serve connections.", AT(workers)},
+    {"uptime_microseconds", "", GAUGE, "microseconds", "Time since the daemon started.",
+     AT(uptime_us)},
+    {"log_lines_lost", "", COUNTER, "", "Lines of the access log that could not be written.",
+     AT(log_lines_lost)},
+};
+
+#undef AT
+
+/* ---- connections and calls --------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct rpc_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_rpc(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    rpc_server_get_stats(service->rpc, snapshot);
+}
+
+#define AT(field) offsetof(struct rpc_stats, field)
+#define REFUSED(reason) \
+    offsetof(struct rpc_stats, net.connections_refused) + (reason) * sizeof(uint64_t)
+#define HELP_REFUSED "Connections refused, by reason: a bound for all or for one client, or a lack."
+
+static const struct metric_row rpc_rows[] = {
+    {"connections", "", GAUGE, "", "Connections open.", AT(net.connections)},
+    {"connections_accepted", "", COUNTER, "", "Connections accepted.", AT(net.connections_total)},
+    {"connections_refused", "reason=\"full\"", COUNTER, "", HELP_REFUSED,
+     REFUSED(NET_REFUSED_FULL)},
+    {"connections_refused", "reason=\"client\"", COUNTER, "", HELP_REFUSED,
+     REFUSED(NET_REFUSED_CLIENT)},
+    {"connections_refused", "reason=\"descriptors\"", COUNTER, "", HELP_REFUSED,
+     REFUSED(NET_REFUSED_DESCRIPTORS)},
+    {"connections_refused", "reason=\"memory\"", COUNTER, "", HELP_REFUSED,
+     REFUSED(NET_REFUSED_MEMORY)},
+    {"connections_timed_out", "", COUNTER, "",
+     "Connections closed after a timeout or for want of memory.", AT(net.connections_timed_out)},
+    {"received_bytes", "", COUNTER, "bytes", "Bytes received from clients.", AT(net.bytes_in)},
+    {"sent_bytes", "", COUNTER, "bytes", "Bytes sent to clients.", AT(net.bytes_out)},
+    {"clients", "", GAUGE, "", "Clients known: connected, or over a rate in the last seconds.",
+     AT(net.clients.clients)},
+    {"calls", "", COUNTER, "", "RPC calls of any kind.", AT(calls)},
+    {"calls_bad", "", COUNTER, "", "RPC calls answered with an RPC error, or not at all.",
+     AT(calls_bad)},
+    {"calls_delayed", "", COUNTER, "", "RPC calls that were read late, over a client's rate.",
+     AT(net.clients.calls_delayed)},
+    {"fetches_refused", "", COUNTER, "", "Fetches refused, over a client's rate of fetches.",
+     AT(net.clients.fetches_refused)},
+};
+
+#undef AT
+
+_Static_assert(NET_REFUSALS == 4, "each reason has a row");
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+struct memory_snapshot {
+    uint64_t limit;
+    uint64_t kinds[MEMORY_KINDS];
+    uint64_t refusals;
+    uint64_t reclaimed;
+};
+
+static void
+read_memory(void *context, void *snapshot)
+{
+    struct service *service = context;
+    struct memory_snapshot *s = snapshot;
+
+    s->limit = service->memory.limit;
+    for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
+        s->kinds[kind] = memory_used(&service->memory, (enum memory_kind)kind);
+    s->refusals = memory_refusals(&service->memory);
+    s->reclaimed = atomic_load(&service->reclaimed.bytes);
+}
+
+#define AT(field) offsetof(struct memory_snapshot, field)
+#define USED(kind) AT(kinds) + (kind) * sizeof(uint64_t)
+#define HELP_MEMORY "Memory beside the cache, by what takes it."
+
+static const struct metric_row memory_rows[] = {
+    {"memory_limit_bytes", "", GAUGE, "bytes", "Limit of the memory beside the cache.", AT(limit)},
+    {"memory_bytes", "kind=\"pages\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_PAGES)},
+    {"memory_bytes", "kind=\"fetches\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_FETCHES)},
+    {"memory_bytes", "kind=\"records\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_RECORDS)},
+    {"memory_bytes", "kind=\"requests\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_REQUESTS)},
+    {"memory_bytes", "kind=\"replies\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_REPLIES)},
+    {"memory_refusals", "", COUNTER, "", "Times that memory was refused at the limit.",
+     AT(refusals)},
+    {"memory_reclaimed_bytes", "", COUNTER, "bytes",
+     "Bytes evicted from the cache because an allocation had failed.", AT(reclaimed)},
+};
+
+#undef AT
+
+_Static_assert(MEMORY_KINDS == 5, "each kind has a row");
+
+/* ---- all of them ------------------------------------------------------------------------------
+ */
+
+#define SOURCE(rows, read)                           \
+    {                                                \
+        rows, sizeof(rows) / sizeof((rows)[0]), read \
+    }
+
+static const struct metric_source service_sources[] = {
+    SOURCE(service_rows, read_service),
+    SOURCE(rpc_rows, read_rpc),
+    SOURCE(memory_rows, read_memory),
+};
+
+bool
+service_metrics_register(struct metrics *metrics, struct service *service)
+{
+    for (size_t i = 0; i < sizeof(service_sources) / sizeof(service_sources[0]); i++)
+        if (!metrics_register(metrics, &service_sources[i], service))
+            return false;
+    return metrics_register(metrics, &metric_source_cache, service->cache) &&
+           metrics_register(metrics, &metric_source_fetcher, service->fetcher);
+}
+
+bool
+service_metrics_list(FILE *out)
+{
+    static const char *const kinds[] = {
+        [METRIC_KIND_COUNTER] = "counter",
+        [METRIC_KIND_GAUGE] = "gauge",
+        [METRIC_KIND_HISTOGRAM] = "histogram",
+    };
+    struct service nothing = {0};
+    struct metrics *metrics = metrics_create(0);
+    bool done = metrics && service_metrics_register(metrics, &nothing);
+
+    for (size_t i = 0; done && i < metrics_row_count(metrics); i++) {
+        const struct metric_row *row = metrics_row(metrics, i);
+
+        fprintf(out, row->labels[0] ? "%s{%s}" : "%s%s", row->name, row->labels);
+        fprintf(out, "\t%s\t%s\t%s\n", kinds[row->kind], row->unit, row->help);
+    }
+    metrics_destroy(metrics);
+    return done;
+}
