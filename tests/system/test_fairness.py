@@ -220,7 +220,8 @@ class WaitingShareTest(FairnessTest):
                            60, "the calls")
 
     def flood_with(self, url, calls, connections=19):
-        self.start("--max-transit", str(self.LIMIT), origin=self.origin())
+        self.hanging = self.origin()
+        self.start("--max-transit", str(self.LIMIT), origin=self.hanging)
         flood = [self.connect("127.0.0.2") for _ in range(connections)]
         self.send(flood, calls, url)
         return flood
@@ -239,11 +240,14 @@ class WaitingShareTest(FairnessTest):
         refused = rpc.Page(flood[-1].receive().results)
         self.assertEqual(refused.status, "overloaded")
         self.assertIn("too many requests of this client wait", refused.sentence)
-        # They are counted until they are answered, and the client may wait again afterwards.
+        # They are counted until their fetches end, and the client may wait again afterwards.
         for c in flood:
             c.reset()
         again = self.connect("127.0.0.2")
-        self.assertEqual(again.get("http://good.test/again").status, "ok")
+        self.assertEqual(again.get("http://good.test/again").status, "overloaded")
+        self.hanging.stop()
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 0, what="the fetches' end")
+        self.assertEqual(again.get("http://good.test/again").status, "connect_failed")
 
     def test_a_request_that_joins_costs_no_copy_of_its_url(self):
         self.flood_with("http://h{}.test/?fault=hang-silent&x=" + "x" * 8000, 50, 8)
