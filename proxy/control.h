@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_PROXY_CONTROL_H
 #define SUNPROXY_PROXY_CONTROL_H
 
+#include "policies/policy.h"
 #include "proxy/proxy.h"
 
 enum control_purge {
