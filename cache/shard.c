@@ -281,6 +281,17 @@ shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t
     table_tidy(&shard->table);
 }
 
+uint64_t
+shard_count_prefix(const struct shard *shard, struct span prefix)
+{
+    uint64_t count = 0;
+
+    for (struct entry *entry = shard->evictor.ops ? table_first(&shard->table) : NULL; entry;
+         entry = table_next(&shard->table, entry))
+        count += span_starts_with(page_url(entry->page), prefix);
+    return count;
+}
+
 void
 shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed)
 {

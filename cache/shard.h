@@ -78,6 +78,7 @@ uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct departed *vic
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct departed *departed);
 void shard_purge_expired(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
                          struct departed *departed);
+uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct departed *departed);
 
 /*
