@@ -213,6 +213,32 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
 }
 
 uint64_t
+cache_count(struct cache *cache, struct span url)
+{
+    uint32_t hash = djb_hash(url);
+    struct place *place = cache_lock(cache, hash);
+    const struct entry *entry = table_find(&place->shard.table, hash, url);
+    bool found = entry && entry->stored;
+
+    place_unlock(place);
+    return found;
+}
+
+uint64_t
+cache_count_prefix(struct cache *cache, struct span prefix)
+{
+    struct walk walk = {0};
+    struct place *place;
+    uint64_t count = 0;
+
+    while ((place = cache_walk(cache, &walk))) {
+        count += shard_count_prefix(&place->shard, prefix);
+        place_unlock(place);
+    }
+    return count;
+}
+
+uint64_t
 cache_purge_all(struct cache *cache)
 {
     struct walk walk = {0};

@@ -167,6 +167,13 @@ uint64_t cache_purge(struct cache *cache, struct span url);
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
 
+/* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
+uint64_t cache_count(struct cache *cache, struct span url);
+uint64_t cache_count_prefix(struct cache *cache, struct span prefix);
+
+/* False for a configuration that is refused with CACHE_BAD_CONFIG. */
+bool cache_config_is_valid(const struct cache_config *config);
+
 /*
  * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
  * capacity stay; the others are evicted by the new policy. (Pages may count more under one policy

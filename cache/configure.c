@@ -13,8 +13,8 @@ layout_after(uint32_t layout, unsigned shards)
     return ((layout & ~LAYOUT_SHARDS) + LAYOUT_SHARDS + 1) | shards;
 }
 
-static bool
-config_is_valid(const struct cache_config *config)
+bool
+cache_config_is_valid(const struct cache_config *config)
 {
     if (config->shards < 1 || config->shards > CACHE_MAX_SHARDS)
         return false;
@@ -74,7 +74,7 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     struct shard shards[CACHE_MAX_SHARDS];
     struct cache *cache;
 
-    if (!config_is_valid(config)) {
+    if (!cache_config_is_valid(config)) {
         *error = CACHE_BAD_CONFIG;
         return NULL;
     }
@@ -253,7 +253,7 @@ cache_configure(struct cache *cache, const struct cache_config *config)
     enum cache_error error = CACHE_OK;
     unsigned old_count, locked;
 
-    if (!config_is_valid(config))
+    if (!cache_config_is_valid(config))
         return CACHE_BAD_CONFIG;
 
     /*

@@ -436,6 +436,17 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed 
     table_tidy(&shard->table);
 }
 
+uint64_t
+shard_count_prefix(const struct shard *shard, struct span prefix)
+{
+    uint64_t count = 0;
+
+    for (struct entry *entry = table_first(&shard->table); entry;
+         entry = table_next(&shard->table, entry))
+        count += entry->stored && span_starts_with(object_url(entry->object), prefix);
+    return count;
+}
+
 void
 shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed)
 {

@@ -137,6 +137,8 @@ uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *vict
 
 /* Purging, as cache.h has it. */
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed);
+/* The number of pages that shard_purge_prefix() would remove. */
+uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
 
 /*

@@ -230,12 +230,36 @@ find(struct known *known, size_t count, int value)
     return NULL;
 }
 
-static int
-complain(const struct option *longs, int value, const char *word)
+/* After getopt_long() has met an unknown option: the hint for it, or NULL. */
+static const struct option_hint *
+find_hint(const struct option_group *const *groups, int value, const char *word)
 {
+    size_t len = optopt == 0 ? strcspn(word, "=") : 0;
+
+    if (value != '?' || optopt >= OPTION_ERROR_LEAST)
+        return NULL;
+    for (size_t i = 0; groups[i]; i++)
+        for (const struct option_hint *hint = groups[i]->hints; hint && hint->name; hint++)
+            if (optopt
+                    ? hint->letter == optopt
+                    : strlen(hint->name) == len - 2 && strncmp(hint->name, word + 2, len - 2) == 0)
+                return hint;
+    return NULL;
+}
+
+static int
+complain(const struct option_group *const *groups, const struct option *longs, int value,
+         const char *word)
+{
+    const struct option_hint *hint = find_hint(groups, value, word);
     char why[512];
 
-    output_complain("%s", option_error(longs, value, word, why, sizeof(why)));
+    if (!hint)
+        output_complain("%s", option_error(longs, value, word, why, sizeof(why)));
+    else if (optopt)
+        output_complain("unknown option '-%c' (--%s): %s", optopt, hint->name, hint->instead);
+    else
+        output_complain("unknown option '--%s': %s", hint->name, hint->instead);
     return EX_USAGE;
 }
 
@@ -258,7 +282,7 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
         struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
 
         if (!of)
-            status = complain(longs, value, argv[optind - 1]);
+            status = complain(groups, longs, value, argv[optind - 1]);
         else if (of->row == &help_row)
             status = OPTIONS_HELP;
         else

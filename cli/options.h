@@ -30,11 +30,19 @@ struct option_row {
     const char *help;   /* without a period; " (default: START)" is added unless it says so */
 };
 
+/* An option of a similar program that there is not, and what to use instead. */
+struct option_hint {
+    const char *name;
+    char letter; /* 0: none */
+    const char *instead;
+};
+
 /* Rows for one structure, ended by one without a name. */
 struct option_group {
     const char *heading; /* NULL: none */
     const struct option_row *rows;
-    const char *after; /* a paragraph behind the rows; NULL: none */
+    const char *after;               /* a paragraph behind the rows; NULL: none */
+    const struct option_hint *hints; /* ended by one without a name; NULL: none */
 };
 
 /* Of a command, ended by NULL. */

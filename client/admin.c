@@ -35,11 +35,12 @@ admin_free_stats(proxy_stats *stats)
 
 int
 admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
-            uint64_t *purged)
+            bool preview, uint64_t *purged)
 {
     proxy_purge_result result = {.status = PROXY_OK};
-    int status = call(client, timeout_us, PROXY_PURGE, (xdrproc_t)xdr_proxy_purge_args, args,
-                      (xdrproc_t)xdr_proxy_purge_result, &result);
+    int status =
+        call(client, timeout_us, preview ? PROXY_PURGE_PREVIEW : PROXY_PURGE,
+             (xdrproc_t)xdr_proxy_purge_args, args, (xdrproc_t)xdr_proxy_purge_result, &result);
 
     if (status != EX_OK)
         return status;
@@ -68,4 +69,30 @@ admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *a
     status = exit_of_proxy(result.status);
     xdr_free((xdrproc_t)xdr_proxy_set_result, &result);
     return status;
+}
+
+int
+admin_set_preview(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
+                  proxy_set_state *state)
+{
+    proxy_set_preview_result result = {.status = PROXY_OK};
+    int status = call(client, timeout_us, PROXY_SET_PREVIEW, (xdrproc_t)xdr_proxy_set_args, args,
+                      (xdrproc_t)xdr_proxy_set_preview_result, &result);
+
+    if (status != EX_OK)
+        return status;
+    if (result.status == PROXY_OK) {
+        *state = result.proxy_set_preview_result_u.state;
+        return EX_OK;
+    }
+    output_complain("%s", result.proxy_set_preview_result_u.sentence);
+    status = exit_of_proxy(result.status);
+    xdr_free((xdrproc_t)xdr_proxy_set_preview_result, &result);
+    return status;
+}
+
+void
+admin_free_state(proxy_set_state *state)
+{
+    xdr_free((xdrproc_t)xdr_proxy_set_state, state);
 }

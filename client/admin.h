@@ -5,6 +5,8 @@
 #ifndef SUNPROXY_CLIENT_ADMIN_H
 #define SUNPROXY_CLIENT_ADMIN_H
 
+#include <stdbool.h>
+
 #include "proxy.h"
 #include "rpc/client.h"
 
@@ -12,11 +14,16 @@
 int admin_stat(struct rpc_client *client, int64_t timeout_us, proxy_stats *stats);
 void admin_free_stats(proxy_stats *stats);
 
-/* How many pages left. */
+/* *purged is the number of removed pages; with `preview`, of those that would be. */
 int admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
-                uint64_t *purged);
+                bool preview, uint64_t *purged);
 
-/* How many pages stayed. */
+/* What would be in force; *state is to be freed with admin_free_state() when EX_OK comes back. */
+int admin_set_preview(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
+                      proxy_set_state *state);
+void admin_free_state(proxy_set_state *state);
+
+/* *kept is the number of pages that are still in the cache. */
 int admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
               uint64_t *kept);
 

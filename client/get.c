@@ -37,39 +37,60 @@ static const struct option_row rows[] = {
     {"output", 'o', "FILE", option_text, AT(output), 0, 0, NULL,
      "write to a file, for one URL only; into a folder, or to a name that ends in /, one file per "
      "page: 0001-example.com_index.html. A file is complete or does not exist"},
+    {"remote-name", 'O', NULL, option_flag, AT(remote_name), 0, 0, NULL,
+     "write each page to a file in this folder, named as the end of its URL's path"},
     {"include", 'i', NULL, option_flag, AT(include), 0, 0, NULL,
      "print status line and headers before the body"},
+    {"head", 'I', NULL, option_flag, AT(head), 0, 0, NULL,
+     "print status line and headers only; the page is fetched with GET"},
+    {"write-out", 'w', "FORMAT", get_take_write_out, AT(write_out), 0, 0, NULL,
+     "print FORMAT after each page, as curl does: %{http_code}, %{size_download}, %{time_total}, "
+     "%{source}, ..."},
     {"verbose", 'v', NULL, option_flag, AT(verbose), 0, 0, NULL,
      "print outcome and times of each page to standard error"},
-    {"silent", 's', NULL, option_flag, AT(silent), 0, 0, NULL, "no messages about failed pages"},
+    {"silent", 's', NULL, option_flag, AT(silent), 0, 0, NULL,
+     "do not print errors for failed fetches"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
      "print one JSON object per URL, a line each, for failures too"},
     {"header", 'H', "LINE", add_header, AT(headers), 0, 0, NULL,
      "send 'Name: value' to the origin; bypasses the cache"},
     {"no-store", 0, NULL, option_flag, AT(no_store), 0, 0, NULL,
      "bypass the cache and store nothing"},
-    {"fail", 0, NULL, option_flag, AT(fail), 0, 0, NULL,
+    {"fail", 'f', NULL, option_flag, AT(fail), 0, 0, NULL,
      "an HTTP status of 400 or more is a failure: no body, exit status 22"},
+    {"location", 'L', NULL, option_flag, AT(location), 0, 0, NULL,
+     "no effect: the server always follows redirects"},
+    {"retry", 0, "N", option_uint, AT(retry), 0, 1000, "0",
+     "ask up to N times more after a timeout, an overload, or HTTP status 408, 429, 500, 502, 503 "
+     "or 504; after 1 s, then twice as long each time, up to 64 s"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "8",
      "number of concurrent requests over one connection"},
     {"api", 0, "1|2", option_choice, AT(api), 1, 0, "2", "version of the protocol"},
     {0},
 };
 
-static const struct option_group own = {.rows = rows};
+static const struct option_group own = {.rows = rows, .hints = get_curl_options};
 
 /* Do the options go together? */
 static bool
 check_options(struct get_options *options)
 {
-    if (options->api == 1 &&
-        (options->include || options->no_store || options->fail || options->headers.len != 0)) {
-        output_complain("version 1 of the protocol knows neither headers nor statuses nor flags: "
-                        "--include, --header, --no-store and --fail need --api 2");
+    if (options->api == 1 && (options->include || options->head || options->no_store ||
+                              options->fail || options->headers.len != 0)) {
+        output_complain("version 1 of the protocol has neither headers nor statuses nor flags: "
+                        "--include, --head, --header, --no-store and --fail need --api 2");
         return false;
     }
-    if (options->json && options->include) {
-        output_complain("--json has status and headers in it: --include does not go with it");
+    if (options->json && (options->include || options->head)) {
+        output_complain("--json prints status and headers: --include and --head do not go with it");
+        return false;
+    }
+    if (options->json && options->write_out) {
+        output_complain("--json prints what --write-out can: only one of them can be given");
+        return false;
+    }
+    if (options->output && options->remote_name) {
+        output_complain("--output and --remote-name exclude each other");
         return false;
     }
     return true;
@@ -109,16 +130,28 @@ collect_urls(struct url_list *urls, int argc, char **argv)
     return EX_OK;
 }
 
+static bool
+check_remote_names(const struct url_list *urls)
+{
+    for (size_t i = 0; i < urls->count; i++)
+        if (get_remote_name(urls->urls[i]).len == 0) {
+            output_complain("%s: its path does not end in a name for a file: use --output",
+                            urls->urls[i]);
+            return false;
+        }
+    return true;
+}
+
 /* Is -o a file or a folder? A name that ends in '/' is a folder, made if it is not there. */
 static int
-prepare_output(struct get_options *options, size_t url_count)
+prepare_output(struct get_options *options, const struct url_list *urls)
 {
     size_t len = options->output ? strlen(options->output) : 0;
     struct stat there;
     bool wants_folder;
 
     if (!options->output)
-        return EX_OK;
+        return !options->remote_name || check_remote_names(urls) ? EX_OK : EX_USAGE;
     if (strcmp(options->output, "-") == 0) {
         options->output = NULL;
         options->any_bytes = true;
@@ -134,9 +167,9 @@ prepare_output(struct get_options *options, size_t url_count)
         output_complain("%s: %s", options->output, strerror(ENOTDIR));
         return EX_CANTCREAT;
     }
-    if (!options->output_is_folder && url_count > 1) {
-        output_complain("%zu pages do not go into one file: give a folder, --output %s/", url_count,
-                        options->output);
+    if (!options->output_is_folder && urls->count > 1) {
+        output_complain("%zu pages do not go into one file: give a folder, --output %s/",
+                        urls->count, options->output);
         return EX_USAGE;
     }
     return EX_OK;
@@ -178,12 +211,14 @@ fetch_all(struct get_options *options, int argc, char **argv)
 
     if (status != EX_OK) {
         options->output = NULL;
+        options->remote_name = false;
         url_list_free(&urls);
         return fail(status, "no_urls", "the list of URLs cannot be read", options, &urls);
     }
-    status = prepare_output(options, urls.count);
+    status = prepare_output(options, &urls);
     if (status != EX_OK) {
         options->output = NULL;
+        options->remote_name = false;
         status = fail(status, "no_output", "the pages cannot be written there", options, &urls);
     } else if (urls.count != 0) { /* An empty list is done before it begins. */
         status = ask_server(options, &urls);
@@ -198,6 +233,7 @@ wrong_usage(struct get_options *options, int status)
     static const struct url_list none = {.urls = NULL};
 
     options->output = NULL;
+    options->remote_name = false;
     return fail(status, "usage", "the command line is wrong", options, &none);
 }
 
@@ -226,7 +262,8 @@ const struct command command_get = {
     .about = "usage: sunproxy get [OPTION...] URL...\n\n"
              "Fetches pages through the server and writes them to standard output, in the\n"
              "order of the URLs. '-' reads URLs from standard input, one a line; lines that\n"
-             "begin with # are ignored. A URL without a scheme is taken as http.\n",
+             "begin with # are ignored. A URL without a scheme is taken as http.\n"
+             "Options are named as in curl where they do the same.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad\n"
              "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"

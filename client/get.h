@@ -18,8 +18,13 @@ struct get_options {
     uint64_t jobs;
     const char *output; /* file or folder; NULL: stdout */
     bool output_is_folder;
-    bool any_bytes; /* to stdout, also if that is a terminal */
-    bool include;   /* status line and headers before the body */
+    bool any_bytes;        /* to stdout, also if that is a terminal */
+    bool include;          /* status line and headers before the body */
+    bool head;             /* these alone */
+    bool location;         /* redirects are followed in any case */
+    bool remote_name;      /* each page into a file named as the end of its URL's path */
+    const char *write_out; /* a format, checked; NULL: none */
+    uint64_t retry;        /* how often a URL is asked for again after a failure that may pass */
     bool verbose;
     bool silent;
     bool json;
@@ -44,8 +49,10 @@ struct get_answer {
     size_t number;                     /* from 1 */
     const struct get_failure *failure; /* not owned; NULL: it was asked for */
     bool done;
-    int64_t us; /* how long it took as seen from here */
+    int64_t us; /* from the first call for it to the last answer, as seen from here */
     int64_t begun_us;
+    unsigned retries; /* so far */
+    int64_t again_us; /* when to ask again; 0: not to */
     enum rpc_client_status rpc;
     unsigned api;
     union { /* of the version that was called; valid if rpc is RPC_CLIENT_OK */
@@ -63,6 +70,12 @@ struct span get_answer_body(const struct get_answer *answer);
 /* Why it holds none, for a person. */
 const char *get_answer_sentence(const struct get_answer *answer);
 
+/*
+ * Is it a failure that may pass, after which --retry asks again? As for curl: no answer in time, or
+ * HTTP status 408, 429, 500, 502, 503 or 504; and a server that is overloaded.
+ */
+bool get_answer_is_transient(const struct get_answer *answer);
+
 /* Does it hold a page with an HTTP status of 400 or more? */
 bool get_answer_is_http_error(const struct get_answer *answer);
 
@@ -70,10 +83,10 @@ bool get_answer_is_http_error(const struct get_answer *answer);
 int get_answer_exit(const struct get_answer *answer, const struct get_options *options);
 
 /*
- * Fetches all over one connection, options->jobs at a time, and shows each with get_show() in the
- * order of the list. Takes *client, which is closed and NULL then, unless memory runs out before
- * the first call. Returns the exit status: the first that is not 0, in that order; but a
- * lost server or a failed write ends everything and wins.
+ * Fetches all over one connection, options->jobs at a time, those again that --retry asks for, and
+ * shows each with get_show() in the order of the list. Takes *client, which is closed and NULL
+ * then, unless memory runs out before the first call. Returns the exit status: the first that is
+ * not 0, in that order; but a lost server or a failed write ends everything and wins.
  */
 int get_run(struct rpc_client **client, const struct server *server,
             const struct get_options *options, const struct url_list *urls);
@@ -97,6 +110,19 @@ int get_fail(const struct get_failure *failure, const struct get_options *option
 /* Writes the answer as one JSON object on a line (get_json.c). False with errno set if it cannot.
  */
 bool get_write_json(const struct get_answer *answer, const struct get_options *options, FILE *to);
+
+/* Parses the format of --write-out; see option_take. */
+option_take get_take_write_out;
+
+/* Prints options->write_out for an answer to stdout. Errors show in ferror(). */
+void get_write_out(const struct get_answer *answer, const struct get_options *options);
+
+/* What curl has and get does not; for struct option_group. */
+extern const struct option_hint get_curl_options[];
+
+/* The last segment of the URL's path, for --remote-name; empty if there is none or it is no name
+ * for a file. */
+struct span get_remote_name(const char *url);
 
 /* The name of a URL's file in the folder of -o: "0001-example.com_a_b". Returns name. */
 const char *get_file_name(size_t number, const char *url, char *name, size_t size);

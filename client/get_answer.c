@@ -44,6 +44,22 @@ get_answer_sentence(const struct get_answer *answer)
 }
 
 bool
+get_answer_is_transient(const struct get_answer *answer)
+{
+    static const unsigned statuses[] = {408, 429, 500, 502, 503, 504};
+
+    if (answer->rpc != RPC_CLIENT_OK || answer->api == 1)
+        return answer->rpc == RPC_CLIENT_TIMED_OUT;
+    if (answer->result.v2.status != PROXY_OK)
+        return answer->result.v2.status == PROXY_TIMED_OUT ||
+               answer->result.v2.status == PROXY_OVERLOADED;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (answer->result.v2.proxy_fetch_result_u.page.http_status == statuses[i])
+            return true;
+    return false;
+}
+
+bool
 get_answer_is_http_error(const struct get_answer *answer)
 {
     return answer->api == 2 && get_answer_ok(answer) &&

@@ -1,5 +1,8 @@
 #include <stdlib.h>
 #include <sysexits.h>
+#include <time.h>
+
+#include <inttypes.h>
 
 #include "base/clock.h"
 #include "client/exit_status.h"
@@ -9,6 +12,10 @@
 /* Answers wait for those before them; over so many bytes nothing new is begun meanwhile. */
 #define MAX_WAITING_BYTES (64u << 20)
 
+/* How long --retry waits: as curl, but that a server may close a connection that is idle longer. */
+#define FIRST_DELAY_US ((int64_t)1000000)
+#define MOST_DOUBLINGS 6u
+
 struct get_queue {
     struct rpc_client *client;
     const struct get_options *options;
@@ -16,19 +23,55 @@ struct get_queue {
     size_t count;
     size_t begun;
     size_t shown;
+    size_t retrying;      /* answers after which to ask again */
     size_t waiting_bytes; /* of answers done and not yet shown */
     bool lost;            /* the server was, as the answer at `shown` tells */
 };
 
 static void
+free_result(struct get_answer *answer)
+{
+    if (answer->rpc != RPC_CLIENT_OK)
+        return;
+    if (answer->api == 1)
+        xdr_free((xdrproc_t)xdr_webpageResponse, &answer->result.v1);
+    else
+        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &answer->result.v2);
+    memset(&answer->result, 0, sizeof(answer->result));
+}
+
+static void
+plan_retry(struct get_answer *answer, int64_t now_us)
+{
+    const struct get_options *options = answer->queue->options;
+    unsigned doublings = answer->retries < MOST_DOUBLINGS ? answer->retries : MOST_DOUBLINGS;
+    int64_t delay_us = FIRST_DELAY_US << doublings;
+
+    answer->retries++;
+    if (!options->silent)
+        output_note("%s: %s; retry %u of %" PRIu64 " in %d s", answer->url,
+                    get_answer_ok(answer) ? "the HTTP status may be temporary"
+                                          : get_answer_sentence(answer),
+                    answer->retries, options->retry, (int)(delay_us / 1000000));
+    free_result(answer);
+    answer->again_us = now_us + delay_us;
+    answer->queue->retrying++;
+}
+
+static void
 note_done(void *context, enum rpc_client_status status, void *result)
 {
     struct get_answer *answer = context;
+    int64_t now_us = clock_monotonic_us();
 
     (void)result;
     answer->rpc = status;
+    answer->us = now_us - answer->begun_us;
+    if (answer->retries < answer->queue->options->retry && get_answer_is_transient(answer)) {
+        plan_retry(answer, now_us);
+        return;
+    }
     answer->done = true;
-    answer->us = clock_monotonic_us() - answer->begun_us;
     answer->queue->waiting_bytes += get_answer_body(answer).len;
 }
 
@@ -66,15 +109,47 @@ begin(struct get_queue *queue)
     answer->done = answer->rpc != RPC_CLIENT_OK;
 }
 
+/* Asks again for what has waited long enough. Returns when the next one has; INT64_MAX: none. */
+static int64_t
+retry_due(struct get_queue *queue)
+{
+    int64_t next_us = INT64_MAX, now_us = clock_monotonic_us();
+
+    for (size_t i = queue->shown; queue->retrying != 0 && i < queue->begun; i++) {
+        struct get_answer *answer = &queue->answers[i];
+
+        if (answer->again_us > now_us) {
+            next_us = answer->again_us < next_us ? answer->again_us : next_us;
+        } else if (answer->again_us != 0) {
+            answer->again_us = 0;
+            queue->retrying--;
+            answer->rpc = call(queue, answer);
+            answer->done = answer->rpc != RPC_CLIENT_OK;
+        }
+    }
+    return next_us;
+}
+
+/* Waits for an answer, or until `until_us`. */
+static void
+wait_for_answer(struct get_queue *queue, int64_t until_us)
+{
+    int64_t left_us = until_us == INT64_MAX ? INT64_MAX : until_us - clock_monotonic_us();
+    const struct timespec pause = {.tv_sec = left_us / 1000000,
+                                   .tv_nsec = left_us % 1000000 * 1000};
+
+    if (rpc_client_pending(queue->client) != 0)
+        rpc_client_run(queue->client, left_us > 0 ? left_us : 0);
+    else if (until_us != INT64_MAX && left_us > 0)
+        nanosleep(&pause, NULL);
+}
+
 static void
 free_answer(struct get_answer *answer)
 {
-    if (!answer->done || answer->rpc != RPC_CLIENT_OK)
+    if (!answer->done)
         return;
-    if (answer->api == 1)
-        xdr_free((xdrproc_t)xdr_webpageResponse, &answer->result.v1);
-    else
-        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &answer->result.v2);
+    free_result(answer);
     answer->rpc = RPC_CLIENT_LOST;
 }
 
@@ -152,8 +227,7 @@ get_run(struct rpc_client **client, const struct server *server, const struct ge
     while (show_done(&queue, server, &status) && queue.shown < queue.count) {
         while (may_begin(&queue))
             begin(&queue);
-        if (rpc_client_pending(queue.client) != 0)
-            rpc_client_run(queue.client, INT64_MAX);
+        wait_for_answer(&queue, retry_due(&queue));
     }
     /* Ends what is still under way, which is noted in the answers. */
     rpc_client_close(queue.client);

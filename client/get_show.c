@@ -29,6 +29,24 @@ get_file_name(size_t number, const char *url, char *name, size_t size)
     return name;
 }
 
+struct span
+get_remote_name(const char *url)
+{
+    const char *path = strstr(url, "://"), *end;
+    struct span name;
+
+    path = strchr(path ? path + 3 : url, '/');
+    if (!path)
+        return span_of("", 0);
+    end = path + strcspn(path, "?#");
+    name = span_of(end, 0);
+    while (name.ptr[-1] != '/')
+        name = span_of(name.ptr - 1, name.len + 1);
+    if (span_equal(name, span_str(".")) || span_equal(name, span_str("..")))
+        return span_of("", 0);
+    return name;
+}
+
 /* ---- on stderr ------------------------------------------------------------------------------- */
 
 /* What only some outcomes have: a hit has an age; what was fetched took the origin some time. */
@@ -92,7 +110,7 @@ write_page(const struct get_answer *answer, const struct get_options *options, F
 {
     struct span body = get_answer_body(answer);
 
-    if (options->include) {
+    if (options->include || options->head) {
         const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
 
         /* A status line as in RFC 9112, whatever version the origin spoke. */
@@ -101,7 +119,7 @@ write_page(const struct get_answer *answer, const struct get_options *options, F
                          span_of(page->headers.proxy_headers_val, page->headers.proxy_headers_len));
         fputs("\r\n", to);
     }
-    if (body.len) /* or there is no pointer either */
+    if (body.len && !options->head) /* or there is no pointer either */
         fwrite(body.ptr, 1, body.len, to);
     return !ferror(to);
 }
@@ -122,7 +140,10 @@ save_answer(const struct get_answer *answer, const struct get_options *options)
     bool written;
 
     buf_init(&path, 8192);
-    buf_append_str(&path, options->output);
+    if (options->remote_name)
+        buf_append(&path, get_remote_name(answer->url).ptr, get_remote_name(answer->url).len);
+    else
+        buf_append_str(&path, options->output);
     if (options->output_is_folder)
         buf_printf(&path, "/%s", get_file_name(answer->number, answer->url, name, sizeof(name)));
     error = buf_failed(&path) ? ENAMETOOLONG : save_open(&save, buf_str(&path), false);
@@ -148,7 +169,7 @@ get_put(const struct get_answer *answer, const struct get_options *options)
 
     if (status != EX_OK && !options->json)
         return status;
-    if (options->output)
+    if (options->output || options->remote_name)
         return save_answer(answer, options) == EX_OK ? status : EX_IOERR;
     errno = 0;
     if (!write_answer(answer, options, stdout) || fflush(stdout) != 0)
@@ -160,13 +181,13 @@ get_put(const struct get_answer *answer, const struct get_options *options)
 static bool
 is_unfit_for_terminal(const struct get_answer *answer, const struct get_options *options)
 {
-    return !options->output && !options->any_bytes && !options->json &&
-           get_answer_exit(answer, options) == EX_OK && isatty(STDOUT_FILENO) &&
+    return !options->output && !options->remote_name && !options->head && !options->any_bytes &&
+           !options->json && get_answer_exit(answer, options) == EX_OK && isatty(STDOUT_FILENO) &&
            !printable_lines(get_answer_body(answer));
 }
 
-int
-get_show(const struct get_answer *answer, const struct get_options *options)
+static int
+show(const struct get_answer *answer, const struct get_options *options)
 {
     tell(answer, options);
     if (is_unfit_for_terminal(answer, options)) {
@@ -177,6 +198,18 @@ get_show(const struct get_answer *answer, const struct get_options *options)
         return EX_DATAERR;
     }
     return get_put(answer, options);
+}
+
+int
+get_show(const struct get_answer *answer, const struct get_options *options)
+{
+    int status = show(answer, options);
+
+    if (!options->write_out || status == EX_IOERR)
+        return status;
+    errno = 0;
+    get_write_out(answer, options);
+    return fflush(stdout) != 0 || ferror(stdout) ? output_failed() : status;
 }
 
 int

@@ -16,6 +16,7 @@ struct purge_options {
     struct server_options server;
     const char *prefix;
     bool all;
+    bool dry_run;
     bool json;
 };
 
@@ -25,7 +26,9 @@ static const struct option_row rows[] = {
     {"prefix", 0, "PREFIX", option_text, AT(prefix), 0, 0, NULL,
      "every page whose URL begins with PREFIX"},
     {"all", 0, NULL, option_flag, AT(all), 0, 0, NULL, "every page"},
-    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print {\"purged\":N}"},
+    {"dry-run", 'n', NULL, option_flag, AT(dry_run), 0, 0, NULL,
+     "remove nothing; print the number of pages that would be removed"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print {\"purged\":N,\"dry_run\":false}"},
     {0},
 };
 
@@ -46,10 +49,20 @@ purge_one(struct rpc_client *client, const struct purge_options *options, proxy_
 {
     proxy_purge_args args = args_of(kind, url);
     uint64_t count = 0;
-    int status = admin_purge(client, options->server.timeout_us, &args, &count);
+    int status = admin_purge(client, options->server.timeout_us, &args, options->dry_run, &count);
 
     *purged += count;
     return status;
+}
+
+/* Would it be gone by then, since it was named before? */
+static bool
+is_repeated(const struct purge_options *options, char **urls, int number)
+{
+    for (int i = 0; options->dry_run && i < number; i++)
+        if (strcmp(urls[i], urls[number]) == 0)
+            return true;
+    return false;
 }
 
 /* The URLs on the command line, or the one thing that the options say. */
@@ -68,11 +81,17 @@ purge_all(const struct purge_options *options, char **urls, int count)
         status = purge_one(client, options, options->all ? PROXY_PURGE_ALL : PROXY_PURGE_PREFIX,
                            options->prefix, &purged);
     for (int i = 0; i < count && status == EX_OK; i++)
-        status = purge_one(client, options, PROXY_PURGE_URL, urls[i], &purged);
+        if (!is_repeated(options, urls, i))
+            status = purge_one(client, options, PROXY_PURGE_URL, urls[i], &purged);
     rpc_client_close(client);
     if (status != EX_OK)
         return status;
-    printf(options->json ? "{\"purged\":%" PRIu64 "}\n" : "%" PRIu64 " pages purged\n", purged);
+    if (options->json)
+        printf("{\"purged\":%" PRIu64 ",\"dry_run\":%s}\n", purged,
+               options->dry_run ? "true" : "false");
+    else
+        printf("%" PRIu64 " pages %s\n", purged,
+               options->dry_run ? "would be purged (dry run)" : "purged");
     return EX_OK;
 }
 
@@ -90,7 +109,7 @@ purge(int argc, char **argv)
         return command_usage(&command_purge);
     }
     if (options.prefix && *options.prefix == '\0') {
-        output_complain("every URL begins with nothing: to purge all of them, say --all");
+        output_complain("--prefix is empty: to purge every page, say --all");
         return command_usage(&command_purge);
     }
     return purge_all(&options, argv + optind, argc - optind);

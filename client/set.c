@@ -22,6 +22,7 @@ struct set_options {
     uint64_t bytes;
     uint64_t shards; /* 0: as many as there are */
     bool cold;
+    bool dry_run;
     bool json;
 };
 
@@ -31,13 +32,15 @@ static const struct option_row rows[] = {
     {"policy", 0, "NAME", option_text, AT(policy), 1, PROXY_MAX_NAME, NULL,
      "replacement policy; 'none' is no cache"},
     {"capacity-urls", 0, "N", option_uint, AT(urls), 0, UINT64_MAX - 1, NULL,
-     "capacity in pages; 0: no bound"},
+     "capacity in pages; 0: not bounded in pages, if it is in bytes"},
     {"capacity-bytes", 0, "SIZE", option_bytes, AT(bytes), 0, 0, NULL,
-     "capacity in bytes: 64M, 1.5GB; 0: no bound"},
+     "capacity in bytes: 64M, 1.5GB; 0: not bounded in bytes, if it is in pages"},
     {"shards", 0, "N", option_uint, AT(shards), 1, 1024, NULL,
      "number of independent parts; 1 makes outcomes exact"},
     {"cold", 0, NULL, option_flag, AT(cold), 0, 0, NULL,
      "empty the cache and set the counters to zero"},
+    {"dry-run", 'n', NULL, option_flag, AT(dry_run), 0, 0, NULL,
+     "check the values and print what would be in force; change nothing"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print one JSON object"},
     {0},
 };
@@ -69,48 +72,87 @@ complete_capacity(struct rpc_client *client, struct set_options *options)
     return EX_OK;
 }
 
+/* `kept` is NULL where nothing was changed. */
+static int
+show_state(const struct set_options *options, const proxy_set_state *state, const uint64_t *kept)
+{
+    char capacity[64];
+    struct buf out;
+    struct json j;
+
+    if (!options->json) {
+        printf("policy ");
+        output_put(state->policy);
+        printf(", %s, shards: %u",
+               capacity_format(state->capacity_urls, state->capacity_bytes, capacity,
+                               sizeof(capacity)),
+               state->shards);
+        if (kept)
+            printf(", pages kept: %" PRIu64 "\n", *kept);
+        else
+            puts(" (dry run: nothing was changed)");
+        return EX_OK;
+    }
+    buf_init(&out, 4096);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_cstring(&j, "policy", state->policy);
+    json_uint(&j, "capacity_urls", state->capacity_urls);
+    json_uint(&j, "capacity_bytes", state->capacity_bytes);
+    json_uint(&j, "shards", state->shards);
+    if (kept)
+        json_uint(&j, "kept", *kept);
+    else
+        json_null(&j, "kept");
+    json_bool(&j, "dry_run", !kept);
+    json_close_object(&j);
+    return output_json(&out);
+}
+
 static int
 show_new_state(struct rpc_client *client, const struct set_options *options, uint64_t kept)
 {
+    char policy[PROXY_MAX_NAME + 1];
+    proxy_set_state state = {.policy = policy};
     proxy_stats stats;
-    uint64_t urls, bytes, shards;
-    char capacity[64];
     int status = admin_stat(client, options->server.timeout_us, &stats);
 
     if (status != EX_OK)
         return status;
-    urls = server_stats_value(&stats, "cache_capacity_pages");
-    bytes = server_stats_value(&stats, "cache_capacity_bytes");
-    shards = server_stats_value(&stats, "cache_shards");
-    if (options->json) {
-        struct buf out;
-        struct json j;
-
-        buf_init(&out, 4096);
-        json_init(&j, &out);
-        json_open_object(&j, NULL);
-        json_cstring(&j, "policy", server_stats_fact(&stats, "policy"));
-        json_uint(&j, "capacity_urls", urls);
-        json_uint(&j, "capacity_bytes", bytes);
-        json_uint(&j, "shards", shards);
-        json_uint(&j, "kept", kept);
-        json_close_object(&j);
-        status = output_json(&out);
-    } else {
-        printf("policy ");
-        output_put(server_stats_fact(&stats, "policy"));
-        printf(", %s, shards: %" PRIu64 ", pages kept: %" PRIu64 "\n",
-               capacity_format(urls, bytes, capacity, sizeof(capacity)), shards, kept);
-    }
+    snprintf(policy, sizeof(policy), "%s", server_stats_fact(&stats, "policy"));
+    state.capacity_urls = server_stats_value(&stats, "cache_capacity_pages");
+    state.capacity_bytes = server_stats_value(&stats, "cache_capacity_bytes");
+    state.shards = (u_int)server_stats_value(&stats, "cache_shards");
     admin_free_stats(&stats);
+    return show_state(options, &state, &kept);
+}
+
+static int
+preview(struct rpc_client *client, const struct set_options *options)
+{
+    proxy_set_state state;
+    int status = admin_set_preview(client, options->server.timeout_us, &options->args, &state);
+
+    if (status != EX_OK)
+        return status;
+    status = show_state(options, &state, NULL);
+    admin_free_state(&state);
     return status;
+}
+
+static int
+set_and_show(struct rpc_client *client, const struct set_options *options)
+{
+    uint64_t kept = 0;
+    int status = admin_set(client, options->server.timeout_us, &options->args, &kept);
+
+    return status == EX_OK ? show_new_state(client, options, kept) : status;
 }
 
 static int
 change(struct set_options *options)
 {
     struct server server;
-    uint64_t kept = 0;
     int status;
     struct rpc_client *client = server_find(&options->server, SERVER_ADMIN, &server, &status);
 
@@ -118,9 +160,7 @@ change(struct set_options *options)
         return status;
     status = complete_capacity(client, options);
     if (status == EX_OK)
-        status = admin_set(client, options->server.timeout_us, &options->args, &kept);
-    if (status == EX_OK)
-        status = show_new_state(client, options, kept);
+        status = options->dry_run ? preview(client, options) : set_and_show(client, options);
     rpc_client_close(client);
     return status;
 }
@@ -150,9 +190,10 @@ const struct command command_set = {
     .name = "set",
     .summary = "change policy and capacity of a running server",
     .about = "usage: sunproxy set [OPTION...]\n\n"
-             "Changes the cache of a running server and prints what is in force then. Pages\n"
-             "that fit stay, unless --cold is given. What is not named stays as it is. For\n"
-             "administrators, over the AF_UNIX socket.\n",
+             "Changes the cache of a running server and prints what is in force afterwards.\n"
+             "Pages that fit the new capacity stay, unless --cold is given. Options that are\n"
+             "not given leave their value as it is; but the number of shards follows the\n"
+             "capacity until it is set. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage or a value that cannot be; 69 no server; 74\n"
              "output could not be written; 75 no answer in time; 77 not for this caller.\n",

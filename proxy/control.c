@@ -24,6 +24,15 @@ control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
     return cache_purge_all(cache);
 }
 
+uint64_t
+control_count(struct proxy *proxy, enum control_purge kind, struct span url)
+{
+    if (kind == CONTROL_PURGE_URL)
+        return cache_count(proxy->config.cache, url);
+    return cache_count_prefix(proxy->config.cache,
+                              kind == CONTROL_PURGE_ALL ? span_of(NULL, 0) : url);
+}
+
 bool
 control_parse_policy(const char *text, struct policy_spec *spec, char *why, size_t why_size)
 {
@@ -81,15 +90,12 @@ refuse(enum control_status status, const char *sentence, char *why, size_t why_s
     return status;
 }
 
-/* Under proxy->configuring. */
+/* The configuration after the change. Under proxy->configuring. */
 static enum control_status
-configure(struct proxy *proxy, const struct control_change *change, struct cache_config *config,
-          char *why, size_t why_size)
+plan(struct proxy *proxy, const struct control_change *change, struct cache_config *config,
+     char *why, size_t why_size)
 {
-    struct cache *cache = proxy->config.cache;
-    bool automatic = proxy->config.shards_automatic && change->shards == 0;
-
-    cache_get_config(cache, config);
+    cache_get_config(proxy->config.cache, config);
     if (change->policy && change->policy[0] != '\0' &&
         !control_parse_policy(change->policy, &config->policy, why, why_size))
         return CONTROL_BAD_VALUE;
@@ -104,19 +110,29 @@ configure(struct proxy *proxy, const struct control_change *change, struct cache
         return refuse(CONTROL_BAD_VALUE, "a cache has at most 64 shards", why, why_size);
     if (change->shards)
         config->shards = change->shards;
-    else if (automatic)
+    else if (proxy->config.shards_automatic)
         config->shards = control_suitable_shards(proxy->config.workers, config->capacity_pages,
                                                  config->capacity_bytes);
-    switch (cache_configure(cache, config)) {
-    case CACHE_OK:
-        break;
-    case CACHE_BAD_CONFIG:
+    if (!cache_config_is_valid(config))
         return refuse(CONTROL_BAD_VALUE, "the capacity is smaller than the number of shards", why,
                       why_size);
-    case CACHE_CONFIG_NO_MEMORY:
+    return CONTROL_OK;
+}
+
+/* Under proxy->configuring. */
+static enum control_status
+configure(struct proxy *proxy, const struct control_change *change, struct cache_config *config,
+          char *why, size_t why_size)
+{
+    struct cache *cache = proxy->config.cache;
+    enum control_status status = plan(proxy, change, config, why, why_size);
+
+    if (status != CONTROL_OK)
+        return status;
+    if (cache_configure(cache, config) != CACHE_OK)
         return refuse(CONTROL_NO_MEMORY, "out of memory; nothing has changed", why, why_size);
-    }
-    proxy->config.shards_automatic = automatic;
+    if (change->shards)
+        proxy->config.shards_automatic = false;
     if (change->cold) {
         cache_purge_all(cache);
         cache_reset_stats(cache);
@@ -133,6 +149,18 @@ control_configure(struct proxy *proxy, const struct control_change *change,
 
     pthread_mutex_lock(&proxy->configuring);
     status = configure(proxy, change, config, why, why_size);
+    pthread_mutex_unlock(&proxy->configuring);
+    return status;
+}
+
+enum control_status
+control_preview(struct proxy *proxy, const struct control_change *change,
+                struct cache_config *config, char *why, size_t why_size)
+{
+    enum control_status status;
+
+    pthread_mutex_lock(&proxy->configuring);
+    status = plan(proxy, change, config, why, why_size);
     pthread_mutex_unlock(&proxy->configuring);
     return status;
 }

@@ -21,6 +21,9 @@ enum control_purge {
  */
 uint64_t control_purge(struct proxy *proxy, enum control_purge kind, struct span url);
 
+/* The number of complete objects that control_purge() would remove now. */
+uint64_t control_count(struct proxy *proxy, enum control_purge kind, struct span url);
+
 /* A change; all zero changes nothing. */
 struct control_change {
     const char *policy; /* as policy_parse() takes it; NULL or "": as it is */
@@ -42,6 +45,12 @@ enum control_status { CONTROL_OK, CONTROL_BAD_VALUE, CONTROL_NO_MEMORY };
  */
 enum control_status control_configure(struct proxy *proxy, const struct control_change *change,
                                       struct cache_config *config, char *why, size_t why_size);
+
+/*
+ * The same checks and answers, and nothing is changed: *config is the one that would be in force.
+ */
+enum control_status control_preview(struct proxy *proxy, const struct control_change *change,
+                                    struct cache_config *config, char *why, size_t why_size);
 
 /*
  * Reads a policy that a cache can run, as policy_parse() does; false with a sentence in `why`, also

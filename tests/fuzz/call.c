@@ -17,6 +17,8 @@ static const struct procedure {
     {PROXY_VERS2, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args, sizeof(proxy_fetch_args)},
     {PROXY_VERS2, PROXY_PURGE, (xdrproc_t)xdr_proxy_purge_args, sizeof(proxy_purge_args)},
     {PROXY_VERS2, PROXY_SET, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
+    {PROXY_VERS2, PROXY_PURGE_PREVIEW, (xdrproc_t)xdr_proxy_purge_args, sizeof(proxy_purge_args)},
+    {PROXY_VERS2, PROXY_SET_PREVIEW, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
 };
 
 union arguments {

@@ -83,6 +83,98 @@ class VersionOneTest(harness.SystemTest):
         self.assertIn("--api 1", json.loads(done.stdout)["error"])
 
 
+class CurlOptionsTest(ClientTest):
+    """Options that are named as in curl do as curl does."""
+
+    def test_head(self):
+        url = "http://a.test/fault/header:X-Mine:%201"
+        whole = self.get("-i", url).stdout
+        head, body = whole.split(b"\r\n\r\n", 1)
+        self.assertGreater(len(body), 100)
+        self.assertEqual(self.get("-I", url).stdout, head + b"\r\n\r\n")
+        self.get("-I", "-o", self.dir / "head", url)
+        self.assertEqual((self.dir / "head").read_bytes(), head + b"\r\n\r\n")
+
+    def test_fail_and_location(self):
+        self.assertEqual(self.get("-f", "http://a.test/fault/status:404", expect=22).stdout, b"")
+        url = "http://a.test/fault/redirect:http:%2F%2Fb.test%2F"
+        self.assertEqual(self.get("-L", url).stdout, self.get(url).stdout)
+
+    def test_remote_name(self):
+        urls = ["http://a.test/one/page.html?x=/y#z", "b.test/two", "http://a.test/one/b"]
+        argv = [harness.SUNPROXY, "get", "--socket", self.d.socket, "-O", *urls]
+        folder = self.dir / "files"
+        folder.mkdir()
+        subprocess.run([str(a) for a in argv], cwd=folder, check=True, timeout=60, stdin=subprocess.DEVNULL,
+                       env=harness.sanitizer_environment(self.dir / "sanitizer.names"))
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["b", "page.html", "two"])
+        self.assertEqual((folder / "two").read_bytes(), self.get(urls[1]).stdout)
+        # Nothing is fetched if one of the URLs has no such name.
+        asked = len(self.o.requests())
+        self.get("-O", "http://a.test/new", "http://a.test/", expect=64)
+        self.assertEqual(len(self.o.requests()), asked)
+
+    def test_write_out(self):
+        url = "http://a.test/w?fault=size:1234"
+        form = r"%{http_code} %{response_code} %{size_download} %{source} %{exitcode}\t%{urlnum}%%{x}\n"
+        out = self.get("-o", self.dir / "w", "-w", form, url).stdout
+        self.assertEqual(out, b"200 200 1234 miss 0\t0%{x}\n")
+        self.assertEqual((self.dir / "w").stat().st_size, 1234)
+        out = self.get("-o", f"{self.dir}/many/", "-w", r"%{url} %{url_effective} %{source}\n", url,
+                       "http://a.test/fault/redirect:http:%2F%2Fb.test%2F").stdout.decode().splitlines()
+        self.assertEqual(out[0], f"{url} {url} hit")
+        self.assertTrue(out[1].endswith(" http://b.test/ miss"), out[1])
+        form = "%{http_code}|%{errormsg}|%{exitcode}|%{size_download}"
+        out = self.get("-s", "-w", form, "http://10.0.0.1:81/", expect=77).stdout
+        self.assertRegex(out, rb"\A000\|refused: 10\.0\.0\.1 is not a public address .*\|77\|0\Z")
+        out = self.get("-I", "-w", "%{content_type} %{time_total} %{time_server} %{time_origin} %{age}",
+                       "http://a.test/fault/header:Content-Type:%20text/x-mine").stdout.decode()
+        self.assertRegex(out, r"text/\S+ \d+\.\d{6} \d+\.\d{6} \d+\.\d{6} 0\Z")
+        out = self.get("-I", "-w", "%{source} %{time_origin}", url).stdout
+        self.assertTrue(out.endswith(b"hit 0.000000"), out)
+
+    def test_write_out_that_cannot_be_written(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [str(a) for a in (harness.SUNPROXY, "get", "--socket", self.d.socket, "-o", self.dir / "x",
+                                  "-w", "%{url}", "http://a.test/")], stdout=full, stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL, timeout=60,
+                env=harness.sanitizer_environment(self.dir / "sanitizer.full"))
+        self.assertEqual(done.returncode, 74, done.stderr)
+
+    def test_retry(self):
+        url = "http://a.test/fault/first:status:503"
+        done = self.get("--retry", "2", "-f", "-w", "|%{http_code} %{num_retries}", url)
+        self.assertTrue(done.stdout.endswith(b"|200 1"), done.stdout[-100:])
+        self.assertRegex(done.stderr, rb"retry 1 of 2 in 1 s\n\Z")
+        self.assertEqual([row[3] for row in self.o.requests()], [503, 200])
+        # Each URL waits for itself, and the order stays.
+        urls = ["http://a.test/fault/first:status:429", "http://a.test/plain",
+                "http://b.test/fault/first:status:500"]
+        done = self.get("--retry", "1", "-s", "-w", "|%{urlnum} %{http_code} %{num_retries}|", *urls)
+        self.assertRegex(done.stdout, rb"(?s)\|0 200 1\|.*\|1 200 0\|.*\|2 200 1\|\Z")
+        self.assertEqual(done.stderr, b"")
+
+    def test_what_is_not_retried(self):
+        for url, status in (("http://a.test/fault/status:404", 22), ("http://10.0.0.1:81/", 77),
+                            ("http://a.test/fault/short", 76)):
+            done = self.get("--retry", "3", "-f", url, expect=status)
+            self.assertNotIn(b"retry", done.stderr)
+
+    def test_retries_end(self):
+        done = self.get("--retry", "1", "-f", "http://a.test/fault/status:504", expect=22)
+        self.assertIn(b"retry 1 of 1", done.stderr)
+        self.assertIn(b"HTTP status 504", done.stderr)
+        self.assertEqual(len(self.o.requests()), 2)
+
+    def test_an_overloaded_server_is_asked_again(self):
+        d = self.daemon("--rate-fetches", "1:1", origin=self.o)
+        urls = [f"http://a.test/rate{n}" for n in range(2)]
+        self.sunproxy("get", *urls, daemon=d, tcp=True, expect=75)
+        done = self.sunproxy("get", "--retry", "4", *[u + "x" for u in urls], daemon=d, tcp=True)
+        self.assertIn(b"rate of fetches", done.stderr)
+
+
 class GetTest(ClientTest):
     def test_what_verbose_says_of_a_miss_and_of_a_hit(self):
         for source, words in (("miss", r"HTTP 200, miss, stored, .* \(server .*, origin .*\), evicted 0\n\Z"),

@@ -432,13 +432,66 @@ class AdministerTest(ReplayCase):
         self.sunproxy("set", "--cold", daemon=self.d)
         self.assertEqual(self.stat(self.d)["pages"], 0)
 
+    def test_a_dry_run_of_purge(self):
+        for arguments, count in ((["http://h1.test/1", "http://h1.test/none"], 1),
+                                 (["http://h1.test/1", "http://h1.test/1"], 1),
+                                 (["--prefix", "http://h0.test/"], 3), (["--all"], 6)):
+            with self.subTest(arguments=arguments):
+                out = self.sunproxy("purge", "--dry-run", "--json", *arguments, daemon=self.d).stdout
+                self.assertEqual(json.loads(out), {"purged": count, "dry_run": True})
+                self.assertEqual(self.stat(self.d)["pages"], 6)
+                out = self.sunproxy("purge", "-n", *arguments, daemon=self.d).stdout.decode()
+                self.assertEqual(out, f"{count} pages would be purged (dry run)\n")
+        self.assertEqual(self.purged("--all"), 6)
+
+    def test_a_dry_run_of_set(self):
+        names = ("policy", "capacity_urls", "capacity_bytes", "shards", "pages")
+        before = {name: self.stat(self.d)[name] for name in names}
+        for arguments, expected in (
+                (["--policy", "maxs", "--capacity-urls", "4"],
+                 {"policy": "maxs", "capacity_urls": 4, "shards": 1}),
+                (["--shards", "3"], {"policy": "lru", "shards": 3}),
+                (["--cold"], {"policy": "lru"}), (["--policy", "none"], {"policy": "none"})):
+            with self.subTest(arguments=arguments):
+                out = self.sunproxy("set", "--dry-run", "--json", *arguments, daemon=self.d).stdout
+                told = json.loads(out)
+                self.assertEqual((told["dry_run"], told["kept"]), (True, None))
+                self.assertEqual({name: told[name] for name in expected}, expected)
+                self.assertEqual({name: self.stat(self.d)[name] for name in names}, before)
+                # The real one does what the dry run said.
+                done = json.loads(self.sunproxy("set", "--json", *arguments, daemon=self.d).stdout)
+                self.assertFalse(done.pop("dry_run"))
+                done.pop("kept")
+                self.assertEqual(done, {name: told[name] for name in done})
+                self.sunproxy("set", "--policy", "lru", "--capacity-urls", before["capacity_urls"],
+                              "--capacity-bytes", before["capacity_bytes"], "--shards",
+                              before["shards"], daemon=self.d)
+                self.sunproxy("get", *self.urls(), daemon=self.d)
+        out = self.sunproxy("set", "-n", "--capacity-urls", "7", daemon=self.d).stdout
+        self.assertIn(b"(dry run: nothing was changed)", out)
+
+    def test_the_number_of_shards_follows_the_capacity_until_it_is_set(self):
+        d = self.daemon("--workers", "2", "--capacity-bytes", "512M", origin=self.o)
+        self.assertEqual(self.stat(d)["shards"], 2)
+        out = self.sunproxy("set", "-n", "--capacity-bytes", "64M", daemon=d).stdout
+        self.assertIn(b"shards: 1", out)
+        self.sunproxy("set", "--capacity-bytes", "64M", daemon=d)
+        self.assertEqual(self.stat(d)["shards"], 1)
+        self.sunproxy("set", "--shards", "2", "--capacity-bytes", "512M", daemon=d)
+        self.sunproxy("set", "--capacity-bytes", "64M", daemon=d)
+        self.assertEqual(self.stat(d)["shards"], 2)
+
     def test_refused(self):
-        for arguments in (["purge", "--all"], ["set", "--policy", "fifo"]):
+        for arguments in (["purge", "--all"], ["purge", "-n", "--all"], ["set", "--policy", "fifo"],
+                          ["set", "-n", "--policy", "fifo"]):
             done = self.sunproxy(*arguments, daemon=self.d, tcp=True, expect=77)
             self.assertRegex(done.stderr, rb"AF_UNIX|socket")
         for arguments in (["purge"], ["set"], ["set", "--policy", "nosuch"],
                           ["set", "--capacity-urls", "x"], ["set", "--shards", "9999"],
-                          ["purge", "--all", "http://a/"], ["purge", "--all", "--prefix", "h"]):
+                          ["purge", "--all", "http://a/"], ["purge", "--all", "--prefix", "h"],
+                          ["set", "-n", "--policy", "nosuch"], ["set", "-n", "--shards", "65"],
+                          ["set", "-n", "--capacity-urls", "2", "--shards", "4"],
+                          ["set", "-n", "--capacity-urls", "0", "--capacity-bytes", "0"]):
             done = self.sunproxy(*arguments, daemon=self.d, expect=None)
             self.assertEqual(done.returncode, 64, (arguments, done.stdout, done.stderr))
         s = self.stat(self.d)

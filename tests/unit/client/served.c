@@ -105,7 +105,7 @@ static bool_t
 put_results(XDR *x, const struct call *call, bool refused)
 {
     static char body[] = "a page";
-    static char sentence[] = "it is a test";
+    static char sentence[] = "it is a test", policy[] = "fifo";
     webpageResponse page = {.webPageContents = body};
     proxy_stats stats = {
         .facts = {sizeof(facts) / sizeof(facts[0]), facts},
@@ -113,6 +113,7 @@ put_results(XDR *x, const struct call *call, bool refused)
     };
     proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
     proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
+    proxy_set_preview_result preview = {.status = refused ? PROXY_DENIED : PROXY_OK};
 
     if (call->words[5] == NULLPROC)
         return TRUE;
@@ -123,6 +124,14 @@ put_results(XDR *x, const struct call *call, bool refused)
         return put_page(x, call, refused);
     case PROXY_STAT:
         return xdr_proxy_stats(x, &stats);
+    case PROXY_SET_PREVIEW:
+        if (refused)
+            preview.proxy_set_preview_result_u.sentence = sentence;
+        else
+            preview.proxy_set_preview_result_u.state =
+                (proxy_set_state){.policy = policy, .capacity_urls = 5, .shards = 1};
+        return xdr_proxy_set_preview_result(x, &preview);
+    case PROXY_PURGE_PREVIEW:
     case PROXY_PURGE:
         if (refused)
             purged.proxy_purge_result_u.sentence = sentence;
