@@ -329,9 +329,12 @@ START_TEST(a_lifetime_is_kept_in_milliseconds_or_is_unlimited)
     static const struct {
         int64_t lifetime_us;
         uint32_t ms;
-    } cases[] = {{INT64_MAX, OBJECT_UNLIMITED}, {INT64_MAX - 1, OBJECT_UNLIMITED - 1},
-                 {1999, 1},                     {999, 0},
-                 {0, 0},                        {-5000, 0}};
+    } cases[] = {{INT64_MAX, OBJECT_UNLIMITED},
+                 {INT64_MAX - 1, OBJECT_UNLIMITED - 1},
+                 {1999, 1},
+                 {999, 0},
+                 {0, 0},
+                 {-5000, 0}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cache *cache = pages_cache("lru", 8, 0, 1);
@@ -379,7 +382,8 @@ START_TEST(shards_share_the_pages_evenly)
         pages_store_many(cache, 0, 10000, 0);
         for (int i = 0; i < 10000; i++)
             ck_assert(pages_hit(cache, pages_url(i)));
-        /* Half of the capacity is used, by URLs that differ in their digits: no shard overflowed. */
+        /* Half of the capacity is used, by URLs that differ in their digits: no shard overflowed.
+         */
         ck_assert_uint_eq(pages_stats(cache).pages, 10000);
         ck_assert_uint_eq(pages_stats(cache).evictions, 0);
         ck_assert(cache_is_valid(cache));

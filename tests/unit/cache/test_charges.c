@@ -121,11 +121,10 @@ START_TEST(a_body_does_not_grow_beyond_the_account)
 
     request_lookup(&request, cache, "v", 0, false);
     ck_assert_int_eq(
-        cache_fill_head(request.found.fill,
-                        &(struct object_head){.status = 200,
-                                              .length = 70000,
-                                              .max_length = 70000,
-                                              .account = &account}),
+        cache_fill_head(request.found.fill, &(struct object_head){.status = 200,
+                                                                  .length = 70000,
+                                                                  .max_length = 70000,
+                                                                  .account = &account}),
         ENOBUFS);
     ck_assert_uint_eq(charged(), 0);
     ck_assert_uint_eq(memory_refusals(&account), 3);

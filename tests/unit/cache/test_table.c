@@ -133,7 +133,8 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
         entries[i] = make(url);
         table_insert(&table, entries[i]);
         ck_assert_uint_le(table.entry_count, table.bucket_count);
-        ck_assert_uint_le(table.allocated, table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
+        ck_assert_uint_le(table.allocated,
+                          table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
         if (i % 100 == 0)
             ck_assert(table_is_valid(&table));
     }

@@ -331,9 +331,9 @@ START_TEST(a_failure_lets_some_retry)
     ck_assert_uint_eq(request_take(&two), WAITER_RETRY);
     ck_assert_ptr_null(two.waiter.failure);
     /* It looks up again, by the URL that it has. */
-    ck_assert_int_eq(request_lookup(&again, cache, object_url(two.waiter.object).len == 1 ? "a" : "",
-                                    0, false),
-                     CACHE_MISS);
+    ck_assert_int_eq(
+        request_lookup(&again, cache, object_url(two.waiter.object).len == 1 ? "a" : "", 0, false),
+        CACHE_MISS);
     fill_fail(again.found.fill);
     request_take(&again);
     request_end(&leader);
