@@ -1,6 +1,5 @@
-/* Who is charged for a page: the account while no cache holds it, and eviction on demand. */
+/* The account is charged for an object while no cache counts it; and eviction on demand. */
 #include <errno.h>
-#include <pthread.h>
 
 #include "tests/unit/cache/pages.h"
 
@@ -20,116 +19,158 @@ charged(void)
     return memory_used(&account, MEMORY_PAGES);
 }
 
-static struct page *
-make(const char *url, size_t body)
+/* Stores a page; with one more reference. */
+static struct object *
+put(struct cache *cache, const char *url, size_t body)
 {
-    static const char bytes[100000];
-    struct page_builder builder;
+    struct stored stored = pages_put(cache, span_str(url), body, INT64_MAX, &account);
+    struct object *object = object_retain(stored.object);
 
-    if (!page_begin(&builder, &account, span_str(url), span_of(NULL, 0), span_of(NULL, 0), 200, 0,
-                    sizeof(bytes)))
-        return NULL;
-    ck_assert_int_eq(page_append(&builder, bytes, body), 0);
-    return page_finish(&builder, 0, 0);
+    ck_assert_int_ne(stored.outcome, CACHE_NOT_STORED);
+    stored_free(&stored);
+    return object;
 }
 
-START_TEST(a_page_is_charged_to_the_byte)
-{
-    static const char body[5000];
-    struct page_builder builder;
-    struct page *page;
-    uint64_t whole;
-
-    ck_assert(page_begin(&builder, &account, span_str("http://a/"), span_of(NULL, 0),
-                         span_of(NULL, 0), 200, 10, 100000));
-    whole = sizeof(*page) + strlen("http://a/") + 1;
-    ck_assert_uint_eq(charged(), whole + 10);
-    ck_assert_uint_eq(page_builder_size(&builder), whole + 10);
-    ck_assert_int_eq(page_append(&builder, body, sizeof(body)), 0);
-    ck_assert_uint_ge(charged(), whole + sizeof(body));
-    ck_assert_uint_eq(page_builder_size(&builder), charged());
-    page = page_finish(&builder, 0, 0);
-    ck_assert_uint_eq(page_builder_size(&builder), 0);
-    ck_assert_uint_eq(charged(), whole + sizeof(body));
-    ck_assert_uint_eq(page_size(page), whole + sizeof(body));
-    page_release(&page);
-    ck_assert_uint_eq(charged(), 0);
-
-    ck_assert(page_begin(&builder, &account, span_str("http://a/"), span_of(NULL, 0),
-                         span_of(NULL, 0), 200, 10, 100000));
-    page_abandon(&builder);
-    page_abandon(&builder);
-    ck_assert_uint_eq(charged(), 0);
-}
-END_TEST
-
-START_TEST(a_page_does_not_grow_beyond_the_account)
-{
-    static const char body[8192];
-    const uint64_t share = 6 * 1024;
-    struct page_builder builder;
-
-    memory_account_init(&account, 8 * 1024, NULL);
-    ck_assert(page_begin(&builder, &account, span_str("u"), span_of(NULL, 0), span_of(NULL, 0), 200,
-                         0, 1 << 20));
-    ck_assert_int_eq(page_append(&builder, body, 3000), 0);
-    ck_assert_int_eq(page_append(&builder, body, 4000), ENOBUFS);
-    /* It keeps what it had. */
-    ck_assert_uint_eq(builder.page->body_len, 3000);
-    ck_assert_uint_le(charged(), share);
-    ck_assert_int_eq(page_append(&builder, body, 500), 0);
-    page_abandon(&builder);
-    ck_assert_uint_eq(charged(), 0);
-    ck_assert(!page_begin(&builder, &account, span_str("u"), span_of(NULL, 0), span_of(NULL, 0),
-                          200, 8000, 1 << 20));
-    ck_assert_int_eq(builder.error, ENOBUFS);
-    ck_assert_uint_eq(charged(), 0);
-    ck_assert_uint_eq(memory_refusals(&account), 2);
-}
-END_TEST
-
-START_TEST(what_the_cache_holds_is_not_charged)
+START_TEST(a_busy_object_is_charged_to_the_byte)
 {
     struct cache *cache = pages_cache("lru", 2, 0, 1);
-    struct page *a = make("http://a/", 1000), *b = make("http://b/", 2000);
-    struct page *c = make("http://c/", 3000), *read;
-    uint64_t size_a = page_size(a), size_b = page_size(b), size_c = page_size(c);
-    struct cache_victims victims = {0};
+    struct request request = {0};
+    uint64_t whole = sizeof(struct object) + strlen("http://a/") + 1;
 
-    ck_assert_uint_eq(charged(), size_a + size_b + size_c);
-    cache_store(cache, a, NULL, NULL);
-    cache_store(cache, b, NULL, NULL);
-    ck_assert_uint_eq(charged(), size_c);
-    page_release(&a);
-    page_release(&b);
-    ck_assert_uint_eq(charged(), size_c);
+    /* Inline: all at once, with the head. */
+    request_lookup(&request, cache, "http://a/", 0, false);
+    ck_assert_uint_eq(charged(), 0);
+    fill_head(request.found.fill, 5000, &account);
+    ck_assert_uint_eq(charged(), whole + 5000);
+    ck_assert_uint_eq(object_size(request.found.fill->object), charged());
+    fill_letters(request.found.fill, 5000);
+    ck_assert_uint_eq(charged(), whole + 5000);
+    /* Stored, the cache counts it. */
+    cache_fill_finish(request.found.fill, true, 0, 0, INT64_MAX);
+    ck_assert_uint_eq(charged(), 0);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+    cache_purge_all(cache);
+
+    /* In segments: as they come. The copy of all is charged before they are freed. */
+    request_lookup(&request, cache, "http://b/", 0, false);
+    fill_head(request.found.fill, -1, &account);
+    ck_assert_uint_eq(object_size(request.found.fill->object), charged());
+    fill_letters(request.found.fill, 20000);
+    ck_assert_uint_ge(charged(), whole + 20000);
+    ck_assert_uint_eq(object_size(request.found.fill->object), charged());
+    cache_fill_finish(request.found.fill, true, 0, 0, INT64_MAX);
+    ck_assert_uint_eq(charged(), 0);
+    ck_assert_uint_eq(object_size(request.found.fill->object), whole + 20000);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+
+    /* Failed: at once, although the fill is still there. */
+    request_lookup(&request, cache, "http://c/", 0, false);
+    fill_head(request.found.fill, -1, &account);
+    fill_letters(request.found.fill, 20000);
+    cache_fill_fail(request.found.fill, 1, "", NULL, NULL);
+    ck_assert_uint_eq(charged(), 0);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+
+    /* Not stored: until the last holder drops it. */
+    request_lookup(&request, cache, "http://d/", 0, false);
+    fill_head(request.found.fill, 100, &account);
+    fill_letters(request.found.fill, 100);
+    cache_fill_finish(request.found.fill, false, 0, 0, INT64_MAX);
+    ck_assert_uint_eq(charged(), whole + 100);
+    cache_fill_free(request.found.fill);
+    ck_assert_uint_eq(charged(), whole + 100);
+    request_take(&request);
+    request_end(&request);
+    ck_assert_uint_eq(charged(), 0);
+    cache_destroy(cache);
+}
+END_TEST
+
+START_TEST(a_body_does_not_grow_beyond_the_account)
+{
+    static const char body[50000];
+    const uint64_t share = 60 * 1024;
+    struct cache *cache = pages_cache("lru", 2, 0, 1);
+    struct request request = {0};
+    struct cache_fill *fill;
+
+    memory_account_init(&account, 80 * 1024, NULL);
+    request_lookup(&request, cache, "u", 0, false);
+    fill = request.found.fill;
+    fill_head(fill, -1, &account);
+    ck_assert_int_eq(cache_fill_append(fill, body, 15000), 0);
+    ck_assert_int_eq(cache_fill_append(fill, body, 50000), ENOBUFS);
+    /* It keeps what it had. */
+    ck_assert_uint_eq(object_length(fill->object), 15000);
+    ck_assert_uint_le(charged(), share);
+    ck_assert_int_eq(cache_fill_append(fill, body, 500), 0);
+    /* No copy is made at the end if the account does not suffice for it. */
+    ck_assert_int_eq(cache_fill_append(fill, body, 16000), 0);
+    ck_assert_int_eq(cache_fill_finish(fill, true, 0, 0, INT64_MAX), CACHE_STORED);
+    ck_assert(fill->object->segmented);
+    cache_fill_free(fill);
+    request_take(&request);
+    request_end(&request);
+    ck_assert_uint_eq(charged(), 0);
+
+    request_lookup(&request, cache, "v", 0, false);
+    ck_assert_int_eq(
+        cache_fill_head(request.found.fill, &(struct object_head){.status = 200,
+                                                                  .length = 70000,
+                                                                  .max_length = 70000,
+                                                                  .account = &account}),
+        ENOBUFS);
+    ck_assert_uint_eq(charged(), 0);
+    ck_assert_uint_eq(memory_refusals(&account), 3);
+    fill_fail(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+    cache_destroy(cache);
+    ck_assert_uint_eq(charged(), 0);
+}
+END_TEST
+
+START_TEST(what_the_cache_counts_is_not_charged)
+{
+    struct cache *cache = pages_cache("lru", 2, 0, 1);
+    struct object *a = put(cache, "http://a/", 1000), *b = put(cache, "http://b/", 2000), *c, *read;
+    uint64_t size_a = object_size(a), size_b = object_size(b);
+    struct stored stored;
+
+    ck_assert_uint_eq(charged(), 0);
+    object_release(&a);
+    object_release(&b);
+    ck_assert_uint_eq(charged(), 0);
     /* A slow reader has a; it is evicted. */
-    read = cache_lookup(cache, span_str("http://a/"), 0);
-    ck_assert_uint_eq(charged(), size_c);
+    read = pages_get(cache, span_str("http://a/"), 0);
     ck_assert(pages_hit(cache, "http://b/"));
-    cache_store(cache, c, NULL, NULL);
+    c = put(cache, "http://c/", 3000);
     ck_assert_uint_eq(charged(), size_a);
-    page_release(&read);
+    object_release(&read);
     ck_assert_uint_eq(charged(), 0);
     /* Victims that are handed over. */
-    a = make("http://a/", 500);
-    cache_store(cache, a, &victims, NULL);
-    page_release(&a);
-    ck_assert_uint_eq(victims.count, 1);
+    stored = pages_put(cache, span_str("http://a/"), 500, INT64_MAX, &account);
+    ck_assert_uint_eq(stored.victims.count, 1);
     ck_assert_uint_eq(charged(), size_b);
-    cache_victims_free(&victims);
+    stored_free(&stored);
     ck_assert_uint_eq(charged(), 0);
     /* One that replaces another of its URL, which is being read. */
-    read = cache_lookup(cache, span_str("http://a/"), 0);
-    a = make("http://a/", 700);
-    ck_assert_int_eq(cache_store(cache, a, NULL, NULL), CACHE_REPLACED);
-    ck_assert_uint_eq(charged(), page_size(read));
-    page_release(&read);
+    read = pages_get(cache, span_str("http://a/"), 0);
+    a = put(cache, "http://a/", 700);
+    ck_assert_uint_eq(pages_stats(cache).pages, 2);
+    ck_assert_uint_eq(charged(), object_size(read));
+    object_release(&read);
     /* Purged while it is read. */
     ck_assert_uint_eq(cache_purge_all(cache), 2);
-    ck_assert_uint_eq(charged(), page_size(a) + page_size(c));
-    page_release(&a);
-    page_release(&c);
+    ck_assert_uint_eq(charged(), object_size(a) + object_size(c));
+    object_release(&a);
+    object_release(&c);
     ck_assert_uint_eq(charged(), 0);
     cache_destroy(cache);
 }
@@ -139,22 +180,22 @@ END_TEST
 
 enum { HELD = 40, STEPS = 20000 };
 
-/* Is a page of the URL inside, and the very one? */
+/* Is the object in the cache? */
 static bool
-is_inside(struct cache *cache, struct page *page)
+is_inside(struct cache *cache, struct object *object)
 {
-    struct page *found = cache_lookup(cache, page_url(page), 0);
-    bool inside = found == page;
+    struct object *found = pages_get(cache, object_url(object), 0);
+    bool inside = found == object;
 
-    page_release(&found);
+    object_release(&found);
     return inside;
 }
 
-/* Readers hold pages by chance; what they hold and the cache does not is what is charged. */
+/* Readers hold objects by chance; those that the cache does not count are charged. */
 START_TEST(it_agrees_with_a_model)
 {
     static const char *const names[] = {"lru", "s3-fifo", "arc", "lfu"};
-    struct page *held[HELD] = {0};
+    struct object *held[HELD] = {0};
     uint64_t state = 7;
 
     for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++) {
@@ -162,11 +203,11 @@ START_TEST(it_agrees_with_a_model)
         struct cache_config config;
 
         for (unsigned step = 0; step < STEPS; step++) {
-            struct page **slot = &held[unit_draw(&state, HELD)];
+            struct object **slot = &held[unit_draw(&state, HELD)];
             char url[32];
 
             snprintf(url, sizeof(url), "http://%u/", unit_draw(&state, 100));
-            page_release(slot);
+            object_release(slot);
             switch (unit_draw(&state, 100)) {
             case 0:
                 cache_purge(cache, span_str(url));
@@ -178,10 +219,13 @@ START_TEST(it_agrees_with_a_model)
                 ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
                 break;
             default:
-                *slot = cache_lookup(cache, span_str(url), 0);
+                *slot = pages_get(cache, span_str(url), 0);
                 if (!*slot) {
-                    *slot = make(url, unit_draw(&state, 3000));
-                    cache_store(cache, *slot, NULL, NULL);
+                    struct stored stored = pages_put(cache, span_str(url), unit_draw(&state, 3000),
+                                                     INT64_MAX, &account);
+
+                    *slot = object_retain(stored.object);
+                    stored_free(&stored);
                 }
             }
             if (step % 64 == 0) {
@@ -193,73 +237,22 @@ START_TEST(it_agrees_with_a_model)
                     for (unsigned j = 0; j < i; j++)
                         again = again || held[j] == held[i];
                     if (held[i] && !again && !is_inside(cache, held[i]))
-                        sum += page_size(held[i]);
+                        sum += object_size(held[i]);
                 }
                 ck_assert_uint_eq(charged(), sum);
             }
         }
         cache_destroy(cache);
         for (unsigned i = 0; i < HELD; i++)
-            page_release(&held[i]);
+            object_release(&held[i]);
         ck_assert_uint_eq(charged(), 0);
     }
 }
 END_TEST
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-enum { THREADS = 3, ROUNDS = 3000 };
-
-struct reader {
-    struct cache *cache;
-    uint64_t state;
-};
-
-static void *
-read_and_store(void *argument)
-{
-    struct reader *reader = argument;
-    struct page *held[8] = {0};
-
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        struct page **slot = &held[unit_draw(&reader->state, 8)];
-        char url[32];
-
-        snprintf(url, sizeof(url), "http://%u/", unit_draw(&reader->state, 50));
-        page_release(slot);
-        *slot = cache_lookup(reader->cache, span_str(url), 0);
-        if (!*slot) {
-            *slot = make(url, unit_draw(&reader->state, 3000));
-            cache_store(reader->cache, *slot, NULL, NULL);
-        }
-    }
-    for (unsigned i = 0; i < 8; i++)
-        page_release(&held[i]);
-    return NULL;
-}
-
-START_TEST(nothing_is_lost_between_threads)
-{
-    struct cache *cache = pages_cache("lru", 0, 30000, 2);
-    struct reader readers[THREADS];
-    pthread_t threads[THREADS];
-
-    for (unsigned i = 0; i < THREADS; i++) {
-        readers[i] = (struct reader){.cache = cache, .state = i + 1};
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_and_store, &readers[i]), 0);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    ck_assert_uint_eq(charged(), 0);
-    cache_destroy(cache);
-    ck_assert_uint_eq(charged(), 0);
-    ck_assert_int_eq(atomic_load(&account.groups[MEMORY_GROUP_FETCHING].used), 0);
-}
-END_TEST
-
 /* ---- eviction on demand ---------------------------------------------------------------------- */
 
-START_TEST(reclaiming_evicts_what_is_asked_for_and_no_more)
+START_TEST(reclaiming_evicts_the_bytes_asked_for_and_no_more)
 {
     struct cache *cache = pages_cache("lru", 0, 16 << 20, 3);
     uint64_t pages, bytes;
@@ -315,12 +308,11 @@ unit_suite(void)
 
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, set_up, NULL);
-    tcase_add_test(tests, a_page_is_charged_to_the_byte);
-    tcase_add_test(tests, a_page_does_not_grow_beyond_the_account);
-    tcase_add_test(tests, what_the_cache_holds_is_not_charged);
+    tcase_add_test(tests, a_busy_object_is_charged_to_the_byte);
+    tcase_add_test(tests, a_body_does_not_grow_beyond_the_account);
+    tcase_add_test(tests, what_the_cache_counts_is_not_charged);
     tcase_add_test(tests, it_agrees_with_a_model);
-    tcase_add_test(tests, nothing_is_lost_between_threads);
-    tcase_add_test(tests, reclaiming_evicts_what_is_asked_for_and_no_more);
+    tcase_add_test(tests, reclaiming_evicts_the_bytes_asked_for_and_no_more);
     tcase_add_test(tests, there_may_be_nothing_to_reclaim);
     suite_add_tcase(suite, tests);
     return suite;

@@ -25,15 +25,13 @@ START_TEST(a_new_policy_sees_pages_in_order_of_entry)
         pages_store_many(cache, 0, 20, 3);
         configure(cache, others[i], 100, 0, 1);
         for (int n = 0; n < 20; n++) {
-            struct cache_victims victims = {0};
-            struct page *page = pages_make("http://new/", 0);
+            struct stored stored;
 
             configure(cache, others[i], (uint64_t)(20 - n), 0, 1);
-            cache_store(cache, page, &victims, NULL);
-            page_release(&page);
-            ck_assert_uint_eq(victims.count, 1);
-            ck_assert(span_equal(page_url(victims.pages[0]), span_str(pages_url(n))));
-            cache_victims_free(&victims);
+            stored = pages_put(cache, span_str("http://new/"), 0, INT64_MAX, NULL);
+            ck_assert_uint_eq(stored.victims.count, 1);
+            ck_assert(span_equal(object_url(stored.victims.pages[0]), span_str(pages_url(n))));
+            stored_free(&stored);
             cache_purge(cache, span_str("http://new/"));
         }
         cache_destroy(cache);
@@ -41,7 +39,7 @@ START_TEST(a_new_policy_sees_pages_in_order_of_entry)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_leaves_by_the_new_policy)
+START_TEST(what_does_not_fit_is_evicted_by_the_new_policy)
 {
     struct cache *cache = pages_cache("fifo", 10, 0, 1);
 
@@ -51,14 +49,14 @@ START_TEST(what_does_not_fit_leaves_by_the_new_policy)
     ck_assert_uint_eq(pages_stats(cache).pages, 4);
     ck_assert_uint_eq(pages_stats(cache).evictions, 6);
     ck_assert_uint_eq(pages_stats(cache).insertions, 10);
-    /* Entering one by one, the largest leaving each time, the last to enter is always in. */
+    /* They enter one by one and the largest is evicted each time, so the last one stays. */
     ck_assert(pages_hit(cache, pages_url(9)) && pages_hit(cache, pages_url(0)));
     ck_assert(pages_hit(cache, pages_url(3)) && pages_hit(cache, pages_url(6)));
     cache_destroy(cache);
 }
 END_TEST
 
-/* Where newcomers compete, some are passed on while the new policy is filled: nothing is lost. */
+/* Where newcomers compete, some are evicted at once while the new policy is filled. */
 START_TEST(a_new_policy_may_pass_pages_on)
 {
     struct cache *cache = pages_cache("fifo", 10, 0, 1);
@@ -75,7 +73,7 @@ START_TEST(a_new_policy_may_pass_pages_on)
 }
 END_TEST
 
-START_TEST(another_capacity_alone_keeps_what_the_policy_knows)
+START_TEST(another_capacity_alone_keeps_the_state_of_the_policy)
 {
     struct cache *cache = pages_cache("lru", 10, 0, 1);
 
@@ -105,7 +103,7 @@ record_resize(struct policy *policy, const struct policy_config *config)
     resized[resizes++] = *config;
 }
 
-START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
+START_TEST(a_policy_that_uses_the_capacity_gets_the_new_one)
 {
     struct policy_ops probe = *policy_find("lru");
     struct cache_config config = {policy_spec_of(&probe), 10, 0, 2, 5, false};
@@ -124,14 +122,14 @@ START_TEST(a_policy_that_looks_at_the_capacity_hears_of_a_new_one)
     ck_assert_uint_eq(resized[0].capacity_bytes, 501);
     ck_assert_uint_eq(resized[1].capacity_pages, 3);
     ck_assert_uint_eq(resized[1].capacity_bytes, 500);
-    config.shards = 1; /* a new instance is told when it is made */
+    config.shards = 1; /* a new instance gets it when it is created */
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     ck_assert_uint_eq(resizes, 2);
     cache_destroy(cache);
 }
 END_TEST
 
-START_TEST(fewer_bytes_take_first_who_cannot_stay)
+START_TEST(fewer_bytes_remove_first_the_pages_that_are_too_large)
 {
     struct cache *cache = pages_cache("lru", 0, 100000, 1);
 
@@ -143,7 +141,7 @@ START_TEST(fewer_bytes_take_first_who_cannot_stay)
     ck_assert(!pages_hit(cache, "large"));
     ck_assert_uint_eq(pages_stats(cache).evictions, 1);
 
-    pages_store(cache, "middle", 400);
+    pages_store(cache, "middle", 350);
     configure(cache, "fifo", 0, 500, 1); /* the same when the policy is another */
     ck_assert(pages_hit(cache, "small") && pages_hit(cache, "smaller"));
     ck_assert_uint_eq(pages_stats(cache).evictions, 2);
@@ -151,7 +149,7 @@ START_TEST(fewer_bytes_take_first_who_cannot_stay)
 }
 END_TEST
 
-/* Nodes of another policy may be larger, and are paid for. */
+/* Nodes of another policy may be larger, and are counted. */
 START_TEST(bytes_are_counted_anew_for_another_policy)
 {
     uint64_t lru = cache_page_overhead(policy_find("lru")),
@@ -199,11 +197,11 @@ unit_suite(void)
     TCase *tc = tcase_create("configure");
 
     tcase_add_test(tc, a_new_policy_sees_pages_in_order_of_entry);
-    tcase_add_test(tc, what_does_not_fit_leaves_by_the_new_policy);
+    tcase_add_test(tc, what_does_not_fit_is_evicted_by_the_new_policy);
     tcase_add_test(tc, a_new_policy_may_pass_pages_on);
-    tcase_add_test(tc, another_capacity_alone_keeps_what_the_policy_knows);
-    tcase_add_test(tc, a_policy_that_looks_at_the_capacity_hears_of_a_new_one);
-    tcase_add_test(tc, fewer_bytes_take_first_who_cannot_stay);
+    tcase_add_test(tc, another_capacity_alone_keeps_the_state_of_the_policy);
+    tcase_add_test(tc, a_policy_that_uses_the_capacity_gets_the_new_one);
+    tcase_add_test(tc, fewer_bytes_remove_first_the_pages_that_are_too_large);
     tcase_add_test(tc, bytes_are_counted_anew_for_another_policy);
     tcase_add_test(tc, any_number_of_shards_keeps_all_pages);
     suite_add_tcase(suite, tc);

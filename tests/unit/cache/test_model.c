@@ -1,6 +1,6 @@
 /*
  * Every policy, driven through the cache by random requests, against a model that is as plain as
- * can be: an array of pages, searched from end to end for whoever leaves next.
+ * can be: an array of pages, searched from end to end for the next victim.
  */
 #include "base/hash.h"
 #include "tests/unit/cache/pages.h"
@@ -26,36 +26,36 @@ struct model {
     uint64_t rng;
     uint64_t capacity_pages, capacity_bytes;
     uint64_t count, bytes, insertions, evictions;
-    bool (*leaves_before)(const struct model_page *a, const struct model_page *b);
+    bool (*precedes)(const struct model_page *a, const struct model_page *b);
     uint64_t overhead; /* of a page */
 };
 
 static bool
-lru_leaves_before(const struct model_page *a, const struct model_page *b)
+lru_precedes(const struct model_page *a, const struct model_page *b)
 {
     return a->requested < b->requested;
 }
 
 static bool
-fifo_leaves_before(const struct model_page *a, const struct model_page *b)
+fifo_precedes(const struct model_page *a, const struct model_page *b)
 {
     return a->entered < b->entered;
 }
 
 static bool
-lfu_leaves_before(const struct model_page *a, const struct model_page *b)
+lfu_precedes(const struct model_page *a, const struct model_page *b)
 {
     return a->count != b->count ? a->count < b->count : a->reached < b->reached;
 }
 
 static bool
-rand_leaves_before(const struct model_page *a, const struct model_page *b)
+rand_precedes(const struct model_page *a, const struct model_page *b)
 {
     return a->key != b->key ? a->key < b->key : a->entered < b->entered;
 }
 
 static bool
-maxs_leaves_before(const struct model_page *a, const struct model_page *b)
+maxs_precedes(const struct model_page *a, const struct model_page *b)
 {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a->entered < b->entered;
 }
@@ -63,10 +63,10 @@ maxs_leaves_before(const struct model_page *a, const struct model_page *b)
 /* Policies whose rule is not repeated here are held to their bounds only. */
 static const struct {
     const char *name;
-    bool (*leaves_before)(const struct model_page *a, const struct model_page *b);
+    bool (*precedes)(const struct model_page *a, const struct model_page *b);
 } rules[] = {
-    {"lru", lru_leaves_before},   {"fifo", fifo_leaves_before}, {"lfu", lfu_leaves_before},
-    {"rand", rand_leaves_before}, {"maxs", maxs_leaves_before},
+    {"lru", lru_precedes},   {"fifo", fifo_precedes}, {"lfu", lfu_precedes},
+    {"rand", rand_precedes}, {"maxs", maxs_precedes},
 };
 
 static uint64_t dice_state;
@@ -97,14 +97,14 @@ model_victim(const struct model *m)
     int victim = -1;
 
     for (int i = 0; i < URLS; i++) {
-        if (m->pages[i].inside && (victim < 0 || m->leaves_before(&m->pages[i], &m->pages[victim])))
+        if (m->pages[i].inside && (victim < 0 || m->precedes(&m->pages[i], &m->pages[victim])))
             victim = i;
     }
     return victim;
 }
 
 static bool
-model_has_room(const struct model *m, uint64_t pages, uint64_t bytes)
+model_fits(const struct model *m, uint64_t pages, uint64_t bytes)
 {
     return (!m->capacity_pages || m->count + pages <= m->capacity_pages) &&
            (!m->capacity_bytes || m->bytes + bytes <= m->capacity_bytes);
@@ -124,17 +124,17 @@ model_request(struct model *m, int url)
     return true;
 }
 
-/* The victims, in order, as numbers in `victims`; how many they are. */
+/* The victims, in order, as numbers in `victims`; their count. */
 static size_t
 model_store(struct model *m, int url, uint64_t bytes, int64_t until_us, int *victims)
 {
     size_t n = 0;
 
-    if (m->capacity_bytes && bytes > m->capacity_bytes)
-        return 0;
     if (m->pages[url].inside)
         model_remove(m, url);
-    while (!model_has_room(m, 1, bytes)) {
+    if (m->capacity_bytes && bytes > m->capacity_bytes)
+        return 0;
+    while (!model_fits(m, 1, bytes)) {
         victims[n] = model_victim(m);
         model_remove(m, victims[n++]);
     }
@@ -168,31 +168,25 @@ url_of(int i)
 static void
 check_store(struct cache *cache, struct model *m, int url, size_t body)
 {
-    struct page *page = pages_make(url_of(url), body);
-    uint64_t bytes = page->url_len + page->final_url_len + page->body_len + m->overhead;
+    uint64_t bytes = strlen(url_of(url)) + body + m->overhead;
     bool was_inside = m->pages[url].inside;
     bool fits = !m->capacity_bytes || bytes <= m->capacity_bytes;
-    struct cache_victims victims = {0};
-    size_t evicted = 99;
+    struct stored stored;
     int expected[URLS];
     size_t n;
     /* Two in three for ever, the others for up to 100 of the ticks that a round takes. */
     int64_t until_us = dice(3) ? INT64_MAX : m->clock_us + 1000 * (1 + dice(100));
-    enum cache_outcome outcome;
 
-    if (until_us != INT64_MAX)
-        page_limit(page, until_us - page->fetched_us);
-    outcome = cache_store(cache, page, &victims, &evicted);
+    stored = pages_put(cache, span_str(url_of(url)), body, until_us, NULL);
     n = model_store(m, url, bytes, until_us, expected);
-    ck_assert_int_eq(outcome, !fits        ? CACHE_NOT_STORED
-                              : was_inside ? CACHE_REPLACED
-                                           : CACHE_STORED);
-    ck_assert_uint_eq(evicted, n);
-    ck_assert_uint_eq(victims.count, n);
+    ck_assert_int_eq(stored.outcome, !fits        ? CACHE_NOT_STORED
+                                     : was_inside ? CACHE_REPLACED
+                                                  : CACHE_STORED);
+    ck_assert_uint_eq(stored.evicted, n);
+    ck_assert_uint_eq(stored.victims.count, n);
     for (size_t i = 0; i < n; i++)
-        ck_assert(span_equal(page_url(victims.pages[i]), span_str(url_of(expected[i]))));
-    cache_victims_free(&victims);
-    page_release(&page);
+        ck_assert(span_equal(object_url(stored.victims.pages[i]), span_str(url_of(expected[i]))));
+    stored_free(&stored);
 }
 
 static void
@@ -222,7 +216,7 @@ check_purge_prefix(struct cache *cache, struct model *m, const char *prefix)
     ck_assert_uint_eq(cache_purge_prefix(cache, span_str(prefix)), gone);
 }
 
-/* Another capacity for the policy as it is: what cannot stay goes, then victims. */
+/* Another capacity for the policy as it is: pages that are too large are removed, then victims. */
 static void
 check_resize(struct cache *cache, struct model *m)
 {
@@ -234,13 +228,13 @@ check_resize(struct cache *cache, struct model *m)
     config.capacity_pages = m->capacity_pages;
     config.capacity_bytes = m->capacity_bytes;
     ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
-    for (int i = 0; i < URLS && !model_has_room(m, 0, 0); i++) {
+    for (int i = 0; i < URLS && !model_fits(m, 0, 0); i++) {
         if (m->pages[i].inside && m->capacity_bytes && m->pages[i].bytes > m->capacity_bytes) {
             model_remove(m, i);
             m->evictions++;
         }
     }
-    while (!model_has_room(m, 0, 0)) {
+    while (!model_fits(m, 0, 0)) {
         model_remove(m, model_victim(m));
         m->evictions++;
     }
@@ -248,14 +242,14 @@ check_resize(struct cache *cache, struct model *m)
 
 static void
 check_against_model(const char *policy,
-                    bool (*leaves_before)(const struct model_page *, const struct model_page *),
+                    bool (*precedes)(const struct model_page *, const struct model_page *),
                     uint64_t capacity_pages, uint64_t capacity_bytes, bool resizes)
 {
     struct model m = {
         .capacity_pages = capacity_pages,
         .capacity_bytes = capacity_bytes,
-        .leaves_before = leaves_before,
-        .clock_us = 1, /* when pages_make() makes all pages */
+        .precedes = precedes,
+        .clock_us = 1, /* when pages_put() has fetched all pages */
         .overhead = cache_page_overhead(policy_find(policy)),
     };
     struct cache *cache = pages_cache(policy, capacity_pages, capacity_bytes, 1);
@@ -270,13 +264,6 @@ check_against_model(const char *policy,
         if (what == 0) {
             ck_assert_uint_eq(cache_purge(cache, span_str(url_of(url))), m.pages[url].inside);
             if (m.pages[url].inside)
-                model_remove(&m, url);
-        } else if (what == 12) {
-            bool expired = m.pages[url].inside && m.pages[url].until_us <= m.clock_us;
-
-            ck_assert_uint_eq(cache_purge_expired(cache, span_str(url_of(url)), m.clock_us),
-                              expired);
-            if (expired)
                 model_remove(&m, url);
         } else if (what == 1) {
             check_purge_prefix(cache, &m, dice(2) ? "http://h3/" : "http://h4/1");
@@ -310,8 +297,6 @@ check_bounds_only(const char *policy, uint64_t capacity_pages, uint64_t capacity
         else if (!pages_hit_at(cache, url, round))
             pages_store_until(cache, url, dice(1000),
                               dice(3) ? INT64_MAX : round + (int64_t)dice(8000));
-        else if (dice(50) == 0)
-            cache_purge_expired(cache, span_str(url), INT64_MAX);
         ck_assert(cache_is_valid(cache));
     }
     cache_destroy(cache);
@@ -333,7 +318,7 @@ START_TEST(every_policy_is_its_model)
         for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
             dice_state = 1000 * p + b;
             if (r < rule_count)
-                check_against_model(policies[p]->name, rules[r].leaves_before, bounds[b][0],
+                check_against_model(policies[p]->name, rules[r].precedes, bounds[b][0],
                                     bounds[b][1], b >= 6);
             else
                 check_bounds_only(policies[p]->name, bounds[b][0], bounds[b][1]);

@@ -1,4 +1,4 @@
-/* Policies that refuse pages, whose newcomers compete, and which let others leave with a hit. */
+/* Policies that refuse pages, whose newcomers compete, and that evict other pages with a hit. */
 #include "cache/cache.h"
 
 #include "base/hash.h"
@@ -30,30 +30,35 @@ record_access(struct policy *policy, void *node, const struct policy_page *page)
     policy_find("lru")->access(policy, node, page);
 }
 
-START_TEST(what_a_policy_refuses_changes_nothing)
+START_TEST(what_a_policy_refuses_evicts_nothing)
 {
     struct policy_ops probe = *policy_find("lru");
     struct cache_config config = {policy_spec_of(&probe), 3, 0, 1, 0, true};
     enum cache_error error;
     struct cache *cache;
-    size_t evicted = 99;
-    struct page *page = pages_make(pages_url(9), 100);
+    struct stored stored;
 
     probe.admit = refuse_large;
     probe.insert = record_insert;
     probe.access = record_access;
     cache = cache_create(&config, &error);
     pages_store_many(cache, 0, 3, 99);
-    ck_assert_int_eq(cache_store(cache, page, NULL, &evicted), CACHE_NOT_STORED);
-    ck_assert_uint_eq(evicted, 0);
-    ck_assert_int_eq(pages_store(cache, pages_url(1), 100), CACHE_NOT_STORED);
+    stored = pages_put(cache, span_str(pages_url(9)), 100, INT64_MAX, NULL);
+    ck_assert_int_eq(stored.outcome, CACHE_NOT_STORED);
+    ck_assert_uint_eq(stored.evicted, 0);
+    stored_free(&stored);
     ck_assert(pages_hit(cache, pages_url(0)) && pages_hit(cache, pages_url(1)) &&
               pages_hit(cache, pages_url(2)));
-    ck_assert_uint_eq(refusals, 2);
     ck_assert_uint_eq(pages_stats(cache).insertions, 3);
     ck_assert_uint_eq(pages_stats(cache).bytes, 3 * 99); /* bodies alone */
+    /* In place of an expired page: that one is removed, and no other. */
+    ck_assert_int_eq(pages_store(cache, pages_url(1), 100), CACHE_NOT_STORED);
+    ck_assert(pages_hit(cache, pages_url(0)) && !pages_hit(cache, pages_url(1)) &&
+              pages_hit(cache, pages_url(2)));
+    ck_assert_uint_eq(refusals, 2);
+    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
 
-    /* A page is told alike when it is asked for, enters and is requested. */
+    /* The policy gets the same description for admission, insertion and a request. */
     ck_assert_int_eq(pages_store(cache, pages_url(7), 50), CACHE_STORED);
     ck_assert(pages_hit(cache, pages_url(7)));
     ck_assert_mem_eq(&asked, &entered, sizeof(asked));
@@ -62,19 +67,17 @@ START_TEST(what_a_policy_refuses_changes_nothing)
     ck_assert_uint_eq(asked.key, hash64_bytes(span_str(pages_url(7))));
     ck_assert_uint_eq(asked.cost_us, 1);
     ck_assert_uint_eq(asked.next, POLICY_NEVER);
-    page_release(&page);
     cache_destroy(cache);
 }
 END_TEST
 
-START_TEST(a_newcomer_that_competes_may_be_the_one_to_leave)
+START_TEST(a_newcomer_that_competes_may_be_the_victim)
 {
     struct policy_ops probe = *policy_find("maxs");
     struct cache_config config = {policy_spec_of(&probe), 0, 1000, 1, 0, true};
-    struct cache_victims victims = {0};
+    struct stored stored;
     enum cache_error error;
     struct cache *cache;
-    struct page *page;
 
     probe.enters_first = true;
     cache = cache_create(&config, &error);
@@ -86,15 +89,14 @@ START_TEST(a_newcomer_that_competes_may_be_the_one_to_leave)
     ck_assert_uint_eq(pages_stats(cache).insertions, 2);
     ck_assert_uint_eq(pages_stats(cache).evictions, 0);
 
-    page = pages_make("http://d/", 550); /* the larger one leaves for it */
-    ck_assert_int_eq(cache_store(cache, page, &victims, NULL), CACHE_STORED);
-    ck_assert_uint_eq(victims.count, 1);
-    ck_assert(span_equal(page_url(victims.pages[0]), span_str("http://b/")));
+    stored = pages_put(cache, span_str("http://d/"), 550, INT64_MAX, NULL);
+    ck_assert_int_eq(stored.outcome, CACHE_STORED);
+    ck_assert_uint_eq(stored.victims.count, 1); /* the larger one */
+    ck_assert(span_equal(object_url(stored.victims.pages[0]), span_str("http://b/")));
     ck_assert_uint_eq(pages_stats(cache).bytes, 550);
     ck_assert_uint_eq(pages_stats(cache).evictions, 1);
     ck_assert(cache_is_valid(cache));
-    cache_victims_free(&victims);
-    page_release(&page);
+    stored_free(&stored);
     cache_destroy(cache);
 }
 END_TEST
@@ -107,7 +109,7 @@ has_surplus(const struct policy *policy)
     return surplus_beyond && !policy_find("lru")->is_valid(policy, surplus_beyond, 0);
 }
 
-START_TEST(a_surplus_leaves_with_a_hit)
+START_TEST(a_surplus_is_evicted_with_a_hit)
 {
     struct policy_ops probe = *policy_find("lru");
     struct cache_config config = {policy_spec_of(&probe), 10, 0, 1, 0, false};
@@ -118,7 +120,7 @@ START_TEST(a_surplus_leaves_with_a_hit)
     probe.has_surplus = has_surplus;
     cache = cache_create(&config, &error);
     pages_store_many(cache, 0, 10, 5);
-    surplus_beyond = 4; /* as many may stay */
+    surplus_beyond = 4; /* pages that may stay */
     ck_assert(!pages_hit(cache, "http://a/"));
     ck_assert_uint_eq(pages_stats(cache).pages, 10);
     ck_assert(pages_hit(cache, pages_url(1)));
@@ -137,9 +139,9 @@ unit_suite(void)
     Suite *suite = suite_create("cache/newcomers");
     TCase *tc = tcase_create("newcomers");
 
-    tcase_add_test(tc, what_a_policy_refuses_changes_nothing);
-    tcase_add_test(tc, a_newcomer_that_competes_may_be_the_one_to_leave);
-    tcase_add_test(tc, a_surplus_leaves_with_a_hit);
+    tcase_add_test(tc, what_a_policy_refuses_evicts_nothing);
+    tcase_add_test(tc, a_newcomer_that_competes_may_be_the_victim);
+    tcase_add_test(tc, a_surplus_is_evicted_with_a_hit);
     suite_add_tcase(suite, tc);
     return suite;
 }

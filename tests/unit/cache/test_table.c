@@ -9,7 +9,8 @@ make(const char *url)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
 
-    entry->page = pages_make(url, 0);
+    entry->object = object_make(&(struct object_parts){.url = span_str(url)});
+    object_complete(entry->object, 0, 0, OBJECT_UNLIMITED); /* a zero byte ends the URL */
     entry->hash = djb_hash(span_str(url));
     return entry;
 }
@@ -17,7 +18,7 @@ make(const char *url)
 static void
 drop(struct entry *entry)
 {
-    page_release(&entry->page);
+    object_release(&entry->object);
     free(entry);
 }
 
@@ -132,14 +133,15 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
         entries[i] = make(url);
         table_insert(&table, entries[i]);
         ck_assert_uint_le(table.entry_count, table.bucket_count);
-        ck_assert_uint_le(table.room, table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
+        ck_assert_uint_le(table.allocated,
+                          table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
         if (i % 100 == 0)
             ck_assert(table_is_valid(&table));
     }
     ck_assert_uint_eq(table.bucket_count, COUNT);
     ck_assert_uint_le(table_depth(&table), 8);
     for (int i = 0; i < COUNT; i++) {
-        ck_assert_ptr_eq(find(&table, page_url(entries[i]->page).ptr), entries[i]);
+        ck_assert_ptr_eq(find(&table, object_url(entries[i]->object).ptr), entries[i]);
         table_remove(&table, entries[i]);
         table_tidy(&table);
         drop(entries[i]);
@@ -148,7 +150,7 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
         if (i % 100 == 0)
             ck_assert(table_is_valid(&table));
     }
-    ck_assert_uint_le(table.room, 64);
+    ck_assert_uint_le(table.allocated, 64);
     table_free(&table);
 }
 END_TEST

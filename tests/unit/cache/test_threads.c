@@ -1,27 +1,189 @@
 /*
- * The cache under several threads at once. What must not happen shows in the counts, in
- * cache_is_valid(), in a page that is not the one asked for, and under the thread sanitizer.
+ * The cache under several threads at once. Errors show in the counts, in cache_is_valid(), in an
+ * object that is not the one asked for, in a waiter that is not answered exactly once, and under
+ * the thread sanitizer.
  */
 #include <pthread.h>
+#include <semaphore.h>
 
-#include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
 
 #define THREADS 4
 #define URLS 400
 
 static struct cache *cache;
+static struct memory_account account;
 static _Atomic bool stop;
 
+/* How a thread uses the cache. */
 struct user {
     pthread_t thread;
     uint64_t dice;
     unsigned rounds; /* at most */
+    unsigned urls;
     bool until_stop;
-    uint64_t hits, stored, evicted, purged;
     bool purges;
-    bool wrong; /* a page that is not the one asked for */
+    bool alike; /* all threads draw the same */
+    bool all;   /* failures, private responses, bypasses, waiters that leave */
+    uint64_t hits, joined, stored, evicted, purged, retries, passed;
+    bool wrong; /* an object that is not the one asked for, or a waiter with a wrong answer */
 };
+
+/* A waiter whose thread sleeps until it is notified. */
+struct sleeper {
+    struct object_waiter waiter; /* first */
+    sem_t wake;
+};
+
+static void
+wake(struct object_waiter *waiter)
+{
+    sem_post(&((struct sleeper *)(void *)waiter)->wake);
+}
+
+/* The body of a URL: its number of bytes, and the bytes, depend on the URL's last digits. */
+static bool
+is_body_of(const struct object *object, unsigned number)
+{
+    struct object_place place = {0};
+    struct span run;
+    uint64_t at = 0;
+
+    while (run = object_read(object, &place), run.len) {
+        for (size_t i = 0; i < run.len; i += 97) {
+            if (run.ptr[i] != (char)('a' + (at + i + number) % 26))
+                return false;
+        }
+        at += run.len;
+    }
+    return at <= object_length(object) && at <= 50 * (uint64_t)number;
+}
+
+/* Fills; true if the whole body has arrived. */
+static bool
+fill_body(struct user *user, struct cache_fill *fill, unsigned number)
+{
+    struct object_head head = {
+        .status = 200,
+        .length = number % 3 ? (int64_t)number * 50 : -1,
+        .max_length = 1 << 20,
+        .account = &account,
+    };
+    char piece[50];
+
+    if (user->all && unit_draw(&user->dice, 8) == 0)
+        cache_fill_isolate(fill, unit_draw(&user->dice, 2) ? unit_draw(&user->dice, 9000) : 0);
+    if (cache_fill_head(fill, &head) != 0)
+        return false;
+    for (unsigned i = 0; i < number; i++) {
+        for (unsigned b = 0; b < sizeof(piece); b++)
+            piece[b] = (char)('a' + (i * sizeof(piece) + b + number) % 26);
+        if (user->all && unit_draw(&user->dice, 2000) == 0)
+            return false;
+        if (cache_fill_append(fill, piece, sizeof(piece)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+retry_some(const struct object_waiter *waiter, void *context)
+{
+    (void)context;
+    return waiter->streams;
+}
+
+static void
+fill(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
+{
+    if (fill_body(user, fill, number)) {
+        bool store = !user->all || (!fill->isolated && unit_draw(&user->dice, 10));
+        int64_t lifetime =
+            unit_draw(&user->dice, 2) ? INT64_MAX : 1000 * unit_draw(&user->dice, 20);
+
+        if (user->all && unit_draw(&user->dice, 20) == 0)
+            cache_fill_isolate(fill, now + 500);
+        user->stored += cache_fill_finish(fill, store, 1, now, lifetime) == CACHE_STORED;
+    } else {
+        cache_fill_fail(fill, 5, "failed", retry_some, NULL);
+    }
+    cache_fill_free(fill);
+}
+
+/* Waits for the last event, and reads along; true: it is to retry. */
+static bool
+wait_for_end(struct user *user, struct sleeper *sleeper, unsigned number)
+{
+    unsigned events, taken = 0;
+
+    do {
+        while (sem_wait(&sleeper->wake) != 0)
+            continue;
+        events = object_waiter_take(&sleeper->waiter);
+        user->wrong |= events == 0;
+        if (events & (WAITER_HEAD | WAITER_MORE | WAITER_END))
+            user->wrong |= !is_body_of(sleeper->waiter.object, number);
+        taken |= events;
+        if (user->all && !(events & WAITER_LAST) && unit_draw(&user->dice, 40) == 0 &&
+            cache_leave(cache, &sleeper->waiter))
+            return false;
+    } while (!(events & WAITER_LAST));
+    user->wrong |= ((taken & WAITER_END) != 0) + ((taken & WAITER_FAILED) != 0) +
+                       ((taken & WAITER_RETRY) != 0) !=
+                   1;
+    if (taken & WAITER_END)
+        user->wrong |= object_length(sleeper->waiter.object) != 50 * (uint64_t)number ||
+                       object_state(sleeper->waiter.object) != OBJECT_READY;
+    if (taken & WAITER_FAILED)
+        user->wrong |= sleeper->waiter.failure->status != 5;
+    user->evicted += sleeper->waiter.evicted;
+    user->wrong |= sleeper->waiter.evicted != sleeper->waiter.victims.count;
+    return taken & WAITER_RETRY;
+}
+
+/* One request; true: it is to be repeated. */
+static bool
+use_url(struct user *user, const char *url, unsigned number, int64_t now)
+{
+    struct sleeper sleeper = {.waiter = {.notify = wake}};
+    struct cache_key key = cache_key_of(span_str(url));
+    struct cache_request request = {
+        .waiter = &sleeper.waiter,
+        .fill_size = sizeof(struct cache_fill) + 8,
+        .max_waiters = 3,
+    };
+    struct cache_found found;
+    enum cache_answer answer;
+    bool retry = false;
+
+    sem_init(&sleeper.wake, 0, 0);
+    sleeper.waiter.streams = unit_draw(&user->dice, 2);
+    request.pass = user->all && unit_draw(&user->dice, 40) == 0;
+    answer = cache_lookup(cache, &key, &request, now, &found);
+    user->hits += answer == CACHE_HIT;
+    user->joined += answer == CACHE_BUSY;
+    user->passed += answer == CACHE_PASS;
+    user->wrong |= answer == CACHE_NO_MEMORY;
+    user->wrong |= (found.fill != NULL) !=
+                   (answer == CACHE_MISS || answer == CACHE_STALE || answer == CACHE_PASS);
+    if (found.object) {
+        user->wrong |= !span_equal(object_url(found.object), key.url) ||
+                       object_length(found.object) != 50 * (uint64_t)number ||
+                       !is_body_of(found.object, number);
+        object_release(&found.object);
+    }
+    if (found.fill)
+        fill(user, found.fill, number, now);
+    if (answer != CACHE_HIT && answer != CACHE_FULL) {
+        user->wrong |= !span_equal(object_url(sleeper.waiter.object), key.url);
+        retry = wait_for_end(user, &sleeper, number);
+        object_waiter_clear(&sleeper.waiter);
+    }
+    /* After a waiter left, a notification may have come that was not taken; otherwise none. */
+    sem_destroy(&sleeper.wake);
+    user->retries += retry;
+    return retry;
+}
 
 static void *
 use(void *context)
@@ -29,35 +191,14 @@ use(void *context)
     struct user *user = context;
 
     for (unsigned i = 0; i < user->rounds && !(user->until_stop && stop); i++) {
-        unsigned number = unit_draw(&user->dice, URLS);
-        struct cache_victims victims = {0};
-        struct page *page;
+        unsigned number = unit_draw(&user->dice, user->urls);
         char url[32];
-        size_t evicted;
 
         snprintf(url, sizeof(url), "http://h/%u", number);
         if (user->purges && unit_draw(&user->dice, 50) == 0)
             user->purged += cache_purge(cache, span_str(url));
-        if (user->purges && unit_draw(&user->dice, 50) == 0)
-            user->purged += cache_purge_expired(cache, span_str(url), i);
-        page = cache_lookup(cache, span_str(url), i);
-        if (page) {
-            user->hits++;
-            if (!span_equal(page_url(page), span_str(url)) || page->body_len != number)
-                user->wrong = true;
-        } else {
-            page = pages_make(url, number);
-            if (unit_draw(&user->dice, 2))
-                page_limit(page, unit_draw(&user->dice, 2 * user->rounds));
-            if (cache_store(cache, page, &victims, &evicted) == CACHE_STORED)
-                user->stored++;
-            user->evicted += evicted;
-            user->wrong |= evicted != victims.count;
-            for (size_t v = 0; v < victims.count; v++)
-                user->wrong |= page_body(victims.pages[v]).len != victims.pages[v]->body_len;
-            cache_victims_free(&victims);
-        }
-        page_release(&page);
+        while (use_url(user, url, number, i))
+            continue;
     }
     return NULL;
 }
@@ -66,13 +207,15 @@ static void
 users_start(struct user *users, const struct user *like)
 {
     stop = false;
+    memory_account_init(&account, UINT64_MAX, NULL);
     for (unsigned i = 0; i < THREADS; i++) {
         users[i] = *like;
-        users[i].dice = i + 1;
+        users[i].dice = like->alike ? 1 : i + 1;
         ck_assert_int_eq(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
     }
 }
 
+/* Their sums; no object is busy any more and the account is even. */
 static struct user
 users_join(struct user *users)
 {
@@ -80,12 +223,19 @@ users_join(struct user *users)
 
     for (unsigned i = 0; i < THREADS; i++) {
         ck_assert_int_eq(pthread_join(users[i].thread, NULL), 0);
-        ck_assert(!users[i].wrong);
+        sum.wrong |= users[i].wrong;
         sum.hits += users[i].hits;
+        sum.joined += users[i].joined;
         sum.stored += users[i].stored;
         sum.evicted += users[i].evicted;
         sum.purged += users[i].purged;
+        sum.retries += users[i].retries;
+        sum.passed += users[i].passed;
     }
+    ck_assert(!sum.wrong);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+    ck_assert_int_eq(atomic_load(&account.kinds[MEMORY_PAGES]), 0);
     return sum;
 }
 
@@ -98,15 +248,44 @@ START_TEST(counts_hold_under_load)
         struct cache_stats stats;
 
         cache = pages_cache("lru", 100, 0, shards[i]);
-        users_start(users, &(struct user){.rounds = 5000, .purges = true});
+        users_start(users, &(struct user){.rounds = 5000, .urls = URLS, .purges = true});
         sum = users_join(users);
         cache_get_stats(cache, &stats);
         ck_assert(cache_is_valid(cache));
         ck_assert_uint_gt(sum.hits, 0);
         ck_assert_uint_eq(stats.evictions, sum.evicted);
-        /* Each that was stored has left or is there; one that replaced took another's place. */
+        /* Each that was stored is there, evicted or purged; one that replaced took its place. */
         ck_assert_uint_eq(stats.pages, sum.stored - sum.evicted - sum.purged);
         cache_destroy(cache);
+    }
+}
+END_TEST
+
+/* Few URLs, so that most requests join, and every kind of end. */
+START_TEST(every_waiter_is_answered_once)
+{
+    static const unsigned shards[] = {1, 8};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct user users[THREADS], sum;
+
+        cache = pages_cache("lru", 8, 0, shards[i]);
+        users_start(users, &(struct user){.rounds = 8000, .urls = 12, .purges = true, .all = true});
+        sum = users_join(users);
+        ck_assert_uint_gt(sum.hits, 0);
+        ck_assert_uint_gt(sum.passed, 0);
+        cache_destroy(cache);
+    }
+    /* The same requests on each thread, until some have met in one fill. */
+    for (unsigned tries = 0; tries < 50; tries++) {
+        struct user users[THREADS], sum;
+
+        cache = pages_cache(NULL, 0, 0, 1);
+        users_start(users, &(struct user){.rounds = 100, .urls = URLS, .all = true, .alike = true});
+        sum = users_join(users);
+        cache_destroy(cache);
+        if (sum.joined && sum.retries)
+            break;
     }
 }
 END_TEST
@@ -121,14 +300,16 @@ START_TEST(every_policy_under_load)
 
             if (policies[p]->needs_future)
                 continue;
-            cache = pages_cache(policies[p]->name, in_bytes ? 0 : 100, in_bytes ? 40000 : 0, 2);
-            users_start(users, &(struct user){.rounds = 1500, .purges = true});
+            cache = pages_cache(policies[p]->name, in_bytes ? 0 : 100, in_bytes ? 1000000 : 0, 2);
+            users_start(users,
+                        &(struct user){.rounds = 700, .urls = URLS, .purges = true, .all = true});
             sum = users_join(users);
             cache_get_stats(cache, &stats);
             ck_assert_msg(cache_is_valid(cache), "%s", policies[p]->name);
             ck_assert_msg(sum.hits > 0 && sum.stored > 0, "%s", policies[p]->name);
             ck_assert_uint_ge(stats.evictions, sum.evicted);
             ck_assert_uint_le(stats.pages, sum.stored - sum.purged);
+            ck_assert_int_eq(atomic_load(&account.kinds[MEMORY_PAGES]), 0);
             cache_destroy(cache);
         }
     }
@@ -156,21 +337,24 @@ START_TEST(configuring_under_load)
     uint64_t dice = 99;
 
     cache = pages_cache("lru", 200, 0, 4);
-    users_start(users, &(struct user){.rounds = 1000000, .until_stop = true, .purges = true});
+    users_start(
+        users,
+        &(struct user){
+            .rounds = 1000000, .urls = URLS, .until_stop = true, .purges = true, .all = true});
     for (int round = 0; round < 200; round++) {
         struct cache_config config = {
             .policy = policy_spec_of(draw_policy(&dice)),
             .shards = 1 + unit_draw(&dice, 12),
             .capacity_pages = unit_draw(&dice, 4) ? 12 + unit_draw(&dice, 200) : 0,
-            .capacity_bytes = 20000 + unit_draw(&dice, 100000),
+            .capacity_bytes = 200000 + unit_draw(&dice, 1000000),
             .seed = unit_draw(&dice, 3),
         };
-        struct cache_config told;
+        struct cache_config reported;
         struct cache_stats stats;
 
         ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
-        cache_get_config(cache, &told);
-        ck_assert(policy_spec_equal(&told.policy, &config.policy));
+        cache_get_config(cache, &reported);
+        ck_assert(policy_spec_equal(&reported.policy, &config.policy));
         cache_get_stats(cache, &stats);
         if (config.capacity_pages && config.policy.ops)
             ck_assert_uint_le(stats.pages, config.capacity_pages);
@@ -265,14 +449,15 @@ START_TEST(a_purge_misses_nothing_while_shards_are_rebuilt)
 
         for (unsigned n = 0; n < 20; n++) {
             snprintf(url, sizeof(url), "http://h/%u/%u", i, n);
-            ck_assert_int_eq(pages_store(cache, url, 1), CACHE_STORED);
-            stored++;
+            /* Not if the purge comes while it is filled. */
+            stored += pages_store(cache, url, 1) == CACHE_STORED;
         }
         ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
     }
     stop = true;
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     purged += cache_purge_all(cache);
+    ck_assert_uint_gt(stored, 0);
     ck_assert_uint_eq(purged, stored);
     cache_destroy(cache);
 }
@@ -286,6 +471,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, counts_hold_under_load);
+    tcase_add_test(tc, every_waiter_is_answered_once);
     tcase_add_test(tc, every_policy_under_load);
     tcase_add_test(tc, configuring_under_load);
     tcase_add_test(tc, two_may_configure_at_once_and_no_page_is_lost);

@@ -1,7 +1,6 @@
 #include "tests/unit/proxy/scene.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/unit/net/stream.h"
 
 struct scene scene;
 
@@ -23,54 +22,81 @@ wall_us(void *context)
 
 /* ---- origin ---------------------------------------------------------------------------------- */
 
+/* No memory of the heap, where tests let allocations fail. */
+static struct scene_fetch pool[SCENE_FETCHES];
+
 static bool
 submit(void *context, const struct fetch_request *request, const struct fetch_sink *sink,
        void *sink_context, uint64_t *id)
 {
-    struct scene_fetch *fetch;
+    struct scene_fetch *fetch = pool;
 
-    ck_assert_ptr_eq(context, &scene);
-    if (scene.refuses)
+    REQUIRE(context == &scene);
+    pthread_mutex_lock(&scene.lock);
+    if (scene.refuses) {
+        pthread_mutex_unlock(&scene.lock);
         return false;
-    fetch = calloc(1, sizeof(*fetch));
-    ck_assert_ptr_nonnull(fetch);
+    }
+    while (fetch->id)
+        fetch++;
+    REQUIRE(fetch < pool + SCENE_FETCHES - 1);
     fetch->client = request->client;
     fetch->sink = sink;
     fetch->context = sink_context;
-    fetch->url = strndup(request->url.ptr, request->url.len);
-    fetch->fields = strndup(request->headers.len ? request->headers.ptr : "", request->headers.len);
+    fetch->cancelled = false;
+    REQUIRE(request->url.len < sizeof(fetch->url));
+    REQUIRE(request->headers.len < sizeof(fetch->fields));
+    memset(fetch->url, 0, sizeof(fetch->url));
+    memset(fetch->fields, 0, sizeof(fetch->fields));
+    memcpy(fetch->url, request->url.ptr, request->url.len);
+    if (request->headers.len)
+        memcpy(fetch->fields, request->headers.ptr, request->headers.len);
     fetch->id = *id = ++scene.submitted;
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
+    pthread_mutex_unlock(&scene.lock);
     return true;
 }
 
+/* On the fetcher's thread only. */
 static void
 cancel(void *context, uint64_t id)
 {
     struct scene_fetch *fetch;
 
-    ck_assert_ptr_eq(context, &scene);
+    REQUIRE(context == &scene);
+    pthread_mutex_lock(&scene.lock);
     TAILQ_FOREACH(fetch, &scene.fetches, link)
     {
         if (fetch->id == id)
             fetch->cancelled = true;
     }
+    pthread_mutex_unlock(&scene.lock);
 }
 
 static const struct origin_ops origin = {.submit = submit, .cancel = cancel};
 
 struct scene_fetch *
-scene_fetch(const char *url)
+scene_find(const char *url)
 {
     struct scene_fetch *fetch;
 
+    pthread_mutex_lock(&scene.lock);
     TAILQ_FOREACH(fetch, &scene.fetches, link)
     {
         if (!url || strcmp(fetch->url, url) == 0)
-            return fetch;
+            break;
     }
-    ck_abort_msg("nothing is fetched for %s", url ? url : "any URL");
-    return NULL;
+    pthread_mutex_unlock(&scene.lock);
+    return fetch;
+}
+
+struct scene_fetch *
+scene_fetch(const char *url)
+{
+    struct scene_fetch *fetch = scene_find(url);
+
+    ck_assert_msg(fetch != NULL, "nothing is fetched for %s", url ? url : "any URL");
+    return fetch;
 }
 
 size_t
@@ -79,8 +105,10 @@ scene_fetches(void)
     struct scene_fetch *fetch;
     size_t count = 0;
 
+    pthread_mutex_lock(&scene.lock);
     TAILQ_FOREACH(fetch, &scene.fetches, link)
     count++;
+    pthread_mutex_unlock(&scene.lock);
     return count;
 }
 
@@ -108,32 +136,29 @@ scene_byte(uint64_t position)
     return (char)(position * 7 + position / 251);
 }
 
-/* Each piece begins where a place of the pattern is that the test need not know: it is counted per
- * object, by what the object has. */
 enum fetch_flow
 scene_body(struct scene_fetch *fetch, size_t len)
 {
+    static char bytes[2 * MIB];
     const struct cache_fill *fill = fetch->context;
     uint64_t from = object_length(fill->object);
-    char *bytes = malloc(len + 1);
-    enum fetch_flow flow;
 
-    ck_assert_ptr_nonnull(bytes);
+    ck_assert_uint_le(len, sizeof(bytes));
     for (size_t i = 0; i < len; i++)
         bytes[i] = scene_byte(from + i);
-    flow = fetch->sink->body(fetch->context, bytes, len);
-    free(bytes);
-    return flow;
+    return fetch->sink->body(fetch->context, bytes, len);
 }
 
 void
 scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence)
 {
+    pthread_mutex_lock(&scene.lock);
     TAILQ_REMOVE(&scene.fetches, fetch, link);
+    pthread_mutex_unlock(&scene.lock);
     fetch->sink->done(fetch->context, error, sentence, 2000);
-    free(fetch->url);
-    free(fetch->fields);
-    free(fetch);
+    pthread_mutex_lock(&scene.lock);
+    fetch->id = 0;
+    pthread_mutex_unlock(&scene.lock);
 }
 
 void
@@ -395,10 +420,13 @@ scene_begin(const struct scene_options *options)
         .capacity_pages = options->capacity_pages ? options->capacity_pages : 100,
         .shards = options->shards ? options->shards : 1,
     };
+    unsigned workers = options->workers ? options->workers : 1;
     enum cache_error error;
     char why[256];
 
     scene = (struct scene){.now_us = 1000 * SECOND};
+    pthread_mutex_init(&scene.lock, NULL);
+    memset(pool, 0, sizeof(pool));
     TAILQ_INIT(&scene.fetches);
     TAILQ_INIT(&scene.woken);
     memory_account_init(&scene.account, options->memory ? options->memory : UINT64_MAX / 4, &hooks);
@@ -406,7 +434,7 @@ scene_begin(const struct scene_options *options)
         policy_parse(options->policy ? options->policy : "lru", &config.policy, why, sizeof(why)));
     scene.cache = cache_create(&config, &error);
     ck_assert_ptr_nonnull(scene.cache);
-    scene.metrics = metrics_create(1);
+    scene.metrics = metrics_create(workers);
     ck_assert_ptr_nonnull(scene.metrics);
     ck_assert(proxy_init(&scene.proxy,
                          &(struct proxy_config){
@@ -418,7 +446,7 @@ scene_begin(const struct scene_options *options)
                              .follows_http = !options->freshness_off,
                              .max_page = options->max_page ? options->max_page : MIB,
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
-                             .workers = 1,
+                             .workers = workers,
                              .fetched = fetched,
                          }));
 }
@@ -439,6 +467,7 @@ scene_end(void)
     proxy_destroy(&scene.proxy);
     cache_destroy(scene.cache);
     metrics_destroy(scene.metrics);
+    pthread_mutex_destroy(&scene.lock);
 }
 
 void
@@ -458,10 +487,11 @@ scene_metric(const char *name)
 {
     const struct metric_sample *samples;
     size_t count = metrics_samples(scene.metrics, &samples);
-    uint64_t *values = calloc(count, sizeof(*values)), value = 0;
+    static uint64_t values[1000];
+    uint64_t value = 0;
     bool found = false;
 
-    ck_assert_ptr_nonnull(values);
+    ck_assert_uint_le(count, sizeof(values) / sizeof(values[0]));
     metrics_read(scene.metrics, values);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(samples[i].name, name) == 0) {
@@ -469,7 +499,6 @@ scene_metric(const char *name)
             found = true;
         }
     }
-    free(values);
     ck_assert_msg(found, "no metric %s", name);
     return value;
 }

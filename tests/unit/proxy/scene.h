@@ -22,6 +22,7 @@ struct scene_options {
     uint64_t memory;         /* of the account; 0: not bounded */
     unsigned max_waiters;    /* 0: 1000 */
     uint64_t max_page;       /* 0: 1 MiB */
+    unsigned workers;        /* 0: 1 */
     bool freshness_off;
 };
 
@@ -33,6 +34,7 @@ struct scene {
     struct metrics *metrics;
     struct memory_account account;
     int64_t now_us;
+    pthread_mutex_t lock;                           /* protects the next three */
     TAILQ_HEAD(scene_fetches, scene_fetch) fetches; /* submitted, and not done */
     unsigned submitted;
     bool refuses; /* the origin has no memory for a request */
@@ -59,6 +61,8 @@ struct cache_stats scene_stats(void);
 
 /* ---- the origin ------------------------------------------------------------------------------ */
 
+/* Requests may be submitted on any thread; the test's is the fetcher's. */
+
 struct scene_fetch {
     TAILQ_ENTRY(scene_fetch) link;
     struct client_key client;
@@ -66,11 +70,17 @@ struct scene_fetch {
     void *context;
     uint64_t id;
     bool cancelled;
-    char *url, *fields;
+    char url[256], fields[64];
 };
 
-/* The fetch that was submitted first of those that are not done; of this URL unless NULL. */
+#define SCENE_FETCHES 1024 /* at a time */
+
+/*
+ * The fetch that was submitted first of those that are not done; of this URL unless NULL.
+ * scene_find(): NULL if there is none.
+ */
 struct scene_fetch *scene_fetch(const char *url);
+struct scene_fetch *scene_find(const char *url);
 size_t scene_fetches(void);
 
 /* The response's parts. `lines` are field lines as C strings. */

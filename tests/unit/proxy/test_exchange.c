@@ -513,10 +513,10 @@ END_TEST
 static struct visit *
 fill_up(struct visit *refused, const char *format, size_t *count)
 {
-    static struct visit visits[4000];
-    static char urls[4000][40];
+    static struct visit visits[1000];
+    static char urls[1000][40];
 
-    for (*count = 0; *count < 4000; ++*count) {
+    for (*count = 0; *count < 1000; ++*count) {
         struct visit *v = &visits[*count];
 
         snprintf(urls[*count], sizeof(urls[*count]), format, (unsigned)*count);

@@ -1,0 +1,293 @@
+/* Markers: URLs whose responses are not shared. */
+#include "tests/unit/cache/pages.h"
+
+static struct cache *cache;
+
+static void
+set_up(void)
+{
+    cache = pages_cache("lru", 10, 0, 1);
+}
+
+static void
+tear_down(void)
+{
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+    cache_destroy(cache);
+}
+
+static void
+finish(struct request *request, bool store, enum cache_outcome outcome)
+{
+    fill_head(request->found.fill, 5, NULL);
+    fill_letters(request->found.fill, 5);
+    ck_assert_int_eq(cache_fill_finish(request->found.fill, store, 1, 1, INT64_MAX), outcome);
+    cache_fill_free(request->found.fill);
+    ck_assert_uint_eq(request_take(request), WAITER_END);
+    request_end(request);
+}
+
+/* A lookup at 0 that has this answer and ends in a marker until then. */
+static void
+mark(const char *url, enum cache_answer answer, int64_t until_us)
+{
+    struct request request = {0};
+
+    ck_assert_int_eq(request_lookup(&request, cache, url, 0, false), answer);
+    cache_fill_isolate(request.found.fill, until_us);
+    ck_assert(cache_is_valid(cache));
+    finish(&request, false, CACHE_NOT_STORED);
+}
+
+START_TEST(requests_pass_a_marker_until_it_expires)
+{
+    struct request one = {0}, two = {0};
+
+    mark("a", CACHE_MISS, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+    ck_assert_uint_eq(pages_stats(cache).bytes, 0);
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 999, false), CACHE_PASS);
+    ck_assert_int_eq(request_lookup(&two, cache, "a", 999, false), CACHE_PASS);
+    ck_assert(one.waiter.leader && two.waiter.leader);
+    ck_assert_uint_eq(pages_stats(cache).busy, 2);
+    finish(&one, false, CACHE_NOT_STORED);
+    fill_fail(two.found.fill);
+    ck_assert_uint_eq(request_take(&two), WAITER_FAILED);
+    request_end(&two);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 1000, false), CACHE_MISS);
+    ck_assert_int_eq(request_lookup(&two, cache, "a", 1000, false), CACHE_BUSY);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    finish(&one, true, CACHE_STORED);
+    request_take(&two);
+    request_end(&two);
+}
+END_TEST
+
+START_TEST(the_marker_is_there_while_the_private_response_arrives)
+{
+    struct request leader = {0}, next = {0};
+
+    request_lookup(&leader, cache, "a", 0, false);
+    fill_head(leader.found.fill, 5, NULL);
+    cache_fill_isolate(leader.found.fill, 1000); /* after the head as well as before */
+    ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_PASS);
+    finish(&next, false, CACHE_NOT_STORED);
+    cache_fill_finish(leader.found.fill, false, 1, 1, INT64_MAX);
+    cache_fill_free(leader.found.fill);
+    request_take(&leader);
+    request_end(&leader);
+}
+END_TEST
+
+START_TEST(without_a_marker_the_next_request_misses)
+{
+    struct request leader = {0}, next = {0};
+
+    request_lookup(&leader, cache, "a", 0, false);
+    cache_fill_isolate(leader.found.fill, 0);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_MISS);
+    /* The newer one is busy: the older one is not stored. */
+    finish(&leader, true, CACHE_NOT_STORED);
+    finish(&next, true, CACHE_STORED);
+}
+END_TEST
+
+START_TEST(a_shared_response_replaces_the_marker)
+{
+    struct request one = {0}, two = {0};
+
+    mark("a", CACHE_MISS, 1000);
+    request_lookup(&one, cache, "a", 0, false);
+    request_lookup(&two, cache, "a", 0, false);
+    finish(&one, true, CACHE_STORED);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+    ck_assert(pages_hit(cache, "a"));
+    finish(&two, true, CACHE_REPLACED);
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+}
+END_TEST
+
+START_TEST(a_marker_is_renewed)
+{
+    struct request one = {0};
+
+    mark("a", CACHE_MISS, 1000);
+    mark("a", CACHE_PASS, 5000);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 4999, false), CACHE_PASS);
+    finish(&one, false, CACHE_NOT_STORED);
+}
+END_TEST
+
+START_TEST(a_marker_replaces_an_expired_page)
+{
+    struct request one = {0};
+
+    pages_store_until(cache, "a", 1, 100);
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 200, false), CACHE_STALE);
+    cache_fill_isolate(one.found.fill, 1000);
+    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    finish(&one, false, CACHE_NOT_STORED);
+
+    /* Without a marker the page stays until the end. */
+    cache_purge_all(cache);
+    pages_store_until(cache, "a", 1, 1000);
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 2000, false), CACHE_STALE);
+    cache_fill_isolate(one.found.fill, 0);
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+    fill_head(one.found.fill, 0, NULL);
+    cache_fill_finish(one.found.fill, false, 1, 2000, INT64_MAX);
+    cache_fill_free(one.found.fill);
+    request_take(&one);
+    request_end(&one);
+    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+}
+END_TEST
+
+START_TEST(a_fill_without_an_entry_marks_what_is_not_newer)
+{
+    struct request evicted = {0}, newer = {0};
+
+    /* Nothing of the URL is there. */
+    pages_store_until(cache, "a", 1, 100);
+    request_lookup(&evicted, cache, "a", 200, false);
+    pages_store_many(cache, 0, 10, 1);
+    ck_assert_uint_eq(pages_stats(cache).evictions, 1);
+    cache_fill_isolate(evicted.found.fill, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    finish(&evicted, false, CACHE_NOT_STORED);
+    cache_purge_all(cache);
+
+    /* A busy object is. */
+    pages_store_until(cache, "a", 1, 100);
+    request_lookup(&evicted, cache, "a", 200, false);
+    pages_store_many(cache, 0, 10, 1);
+    ck_assert_int_eq(request_lookup(&newer, cache, "a", 200, false), CACHE_MISS);
+    cache_fill_isolate(evicted.found.fill, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    finish(&evicted, false, CACHE_NOT_STORED);
+    finish(&newer, true, CACHE_STORED);
+}
+END_TEST
+
+START_TEST(markers_are_bounded_and_the_oldest_is_dropped)
+{
+    struct request request = {0};
+
+    for (int i = 0; i < (int)CACHE_MAX_MARKERS; i++)
+        mark(pages_url(i), CACHE_MISS, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, CACHE_MAX_MARKERS);
+    mark(pages_url(0), CACHE_PASS, 1000); /* the newest now */
+    mark("http://one.more/", CACHE_MISS, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, CACHE_MAX_MARKERS);
+    ck_assert_int_eq(request_lookup(&request, cache, pages_url(0), 0, false), CACHE_PASS);
+    finish(&request, false, CACHE_NOT_STORED);
+    ck_assert_int_eq(request_lookup(&request, cache, pages_url(1), 0, false), CACHE_MISS);
+    finish(&request, false, CACHE_NOT_STORED);
+    ck_assert_int_eq(request_lookup(&request, cache, pages_url(2), 0, false), CACHE_PASS);
+    finish(&request, false, CACHE_NOT_STORED);
+    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+}
+END_TEST
+
+START_TEST(markers_do_not_evict_pages)
+{
+    pages_store_many(cache, 0, 10, 1);
+    for (int i = 10; i < 50; i++)
+        mark(pages_url(i), CACHE_MISS, 1000);
+    ck_assert_uint_eq(pages_stats(cache).pages, 10);
+    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
+}
+END_TEST
+
+START_TEST(purges_drop_markers)
+{
+    struct request pass = {0};
+
+    for (int i = 0; i < 30; i++)
+        mark(pages_url(i), CACHE_MISS, 1000);
+    request_lookup(&pass, cache, pages_url(3), 0, false);
+    ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(3))), 0);
+    ck_assert_uint_eq(pages_stats(cache).markers, 29);
+    /* What was fetched before the purge is not stored, nor is it marked. */
+    cache_fill_isolate(pass.found.fill, 1000);
+    ck_assert_uint_eq(pages_stats(cache).markers, 29);
+    finish(&pass, true, CACHE_NOT_STORED);
+    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.com/1")), 0);
+    ck_assert_uint_eq(pages_stats(cache).markers, 29 - 11);
+    ck_assert_uint_eq(cache_purge_all(cache), 0);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+}
+END_TEST
+
+START_TEST(markers_survive_another_configuration)
+{
+    static const unsigned shards[] = {1, 7, 64, 2, 1};
+    struct request request = {0};
+
+    for (int i = 0; i < 40; i++)
+        mark(pages_url(i), CACHE_MISS, 1000 + i);
+    for (size_t s = 0; s < sizeof(shards) / sizeof(shards[0]); s++) {
+        struct cache_config config = {
+            .policy = policy_spec_of(s == 3 ? NULL : policy_find("lirs")),
+            .capacity_pages = 100,
+            .shards = shards[s],
+        };
+
+        ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
+        ck_assert(cache_is_valid(cache));
+        ck_assert_uint_eq(pages_stats(cache).markers, 40);
+        for (int i = 0; i < 40; i++) {
+            ck_assert_int_eq(request_lookup(&request, cache, pages_url(i), 999 + i, false),
+                             CACHE_PASS);
+            finish(&request, false, CACHE_NOT_STORED);
+        }
+    }
+    /* With more shards there are fewer for each; the oldest go. */
+    for (int i = 40; i < (int)CACHE_MAX_MARKERS; i++)
+        mark(pages_url(i), CACHE_MISS, 1000);
+    ck_assert_int_eq(cache_configure(cache,
+                                     &(struct cache_config){
+                                         .policy = policy_spec_of(policy_find("lru")),
+                                         .capacity_pages = 100,
+                                         .shards = 64,
+                                     }),
+                     CACHE_OK);
+    ck_assert_uint_lt(pages_stats(cache).markers, CACHE_MAX_MARKERS);
+    ck_assert_uint_gt(pages_stats(cache).markers, CACHE_MAX_MARKERS / 2);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_int_eq(
+        request_lookup(&request, cache, pages_url((int)CACHE_MAX_MARKERS - 1), 0, false),
+        CACHE_PASS);
+    finish(&request, false, CACHE_NOT_STORED);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("cache/markers");
+    TCase *tc = tcase_create("markers");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, requests_pass_a_marker_until_it_expires);
+    tcase_add_test(tc, the_marker_is_there_while_the_private_response_arrives);
+    tcase_add_test(tc, without_a_marker_the_next_request_misses);
+    tcase_add_test(tc, a_shared_response_replaces_the_marker);
+    tcase_add_test(tc, a_marker_is_renewed);
+    tcase_add_test(tc, a_marker_replaces_an_expired_page);
+    tcase_add_test(tc, a_fill_without_an_entry_marks_what_is_not_newer);
+    tcase_add_test(tc, markers_are_bounded_and_the_oldest_is_dropped);
+    tcase_add_test(tc, markers_do_not_evict_pages);
+    tcase_add_test(tc, purges_drop_markers);
+    tcase_add_test(tc, markers_survive_another_configuration);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
