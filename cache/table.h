@@ -52,6 +52,9 @@ struct entry *table_find(const struct table *table, uint32_t hash, struct span u
 /* Inserts an entry whose URL is not in the table yet. Cannot fail. */
 void table_insert(struct table *table, struct entry *entry);
 
+/* Puts an entry with the same URL into the place of another. */
+void table_replace(struct table *table, struct entry *entry, struct entry *replacement);
+
 /* Removes an entry; the number of buckets stays. */
 void table_remove(struct table *table, struct entry *entry);
 
