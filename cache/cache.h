@@ -144,7 +144,7 @@ enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,
                                struct cache_found *found);
 
-/* Releases what a list holds and leaves it empty. */
+/* Releases what a list holds; it is empty afterwards. */
 void cache_victims_free(struct cache_victims *victims);
 
 /* ---- control --------------------------------------------------------------------------------- */

@@ -162,7 +162,7 @@ cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Moves the objects of a chain to a list; leaves both as they are without memory. */
+/* Moves the objects of a chain to a list; without memory nothing is moved. */
 static void
 hand_over(struct removed *removed, struct cache_victims *victims)
 {

@@ -3,8 +3,8 @@
  * its markers. It takes no lock itself (places.h has those): the caller of these functions has the
  * lock of the shard's place, or is the only one that knows the shard.
  *
- * Nothing is freed under the lock. Removed entries are chained and handed to the caller, who frees
- * them with shard_free_removed() after the unlock.
+ * Nothing is freed under the lock. Removed entries are chained and handed to the caller, which
+ * frees them with shard_free_removed() after the unlock.
  */
 #ifndef SUNPROXY_CACHE_SHARD_H
 #define SUNPROXY_CACHE_SHARD_H

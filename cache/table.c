@@ -12,7 +12,7 @@ table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
     if (hash != entry->hash)
         return hash < entry->hash ? -1 : 1;
     /*
-     * With an equal hash it is nearly always the entry sought, whose node the policy reads next,
+     * With an equal hash it is nearly always the right entry, whose node the policy reads next,
      * and the reply the object's field lines: they are prefetched.
      */
     __builtin_prefetch(entry->node);
@@ -27,11 +27,11 @@ table_compare(const struct entry *a, const struct entry *b)
     return table_compare_key(a->hash, object_url(a->object), b);
 }
 
-/* libbsd leaves __unused undefined, which the macros for static functions ask for. */
+/* libbsd does not define __unused, which the macros for static functions need. */
 RB_PROTOTYPE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
 RB_GENERATE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
 
-/* Buckets from bucket_count up to the mask are not split off yet: half the mask tells for them. */
+/* Buckets from bucket_count up to the mask do not exist yet: half the mask applies to them. */
 static size_t
 table_index(const struct table *table, uint32_t hash)
 {

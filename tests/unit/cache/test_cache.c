@@ -51,23 +51,23 @@ START_TEST(the_configuration_in_force_is_reported)
         .seed = 42,
         .body_only = true,
     };
-    struct cache_config told;
+    struct cache_config reported;
     enum cache_error error;
     struct cache *cache = cache_create(&wanted, &error);
 
-    cache_get_config(cache, &told);
-    ck_assert(policy_spec_equal(&told.policy, &wanted.policy));
-    ck_assert_uint_eq(told.capacity_pages, 100);
-    ck_assert_uint_eq(told.capacity_bytes, 5000);
-    ck_assert_uint_eq(told.shards, 7);
-    ck_assert_uint_eq(told.seed, 42);
-    ck_assert(told.body_only);
+    cache_get_config(cache, &reported);
+    ck_assert(policy_spec_equal(&reported.policy, &wanted.policy));
+    ck_assert_uint_eq(reported.capacity_pages, 100);
+    ck_assert_uint_eq(reported.capacity_bytes, 5000);
+    ck_assert_uint_eq(reported.shards, 7);
+    ck_assert_uint_eq(reported.seed, 42);
+    ck_assert(reported.body_only);
     wanted.policy = policy_spec_of(policy_find("fifo"));
     wanted.shards = 64;
     ck_assert_int_eq(cache_configure(cache, &wanted), CACHE_OK);
-    cache_get_config(cache, &told);
-    ck_assert(policy_spec_equal(&told.policy, &wanted.policy));
-    ck_assert_uint_eq(told.shards, 64);
+    cache_get_config(cache, &reported);
+    ck_assert(policy_spec_equal(&reported.policy, &wanted.policy));
+    ck_assert_uint_eq(reported.shards, 64);
     cache_destroy(cache);
 }
 END_TEST
