@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "fetch/flight.h"
-#include "fetch/marks.h"
 #include "fetch/queue.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
@@ -77,60 +75,6 @@ walk_headers(void *context)
     ck_assert((malformed != NULL) == torture_failed());
     ck_assert(no_memory == torture_failed());
     answer_head_free(&head);
-}
-
-static void
-walk_flights(void *context)
-{
-    struct flights *flights = flights_create(4);
-    struct flight_waiter waiter;
-    struct flight *flight;
-    enum flight_role role;
-
-    (void)context;
-    if (!flights) {
-        ck_assert(torture_failed());
-        return;
-    }
-    role = flights_board(flights, span_str("u"), &waiter, NULL, NULL, &flight);
-    ck_assert_int_eq(role, torture_failed() ? FLIGHT_NO_MEMORY : FLIGHT_LED);
-    ck_assert_uint_eq(flights_count(flights), torture_failed() ? 0 : 1);
-    if (flight)
-        flights_land(flights, flight, NULL, NULL);
-    flights_destroy(flights);
-}
-
-/* An entry that found no memory leaves the queue as it was. */
-static void
-walk_lone_flights(void *context)
-{
-    struct flights *flights = flights_create(4);
-    struct flight_waiter waiter;
-    struct flight *flight;
-
-    (void)context;
-    if (!flights) {
-        ck_assert(torture_failed());
-        return;
-    }
-    ck_assert(flights_board_alone(flights, span_str("u"), &waiter, &flight) != torture_failed());
-    ck_assert((flight == NULL) == torture_failed());
-    ck_assert_uint_eq(flights_count(flights), torture_failed() ? 0 : 1);
-    if (flight)
-        flights_land(flights, flight, NULL, NULL);
-    flights_destroy(flights);
-}
-
-static void
-walk_marks(void *context)
-{
-    struct marks *marks = marks_create();
-
-    (void)context;
-    ck_assert((marks == NULL) == torture_failed());
-    if (marks)
-        marks_set(marks, span_str("u"), 0);
-    marks_destroy(marks);
 }
 
 static void
@@ -327,9 +271,6 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_own_addresses, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
-    ck_assert_uint_ge(torture_walk(walk_flights, NULL), 2);
-    ck_assert_uint_ge(torture_walk(walk_lone_flights, NULL), 2);
-    ck_assert_uint_ge(torture_walk(walk_marks, NULL), 1);
     ck_assert_uint_ge(torture_walk(walk_queue, NULL), 8);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);

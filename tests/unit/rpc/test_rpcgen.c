@@ -103,6 +103,23 @@ proxy_set_2_svc(proxy_set_args *args, proxy_set_result *result, struct svc_req *
     return TRUE;
 }
 
+bool_t
+proxy_purge_preview_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *req)
+{
+    return proxy_purge_2_svc(args, result, req);
+}
+
+bool_t
+proxy_set_preview_2_svc(proxy_set_args *args, proxy_set_preview_result *result, struct svc_req *req)
+{
+    (void)args;
+    (void)req;
+    memset(result, 0, sizeof(*result));
+    result->status = PROXY_DENIED;
+    result->proxy_set_preview_result_u.sentence = (char *)(uintptr_t) "not here";
+    return TRUE;
+}
+
 int
 proxy_fetchprog_1_freeresult(SVCXPRT *transport, xdrproc_t proc, caddr_t result)
 {

@@ -98,15 +98,14 @@ END_TEST
 START_TEST(victims_stand_at_the_end)
 {
     struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
-    struct page_builder builder;
-    struct page *pages[2];
+    struct object *pages[2];
     struct cache_victims victims = {.pages = pages, .count = 2};
     struct buf text;
 
     for (int i = 0; i < 2; i++) {
-        ck_assert(page_begin(&builder, NULL, span_str(i ? "http://b/" : "http://a/"),
-                             span_of(NULL, 0), span_of(NULL, 0), 200, 0, 10));
-        pages[i] = page_finish(&builder, 0, 0);
+        pages[i] = object_make(
+            &(struct object_parts){.url = span_str(i ? "http://b/" : "http://a/"), .status = 200});
+        ck_assert_ptr_nonnull(pages[i]);
     }
     access_log_add(log, &(struct access_entry){.peer = &peer,
                                                .url = span_str("http://c/"),
@@ -118,7 +117,7 @@ START_TEST(victims_stand_at_the_end)
         strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\n"));
     buf_free(&text);
     for (int i = 0; i < 2; i++)
-        page_release(&pages[i]);
+        object_release(&pages[i]);
 }
 END_TEST
 
@@ -153,7 +152,8 @@ START_TEST(clients_over_ipv6)
         const char *address, *written;
     } cases[] = {
         {"::ffff:198.51.100.4", "\t198.51.100.4\t"}, /* IPv4 by way of a socket for both */
-        {"2001:db8::7", "\t2001:db8::7\t"},          {"::ffff", "\t::ffff\t"},
+        {"2001:db8::7", "\t2001:db8::7\t"},
+        {"::ffff", "\t::ffff\t"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
