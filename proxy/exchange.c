@@ -110,17 +110,23 @@ join(struct exchange *x)
 static bool
 begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
 {
+    struct object_waiter *waiter = &x->waiter.base;
+
     x->outcome = bypass ? OUTCOME_BYPASS : OUTCOME_MISS;
-    origin_fill_start(x->proxy, fill,
-                      &(struct origin_fill_request){
-                          .client = x->client,
-                          .fields = x->fields,
-                          .waiting_bytes = x->waiting_bytes,
-                          .bypass = bypass,
-                          .limits = x->front->limits ? x->front->limits(x) : NULL,
-                          .late = x->retries != 0,
-                      });
-    return false;
+    if (origin_fill_start(x->proxy, fill,
+                          &(struct origin_fill_request){
+                              .leader = &x->waiter,
+                              .fields = x->fields,
+                              .waiting_bytes = x->waiting_bytes,
+                              .bypass = bypass,
+                              .limits = x->front->limits ? x->front->limits(x) : NULL,
+                              .late = x->retries != 0,
+                          }))
+        return false;
+    object_waiter_take(waiter);
+    x->url = object_url(waiter->object);
+    fail(x, waiter->failure->status, object_failure(waiter->failure));
+    return true;
 }
 
 /* True: the last call of the front has been made. */

@@ -85,7 +85,7 @@ struct exchange {
 
 /*
  * Serves. True: the last call of the front has been made, as for every hit, which allocates
- * nothing. False: the calls come later.
+ * nothing, and for every request that is refused at once. False: the calls come later.
  */
 bool exchange_start(struct exchange *exchange);
 

@@ -297,14 +297,20 @@ always(const struct object_waiter *waiter, void *context)
     return true;
 }
 
-void
+static void
+ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
+bool
 origin_fill_start(struct proxy *proxy, struct cache_fill *base,
                   const struct origin_fill_request *request)
 {
     struct origin_fill *fill = (struct origin_fill *)base;
     const struct origin *origin = &proxy->config.origin;
     const struct fetch_request fetch = {
-        .client = request->client,
+        .client = request->leader->client,
         .url = object_url(base->object),
         .headers = request->fields,
     };
@@ -315,7 +321,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     int error;
 
     fill->proxy = proxy;
-    fill->client = request->client;
+    fill->client = request->leader->client;
     fill->bypass = request->bypass;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
     error = charge(fill, &fetch, request->waiting_bytes);
@@ -333,8 +339,11 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
         if (proxy->config.follows_http && has_user(fetch.url))
             isolate(fill);
         if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch))
-            return;
+            return true;
     }
+    /* No other thread has the fill yet. */
+    request->leader->base.notify = ignore;
     cache_fill_fail(base, why, sentence, always, NULL);
     free_fill(fill);
+    return false;
 }

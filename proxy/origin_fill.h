@@ -26,11 +26,11 @@ struct origin_waiter {
 
 /* What an object is filled for. Spans are valid during the call. */
 struct origin_fill_request {
-    struct client_key client;    /* to which fetch and memory are counted */
-    struct span fields;          /* of the request */
-    size_t waiting_bytes;        /* what the request takes beside the fill; counted with it */
-    bool bypass;                 /* the object is not stored, whatever the origin says */
-    struct client_entry *limits; /* whose rate of fetches bounds it; NULL: none */
+    struct origin_waiter *leader; /* whose lookup gave the fill */
+    struct span fields;           /* of the request */
+    size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
+    bool bypass;                  /* the object is not stored, whatever the origin says */
+    struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */
 };
 
@@ -38,12 +38,13 @@ struct origin_fill_request {
 size_t origin_fill_size(void);
 
 /*
- * Begins to fetch the URL of the fill's object, and owns the fill from now on. If that is refused
- * (memory, rate), the fill fails at once for its leader, with a number of enum failure and a
- * sentence; the other waiters look up again. URL and fields are checked by the fetcher, once, and a
- * failed check fails the fill for all.
+ * Begins to fetch the URL of the fill's object for the leader's client, and owns the fill from now
+ * on. URL and fields are checked by the fetcher, once; a failed check fails the fill for all.
+ *
+ * False: refused (memory, rate). The other waiters look up again, and the leader has its FAILED,
+ * with a number of enum failure and a sentence, to be taken: it is not notified of it.
  */
-void origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
+bool origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
                        const struct origin_fill_request *request);
 
 /*

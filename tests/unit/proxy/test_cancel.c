@@ -193,20 +193,6 @@ START_TEST(a_request_that_is_to_look_up_again_can_be_cancelled)
 }
 END_TEST
 
-START_TEST(a_refused_request_can_be_cancelled_before_it_is_answered)
-{
-    struct visit v = {.url = URL};
-
-    scene_begin(&defaults);
-    scene.refuses = true;
-    ck_assert(!visit(&v));
-    ck_assert(!visit_cancel(&v));
-    scene_run();
-    expect_failure(&v, FAILURE_CANCELLED, "");
-    scene_end();
-}
-END_TEST
-
 START_TEST(a_front_may_cancel_in_its_head)
 {
     struct visit v = {.url = URL, .streams = true, .cancels_in_head = true};
@@ -241,7 +227,6 @@ unit_suite(void)
                         8 * MOMENTS);
     tcase_add_test(cases, the_fetch_of_a_cancelled_request_goes_on_for_the_cache);
     tcase_add_test(cases, a_request_that_is_to_look_up_again_can_be_cancelled);
-    tcase_add_test(cases, a_refused_request_can_be_cancelled_before_it_is_answered);
     tcase_add_test(cases, a_front_may_cancel_in_its_head);
     suite_add_tcase(suite, cases);
     return suite;

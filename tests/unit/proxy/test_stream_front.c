@@ -110,13 +110,17 @@ expect_end(struct reader *reader)
     ck_assert_str_eq(line, "0");
 }
 
-/* The connection has been closed in the middle of a body. */
+/* The connection is closed in the middle of a body, of which at most `most` bytes are read. */
 static void
-expect_break(struct reader *reader)
+expect_break(struct reader *reader, size_t most)
 {
-    char byte;
+    static char bytes[65536];
+    size_t got = 0;
+    ssize_t n;
 
-    ck_assert(!peer_read(reader->fd, &byte, 1));
+    while ((n = recv(reader->fd, bytes, sizeof(bytes), 0)) > 0)
+        got += (size_t)n;
+    ck_assert_uint_le(got, most);
     close(reader->fd);
 }
 
@@ -229,10 +233,9 @@ START_TEST(a_failure_before_the_head_is_said_and_after_it_breaks_off)
     expect(&early, 300 * PIECE);
     expect(&slow, PIECE);
     scene_done(fetch, FETCH_ORIGIN_BROKE, "broken");
-    expect_break(&early);
+    expect_break(&early, 0);
     AWAIT(atomic_load(&stream_front.ended) == 3);
-    ck_assert(peer_is_cut(slow.fd));
-    close(slow.fd);
+    expect_break(&slow, 299 * PIECE);
     ck_assert_uint_eq(scene_stats().pages, 0);
 }
 END_TEST
