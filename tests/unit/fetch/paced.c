@@ -38,6 +38,12 @@ paced_head(void *context, const struct fetch_head *head)
     paced->calls_after_cancel += paced->cancelled;
     if (paced->pause_at_head)
         flow = pause(paced);
+    if (paced->resume_at_head)
+        fetcher_resume(paced->fetcher, paced->id);
+    if (paced->cancel_at_head) {
+        paced->cancelled = true;
+        fetcher_cancel(paced->fetcher, paced->id);
+    }
     pthread_mutex_unlock(&paced->outcome.lock);
     return flow;
 }
@@ -143,6 +149,17 @@ void
 paced_wait_dry(struct paced *paced)
 {
     wait_for(paced, &paced->dry);
+}
+
+size_t
+paced_len(struct paced *paced)
+{
+    size_t len;
+
+    pthread_mutex_lock(&paced->outcome.lock);
+    len = paced->outcome.body_len;
+    pthread_mutex_unlock(&paced->outcome.lock);
+    return len;
 }
 
 void
