@@ -84,6 +84,43 @@ START_TEST(bounds_in_all_and_per_origin)
 }
 END_TEST
 
+/* A paused entry makes a place at its origin, and takes it back even when there is none. */
+START_TEST(paused_entries)
+{
+    struct queue *queue = create(8, 8, 2, 0);
+    struct queue_entry e[6] = {0}, to = {0};
+
+    queue_pause(queue, &e[0]);
+    for (unsigned i = 0; i < 6; i++)
+        enter(queue, &e[i], i % 2, "http://a:80");
+    queue_pause(queue, &e[5]); /* queued: nothing changes */
+    ck_assert_uint_eq(start_all(queue), 2);
+    queue_pause(queue, &e[0]);
+    queue_pause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    ck_assert_uint_eq(queue_active(queue), 3);
+    queue_unpause(queue, &e[0]);
+    queue_unpause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    /* Three are active where two may be: one has to end before a place is free, and another. */
+    queue_leave(queue, &e[1]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_pause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    queue_hand_over(&e[0], &to);
+    queue_leave(queue, &to); /* paused: its place was free already */
+    ck_assert_uint_eq(start_all(queue), 0);
+    leave_all(queue, e, 6);
+    ck_assert_uint_eq(queue_active(queue) + queue_queued(queue), 0);
+    enter(queue, &e[0], 1, "http://a:80");
+    enter(queue, &e[1], 1, "http://a:80");
+    enter(queue, &e[2], 1, "http://a:80");
+    ck_assert_uint_eq(start_all(queue), 2);
+    leave_all(queue, e, 3);
+    queue_destroy(queue);
+}
+END_TEST
+
 START_TEST(origins_take_turns)
 {
     struct queue *queue = create(1, 1, 1, 0);
@@ -579,6 +616,7 @@ unit_suite(void)
     TCase *tc = tcase_create("queue");
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
+    tcase_add_test(tc, paused_entries);
     tcase_add_test(tc, origins_take_turns);
     tcase_add_test(tc, clients_take_turns);
     tcase_add_test(tc, a_client_that_returns_waits_again);
