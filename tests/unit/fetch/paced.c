@@ -72,7 +72,7 @@ supply(struct paced *paced, void *buffer, size_t size, size_t *len)
 {
     size_t left = paced->source_len - paced->supplied;
 
-    if (paced->source_dry_at && paced->supplied >= paced->source_dry_at) {
+    if (paced->dry_at_once || (paced->source_dry_at && paced->supplied >= paced->source_dry_at)) {
         paced->dry = true;
         pthread_cond_broadcast(&paced->outcome.changed);
         return FETCH_SUPPLY_LATER;
@@ -167,6 +167,7 @@ paced_go_on(struct paced *paced)
 {
     pthread_mutex_lock(&paced->outcome.lock);
     paced->paused = paced->dry = false;
+    paced->dry_at_once = false;
     paced->source_dry_at = 0;
     pthread_mutex_unlock(&paced->outcome.lock);
     fetcher_resume(paced->fetcher, paced->id);

@@ -20,7 +20,8 @@ struct paced {
     const char *source;
     size_t source_len;
     size_t source_piece;          /* supplied at once; 0: all */
-    size_t source_dry_at;         /* "later" from here on, until paced_go_on() */
+    size_t source_dry_at;         /* "later" from here on, until paced_go_on(); 0: never */
+    bool dry_at_once;             /* "later" before the first byte */
     enum fetch_supply source_end; /* FETCH_SUPPLIED: FETCH_SUPPLY_END */
     /* what came of it */
     unsigned pauses;
