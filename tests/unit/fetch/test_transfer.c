@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include "base/memory_account.h"
+#include "fetch/connect.h"
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
@@ -180,6 +181,26 @@ START_TEST(the_socket_address_is_judged)
 }
 END_TEST
 
+/* Whatever libcurl makes of a connection that was closed: a POST begins once. */
+START_TEST(a_post_is_not_begun_twice)
+{
+    struct address_policy *closed = address_policy_create();
+    char none[] = "";
+    struct hop hop;
+
+    hop_start(&hop, "127.0.0.1", 9, closed, false, "pinned.test");
+    hop.request.method = span_str(_i ? "POST" : "PUT");
+    hop.transfer.sent = true;
+    hop.transfer.stage = TRANSFER_ASKED;
+    ck_assert_int_eq(connect_begin_request(&hop.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
+    /* The other one is turned away for its connection only, which no one has opened. */
+    ck_assert_int_eq(hop.transfer.error, _i ? FETCH_ORIGIN_BROKE : FETCH_OK);
+    ck_assert_int_eq(hop.transfer.unclean, !_i);
+    hop_end(&hop, CURLE_ABORTED_BY_CALLBACK);
+    address_policy_destroy(closed);
+}
+END_TEST
+
 /* 10,000,000 zero bytes, in gzip, as one piece of the wire or in chunks of a byte. */
 static struct buf
 make_zeros(bool chunked)
@@ -345,6 +366,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_socket_address_is_judged);
+    tcase_add_loop_test(tc, a_post_is_not_begun_twice, 0, 2);
     tcase_add_test(tc, libcurl_resolves_nothing);
     tcase_add_test(tc, given_up_during_a_pause);
     tcase_add_loop_test(tc, work_in_a_turn_is_bounded, 0, 2);

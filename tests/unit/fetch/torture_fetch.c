@@ -6,6 +6,7 @@
 #include "fetch/flight.h"
 #include "fetch/marks.h"
 #include "fetch/queue.h"
+#include "fetch/registry.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
 #include "tests/unit/fetch/outcome.h"
@@ -203,6 +204,23 @@ ignore(void *context)
 }
 
 static void
+walk_registry(void *context)
+{
+    struct registry registry;
+    uint64_t ids[65] = {0};
+    unsigned added = 0;
+
+    registry_init(&registry);
+    for (unsigned i = 0; i < 65; i++)
+        added += registry_add(&registry, context, &ids[i]);
+    /* The first one has made no slots, or the last one no more of them. */
+    ck_assert_uint_eq(added, torture_failed() ? 64 : 65);
+    for (unsigned i = 0; i < 65; i++)
+        ck_assert_ptr_eq(registry_find(&registry, ids[i]), ids[i] ? context : NULL);
+    registry_free(&registry);
+}
+
+static void
 walk_resolver(void *context)
 {
     struct resolver_config config = {
@@ -331,6 +349,7 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_lone_flights, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_marks, NULL), 1);
     ck_assert_uint_ge(torture_walk(walk_queue, NULL), 8);
+    ck_assert_uint_eq(torture_walk(walk_registry, &config), 2);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);
