@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -28,6 +29,7 @@ struct replay_options {
     bool keep;
     enum server_wish via;
     uint64_t jobs;
+    double rate; /* of --open-loop; 0: none */
     uint64_t repeat;
     const char *log;
     enum replay_log_format log_format;
@@ -58,6 +60,16 @@ take_log(const struct option_row *row, void *field, const char *text)
                : options_wrong(row, "a file, for standard output has the results", text);
 }
 
+static int
+take_rate(const struct option_row *row, void *field, const char *text)
+{
+    double *rate = field;
+
+    if (units_parse_decimal(text, strlen(text), rate) && *rate >= 0.001 && *rate <= 1e6)
+        return EX_OK;
+    return options_wrong(row, "a number of requests per second from 0.001 to 1000000", text);
+}
+
 #define AT(field) offsetof(struct replay_options, field)
 
 static const struct option_row cache_rows[] = {
@@ -86,8 +98,11 @@ static const struct option_row run_rows[] = {
     {"via", 0, "tcp|unix", option_choice, AT(via), SERVER_TCP, 0, NULL,
      "transport of the requests (default: the first that is found)"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "1",
-     "number of concurrent clients. Only with one are the outcomes of a trace exact, and the log "
+     "number of concurrent clients, each with a connection. Only with one are the outcomes of a trace exact, and the log "
      "in its order"},
+    {"open-loop", 0, "RATE", take_rate, AT(rate), 0, 0, NULL,
+     "send RATE requests per second on a schedule that does not wait for answers; response times "
+     "begin at the scheduled time"},
     {"repeat", 0, "N", option_uint, AT(repeat), 1, 1000, "1",
      "number of runs; of several, mean and standard deviation are printed"},
     {"log", 0, "FILE", take_log, AT(log), 0, 0, NULL,
@@ -156,6 +171,7 @@ run_each(const struct replay_options *options, struct replay_subject *subject,
         .timeout_us = options->server.timeout_us,
         .signals = interrupt_catch(),
         .jobs = (unsigned)options->jobs,
+        .rate = options->rate,
         .runs = (unsigned)options->repeat,
         .want_victims = log != NULL,
         .log = log,
@@ -309,7 +325,8 @@ replay_path(struct replay_options *options, const char *path)
         struct replay_subject subject = {.path = path,
                                          .trace = trace,
                                          .server = targets.server.name,
-                                         .jobs = (unsigned)options->jobs};
+                                         .jobs = (unsigned)options->jobs,
+                                         .rate = options->rate};
 
         status = replay_trace(options, &subject, &targets);
     }
