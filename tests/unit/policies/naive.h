@@ -10,7 +10,9 @@
 #include "tests/unit/policies/driven.h"
 
 #define NAIVE_IDS 80u
+#ifndef NAIVE_ROUNDS
 #define NAIVE_ROUNDS 1500u
+#endif
 
 struct naive;
 

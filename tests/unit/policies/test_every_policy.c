@@ -25,6 +25,13 @@ static const char *const variants[] = {
     "tinylfu:width=0.5,sample=1",
     "w-tinylfu:window=0.5,protected=0",
     "w-tinylfu:window=1",
+    "hyperbolic:sample=1",
+    "hyperbolic:sample=1024,size=divide",
+    "lhd:sample=1,period=0",
+    "lecar:rate=10,history=16",
+    "lecar:history=0",
+    "clock-pro:cold=1",
+    "clock-pro:cold=0.0001",
     "lirs:hir=1",
     "lirs:hir=0.5,history=0",
 };
