@@ -277,8 +277,8 @@ void fetcher_destroy(struct fetcher *fetcher);
 /*
  * Submits a request, all of which is copied. Every outcome, also refusal, comes through sink->done
  * on the fetcher's thread. *id, unless NULL, is set before the first call-back: a number above zero
- * that the fetcher never uses again. False, without any call-back, only if there is no memory or
- * the fetcher has stopped. [any thread]
+ * that the fetcher never uses again. False, without any call-back, only with errno ENOMEM, or
+ * ESHUTDOWN after fetcher_stop(). [any thread]
  */
 bool fetcher_submit(struct fetcher *fetcher, const struct fetch_request *request,
                     const struct fetch_sink *sink, void *context, uint64_t *id);

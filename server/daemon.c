@@ -410,8 +410,7 @@ stop_serving(struct parts *parts, const sigset_t *signals)
         if (signal == SIGTERM || signal == SIGINT)
             break;
     }
-    fetcher_destroy(service->fetcher);
-    service->fetcher = NULL;
+    fetcher_stop(service->fetcher);
     cut_off = rpc_server_stop(service->rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);

@@ -432,6 +432,9 @@ job_submit(struct job *job, struct span headers)
 
     if (fetcher_submit(job->service->fetcher, &request, &job_sink, job, &job->fetch))
         return;
-    snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s", strerror(ENOMEM));
+    if (errno == ESHUTDOWN)
+        job->outcome->status = PROXY_STOPPING;
+    snprintf(job->outcome->sentence, sizeof(job->outcome->sentence), "%s",
+             errno == ESHUTDOWN ? "the server is shutting down" : strerror(ENOMEM));
     land(job);
 }

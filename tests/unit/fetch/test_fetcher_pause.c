@@ -1,4 +1,5 @@
 /* Responses that their consumer pauses, and fetches that are cancelled. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -492,6 +493,7 @@ START_TEST(stopped_in_a_pause)
     fetcher_resume(p.fetcher, p.paced.id);
     fetcher_cancel(p.fetcher, p.paced.id);
     ck_assert(!fetcher_submit(p.fetcher, &p.request, &outcome_sink, &p, &id));
+    ck_assert_int_eq(errno, ESHUTDOWN);
     pausing_free(&p);
 }
 END_TEST
