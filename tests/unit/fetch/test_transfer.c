@@ -181,21 +181,27 @@ START_TEST(the_socket_address_is_judged)
 }
 END_TEST
 
-/* Whatever libcurl makes of a connection that was closed: a POST begins once. */
+/* Whatever libcurl makes of a connection that was closed: a POST begins once, and a PUT with all of
+ * its body. */
 START_TEST(a_post_is_not_begun_twice)
 {
     struct address_policy *closed = address_policy_create();
-    char none[] = "";
+    char none[] = "", piece[2];
+    size_t len;
     struct hop hop;
 
     hop_start(&hop, "127.0.0.1", 9, closed, false, "pinned.test");
     hop.request.method = span_str(_i ? "POST" : "PUT");
+    hop.request.body = (struct fetch_body){.kind = FETCH_BODY_BYTES, .bytes = span_str("body")};
+    upload_init(&hop.transfer.upload, &hop.request.body, NULL, NULL);
+    ck_assert_int_eq(upload_read(&hop.transfer.upload, piece, sizeof(piece), &len), UPLOAD_PIECE);
     hop.transfer.sent = true;
     hop.transfer.stage = TRANSFER_ASKED;
     ck_assert_int_eq(connect_begin_request(&hop.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
     /* The other one is turned away for its connection only, which no one has opened. */
     ck_assert_int_eq(hop.transfer.error, _i ? FETCH_ORIGIN_BROKE : FETCH_OK);
     ck_assert_int_eq(hop.transfer.unclean, !_i);
+    ck_assert_uint_eq(hop.transfer.upload.taken, _i ? 2 : 0);
     hop_end(&hop, CURLE_ABORTED_BY_CALLBACK);
     address_policy_destroy(closed);
 }
