@@ -156,7 +156,7 @@ trace_expect(struct trace_builder *b, uint64_t count)
 
 /* Makes the arrays that this request is the first to need, for all requests before it. */
 static bool
-make_arrays(struct trace_builder *b, const struct trace_entry *e)
+make_arrays(struct trace_builder *b, const struct trace_request *e)
 {
     if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
         if (!extend(&b->times_us, sizeof(*b->times_us), 0, b->room))
@@ -185,7 +185,7 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
 }
 
 bool
-builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t count)
+builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t count)
 {
     while (b->room - b->count < count) {
         if (!grow(b))
@@ -195,7 +195,7 @@ builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t c
 }
 
 bool
-builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
+builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t id)
 {
     if (!builder_make_room(b, e, 1))
         return false;
@@ -214,7 +214,7 @@ builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id
 }
 
 bool
-builder_leaves_out(struct trace_builder *b, const struct trace_entry *e)
+builder_leaves_out(struct trace_builder *b, const struct trace_request *e)
 {
     const struct trace_options *o = b->options;
     bool web = e->url.ptr && base_url_is_web(e->url);
@@ -260,7 +260,7 @@ reduce(struct trace_builder *b, struct span *url)
 }
 
 bool
-trace_add(struct trace_builder *b, const struct trace_entry *e)
+trace_add(struct trace_builder *b, const struct trace_request *e)
 {
     const struct trace_options *o = b->options;
     struct span url = e->url;

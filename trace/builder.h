@@ -11,7 +11,7 @@
 #include "trace/trace.h"
 
 /* What a reader knows of a request. */
-struct trace_entry {
+struct trace_request {
     struct span url;    /* .ptr NULL: there is only a number */
     uint64_t number;    /* the format's, where there is no URL */
     int64_t time_us;    /* or TRACE_TIME_UNKNOWN */
@@ -28,7 +28,7 @@ struct trace_numbered {
     int64_t size;
 };
 
-#define TRACE_ENTRY_EMPTY ((struct trace_entry){.time_us = TRACE_TIME_UNKNOWN, .size = -1})
+#define TRACE_REQUEST_EMPTY ((struct trace_request){.time_us = TRACE_TIME_UNKNOWN, .size = -1})
 
 /* NULL without memory. The options, which are right, must stay as long as the builder. */
 struct trace_builder *trace_builder_create(const struct trace_options *options);
@@ -38,20 +38,21 @@ void trace_builder_destroy(struct trace_builder *builder);
  * One more request. False: stop reading, the limit is reached or memory is out
  * (trace_builder_failed() tells which).
  */
-bool trace_add(struct trace_builder *builder, const struct trace_entry *entry);
+bool trace_add(struct trace_builder *builder, const struct trace_request *request);
 
 /*
  * Has the memory fetch what trace_add() will look at for this request some twenty requests later:
  * where there is only a number, most of the time of a load is waiting for that.
  */
-void trace_add_soon(const struct trace_builder *builder, const struct trace_entry *entry);
+void trace_add_soon(const struct trace_builder *builder, const struct trace_request *request);
 
 /*
  * Many at once, which is much faster; the same otherwise. URLs must stay where they are until it
  * returns.
  */
-bool trace_add_many(struct trace_builder *builder, const struct trace_entry *entries, size_t count);
-bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *entries,
+bool trace_add_many(struct trace_builder *builder, const struct trace_request *requests,
+                    size_t count);
+bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *requests,
                         size_t count);
 
 /* So many requests are to come: room for them is made at once. A guess is enough. */

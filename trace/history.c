@@ -280,25 +280,25 @@ hand_over(const struct rows *rows, const struct visit *visit, struct trace_build
           int64_t epoch_us)
 {
     const struct place *place = find_place(rows, visit);
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request request = TRACE_REQUEST_EMPTY;
     int64_t time_us;
 
     if (!place) {
         trace_builder_counts(builder)->skipped_orphan++;
         return true;
     }
-    entry.line = visit->id > 0 ? (uint64_t)visit->id : 0;
+    request.line = visit->id > 0 ? (uint64_t)visit->id : 0;
     if (place->kind != PLACE_URL) {
-        trace_add_bad(builder, entry.line, span_str("(its URL is not text)"));
+        trace_add_bad(builder, request.line, span_str("(its URL is not text)"));
         return true;
     }
     if (!visit->has_time || __builtin_sub_overflow(visit->time, epoch_us, &time_us)) {
-        trace_add_bad(builder, entry.line, span_str("(it has no time)"));
+        trace_add_bad(builder, request.line, span_str("(it has no time)"));
         return true;
     }
-    entry.time_us = time_us;
-    entry.url = place->len ? span_of(rows->urls.data + place->at, place->len) : span_str("");
-    return trace_add(builder, &entry);
+    request.time_us = time_us;
+    request.url = place->len ? span_of(rows->urls.data + place->at, place->len) : span_str("");
+    return trace_add(builder, &request);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -191,11 +191,11 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
 
 static enum line_kind
 parse_identity(struct line_reader *reader, struct table *t, const struct span *values,
-               const enum quotes *quotes, struct trace_entry *entry)
+               const enum quotes *quotes, struct trace_request *request)
 {
     bool has_url = t->column_of[URL] >= 0;
     struct span value = fields_trim(values[has_url ? URL : ID]);
-    struct span host = t->column_of[HOST] >= 0 ? fields_trim(values[HOST]) : span_of("", 0);
+    struct line_site site = {.host = fields_trim(values[HOST])};
     uint64_t number;
 
     if (quotes[has_url ? URL : ID] == QUOTES && !undouble(&t->text, &value)) {
@@ -203,18 +203,18 @@ parse_identity(struct line_reader *reader, struct table *t, const struct span *v
         return LINE_BAD;
     }
     if (has_url)
-        return lines_make_url(reader, entry->method, host, 0, value, &entry->url);
+        return lines_make_url(reader, request->method, site, value, &request->url);
     if (!t->begun) {
         t->begun = true;
         t->numbers = fields_uint(value, &number);
     }
     if (t->numbers)
-        return fields_uint(value, &entry->number) ? LINE_REQUEST : LINE_BAD;
-    return lines_make_path(reader, value, &entry->url);
+        return fields_uint(value, &request->number) ? LINE_REQUEST : LINE_BAD;
+    return lines_make_path(reader, value, &request->url);
 }
 
 static enum line_kind
-parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct table *t = (void *)reader->state;
     struct span values[COLUMNS];
@@ -237,14 +237,14 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
             }
         }
     }
-    if (now == BROKEN || at != t->column_count || !parse_time(t, values, &entry->time_us) ||
-        !fields_size(fields_trim(values[SIZE]), &entry->size))
+    if (now == BROKEN || at != t->column_count || !parse_time(t, values, &request->time_us) ||
+        !fields_size(fields_trim(values[SIZE]), &request->size))
         return LINE_BAD;
     status = fields_trim(values[STATUS]);
-    if (status.len != 0 && !fields_status(status, &entry->status))
+    if (status.len != 0 && !fields_status(status, &request->status))
         return LINE_BAD;
-    entry->method = fields_trim(values[METHOD]);
-    return parse_identity(reader, t, values, quotes, entry);
+    request->method = fields_trim(values[METHOD]);
+    return parse_identity(reader, t, values, quotes, request);
 }
 
 static void

@@ -98,28 +98,29 @@ end(struct line_reader *reader)
 /* Of the values, those that are not known are empty; `has_status`: the log tells statuses. */
 static enum line_kind
 parse_values(struct line_reader *reader, const struct span *values, bool has_status,
-             struct trace_entry *entry)
+             struct trace_request *request)
 {
-    struct span host = values[HOST].len != 0 ? values[HOST] : values[RESP_H];
+    struct line_site site = {.host = values[HOST].len != 0 ? values[HOST] : values[RESP_H]};
     uint64_t port = 0;
 
-    if ((!fields_seconds(values[TS], &entry->time_us) &&
-         !fields_iso_date(values[TS], &entry->time_us)) ||
-        !fields_size(values[SIZE], &entry->size) ||
-        (has_status && !fields_status(values[STATUS], &entry->status)) ||
+    if ((!fields_seconds(values[TS], &request->time_us) &&
+         !fields_iso_date(values[TS], &request->time_us)) ||
+        !fields_size(values[SIZE], &request->size) ||
+        (has_status && !fields_status(values[STATUS], &request->status)) ||
         (values[RESP_P].len != 0 && (!fields_uint(values[RESP_P], &port) || port > UINT16_MAX)))
         return LINE_BAD;
-    entry->method = values[METHOD];
+    request->method = values[METHOD];
     if (values[URI].len == 0)
         return LINE_ORPHAN;
     /* What Zeek reads is http, on whatever port; 443 would make it https. */
     if (port == 443)
         port = 0;
-    return lines_make_url(reader, entry->method, host, (unsigned)port, values[URI], &entry->url);
+    site.port = (unsigned)port;
+    return lines_make_url(reader, request->method, site, values[URI], &request->url);
 }
 
 static enum line_kind
-parse_columns(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse_columns(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
     struct span values[COLUMNS];
@@ -139,7 +140,8 @@ parse_columns(struct line_reader *reader, struct span line, struct trace_entry *
             missing--;
         }
     }
-    return missing == 0 ? parse_values(reader, values, z->column_of[STATUS] >= 0, entry) : LINE_BAD;
+    return missing == 0 ? parse_values(reader, values, z->column_of[STATUS] >= 0, request)
+                        : LINE_BAD;
 }
 
 /* A column's number as it would stand in a text: the time in seconds, the others are whole. */
@@ -155,7 +157,7 @@ print_number(enum column column, double number, char text[NUMBER_BYTES])
 }
 
 static enum line_kind
-parse_object(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse_object(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
     struct span values[COLUMNS];
@@ -178,11 +180,11 @@ parse_object(struct line_reader *reader, struct span line, struct trace_entry *e
             return LINE_BAD;
     }
     z->told_status = z->told_status || values[STATUS].len != 0;
-    return parse_values(reader, values, z->told_status, entry);
+    return parse_values(reader, values, z->told_status, request);
 }
 
 static enum line_kind
-parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
 
@@ -191,8 +193,8 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
         return LINE_OTHER;
     }
     if (line.ptr[0] == '{')
-        return parse_object(reader, line, entry);
-    return z->named ? parse_columns(reader, line, entry) : LINE_BAD;
+        return parse_object(reader, line, request);
+    return z->named ? parse_columns(reader, line, request) : LINE_BAD;
 }
 
 static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};
