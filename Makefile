@@ -80,7 +80,8 @@ PACKAGES := libtirpc libcurl libevent_core libbsd libseccomp sqlite3 zlib liblzm
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')
-pkg_libs = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+# (Debian 12 has no file bzip2.pc.)
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lbz2 -lm
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(WERROR),1)
