@@ -117,5 +117,7 @@ const struct trace_format trace_format_access = {
     .name = "access",
     .summary = "an access log in Common, Combined or vhost-prefixed form",
     .is_text = true,
+    .sample = "192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /index.html HTTP/1.1\" 200 2326 "
+              "\"http://a.test/\" \"Mozilla/5.0 (X11; Linux x86_64)\"",
     .lines = &lines,
 };

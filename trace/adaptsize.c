@@ -33,5 +33,6 @@ const struct trace_format trace_format_adaptsize = {
     .name = "adaptsize",
     .summary = "AdaptSize's and webcachesim's \"time id size\"",
     .is_text = true,
+    .sample = "1 5 100",
     .lines = &lines,
 };

@@ -10,6 +10,13 @@
 
 #include "trace/trace.h"
 
+/* Whether the server that wrote a log had the page in its cache. */
+enum trace_outcome {
+    TRACE_OUTCOME_UNKNOWN,
+    TRACE_OUTCOME_HIT,
+    TRACE_OUTCOME_MISS,
+};
+
 /* What a reader knows of a request. */
 struct trace_request {
     struct span url;    /* .ptr NULL: there is only a number */
@@ -18,7 +25,8 @@ struct trace_request {
     int64_t size;       /* of the body; -1: unknown, which a 304's always is */
     struct span method; /* empty: unknown, counts as wanted */
     unsigned status;    /* TRACE_STATUS_UNKNOWN counts as wanted */
-    uint64_t line;      /* from 1, to tell where something is wrong; 0: unknown */
+    enum trace_outcome outcome;
+    uint64_t line; /* from 1, to tell where something is wrong; 0: unknown */
 };
 
 /* A request of which this is all that its format knows; as above. */
@@ -60,6 +68,13 @@ void trace_expect(struct trace_builder *builder, uint64_t count);
 
 /* Counts a malformed line or record and keeps the first ones. `text` may be empty. */
 void trace_add_bad(struct trace_builder *builder, uint64_t line, struct span text);
+
+/*
+ * Adds a remark on how the input was read, for the user: a guess that may be wrong. The same remark
+ * twice is one; remarks beyond TRACE_REMARKS are dropped.
+ */
+void trace_remark(struct trace_builder *builder, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 bool trace_builder_failed(const struct trace_builder *builder);
 struct trace_counts *trace_builder_counts(struct trace_builder *builder);

@@ -1,7 +1,5 @@
 #include "trace/lines.h"
 
-#include <arpa/inet.h>
-
 #include "trace/base_url.h"
 #include "trace/fields.h"
 #include "trace/formats.h"
@@ -110,14 +108,7 @@ lines_count(struct span head, const struct line_format *format)
 static bool
 is_bare_ipv6(struct span host)
 {
-    char text[INET6_ADDRSTRLEN];
-    struct in6_addr address;
-
-    if (host.len >= sizeof(text) || !memchr(host.ptr, ':', host.len))
-        return false;
-    memcpy(text, host.ptr, host.len);
-    text[host.len] = '\0';
-    return inet_pton(AF_INET6, text, &address) == 1;
+    return memchr(host.ptr, ':', host.len) != NULL && fields_is_address(host);
 }
 
 /* "a.test:81", "[::1]:81": of an address in brackets, what is behind them counts. */

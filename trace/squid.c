@@ -18,6 +18,8 @@ parse_result(struct span result, struct trace_request *request)
     if (!slash || slash == result.ptr)
         return false;
     before = (size_t)(slash - result.ptr) + 1;
+    request->outcome =
+        memmem(result.ptr, before, "HIT", 3) ? TRACE_OUTCOME_HIT : TRACE_OUTCOME_MISS;
     return fields_status(span_of(slash + 1, result.len - before), &request->status);
 }
 
@@ -55,5 +57,8 @@ const struct trace_format trace_format_squid = {
     .name = "squid",
     .summary = "Squid's native access log",
     .is_text = true,
+    .sample =
+        "1066036250.603    310 192.0.2.1 TCP_MISS/200 8000 GET http://a.test/ - DIRECT/192.0.2.9 "
+        "text/html",
     .lines = &lines,
 };

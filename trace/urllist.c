@@ -189,6 +189,7 @@ const struct trace_format trace_format_urls = {
     .name = "urls",
     .summary = "a URL a line, optionally a tab and its size in bytes",
     .is_text = true,
+    .sample = "http://a.test/index.html",
     .lines = &hosted_lines,
     .sniff = sniff,
     .read = read_list,
