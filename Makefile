@@ -8,6 +8,7 @@
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
+#   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N), verify every body,
 #                        and check that memory, descriptors and threads stay flat
 #   make install         into DESTDIR and PREFIX (default /usr/local)
@@ -127,7 +128,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim calibrate soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -173,7 +174,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test demo reproduce fuzz coverage bench bench-sim setup \
+.PHONY: all help clean distclean install test demo reproduce fuzz coverage bench bench-sim calibrate setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -384,6 +385,12 @@ soak: setup
 bench-sim:
 	$(Q)$(MAKE) VARIANT=release programs bench-programs
 	$(Q)tests/bench/sim.py
+
+# How often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
+# make calibrate TRACES="FILE..."
+calibrate:
+	$(Q)$(MAKE) VARIANT=release build/release/tests/bench/calibrate
+	$(Q)build/release/tests/bench/calibrate $(TRACES)
 
 # ---- installing --------------------------------------------------------------------------------------
 

@@ -62,9 +62,8 @@ struct cache_victims {
 };
 
 /*
- * What a page is charged beyond its own bytes under a policy: the most that it costs in glibc's
- * malloc, its entry with the policy's node included; 176 for LRU, whose mean is about 160. What a
- * policy keeps beside its nodes (ranks, counters, the departed) is not charged.
+ * What a page is charged beyond its own bytes under a policy, see policies/charge.h: at most 176
+ * for LRU, whose mean is about 160.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);
 

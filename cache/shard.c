@@ -4,20 +4,16 @@
 
 #include "base/container_of.h"
 #include "cache/cache.h"
+#include "policies/charge.h"
 
-/*
- * A page's costs beside its entry: its struct, a zero byte, malloc's header and the rounding of its
- * allocation; 12 for its slot in a heap and 12 for its bucket, with the slack of both arrays.
- */
-enum { BESIDE_ENTRY = sizeof(struct page) + 1 + 8 + 15 + 12 + 12 };
+_Static_assert(sizeof(struct page) == CHARGE_PAGE_STRUCT, "policies/charge.h has the page's size");
+_Static_assert(sizeof(struct entry) == CHARGE_ENTRY_STRUCT,
+               "policies/charge.h has the entry's size");
 
 uint64_t
 cache_page_overhead(const struct policy_ops *ops)
 {
-    size_t entry = sizeof(struct entry) + ops->node_size;
-
-    /* malloc's header, and the sum in steps of 16 */
-    return BESIDE_ENTRY + (entry + 8 + 15) / 16 * 16;
+    return charge_page_overhead(ops);
 }
 
 bool
