@@ -296,7 +296,7 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
     json_cstring(&j, "format", subject->trace->format);
     json_uint(&j, "requests", subject->trace->request_count);
     json_uint(&j, "distinct_urls", subject->trace->url_count);
-    trace_json_left_out(&j, "skipped", &subject->trace->counts);
+    trace_json_left_out(&j, "left_out", &subject->trace->counts);
     json_cstring(&j, "server", subject->server);
     if (*subject->policy) {
         json_cstring(&j, "policy", subject->policy);

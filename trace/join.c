@@ -39,10 +39,10 @@ next_part(struct trace *const *parts, const size_t *at, size_t count, bool by_ti
     return best;
 }
 
-static struct trace_entry
-entry_of(const struct trace *part, size_t request)
+static struct trace_request
+request_of(const struct trace *part, size_t request)
 {
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request entry = TRACE_REQUEST_EMPTY;
     uint32_t id = part->ids[request];
 
     if (part->urls)
@@ -87,7 +87,7 @@ add_all(struct trace_builder *builder, struct trace *const *parts, size_t count,
         requests += parts[i]->request_count;
     trace_expect(builder, requests);
     while ((part = next_part(parts, at, count, by_time)) < count) {
-        struct trace_entry entry = entry_of(parts[part], at[part]++);
+        struct trace_request entry = request_of(parts[part], at[part]++);
 
         if (!trace_add(builder, &entry))
             break; /* at the limit, or without memory */

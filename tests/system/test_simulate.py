@@ -308,7 +308,8 @@ class TableTest(SimulateCase):
         done = self.simulate(*how, "--curve", "--json")
         self.assertIn("--sample 100% takes all", done.stderr.decode())
         t, = json.loads(done.stdout)["traces"]
-        self.assertLess(t["sample"], 1)
+        self.assertEqual((t["sample"], t["sample_urls"]), (1, 5))  # by chance all of the five
+        self.assertEqual(t["sample_requests"], 1000001)
         lru, = (c["points"] for c in t["curves"] if c["policy"] == "lru")
         self.assertEqual((lru[0]["hit_ratio"], lru[0]["hit_ratio_error"]),
                          (t["infinite"]["hit_ratio"], 0))

@@ -177,13 +177,13 @@ LABORATORY = [
     (["simulate", "{dir}"], NOINPUT, r"{dir}"),
     # advise
     (["advise"], USAGE, r"trace"),
-    (["advise", "{trace}", "{list}"], USAGE, r"one trace"),
+    (["advise", "--policy", "lru", "{trace}", "{list}"], 0, r"and 1 more file"),
     (["advise", "--share", "101%", "{trace}"], USAGE, r"--share"),
     (["advise", "--share", "0", "{trace}"], USAGE, r"--share"),
     (["advise", "--help"], 0, r"--share"),
     (["advise", "--share", "50%", "--json", "{trace}"], 0, r"polic"),
-    (["advise", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0, r"estimated from a sample of \d+ of the URLs"),
-    (["advise", "--policy", "lru,arc", "--sample", ".5", "--by-bytes", "{trace}"], 0, r"estimated from a sample"),
+    (["advise", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0, r"Estimated from a sample of \d+ of the URLs"),
+    (["advise", "--policy", "lru,arc", "--sample", ".5", "--by-bytes", "{trace}"], 0, r"Estimated from a sample"),
     # report
     (["report"], USAGE, r"trace"),
     (["report", "-o", "/proc/no/such", "{trace}"], CANTCREAT, r"/proc/no/such"),
