@@ -72,6 +72,8 @@ add_counts(struct trace_counts *sum, const struct trace_counts *part)
     sum->skipped_unique += part->skipped_unique;
     sum->skipped_bad += part->skipped_bad;
     sum->large_sizes += part->large_sizes;
+    sum->logged_hits += part->logged_hits;
+    sum->logged_outcomes += part->logged_outcomes;
 }
 
 static bool
