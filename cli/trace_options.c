@@ -34,8 +34,7 @@ take_format(const struct option_row *row, void *field, const char *name)
         nearest_offer(&nearest, trace_formats[i]->name);
     for (size_t i = 0; trace_aliases[i].name; i++)
         nearest_offer(&nearest, trace_aliases[i].name);
-    output_complain("no format of traces is called '%s'%s", name,
-                    nearest_ask(&nearest, ask, sizeof(ask)));
+    output_complain("unknown trace format '%s'%s", name, nearest_ask(&nearest, ask, sizeof(ask)));
     fputs("There are:\n", stderr);
     trace_print_formats(stderr);
     return EX_USAGE;
@@ -77,7 +76,7 @@ static const struct option_row rows[] = {
      "at the end), or seconds since 1970"},
     {"until", 0, "WHEN", take_when, AT(until_us), 0, 0, NULL, "only requests before this time"},
     {"all-schemes", 0, NULL, option_flag, AT(all_schemes), 0, 0, NULL,
-     "URLs of schemes other than http and https too"},
+     "keep URLs of schemes other than http and https"},
     {0},
 };
 
@@ -96,7 +95,7 @@ const struct option_group trace_sizes_group = {.rows = size_rows};
 
 /* Some lines on stderr about what was left out of the trace, and what is not as it was. */
 static void
-tell_counts(const char *path, const struct trace *trace)
+print_counts(const char *path, const struct trace *trace)
 {
     const struct trace_counts *counts = &trace->counts;
     struct trace_reason reasons[TRACE_REASONS];
@@ -143,7 +142,7 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
 
     switch (trace_load(path, options, trace, why, sizeof(why))) {
     case TRACE_OK:
-        tell_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
+        print_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
         return EX_OK;
     case TRACE_CANNOT_OPEN:
         output_complain("%s", why);

@@ -295,7 +295,7 @@ resolve_capacity(const char *path, const struct trace *trace, struct capacity *c
             bytes += trace->sizes[i] == TRACE_SIZE_UNKNOWN ? 0 : trace->sizes[i];
         }
     if (capacity->percent_bytes > 0 && bytes == 0) {
-        output_complain("%s: a share of the bytes needs a trace that tells sizes", path);
+        output_complain("%s: a share of the bytes needs a trace with sizes", path);
         return EX_USAGE;
     }
     capacity_resolve(capacity, trace->url_count, bytes);
@@ -312,8 +312,8 @@ replay_path(struct replay_options *options, const char *path)
     if (status != EX_OK)
         return status;
     if (!trace->urls) {
-        output_complain("%s: the format %s has numbers and no URLs that could be asked for; "
-                        "'sunproxy simulate' takes it",
+        output_complain("%s: the format %s has numbers instead of URLs, which cannot be fetched; "
+                        "'sunproxy simulate' reads it",
                         path, trace->format);
         trace_free(trace);
         return EX_DATAERR;
@@ -346,7 +346,7 @@ replay(int argc, char **argv)
 
 const struct command command_replay = {
     .name = "replay",
-    .summary = "send the requests of a trace, and see what hits",
+    .summary = "send the requests of a trace and report what hits",
     .about = "usage: sunproxy replay [OPTION...] TRACE\n\n"
              "Sends the requests of a trace to the server in their order, and sums up hits,\n"
              "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"
@@ -355,7 +355,7 @@ const struct command command_replay = {
     .after =
         "Exit status: 0 done, even if single requests failed; 64 wrong usage;\n" TRACE_EXIT_HELP
         "69 no server, or lost; 73 the log cannot be created; 74\n"
-        "output could not be written; 77 not for this caller; 130 Ctrl-C, after the\n"
+        "output could not be written; 77 permission denied; 130 Ctrl-C, after the\n"
         "summary of what was finished. If every request failed, that of the first as\n"
         "'sunproxy get' has it.\n",
     .argument = "trace",

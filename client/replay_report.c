@@ -224,7 +224,7 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
     output_put(subject->path);
     printf(" (%s, %zu requests) through ", subject->trace->format, subject->trace->request_count);
     output_put(subject->server);
-    puts(subject->interrupted ? ", cut short" : "");
+    puts(subject->interrupted ? ", incomplete" : "");
     if (*subject->policy) {
         printf("policy ");
         output_put(subject->policy);

@@ -419,7 +419,7 @@ stop_serving(struct parts *parts, const sigset_t *signals)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void
-tell_descriptors(const struct parts *parts)
+log_descriptor_limit(const struct parts *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
@@ -437,7 +437,7 @@ tell_descriptors(const struct parts *parts)
 }
 
 static void
-tell_start(const struct parts *parts)
+log_start(const struct parts *parts)
 {
     static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
@@ -505,10 +505,10 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = start_access_log(&parts);
     if (status == EX_OK) {
-        tell_descriptors(&parts);
+        log_descriptor_limit(&parts);
         status = start(&parts);
         if (status == EX_OK) {
-            tell_start(&parts);
+            log_start(&parts);
             notify_manager("READY=1\nSTATUS=serving");
             serve_until_stopped(&parts, &signals);
             notify_manager("STOPPING=1");

@@ -49,7 +49,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
 
     for (;;) {
         gid_t *groups = reallocarray(user->groups, (size_t)count, sizeof(*groups));
-        int room = count;
+        int size = count;
 
         if (!groups) {
             buf_append_str(why, "user: out of memory");
@@ -60,7 +60,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
             user->group_count = count;
             return true;
         }
-        count = count > room ? count : 2 * room;
+        count = count > size ? count : 2 * size;
         if (count > MOST_GROUPS) {
             buf_printf(why, "user: %s is in more than %d groups", name, MOST_GROUPS);
             return false;

@@ -426,7 +426,7 @@ class TroubleTest(SimulateCase):
         # Nothing is near to these.
         for arguments, told in ((["--policy="], "the name of a policy is missing"),
                                 (["--policy", "lru,,fifo"], "the name of a policy is missing"),
-                                (["--format", "foo"], "no format of traces is called 'foo'\n"),
+                                (["--format", "foo"], "unknown trace format 'foo'\n"),
                                 (["--capacity", "10Q"], "a capacity is"),
                                 (["--capacity", "99999999999999999999"], "is too large")):
             text = self.complaint(self.path, *arguments)
