@@ -38,7 +38,7 @@ bool address_policy_refuse_own(struct address_policy *policy, char *why, size_t 
  * `why` is what it is and what would allow it, as in "an address of this host (allow it with
  * --allow-net 192.0.2.1)".
  */
-bool address_policy_judge(const struct address_policy *policy, const struct sockaddr *address,
+bool address_policy_check(const struct address_policy *policy, const struct sockaddr *address,
                           char *why, size_t why_size);
 
 /* The same without the words. */

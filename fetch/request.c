@@ -43,7 +43,7 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
     timers_disarm(&loop->timers, &r->timer);
     resolver_cancel(loop->resolver, &r->query);
     resolved_release(&r->query.resolved);
-    queue_leave(loop->queue, &r->turn);
+    queue_remove(loop->queue, &r->item);
     TAILQ_REMOVE(&loop->all, r, link);
     leave_paused(r);
     request_update_stats(loop);
@@ -215,7 +215,7 @@ on_stage(void *context, enum transfer_stage stage)
     struct request *r = context;
 
     if (stage >= TRANSFER_ANSWERING)
-        queue_answered(r->loop->queue, &r->turn);
+        queue_answered(r->loop->queue, &r->item);
     enter_stage(r, REQUEST_TRANSFER);
 }
 
@@ -237,7 +237,7 @@ on_hold(void *context)
         return;
     r->held = true;
     r->held_since_us = clock_monotonic_us();
-    queue_pause(r->loop->queue, &r->turn);
+    queue_pause(r->loop->queue, &r->item);
     arm_timer(r);
 }
 
@@ -313,7 +313,7 @@ keep_permitted(const struct address_policy *policy, const struct resolved *from)
 
 /* The name stands for these addresses. The reference is dropped. */
 static void
-judge_addresses(struct request *r, struct resolved *addresses)
+connect_to_permitted(struct request *r, struct resolved *addresses)
 {
     struct resolved *kept;
     char sentence[SENTENCE_MAX];
@@ -346,7 +346,7 @@ request_take_addresses(struct request *r)
         finish_with(r, r->query.error == EAI_MEMORY ? FETCH_INTERNAL : FETCH_RESOLVE_FAILED,
                     "%s cannot be resolved: %s", r->route.host, gai_strerror(r->query.error));
     else
-        judge_addresses(r, addresses);
+        connect_to_permitted(r, addresses);
 }
 
 /* With its turn, and r->target in place. */
@@ -384,11 +384,11 @@ start_hop(struct request *r)
             return;
         }
         one->list[0] = literal;
-        judge_addresses(r, one);
+        connect_to_permitted(r, one);
         return;
     }
     enter_stage(r, REQUEST_RESOLVING);
-    switch (resolver_ask(loop->resolver, &r->query, &r->asked.client, r->route.host)) {
+    switch (resolver_lookup(loop->resolver, &r->query, &r->asked.client, r->route.host)) {
     case RESOLVER_ANSWERED:
         request_take_addresses(r);
         break;
@@ -432,7 +432,7 @@ move_on(struct request *r, struct target *next)
 static bool
 wait_for_turn(struct request *r)
 {
-    if (!queue_enter(r->loop->queue, &r->turn, &r->asked.client, r->target.origin)) {
+    if (!queue_add(r->loop->queue, &r->item, &r->asked.client, r->target.origin)) {
         request_finish(r, FETCH_INTERNAL, "out of memory");
         return false;
     }
@@ -477,7 +477,7 @@ redirect(struct request *r)
         return;
     }
     /* The next hop waits for a connection and an answer again, so it needs another kind of slot. */
-    queue_leave(loop->queue, &r->turn);
+    queue_remove(loop->queue, &r->item);
     wait_for_turn(r);
 }
 
@@ -502,7 +502,7 @@ request_take_result(struct request *r, CURLcode code)
         redirect(r);
         return;
     }
-    error = transfer_judge(&r->transfer, code);
+    error = transfer_evaluate(&r->transfer, code);
     if (error == FETCH_DENIED)
         deny(r, r->transfer.sentence);
     else
@@ -536,7 +536,7 @@ end_hold(struct request *r)
 {
     r->held = false;
     r->held_us += clock_monotonic_us() - r->held_since_us;
-    queue_unpause(r->loop->queue, &r->turn);
+    queue_unpause(r->loop->queue, &r->item);
     arm_timer(r);
 }
 
@@ -565,10 +565,10 @@ request_take_signal(struct request *r)
 void
 request_start_next(struct fetch_loop *loop)
 {
-    struct queue_entry *entry;
+    struct queue_item *item;
 
-    while ((entry = queue_next(loop->queue))) {
-        struct request *r = container_of(entry, struct request, turn);
+    while ((item = queue_next(loop->queue))) {
+        struct request *r = container_of(item, struct request, item);
 
         if (r->redirects == 0)
             atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
@@ -580,10 +580,10 @@ request_start_next(struct fetch_loop *loop)
 static void
 displace(struct fetch_loop *loop)
 {
-    struct queue_entry *last = queue_last_of_longest(loop->queue);
+    struct queue_item *last = queue_last_of_longest(loop->queue);
 
     atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
-    request_finish(container_of(last, struct request, turn), FETCH_DISPLACED,
+    request_finish(container_of(last, struct request, item), FETCH_DISPLACED,
                    "too many fetches are queued, and no client has more of them than this one; try "
                    "again");
 }

@@ -58,7 +58,7 @@ is_time(int64_t us)
 }
 
 static bool
-judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
+check_numbers(const struct fetch_config *config, char *why, size_t why_size)
 {
     if (!config->addresses)
         return refuse(why, why_size, "there is no policy on addresses");
@@ -286,7 +286,7 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
     settings->config.connect_to = NULL;
     settings->config.allow_ports = NULL;
     settings->config.user_agent = NULL;
-    if (!judge_numbers(config, why, why_size))
+    if (!check_numbers(config, why, why_size))
         return false;
     if (!config->getaddrinfo) {
         settings->config.getaddrinfo = getaddrinfo;

@@ -158,7 +158,7 @@ bool transfer_is_held(const struct transfer *transfer);
  * transfer->sentence. A redirect is in transfer->head.location when transfer->redirecting is set,
  * whatever the rest.
  */
-enum fetch_error transfer_judge(struct transfer *transfer, CURLcode code);
+enum fetch_error transfer_evaluate(struct transfer *transfer, CURLcode code);
 
 /* Ends it if it is under way, and frees what it owns. Harmless on a zeroed one. */
 void transfer_clear(struct transfer *transfer, CURLM *multi);

@@ -144,7 +144,7 @@ END_TEST
 
 /* Without an answer of the kernel an address passes for one of the host's own: refused. */
 static void
-judge_own(void *context)
+check_own(void *context)
 {
     static const unsigned char foreign[] = {192, 0, 2, 1}, loopback[] = {127, 0, 0, 1};
     static const unsigned char loopback6[16] = {[15] = 1};
@@ -172,7 +172,7 @@ START_TEST(own_addresses)
 {
     unsigned descriptors = count_entries("/proc/self/fd");
 
-    ck_assert_uint_ge(faults_walk(judge_own, &descriptors, EIO), 5);
+    ck_assert_uint_ge(faults_walk(check_own, &descriptors, EIO), 5);
 }
 END_TEST
 

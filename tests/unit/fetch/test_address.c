@@ -217,7 +217,7 @@ has_reason(const struct address_policy *policy, const char *text, const char *re
     char why[256] = "";
 
     ck_assert(address_parse(text, 80, &address));
-    if (address_policy_judge(policy, &address.any, why, sizeof(why)))
+    if (address_policy_check(policy, &address.any, why, sizeof(why)))
         return *reason == '\0';
     ck_assert_msg(strcmp(why, reason) == 0, "%s: %s", text, why);
     return true;

@@ -125,7 +125,7 @@ hop_run(struct hop *hop)
 static enum fetch_error
 hop_end(struct hop *hop, CURLcode code)
 {
-    enum fetch_error error = transfer_judge(&hop->transfer, code);
+    enum fetch_error error = transfer_evaluate(&hop->transfer, code);
 
     if (error)
         ck_assert_str_ne(hop->transfer.sentence, "");

@@ -141,7 +141,7 @@ walk_queue(void *context)
     static const char *const origins[] = {"http://a.test:80", "http://a.test:80",
                                           "http://b.test:80", "http://a.test:80"};
     struct queue *queue = queue_create(&limits);
-    struct queue_entry entries[4] = {0};
+    struct queue_item entries[4] = {0};
     unsigned queued = 0, started = 0;
 
     (void)context;
@@ -152,7 +152,7 @@ walk_queue(void *context)
     for (unsigned i = 0; i < 4; i++) {
         struct client_key client = client_key_of_uid(i / 2);
 
-        queued += queue_enter(queue, &entries[i], &client, origins[i]);
+        queued += queue_add(queue, &entries[i], &client, origins[i]);
     }
     ck_assert_uint_eq(queued, torture_failed() ? 3 : 4);
     ck_assert_uint_eq(queue_queued(queue), queued);
@@ -160,7 +160,7 @@ walk_queue(void *context)
         started++;
     ck_assert_uint_ge(started, 1);
     for (unsigned i = 0; i < 4; i++)
-        queue_leave(queue, &entries[i]);
+        queue_remove(queue, &entries[i]);
     ck_assert_uint_eq(queue_queued(queue) + queue_active(queue), 0);
     queue_destroy(queue);
 }
@@ -240,7 +240,7 @@ walk_resolver(void *context)
         ck_assert(torture_failed());
         return;
     }
-    answer = resolver_ask(resolver, &query, &outcome_client, "nowhere.test");
+    answer = resolver_lookup(resolver, &query, &outcome_client, "nowhere.test");
     ck_assert_int_eq(answer, torture_failed() ? RESOLVER_NO_MEMORY : RESOLVER_PENDING);
     resolver_cancel(resolver, &query);
     resolver_destroy(resolver);

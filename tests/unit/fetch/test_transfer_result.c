@@ -22,7 +22,7 @@ transfer_at(enum transfer_stage stage)
 static void
 expect(struct transfer *t, CURLcode code, enum fetch_error error, const char *sentence)
 {
-    enum fetch_error judged = transfer_judge(t, code);
+    enum fetch_error judged = transfer_evaluate(t, code);
 
     ck_assert_msg(judged == error && strstr(t->sentence, sentence), "%s: %d, \"%s\"",
                   curl_easy_strerror(code), judged, t->sentence);
@@ -71,10 +71,18 @@ END_TEST
 START_TEST(of_tls)
 {
     static const CURLcode codes[] = {
-        CURLE_SSL_CONNECT_ERROR,     CURLE_SSL_ENGINE_NOTFOUND,       CURLE_SSL_ENGINE_SETFAILED,
-        CURLE_SSL_CERTPROBLEM,       CURLE_SSL_CIPHER,                CURLE_PEER_FAILED_VERIFICATION,
-        CURLE_USE_SSL_FAILED,        CURLE_SSL_ENGINE_INITFAILED,     CURLE_SSL_CACERT_BADFILE,
-        CURLE_SSL_CRL_BADFILE,       CURLE_SSL_ISSUER_ERROR,          CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+        CURLE_SSL_CONNECT_ERROR,
+        CURLE_SSL_ENGINE_NOTFOUND,
+        CURLE_SSL_ENGINE_SETFAILED,
+        CURLE_SSL_CERTPROBLEM,
+        CURLE_SSL_CIPHER,
+        CURLE_PEER_FAILED_VERIFICATION,
+        CURLE_USE_SSL_FAILED,
+        CURLE_SSL_ENGINE_INITFAILED,
+        CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CRL_BADFILE,
+        CURLE_SSL_ISSUER_ERROR,
+        CURLE_SSL_PINNEDPUBKEYNOTMATCH,
         CURLE_SSL_INVALIDCERTSTATUS,
     };
 
