@@ -36,7 +36,7 @@ give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
     return CURL_SOCKET_BAD;
 }
 
-/* The last word on an address, just before it is connected to. */
+/* The last check of an address, just before it is connected to. */
 curl_socket_t
 connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {

@@ -1,6 +1,6 @@
 /*
- * Fair turns for fetches. A fetch is queued, then active until it leaves; an active one is opening
- * until its answer begins (queue_answered()), and answered afterwards.
+ * Fair turns for fetches. A fetch is queued, then active until it is removed; an active one is
+ * opening until its answer begins (queue_answered()), and answered afterwards.
  *
  * Order: the client with the fewest opening fetches comes first, and among equals the one that was
  * served least recently; within a client its origins take turns; within an origin the order of

@@ -124,7 +124,7 @@ resolved_from(const struct addrinfo *list)
     return resolved;
 }
 
-/* Takes a name out of the tree and frees it. It is in no list, and nobody waits for it. */
+/* Takes a name out of the tree and frees it. It is in no list, and no query waits for it. */
 static void
 drop_name(struct pool *pool, struct name *name)
 {
@@ -157,12 +157,12 @@ pool_release(struct pool *pool)
     free(pool);
 }
 
-/* Tells those who wait, and remembers what is worth it. [lock] */
+/* Answers the waiting queries, and keeps a result that is worth it. [lock] */
 static void
 settle(struct pool *pool, struct name *name, int error, struct resolved *resolved)
 {
     struct resolver_query *query;
-    bool told = false;
+    bool answered = false;
 
     while ((query = TAILQ_FIRST(&name->waiting))) {
         TAILQ_REMOVE(&name->waiting, query, link);
@@ -170,7 +170,7 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         query->error = error;
         query->resolved = resolved ? resolved_retain(resolved) : NULL;
         TAILQ_INSERT_TAIL(&pool->answered, query, link);
-        told = true;
+        answered = true;
     }
     if (resolved && pool->config.ttl_us > 0 && pool->config.max_names > 0 && !pool->stopping) {
         name->state = NAME_CACHED;
@@ -183,7 +183,7 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         resolved_release(&resolved);
         drop_name(pool, name);
     }
-    if (told && !pool->stopping)
+    if (answered && !pool->stopping)
         pool->config.notify(pool->config.context);
 }
 
@@ -337,7 +337,7 @@ resolver_destroy(struct resolver *resolver)
     pool = resolver->pool;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
-    /* From here on nobody becomes busy, and a busy thread never looks at its worker's handle. */
+    /* From here on no thread becomes busy, and a busy thread never looks at its worker's handle. */
     for (unsigned i = 0; i < pool->worker_count; i++) {
         if (pool->workers[i].busy)
             pthread_detach(pool->workers[i].thread);

@@ -58,7 +58,7 @@ struct resolver_config {
     void *context;
 };
 
-/* A question, in the memory of whoever asks. Zero before the first use. */
+/* A query, in the caller's memory. Zero before the first use. */
 struct resolver_query {
     TAILQ_ENTRY(resolver_query) link; /* the resolver's */
     struct name *name;                /* the resolver's */

@@ -50,7 +50,7 @@ refuse(char *why, size_t why_size, const char *reason)
     return false;
 }
 
-/* So long that nobody means more, and short enough to be added to a clock. */
+/* Bounded, so that it can be added to a clock. */
 static bool
 is_time(int64_t us)
 {
@@ -244,7 +244,7 @@ take_proxy(struct settings *settings, const char *url, char *why, size_t why_siz
     return true;
 }
 
-/* Read once, so that what was judged is what is used, whatever becomes of the file. */
+/* Reads the file once: later changes of it have no effect. */
 static bool
 take_authorities(struct settings *settings, const char *path, char *why, size_t why_size)
 {

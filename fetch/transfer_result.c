@@ -1,3 +1,4 @@
+/* What came of a transfer: the reason of its end, and the sentence for a person. */
 #include "fetch/transfer.h"
 
 #include <arpa/inet.h>

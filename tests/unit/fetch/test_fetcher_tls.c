@@ -321,7 +321,7 @@ START_TEST(https_through_a_proxy)
     config.upstream_proxy = url;
     config.cacert = cert;
     fetcher = start_fetcher(&config);
-    /* The certificate is judged by the name, which only the proxy would resolve. */
+    /* The certificate is checked against the name, which only the proxy would resolve. */
     fetch_with(fetcher, "https://localhost:4433/page", "X-Mine: secret\r\n", &o);
     ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
     ck_assert_str_eq(o.body, "over TLS\n");

@@ -243,7 +243,7 @@ START_TEST(a_share_of_what_others_leave)
 END_TEST
 
 /* Clients that have used up their shares wait for an origin in front of one that has not. */
-START_TEST(an_origins_place_goes_to_whoever_may_use_it)
+START_TEST(an_origins_place_goes_to_a_flow_that_may_use_it)
 {
     enum { GREEDY = 100 };
     static struct queue_item opening[GREEDY], parked[GREEDY];
@@ -622,7 +622,7 @@ unit_suite(void)
     tcase_add_test(tc, a_client_that_returns_waits_again);
     tcase_add_test(tc, fewest_opening_first);
     tcase_add_test(tc, a_share_of_what_others_leave);
-    tcase_add_test(tc, an_origins_place_goes_to_whoever_may_use_it);
+    tcase_add_test(tc, an_origins_place_goes_to_a_flow_that_may_use_it);
     tcase_add_test(tc, answered_ones_free_their_slots);
     tcase_add_test(tc, the_bound_of_a_client);
     tcase_add_test(tc, the_longest_queue_gives_way);

@@ -11,8 +11,8 @@
 #include "tests/unit/unit.h"
 
 /*
- * "hang..." waits until told to go on, "none" does not exist, "many" has more addresses than are
- * kept, "odd" has one of a family that nobody knows; all others are 192.0.2.1.
+ * "hang..." waits until the test lets it go on, "none" does not exist, "many" has more addresses than are
+ * kept, "odd" has one of an unknown family; all others are 192.0.2.1.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -168,7 +168,7 @@ look_up(struct resolver *resolver, const char *host)
     return found;
 }
 
-START_TEST(a_hanging_name_stalls_nobody_else)
+START_TEST(a_hanging_name_stalls_no_other)
 {
     struct resolver *resolver = start(2, 8, 1000000);
     struct resolver_query stuck = {0};
@@ -370,7 +370,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_hanging_name_stalls_nobody_else);
+    tcase_add_test(tc, a_hanging_name_stalls_no_other);
     tcase_add_test(tc, a_clients_names_leave_threads_to_others);
     tcase_add_test(tc, one_look_up_for_all_who_ask);
     tcase_add_test(tc, names_are_remembered_for_a_while);

@@ -1,4 +1,4 @@
-/* One hop by itself: the judgement of the socket's address, and the work in a turn. */
+/* One hop by itself: the check of the socket's address, repetitions, and the work in a turn. */
 #include <stdio.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -154,7 +154,7 @@ transfer_to(const char *address, uint16_t port, const struct address_policy *add
     return hop_end(&hop, message->data.result);
 }
 
-START_TEST(the_socket_address_is_judged)
+START_TEST(the_socket_address_is_checked)
 {
     static const struct line script[] = {
         {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
@@ -173,7 +173,7 @@ START_TEST(the_socket_address_is_judged)
     ck_assert_int_eq(transfer_to("::ffff:127.0.0.1", origin->port, closed, false, "pinned.test"),
                      FETCH_DENIED);
     ck_assert_uint_eq(origin->connections, 1);
-    /* By the operator's word it may. */
+    /* What the operator configured needs no permission. */
     ck_assert_int_eq(transfer_to("127.0.0.1", origin->port, closed, true, "pinned.test"), FETCH_OK);
     address_policy_destroy(open);
     address_policy_destroy(closed);
@@ -371,7 +371,7 @@ unit_suite(void)
     TCase *tc = tcase_create("transfer");
 
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, the_socket_address_is_judged);
+    tcase_add_test(tc, the_socket_address_is_checked);
     tcase_add_loop_test(tc, a_post_is_not_begun_twice, 0, 2);
     tcase_add_test(tc, libcurl_resolves_nothing);
     tcase_add_test(tc, given_up_during_a_pause);
