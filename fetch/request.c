@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "fetch/deadline.h"
 #include "fetch/headers.h"
 #include "fetch/method.h"
 
@@ -85,69 +86,12 @@ deny(struct request *r, const char *reason)
 
 /* ---- time limits --------------------------------------------------------------------- */
 
-/* The end of the whole fetch, without the time of pauses that are over. */
-static int64_t
-find_end(const struct request *r)
-{
-    return r->submitted_us + r->loop->settings.config.total_timeout_us + r->held_us;
-}
-
-/* The limit of the phase that a transfer is in. */
-static int64_t
-find_transfer_deadline(const struct request *r, const char **what)
-{
-    const struct fetch_config *config = &r->loop->settings.config;
-
-    switch (r->transfer.stage) {
-    case TRANSFER_CONNECTING:
-        *what = "connecting";
-        return r->stage_since_us + config->connect_timeout_us;
-    case TRANSFER_SENDING:
-        *what = "sending the body of the request";
-        return r->transfer.last_byte_us + config->stall_timeout_us;
-    case TRANSFER_ASKED:
-        *what = "waiting for the first byte of the answer";
-        return r->stage_since_us + config->first_byte_timeout_us;
-    case TRANSFER_ANSWERING:
-        *what = "waiting for more of the headers";
-        return r->transfer.last_byte_us + config->stall_timeout_us;
-    case TRANSFER_BODY:
-        break;
-    }
-    *what = "waiting for more of the body";
-    return r->transfer.last_byte_us + config->stall_timeout_us;
-}
-
-/* When this request has waited too long, and for what. */
-static int64_t
-find_deadline(const struct request *r, const char **what)
-{
-    const struct fetch_config *config = &r->loop->settings.config;
-    int64_t end = find_end(r);
-    int64_t due = end;
-
-    if (r->held) {
-        *what = "the pause by its consumer";
-        return config->pause_timeout_us ? r->held_since_us + config->pause_timeout_us : INT64_MAX;
-    }
-    if (r->stage == REQUEST_RESOLVING) {
-        due = r->stage_since_us + config->resolve_timeout_us;
-        *what = "resolving the name";
-    } else if (r->stage == REQUEST_TRANSFER) {
-        due = find_transfer_deadline(r, what);
-    }
-    if (due < end)
-        return due;
-    *what = r->stage == REQUEST_QUEUED ? "waiting for a turn" : "the whole fetch";
-    return end;
-}
-
 static void
 arm_timer(struct request *r)
 {
     const char *what;
 
-    timers_arm(&r->loop->timers, &r->timer, find_deadline(r, &what));
+    timers_arm(&r->loop->timers, &r->timer, deadline_find(r, &what));
 }
 
 static void
@@ -621,13 +565,13 @@ request_check_time(struct request *r, int64_t now_us)
 {
     const char *what;
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
-    int64_t due = find_deadline(r, &what);
+    int64_t due = deadline_find(r, &what);
 
     if (r->complete)
         request_take_result(r, CURLE_OK);
     else if (due > now_us)
         timers_arm(&r->loop->timers, &r->timer, due);
-    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && find_end(r) > now_us)
+    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && deadline_of_all(r) > now_us)
         redirect(r);
     else
         finish_with(r, FETCH_TIMED_OUT, "%s: %s took too long", r->target.host, what);
