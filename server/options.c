@@ -219,7 +219,6 @@ trim(char *text)
     return text;
 }
 
-/* Names the nearest key of a file if half of what was written is right, as for options. */
 static void
 explain_unknown_key(const char *key, struct buf *why)
 {
@@ -229,7 +228,7 @@ explain_unknown_key(const char *key, struct buf *why)
         if (option_rows[i].name && !option_rows[i].only_here)
             nearest_offer(&nearest, option_rows[i].name);
     buf_printf(why, "unknown key '%s'; ", key);
-    if (2 * nearest.distance <= strlen(key))
+    if (nearest_is_near(&nearest))
         buf_printf(why, "did you mean %s?", nearest.best);
     else
         buf_append_str(why, "see sunproxyd --default-config");
