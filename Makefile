@@ -3,11 +3,13 @@
 #   make                 build sunproxyd and sunproxy into build/release
 #   make demo            install what is missing, build, run the main job, print the tables
 #   make test            install what is missing, build, run every test
+#   make check-policy POLICY=mru   build and run the tests of one policy
 #   make reproduce       repeat the papers' evaluations, and say which of their claims hold
 #   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
+#   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N), verify every body,
 #                        and check that memory, descriptors and threads stay flat
 #   make install         into DESTDIR and PREFIX (default /usr/local)
@@ -80,7 +82,8 @@ PACKAGES := libtirpc libcurl libevent_core libbsd libseccomp sqlite3 zlib liblzm
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')
-pkg_libs = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+# (Debian 12 has no file bzip2.pc.)
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lbz2 -lm
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(WERROR),1)
@@ -126,7 +129,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test fuzz coverage bench bench-sim soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -172,7 +175,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test demo reproduce fuzz coverage bench bench-sim setup \
+.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -245,9 +248,10 @@ $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 # Unit tests: a Check program a file, linked with everything that it might ask for, what its
 # folder's tests share included.
 UNIT_COMMON := $(B)/tests/unit/unit.o
+POLICY_TEMPLATES := $(patsubst %.c,$(B)/%.o,$(wildcard policies/templates/*.c))
 UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out \
 	$(UNIT_SOURCES) $(TORTURE_SOURCES) $(FAULTS_SOURCES),\
-	$(wildcard tests/unit/*/*.c)))
+	$(wildcard tests/unit/*/*.c))) $(POLICY_TEMPLATES)
 UNIT_LIB := $(B)/libunit.a
 test_libs = -Wl,--start-group $(UNIT_LIB) $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
 	$(shell $(PKG_CONFIG) --libs check)
@@ -267,6 +271,21 @@ WRAPS := malloc calloc realloc aligned_alloc strdup strndup emalloc erealloc _ma
 $(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
+
+# The tests of policies, linked with what they need and no more, for check-policy.
+POLICY_TESTS := $(patsubst tests/unit/policies/%.c,$(B)/check-policy/%,$(wildcard \
+	tests/unit/policies/test_*.c tests/unit/policies/torture_*.c))
+POLICY_TEST_LIBS := $(B)/libsim.a $(B)/libtrace.a $(B)/libpolicies.a $(B)/libbase.a
+
+$(POLICY_TESTS): $(B)/check-policy/%: $(B)/tests/unit/policies/%.o $(POLICY_TEMPLATES) $(UNIT_COMMON) \
+	$(POLICY_TEST_LIBS)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter torture_%,$(@F)),$(WRAPS:%=-Wl,--wrap=%)) -o $@ \
+		$(filter %.o,$^) -Wl,--start-group $(POLICY_TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
+		$(shell $(PKG_CONFIG) --libs check)
+
+$(B)/check-policy/torture_policies: $(B)/tests/unit/torture.o
 
 # Faults: the same with calls of the operating system, which go through tests/unit/faults.c.
 FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename mkdir mkdtemp mkostemp \
@@ -358,6 +377,11 @@ reproduce: setup
 test: setup-test
 	$(Q)tests/run.sh
 
+# All tests of one policy: make check-policy POLICY=mru
+POLICY ?=
+check-policy:
+	$(Q)tests/check_policy.sh "$(POLICY)"
+
 # Each target for SECONDS, two at a time; a finding becomes a file of its corpus.
 SECONDS ?= 60
 fuzz: setup
@@ -383,6 +407,12 @@ soak: setup
 bench-sim:
 	$(Q)$(MAKE) VARIANT=release programs bench-programs
 	$(Q)tests/bench/sim.py
+
+# How often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
+# make calibrate TRACES="FILE..."
+calibrate:
+	$(Q)$(MAKE) VARIANT=release build/release/tests/bench/calibrate
+	$(Q)build/release/tests/bench/calibrate $(TRACES)
 
 # ---- installing --------------------------------------------------------------------------------------
 

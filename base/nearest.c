@@ -72,7 +72,7 @@ nearest_is_near(const struct nearest *nearest)
     size_t len = strlen(nearest->word);
 
     return nearest->best[0] && len != 0 &&
-           (nearest->distance < len || strncasecmp(nearest->best, nearest->word, len) == 0);
+           (2 * nearest->distance <= len || strncasecmp(nearest->best, nearest->word, len) == 0);
 }
 
 const char *

@@ -28,8 +28,8 @@ struct nearest {
 void nearest_offer(struct nearest *nearest, const char *right);
 
 /*
- * Whether the best is worth a question: it begins as was written, or something that was written
- * remains in it. Nothing is near to an empty word, and "har" is not to "foo".
+ * True if the best is worth suggesting: it begins with the word, or half of the word's letters are
+ * right. Nothing is near to an empty word, and "bro" is not near to "foo".
  */
 bool nearest_is_near(const struct nearest *nearest);
 

@@ -24,7 +24,7 @@ explain_word(const struct option *longs, const char *word, char *text, size_t si
     }
     if (matches > 1)
         snprintf(text, size, "option '--%s' is ambiguous: %s", name, buf_str(&several));
-    else if (2 * nearest.distance <= strlen(name)) /* half of it is right */
+    else if (nearest_is_near(&nearest))
         snprintf(text, size, "unknown option '--%s'; did you mean --%s?", name, nearest.best);
     else
         snprintf(text, size, "unknown option '--%s'", name);

@@ -74,9 +74,8 @@ struct cache_victims {
 };
 
 /*
- * What a page is charged beyond its own bytes under a policy: the most that it costs in glibc's
- * malloc, its entry with the policy's node included; 192 for LRU. What a policy keeps beside its
- * nodes (ranks, counters, ghosts) is not charged.
+ * What a page is charged beyond its own bytes under a policy, see policies/charge.h: at most 192
+ * for LRU.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);
 

@@ -3,18 +3,20 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-
-/*
- * A page's costs beside its entry: its struct, a zero byte, malloc's header and the rounding of its
- * allocation; 12 for its slot in a heap and 12 for its bucket, with the slack of both arrays.
- */
-enum { BESIDE_ENTRY = sizeof(struct object) + 1 + 8 + 15 + 12 + 12 };
+#include "policies/charge.h"
 
 /* Where a marker's entry has them, in the memory of a node. */
 struct marker_links {
     struct entry *older;
     struct entry *newer;
 };
+
+_Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
+               "policies/charge.h has the object's size");
+_Static_assert(sizeof(struct entry) == CHARGE_ENTRY_STRUCT,
+               "policies/charge.h has the entry's size");
+_Static_assert(sizeof(struct marker_links) == CHARGE_LEAST_NODE,
+               "policies/charge.h has the least memory of a node");
 
 /* Every entry has memory for a marker's links, since an object may turn out to be private. */
 static size_t
@@ -29,8 +31,7 @@ entry_size(const struct policy_ops *ops)
 uint64_t
 cache_page_overhead(const struct policy_ops *ops)
 {
-    /* malloc's header, and the sum in steps of 16 */
-    return BESIDE_ENTRY + (entry_size(ops) + 8 + 15) / 16 * 16;
+    return charge_page_overhead(ops);
 }
 
 bool

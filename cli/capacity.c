@@ -75,7 +75,7 @@ capacity_explain(const char *text, char *why, size_t size)
     if (unit != text && is_too_large(text, unit))
         snprintf(why, size, "'%.60s' is too large", text);
     else if (unit != text && nearest.distance != 0 && nearest_is_near(&nearest))
-        snprintf(why, size, "'%.60s' has no unit that sizes come in; did you mean %.*s%s?", text,
+        snprintf(why, size, "'%.60s' has an unknown unit; did you mean %.*s%s?", text,
                  (int)(unit - text), text, nearest.best);
     else
         snprintf(why, size,

@@ -47,7 +47,7 @@ command_read(const struct command *command, void *const *into, int argc, char **
     if (words < command->least)
         output_complain("a %s is missing", command->argument);
     else if (command->most == 0)
-        output_complain("no argument is expected, but there is '%s'", argv[optind]);
+        output_complain("unexpected argument '%s'", argv[optind]);
     else
         output_complain("one %s at a time", command->argument);
     return command_usage(command);

@@ -26,15 +26,15 @@ take_format(const struct option_row *row, void *field, const char *name)
     char ask[80];
 
     (void)row;
-    for (size_t i = 0; trace_formats[i]; i++) {
-        if (strcmp(trace_formats[i]->name, name) == 0) {
-            *(const char **)field = trace_formats[i]->name;
-            return EX_OK;
-        }
-        nearest_offer(&nearest, trace_formats[i]->name);
+    if (trace_format_exists(name)) {
+        *(const char **)field = name;
+        return EX_OK;
     }
-    output_complain("no format of traces is called '%s'%s", name,
-                    nearest_ask(&nearest, ask, sizeof(ask)));
+    for (size_t i = 0; trace_formats[i]; i++)
+        nearest_offer(&nearest, trace_formats[i]->name);
+    for (size_t i = 0; trace_aliases[i].name; i++)
+        nearest_offer(&nearest, trace_aliases[i].name);
+    output_complain("unknown trace format '%s'%s", name, nearest_ask(&nearest, ask, sizeof(ask)));
     fputs("There are:\n", stderr);
     trace_print_formats(stderr);
     return EX_USAGE;
@@ -54,6 +54,8 @@ take_when(const struct option_row *row, void *field, const char *text)
 static const struct option_row rows[] = {
     {"format", 0, "NAME", take_format, AT(format), 0, 0, NULL,
      "format of the trace (default: detected from the content)"},
+    {"columns", 0, "LIST", option_text, AT(columns), 0, 0, NULL,
+     "columns of a table, such as time,url,-,size (default: as its first line names them)"},
     {"methods", 0, "LIST", option_text, AT(methods), 0, 0, NULL,
      "of logs: request methods that count, or all (default: " TRACE_DEFAULT_METHODS ")"},
     {"statuses", 0, "LIST", option_text, AT(statuses), 0, 0, NULL,
@@ -74,7 +76,7 @@ static const struct option_row rows[] = {
      "at the end), or seconds since 1970"},
     {"until", 0, "WHEN", take_when, AT(until_us), 0, 0, NULL, "only requests before this time"},
     {"all-schemes", 0, NULL, option_flag, AT(all_schemes), 0, 0, NULL,
-     "URLs of schemes other than http and https too"},
+     "keep URLs of schemes other than http and https"},
     {0},
 };
 
@@ -93,7 +95,7 @@ const struct option_group trace_sizes_group = {.rows = size_rows};
 
 /* Some lines on stderr about what was left out of the trace, and what is not as it was. */
 static void
-tell_counts(const char *path, const struct trace *trace)
+print_counts(const char *path, const struct trace *trace)
 {
     const struct trace_counts *counts = &trace->counts;
     struct trace_reason reasons[TRACE_REASONS];
@@ -114,6 +116,8 @@ tell_counts(const char *path, const struct trace *trace)
         if (counts->bad[i].line != 0)
             output_note("%s %" PRIu64 ": %s", trace->unit, counts->bad[i].line,
                         counts->bad[i].text);
+    for (size_t i = 0; i < counts->remark_count; i++)
+        output_complain("%s: %s", path, counts->remarks[i]);
     if (counts->large_sizes != 0)
         output_complain("%s: %" PRIu64 " request%s larger than %u bytes, counted as that", path,
                         counts->large_sizes, counts->large_sizes == 1 ? "" : "s", TRACE_SIZE_MOST);
@@ -138,7 +142,7 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
 
     switch (trace_load(path, options, trace, why, sizeof(why))) {
     case TRACE_OK:
-        tell_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
+        print_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
         return EX_OK;
     case TRACE_CANNOT_OPEN:
         output_complain("%s", why);

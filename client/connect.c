@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
     {"host", 0, "HOST", option_text, AT(host), 0, 0, NULL,
      "host of the server (default: localhost)"},
     {"port", 0, "N", option_uint, AT(port), 1, 65535, NULL,
-     "TCP port of the server (default: as rpcbind on its host says)"},
+     "TCP port of the server (default: asked of rpcbind on that host)"},
     {"timeout", 0, "TIME", option_duration, AT(timeout_us), 0, 0, "90s",
      "time limit for each answer: 500ms, 30s"},
     {0},
@@ -204,7 +204,7 @@ try_registered(struct search *search, const struct transport *transport, const c
     port = rpcbind_port(address);
     if (port != 0)
         return try_tcp(search, host, port, transport->family);
-    note(search, "rpcbind", "its answer is no address");
+    note(search, "rpcbind", "it returned an invalid address");
     return NULL;
 }
 
@@ -223,7 +223,8 @@ try_sockets(struct search *search, const char *host)
     /* Somebody else's folder may hold somebody else's server. */
     if (paths_folder_is_safe(path))
         return try_unix(search, path);
-    note(search, path, access(path, F_OK) == 0 ? "its folder is another user's" : strerror(errno));
+    note(search, path,
+         access(path, F_OK) == 0 ? "its folder belongs to another user" : strerror(errno));
     return NULL;
 }
 
@@ -252,7 +253,7 @@ search_host(struct search *search, enum server_wish wish)
         return try_ports(search, host);
     case SERVER_UNIX:
         if (strcmp(host, "localhost") != 0)
-            note(search, host, "has no socket here");
+            note(search, host, "an AF_UNIX socket is on this machine only");
         return try_sockets(search, host);
     }
     return NULL;
@@ -272,13 +273,14 @@ server_find(const struct server_options *options, enum server_wish wish, struct 
         if (wish != SERVER_TCP)
             client = try_unix(&search, options->socket);
         else
-            note(&search, options->socket, "is a socket, and TCP was asked for: give --port too");
+            note(&search, options->socket,
+                 "is an AF_UNIX socket, but TCP is needed: give --port too");
     } else if (options->port) {
         if (wish != SERVER_UNIX)
             client = try_tcp(&search, options->host ? options->host : "localhost",
                              (unsigned)options->port, AF_UNSPEC);
         else
-            note(&search, "--port", "is TCP, and an AF_UNIX socket was asked for: give --socket");
+            note(&search, "--port", "is TCP, but an AF_UNIX socket is needed: give --socket");
     } else if (!options->host && environment && *environment) {
         client = try_environment(&search, environment, wish, status);
     } else {

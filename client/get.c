@@ -111,15 +111,17 @@ collect_urls(struct url_list *urls, int argc, char **argv)
         }
         error = url_list_read(urls, stdin);
         if (error == EMSGSIZE) {
-            output_complain("standard input is no list of URLs: line of more than %u bytes after "
-                            "%zu of them",
-                            URL_LIST_MOST_LINE, urls->count);
+            output_complain(
+                "standard input is not a list of URLs: line of more than %u bytes after "
+                "%zu of them",
+                URL_LIST_MOST_LINE, urls->count);
             return EX_DATAERR;
         }
         if (error == EINVAL) {
-            output_complain("standard input is no list of URLs: line with a zero byte after %zu of "
-                            "them",
-                            urls->count);
+            output_complain(
+                "standard input is not a list of URLs: line with a zero byte after %zu of "
+                "them",
+                urls->count);
             return EX_DATAERR;
         }
         if (error) {
@@ -159,7 +161,7 @@ prepare_output(struct get_options *options, const struct url_list *urls)
     }
     wants_folder = len != 0 && options->output[len - 1] == '/';
     if (wants_folder && mkdir(options->output, 0777) != 0 && errno != EEXIST) {
-        output_complain("cannot make the folder %s: %s", options->output, strerror(errno));
+        output_complain("cannot create the folder %s: %s", options->output, strerror(errno));
         return EX_CANTCREAT;
     }
     options->output_is_folder = stat(options->output, &there) == 0 && S_ISDIR(there.st_mode);
@@ -168,7 +170,7 @@ prepare_output(struct get_options *options, const struct url_list *urls)
         return EX_CANTCREAT;
     }
     if (!options->output_is_folder && urls->count > 1) {
-        output_complain("%zu pages do not go into one file: give a folder, --output %s/",
+        output_complain("cannot write %zu pages to one file: give a folder, --output %s/",
                         urls->count, options->output);
         return EX_USAGE;
     }
@@ -219,7 +221,8 @@ fetch_all(struct get_options *options, int argc, char **argv)
     if (status != EX_OK) {
         options->output = NULL;
         options->remote_name = false;
-        status = fail(status, "no_output", "the pages cannot be written there", options, &urls);
+        status =
+            fail(status, "no_output", "the pages cannot be written to that place", options, &urls);
     } else if (urls.count != 0) { /* An empty list is done before it begins. */
         status = ask_server(options, &urls);
     }
@@ -265,11 +268,11 @@ const struct command command_get = {
              "begin with # are ignored. A URL without a scheme is taken as http.\n"
              "Options are named as in curl where they do the same.\n",
     .options = {&own, &server_option_group},
-    .after = "Exit status: 0 all is well; 22 HTTP error with --fail; 64 wrong usage or bad\n"
+    .after = "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad\n"
              "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"
              "be written; 75 try again later; 76 the origin could not be reached or broke the\n"
              "protocol; 77 denied. Of several failures, that of the first URL in the order\n"
-             "of the URLs; but 69 and 74 end everything at once. Version 1 only distinguishes\n"
+             "of the URLs; but 69 and 74 end the run at once. Version 1 only distinguishes\n"
              "a bad URL (64) from everything else (76).\n",
     .argument = "URL",
     .least = 1,

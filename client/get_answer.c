@@ -32,9 +32,9 @@ get_answer_sentence(const struct get_answer *answer)
         return answer->failure->sentence;
     /* Version 1 has no way to say more. */
     if (answer->api == 1 && answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
-        return "the server cannot fetch such a URL (--api 2 says why)";
+        return "the server cannot fetch such a URL (--api 2 gives the reason)";
     if (answer->api == 1 && answer->rpc == RPC_CLIENT_SYSTEM_ERR)
-        return "the server could not fetch the page (--api 2 says why)";
+        return "the server could not fetch the page (--api 2 gives the reason)";
     if (answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
         return "the URL or the headers are too long";
     if (answer->rpc != RPC_CLIENT_OK)

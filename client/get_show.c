@@ -65,7 +65,7 @@ describe_source(const proxy_page *page, char *text, size_t size)
 }
 
 static void
-tell_page(const struct get_answer *answer)
+print_outcome(const struct get_answer *answer)
 {
     const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
     char size[32], here[32], source[128];
@@ -83,12 +83,12 @@ tell_page(const struct get_answer *answer)
     if (!span_equal(span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len),
                     span_str(answer->url)) &&
         page->final_url.proxy_url_len != 0)
-        output_note("%s: came from %.*s", answer->url, (int)page->final_url.proxy_url_len,
+        output_note("%s: final URL %.*s", answer->url, (int)page->final_url.proxy_url_len,
                     page->final_url.proxy_url_val);
 }
 
 static void
-tell(const struct get_answer *answer, const struct get_options *options)
+print_messages(const struct get_answer *answer, const struct get_options *options)
 {
     if (options->silent)
         return;
@@ -96,7 +96,7 @@ tell(const struct get_answer *answer, const struct get_options *options)
         output_complain("%s: %s", answer->url, get_answer_sentence(answer));
     } else {
         if (options->verbose)
-            tell_page(answer);
+            print_outcome(answer);
         if (options->fail && get_answer_is_http_error(answer))
             output_complain("%s: the origin answered with HTTP status %u", answer->url,
                             answer->result.v2.proxy_fetch_result_u.page.http_status);
@@ -189,7 +189,7 @@ is_unfit_for_terminal(const struct get_answer *answer, const struct get_options 
 static int
 show(const struct get_answer *answer, const struct get_options *options)
 {
-    tell(answer, options);
+    print_messages(answer, options);
     if (is_unfit_for_terminal(answer, options)) {
         if (!options->silent)
             output_complain("%s: not shown, because the page has bytes that a terminal may obey; "

@@ -53,7 +53,7 @@ help(int argc, char **argv)
         return command_help(&command_help_on);
     for (int i = 1; i < argc; i++) {
         if (!among) {
-            output_complain("'%s' has no part called '%s'", command->name, argv[i]);
+            output_complain("unknown command '%s %s'", command->name, argv[i]);
             return command_usage(command);
         }
         command = command_find(among, argv[i]);

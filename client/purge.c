@@ -105,11 +105,11 @@ purge(int argc, char **argv)
     if (status != COMMAND_GO_ON)
         return status;
     if (options.all + (options.prefix != NULL) + (optind != argc) != 1) {
-        output_complain("say what to purge: URLs, --prefix or --all");
+        output_complain("nothing to purge: give URLs, --prefix or --all");
         return command_usage(&command_purge);
     }
     if (options.prefix && *options.prefix == '\0') {
-        output_complain("--prefix is empty: to purge every page, say --all");
+        output_complain("--prefix is empty: to purge every page, give --all");
         return command_usage(&command_purge);
     }
     return purge_all(&options, argv + optind, argc - optind);
@@ -126,7 +126,7 @@ const struct command command_purge = {
              "over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
-             "written; 75 no answer in time; 77 not for this caller.\n",
+             "written; 75 no answer in time; 77 permission denied.\n",
     .most = COMMAND_MANY,
     .run = purge,
 };

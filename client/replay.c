@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -28,6 +29,7 @@ struct replay_options {
     bool keep;
     enum server_wish via;
     uint64_t jobs;
+    double rate; /* of --open-loop; 0: none */
     uint64_t repeat;
     const char *log;
     enum replay_log_format log_format;
@@ -58,6 +60,16 @@ take_log(const struct option_row *row, void *field, const char *text)
                : options_wrong(row, "a file, for standard output has the results", text);
 }
 
+static int
+take_rate(const struct option_row *row, void *field, const char *text)
+{
+    double *rate = field;
+
+    if (units_parse_decimal(text, strlen(text), rate) && *rate >= 0.001 && *rate <= 1e6)
+        return EX_OK;
+    return options_wrong(row, "a number of requests per second from 0.001 to 1000000", text);
+}
+
 #define AT(field) offsetof(struct replay_options, field)
 
 static const struct option_row cache_rows[] = {
@@ -86,8 +98,11 @@ static const struct option_row run_rows[] = {
     {"via", 0, "tcp|unix", option_choice, AT(via), SERVER_TCP, 0, NULL,
      "transport of the requests (default: the first that is found)"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "1",
-     "number of concurrent clients. Only with one are the outcomes of a trace exact, and the log "
+     "number of concurrent clients, each with a connection. Only with one are the outcomes of a trace exact, and the log "
      "in its order"},
+    {"open-loop", 0, "RATE", take_rate, AT(rate), 0, 0, NULL,
+     "send RATE requests per second on a schedule that does not wait for answers; response times "
+     "begin at the scheduled time"},
     {"repeat", 0, "N", option_uint, AT(repeat), 1, 1000, "1",
      "number of runs; of several, mean and standard deviation are printed"},
     {"log", 0, "FILE", take_log, AT(log), 0, 0, NULL,
@@ -156,6 +171,7 @@ run_each(const struct replay_options *options, struct replay_subject *subject,
         .timeout_us = options->server.timeout_us,
         .signals = interrupt_catch(),
         .jobs = (unsigned)options->jobs,
+        .rate = options->rate,
         .runs = (unsigned)options->repeat,
         .want_victims = log != NULL,
         .log = log,
@@ -279,7 +295,7 @@ resolve_capacity(const char *path, const struct trace *trace, struct capacity *c
             bytes += trace->sizes[i] == TRACE_SIZE_UNKNOWN ? 0 : trace->sizes[i];
         }
     if (capacity->percent_bytes > 0 && bytes == 0) {
-        output_complain("%s: a share of the bytes needs a trace that tells sizes", path);
+        output_complain("%s: a share of the bytes needs a trace with sizes", path);
         return EX_USAGE;
     }
     capacity_resolve(capacity, trace->url_count, bytes);
@@ -296,8 +312,8 @@ replay_path(struct replay_options *options, const char *path)
     if (status != EX_OK)
         return status;
     if (!trace->urls) {
-        output_complain("%s: the format %s has numbers and no URLs that could be asked for; "
-                        "'sunproxy simulate' takes it",
+        output_complain("%s: the format %s has numbers instead of URLs, which cannot be fetched; "
+                        "'sunproxy simulate' reads it",
                         path, trace->format);
         trace_free(trace);
         return EX_DATAERR;
@@ -309,7 +325,8 @@ replay_path(struct replay_options *options, const char *path)
         struct replay_subject subject = {.path = path,
                                          .trace = trace,
                                          .server = targets.server.name,
-                                         .jobs = (unsigned)options->jobs};
+                                         .jobs = (unsigned)options->jobs,
+                                         .rate = options->rate};
 
         status = replay_trace(options, &subject, &targets);
     }
@@ -329,7 +346,7 @@ replay(int argc, char **argv)
 
 const struct command command_replay = {
     .name = "replay",
-    .summary = "send the requests of a trace, and see what hits",
+    .summary = "send the requests of a trace and report what hits",
     .about = "usage: sunproxy replay [OPTION...] TRACE\n\n"
              "Sends the requests of a trace to the server in their order, and sums up hits,\n"
              "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"
@@ -338,7 +355,7 @@ const struct command command_replay = {
     .after =
         "Exit status: 0 done, even if single requests failed; 64 wrong usage;\n" TRACE_EXIT_HELP
         "69 no server, or lost; 73 the log cannot be created; 74\n"
-        "output could not be written; 77 not for this caller; 130 Ctrl-C, after the\n"
+        "output could not be written; 77 permission denied; 130 Ctrl-C, after the\n"
         "summary of what was finished. If every request failed, that of the first as\n"
         "'sunproxy get' has it.\n",
     .argument = "trace",

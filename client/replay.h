@@ -18,7 +18,8 @@ struct replay_plan {
     const struct server *server;
     int64_t timeout_us;
     int signals;   /* interrupt_catch()'s descriptor */
-    unsigned jobs; /* connections, each with a thread and one request at a time */
+    unsigned jobs; /* connections, each with a thread and, without a rate, one request at a time */
+    double rate;   /* requests a second on a schedule; 0: each after an answer */
     unsigned run;  /* from 1 */
     unsigned runs;
     bool want_victims;
@@ -33,8 +34,17 @@ struct replay_result {
     uint64_t bytes;
     uint64_t bytes_hit;
     int64_t elapsed_us;
+
+    /* With a rate: departures, those over 1 ms after their scheduled time, and the longest delay.
+     */
+    uint64_t sent;
+    uint64_t late;
+    uint64_t max_behind_us;
+    int64_t first_sent_us;
+    int64_t last_sent_us;
+
     int failure_status;          /* exit status of the first request that failed; EX_OK: none did */
-    struct response_times times; /* of those that did not fail */
+    struct response_times times; /* of those that did not fail; with a rate, from schedule on */
 };
 
 /*
@@ -51,6 +61,7 @@ struct replay_subject {
     const struct trace *trace;
     const char *server; /* its name */
     unsigned jobs;
+    double rate;                     /* 0: none */
     bool interrupted;                /* not every request was sent, for whatever reason */
     char policy[PROXY_MAX_NAME + 1]; /* as the server says; "": not known */
     uint64_t capacity_urls;

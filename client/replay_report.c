@@ -63,6 +63,27 @@ per_second(const struct replay_result *r)
     return r->elapsed_us > 0 ? (double)r->requests * 1e6 / (double)r->elapsed_us : 0;
 }
 
+/* N departures are N - 1 intervals. */
+static double
+sent_per_second(const struct replay_result *r)
+{
+    int64_t us = r->last_sent_us - r->first_sent_us;
+
+    return r->sent > 1 && us > 0 ? (double)(r->sent - 1) * 1e6 / (double)us : 0;
+}
+
+static double
+late(const struct replay_result *r)
+{
+    return (double)r->late;
+}
+
+static double
+max_behind_us(const struct replay_result *r)
+{
+    return (double)r->max_behind_us;
+}
+
 static double
 mean_us(const struct replay_result *r)
 {
@@ -87,25 +108,35 @@ p99_us(const struct replay_result *r)
     return r->times.p99;
 }
 
+/* Which results have a figure. */
+enum scope {
+    ALWAYS,
+    OF_PAGES,    /* those in which a request succeeded */
+    OF_SCHEDULE, /* those of an open loop */
+};
+
 static const struct figure {
     const char *name;
     const char *label;
     enum kind kind;
     double (*of)(const struct replay_result *result);
-    bool of_pages; /* unknown where every request failed */
+    enum scope scope;
 } figures[] = {
-    {"requests", "requests", COUNT, requests, false},
-    {"hits", "hits", COUNT, hits, false},
-    {"hit_ratio", "hit ratio", RATIO, hit_ratio, true},
-    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio, true},
-    {"evictions", "evictions", COUNT, evictions, false},
-    {"failures", "failures", COUNT, failures, false},
-    {"total_us", "total time", DURATION, total_us, false},
-    {"requests_per_second", "requests/s", RATE, per_second, false},
-    {"mean_us", "response time, mean", DURATION, mean_us, true},
-    {"p50_us", "response time, p50", DURATION, p50_us, true},
-    {"p90_us", "response time, p90", DURATION, p90_us, true},
-    {"p99_us", "response time, p99", DURATION, p99_us, true},
+    {"requests", "requests", COUNT, requests, ALWAYS},
+    {"hits", "hits", COUNT, hits, ALWAYS},
+    {"hit_ratio", "hit ratio", RATIO, hit_ratio, OF_PAGES},
+    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio, OF_PAGES},
+    {"evictions", "evictions", COUNT, evictions, ALWAYS},
+    {"failures", "failures", COUNT, failures, ALWAYS},
+    {"total_us", "total time", DURATION, total_us, ALWAYS},
+    {"requests_per_second", "requests/s", RATE, per_second, ALWAYS},
+    {"sent_per_second", "sent/s", RATE, sent_per_second, OF_SCHEDULE},
+    {"late", "sent late", COUNT, late, OF_SCHEDULE},
+    {"max_behind_us", "most behind schedule", DURATION, max_behind_us, OF_SCHEDULE},
+    {"mean_us", "response time, mean", DURATION, mean_us, OF_PAGES},
+    {"p50_us", "response time, p50", DURATION, p50_us, OF_PAGES},
+    {"p90_us", "response time, p90", DURATION, p90_us, OF_PAGES},
+    {"p99_us", "response time, p99", DURATION, p99_us, OF_PAGES},
 };
 
 #define FIGURES (sizeof(figures) / sizeof(figures[0]))
@@ -113,7 +144,15 @@ static const struct figure {
 static bool
 is_known(const struct figure *figure, const struct replay_result *result)
 {
-    return !figure->of_pages || result->times.count != 0;
+    switch (figure->scope) {
+    case ALWAYS:
+        break;
+    case OF_PAGES:
+        return result->times.count != 0;
+    case OF_SCHEDULE:
+        return result->sent != 0;
+    }
+    return true;
 }
 
 /* Mean and standard deviation of a figure over the runs that have it. False if none has. */
@@ -185,7 +224,7 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
     output_put(subject->path);
     printf(" (%s, %zu requests) through ", subject->trace->format, subject->trace->request_count);
     output_put(subject->server);
-    puts(subject->interrupted ? ", cut short" : "");
+    puts(subject->interrupted ? ", incomplete" : "");
     if (*subject->policy) {
         printf("policy ");
         output_put(subject->policy);
@@ -194,6 +233,9 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
                                sizeof(capacity)),
                subject->jobs);
     }
+    if (subject->rate > 0)
+        printf("open loop: %.10g requests/s; response times begin at the scheduled time\n",
+               subject->rate);
     if (count > 1)
         printf("mean and standard deviation of %zu runs\n", count);
     putchar('\n');
@@ -225,7 +267,7 @@ add_run(struct json *j, const struct replay_result *result)
     for (size_t i = 0; i < FIGURES; i++)
         if (is_known(&figures[i], result))
             add_figure(j, &figures[i], figures[i].name, figures[i].of(result), true);
-        else
+        else if (figures[i].scope == OF_PAGES)
             json_null(j, figures[i].name);
     if (result->times.count)
         json_uint(j, "max_us", result->times.max);
@@ -254,7 +296,7 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
     json_cstring(&j, "format", subject->trace->format);
     json_uint(&j, "requests", subject->trace->request_count);
     json_uint(&j, "distinct_urls", subject->trace->url_count);
-    trace_json_left_out(&j, "skipped", &subject->trace->counts);
+    trace_json_left_out(&j, "left_out", &subject->trace->counts);
     json_cstring(&j, "server", subject->server);
     if (*subject->policy) {
         json_cstring(&j, "policy", subject->policy);
@@ -262,6 +304,10 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
         json_uint(&j, "capacity_bytes", subject->capacity_bytes);
     }
     json_uint(&j, "clients", subject->jobs);
+    if (subject->rate > 0)
+        json_double(&j, "open_loop", subject->rate, 3);
+    else
+        json_null(&j, "open_loop");
     json_bool(&j, "interrupted", subject->interrupted);
     json_open_array(&j, "runs");
     for (size_t i = 0; i < count; i++)
@@ -274,7 +320,7 @@ replay_report_json(const struct replay_subject *subject, const struct replay_res
 
             if (spread(&figures[i], results, count, &of[0], &of[1]))
                 add_figure(&j, &figures[i], figures[i].name, of[deviation], false);
-            else
+            else if (figures[i].scope == OF_PAGES)
                 json_null(&j, figures[i].name);
         }
         json_close_object(&j);

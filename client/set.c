@@ -177,7 +177,7 @@ set(int argc, char **argv)
         return status;
     if (!options.policy && options.urls == NOT_GIVEN && options.bytes == NOT_GIVEN &&
         options.shards == 0 && !options.cold) {
-        output_complain("say what to set");
+        output_complain("nothing to set: give an option");
         return command_usage(&command_set);
     }
     options.args.policy = options.policy ? (char *)(uintptr_t)options.policy : nothing;
@@ -195,7 +195,7 @@ const struct command command_set = {
              "not given leave their value as it is; but the number of shards follows the\n"
              "capacity until it is set. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
-    .after = "Exit status: 0 done; 64 wrong usage or a value that cannot be; 69 no server; 74\n"
-             "output could not be written; 75 no answer in time; 77 not for this caller.\n",
+    .after = "Exit status: 0 done; 64 wrong usage or an invalid value; 69 no server; 74\n"
+             "output could not be written; 75 no answer in time; 77 permission denied.\n",
     .run = set,
 };

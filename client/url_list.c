@@ -23,14 +23,14 @@ url_list_add(struct url_list *list, const char *url)
     size_t size = strlen(scheme) + strlen(url) + 1;
     char *copy;
 
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 16;
-        char **grown = realloc(list->urls, room * sizeof(*grown));
+    if (list->count == list->allocated) {
+        size_t allocated = list->allocated ? list->allocated * 2 : 16;
+        char **grown = realloc(list->urls, allocated * sizeof(*grown));
 
         if (!grown)
             return false;
         list->urls = grown;
-        list->room = room;
+        list->allocated = allocated;
     }
     if (!(copy = malloc(size)))
         return false;

@@ -13,7 +13,7 @@
 struct url_list {
     char **urls; /* owned, each and all */
     size_t count;
-    size_t room;
+    size_t allocated;
 };
 
 /* An empty list is all zeros. Frees and leaves it empty. */

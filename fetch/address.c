@@ -20,7 +20,7 @@ struct block {
 struct address_policy {
     struct block *allowed;
     size_t count;
-    size_t room;
+    size_t capacity;
     struct own_addresses *own; /* owned; NULL: the host's own addresses are like others */
 };
 
@@ -154,16 +154,16 @@ address_policy_allow(struct address_policy *policy, const char *cidr, char *why,
         snprintf(why, why_size, "\"%.64s\" has bits set past its prefix of %u", cidr, block.prefix);
         return false;
     }
-    if (policy->count == policy->room) {
-        size_t room = policy->room ? policy->room * 2 : 8;
-        struct block *grown = realloc(policy->allowed, room * sizeof(*grown));
+    if (policy->count == policy->capacity) {
+        size_t capacity = policy->capacity ? policy->capacity * 2 : 8;
+        struct block *grown = realloc(policy->allowed, capacity * sizeof(*grown));
 
         if (!grown) {
             snprintf(why, why_size, "no memory for another network");
             return false;
         }
         policy->allowed = grown;
-        policy->room = room;
+        policy->capacity = capacity;
     }
     policy->allowed[policy->count++] = block;
     return true;
@@ -187,27 +187,27 @@ is_allowed(const struct address_policy *policy, int family, const unsigned char 
 
 enum verdict { PERMITTED, NOT_PUBLIC, OWN };
 
-/* What is judged, and the address that the verdict is about: itself or the one that it carries. */
-struct judged {
+/* What is checked, and the address that the verdict is about: itself or the one that it carries. */
+struct checked {
     int family;
     unsigned char bytes[16];
 };
 
 static enum verdict
-judge_own(const struct address_policy *policy, int family, const unsigned char *bytes)
+check_own(const struct address_policy *policy, int family, const unsigned char *bytes)
 {
     return policy->own && own_addresses_have(policy->own, family, bytes) ? OWN : PERMITTED;
 }
 
 static enum verdict
-judge4(const struct address_policy *policy, const unsigned char *bytes)
+check4(const struct address_policy *policy, const unsigned char *bytes)
 {
     if (is_allowed(policy, AF_INET, bytes))
         return PERMITTED;
     for (size_t i = 0; i < LENGTH(special4); i++)
         if (same_prefix(bytes, special4[i].bytes, special4[i].prefix))
             return NOT_PUBLIC;
-    return judge_own(policy, AF_INET, bytes);
+    return check_own(policy, AF_INET, bytes);
 }
 
 /*
@@ -216,9 +216,9 @@ judge4(const struct address_policy *policy, const unsigned char *bytes)
  * two of ::/96 that carry nothing.
  */
 static enum verdict
-judge6(const struct address_policy *policy, struct judged *judged)
+check6(const struct address_policy *policy, struct checked *checked)
 {
-    const unsigned char *bytes = judged->bytes;
+    const unsigned char *bytes = checked->bytes;
     bool allowed = is_allowed(policy, AF_INET6, bytes);
 
     for (size_t i = 0; i < LENGTH(special6); i++) {
@@ -237,21 +237,21 @@ judge6(const struct address_policy *policy, struct judged *judged)
             continue;
         for (unsigned j = 0; j < 4; j++)
             inner[j] = bytes[carriers[i].at + j] ^ carriers[i].flip;
-        verdict = judge4(policy, inner);
+        verdict = check4(policy, inner);
         if (verdict) {
-            judged->family = AF_INET;
-            memcpy(judged->bytes, inner, sizeof(inner));
+            checked->family = AF_INET;
+            memcpy(checked->bytes, inner, sizeof(inner));
             return verdict;
         }
     }
-    return allowed ? PERMITTED : judge_own(policy, AF_INET6, bytes);
+    return allowed ? PERMITTED : check_own(policy, AF_INET6, bytes);
 }
 
 bool
-address_policy_judge(const struct address_policy *policy, const struct sockaddr *address, char *why,
+address_policy_check(const struct address_policy *policy, const struct sockaddr *address, char *why,
                      size_t why_size)
 {
-    struct judged judged = {.family = address->sa_family};
+    struct checked checked = {.family = address->sa_family};
     char text[INET6_ADDRSTRLEN] = "";
     enum verdict verdict;
 
@@ -259,32 +259,32 @@ address_policy_judge(const struct address_policy *policy, const struct sockaddr 
         struct sockaddr_in in;
 
         memcpy(&in, address, sizeof(in));
-        memcpy(judged.bytes, &in.sin_addr, sizeof(in.sin_addr));
-        verdict = judge4(policy, judged.bytes);
+        memcpy(checked.bytes, &in.sin_addr, sizeof(in.sin_addr));
+        verdict = check4(policy, checked.bytes);
     } else if (address->sa_family == AF_INET6) {
         struct sockaddr_in6 in6;
 
         memcpy(&in6, address, sizeof(in6));
-        memcpy(judged.bytes, &in6.sin6_addr, sizeof(in6.sin6_addr));
-        verdict = judge6(policy, &judged);
+        memcpy(checked.bytes, &in6.sin6_addr, sizeof(in6.sin6_addr));
+        verdict = check6(policy, &checked);
     } else {
         snprintf(why, why_size, "of no family that is connected to");
         return false;
     }
     if (verdict == PERMITTED)
         return true;
-    inet_ntop(judged.family, judged.bytes, text, sizeof(text));
+    inet_ntop(checked.family, checked.bytes, text, sizeof(text));
     /* All of 127.0.0.0/8 is this host, so that block is as narrow as one of its addresses. */
     snprintf(why, why_size, "%s (allow it with --allow-net %s)",
              verdict == OWN ? "an address of this host" : "not a public address",
-             judged.family == AF_INET && judged.bytes[0] == 127 ? "127.0.0.0/8" : text);
+             checked.family == AF_INET && checked.bytes[0] == 127 ? "127.0.0.0/8" : text);
     return false;
 }
 
 bool
 address_policy_permits(const struct address_policy *policy, const struct sockaddr *address)
 {
-    return address_policy_judge(policy, address, NULL, 0);
+    return address_policy_check(policy, address, NULL, 0);
 }
 
 bool

@@ -1,10 +1,10 @@
 /*
  * Which network addresses may be connected to. By default only globally routable ones (the IANA
  * special-purpose registries, RFC 6890); an operator may allow more by CIDR block. Addresses that
- * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are judged by what
+ * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are checked by what
  * they carry as well. The host's own addresses may be excepted.
  *
- * Immutable once in use; any thread may ask.
+ * Immutable once in use; safe on any thread.
  */
 #ifndef SUNPROXY_FETCH_ADDRESS_H
 #define SUNPROXY_FETCH_ADDRESS_H
@@ -38,10 +38,10 @@ bool address_policy_refuse_own(struct address_policy *policy, char *why, size_t 
  * `why` is what it is and what would allow it, as in "an address of this host (allow it with
  * --allow-net 192.0.2.1)".
  */
-bool address_policy_judge(const struct address_policy *policy, const struct sockaddr *address,
+bool address_policy_check(const struct address_policy *policy, const struct sockaddr *address,
                           char *why, size_t why_size);
 
-/* The same without the words. */
+/* The same without a sentence. */
 bool address_policy_permits(const struct address_policy *policy, const struct sockaddr *address);
 
 #endif

@@ -36,7 +36,7 @@ give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
     return CURL_SOCKET_BAD;
 }
 
-/* The last word on an address, just before it is connected to. */
+/* The last check of an address, just before it is connected to. */
 curl_socket_t
 connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
@@ -86,11 +86,13 @@ connect_begin_request(void *context, char *to, char *from, int to_port, int from
                       t->target->host);
         return CURL_PREREQFUNC_ABORT;
     }
+    /* libcurl rewinds only after a part of the body was written, and may have read more than that.
+     */
+    upload_rewind(&t->upload);
     t->unclean =
         !connections_may_serve(t->owner.connections, t->easy, t, to, from, to_port, from_port);
     if (t->unclean)
         return CURL_PREREQFUNC_ABORT; /* which closes the connection */
-    upload_rewind(&t->upload);        /* what was read for a connection that was closed */
     t->sent = true;
     transfer_enter(t, t->upload.ended ? TRANSFER_ASKED : TRANSFER_SENDING);
     t->asked_us = t->last_byte_us;

@@ -1,6 +1,6 @@
 /*
- * libcurl's call-backs about the connection of a hop: the last word on the address that it goes to,
- * and on a kept connection before it is used again. The context of each is the struct transfer.
+ * libcurl's call-backs about the connection of a hop: the last check of the address that it goes
+ * to, and on a kept connection before it is used again. The context of each is the struct transfer.
  */
 #ifndef SUNPROXY_FETCH_CONNECT_H
 #define SUNPROXY_FETCH_CONNECT_H

@@ -69,7 +69,7 @@ port_of(const union address *address)
     return ntohs(address->any.sa_family == AF_INET ? address->in.sin_port : address->in6.sin6_port);
 }
 
-/* Scopes and flow labels aside, which libcurl does not tell. */
+/* Without scopes and flow labels, which libcurl does not report. */
 static bool
 same_address(const union address *a, const union address *b)
 {
@@ -139,7 +139,7 @@ connections_on_close(void *context, curl_socket_t fd)
     return close(fd);
 }
 
-/* ---- judging ------------------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------------------ */
 
 /* A connection's TLS, if libcurl has it from OpenSSL. */
 static SSL *

@@ -37,7 +37,7 @@ int connections_on_close(void *connections, curl_socket_t fd);
 /*
  * Asked in CURLOPT_PREREQFUNCTION, with its arguments: may the connection that `easy` has got serve
  * its request? A new one may, which `opener` opened. A kept one may if no byte waits in it and it
- * was not closed. HTTP/2 tells answers apart by itself.
+ * was not closed. HTTP/2 attributes answers to requests itself.
  */
 bool connections_may_serve(struct connections *connections, CURL *easy, const void *opener,
                            const char *to, const char *from, int to_port, int from_port);

@@ -44,7 +44,8 @@ enum fetch_error {
 };
 
 /*
- * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffers,
+ * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffers
+ * (64 KiB each for reading, for what it holds in a pause and for sending),
  * the connection with TLS, a decoder, the answer's head. The window of a decoder is charged beside
  * it as the body grows (coding_window()). A transfer for which there is no memory ends with
  * FETCH_OVERLOADED.
@@ -277,8 +278,8 @@ void fetcher_destroy(struct fetcher *fetcher);
 /*
  * Submits a request, all of which is copied. Every outcome, also refusal, comes through sink->done
  * on the fetcher's thread. *id, unless NULL, is set before the first call-back: a number above zero
- * that the fetcher never uses again. False, without any call-back, only if there is no memory or
- * the fetcher has stopped. [any thread]
+ * that the fetcher never uses again. False, without any call-back, only with errno ENOMEM, or
+ * ESHUTDOWN after fetcher_stop(). [any thread]
  */
 bool fetcher_submit(struct fetcher *fetcher, const struct fetch_request *request,
                     const struct fetch_sink *sink, void *context, uint64_t *id);
@@ -286,14 +287,17 @@ bool fetcher_submit(struct fetcher *fetcher, const struct fetch_request *request
 /* Bytes that a request takes from its submission to its end, for the account of the submitter. */
 size_t fetcher_request_bytes(const struct fetch_request *request);
 
-/* Ends the pauses of a fetch, of either direction. Harmless when it is not paused, or has ended.
- * [any thread] */
+/*
+ * Ends the pauses of a fetch, of either direction. Harmless when it is not paused, or has ended. It
+ * takes only the fetcher's own lock, under which no call-back runs, so the caller may hold locks of
+ * its own that the call-backs take. [any thread]
+ */
 void fetcher_resume(struct fetcher *fetcher, uint64_t id);
 
 /*
  * Ends a fetch with FETCH_CANCELLED: soon, and never inside this call; from the fetcher's thread
  * without any other call-back in between. If the fetch is ending already, done() states how.
- * Harmless when it has ended. [any thread]
+ * Harmless when it has ended. Locks as with fetcher_resume(). [any thread]
  */
 void fetcher_cancel(struct fetcher *fetcher, uint64_t id);
 

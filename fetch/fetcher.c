@@ -1,5 +1,6 @@
 #include "fetch/fetch.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,7 +349,7 @@ fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
                const struct fetch_sink *sink, void *context, uint64_t *id)
 {
     struct request *r = copy_request(fetcher, asked);
-    bool first, taken;
+    bool first, closed, taken;
 
     if (!r)
         return false;
@@ -357,17 +358,20 @@ fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
     r->submitted_us = clock_monotonic_us();
     pthread_mutex_lock(&fetcher->loop.lock);
     first = TAILQ_EMPTY(&fetcher->loop.inbox);
-    taken = !fetcher->loop.closed && registry_add(&fetcher->loop.registry, r, &r->id);
+    closed = fetcher->loop.closed;
+    taken = !closed && registry_add(&fetcher->loop.registry, r, &r->id);
     if (taken) {
         if (id)
             *id = r->id;
         TAILQ_INSERT_TAIL(&fetcher->loop.inbox, r, link);
     }
     pthread_mutex_unlock(&fetcher->loop.lock);
-    if (!taken)
+    if (!taken) {
         free(r);
-    else if (first) /* the others are read with the first */
+        errno = closed ? ESHUTDOWN : ENOMEM;
+    } else if (first) { /* the others are read with the first */
         wake(fetcher);
+    }
     return taken;
 }
 

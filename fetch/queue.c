@@ -11,7 +11,7 @@
  */
 #define WAKE_MAX 16u
 
-TAILQ_HEAD(entry_list, queue_entry);
+TAILQ_HEAD(item_list, queue_item);
 TAILQ_HEAD(origin_list, queue_origin);
 TAILQ_HEAD(flow_list, queue_flow);
 RB_HEAD(flow_tree, queue_flow);
@@ -22,14 +22,14 @@ enum flow_place {
     FLOW_PARKED /* in its origin's list: that was at its bound */
 };
 
-/* The entries of a client for an origin. Exists while there are any. */
+/* The items of a client for an origin. Exists while there are any. */
 struct queue_flow {
     RB_ENTRY(queue_flow) node; /* in client->flows */
     TAILQ_ENTRY(queue_flow) link;
     enum flow_place place;
     struct queue_client *client;
     struct queue_origin *origin;
-    struct entry_list queued;
+    struct item_list queued;
     unsigned active;
 };
 
@@ -54,12 +54,12 @@ struct queue_client {
     struct client_key key;
     struct flow_tree flows;
     struct flow_list ready;
-    struct entry_list queued; /* of all flows, in order of arrival */
+    struct item_list queued; /* of all flows, in order of arrival */
     size_t queued_count;
     unsigned opening;
     unsigned answered;
-    uint64_t served;    /* queue->stamp when an entry was started last, or the client came */
-    uint64_t queued_at; /* queue->stamp when an entry was queued last */
+    uint64_t served;    /* queue->stamp when an item was started last, or the client came */
+    uint64_t queued_at; /* queue->stamp when an item was queued last */
 };
 
 RB_HEAD(origin_tree, queue_origin);
@@ -73,7 +73,7 @@ struct queue {
     struct origin_list offering; /* origins with parked flows and a place */
     struct client_tree clients;
     struct ready_tree ready;    /* clients with a ready flow that are below their bound */
-    struct length_tree lengths; /* clients with entries queued */
+    struct length_tree lengths; /* clients with items queued */
     uint64_t stamp;
     size_t queued;
     unsigned opening;
@@ -318,7 +318,7 @@ find_or_add_flow(struct queue_client *client, struct queue_origin *origin)
     return flow;
 }
 
-/* Frees a flow without entries, and its origin with its last flow. Its client is detached. */
+/* Frees a flow without items, and its origin with its last flow. Its client is detached. */
 static void
 release_flow(struct queue *queue, struct queue_flow *flow)
 {
@@ -330,7 +330,7 @@ release_flow(struct queue *queue, struct queue_flow *flow)
     free(flow);
 }
 
-/* ---- entries ------------------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------------------- */
 
 struct queue *
 queue_create(const struct queue_limits *limits)
@@ -355,17 +355,17 @@ queue_destroy(struct queue *queue)
 }
 
 static void
-remove_queued(struct queue *queue, struct queue_entry *entry)
+remove_queued(struct queue *queue, struct queue_item *item)
 {
-    TAILQ_REMOVE(&entry->flow->queued, entry, link);
-    TAILQ_REMOVE(&entry->flow->client->queued, entry, arrival);
-    entry->flow->client->queued_count--;
+    TAILQ_REMOVE(&item->flow->queued, item, link);
+    TAILQ_REMOVE(&item->flow->client->queued, item, arrival);
+    item->flow->client->queued_count--;
     queue->queued--;
 }
 
 bool
-queue_enter(struct queue *queue, struct queue_entry *entry, const struct client_key *client_key,
-            const char *origin_key)
+queue_add(struct queue *queue, struct queue_item *item, const struct client_key *client_key,
+          const char *origin_key)
 {
     struct queue_origin *origin = find_or_add_origin(queue, origin_key);
     struct queue_client *client = find_or_add_client(queue, client_key);
@@ -374,10 +374,10 @@ queue_enter(struct queue *queue, struct queue_entry *entry, const struct client_
     if (client)
         detach(queue, client);
     if (flow) {
-        entry->flow = flow;
-        entry->state = ENTRY_QUEUED;
-        TAILQ_INSERT_TAIL(&flow->queued, entry, link);
-        TAILQ_INSERT_TAIL(&client->queued, entry, arrival);
+        item->flow = flow;
+        item->state = ITEM_QUEUED;
+        TAILQ_INSERT_TAIL(&flow->queued, item, link);
+        TAILQ_INSERT_TAIL(&client->queued, item, arrival);
         client->queued_count++;
         client->queued_at = ++queue->stamp;
         queue->queued++;
@@ -391,30 +391,30 @@ queue_enter(struct queue *queue, struct queue_entry *entry, const struct client_
     return flow != NULL;
 }
 
-static struct queue_entry *
+static struct queue_item *
 start(struct queue *queue, struct queue_client *client, struct queue_flow *flow)
 {
-    struct queue_entry *entry = TAILQ_FIRST(&flow->queued);
+    struct queue_item *item = TAILQ_FIRST(&flow->queued);
 
-    remove_queued(queue, entry);
-    entry->state = ENTRY_OPENING;
+    remove_queued(queue, item);
+    item->state = ITEM_OPENING;
     client->served = ++queue->stamp;
     client->opening++;
     queue->opening++;
     flow->active++;
     flow->origin->active++;
     place_flow(queue, flow);
-    return entry;
+    return item;
 }
 
-static struct queue_entry *
+static struct queue_item *
 start_first(struct queue *queue)
 {
-    struct queue_entry *entry = NULL;
+    struct queue_item *item = NULL;
     struct queue_client *client;
 
     /* A client after the first in this order has at least as many opening, so no better claim. */
-    while (!entry && (client = RB_MIN(ready_tree, &queue->ready)) &&
+    while (!item && (client = RB_MIN(ready_tree, &queue->ready)) &&
            may_use_slot(queue, client->opening, queue->opening, queue->limits.opening)) {
         struct queue_flow *flow = TAILQ_FIRST(&client->ready);
 
@@ -422,40 +422,40 @@ start_first(struct queue *queue)
         if (is_full(queue, flow->origin))
             place_flow(queue, flow);
         else
-            entry = start(queue, client, flow);
+            item = start(queue, client, flow);
         attach(queue, client);
     }
-    return entry;
+    return item;
 }
 
-struct queue_entry *
+struct queue_item *
 queue_next(struct queue *queue)
 {
-    struct queue_entry *entry = start_first(queue);
+    struct queue_item *item = start_first(queue);
     struct queue_origin *origin;
 
     /* The flows that were woken may be those of clients that have used up their shares. */
-    while (!entry && queue->opening < queue->limits.opening &&
+    while (!item && queue->opening < queue->limits.opening &&
            (origin = TAILQ_FIRST(&queue->offering))) {
         wake_parked(queue, origin);
-        entry = start_first(queue);
+        item = start_first(queue);
     }
-    return entry;
+    return item;
 }
 
 void
-queue_answered(struct queue *queue, struct queue_entry *entry)
+queue_answered(struct queue *queue, struct queue_item *item)
 {
     struct queue_client *client;
 
-    if (!entry->flow || entry->state != ENTRY_OPENING)
+    if (!item->flow || item->state != ITEM_OPENING)
         return;
-    client = entry->flow->client;
+    client = item->flow->client;
     if (!may_use_slot(queue, client->answered, queue->answered,
                       queue->limits.active - queue->limits.opening))
         return;
     detach(queue, client);
-    entry->state = ENTRY_ANSWERED;
+    item->state = ITEM_ANSWERED;
     client->opening--;
     client->answered++;
     queue->opening--;
@@ -464,14 +464,14 @@ queue_answered(struct queue *queue, struct queue_entry *entry)
 }
 
 void
-queue_pause(struct queue *queue, struct queue_entry *entry)
+queue_pause(struct queue *queue, struct queue_item *item)
 {
     struct queue_origin *origin;
 
-    if (!entry->flow || entry->state == ENTRY_QUEUED || entry->paused)
+    if (!item->flow || item->state == ITEM_QUEUED || item->paused)
         return;
-    origin = entry->flow->origin;
-    entry->paused = true;
+    origin = item->flow->origin;
+    item->paused = true;
     origin->active--;
     update_offer(queue, origin);
     if (origin->is_offering)
@@ -479,22 +479,22 @@ queue_pause(struct queue *queue, struct queue_entry *entry)
 }
 
 void
-queue_unpause(struct queue *queue, struct queue_entry *entry)
+queue_unpause(struct queue *queue, struct queue_item *item)
 {
-    if (!entry->flow || !entry->paused)
+    if (!item->flow || !item->paused)
         return;
-    entry->paused = false;
-    entry->flow->origin->active++;
-    update_offer(queue, entry->flow->origin);
+    item->paused = false;
+    item->flow->origin->active++;
+    update_offer(queue, item->flow->origin);
 }
 
-/* An active entry gives up its slot. Its client is detached. */
+/* An active item gives up its slot. Its client is detached. */
 static void
-stop(struct queue *queue, struct queue_entry *entry)
+stop(struct queue *queue, struct queue_item *item)
 {
-    struct queue_flow *flow = entry->flow;
+    struct queue_flow *flow = item->flow;
 
-    if (entry->state == ENTRY_OPENING) {
+    if (item->state == ITEM_OPENING) {
         flow->client->opening--;
         queue->opening--;
     } else {
@@ -502,16 +502,16 @@ stop(struct queue *queue, struct queue_entry *entry)
         queue->answered--;
     }
     flow->active--;
-    if (!entry->paused)
+    if (!item->paused)
         flow->origin->active--;
-    entry->paused = false;
+    item->paused = false;
     update_offer(queue, flow->origin);
 }
 
 void
-queue_leave(struct queue *queue, struct queue_entry *entry)
+queue_remove(struct queue *queue, struct queue_item *item)
 {
-    struct queue_flow *flow = entry->flow;
+    struct queue_flow *flow = item->flow;
     struct queue_client *client;
     struct queue_origin *origin;
 
@@ -520,14 +520,14 @@ queue_leave(struct queue *queue, struct queue_entry *entry)
     client = flow->client;
     origin = flow->origin;
     detach(queue, client);
-    if (entry->state == ENTRY_QUEUED) {
-        remove_queued(queue, entry);
+    if (item->state == ITEM_QUEUED) {
+        remove_queued(queue, item);
         if (TAILQ_EMPTY(&flow->queued))
             place_flow(queue, flow);
     } else {
-        stop(queue, entry);
+        stop(queue, item);
     }
-    entry->flow = NULL;
+    item->flow = NULL;
     attach(queue, client);
     if (origin->is_offering)
         wake_parked(queue, origin);
@@ -537,7 +537,7 @@ queue_leave(struct queue *queue, struct queue_entry *entry)
 }
 
 void
-queue_hand_over(struct queue_entry *from, struct queue_entry *to)
+queue_hand_over(struct queue_item *from, struct queue_item *to)
 {
     to->flow = from->flow;
     to->state = from->state;
@@ -546,12 +546,12 @@ queue_hand_over(struct queue_entry *from, struct queue_entry *to)
     from->flow = NULL;
 }
 
-struct queue_entry *
+struct queue_item *
 queue_last_of_longest(const struct queue *queue)
 {
     struct queue_client *client = RB_MAX(length_tree, (struct length_tree *)&queue->lengths);
 
-    return client ? TAILQ_LAST(&client->queued, entry_list) : NULL;
+    return client ? TAILQ_LAST(&client->queued, item_list) : NULL;
 }
 
 size_t

@@ -1,6 +1,6 @@
 /*
- * Fair turns for fetches. A fetch is queued, then active until it leaves; an active one is opening
- * until its answer begins (queue_answered()), and answered afterwards.
+ * Fair turns for fetches. A fetch is queued, then active until it is removed; an active one is
+ * opening until its answer begins (queue_answered()), and answered afterwards.
  *
  * Order: the client with the fewest opening fetches comes first, and among equals the one that was
  * served least recently; within a client its origins take turns; within an origin the order of
@@ -16,11 +16,11 @@
  * The order of clients is exact as long as few (16) wait for an origin at its bound; of more, those
  * come first that have waited longest.
  *
- * Memory is proportional to the entries inside. Operations take O(log n);
+ * Memory is proportional to the items inside. Operations take O(log n);
  * queue_next() takes as much for each client that it passes over because it has used up its share,
  * of which there are never more than slots.
  *
- * For one thread at a time. An entry is the caller's memory.
+ * For one thread at a time. An item is the caller's memory.
  */
 #ifndef SUNPROXY_FETCH_QUEUE_H
 #define SUNPROXY_FETCH_QUEUE_H
@@ -42,55 +42,55 @@ struct queue_limits {
 };
 
 /* Zero before the first use. The members are the queue's. */
-struct queue_entry {
-    TAILQ_ENTRY(queue_entry) link;    /* of its client and origin */
-    TAILQ_ENTRY(queue_entry) arrival; /* of its client */
-    struct queue_flow *flow;          /* NULL: not inside */
-    enum { ENTRY_QUEUED, ENTRY_OPENING, ENTRY_ANSWERED } state;
+struct queue_item {
+    TAILQ_ENTRY(queue_item) link;    /* of its client and origin */
+    TAILQ_ENTRY(queue_item) arrival; /* of its client */
+    struct queue_flow *flow;         /* NULL: not inside */
+    enum { ITEM_QUEUED, ITEM_OPENING, ITEM_ANSWERED } state;
     bool paused;
 };
 
 /* NULL without memory. */
 struct queue *queue_create(const struct queue_limits *limits);
 
-/* No entry may be inside. NULL is harmless. */
+/* No item may be inside. NULL is harmless. */
 void queue_destroy(struct queue *queue);
 
 /*
- * Queues an entry for a client and an origin ("https://example.com:443"; copied). False without
+ * Queues an item for a client and an origin ("https://example.com:443"; copied). False without
  * memory.
  */
-bool queue_enter(struct queue *queue, struct queue_entry *entry, const struct client_key *client,
-                 const char *origin);
+bool queue_add(struct queue *queue, struct queue_item *item, const struct client_key *client,
+               const char *origin);
 
-/* The next entry that may start, opening from then on; NULL if none may now. */
-struct queue_entry *queue_next(struct queue *queue);
+/* The next item that may start, opening from then on; NULL if none may now. */
+struct queue_item *queue_next(struct queue *queue);
 
 /*
- * The answer of an opening entry has begun. It frees its slot of an opening one, unless its client
- * has used up its share of the others. Harmless for any other entry.
+ * The answer of an opening item has begun. It frees its slot of an opening one, unless its client
+ * has used up its share of the others. Harmless for any other item.
  */
-void queue_answered(struct queue *queue, struct queue_entry *entry);
+void queue_answered(struct queue *queue, struct queue_item *item);
 
 /*
- * An active entry does not count to the bound of its origin while it is paused. Afterwards it does
- * at once, even if others have used up that bound. Harmless for an entry that is not active, or is
+ * An active item does not count to the bound of its origin while it is paused. Afterwards it does
+ * at once, even if others have used up that bound. Harmless for an item that is not active, or is
  * not paused.
  */
-void queue_pause(struct queue *queue, struct queue_entry *entry);
-void queue_unpause(struct queue *queue, struct queue_entry *entry);
+void queue_pause(struct queue *queue, struct queue_item *item);
+void queue_unpause(struct queue *queue, struct queue_item *item);
 
-/* Takes an entry out, queued or active; harmless for one that is not inside. */
-void queue_leave(struct queue *queue, struct queue_entry *entry);
+/* Takes an item out, queued or active; harmless for one that is not inside. */
+void queue_remove(struct queue *queue, struct queue_item *item);
 
-/* Puts `to`, which is not inside, in the place of an active entry. */
-void queue_hand_over(struct queue_entry *from, struct queue_entry *to);
+/* Puts `to`, which is not inside, in the place of an active item. */
+void queue_hand_over(struct queue_item *from, struct queue_item *to);
 
 /*
- * The queued entry to give up when too many are queued: the last one of the client with the most,
- * among equals of the one that queued an entry last. NULL if none is queued.
+ * The queued item to give up when too many are queued: the last one of the client with the most,
+ * among equals of the one that queued an item last. NULL if none is queued.
  */
-struct queue_entry *queue_last_of_longest(const struct queue *queue);
+struct queue_item *queue_last_of_longest(const struct queue *queue);
 
 size_t queue_queued(const struct queue *queue);
 size_t queue_active(const struct queue *queue);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "fetch/deadline.h"
 #include "fetch/headers.h"
 #include "fetch/method.h"
 
@@ -43,7 +44,7 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
     timers_disarm(&loop->timers, &r->timer);
     resolver_cancel(loop->resolver, &r->query);
     resolved_release(&r->query.resolved);
-    queue_leave(loop->queue, &r->turn);
+    queue_remove(loop->queue, &r->item);
     TAILQ_REMOVE(&loop->all, r, link);
     leave_paused(r);
     request_update_stats(loop);
@@ -85,69 +86,12 @@ deny(struct request *r, const char *reason)
 
 /* ---- time limits --------------------------------------------------------------------- */
 
-/* The end of the whole fetch, without the time of pauses that are over. */
-static int64_t
-find_end(const struct request *r)
-{
-    return r->submitted_us + r->loop->settings.config.total_timeout_us + r->held_us;
-}
-
-/* The limit of the phase that a transfer is in. */
-static int64_t
-find_transfer_deadline(const struct request *r, const char **what)
-{
-    const struct fetch_config *config = &r->loop->settings.config;
-
-    switch (r->transfer.stage) {
-    case TRANSFER_CONNECTING:
-        *what = "connecting";
-        return r->stage_since_us + config->connect_timeout_us;
-    case TRANSFER_SENDING:
-        *what = "sending the body of the request";
-        return r->transfer.last_byte_us + config->stall_timeout_us;
-    case TRANSFER_ASKED:
-        *what = "waiting for the first byte of the answer";
-        return r->stage_since_us + config->first_byte_timeout_us;
-    case TRANSFER_ANSWERING:
-        *what = "waiting for more of the headers";
-        return r->transfer.last_byte_us + config->stall_timeout_us;
-    case TRANSFER_BODY:
-        break;
-    }
-    *what = "waiting for more of the body";
-    return r->transfer.last_byte_us + config->stall_timeout_us;
-}
-
-/* When this request has waited too long, and for what. */
-static int64_t
-find_deadline(const struct request *r, const char **what)
-{
-    const struct fetch_config *config = &r->loop->settings.config;
-    int64_t end = find_end(r);
-    int64_t due = end;
-
-    if (r->held) {
-        *what = "the pause by its consumer";
-        return config->pause_timeout_us ? r->held_since_us + config->pause_timeout_us : INT64_MAX;
-    }
-    if (r->stage == REQUEST_RESOLVING) {
-        due = r->stage_since_us + config->resolve_timeout_us;
-        *what = "resolving the name";
-    } else if (r->stage == REQUEST_TRANSFER) {
-        due = find_transfer_deadline(r, what);
-    }
-    if (due < end)
-        return due;
-    *what = r->stage == REQUEST_QUEUED ? "waiting for a turn" : "the whole fetch";
-    return end;
-}
-
 static void
 arm_timer(struct request *r)
 {
     const char *what;
 
-    timers_arm(&r->loop->timers, &r->timer, find_deadline(r, &what));
+    timers_arm(&r->loop->timers, &r->timer, deadline_find(r, &what));
 }
 
 static void
@@ -215,7 +159,7 @@ on_stage(void *context, enum transfer_stage stage)
     struct request *r = context;
 
     if (stage >= TRANSFER_ANSWERING)
-        queue_answered(r->loop->queue, &r->turn);
+        queue_answered(r->loop->queue, &r->item);
     enter_stage(r, REQUEST_TRANSFER);
 }
 
@@ -237,7 +181,7 @@ on_hold(void *context)
         return;
     r->held = true;
     r->held_since_us = clock_monotonic_us();
-    queue_pause(r->loop->queue, &r->turn);
+    queue_pause(r->loop->queue, &r->item);
     arm_timer(r);
 }
 
@@ -313,7 +257,7 @@ keep_permitted(const struct address_policy *policy, const struct resolved *from)
 
 /* The name stands for these addresses. The reference is dropped. */
 static void
-judge_addresses(struct request *r, struct resolved *addresses)
+connect_to_permitted(struct request *r, struct resolved *addresses)
 {
     struct resolved *kept;
     char sentence[SENTENCE_MAX];
@@ -346,7 +290,7 @@ request_take_addresses(struct request *r)
         finish_with(r, r->query.error == EAI_MEMORY ? FETCH_INTERNAL : FETCH_RESOLVE_FAILED,
                     "%s cannot be resolved: %s", r->route.host, gai_strerror(r->query.error));
     else
-        judge_addresses(r, addresses);
+        connect_to_permitted(r, addresses);
 }
 
 /* With its turn, and r->target in place. */
@@ -384,11 +328,11 @@ start_hop(struct request *r)
             return;
         }
         one->list[0] = literal;
-        judge_addresses(r, one);
+        connect_to_permitted(r, one);
         return;
     }
     enter_stage(r, REQUEST_RESOLVING);
-    switch (resolver_ask(loop->resolver, &r->query, &r->asked.client, r->route.host)) {
+    switch (resolver_lookup(loop->resolver, &r->query, &r->asked.client, r->route.host)) {
     case RESOLVER_ANSWERED:
         request_take_addresses(r);
         break;
@@ -432,7 +376,7 @@ move_on(struct request *r, struct target *next)
 static bool
 wait_for_turn(struct request *r)
 {
-    if (!queue_enter(r->loop->queue, &r->turn, &r->asked.client, r->target.origin)) {
+    if (!queue_add(r->loop->queue, &r->item, &r->asked.client, r->target.origin)) {
         request_finish(r, FETCH_INTERNAL, "out of memory");
         return false;
     }
@@ -477,7 +421,7 @@ redirect(struct request *r)
         return;
     }
     /* The next hop waits for a connection and an answer again, so it needs another kind of slot. */
-    queue_leave(loop->queue, &r->turn);
+    queue_remove(loop->queue, &r->item);
     wait_for_turn(r);
 }
 
@@ -502,7 +446,7 @@ request_take_result(struct request *r, CURLcode code)
         redirect(r);
         return;
     }
-    error = transfer_judge(&r->transfer, code);
+    error = transfer_evaluate(&r->transfer, code);
     if (error == FETCH_DENIED)
         deny(r, r->transfer.sentence);
     else
@@ -536,7 +480,7 @@ end_hold(struct request *r)
 {
     r->held = false;
     r->held_us += clock_monotonic_us() - r->held_since_us;
-    queue_unpause(r->loop->queue, &r->turn);
+    queue_unpause(r->loop->queue, &r->item);
     arm_timer(r);
 }
 
@@ -565,10 +509,10 @@ request_take_signal(struct request *r)
 void
 request_start_next(struct fetch_loop *loop)
 {
-    struct queue_entry *entry;
+    struct queue_item *item;
 
-    while ((entry = queue_next(loop->queue))) {
-        struct request *r = container_of(entry, struct request, turn);
+    while ((item = queue_next(loop->queue))) {
+        struct request *r = container_of(item, struct request, item);
 
         if (r->redirects == 0)
             atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
@@ -580,10 +524,10 @@ request_start_next(struct fetch_loop *loop)
 static void
 displace(struct fetch_loop *loop)
 {
-    struct queue_entry *last = queue_last_of_longest(loop->queue);
+    struct queue_item *last = queue_last_of_longest(loop->queue);
 
     atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
-    request_finish(container_of(last, struct request, turn), FETCH_DISPLACED,
+    request_finish(container_of(last, struct request, item), FETCH_DISPLACED,
                    "too many fetches are queued, and no client has more of them than this one; try "
                    "again");
 }
@@ -621,13 +565,13 @@ request_check_time(struct request *r, int64_t now_us)
 {
     const char *what;
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
-    int64_t due = find_deadline(r, &what);
+    int64_t due = deadline_find(r, &what);
 
     if (r->complete)
         request_take_result(r, CURLE_OK);
     else if (due > now_us)
         timers_arm(&r->loop->timers, &r->timer, due);
-    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && find_end(r) > now_us)
+    else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && deadline_of_all(r) > now_us)
         redirect(r);
     else
         finish_with(r, FETCH_TIMED_OUT, "%s: %s took too long", r->target.host, what);

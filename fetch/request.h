@@ -40,7 +40,7 @@ struct request {
     enum request_stage stage;
     int64_t stage_since_us;
     struct timer timer;
-    struct queue_entry turn;
+    struct queue_item item;
     struct resolver_query query;
     struct transfer transfer;
     bool begun;                       /* in loop->all */

@@ -23,7 +23,7 @@ struct name {
     TAILQ_ENTRY(name) link; /* in cache */
     enum name_state state;
     struct query_list waiting;
-    struct queue_entry turn;   /* when running */
+    struct queue_item turn;    /* when running */
     struct resolved *resolved; /* when cached */
     int64_t expires_us;        /* when cached */
     char host[];
@@ -124,7 +124,7 @@ resolved_from(const struct addrinfo *list)
     return resolved;
 }
 
-/* Takes a name out of the tree and frees it. It is in no list, and nobody waits for it. */
+/* Takes a name out of the tree and frees it. It is in no list, and no query waits for it. */
 static void
 drop_name(struct pool *pool, struct name *name)
 {
@@ -157,12 +157,12 @@ pool_release(struct pool *pool)
     free(pool);
 }
 
-/* Tells those who wait, and remembers what is worth it. [lock] */
+/* Answers the waiting queries, and keeps a result that is worth it. [lock] */
 static void
 settle(struct pool *pool, struct name *name, int error, struct resolved *resolved)
 {
     struct resolver_query *query;
-    bool told = false;
+    bool answered = false;
 
     while ((query = TAILQ_FIRST(&name->waiting))) {
         TAILQ_REMOVE(&name->waiting, query, link);
@@ -170,7 +170,7 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         query->error = error;
         query->resolved = resolved ? resolved_retain(resolved) : NULL;
         TAILQ_INSERT_TAIL(&pool->answered, query, link);
-        told = true;
+        answered = true;
     }
     if (resolved && pool->config.ttl_us > 0 && pool->config.max_names > 0 && !pool->stopping) {
         name->state = NAME_CACHED;
@@ -183,7 +183,7 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         resolved_release(&resolved);
         drop_name(pool, name);
     }
-    if (told && !pool->stopping)
+    if (answered && !pool->stopping)
         pool->config.notify(pool->config.context);
 }
 
@@ -196,7 +196,7 @@ begin(struct name *name, struct resolver_query *first, struct queue *queue)
     name->state = NAME_RUNNING;
     queue_hand_over(&first->turn, &name->turn);
     TAILQ_FOREACH(query, &name->waiting, link)
-    queue_leave(queue, &query->turn);
+    queue_remove(queue, &query->turn);
 }
 
 /*
@@ -234,12 +234,12 @@ look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
 
     pthread_mutex_lock(&pool->lock);
     worker->busy = false;
-    queue_leave(pool->queue, &name->turn);
+    queue_remove(pool->queue, &name->turn);
     settle(pool, name, error, resolved);
 }
 
 static struct resolver_query *
-query_of(struct queue_entry *turn)
+query_of(struct queue_item *turn)
 {
     return container_of(turn, struct resolver_query, turn);
 }
@@ -252,7 +252,7 @@ work(void *argument)
 
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
-        struct queue_entry *turn = queue_next(pool->queue);
+        struct queue_item *turn = queue_next(pool->queue);
 
         if (turn) {
             look_up(pool, worker, query_of(turn));
@@ -337,7 +337,7 @@ resolver_destroy(struct resolver *resolver)
     pool = resolver->pool;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
-    /* From here on nobody becomes busy, and a busy thread never looks at its worker's handle. */
+    /* From here on no thread becomes busy, and a busy thread never looks at its worker's handle. */
     for (unsigned i = 0; i < pool->worker_count; i++) {
         if (pool->workers[i].busy)
             pthread_detach(pool->workers[i].thread);
@@ -408,7 +408,7 @@ wait_for(struct pool *pool, struct resolver_query *query, const struct client_ke
 {
     if (name->state == NAME_QUEUED) {
         /* Every look-up takes one thread: clients take turns, their names do not. */
-        if (!queue_enter(pool->queue, &query->turn, client, ""))
+        if (!queue_add(pool->queue, &query->turn, client, ""))
             return false;
         call_thread(pool);
     }
@@ -419,8 +419,8 @@ wait_for(struct pool *pool, struct resolver_query *query, const struct client_ke
 }
 
 enum resolver_answer
-resolver_ask(struct resolver *resolver, struct resolver_query *query,
-             const struct client_key *client, const char *host)
+resolver_lookup(struct resolver *resolver, struct resolver_query *query,
+                const struct client_key *client, const char *host)
 {
     struct pool *pool = resolver->pool;
     enum resolver_answer answer = RESOLVER_PENDING;
@@ -461,7 +461,7 @@ resolver_cancel(struct resolver *resolver, struct resolver_query *query)
     if (name) {
         TAILQ_REMOVE(&name->waiting, query, link);
         query->name = NULL;
-        queue_leave(pool->queue, &query->turn);
+        queue_remove(pool->queue, &query->turn);
         drop_unwanted(pool, name);
     } else {
         TAILQ_REMOVE(&pool->answered, query, link);

@@ -58,11 +58,11 @@ struct resolver_config {
     void *context;
 };
 
-/* A question, in the memory of whoever asks. Zero before the first use. */
+/* A query, in the caller's memory. Zero before the first use. */
 struct resolver_query {
     TAILQ_ENTRY(resolver_query) link; /* the resolver's */
     struct name *name;                /* the resolver's */
-    struct queue_entry turn;          /* the resolver's */
+    struct queue_item turn;           /* the resolver's */
     bool pending;                     /* asked, neither collected nor cancelled */
     int error;                        /* the answer: 0, or getaddrinfo's */
     struct resolved *resolved;        /* the answer: a reference that the asker drops, when 0 */
@@ -80,8 +80,8 @@ struct resolver *resolver_create(const struct resolver_config *config);
 void resolver_destroy(struct resolver *resolver);
 
 /* Asks for a host for a client; the answer may be there at once. */
-enum resolver_answer resolver_ask(struct resolver *resolver, struct resolver_query *query,
-                                  const struct client_key *client, const char *host);
+enum resolver_answer resolver_lookup(struct resolver *resolver, struct resolver_query *query,
+                                     const struct client_key *client, const char *host);
 
 /* Takes a question back. Harmless for one that is not pending. */
 void resolver_cancel(struct resolver *resolver, struct resolver_query *query);

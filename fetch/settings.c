@@ -50,7 +50,7 @@ refuse(char *why, size_t why_size, const char *reason)
     return false;
 }
 
-/* So long that nobody means more, and short enough to be added to a clock. */
+/* Bounded, so that it can be added to a clock. */
 static bool
 is_time(int64_t us)
 {
@@ -58,7 +58,7 @@ is_time(int64_t us)
 }
 
 static bool
-judge_numbers(const struct fetch_config *config, char *why, size_t why_size)
+check_numbers(const struct fetch_config *config, char *why, size_t why_size)
 {
     if (!config->addresses)
         return refuse(why, why_size, "there is no policy on addresses");
@@ -244,7 +244,7 @@ take_proxy(struct settings *settings, const char *url, char *why, size_t why_siz
     return true;
 }
 
-/* Read once, so that what was judged is what is used, whatever becomes of the file. */
+/* Reads the file once: later changes of it have no effect. */
 static bool
 take_authorities(struct settings *settings, const char *path, char *why, size_t why_size)
 {
@@ -286,7 +286,7 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
     settings->config.connect_to = NULL;
     settings->config.allow_ports = NULL;
     settings->config.user_agent = NULL;
-    if (!judge_numbers(config, why, why_size))
+    if (!check_numbers(config, why, why_size))
         return false;
     if (!config->getaddrinfo) {
         settings->config.getaddrinfo = getaddrinfo;

@@ -1,5 +1,5 @@
 /*
- * The configuration of a fetcher, judged once and copied. Immutable afterwards.
+ * The configuration of a fetcher, checked once and copied. Immutable afterwards.
  */
 #ifndef SUNPROXY_FETCH_SETTINGS_H
 #define SUNPROXY_FETCH_SETTINGS_H
@@ -28,7 +28,7 @@ struct settings {
 };
 
 /*
- * Where a hop's connection goes, and whether by the operator's word. `host` is borrowed from
+ * Where a hop's connection goes, and whether the operator configured that. `host` is borrowed from
  * `target` or `settings`.
  */
 struct route {

@@ -1,5 +1,5 @@
 /*
- * Deadlines in order of time, for one thread. A timer is the memory of whoever waits.
+ * Deadlines in order of time, for one thread. A timer is the caller's memory.
  */
 #ifndef SUNPROXY_FETCH_TIMERS_H
 #define SUNPROXY_FETCH_TIMERS_H

@@ -50,7 +50,7 @@ prepare_body(struct transfer *t)
 
 /* Only a request for a part is answered by a part, and one with a condition by its failure. */
 static bool
-was_asked_for(struct transfer *t)
+was_requested(struct transfer *t)
 {
     if (t->status.status == 206 && !t->ranged)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
@@ -80,7 +80,7 @@ take_flow(struct transfer *t, enum fetch_flow flow)
 }
 
 static bool
-judge_head(struct transfer *t)
+take_answer(struct transfer *t)
 {
     const struct fetch_config *config = &t->settings->config;
     struct fetch_head head;
@@ -105,7 +105,7 @@ judge_head(struct transfer *t)
     if (!t->has_body)
         t->head.content_length = 0;
     t->head_read = true;
-    if (!was_asked_for(t))
+    if (!was_requested(t))
         return false;
     /* What another reading of the framing takes for an answer must not become one (section 6.3). */
     if (t->head.ambiguous)
@@ -158,7 +158,7 @@ end_head(struct transfer *t)
     const char *host = t->target->host;
 
     if (t->status.status >= 200) {
-        if (!judge_head(t))
+        if (!take_answer(t))
             return false;
         transfer_enter(t, TRANSFER_BODY);
         check_complete(t);

@@ -1,5 +1,5 @@
 /*
- * One hop: one request to one address over libcurl, its answer judged and handed on.
+ * One hop: one request to one address over libcurl, its answer checked and passed on.
  *
  * Everything happens on the thread of the multi handle. Call-backs to the owner come from inside
  * libcurl, so it must not add, remove or free a transfer in them.
@@ -131,7 +131,7 @@ int transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, v
 /* It has come to this stage. For libcurl's call-backs. */
 void transfer_enter(struct transfer *transfer, enum transfer_stage stage);
 
-/* Says why it has to end; the first reason stands. What libcurl says then is an echo of it. */
+/* Records why it has to end. The first reason counts, also against the code of libcurl then. */
 void transfer_fail(struct transfer *transfer, enum fetch_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -158,7 +158,7 @@ bool transfer_is_held(const struct transfer *transfer);
  * transfer->sentence. A redirect is in transfer->head.location when transfer->redirecting is set,
  * whatever the rest.
  */
-enum fetch_error transfer_judge(struct transfer *transfer, CURLcode code);
+enum fetch_error transfer_evaluate(struct transfer *transfer, CURLcode code);
 
 /* Ends it if it is under way, and frees what it owns. Harmless on a zeroed one. */
 void transfer_clear(struct transfer *transfer, CURLM *multi);

@@ -1,5 +1,6 @@
 /*
- * URLs, read by libcurl's parser alone: what is judged is what is fetched.
+ * URLs, read by libcurl's parser alone, so that the URL that was checked is the one that is
+ * fetched.
  */
 #ifndef SUNPROXY_FETCH_URL_H
 #define SUNPROXY_FETCH_URL_H

@@ -76,12 +76,22 @@ ghost_has(const struct ghost *ghost, uint64_t key)
     return ghost->pages && *find(ghost, key);
 }
 
+static uint64_t *
+words_at(const struct ghost *ghost, uint32_t i)
+{
+    return i ? &ghost->words[(size_t)(i - 1) * ghost->word_count] : NULL;
+}
+
 uint64_t *
 ghost_words(const struct ghost *ghost, uint64_t key)
 {
-    uint32_t i = ghost->pages && ghost->words ? *find(ghost, key) : 0;
+    return ghost->pages ? words_at(ghost, *find(ghost, key)) : NULL;
+}
 
-    return i ? &ghost->words[(size_t)(i - 1) * ghost->word_count] : NULL;
+uint64_t *
+ghost_oldest_words(const struct ghost *ghost)
+{
+    return words_at(ghost, ghost->oldest);
 }
 
 /* Removes the entry that the link `at` leads to. */

@@ -63,6 +63,9 @@ bool ghost_take(struct ghost *ghost, uint64_t key);
 /* The bytes that the oldest ghost was added with; 0 if there is none. */
 uint64_t ghost_oldest_bytes(const struct ghost *ghost);
 
+/* The words of the oldest ghost, as ghost_words(). */
+uint64_t *ghost_oldest_words(const struct ghost *ghost);
+
 /* Drops the oldest ghost, if there is one. */
 void ghost_drop_oldest(struct ghost *ghost);
 

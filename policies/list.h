@@ -92,6 +92,15 @@ list_add_first(struct list *list, void *node, uint64_t bytes)
     list->bytes += bytes;
 }
 
+/* Before a node that is in the list. */
+static inline void
+list_insert_before(struct list *list, void *node, void *next, uint64_t bytes)
+{
+    list_link_(node, ((struct list_node *)next)->prev, next);
+    list->pages++;
+    list->bytes += bytes;
+}
+
 static inline void
 list_remove(struct list *list, void *node, uint64_t bytes)
 {

@@ -4,12 +4,36 @@
 
 #include "base/nearest.h"
 
-/* One row a policy, NAME for the policy_NAME that policies/NAME.c defines. */
-/* clang-format off: lines that can be added to without touching the others */
-#define POLICIES(row)                                                                              \
-    row(lru) row(lfu) row(fifo) row(rand) row(maxs) row(clock) row(sieve) row(slru) row(two_q)     \
-        row(lru_k) row(s3_fifo) row(arc) row(gdsf) row(gds) row(lfuda) row(tinylfu) row(w_tinylfu) \
-            row(lirs) row(opt)
+/*
+ * A row for each policy, in the order of listings: NAME for the policy_NAME of policies/NAME.c.
+ * docs/POLICIES.md says how to add one.
+ */
+/* clang-format off */
+#define POLICIES(row) \
+    row(lru)          \
+    row(lfu)          \
+    row(fifo)         \
+    row(rand)         \
+    row(maxs)         \
+    row(mru)          \
+    row(clock)        \
+    row(sieve)        \
+    row(slru)         \
+    row(two_q)        \
+    row(lru_k)        \
+    row(s3_fifo)      \
+    row(arc)          \
+    row(lecar)        \
+    row(gdsf)         \
+    row(gds)          \
+    row(lfuda)        \
+    row(hyperbolic)   \
+    row(lhd)          \
+    row(tinylfu)      \
+    row(w_tinylfu)    \
+    row(lirs)         \
+    row(clock_pro)    \
+    row(opt)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct policy_ops policy_##name;

@@ -95,6 +95,16 @@ poll_ms(int64_t deadline_us)
     return left > (int64_t)3600 * 1000000 ? 3600 * 1000 : (int)((left + 999) / 1000);
 }
 
+/* For ppoll(): callers that send on a schedule need more than milliseconds. */
+static struct timespec
+left_until(int64_t deadline_us)
+{
+    int64_t left = deadline_us - clock_monotonic_us();
+
+    left = left < 0 ? 0 : left > (int64_t)3600 * 1000000 ? (int64_t)3600 * 1000000 : left;
+    return (struct timespec){.tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000};
+}
+
 static int
 connect_until(int fd, const struct sockaddr *address, socklen_t len, int64_t deadline_us)
 {
@@ -102,7 +112,8 @@ connect_until(int fd, const struct sockaddr *address, socklen_t len, int64_t dea
     int error;
     socklen_t size = sizeof(error);
 
-    /* A full backlog of an AF_UNIX listener is EAGAIN, and no event follows when it has space again. */
+    /* A full backlog of an AF_UNIX listener is EAGAIN, and no event follows when it has space
+     * again. */
     while (connect(fd, address, len) != 0 && errno != EINPROGRESS && errno != EISCONN) {
         if (errno == EINTR)
             break; /* goes on by itself, as EINPROGRESS does */
@@ -400,6 +411,7 @@ rpc_client_run(struct rpc_client *client, int64_t timeout_us)
     for (bool first = true; client->pending != 0 && !client->lost; first = false) {
         struct pollfd wait = {.fd = client->stream.fd, .events = POLLIN};
         int64_t now_us = clock_monotonic_us(), first_us;
+        struct timespec left;
         int ready;
 
         if (client->first_deadline_us <= now_us)
@@ -410,7 +422,8 @@ rpc_client_run(struct rpc_client *client, int64_t timeout_us)
         if (client_stream_wants_write(&client->stream))
             wait.events |= POLLOUT;
         first_us = client->first_deadline_us < until_us ? client->first_deadline_us : until_us;
-        ready = poll(&wait, 1, poll_ms(first_us));
+        left = left_until(first_us);
+        ready = ppoll(&wait, 1, &left, NULL);
         if (ready < 0 && errno == EINTR)
             break;
         if (ready > 0 && (wait.revents & ~POLLOUT))

@@ -25,6 +25,7 @@ libbsd:library:libbsd-dev
 libseccomp:library:libseccomp-dev
 sqlite3:library:libsqlite3-dev
 zlib:library:zlib1g-dev
+/usr/include/bzlib.h:file:libbz2-dev
 liblzma:library:liblzma-dev
 libzstd:library:libzstd-dev
 libbrotlidec:library:libbrotli-dev

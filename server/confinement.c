@@ -120,7 +120,7 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     buf_init(&measures, 1024);
     ok = privileges_give_up(why) && sandbox_enter(&files, &measures, why);
     if (ok)
-        log_info("sandbox: capabilities and new privileges are given up, %s", buf_str(&measures));
+        log_info("sandbox: capabilities and new privileges are dropped, %s", buf_str(&measures));
     buf_free(&measures);
     return ok;
 }
@@ -135,7 +135,7 @@ confinement_enter(const struct options *options, const struct listening *listeni
     buf_init(&why, 1024);
     ok = !options->user || change_user(options, listening, user, &why);
     if (ok && geteuid() == 0)
-        log_warning("serving as root; --user NAME serves as a user that can do less");
+        log_warning("serving as root; --user NAME changes to a user with fewer privileges");
     if (ok && options->sandbox == SANDBOX_ON)
         ok = enter_sandbox(options, listening, &why);
     if (!ok)

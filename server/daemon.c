@@ -150,7 +150,7 @@ make_admins(struct service *service, const struct option_list *named)
         }
         user = getpwnam(named->items[i]);
         if (!user) {
-            log_error("admin-uid: \"%s\" is neither a number nor a user of this machine",
+            log_error("admin-uid: \"%s\" is not a number or a user of this machine",
                       named->items[i]);
             return EX_CONFIG;
         }
@@ -182,7 +182,7 @@ make_cache(struct service *service)
             control_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
     service->cache = cache_create(&config, &error);
     if (!service->cache) {
-        log_error("the cache cannot be made: %s",
+        log_error("cannot create the cache: %s",
                   error == CACHE_BAD_CONFIG ? "its capacity is smaller than the number of shards"
                                             : strerror(ENOMEM));
         return error == CACHE_BAD_CONFIG ? EX_CONFIG : EX_OSERR;
@@ -222,7 +222,7 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     service->rpc = rpc_server_create(&limits, service->workers, programs,
                                      sizeof(programs) / sizeof(programs[0]), service);
     if (!service->rpc) {
-        log_error("the workers cannot be made: %s", strerror(errno));
+        log_error("cannot create the workers: %s", strerror(errno));
         return EX_OSERR;
     }
     return EX_OK;
@@ -386,7 +386,7 @@ start(struct parts *parts)
     }
     if (error == 0)
         return EX_OK;
-    log_error("serving cannot begin: %s", strerror(error));
+    log_error("cannot start serving: %s", strerror(error));
     return EX_OSERR;
 }
 
@@ -437,17 +437,16 @@ stop_serving(struct parts *parts, const sigset_t *signals)
         if (signal == SIGTERM || signal == SIGINT)
             break;
     }
-    fetcher_destroy(service->fetcher);
-    service->fetcher = NULL;
+    fetcher_stop(service->fetcher);
     cut_off = rpc_server_stop(service->rpc, LAST_REPLIES_US);
     if (cut_off)
-        log_warning("%u connections were cut off", cut_off);
+        log_warning("%u connections were closed with requests in flight", cut_off);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void
-log_descriptors(const struct parts *parts)
+log_descriptor_limit(const struct parts *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
@@ -459,8 +458,7 @@ log_descriptors(const struct parts *parts)
         snprintf(per_client, sizeof(per_client), " (%u of one client)",
                  (unsigned)plan->connections_per_client);
     log_warning("the limit of open files is %" PRIu64 ", and %" PRIu64 " connections with %" PRIu64
-                " fetches need %" PRIu64
-                ": at most %u connections%s and %u fetches are served at once",
+                " fetches need %" PRIu64 ": at most %u connections%s and %u fetches at once",
                 plan->limit, options->max_connections, options->max_fetches, plan->need,
                 (unsigned)plan->connections, per_client, (unsigned)plan->fetches);
 }
@@ -534,7 +532,7 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = start_access_log(&parts);
     if (status == EX_OK) {
-        log_descriptors(&parts);
+        log_descriptor_limit(&parts);
         status = start(&parts);
         if (status == EX_OK) {
             log_start(&parts);

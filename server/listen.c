@@ -20,7 +20,7 @@
 #define BACKLOG 4096
 #define PORT_TRIES 20 /* for a port that is free on every address */
 
-static const char nothing_left[] = "neither an address nor a socket is left to listen on";
+static const char nothing_left[] = "there is no address and no socket to listen on";
 
 static void
 bad_address(struct buf *why, const char *text)
@@ -168,10 +168,10 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
     close_tcp(listening);
     switch (error) {
     case EADDRINUSE:
-        buf_printf(why, "TCP port %u is taken", (unsigned)port);
+        buf_printf(why, "TCP port %u is in use", (unsigned)port);
         buf_append_str(why, " by ");
         if (!holder_of_port(port, why))
-            buf_append_str(why, "a process that cannot be seen from here");
+            buf_append_str(why, "an unknown process");
         return LISTEN_IN_USE;
     case EINVAL:
         bad_address(why, failed);
@@ -212,7 +212,7 @@ prepare_folder(const char *path, struct buf *why)
     if (!paths_folder_is_safe(path)) {
         struct stat st;
 
-        buf_printf(why, "%s is not a folder of this user's", folder);
+        buf_printf(why, "%s is not a folder that this user owns", folder);
         if (lstat(folder, &st) == 0) {
             buf_append_str(why, "; it belongs to ");
             holder_describe_user(st.st_uid, why);
@@ -295,7 +295,7 @@ take_lock(struct listening *listening, struct buf *why)
         return error;
     }
     if (flock(listening->lock, LOCK_EX | LOCK_NB) != 0) {
-        buf_printf(why, "socket %s is taken by ", listening->path);
+        buf_printf(why, "socket %s is in use by ", listening->path);
         describe_lock_holder(listening->lock, why);
         close(listening->lock);
         listening->lock = -1;
@@ -368,7 +368,7 @@ open_local(struct listening *listening, const struct options *options, struct bu
         if (!absolute_path(options->socket, listening->path, sizeof(listening->path), why))
             return LISTEN_BAD_ADDRESS;
     } else if (!default_path(listening->path, sizeof(listening->path), options->user)) {
-        buf_append_str(why, "there is no default path for the socket here; give --socket");
+        buf_append_str(why, "the socket has no default path; give --socket");
         return LISTEN_FAILED;
     } else if (!prepare_folder(listening->path, why)) {
         return LISTEN_FAILED;
@@ -379,7 +379,7 @@ open_local(struct listening *listening, const struct options *options, struct bu
         return error;
     /* No other process holds the lock, so a socket that is still there is stale. */
     if (lstat(listening->path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-        buf_printf(why, "socket: %s is there and is not a socket", listening->path);
+        buf_printf(why, "socket: %s exists and is not a socket", listening->path);
         return LISTEN_BAD_ADDRESS;
     }
     unlink(listening->path);

@@ -16,22 +16,22 @@
 #include "server/sink.h"
 #include "server/timestamp.h"
 
-static enum log_level most_told = LOG_LEVEL_INFO;
-static enum log_format told_as = LOG_FORMAT_PLAIN;
+static enum log_level max_level = LOG_LEVEL_INFO;
+static enum log_format line_format = LOG_FORMAT_PLAIN;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 void
 log_setup(enum log_level most, enum log_format format)
 {
-    most_told = most;
-    told_as = format;
+    max_level = most;
+    line_format = format;
 }
 
 bool
 log_wants(enum log_level level)
 {
-    return level <= most_told;
+    return level <= max_level;
 }
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
@@ -45,7 +45,7 @@ format_line(struct buf *line, enum log_level level, struct buf *text)
     char when[TIMESTAMP_SIZE];
 
     timestamp_format(clock_wall_us(), when);
-    if (told_as == LOG_FORMAT_JSON) {
+    if (line_format == LOG_FORMAT_JSON) {
         struct json json;
 
         json_init(&json, line);

@@ -27,14 +27,13 @@ const struct option_row option_rows[] = {
     {"no-rpcbind", 0, false, OPTION_FLAG, AT(no_rpcbind), NULL, "no", 0, 0,
      "do not register with rpcbind"},
     {"admin-uid", 0, false, OPTION_LIST, AT(admin_uid), "UID", NULL, 0, 0,
-     "who may purge and set over the socket, besides root and the daemon's own user; may be "
-     "repeated"},
+     "user that may administer over the socket, besides root and the daemon's own; may be repeated"},
 
     {.help = "Privileges"},
     {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
-     "serve as this user; root opens ports, socket and access log first"},
+     "run as this user after root has opened ports, socket and access log"},
     {"sandbox", 0, false, OPTION_CHOICE, AT(sandbox), "on|off", "on", 0, 0,
-     "give up capabilities, and restrict system calls and files to those that serving takes"},
+     "drop capabilities, and restrict system calls and files to those that the daemon needs"},
 
     {.help = "Cache"},
     {"policy", 'P', false, OPTION_POLICY, AT(policy), "NAME[:PARAMETER=VALUE,...]", "lru", 0, 0,
@@ -44,117 +43,118 @@ const struct option_row option_rows[] = {
     {"capacity-bytes", 'b', false, OPTION_BYTES, AT(capacity_bytes), "SIZE", "0", 0, 0,
      "capacity in bytes; 0: not bounded in bytes if --capacity-urls is given, else 256M"},
     {"count-bytes", 0, false, OPTION_CHOICE, AT(count_bytes), "whole|body", "whole", 0, 0,
-     "what a page counts: itself with URL, headers and bookkeeping, or, for studies, its body "
-     "alone"},
+     "bytes of a page that count: body, URL, headers and bookkeeping, or only the body, for studies"},
     {"freshness", 0, false, OPTION_CHOICE, AT(freshness), "on|off", "on", 0, 0,
-     "follow what answers say about storing and sharing; off: store every 200 until it is evicted"},
+     "obey the origin's rules on storing and sharing; off: store every 200 until it is evicted"},
     {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
-     "parts of the cache with a lock each; 1 makes outcomes exact; 0: what fits workers and "
-     "capacity"},
+     "parts of the cache, each with its own lock; with 1 the policy is exact; 0: chosen by workers "
+     "and capacity"},
     {"seed", 0, false, OPTION_UINT, AT(seed), "N", "1", 0, UINT64_MAX,
-     "of the generator, for policies that draw"},
+     "seed of the random numbers of randomised policies"},
     {"show-victims", 0, false, OPTION_CHOICE, AT(show_victims), "none|admin|all", "admin", 0, 0,
-     "who is told which pages had to leave"},
+     "clients that receive the URLs of evicted pages"},
 
     {.help = "Origins"},
     {"allow-net", 0, false, OPTION_LIST, AT(allow_net), "CIDR", NULL, 0, 0,
      "allow fetches from addresses that are not public, or this host's own; may be repeated"},
     {"allow-port", 0, false, OPTION_LIST, AT(allow_port), "PORT", NULL, 0, 0,
-     "fetch from a port that browsers refuse as one of another protocol, or \"any\"; may be "
-     "repeated"},
+     "allow fetches from a port that browsers refuse, or from \"any\"; may be repeated"},
     {"connect-to", 0, false, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
-     "connect to the second instead of the first, as curl does; empty matches any; may be "
-     "repeated"},
+     "connect to the second host and port instead of the first, as curl does; an empty part matches "
+     "any; may be repeated"},
     {"upstream-proxy", 0, false, OPTION_STRING, AT(upstream_proxy), "URL", NULL, 0, 0,
      "fetch through this HTTP proxy"},
     {"cacert", 0, false, OPTION_STRING, AT(cacert), "FILE", NULL, 0, 0,
-     "certificate authorities to trust besides the system's"},
+     "certificate authorities to trust in addition to the system's"},
     {"user-agent", 0, false, OPTION_STRING, AT(user_agent), "TEXT", "sunproxy/" SUNPROXY_VERSION, 0,
-     0, "what origins are told"},
+     0, "User-Agent field in requests to origins"},
     {"max-page", 0, false, OPTION_BYTES, AT(max_page), "SIZE", "20971520", 1, 20971520,
-     "largest body"},
+     "largest body of a page"},
     {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "1024", 1, 4096,
-     "fetches at once"},
+     "concurrent fetches"},
     {"max-fetches-waiting", 0, false, OPTION_UINT, AT(max_fetches_waiting), "N", "0", 0, 4096,
-     "of those, waiting for a name, a connection or the first byte; 0: three quarters"},
+     "concurrent fetches before the first byte of their answer; 0: 3/4 of --max-fetches"},
     {"max-fetches-per-client", 0, false, OPTION_UINT, AT(max_fetches_per_client), "N", NULL, 0,
-     4096, "of those, for one client, less when others fetch; 0: not bounded (default: an eighth)"},
+     4096,
+     "concurrent fetches for one client, fewer while others fetch; 0: not bounded (default: 1/8 of "
+     "--max-fetches)"},
     {"max-fetches-per-origin", 0, false, OPTION_UINT, AT(max_fetches_per_origin), "N", "16", 1,
-     4096, "of those, from one origin"},
+     4096, "concurrent fetches from one origin"},
     {"max-fetches-queued", 0, false, OPTION_UINT, AT(max_fetches_queued), "N", "4096", 0, 1000000,
-     "fetches waiting for their turn; over it the client with the most of them loses one"},
+     "fetches in the queue; above it, the last one of the client with the most fails"},
     {"max-waiters", 0, false, OPTION_UINT, AT(max_waiters), "N", "4096", 1, 1000000,
-     "requests waiting for one fetch"},
+     "requests that share one fetch"},
     {"max-transit", 0, false, OPTION_BYTES, AT(max_transit), "SIZE", "1G", 33554432, 0,
-     "memory for all that is not in the cache: pages in transit, calls, requests, fetches"},
+     "memory for everything outside the cache: pages in transit, calls, requests, fetches"},
     {"max-redirects", 0, false, OPTION_UINT, AT(max_redirects), "N", "10", 0, 100,
-     "redirects followed for one request"},
+     "redirects that are followed for one request"},
     {"resolver-threads", 0, false, OPTION_UINT, AT(resolver_threads), "N", "256", 1, 4096,
-     "names looked up at once, by a thread each that is started when needed"},
+     "concurrent name lookups, one thread each, started on demand"},
     {"resolve-timeout", 0, false, OPTION_DURATION, AT(resolve_timeout), "TIME", "10s", 1, 0,
-     "for a name"},
+     "time limit for a name lookup"},
     {"connect-timeout", 0, false, OPTION_DURATION, AT(connect_timeout), "TIME", "10s", 1, 0,
-     "for a connection, TLS included"},
+     "time limit for a connection, TLS included"},
     {"first-byte-timeout", 0, false, OPTION_DURATION, AT(first_byte_timeout), "TIME", "30s", 1, 0,
-     "for the first byte of an answer"},
+     "time limit for the first byte of an answer"},
     {"stall-timeout", 0, false, OPTION_DURATION, AT(stall_timeout), "TIME", "20s", 1, 0,
-     "without a byte of a body"},
+     "time limit between two bytes of a body"},
     {"fetch-timeout", 0, false, OPTION_DURATION, AT(fetch_timeout), "TIME", "60s", 1, 0,
-     "for a fetch in all"},
+     "time limit for a whole fetch"},
     {"dns-ttl", 0, false, OPTION_DURATION, AT(dns_ttl), "TIME", "60s", 0, 0,
-     "how long a resolved name is remembered"},
+     "time for which addresses of a name are reused"},
 
     {.help = "Clients"},
     {"workers", 'w', false, OPTION_UINT, AT(workers), "N", "0", 0, 64,
-     "threads that serve; 0: one per core"},
+     "threads that serve clients; 0: one per core"},
     {"max-connections", 0, false, OPTION_UINT, AT(max_connections), "N", "16384", 1, 1000000,
-     "connections in all, besides 16 kept for administrators"},
+     "connections of all clients; 16 more are reserved for administrators"},
     {"max-connections-per-client", 0, false, OPTION_UINT, AT(max_connections_per_client), "N",
-     "4096", 0, 1000000, "of those, from one address or user; 0: not bounded"},
+     "4096", 0, 1000000, "connections of one address or user; 0: not bounded"},
     {"client-prefix-ipv4", 0, false, OPTION_UINT, AT(client_prefix_ipv4), "BITS", "32", 0, 32,
-     "of an IPv4 address that make one client of all addresses that share them"},
+     "leading bits of an IPv4 address that identify a client"},
     {"client-prefix-ipv6", 0, false, OPTION_UINT, AT(client_prefix_ipv6), "BITS", "64", 0, 128,
-     "likewise of an IPv6 address"},
+     "leading bits of an IPv6 address that identify a client"},
     {"rate-calls", 0, false, OPTION_RATE, AT(rate_calls), "RATE[:BURST]", "0", 0, 0,
-     "calls of one client a second; over it the client is not read; 0: not bounded"},
+     "calls per second of one client; above it, further calls wait; 0: not bounded"},
     {"rate-fetches", 0, false, OPTION_RATE, AT(rate_fetches), "RATE[:BURST]", "0", 0, 0,
-     "fetches for one client a second; over it a miss is answered with an error; 0: not bounded"},
+     "fetches per second for one client; above it, a miss is an error; 0: not bounded"},
     {"rate-bytes", 0, false, OPTION_RATE_BYTES, AT(rate_bytes), "SIZE[:BURST]", "0", 0, 0,
-     "bytes of answers to one client a second; over it the client is not read; 0: not bounded"},
+     "bytes of answers per second to one client; above it, further calls wait; 0: not bounded"},
     {"max-requests", 0, false, OPTION_UINT, AT(max_requests), "N", "256", 1, 65536,
-     "requests in flight per connection; over it the connection is not read"},
+     "requests in flight per connection; above it, further calls wait"},
     {"max-queued-bytes", 0, false, OPTION_BYTES, AT(max_queued_bytes), "SIZE", "32M", 1, 1u << 30,
-     "of answers per connection not yet taken; likewise"},
+     "bytes of unread answers per connection; above it, further calls wait"},
     {"idle-timeout", 0, false, OPTION_DURATION, AT(idle_timeout), "TIME", "300s", 0, 0,
-     "after which a silent connection is closed; 0: never"},
+     "time after which an idle connection is closed; 0: never"},
     {"record-timeout", 0, false, OPTION_DURATION, AT(record_timeout), "TIME", "60s", 0, 0,
-     "for a call to arrive whole; 0: for ever"},
+     "time limit for a call to arrive completely; 0: none"},
     {"stop-timeout", 0, false, OPTION_DURATION, AT(stop_timeout), "TIME", "30s", 0, 0,
-     "for what is in flight when the daemon is stopped"},
+     "time limit for requests in flight when the daemon stops"},
 
     {.help = "Logs"},
     {"access-log", 'a', false, OPTION_STRING, AT(access_log), "FILE", NULL, 0, 0,
      "one line per request; reopened on SIGHUP and SIGUSR1; \"-\" is standard output"},
     {"log-level", 'L', false, OPTION_CHOICE, AT(log_level), "error|warning|info|debug", "info", 0,
-     0, "what is told on standard error"},
+     0, "least severe messages on standard error"},
     {"log-format", 0, false, OPTION_CHOICE, AT(log_format), "plain|json", "plain", 0, 0,
-     "of both logs"},
+     "format of messages and access log"},
 
     {.help = "This program"},
     {"config", 'c', true, OPTION_STRING, AT(config), "FILE", NULL, 0, 0,
-     "read options from a file first: key = value, the keys are the names above"},
+     "read options from a file first; its lines are KEY = VALUE with the names above as keys"},
     {"check-config", 0, true, OPTION_FLAG, AT(check_config), NULL, "no", 0, 0,
-     "check all options, print them as a configuration file, and end"},
+     "check all options, print them as a configuration file, and exit"},
     {"default-config", 0, true, OPTION_FLAG, AT(default_config), NULL, "no", 0, 0,
-     "print a configuration file that explains every option, and end"},
+     "print a configuration file that explains every option, and exit"},
     {"list-metrics", 0, true, OPTION_FLAG, AT(list_metrics), NULL, "no", 0, 0,
-     "print the names, kinds and units of all metrics with a sentence on each, and end"},
-    {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this and end"},
-    {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0, "print the version and end"},
+     "print the names, kinds and units of all metrics with a sentence on each, and exit"},
+    {"help", 'h', true, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this text and exit"},
+    {"version", 'V', true, OPTION_FLAG, AT(version), NULL, "no", 0, 0,
+     "print the version and exit"},
     {.help = NULL},
 };
 
-/* Of a number whose default depends on others. */
+/* Marks a number whose default depends on other options. */
 #define NOT_GIVEN UINT64_MAX
 
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
@@ -219,7 +219,6 @@ trim(char *text)
     return text;
 }
 
-/* Names the nearest key of a file if half of what was written is right, as for options. */
 static void
 explain_unknown_key(const char *key, struct buf *why)
 {
@@ -229,7 +228,7 @@ explain_unknown_key(const char *key, struct buf *why)
         if (option_rows[i].name && !option_rows[i].only_here)
             nearest_offer(&nearest, option_rows[i].name);
     buf_printf(why, "unknown key '%s'; ", key);
-    if (2 * nearest.distance <= strlen(key))
+    if (nearest_is_near(&nearest))
         buf_printf(why, "did you mean %s?", nearest.best);
     else
         buf_append_str(why, "see sunproxyd --default-config");
@@ -270,7 +269,7 @@ parse_file(struct options *options, const char *path, struct buf *why)
 {
     FILE *file = fopen(path, "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t size = 0;
     unsigned number = 0;
     bool ok = true;
     ssize_t len;
@@ -279,13 +278,13 @@ parse_file(struct options *options, const char *path, struct buf *why)
         buf_printf(why, "%s: %s", path, strerror(errno));
         return false;
     }
-    while (ok && (len = getline(&line, &room, file)) >= 0) {
+    while (ok && (len = getline(&line, &size, file)) >= 0) {
         struct buf detail;
 
         number++;
         buf_init(&detail, 1024);
         if (span_has_zero(span_of(line, (size_t)len))) {
-            buf_append_str(&detail, "there is a zero byte in it");
+            buf_append_str(&detail, "the line has a zero byte");
             ok = false;
         } else {
             ok = parse_line(options, line, &detail);
@@ -349,7 +348,7 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
     int value;
 
     make_getopt(longs, shorts);
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: restart the scan */
     opterr = 0;
     while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         const struct option_row *row;
@@ -374,7 +373,7 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
     return true;
 }
 
-/* An eighth, so that forty clients that take all they can get leave slots for others. */
+/* An eighth, so that one client cannot take all slots. */
 static uint64_t
 share_of_fetches(uint64_t max_fetches)
 {
@@ -384,7 +383,7 @@ share_of_fetches(uint64_t max_fetches)
 int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
-    /* The file first, so that the command line has the last word. */
+    /* The file first: the command line overrides it. */
     if (!parse_arguments(options, argc, argv, row_named("config"), why))
         return EX_USAGE;
     if (options->config && !parse_file(options, options->config, why))

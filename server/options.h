@@ -1,6 +1,6 @@
 /*
- * What sunproxyd can be told, on the command line and in a configuration file alike: one table of
- * rows (options.c) feeds both, and --help and --check-config with them.
+ * The options of sunproxyd, on the command line and in a configuration file. One table (options.c)
+ * defines both, --help and --check-config.
  *
  * Used by one thread, before any other starts; read-only afterwards.
  */
@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/token_bucket.h"
 
-/* Strings that were given one after the other, ended by NULL. */
+/* The values of a repeated option, ended by NULL. */
 struct option_list {
     char **items;
     size_t count;
@@ -26,7 +26,7 @@ enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
-    /* what is listened on */
+    /* listening */
     struct option_list listen;
     uint64_t port;
     char *socket; /* NULL: the default path; "none": no socket */
@@ -34,8 +34,8 @@ struct options {
     bool no_rpcbind;
     struct option_list admin_uid;
 
-    /* what the process may do */
-    char *user; /* NULL: the one that started it */
+    /* privileges */
+    char *user; /* NULL: the user that started the daemon */
     uint64_t sandbox;
 
     /* the cache */
@@ -44,7 +44,7 @@ struct options {
     uint64_t capacity_bytes;
     uint64_t count_bytes;
     uint64_t freshness;
-    uint64_t shards; /* 0: as many as fit workers and capacity */
+    uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;
     uint64_t show_victims;
 
@@ -87,7 +87,7 @@ struct options {
     int64_t record_timeout;
     int64_t stop_timeout;
 
-    /* telling */
+    /* logs */
     char *access_log;
     uint64_t log_level;
     uint64_t log_format;
@@ -106,19 +106,19 @@ bool options_init(struct options *options);
 void options_free(struct options *options);
 
 /*
- * Reads the command line and, if it names one, the configuration file; what the command line says
- * wins, lists add up. 0, or the exit status that says what is wrong: EX_USAGE for the command line,
- * EX_CONFIG for the file, with a sentence in `why` (for a file, with its name and line).
+ * Reads the command line and, if it names one, the configuration file. The command line overrides
+ * the file; lists are joined. Returns 0; or EX_USAGE for an error on the command line and EX_CONFIG
+ * for one in the file, with a sentence in `why` (for a file, with its name and line).
  */
 int options_parse(struct options *options, int argc, char **argv, struct buf *why);
 
-/* The text of --help, on `out`. */
+/* Prints the text of --help. */
 void options_print_help(FILE *out);
 
-/* A configuration file in which every option is a comment, with its default. */
+/* Prints a configuration file in which every option is a comment, with its default. */
 void options_print_defaults(FILE *out);
 
-/* Every value in force, as a configuration file that says the same. */
+/* Prints every value in force, as a configuration file. */
 void options_print_config(const struct options *options, FILE *out);
 
 #endif

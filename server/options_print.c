@@ -10,7 +10,7 @@ options_print_help(FILE *out)
 {
     fputs("Usage: sunproxyd [OPTION]...\n"
           "A caching web proxy that speaks Sun RPC (program 0x23451111, versions 1 and 2).\n"
-          "Runs in the foreground until SIGTERM or SIGINT.\n",
+          "Runs in the foreground until SIGTERM or SIGINT. Clients speak RPC, not HTTP.\n",
           out);
     for (const struct option_row *row = option_rows; row->help; row++) {
         struct buf text;
@@ -33,8 +33,8 @@ options_print_help(FILE *out)
         wrap_print(out, buf_str(&text), at > 32 ? 34 : at, 34);
         buf_free(&text);
     }
-    fputs("\nExit status: 0 stopped as asked, 64 wrong usage, 69 port or socket taken,\n"
-          "71 the system refused, 73 no access log, 78 a wrong configuration.\n",
+    fputs("\nExit status: 0 stopped by a signal, 64 wrong usage, 69 port or socket in use,\n"
+          "71 a system call failed, 73 no access log, 78 wrong configuration.\n",
           out);
 }
 
@@ -67,8 +67,8 @@ options_print_defaults(FILE *out)
     fputs(
         "# Configuration of sunproxyd(8), read with --config FILE.\n"
         "#\n"
-        "# Every option stands here as a comment: with its default, or, where it has none, with\n"
-        "# the form of its value. To change one, remove the # in front of it. To check the file:\n"
+        "# Every option is listed as a comment: with its default, or with the form of its value if\n"
+        "# it has none. To change one, remove its #. To check the file:\n"
         "#\n"
         "#     sunproxyd --config FILE --check-config\n",
         out);

@@ -67,7 +67,7 @@ explain_choice(const struct option_row *row, const char *text, struct buf *why)
     snprintf(words, sizeof(words), "%s", row->argument);
     while ((word = strsep(&rest, "|")))
         nearest_offer(&nearest, word);
-    buf_printf(why, "%s: \"%s\" is none of %s%s", row->name, text, row->argument,
+    buf_printf(why, "%s: \"%s\" is not one of %s%s", row->name, text, row->argument,
                nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
@@ -81,7 +81,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
     case OPTION_FLAG:
         if (parse_flag(text, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is neither yes nor no", row->name, text);
+        buf_printf(why, "%s: \"%s\" is not yes or no", row->name, text);
         return false;
     case OPTION_UINT:
         if (units_parse_uint(text, row->low, row->high, field))
@@ -126,7 +126,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
     case OPTION_RATE_BYTES:
         if (rate_parse(text, row->type == OPTION_RATE_BYTES, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is not a rate a second such as %s, or 0", row->name, text,
+        buf_printf(why, "%s: \"%s\" is not a rate per second such as %s, or 0", row->name, text,
                    row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
         return false;
     case OPTION_CHOICE:

@@ -1,6 +1,6 @@
 /*
- * The table behind options.h: options.c has its rows and reads what is given by them,
- * options_set.c sets their fields, options_print.c prints them. For these three alone.
+ * The table of options.h, private to three files: options.c defines the rows and parses by them,
+ * options_set.c sets fields, options_print.c prints.
  */
 #ifndef SUNPROXY_SERVER_OPTIONS_TABLE_H
 #define SUNPROXY_SERVER_OPTIONS_TABLE_H
@@ -30,17 +30,17 @@ struct option_row {
     enum option_type type;
     size_t offset; /* in struct options */
     const char *argument;
-    const char *start; /* default, as it would be typed; NULL: nothing */
+    const char *start; /* default, as text; NULL: none */
     uint64_t low, high;
     const char *help;
 };
 
-/* A row without a name is a heading of --help; the last one has no help either. */
+/* A row without a name is a heading of --help; the last row has no help either. */
 extern const struct option_row option_rows[];
 
 /*
- * Sets the field of a row from text (options_set.c). False with a sentence in `why` that says what
- * would have been right.
+ * Sets the field of a row from text (options_set.c). False with a sentence in `why` that describes
+ * valid values.
  */
 bool option_set(struct options *options, const struct option_row *row, const char *text,
                 struct buf *why);

@@ -49,7 +49,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
 
     for (;;) {
         gid_t *groups = reallocarray(user->groups, (size_t)count, sizeof(*groups));
-        int room = count;
+        int size = count;
 
         if (!groups) {
             buf_append_str(why, "user: out of memory");
@@ -60,7 +60,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
             user->group_count = count;
             return true;
         }
-        count = count > room ? count : 2 * room;
+        count = count > size ? count : 2 * size;
         if (count > MOST_GROUPS) {
             buf_printf(why, "user: %s is in more than %d groups", name, MOST_GROUPS);
             return false;
@@ -99,7 +99,7 @@ find_parts(char *name, const char *group, struct service_user *user, struct buf 
     if (group && !find_group(group, &user->gid, why))
         return false;
     if (user->uid == 0) {
-        buf_append_str(why, "user: root is the user to change from");
+        buf_append_str(why, "user: root cannot be the user to change to");
         return false;
     }
     return !found || find_groups(name, user, why);
@@ -230,7 +230,7 @@ privileges_become(const struct service_user *user, struct buf *why)
     if (geteuid() == user->uid && getegid() == user->gid)
         return true;
     if (geteuid() != 0) {
-        buf_append_str(why, "user: only root can serve as another user");
+        buf_append_str(why, "user: only root can change to another user");
         return false;
     }
     drop_bounding_set();
@@ -243,7 +243,7 @@ privileges_become(const struct service_user *user, struct buf *why)
     if (!drop_capabilities(why))
         return false;
     if (!is_for_good(user)) {
-        buf_append_str(why, "the change of user can be undone");
+        buf_append_str(why, "the change of user is not permanent");
         return false;
     }
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
@@ -257,6 +257,6 @@ privileges_give_up(struct buf *why)
     if (!drop_capabilities(why))
         return false;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return fail(why, "new privileges cannot be ruled out");
+        return fail(why, "new privileges cannot be disabled");
     return true;
 }

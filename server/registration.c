@@ -167,18 +167,18 @@ refresh(struct registration *registration)
 
         if (!answers) {
             if (!registration->told_absent)
-                log_warning("rpcbind cannot be reached; serving without it, and trying again");
+                log_warning("rpcbind cannot be reached; serving without it and retrying");
             registration->told_absent = true;
             return RETRY_SECONDS;
         }
         if (!entry->taken && (!other || strcmp(other, entry->address) != 0)) {
             if (other)
-                log_warning("rpcbind does not take version %u on %s; it has %s, registered by "
-                            "%s; that user or root removes it with \"rpcinfo -d %u %u\"",
+                log_warning("rpcbind refuses version %u on %s; it has %s, registered by "
+                            "%s; that user or root can remove it with \"rpcinfo -d %u %u\"",
                             (unsigned)entry->version, entry->netid, other, owner,
                             (unsigned)PROXY_FETCHPROG, (unsigned)entry->version);
             else
-                log_warning("rpcbind does not take version %u on %s", (unsigned)entry->version,
+                log_warning("rpcbind refuses version %u on %s", (unsigned)entry->version,
                             entry->netid);
             entry->taken = true;
             entry->registered = false;
@@ -284,7 +284,7 @@ registration_make_way(uid_t uid)
     while ((ended = waitpid(child, NULL, WNOHANG)) == 0 && clock_monotonic_us() < until)
         nanosleep(&moment, NULL);
     if (ended == 0) {
-        log_warning("rpcbind does not answer; entries of other users there are left behind");
+        log_warning("rpcbind does not answer; its entries of other users were not removed");
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
@@ -353,7 +353,7 @@ registration_stop(struct registration *registration)
     if (gone) {
         pthread_join(registration->thread, NULL);
     } else {
-        log_warning("rpcbind does not answer; the entries there are left behind");
+        log_warning("rpcbind does not answer; its entries were not removed");
         pthread_detach(registration->thread);
     }
     release(registration);

@@ -1,7 +1,5 @@
-/*
- * The procedure PROXY_STAT of version 2: the table of metrics as pairs of name and value, for any
- * caller.
- */
+#include "server/statistics.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,45 +11,33 @@ _Static_assert((int)METRIC_KIND_COUNTER == PROXY_COUNTER && (int)METRIC_KIND_GAU
                    (int)METRIC_KIND_HISTOGRAM == PROXY_HISTOGRAM,
                "kinds are sent as they are");
 
-/*
- * An encoded answer. The transport would copy its many small pieces into memory that it may be
- * refused when replies have used up their share, which is when statistics are wanted. So it is
- * encoded here, into one piece that is charged beyond the share and sent from where it stands.
- * Connections are read no further meanwhile, which bounds the number of such answers.
- */
-struct answer {
-    struct memory_account *memory;
-    u_int len; /* a multiple of four */
-    char bytes[];
-};
-
 static size_t
-charge_of(const struct answer *answer)
+charge_of(const struct statistics_answer *answer)
 {
     return sizeof(*answer) + answer->len;
 }
 
-static void
-release_answer(void *held)
+void
+statistics_answer_free(void *answer)
 {
-    struct answer *answer = held;
+    struct statistics_answer *of = answer;
 
-    memory_uncharge(answer->memory, MEMORY_REPLIES, charge_of(answer));
-    free(answer);
+    memory_uncharge(of->memory, MEMORY_REPLIES, charge_of(of));
+    free(of);
 }
 
 static bool_t
-put_answer(XDR *xdr, struct answer *answer)
+put_answer(XDR *xdr, struct statistics_answer *answer)
 {
     return xdr_opaque(xdr, answer->bytes, answer->len);
 }
 
 /* NULL without memory. */
-static struct answer *
+static struct statistics_answer *
 encode(struct memory_account *memory, proxy_stats *stats)
 {
     u_int len = (u_int)xdr_sizeof((xdrproc_t)xdr_proxy_stats, stats);
-    struct answer *answer = memory_calloc(memory, sizeof(*answer) + len);
+    struct statistics_answer *answer = memory_calloc(memory, sizeof(*answer) + len);
     XDR xdr;
 
     if (!answer)
@@ -92,12 +78,12 @@ make_pairs(struct metrics *metrics, u_int *count)
     return pairs;
 }
 
-static struct answer *
-make_answer(struct service *service)
+struct statistics_answer *
+statistics_answer_make(struct service *service)
 {
     char policy[POLICY_MAX_TEXT];
     struct cache_config config;
-    struct answer *answer;
+    struct statistics_answer *answer;
     proxy_stats stats;
 
     cache_get_config(service->cache, &config);
@@ -115,11 +101,12 @@ make_answer(struct service *service)
     return answer;
 }
 
+/* PROXY_STAT of version 2, for any caller. */
 bool_t
 proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
 {
     struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
-    struct answer *answer = make_answer(service_of(rpc));
+    struct statistics_answer *answer = statistics_answer_make(service_of(rpc));
 
     (void)args;
     (void)result; /* sent as bytes, below */
@@ -127,7 +114,7 @@ proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
         rpc_request_error(rpc, RPC_ERROR_SYSTEM_ERR);
         return FALSE;
     }
-    rpc_request_hold(rpc, release_answer, answer);
+    rpc_request_hold(rpc, statistics_answer_free, answer);
     rpc_request_defer(rpc);
     rpc_request_reply(rpc, (xdrproc_t)put_answer, answer);
     return FALSE;

@@ -44,7 +44,9 @@ struct run {
 
     struct estimate estimate; /* of a sample */
     bool sampled;
-    bool holds_all; /* no page ever leaves: there is neither a policy nor a node */
+    uint64_t overhead;       /* charged for each page beside its size */
+    const uint32_t *charges; /* likewise, by page; NULL: nothing */
+    bool holds_all;          /* no page ever leaves: there is neither a policy nor a node */
 
     struct sim_result *result;
 };
@@ -174,14 +176,24 @@ unlink_resident(void *owner, void *node, enum evictor_departure why)
 
 static const struct evictor_hooks hooks = {node_of_newcomer, link_resident, unlink_resident};
 
+/* What a page counts against the capacity. */
+static inline uint32_t
+charged_bytes(const struct run *run, uint32_t id, uint32_t bytes)
+{
+    uint64_t sum = bytes + run->overhead + (run->charges ? run->charges[id] : 0);
+
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
 static enum sim_error
-miss(struct run *run, uint32_t id, const struct policy_page *page, enum sim_outcome *outcome)
+miss(struct run *run, uint32_t id, struct policy_page *page, enum sim_outcome *outcome)
 {
     struct sim_result *result = run->result;
 
     *outcome = SIM_UNCACHED;
     if (!run->evictor.ops)
         return SIM_OK;
+    page->bytes = charged_bytes(run, id, (uint32_t)page->bytes);
     run->newcomer = (struct resident){.bytes = (uint32_t)page->bytes, .id = id};
     switch (evictor_enter(&run->evictor, page, &hooks, run)) {
     case EVICTOR_ENTERED:
@@ -293,7 +305,7 @@ run_block_of_all(struct run *run, size_t first, size_t end)
             event.outcome = SIM_MISS;
             run->places[id] = 1;
             run->evictor.pages++;
-            run->evictor.bytes += bytes;
+            run->evictor.bytes += charged_bytes(run, id, bytes);
             run->evictor.insertions++;
             if (run->sampled)
                 estimate_missed(&run->estimate, id, bytes);
@@ -417,7 +429,10 @@ can_hold_all(const struct run *run)
     return !ops->admit && !ops->has_surplus &&
            (!config->capacity_pages || config->capacity_pages >= trace->page_count) &&
            (!config->capacity_bytes ||
-            (trace->distinct_bytes && config->capacity_bytes >= trace->distinct_bytes));
+            (trace->distinct_bytes &&
+             config->capacity_bytes >= trace->distinct_bytes +
+                                           (trace->charges ? trace->all_charges : 0) +
+                                           run->overhead * trace->page_count));
 }
 
 static enum sim_error
@@ -479,6 +494,10 @@ sim_run(const struct sim_trace *trace, const struct sim_config *config, struct s
     *result = (struct sim_result){0};
     if (error != SIM_OK)
         return error;
+    if (trace->sizes) {
+        run.overhead = config->overhead;
+        run.charges = trace->charges;
+    }
     error = run_begin(&run);
     if (error == SIM_OK)
         error = run_blocks(&run, 0, warmup, watch);

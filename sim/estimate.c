@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/calibrated.h"
+
 bool
 estimate_begin(struct estimate *estimate, size_t page_count)
 {
@@ -32,17 +34,19 @@ estimate_forget(struct estimate *estimate, size_t page_count)
 /* ---- what a sample can tell ------------------------------------------------------------------ */
 
 /*
- * As how many equal pages those count that together have so many bytes and each at most `largest`;
- * at most all of the sample. Rounded down: pages of as many bits as `largest` are all among them.
+ * As how many equal pages those count that together have so many bytes and each at most `largest`,
+ * where a cache charges `overhead` for each beside its size; at most all of the sample. Rounded
+ * down: pages of as many bits as `largest` are all among them.
  */
 static double
-equal_pages(const struct sim_sampling *sampling, double bytes, double largest)
+equal_pages(const struct sim_sampling *sampling, double overhead, double bytes, double largest)
 {
     double sizes = 0, squares = 0;
 
     for (unsigned width = 0; width < SIM_WIDTHS && exp2(width) <= 2 * largest; width++) {
-        sizes += sampling->sizes[width];
-        squares += sampling->squares[width];
+        sizes += sampling->sizes[width] + overhead * sampling->counts[width];
+        squares += sampling->squares[width] + 2 * overhead * sampling->sizes[width] +
+                   overhead * overhead * sampling->counts[width];
     }
     return squares > 0 ? fmin(bytes, sampling->rate * sizes) * sizes / squares : 0;
 }
@@ -53,10 +57,33 @@ room(const struct sim_trace *trace, const struct sim_config *config)
 {
     const struct sim_sampling *sampling = config->sampling;
     double pages = (double)trace->page_count, bytes = (double)config->capacity_bytes;
+    double charge = trace->sizes ? (double)config->overhead : 0; /* of a page, on average */
 
+    if (trace->sizes && trace->charges)
+        charge += (double)trace->all_charges / pages;
     if (config->capacity_pages)
         pages = fmin(pages, (double)config->capacity_pages);
-    return bytes > 0 ? fmin(pages, equal_pages(sampling, bytes, bytes / sampling->rate)) : pages;
+    return bytes > 0 ? fmin(pages, equal_pages(sampling, charge, bytes, bytes / sampling->rate))
+                     : pages;
+}
+
+/* No error where the calibration does not support one. */
+static void
+drop_uncalibrated(const struct sim_config *config, struct sim_result *result)
+{
+    unsigned kinds = calibrated_kinds(&config->spec);
+
+    if (config->capacity_bytes)
+        kinds >>= 2;
+    if (kinds & CALIBRATED_URLS_HITS && kinds & CALIBRATED_URLS_BYTES)
+        return;
+    if (!(kinds & CALIBRATED_URLS_HITS))
+        result->hit_ratio_error = NAN;
+    result->byte_hit_ratio_error = NAN;
+    result->error_unknown = kinds & CALIBRATED_URLS_HITS
+                                ? "no calibrated error of the bytes for this policy"
+                                : "no calibrated error for this policy";
+    result->rate_needed = INFINITY;
 }
 
 static void
@@ -64,8 +91,9 @@ doubt(const struct estimate *estimate, const struct sim_trace *trace,
       const struct sim_config *config, struct sim_result *result)
 {
     const struct sim_sampling *sampling = config->sampling;
-    double pages = room(trace, config), all = equal_pages(sampling, INFINITY, INFINITY);
+    double pages = room(trace, config), all = equal_pages(sampling, 0, INFINITY, INFINITY);
 
+    result->capacity_spread = sqrt((1 - sampling->rate) / fmax(1, pages));
     result->rate_needed = sampling->rate * ESTIMATE_LEAST_PAGES / fmax(1e-9, fmin(pages, all));
     if (all < ESTIMATE_LEAST_PAGES) {
         result->byte_hit_ratio_error = NAN;
@@ -79,6 +107,8 @@ doubt(const struct estimate *estimate, const struct sim_trace *trace,
         result->hit_ratio_error = result->byte_hit_ratio_error = NAN;
         result->error_unknown = "newcomers leave first, which a sample does not show";
         result->rate_needed = INFINITY;
+    } else if (!sampling->uncalibrated) {
+        drop_uncalibrated(config, result);
     }
 }
 

@@ -8,20 +8,22 @@
  * matters, for it hardly ever misses (the adjustment of Waldspurger et al., "Efficient MRC
  * Construction with SHARDS", 2015, section 3.3).
  *
- * That is the error of the draw alone. It is the whole error only where the small cache behaves as
- * the large one does. Two things tell that it does not, and then no error is told at all:
+ * That is the error of the draw alone. The small cache also behaves as one a little larger or
+ * smaller than its share: between two requests for a page not exactly the share of the other pages
+ * was drawn. The standard deviation of that, relative to the capacity, is sqrt((1 - p) / pages)
+ * with so many pages in the small cache (capacity_spread); what a cache larger by it hits more or
+ * less is added to the error, at the price of a second run (sim/repeat.h). It matters where the
+ * curve of hit ratios is steep.
  *
- * - It has room for too few pages. Pages of different sizes count as fewer: as (sum of sizes)^2 /
- *   (sum of squares), the number of equal ones of which a share drawn at random varies as much.
- *   That goes by the sizes of the whole trace, so it does not depend on the draw. Of the byte hit
- *   ratio the whole sample must have as many in this sense, too.
- * - The page that leaves is often one of the last few that entered. How long such a page stays does
- *   not grow with the cache, so in a small one it stays too long and hits too much.
+ * No error is stated at all where
  *
- * Measured with 20 to 40 samples of 1 to 30 % of five traces, eight policies, in URLs and in bytes:
- * where an error is told, the truth is within 1.96 of it in 98 of 100 samples of caches in URLs and
- * in 92 of caches in bytes; what is left is W-TinyLFU on a trace on which it is unsteady. Spreads
- * over disjoint parts of the sample cost as much time again and put that up by 1 in 100.
+ * - the small cache holds too few pages. Pages of different sizes count as fewer: as (sum of
+ *   sizes)^2 / (sum of squares), the number of equal ones of which a share drawn at random varies
+ *   as much. That goes by the sizes of the whole trace, so it does not depend on the draw. For the
+ *   byte hit ratio the whole sample must have as many in this sense, too;
+ * - the victim is often one of the last few pages that entered. How long such a page stays does not
+ *   grow with the cache, so in a small one it stays too long and hits too much;
+ * - no calibration supports it for this policy (sim/calibrated.h).
  */
 #ifndef SUNPROXY_SIM_ESTIMATE_H
 #define SUNPROXY_SIM_ESTIMATE_H

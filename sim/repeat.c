@@ -39,11 +39,6 @@ add_counts(struct sim_result *sum, const struct sim_result *r)
     sum->pages += r->pages;
     sum->bytes_inside += r->bytes_inside;
     sum->cpu_us += r->cpu_us;
-    sum->hit_ratio_error += r->hit_ratio_error;
-    sum->byte_hit_ratio_error += r->byte_hit_ratio_error;
-    sum->rate_needed = fmax(sum->rate_needed, r->rate_needed);
-    if (r->error_unknown)
-        sum->error_unknown = r->error_unknown;
 }
 
 static uint64_t
@@ -66,8 +61,38 @@ take_means(struct sim_result *sum, unsigned runs)
     sum->pages = mean_count(sum->pages, runs);
     sum->bytes_inside = mean_count(sum->bytes_inside, runs);
     sum->cpu_us /= runs;
-    sum->hit_ratio_error /= runs;
-    sum->byte_hit_ratio_error /= runs;
+}
+
+/* A capacity larger by one standard deviation of what the sample's cache amounts to. */
+static uint64_t
+enlarged(uint64_t capacity, double by)
+{
+    return capacity ? capacity + (uint64_t)fmax(1, round((double)capacity * by)) : 0;
+}
+
+/*
+ * Of a sample: adds to the errors what a cache larger by the spread of its capacity hits more or
+ * less.
+ */
+static enum sim_error
+add_slope(const struct sim_trace *trace, const struct sim_config *config, struct sim_watch *watch,
+          struct sim_result *result)
+{
+    struct sim_config larger = *config;
+    struct sim_result other;
+    enum sim_error error;
+
+    if (!config->sampling || !(result->capacity_spread > 0) ||
+        (isnan(result->hit_ratio_error) && isnan(result->byte_hit_ratio_error)))
+        return SIM_OK;
+    larger.tell = NULL;
+    larger.capacity_pages = enlarged(config->capacity_pages, result->capacity_spread);
+    larger.capacity_bytes = enlarged(config->capacity_bytes, result->capacity_spread);
+    error = sim_run(trace, &larger, watch, &other);
+    result->hit_ratio_error = hypot(result->hit_ratio_error, other.hit_ratio - result->hit_ratio);
+    result->byte_hit_ratio_error =
+        hypot(result->byte_hit_ratio_error, other.byte_hit_ratio - result->byte_hit_ratio);
+    return error;
 }
 
 enum sim_error
@@ -79,6 +104,8 @@ sim_repeat(const struct sim_trace *trace, const struct sim_config *config, unsig
     struct sim_config again = *config;
 
     *spread = (struct sim_spread){.runs = 1};
+    if (error == SIM_OK)
+        error = add_slope(trace, config, watch, result);
     moments_add(&ratio, result->hit_ratio, 1);
     moments_add(&byte_ratio, result->byte_hit_ratio, 1);
     while (error == SIM_OK && spread->runs < runs) {

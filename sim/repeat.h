@@ -20,9 +20,10 @@ struct sim_spread {
 
 /*
  * `runs` runs (0 counts as 1) with the seeds config->seed, config->seed + 1, and so on. *result
- * has the means: of counts rounded to whole numbers, of ratios exact. Of a sample, its errors are
- * the means of those of the runs, and unknown if one of them is. config->tell is called in each
- * run, one run after the other. Any error ends all runs; of several, the result means nothing then.
+ * has the means: of counts rounded to whole numbers, of ratios exact. config->tell is called in
+ * each run, one run after the other. Of a sample, the errors are those of the first run; they take
+ * one more run, in a larger cache (sim/estimate.h), of which tell() is not told. Any error ends all
+ * runs; of several, the result means nothing then.
  */
 enum sim_error sim_repeat(const struct sim_trace *trace, const struct sim_config *config,
                           unsigned runs, struct sim_watch *watch, struct sim_result *result,

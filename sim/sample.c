@@ -43,6 +43,7 @@ add_first(struct sim_sampling *sampling, uint32_t bytes)
 
     sampling->sizes[width] += bytes;
     sampling->squares[width] += (double)bytes * bytes;
+    sampling->counts[width]++;
 }
 
 static bool
@@ -52,18 +53,28 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
     uint32_t *ids = malloc((requests + 1) * sizeof(*ids));
     uint32_t *sizes = whole->sizes ? malloc((requests + 1) * sizeof(*sizes)) : NULL;
     uint64_t *keys = malloc((pages + 1) * sizeof(*keys));
+    uint32_t *charges = whole->charges ? malloc((pages + 1) * sizeof(*charges)) : NULL;
     uint64_t *seen = calloc(whole->page_count / 64 + 1, sizeof(*seen));
     size_t at = 0;
 
-    sample->trace = (struct sim_trace){
-        .request_count = requests, .ids = ids, .sizes = sizes, .page_count = pages, .keys = keys};
-    if (!ids || (whole->sizes && !sizes) || !keys || !seen) {
+    sample->trace = (struct sim_trace){.request_count = requests,
+                                       .ids = ids,
+                                       .sizes = sizes,
+                                       .page_count = pages,
+                                       .keys = keys,
+                                       .charges = charges};
+    if (!ids || (whole->sizes && !sizes) || (whole->charges && !charges) || !keys || !seen) {
         free(seen);
         return false;
     }
     for (size_t i = 0; i < whole->page_count; i++)
-        if (numbers[i] != LEFT_OUT)
+        if (numbers[i] != LEFT_OUT) {
             keys[numbers[i]] = whole->keys ? whole->keys[i] : i;
+            if (charges) {
+                charges[numbers[i]] = whole->charges[i];
+                sample->trace.all_charges += whole->charges[i];
+            }
+        }
     for (size_t i = 0; i < whole->request_count; i++) {
         uint32_t id = whole->ids[i], bytes = whole->sizes ? whole->sizes[i] : 1;
         uint64_t bit = 1ull << (id % 64);
@@ -131,5 +142,6 @@ sim_sample_free(struct sim_sample *sample)
     free((void *)(uintptr_t)sample->trace.ids);
     free((void *)(uintptr_t)sample->trace.sizes);
     free((void *)(uintptr_t)sample->trace.keys);
+    free((void *)(uintptr_t)sample->trace.charges);
     *sample = (struct sim_sample){0};
 }

@@ -22,8 +22,17 @@ struct sim_trace {
     const uint32_t *sizes; /* by request: bytes; NULL: every page counts 1 */
     size_t page_count;
     uint64_t distinct_bytes; /* of all pages, each at its first request; 0: not known */
-    const uint64_t *keys;    /* by page: what it is known by beyond its stay; NULL: its number */
-    const uint32_t *next;    /* by request: of sim_next(); only for policies that need the future */
+
+    /*
+     * By page: what a cache charges for it beside its size, such as its URL and header fields;
+     * NULL: nothing. Only where there are sizes. A charge counts against the capacity and is seen
+     * by the policy; requests and bytes of hits count without it.
+     */
+    const uint32_t *charges;
+    uint64_t all_charges; /* of all pages together */
+
+    const uint64_t *keys; /* by page: what it is known by beyond its stay; NULL: its number */
+    const uint32_t *next; /* by request: of sim_next(); only for policies that need the future */
 };
 
 #define SIM_MAX_REQUESTS UINT32_MAX
@@ -56,12 +65,16 @@ struct sim_sampling {
     /* All pages of the whole trace, by how many bits the size at the first request has. */
     double sizes[SIM_WIDTHS];   /* their bytes together */
     double squares[SIM_WIDTHS]; /* and the sum of the squares of those */
+    double counts[SIM_WIDTHS];  /* and how many there are */
+
+    bool uncalibrated; /* state errors that no calibration supports, to measure them */
 };
 
 struct sim_config {
     struct policy_spec spec; /* ops NULL: no cache */
     uint64_t capacity_pages; /* 0: not bounded in pages; both 0: nothing is ever stored */
     uint64_t capacity_bytes; /* 0: not bounded in bytes */
+    uint64_t overhead;       /* charged for each page, whatever it is; only where there are sizes */
     uint64_t seed;
     size_t warmup;                       /* so many requests at the start are not counted */
     const struct sim_sampling *sampling; /* NULL: the trace is no sample */
@@ -81,9 +94,9 @@ struct sim_result {
     uint64_t not_admitted; /* misses whose page the policy turned away, at the door or at once */
     uint64_t too_large;    /* misses whose page is larger than the cache */
     uint64_t pages;        /* inside at the end */
-    uint64_t bytes_inside;
-    uint64_t memory; /* bytes of nodes and places, without what the policy has beyond them */
-    int64_t cpu_us;  /* of the thread */
+    uint64_t bytes_inside; /* with what is charged for them */
+    uint64_t memory;       /* bytes of nodes and places, without what the policy has beyond them */
+    int64_t cpu_us;        /* of the thread */
 
     /*
      * Of a sample: estimates for the whole trace, and their standard errors (sim/estimate.h).
@@ -95,6 +108,7 @@ struct sim_result {
     double byte_hit_ratio_error;
     const char *error_unknown; /* why an error is NAN, some words for people, static; or NULL */
     double rate_needed;        /* of a sample that could tell both errors; above 1: none could */
+    double capacity_spread;    /* of a sample: see sim/estimate.h */
 };
 
 enum sim_error {

@@ -41,6 +41,13 @@ work(void *argument)
     return NULL;
 }
 
+/* At most: the run for the error of a sample may not be needed. */
+static unsigned
+runs_of(const struct sim_job *job)
+{
+    return (job->runs ? job->runs : 1) + (job->config.sampling != NULL);
+}
+
 static struct sim_sweep *
 sweep_make(struct sim_job *jobs, size_t count, unsigned threads)
 {
@@ -60,7 +67,7 @@ sweep_make(struct sim_job *jobs, size_t count, unsigned threads)
         jobs[i].error = SIM_STOPPED;
         jobs[i].result = (struct sim_result){0};
         jobs[i].spread = (struct sim_spread){0};
-        sweep->total += (uint64_t)jobs[i].trace->request_count * (jobs[i].runs ? jobs[i].runs : 1);
+        sweep->total += (uint64_t)jobs[i].trace->request_count * runs_of(&jobs[i]);
     }
     pthread_mutex_init(&sweep->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -1,7 +1,6 @@
 /*
- * sunproxy advise: which policy, and how large a cache, in plain words. What is asked is that of a
- * thesis on proxy caches (Leiden): the smallest cache that gives a stated share of the hit ratio
- * that an infinite cache gives.
+ * sunproxy advise: recommends a policy and a size. The question is that of a thesis on proxy caches
+ * (Leiden): the smallest cache that reaches a stated share of an infinite cache's hit ratio.
  */
 #include "study/advise.h"
 
@@ -19,7 +18,8 @@ struct advise_options {
 #define AT(field) offsetof(struct advise_options, field)
 
 static const struct option_row rows[] = {
-    {"share", 0, "SHARE", option_share, AT(share), 0, 0, "90%", "the share of that hit ratio"},
+    {"share", 0, "SHARE", option_share, AT(share), 0, 0, "90%",
+     "share of the infinite cache's hit ratio that is to be reached"},
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL,
      "policies to choose from (default: as of 'sunproxy simulate')"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print one JSON object"},
@@ -28,22 +28,44 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
+/* Both goals where sizes are known; the one that was asked for first. */
 static int
-advise_path(const char *path, const struct simulate_options *options, double share, bool json)
+find_both(struct advice advices[2], size_t *count, const struct simulate_subject *subject,
+          const struct advise_options *options)
+{
+    int status = EX_OK;
+
+    *count = subject->sized ? 2 : 1;
+    for (size_t i = 0; i < *count && status == EX_OK; i++) {
+        bool by_bytes = (i == 0) == options->common.by_bytes;
+
+        status = advice_find(&advices[i], subject, &options->common, by_bytes, options->share);
+        if (status == EX_OK)
+            status = advice_compare(&advices[i]);
+    }
+    return status;
+}
+
+static int
+advise_paths(char *const *paths, size_t count, const struct advise_options *options)
 {
     struct simulate_subject subject;
-    struct advice advice;
-    int status = simulate_subject_load(path, options, &subject);
+    struct advice advices[2] = {{0}};
+    const struct advice *other;
+    size_t goals;
+    int status = simulate_subject_load_files(paths, count, &options->common, &subject);
 
     if (status != EX_OK)
         return status;
-    status = advice_find(&advice, &subject, options, share);
+    status = find_both(advices, &goals, &subject, options);
+    other = goals > 1 ? &advices[1] : NULL;
     interrupt_release();
-    if (status == EX_OK && json)
-        status = advice_print_json(&advice);
+    if (status == EX_OK && options->json)
+        status = advice_print_json(&advices[0], other);
     else if (status == EX_OK)
-        advice_print(&advice);
-    advice_free(&advice);
+        advice_print(&advices[0], other);
+    advice_free(&advices[0]);
+    advice_free(&advices[1]);
     simulate_subject_free(&subject);
     return status;
 }
@@ -59,7 +81,7 @@ parse_and_run(struct advise_options *options, int argc, char **argv)
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
     options->common.needs_sizes = options->common.by_bytes;
-    return advise_path(argv[optind], &options->common, options->share, options->json);
+    return advise_paths(argv + optind, (size_t)(argc - optind), options);
 }
 
 static int
@@ -70,6 +92,7 @@ advise(int argc, char **argv)
 
     simulate_options_init(&options.common);
     options.common.enough = SIMULATE_ENOUGH;
+    options.common.count_bytes = SIMULATE_COUNT_WHOLE;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
     return status;
@@ -77,21 +100,23 @@ advise(int argc, char **argv)
 
 const struct command command_advise = {
     .name = "advise",
-    .summary = "which policy and which size suit a trace",
-    .about = "usage: sunproxy advise [OPTION...] TRACE\n\n"
-             "Recommends a policy and the size of a cache: the smallest that gives a share of\n"
-             "the hit ratio of an infinite cache, and the size that the other policies need.\n"
-             "Sizes are in bytes where the trace has them, else in URLs. A larger cache can\n"
-             "have a lower hit ratio, so sizes are tried from a thousandth of everything on,\n"
-             "in 60 to 500 steps depending on the length of the trace, until one is enough;\n"
-             "the size is then narrowed down to 1 % between the last two steps. Only sizes\n"
-             "below or between two steps can be overlooked; the steps are printed. Of more\n"
-             "than a million requests a sample is simulated, unless --sample is given.\n",
+    .summary = "recommend a policy and a size for a trace",
+    .about = "usage: sunproxy advise [OPTION...] TRACE...\n\n"
+             "Recommends a policy and the smallest cache that reaches 90 % (--share) of an\n"
+             "infinite cache's hit ratio, and prints what the other policies need, which of\n"
+             "them tie, how certain that is, and the hit ratios at sizes around it. Several\n"
+             "files are one trace, ordered by time. Sizes are in bytes where the trace has\n"
+             "them, else in URLs. A larger cache can have a lower hit ratio, so sizes are\n"
+             "tried from a thousandth of everything on, in 60 to 500 steps depending on the\n"
+             "length of the trace, until one is enough; the size is then narrowed down to 1 %\n"
+             "between the last two steps. Only sizes below or between two steps can be\n"
+             "overlooked; the steps are printed. Of more than a million requests a sample is\n"
+             "simulated, unless --sample is given.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
              "74 output could not be written; 130 Ctrl-C.\n",
     .argument = "trace",
     .least = 1,
-    .most = 1,
+    .most = COMMAND_MANY,
     .run = advise,
 };

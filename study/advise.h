@@ -1,51 +1,82 @@
 /*
- * The parts of `sunproxy advise`: what was asked for (advise.c), the search (advise_search.c) and
- * the words (advise_report.c).
+ * The parts of `sunproxy advise`: options (advise.c), the search for the smallest sufficient size
+ * (advise_search.c), what is compared at the recommended size (advise_compare.c), text
+ * (advise_report.c) and JSON (advise_json.c).
  */
 #ifndef SUNPROXY_STUDY_ADVISE_H
 #define SUNPROXY_STUDY_ADVISE_H
 
+#include "study/simulate.h"
 #include "study/simulate_subject.h"
 #include "study/size_scale.h"
+
+#define ADVICE_WINDOWS 20u /* parts of the trace, of whose differences the noise is computed */
+#define ADVICE_AROUND 5u   /* sizes around the recommended one */
+#define ADVICE_MOST 0.05   /* uncertainty of a ratio beyond which there is too little data */
+
+/* What a run hits in each window of the trace; of several seeds, sums. */
+struct advice_course {
+    size_t first; /* request that is counted */
+    size_t count; /* of requests from there on */
+    uint64_t requests[ADVICE_WINDOWS], hits[ADVICE_WINDOWS];
+    uint64_t bytes[ADVICE_WINDOWS], bytes_hit[ADVICE_WINDOWS];
+};
 
 /* A policy, and what is known of the size that it needs. */
 struct candidate {
     struct policy_spec spec;
-    size_t next;                  /* the first of the scale's sizes that was not tried */
-    uint64_t low;                 /* once `reached`: too small, the nearest that was tried; or 0 */
-    uint64_t size;                /* enough, the smallest that was tried; else the best; 0: none */
-    bool reached;                 /* whether it is enough */
-    struct sim_result result;     /* in a cache of `size` */
-    struct sim_result in_as_much; /* in a cache of the size that is advised, if any is */
+    size_t order;       /* among the policies of the options */
+    size_t next;        /* the first of the scale's sizes that was not tried */
+    uint64_t low;       /* once `reached`: too small, the nearest that was tried; or 0 */
+    uint64_t size;      /* enough, the smallest that was tried; else the best; 0: none */
+    bool reached;       /* whether it is enough */
+    struct sim_job job; /* in a cache of `size` */
+
+    /* In a cache of the recommended size, if there is a recommendation. */
+    struct sim_job at_best;
+    struct advice_course course;
+    double difference; /* of the goal's ratio, from that of the recommended policy */
+    double noise;      /* half the width of the difference's 95 % interval */
+    bool tied;         /* the difference is within the noise, or below a twentieth of a point */
 };
 
+/* Advice for one goal: the hit ratio or the byte hit ratio. */
 struct advice {
     const struct simulate_options *options;
     const struct simulate_subject *subject;
-    double share;                 /* of the cache that never forgets */
-    double infinite;              /* its ratio */
-    double target;                /* the share of that */
-    bool in_bytes;                /* sizes are of bytes, else of URLs */
+    bool by_bytes;                /* the goal is the byte hit ratio */
+    double share;                 /* of the infinite cache's ratio */
+    double infinite;              /* that ratio */
+    double target;                /* the share of it */
+    bool in_bytes;                /* sizes are in bytes, else in URLs */
     uint64_t all;                 /* the size that holds everything */
     struct size_scale scale;      /* owned: the sizes that are tried, from the smallest on */
     double step;                  /* how much larger the next one is; 0: every size is tried */
     struct candidate *candidates; /* owned; in the end the one with the smallest size first */
     size_t count;
 
-    /* Larger than what is advised, yet not enough; of those that were tried the worst. 0: none. */
+    /* Larger than the recommended size, yet not enough; of those tried the worst. 0: none. */
     uint64_t larger;
-    struct sim_result in_larger;
+    struct sim_job in_larger;
+
+    /* Of the recommended policy: */
+    uint64_t around[ADVICE_AROUND]; /* sizes, rising; 0: none */
+    struct sim_job in_around[ADVICE_AROUND];
+    uint64_t body_size; /* what it needs if bodies alone count; 0: not asked, or not reached */
+    double uncertainty; /* half the width of the 95 % interval of the goal's ratio */
+    bool too_little;    /* that is beyond ADVICE_MOST */
+    uint64_t requests_needed; /* about so many would do; 0 unless too_little */
 };
 
 /* ---- advise_search.c */
 
 /*
- * Finds what the policies need. A larger cache may serve less, so sizes are tried from the smallest
+ * Finds what the policies need. A larger cache may hit less, so sizes are tried from the smallest
  * on, on a logarithmic scale, until one is enough; then between it and the one before by halving.
  * EX_OK, or the exit status after a complaint; advice_free() in any case.
  */
 int advice_find(struct advice *advice, const struct simulate_subject *subject,
-                const struct simulate_options *options, double share);
+                const struct simulate_options *options, bool by_bytes, double share);
 
 /* The smallest size that is enough with a policy that a server can run; NULL: none is. */
 const struct candidate *advice_best(const struct advice *advice);
@@ -53,13 +84,26 @@ const struct candidate *advice_best(const struct advice *advice);
 /* The ratio that is asked about. */
 double advice_goal(const struct advice *advice, const struct sim_result *result);
 
+/* A run of that policy in a cache of that size, in bytes or URLs. */
+struct sim_job advice_job(const struct advice *advice, const struct policy_spec *spec,
+                          uint64_t size);
+
 void advice_free(struct advice *advice);
 
-/* ---- advise_report.c */
+/* ---- advise_compare.c */
 
-void advice_print(const struct advice *advice);
+/*
+ * Runs all policies in a cache of the size that the best one needs, and that one in larger caches
+ * and around its size; finds ties and the uncertainty. As advice_find(). Without a best one nothing
+ * is done.
+ */
+int advice_compare(struct advice *advice);
+
+/* ---- advise_report.c, advise_json.c: `other` is advice for the other goal, or NULL */
+
+void advice_print(const struct advice *advice, const struct advice *other);
 
 /* As output_json(). */
-int advice_print_json(const struct advice *advice);
+int advice_print_json(const struct advice *advice, const struct advice *other);
 
 #endif

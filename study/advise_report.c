@@ -3,14 +3,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "base/json.h"
 #include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/columns.h"
 #include "cli/output.h"
+#include "cli/statistics.h"
+#include "policies/charge.h"
 
-/* ---- in plain words -------------------------------------------------------------------------- */
+#define LINE 79 /* columns of text */
 
 static const char *
 size_text(const struct advice *advice, uint64_t size, char text[64])
@@ -18,27 +20,84 @@ size_text(const struct advice *advice, uint64_t size, char text[64])
     return capacity_format(advice->in_bytes ? 0 : size, advice->in_bytes ? size : 0, text, 64);
 }
 
+static const char *
+goal_word(const struct advice *advice)
+{
+    return advice->by_bytes ? "byte hit ratio" : "hit ratio";
+}
+
+/* ---- the trace ------------------------------------------------------------------------------- */
+
 static void
 print_trace(const struct advice *advice)
 {
     const struct simulate_subject *subject = advice->subject;
-    const char *what = advice->options->by_bytes ? "bytes asked for" : "requests";
     char bytes[32];
 
     output_put(subject->path);
+    if (subject->files > 1)
+        printf(" and %zu more file%s (%s)", subject->files - 1, subject->files == 2 ? "" : "s",
+               subject->by_time ? "ordered by time" : "in the order given");
     printf(": ");
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s together",
                units_format_bytes(subject->facts.distinct_bytes, bytes, sizeof(bytes)));
-    printf(".\nA cache that never forgets would serve %.1f %% of the %s; %g %% of that is "
-           "%.1f %%.\n",
-           100 * advice->infinite, what, 100 * advice->share, 100 * advice->target);
-    if (subject->rate < 1)
-        printf("All that follows is estimated from a sample of %zu of the URLs; --sample 1 "
-               "takes all.\n",
-               subject->sample.trace.page_count);
+    puts(".");
 }
+
+/* Which sizes are not the trace's own. */
+static void
+print_sizes(const struct simulate_subject *subject)
+{
+    const struct trace_counts *counts = &subject->trace->counts;
+
+    if (subject->sized && subject->assumed.unknown)
+        printf("Assumed sizes: %" PRIu64 " of %" PRIu64 " URLs count as %" PRIu32
+               " bytes, the median of the others.\n",
+               subject->assumed.unknown, subject->assumed.known + subject->assumed.unknown,
+               subject->assumed.median);
+    if (subject->sized && counts->inferred_sizes)
+        printf("Inferred sizes: %" PRIu64 " of %zu requests have the size of another request for\n"
+               "their URL.\n",
+               counts->inferred_sizes, subject->trace->request_count);
+}
+
+static void
+print_infinite(const struct advice *advice)
+{
+    const struct sim_facts *facts = &advice->subject->facts;
+
+    printf("An infinite cache hits %.1f %% of the requests",
+           100 * statistics_ratio(facts->hits, facts->requests));
+    if (advice->subject->sized)
+        printf(" and %.1f %% of the bytes", 100 * statistics_ratio(facts->bytes_hit, facts->bytes));
+    puts(".");
+}
+
+/* What was not simulated as it is. */
+static void
+print_method(const struct advice *advice)
+{
+    const struct simulate_subject *subject = advice->subject;
+    unsigned seeds = 1;
+
+    for (size_t i = 0; i < advice->count; i++)
+        if (advice->candidates[i].job.spread.runs > seeds)
+            seeds = advice->candidates[i].job.spread.runs;
+    if (subject->whole_pages)
+        printf("Bytes count whole pages, as in the server: the body, the URL, %" PRIu64
+               " bytes of\nheader fields (assumed; --header-bytes), and bookkeeping (%" PRIu64
+               " bytes or more).\n",
+               advice->options->header_bytes, charge_page_overhead(policy_find("fifo")));
+    if (subject->rate < 1)
+        printf("Estimated from a sample of %zu of the URLs; --sample 1 takes all.\n",
+               subject->sample.trace.page_count);
+    if (seeds > 1)
+        printf("Policies that draw random numbers: means of %u seeds (--seeds).\n", seeds);
+}
+
+/* ---- the recommendation ---------------------------------------------------------------------- */
 
 /* "77.0 % of the requests and 45.3 % of the bytes". */
 static void
@@ -50,39 +109,82 @@ print_ratios(const struct advice *advice, const struct sim_result *result)
 }
 
 static void
+print_certainty(const struct advice *advice, const struct candidate *best)
+{
+    const struct sim_job *job = &best->at_best;
+    double error =
+        advice->by_bytes ? job->result.byte_hit_ratio_error : job->result.hit_ratio_error;
+
+    if (advice->too_little)
+        printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so this\n"
+               "is a guess. A trace of about %" PRIu64 " requests would do.\n",
+               goal_word(advice), ceil(100 * advice->uncertainty), advice->requests_needed);
+    else
+        printf("Uncertainty of the %s: +-%.1f points (95 %%).\n", goal_word(advice),
+               100 * advice->uncertainty);
+    if (isnan(error))
+        printf("The sample's error is unknown (%s) and not included; --sample 1 has none.\n",
+               job->result.error_unknown);
+    if (job->spread.runs > 1)
+        printf("Mean of %u seeds; standard deviation %.2f points.\n", job->spread.runs,
+               100 * (advice->by_bytes ? job->spread.byte_hit_ratio : job->spread.hit_ratio));
+}
+
+static void
+print_ties(const struct advice *advice)
+{
+    size_t ties = 0, others = 0, column = 0;
+    char name[POLICY_MAX_TEXT];
+
+    for (size_t i = 0; i < advice->count; i++)
+        others += !advice->candidates[i].spec.ops->needs_future;
+    for (size_t i = 0; i < advice->count; i++) {
+        const struct candidate *candidate = &advice->candidates[i];
+
+        if (!candidate->tied || candidate->spec.ops->needs_future)
+            continue;
+        policy_format(&candidate->spec, name, sizeof(name));
+        if (ties++ == 0)
+            column = (size_t)printf("Ties at this size, within the noise:");
+        else
+            column += (size_t)printf(",");
+        if (column + strlen(name) + 2 > LINE)
+            column = (size_t)printf("\n ") - 1;
+        column += (size_t)printf(" %s", name);
+    }
+    if (ties)
+        puts(".");
+    if (ties && ties + 1 == others)
+        puts("This trace does not tell any of the policies apart at this size.");
+}
+
+static void
 print_best(const struct advice *advice, const struct candidate *best)
 {
-    char name[POLICY_MAX_TEXT], size[64], all[64], share[32];
-    double error = advice->options->by_bytes ? best->result.byte_hit_ratio_error
-                                             : best->result.hit_ratio_error;
+    char name[POLICY_MAX_TEXT], size[64], share[32];
 
-    printf("\nTake %s with %s, %s of the %s%s; it serves\n",
-           policy_format(&best->spec, name, sizeof(name)), size_text(advice, best->size, size),
-           capacity_format_share((double)best->size / (double)advice->all, share, sizeof(share)),
-           size_text(advice, advice->all, all), advice->in_bytes ? " of distinct URLs" : "");
-    print_ratios(advice, &best->result);
-    if (isnan(error))
-        printf(" (how near that is the sample cannot tell: %s)", best->result.error_unknown);
-    else if (advice->subject->rate < 1)
-        printf(" (%s in about 95 of 100 samples within %.2f %%)",
-               advice->options->by_bytes ? "the latter"
-               : advice->subject->sized  ? "the former"
-                                         : "that",
-               100 * 1.96 * error);
+    policy_format(&best->spec, name, sizeof(name));
+    printf("  %s with %s, %s of everything; it hits\n  ", name, size_text(advice, best->size, size),
+           capacity_format_share((double)best->size / (double)advice->all, share, sizeof(share)));
+    print_ratios(advice, &best->job.result);
     puts(".");
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
            advice->in_bytes ? "bytes" : "urls", best->size, advice->in_bytes ? "urls" : "bytes");
-    if (advice->in_bytes)
-        printf("The server counts a page's URL and headers as well, unless it runs with\n"
-               "--count-bytes body.\n");
+    if (advice->body_size && advice->body_size != best->size)
+        printf("Of a server with --count-bytes body, which counts bodies alone: %s.\n",
+               size_text(advice, advice->body_size, size));
+    else if (advice->in_bytes && !advice->subject->whole_pages)
+        printf("This counts bodies alone, as the server does only with --count-bytes body.\n");
+    print_certainty(advice, best);
+    print_ties(advice);
     if (advice->larger != 0)
-        printf("More room is not always better: with %s it serves %.1f %% of the %s.\n",
+        printf("A larger cache is not always better: with %s it hits %.1f %% of the %s.\n",
                size_text(advice, advice->larger, size),
-               100 * advice_goal(advice, &advice->in_larger),
-               advice->options->by_bytes ? "bytes" : "requests");
+               100 * advice_goal(advice, &advice->in_larger.result),
+               advice->by_bytes ? "bytes" : "requests");
 }
 
-/* Why there is nothing to take. */
+/* Why there is no recommendation. */
 static void
 print_none(const struct advice *advice)
 {
@@ -92,19 +194,23 @@ print_none(const struct advice *advice)
     for (size_t i = 0; i < advice->count; i++)
         runnable = runnable || !advice->candidates[i].spec.ops->needs_future;
     if (advice->count == 0)
-        printf("\nThere is nothing to take: no policy that stores anything was asked about.\n");
+        printf("  No recommendation: no policy that stores anything was given.\n");
     else if (!runnable)
-        printf("\nThere is nothing to take: no server can run a policy that knows the future.\n");
+        printf("  No recommendation: no server can run a policy that needs the future.\n");
     else
-        printf("\nNo policy that a server can run gets that far at any size tried, up to %s.\n",
+        printf("  No recommendation: no policy that a server can run reaches that at any size\n"
+               "  tried, up to %s.\n",
                size_text(advice, advice->all, all));
 }
 
+/* ---- tables ---------------------------------------------------------------------------------- */
+
 static void
-print_other(const struct advice *advice, struct columns *columns, const struct candidate *candidate,
-            const struct candidate *best)
+print_candidate(const struct advice *advice, struct columns *columns,
+                const struct candidate *candidate, const struct candidate *best)
 {
     char name[POLICY_MAX_TEXT], text[64], all[64];
+    const struct sim_result *at_best = &candidate->at_best.result;
 
     columns_cell(columns, "  %s", policy_format(&candidate->spec, name, sizeof(name)));
     columns_cell(columns, "%s",
@@ -114,19 +220,23 @@ print_other(const struct advice *advice, struct columns *columns, const struct c
                      100.0 * ((double)candidate->size / (double)best->size - 1));
     else
         columns_cell(columns, "-");
-    columns_cell(columns, "%.1f %%", 100 * candidate->in_as_much.hit_ratio);
-    columns_cell(columns, "%.1f %%", 100 * candidate->in_as_much.byte_hit_ratio);
+    columns_cell(columns, "%.1f %%", 100 * at_best->hit_ratio);
+    columns_cell(columns, "%.1f %%", 100 * at_best->byte_hit_ratio);
+    if (candidate->tied)
+        printf("  ties");
     if (!candidate->reached)
-        printf("  not at any size tried, up to %s: at most %.1f %%, with %s",
-               size_text(advice, advice->all, all), 100 * advice_goal(advice, &candidate->result),
-               size_text(advice, candidate->size, text));
-    else if (candidate->spec.ops->needs_future)
-        printf("  knows the future");
+        printf("  at most %.1f %%, with %s of %s",
+               100 * advice_goal(advice, &candidate->job.result),
+               size_text(advice, candidate->size, text), size_text(advice, advice->all, all));
+    if (candidate->spec.ops->needs_future)
+        printf("  needs the future");
+    if ((best ? &candidate->at_best : &candidate->job)->result.error_unknown)
+        printf("  (%s)", (best ? &candidate->at_best : &candidate->job)->result.error_unknown);
     columns_end(columns);
 }
 
 static void
-print_others(const struct advice *advice, const struct candidate *best)
+print_candidates(const struct advice *advice, const struct candidate *best)
 {
     const bool sized = advice->subject->sized;
     const struct column list[] = {
@@ -135,25 +245,47 @@ print_others(const struct advice *advice, const struct candidate *best)
     };
     struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
     bool future = false;
+    char size[64];
 
     if (advice->count == (best ? 1 : 0))
         return;
     if (best)
-        printf("\nWhat the others need for as much, and what they serve in as much room:\n");
+        printf("\nSize that the other policies need, and what they hit with %s:\n",
+               size_text(advice, best->size, size));
     else
-        printf("\nWhat they need for as much:\n");
+        printf("\nSize that each policy needs:\n");
     columns_head(&columns);
     for (size_t i = 0; i < advice->count; i++) {
         future = future || advice->candidates[i].spec.ops->needs_future;
         if (&advice->candidates[i] != best)
-            print_other(advice, &columns, &advice->candidates[i], best);
+            print_candidate(advice, &columns, &advice->candidates[i], best);
     }
     if (future)
-        printf("No server can know the future. %s\n",
-               advice->in_bytes
-                   ? "OPT looks at no sizes, so where they differ\nit bounds nothing."
-                   : "OPT bounds the policies that take in every page they\nmiss; one that turns "
-                     "pages away may need less.");
+        printf("%s\n", advice->in_bytes
+                           ? "OPT ignores sizes; with variable sizes it is not an upper bound."
+                           : "OPT is the upper bound of policies that admit every page; one that "
+                             "turns pages away\nmay need less.");
+}
+
+static void
+print_around(const struct advice *advice, const struct candidate *best)
+{
+    const bool sized = advice->subject->sized;
+    const struct column list[] = {
+        {"  size", -20, false}, {"requests", 9, false}, {"bytes", 9, !sized}};
+    struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
+    char name[POLICY_MAX_TEXT], size[64];
+
+    printf("\nHits of %s at sizes around it:\n", policy_format(&best->spec, name, sizeof(name)));
+    columns_head(&columns);
+    for (size_t i = 0; i < ADVICE_AROUND && advice->around[i]; i++) {
+        const struct sim_result *r = &advice->in_around[i].result;
+
+        columns_cell(&columns, "  %s", size_text(advice, advice->around[i], size));
+        columns_cell(&columns, "%.1f %%", 100 * r->hit_ratio);
+        columns_cell(&columns, "%.1f %%", 100 * r->byte_hit_ratio);
+        columns_end(&columns);
+    }
 }
 
 /* What "smallest" means. */
@@ -170,122 +302,38 @@ print_scale(const struct advice *advice)
         printf("\nEvery size was tried, from the smallest on, until one was enough.\n");
 }
 
-void
-advice_print(const struct advice *advice)
+static void
+print_goal(const struct advice *advice, bool primary)
 {
     const struct candidate *best = advice_best(advice);
 
-    print_trace(advice);
-    if (advice->infinite <= 0) {
-        printf("\nNothing is asked for twice, so no cache helps.\n");
-        return;
-    }
+    printf("\n%s %g %% of an infinite cache's %s, %.1f %%:\n", primary ? "For" : "Or for",
+           100 * advice->share, goal_word(advice), 100 * advice->target);
     if (best)
         print_best(advice, best);
     else
         print_none(advice);
-    print_others(advice, best);
-    if (advice->count != 0)
-        print_scale(advice);
 }
 
-/* ---- for programs ---------------------------------------------------------------------------- */
-
-/* Of bytes there is none where sizes are unknown. */
-static void
-json_ratio(struct json *j, const char *name, double ratio, bool known)
-{
-    if (known)
-        json_double(j, name, ratio, 6);
-    else
-        json_null(j, name);
-}
-
-static void
-json_size(struct json *j, const struct advice *advice, uint64_t size)
-{
-    json_uint(j, advice->in_bytes ? "capacity_bytes" : "capacity_urls", size);
-}
-
-static void
-json_candidate(struct json *j, const struct advice *advice, const struct candidate *candidate,
-               bool with_best)
-{
-    const bool sized = advice->subject->sized;
-    char name[POLICY_MAX_TEXT];
-
-    json_open_object(j, NULL);
-    json_cstring(j, "policy", policy_format(&candidate->spec, name, sizeof(name)));
-    json_bool(j, "needs_future", candidate->spec.ops->needs_future);
-    json_bool(j, "reached", candidate->reached);
-    json_size(j, advice, candidate->size);
-    json_double(j, "hit_ratio", candidate->result.hit_ratio, 6);
-    json_ratio(j, "byte_hit_ratio", candidate->result.byte_hit_ratio, sized);
-    json_double(j, "hit_ratio_error", candidate->result.hit_ratio_error, 6);
-    json_ratio(j, "byte_hit_ratio_error", candidate->result.byte_hit_ratio_error, sized);
-    if (with_best) {
-        json_double(j, "hit_ratio_at_best", candidate->in_as_much.hit_ratio, 6);
-        json_ratio(j, "byte_hit_ratio_at_best", candidate->in_as_much.byte_hit_ratio, sized);
-    }
-    json_close_object(j);
-}
-
-/* Larger, and yet not enough. */
-static void
-json_larger(struct json *j, const struct advice *advice)
-{
-    if (advice->larger == 0) {
-        json_null(j, "larger_yet_less");
-        return;
-    }
-    json_open_object(j, "larger_yet_less");
-    json_size(j, advice, advice->larger);
-    json_double(j, "hit_ratio", advice->in_larger.hit_ratio, 6);
-    json_ratio(j, "byte_hit_ratio", advice->in_larger.byte_hit_ratio, advice->subject->sized);
-    json_close_object(j);
-}
-
-static void
-json_advice(struct json *j, const struct advice *advice)
+void
+advice_print(const struct advice *advice, const struct advice *other)
 {
     const struct candidate *best = advice_best(advice);
-    char name[POLICY_MAX_TEXT];
 
-    json_cstring(j, "trace", advice->subject->path);
-    json_uint(j, "requests", advice->subject->trace->request_count);
-    json_uint(j, "distinct_urls", advice->subject->trace->url_count);
-    if (advice->in_bytes)
-        json_uint(j, "distinct_bytes", advice->all);
-    json_double(j, "sample", advice->subject->rate, 9);
-    json_cstring(j, "goal", advice->options->by_bytes ? "byte_hit_ratio" : "hit_ratio");
-    json_double(j, "infinite", advice->infinite, 6);
-    json_double(j, "share", advice->share, 6);
-    json_double(j, "target", advice->target, 6);
-    json_uint(j, "smallest_tried", advice->scale.sizes[0]);
-    json_double(j, "step", advice->step, 6);
-    if (best) {
-        json_cstring(j, "policy", policy_format(&best->spec, name, sizeof(name)));
-        json_size(j, advice, best->size);
-        json_larger(j, advice);
-    } else {
-        json_null(j, "policy");
+    print_trace(advice);
+    print_sizes(advice->subject);
+    if (advice->infinite <= 0 && (!other || other->infinite <= 0)) {
+        printf("\nNo URL is requested twice, so no cache helps.\n");
+        return;
     }
-    json_open_array(j, "policies");
-    for (size_t i = 0; i < advice->count; i++)
-        json_candidate(j, advice, &advice->candidates[i], best != NULL);
-    json_close_array(j);
-}
-
-int
-advice_print_json(const struct advice *advice)
-{
-    struct buf out;
-    struct json j;
-
-    buf_init(&out, 1u << 20);
-    json_init(&j, &out);
-    json_open_object(&j, NULL);
-    json_advice(&j, advice);
-    json_close_object(&j);
-    return output_json(&out);
+    print_infinite(advice);
+    print_method(advice);
+    print_goal(advice, true);
+    if (best)
+        print_around(advice, best);
+    print_candidates(advice, best);
+    if (advice->count != 0)
+        print_scale(advice);
+    if (other && other->infinite > 0)
+        print_goal(other, false);
 }

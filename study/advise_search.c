@@ -24,6 +24,13 @@ struct trials {
     size_t each; /* of one candidate */
 };
 
+struct sim_job
+advice_job(const struct advice *advice, const struct policy_spec *spec, uint64_t size)
+{
+    return simulate_job(advice->subject, advice->options, spec, advice->in_bytes ? 0 : size,
+                        advice->in_bytes ? size : 0);
+}
+
 /* ---- trials ---------------------------------------------------------------------------------- */
 
 static void
@@ -36,11 +43,11 @@ trials_free(struct trials *trials)
 }
 
 static bool
-trials_make(struct trials *trials, size_t room)
+trials_make(struct trials *trials, size_t capacity)
 {
-    trials->jobs = calloc(room, sizeof(*trials->jobs));
-    trials->owners = calloc(room, sizeof(*trials->owners));
-    trials->sizes = calloc(room, sizeof(*trials->sizes));
+    trials->jobs = calloc(capacity, sizeof(*trials->jobs));
+    trials->owners = calloc(capacity, sizeof(*trials->owners));
+    trials->sizes = calloc(capacity, sizeof(*trials->sizes));
     if (trials->jobs && trials->owners && trials->sizes)
         return true;
     output_complain("out of memory");
@@ -54,9 +61,7 @@ trials_add(struct trials *trials, const struct advice *advice, struct candidate 
 {
     trials->owners[trials->count] = candidate;
     trials->sizes[trials->count] = size;
-    trials->jobs[trials->count++] =
-        simulate_job(advice->subject, advice->options, &candidate->spec,
-                     advice->in_bytes ? 0 : size, advice->in_bytes ? size : 0);
+    trials->jobs[trials->count++] = advice_job(advice, &candidate->spec, size);
 }
 
 static int
@@ -98,22 +103,22 @@ plan(struct trials *trials, const struct advice *advice, struct candidate *candi
         trials_add(trials, advice, candidate, advice->scale.sizes[candidate->next++]);
 }
 
-/* In the order of the sizes where they are of the scale: what is above the first is not wanted. */
+/* Trials come in the order of their sizes; those above the first sufficient one do not count. */
 static void
-learn(const struct advice *advice, struct candidate *candidate, uint64_t size,
-      const struct sim_result *result)
+update(const struct advice *advice, struct candidate *candidate, uint64_t size,
+       const struct sim_job *job)
 {
-    bool enough = advice_goal(advice, result) >= advice->target;
+    double goal = advice_goal(advice, &job->result);
+    bool enough = goal >= advice->target;
 
     if (candidate->reached && size > candidate->size)
         return;
     if (!enough)
         candidate->low = size;
     if (enough || (!candidate->reached &&
-                   (candidate->size == 0 ||
-                    advice_goal(advice, result) > advice_goal(advice, &candidate->result)))) {
+                   (candidate->size == 0 || goal > advice_goal(advice, &candidate->job.result)))) {
         candidate->size = size;
-        candidate->result = *result;
+        candidate->job = *job;
     }
     candidate->reached = candidate->reached || enough;
 }
@@ -130,16 +135,16 @@ search_round(const struct advice *advice, struct trials *trials)
     if (trials->count != 0)
         status = trials_run(trials, advice);
     for (size_t i = 0; i < trials->count && status == EX_OK; i++)
-        learn(advice, trials->owners[i], trials->sizes[i], &trials->jobs[i].result);
+        update(advice, trials->owners[i], trials->sizes[i], &trials->jobs[i]);
     return status;
 }
 
-/* The smallest first; those that never get there last, the best of them first. */
+/* The smallest first; those that reach the goal at no size last, the best of them first. */
 static int
 compare_candidates(const void *a, const void *b, void *context)
 {
     const struct candidate *x = a, *y = b;
-    double gain = advice_goal(context, &x->result) - advice_goal(context, &y->result);
+    double gain = advice_goal(context, &x->job.result) - advice_goal(context, &y->job.result);
 
     if (x->reached != y->reached)
         return x->reached ? -1 : 1;
@@ -147,7 +152,7 @@ compare_candidates(const void *a, const void *b, void *context)
         return x->size < y->size ? -1 : 1;
     if (gain > 0 || gain < 0)
         return gain > 0 ? -1 : 1;
-    return strcmp(x->spec.ops->name, y->spec.ops->name);
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 const struct candidate *
@@ -162,41 +167,7 @@ advice_best(const struct advice *advice)
 double
 advice_goal(const struct advice *advice, const struct sim_result *result)
 {
-    return simulate_goal(result, advice->options->by_bytes);
-}
-
-/* What all hit in a cache as large as the best one needs, and that one in larger caches. */
-static int
-compare_at_best(struct advice *advice)
-{
-    const struct candidate *best = advice_best(advice);
-    struct trials trials = {0};
-    int status;
-
-    if (!best)
-        return EX_OK;
-    if (!trials_make(&trials, advice->count + advice->scale.count))
-        return EX_SOFTWARE;
-    for (size_t i = 0; i < advice->count; i++)
-        trials_add(&trials, advice, &advice->candidates[i], best->size);
-    for (size_t i = 0; i < advice->scale.count; i++)
-        if (advice->scale.sizes[i] > best->size)
-            trials_add(&trials, advice, &advice->candidates[best - advice->candidates],
-                       advice->scale.sizes[i]);
-    status = trials_run(&trials, advice);
-    for (size_t i = 0; i < trials.count && status == EX_OK; i++) {
-        const struct sim_result *result = &trials.jobs[i].result;
-
-        if (i < advice->count) {
-            advice->candidates[i].in_as_much = *result;
-        } else if (advice_goal(advice, result) <
-                   (advice->larger ? advice_goal(advice, &advice->in_larger) : advice->target)) {
-            advice->larger = trials.sizes[i];
-            advice->in_larger = *result;
-        }
-    }
-    trials_free(&trials);
-    return status;
+    return simulate_goal(result, advice->by_bytes);
 }
 
 static int
@@ -215,7 +186,7 @@ search(struct advice *advice)
         return status;
     qsort_r(advice->candidates, advice->count, sizeof(*advice->candidates), compare_candidates,
             advice);
-    return compare_at_best(advice);
+    return EX_OK;
 }
 
 /* ---- what is searched ------------------------------------------------------------------------ */
@@ -242,11 +213,11 @@ prepare(struct advice *advice)
 {
     const struct simulate_options *options = advice->options;
     const struct sim_facts *facts = &advice->subject->facts;
-    uint64_t part = options->by_bytes ? facts->bytes_hit : facts->hits;
-    uint64_t whole = options->by_bytes ? facts->bytes : facts->requests;
+    uint64_t part = advice->by_bytes ? facts->bytes_hit : facts->hits;
+    uint64_t whole = advice->by_bytes ? facts->bytes : facts->requests;
 
     advice->in_bytes = advice->subject->sized;
-    advice->all = advice->in_bytes ? facts->distinct_bytes : advice->subject->trace->url_count;
+    advice->all = advice->in_bytes ? advice->subject->all_bytes : advice->subject->trace->url_count;
     if (advice->all == 0)
         advice->all = 1;
     advice->infinite = whole ? (double)part / (double)whole : 0;
@@ -256,15 +227,17 @@ prepare(struct advice *advice)
         return false;
     for (size_t i = 0; i < options->spec_count; i++)
         if (options->specs[i].ops)
-            advice->candidates[advice->count++] = (struct candidate){.spec = options->specs[i]};
+            advice->candidates[advice->count++] =
+                (struct candidate){.spec = options->specs[i], .order = i};
     return make_scale(advice);
 }
 
 int
 advice_find(struct advice *advice, const struct simulate_subject *subject,
-            const struct simulate_options *options, double share)
+            const struct simulate_options *options, bool by_bytes, double share)
 {
-    *advice = (struct advice){.options = options, .subject = subject, .share = share};
+    *advice = (struct advice){
+        .options = options, .subject = subject, .by_bytes = by_bytes, .share = share};
     if (!prepare(advice)) {
         output_complain("out of memory");
         return EX_SOFTWARE;

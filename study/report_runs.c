@@ -73,7 +73,7 @@ static bool
 choose_sizes(struct runs *runs, size_t points)
 {
     uint64_t urls = runs->subject->trace->url_count;
-    uint64_t bytes = runs->subject->facts.distinct_bytes;
+    uint64_t bytes = runs->subject->all_bytes;
     uint64_t pages = simulated(runs->subject)->page_count;
 
     return sizes_by_shares(&runs->shares, urls) &&
@@ -479,7 +479,7 @@ add_tables(struct json *j, const struct runs *runs)
     report_table_open(j, "curve_bytes", "policy", "capacity_bytes", "share_of_bytes", "miss_ratio",
                       "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
                       "error_unknown", "seeds", "miss_ratio_sd", "byte_miss_ratio_sd", NULL);
-    add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->facts.distinct_bytes);
+    add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->all_bytes);
     report_table_close(j);
 }
 

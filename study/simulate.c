@@ -186,10 +186,10 @@ fill_rows(const struct options *options, const struct simulate_subject *subject,
         struct simulate_row row = {.path = subject->path};
         bool twice = false;
 
-        capacity_resolve(&capacity, subject->trace->url_count, subject->facts.distinct_bytes);
+        capacity_resolve(&capacity, subject->trace->url_count, subject->all_bytes);
         row.urls = capacity.urls;
         row.bytes = capacity.bytes;
-        row.share = row.bytes ? (double)row.bytes / (double)subject->facts.distinct_bytes
+        row.share = row.bytes ? (double)row.bytes / (double)subject->all_bytes
                               : (double)row.urls / (double)subject->trace->url_count;
         for (size_t j = 0; j < count; j++)
             twice = twice || same_capacity(&rows[j], &row);

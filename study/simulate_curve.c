@@ -18,8 +18,7 @@
 static uint64_t
 all_of(const struct simulate_curves *curves)
 {
-    return curves->in_bytes ? curves->subject->facts.distinct_bytes
-                            : curves->subject->trace->url_count;
+    return curves->in_bytes ? curves->subject->all_bytes : curves->subject->trace->url_count;
 }
 
 /* In URLs from one on, in bytes from a thousandth of all. */

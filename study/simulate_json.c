@@ -6,6 +6,19 @@
 #include "cli/trace_options.h"
 #include "study/simulate.h"
 
+/* What is simulated: the share of the URLs that was drawn, and how much that is. */
+static void
+json_sample(struct json *j, const struct simulate_subject *subject)
+{
+    bool sampled = subject->rate < 1;
+
+    json_double(j, "sample", sampled ? subject->sample.sampling.rate : 1, 9);
+    if (!sampled)
+        return;
+    json_uint(j, "sample_requests", subject->sample.trace.request_count);
+    json_uint(j, "sample_urls", subject->sample.trace.page_count);
+}
+
 void
 simulate_json_subject(struct json *j, const struct simulate_subject *subject)
 {
@@ -19,9 +32,17 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
         json_uint(j, "distinct_bytes", facts->distinct_bytes);
     else
         json_null(j, "distinct_bytes");
-    trace_json_left_out(j, "skipped", &subject->trace->counts);
+    json_uint(j, "files", subject->files);
+    json_cstring(j, "count_bytes", subject->whole_pages ? "whole" : "body");
+    if (subject->sized)
+        json_uint(j, "capacity_bytes_of_all", subject->all_bytes);
+    else
+        json_null(j, "capacity_bytes_of_all");
+    json_uint(j, "sizes_inferred", subject->trace->counts.inferred_sizes);
+    json_uint(j, "sizes_assumed", subject->assumed.unknown);
+    trace_json_left_out(j, "left_out", &subject->trace->counts);
     json_uint(j, "warmup", subject->warmup);
-    json_double(j, "sample", subject->rate, 9);
+    json_sample(j, subject);
     json_open_object(j, "infinite");
     json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
     json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);

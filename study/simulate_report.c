@@ -63,7 +63,7 @@ find_figures(const struct simulate_row *row, struct figures *f)
 
 /* Why no page was ever inside, or NULL if one was. */
 static const char *
-stored_nothing(const struct simulate_row *row, const struct simulate_subject *subject)
+stored_nothing(const struct simulate_row *row)
 {
     const struct sim_result *r = &row->job.result;
 
@@ -73,7 +73,7 @@ stored_nothing(const struct simulate_row *row, const struct simulate_subject *su
         return "without a cache nothing was stored";
     if (!row->urls && !row->bytes)
         return "nothing was stored: the capacity is zero";
-    if (row->bytes && subject->facts.smallest > row->bytes)
+    if (row->bytes && r->too_large != 0 && r->too_large == r->requests - r->hits)
         return "nothing was stored: every page is larger than the cache";
     return "nothing was stored: the policy let no page in";
 }
@@ -117,6 +117,8 @@ print_subject(const struct simulate_subject *subject)
     if (subject->sized)
         printf(" of %s", units_format_bytes(facts->distinct_bytes, bytes, sizeof(bytes)));
     putchar('\n');
+    if (subject->whole_pages)
+        printf("bytes count whole pages: body, URL, header fields and the server's bookkeeping\n");
     if (subject->warmup)
         printf("without the first %zu requests\n", subject->warmup);
     if (subject->rate < 1) {
@@ -163,12 +165,11 @@ print_ratio(struct columns *columns, double ratio, double error, double deviatio
 }
 
 static void
-print_row(struct columns *columns, const struct simulate_row *row,
-          const struct simulate_subject *subject)
+print_row(struct columns *columns, const struct simulate_row *row)
 {
     const struct sim_result *r = &row->job.result;
     const struct sim_spread *spread = &row->job.spread;
-    const char *nothing = stored_nothing(row, subject);
+    const char *nothing = stored_nothing(row);
     char name[POLICY_MAX_TEXT], text[32];
     struct figures f;
 
@@ -226,7 +227,7 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
             print_size(&rows[i]);
             columns_head(&columns);
         }
-        print_row(&columns, &rows[i], subject);
+        print_row(&columns, &rows[i]);
     }
     if (seeds > 1)
         printf("\nsd: standard deviation over %u seeds, of policies that draw random numbers.\n",
@@ -239,7 +240,7 @@ static void
 json_row(struct json *j, const struct simulate_row *row, const struct simulate_subject *subject)
 {
     const struct sim_result *r = &row->job.result;
-    const char *nothing = stored_nothing(row, subject);
+    const char *nothing = stored_nothing(row);
     char name[POLICY_MAX_TEXT];
     struct figures f;
 

@@ -194,7 +194,7 @@ simulate_sizes_complete(const char *path, const struct trace *trace, uint32_t *s
     }
     if (status == EX_OK && count->unknown != 0) {
         qsort(each, count->known, sizeof(*each), compare_sizes);
-        median = each[(count->known - 1) / 2];
+        median = count->median = each[(count->known - 1) / 2];
         for (size_t i = 0; i < trace->request_count; i++)
             if (sizes[i] == UNKNOWN)
                 sizes[i] = median;

@@ -17,6 +17,7 @@ int simulate_sizes_read(const char *path, const struct trace *trace, uint32_t *s
 struct simulate_sizes_known {
     uint64_t known;
     uint64_t unknown;
+    uint32_t median; /* of the known ones, where some are unknown and most are known */
 };
 
 /*

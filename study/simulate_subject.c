@@ -13,6 +13,8 @@
 #include "cli/output.h"
 #include "study/simulate_sizes.h"
 #include "sim/sweep.h"
+#include "policies/charge.h"
+#include "trace/join.h"
 
 static int
 no_memory(const char *path)
@@ -58,7 +60,7 @@ find_sizes(const struct simulate_options *options, struct simulate_subject *subj
 {
     const struct trace *trace = subject->trace;
     size_t bytes = trace->request_count * sizeof(*subject->sizes);
-    struct simulate_sizes_known count;
+    struct simulate_sizes_known count = {0};
     int status = EX_OK;
 
     if (options->ignore_sizes || (!trace->sizes && !options->sizes))
@@ -81,6 +83,7 @@ find_sizes(const struct simulate_options *options, struct simulate_subject *subj
     status = simulate_sizes_complete(subject->path, trace, subject->sizes, &count);
     if (status == EX_OK) {
         subject->sized = true;
+        subject->assumed = count;
         return EX_OK;
     }
     free(subject->sizes);
@@ -92,6 +95,31 @@ find_sizes(const struct simulate_options *options, struct simulate_subject *subj
     output_complain("%s: with %s, too, the sizes of %" PRIu64 " of %" PRIu64 " URLs are unknown",
                     subject->path, options->sizes, count.unknown, count.known + count.unknown);
     return EX_DATAERR;
+}
+
+/* What the server charges for each page beside its body and the policy's bookkeeping. */
+static bool
+find_charges(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    const struct trace *trace = subject->trace;
+
+    subject->all_bytes = subject->facts.distinct_bytes;
+    subject->whole_pages = subject->sized && options->count_bytes == SIMULATE_COUNT_WHOLE;
+    if (!subject->whole_pages)
+        return true;
+    subject->charges = malloc((trace->url_count + 1) * sizeof(*subject->charges));
+    if (!subject->charges)
+        return false;
+    for (size_t i = 0; i < trace->url_count; i++) {
+        size_t url = trace->urls ? trace->urls[i].len : SIMULATE_URL_BYTES;
+
+        subject->charges[i] = (uint32_t)(url + options->header_bytes);
+        subject->sim.all_charges += subject->charges[i];
+    }
+    subject->sim.charges = subject->charges;
+    subject->all_bytes +=
+        subject->sim.all_charges + charge_largest_overhead() * (uint64_t)trace->url_count;
+    return true;
 }
 
 static bool
@@ -132,6 +160,8 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
         return no_memory(subject->path);
     subject->sim.distinct_bytes = subject->facts.distinct_bytes;
+    if (!find_charges(options, subject))
+        return no_memory(subject->path);
     subject->rate = choose_rate(options, subject->trace->request_count);
     if (subject->rate < 1 && options->rate <= 0)
         output_complain("%s: %zu requests are many, and a sample of %s of the URLs is simulated; "
@@ -158,20 +188,71 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     return EX_OK;
 }
 
+/* The trace of a single file, or its sentence and exit status. */
+static int
+open_one(const char *path, struct trace_options *options, struct trace **trace)
+{
+    options->stop_fd = interrupt_catch();
+    return interrupt_came() ? EXIT_INTERRUPTED : trace_open(path, options, trace);
+}
+
+static int
+join_parts(struct simulate_subject *subject, struct trace *const *parts,
+           const struct trace_options *options)
+{
+    switch (trace_join(parts, subject->files, options, &subject->trace, &subject->by_time)) {
+    case TRACE_OK:
+        break;
+    case TRACE_NOT_A_TRACE:
+        output_complain("the traces cannot be joined: some have URLs, others only numbers");
+        return EX_DATAERR;
+    default:
+        return no_memory(subject->path);
+    }
+    if (!subject->by_time)
+        output_complain("not all of the %zu files have times; they are read in the order given",
+                        subject->files);
+    return EX_OK;
+}
+
+static int
+open_files(char *const *paths, const struct trace_options *options,
+           struct simulate_subject *subject)
+{
+    struct trace **parts = calloc(subject->files, sizeof(*parts));
+    struct trace_options own = *options;
+    int status = parts ? EX_OK : no_memory(subject->path);
+
+    /* What belongs to the whole is left to trace_join(). */
+    own.without_times = false;
+    own.sizes_as_read = true;
+    own.unique = false;
+    own.limit = 0;
+    for (size_t i = 0; i < subject->files && status == EX_OK; i++)
+        status = open_one(paths[i], &own, &parts[i]);
+    if (status == EX_OK)
+        status = join_parts(subject, parts, options);
+    for (size_t i = 0; parts && i < subject->files; i++)
+        trace_free(parts[i]);
+    free(parts);
+    return status;
+}
+
 int
-simulate_subject_load(const char *path, const struct simulate_options *options,
-                      struct simulate_subject *subject)
+simulate_subject_load_files(char *const *paths, size_t count,
+                            const struct simulate_options *options,
+                            struct simulate_subject *subject)
 {
     struct trace_options trace = options->trace;
     int status;
 
-    *subject = (struct simulate_subject){.path = path};
-    trace.stop_fd = interrupt_catch();
-    status = interrupt_came() ? EXIT_INTERRUPTED : trace_open(path, &trace, &subject->trace);
+    *subject = (struct simulate_subject){.path = paths[0], .files = count};
+    status = count == 1 ? open_one(paths[0], &trace, &subject->trace)
+                        : open_files(paths, &trace, subject);
     if (status != EX_OK)
         return status;
     if (subject->trace->request_count >= SIM_MAX_REQUESTS) {
-        output_complain("%s: %s", path, sim_strerror(SIM_TOO_MANY));
+        output_complain("%s: %s", subject->path, sim_strerror(SIM_TOO_MANY));
         status = EX_DATAERR;
     } else {
         status = find_sizes(options, subject);
@@ -190,6 +271,17 @@ simulate_subject_load(const char *path, const struct simulate_options *options,
     return status;
 }
 
+int
+simulate_subject_load(const char *path, const struct simulate_options *options,
+                      struct simulate_subject *subject)
+{
+    char *const paths[] = {(char *)(uintptr_t)path};
+    int status = simulate_subject_load_files(paths, 1, options, subject);
+
+    subject->path = path;
+    return status;
+}
+
 void
 simulate_print_counts(const struct sim_trace *trace)
 {
@@ -204,6 +296,7 @@ simulate_subject_free(struct simulate_subject *subject)
     sim_sample_free(&subject->sample);
     free(subject->sizes);
     free(subject->next);
+    free(subject->charges);
     trace_free(subject->trace);
     *subject = (struct simulate_subject){0};
 }
@@ -219,6 +312,8 @@ simulate_job(const struct simulate_subject *subject, const struct simulate_optio
         .config = {.spec = *spec,
                    .capacity_pages = sim_sample_capacity(urls, rate),
                    .capacity_bytes = sim_sample_capacity(bytes, rate),
+                   .overhead =
+                       subject->whole_pages && spec->ops ? charge_page_overhead(spec->ops) : 0,
                    .seed = options->seed,
                    .warmup = sampled ? subject->sample.warmup : subject->warmup,
                    .sampling = sampled ? &subject->sample.sampling : NULL},

@@ -6,16 +6,31 @@
 #define SUNPROXY_STUDY_SIMULATE_SUBJECT_H
 
 #include "study/simulate_options.h"
+#include "study/simulate_sizes.h"
 #include "sim/sample.h"
 #include "sim/sweep.h"
 
+/* Length that is assumed of a URL of which a trace has only a number. */
+#define SIMULATE_URL_BYTES 64u
+
 struct simulate_subject {
-    const char *path;
+    const char *path;     /* of the first file */
+    size_t files;         /* that were joined to this trace; 1: it is that file's */
+    bool by_time;         /* several were joined in the order of time, else as they were given */
     struct trace *trace;  /* owned */
     struct sim_trace sim; /* of the whole trace */
-    bool sized;           /* sizes are known and to be heeded */
+    bool sized;           /* sizes are known and used */
     size_t warmup;        /* requests */
     struct sim_facts facts;
+    struct simulate_sizes_known assumed; /* URLs whose size is assumed: the median of the others */
+    bool whole_pages;                    /* bytes count whole pages: SIMULATE_COUNT_WHOLE */
+    uint32_t *charges;                   /* owned; see struct sim_trace; NULL: nothing */
+
+    /*
+     * The smallest capacity in bytes that holds every page under every policy: distinct_bytes, with
+     * what is charged for each page where whole pages count. Shares of the bytes are of this.
+     */
+    uint64_t all_bytes;
     double rate;              /* of the sample; 1: there is none, and all is simulated */
     struct sim_sample sample; /* of the trace, where one was asked for or all would be too much */
     uint32_t *sizes;          /* owned: where they are not the trace's own */
@@ -30,6 +45,11 @@ struct simulate_subject {
  */
 int simulate_subject_load(const char *path, const struct simulate_options *options,
                           struct simulate_subject *subject);
+
+/* The same of several files as one trace, in the order of time where all have times (join.h). */
+int simulate_subject_load_files(char *const *paths, size_t count,
+                                const struct simulate_options *options,
+                                struct simulate_subject *subject);
 
 /* "7 requests for 1 URL". */
 void simulate_print_counts(const struct sim_trace *trace);

@@ -108,8 +108,8 @@ const struct command command_trace = {
              "describe   prints what it is like: popularity, sizes, reuse\n"
              "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
              "Each tells its options with --help. TRACE is a file, plain or compressed\n"
-             "with gzip, xz or zstd, a FIFO, or '-' for standard input, of one of these\n"
-             "formats, told by its content or with --format:\n",
+             "with gzip, bzip2, xz or zstd, a FIFO, or '-' for standard input. Its format\n"
+             "is detected from its content or given with --format:\n",
     .lists = print_formats,
     .run = run,
     .parts = parts,

@@ -130,6 +130,14 @@ format_date(int64_t us, char *text, size_t size)
     return text;
 }
 
+/* "1 request", "2 requests". */
+static const char *
+format_count(uint64_t count, const char *noun, char *text, size_t size)
+{
+    snprintf(text, size, "%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
+    return text;
+}
+
 static void
 print_percentiles(const char *label, const struct trace_percentiles *p)
 {
@@ -157,24 +165,25 @@ print_times(const struct trace_facts *f)
         printf(", from %s to %s UTC", format_date(f->first_us, from, sizeof(from)),
                format_date(f->last_us, to, sizeof(to)));
     if (f->out_of_order)
-        printf("; %" PRIu64 " requests out of order", f->out_of_order);
+        printf("; %s out of order", format_count(f->out_of_order, "request", span, sizeof(span)));
     putchar('\n');
 }
 
 static void
 print_sizes(const struct trace_facts *f, const struct trace_counts *counts)
 {
-    char bytes[32], unique[32], inferred[32];
+    char bytes[32], unique[32], inferred[32], count[48];
 
-    printf("%-15s %s asked for, %s in distinct URLs, %" PRIu64 " changes of size", "bytes",
+    printf("%-15s %s requested, %s in distinct URLs, %s of size", "bytes",
            units_format_bytes(f->bytes, bytes, sizeof(bytes)),
-           units_format_bytes(f->unique_bytes, unique, sizeof(unique)), f->size_changes);
+           units_format_bytes(f->unique_bytes, unique, sizeof(unique)),
+           format_count(f->size_changes, "change", count, sizeof(count)));
     if (counts->inferred_sizes)
-        printf("; %s inferred for %" PRIu64 " requests",
+        printf("; %s inferred for %s",
                units_format_bytes(counts->inferred_bytes, inferred, sizeof(inferred)),
-               counts->inferred_sizes);
+               format_count(counts->inferred_sizes, "request", count, sizeof(count)));
     if (f->unknown_sizes)
-        printf("; unknown for %" PRIu64 " requests", f->unknown_sizes);
+        printf("; unknown for %s", format_count(f->unknown_sizes, "request", count, sizeof(count)));
     putchar('\n');
 }
 
@@ -203,6 +212,7 @@ static void
 print_description(const struct description *d)
 {
     const struct trace_facts *f = &d->facts;
+    const struct trace_counts *counts = &d->trace->counts;
 
     output_put(d->path);
     printf(" (%s)\n\n", d->trace->format);
@@ -213,11 +223,14 @@ print_description(const struct description *d)
     printf("%-15s hits %.2f %% of the requests", "infinite cache", 100 * f->infinite_hit_ratio);
     if (f->has_sizes)
         printf(", %.2f %% of the bytes", 100 * f->infinite_byte_hit_ratio);
+    if (counts->logged_outcomes != 0)
+        printf("\n%-15s hits %.2f %% of the requests", "as logged",
+               percent(counts->logged_hits, counts->logged_outcomes));
     printf("\n%-15s %.3f (maximum likelihood over the ranks)\n", "Zipf exponent", f->zipf);
     if (f->has_times)
         print_times(f);
     if (f->has_sizes)
-        print_sizes(f, &d->trace->counts);
+        print_sizes(f, counts);
     if (f->has_sizes || d->reuse.count) {
         printf("\n%-15s", "");
         for (size_t i = 0; i < PERCENTILES; i++)
@@ -284,6 +297,11 @@ print_json(const struct description *d)
     json_double(&j, "infinite_hit_ratio", f->infinite_hit_ratio, 6);
     json_double(&j, "zipf_exponent", f->zipf, 4);
     trace_json_left_out(&j, "left_out", &d->trace->counts);
+    json_uint(&j, "remarks", d->trace->counts.remark_count);
+    if (d->trace->counts.logged_outcomes != 0) {
+        json_uint(&j, "logged_hits", d->trace->counts.logged_hits);
+        json_uint(&j, "logged_outcomes", d->trace->counts.logged_outcomes);
+    }
     if (f->has_times) {
         json_int(&j, "first_us", f->first_us);
         json_int(&j, "last_us", f->last_us);

@@ -1,10 +1,12 @@
 #include "trace/builder.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/huge.h"
 #include "trace/base_url.h"
+#include "trace/columns.h"
 #include "trace/builder_parts.h"
 #include "trace/formats.h"
 
@@ -43,7 +45,15 @@ trace_options_check(const struct trace_options *o, char *why, size_t why_size)
 {
     struct wanted_statuses statuses;
 
-    if (o->methods && !wanted_methods_ok(o->methods))
+    const struct trace_format *format =
+        o->columns && o->format ? trace_format_find(o->format, span_of("", 0)) : NULL;
+    struct columns columns;
+
+    if (o->columns && !columns_parse(&columns, o->columns, why, why_size))
+        return false;
+    if (format && format != &trace_format_table)
+        snprintf(why, why_size, "columns are those of a table, not of the format %s", format->name);
+    else if (o->methods && !wanted_methods_ok(o->methods))
         snprintf(why, why_size, "methods are names with commas between, or 'all', not '%s'",
                  o->methods);
     else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
@@ -156,7 +166,7 @@ trace_expect(struct trace_builder *b, uint64_t count)
 
 /* Makes the arrays that this request is the first to need, for all requests before it. */
 static bool
-make_arrays(struct trace_builder *b, const struct trace_entry *e)
+make_arrays(struct trace_builder *b, const struct trace_request *e)
 {
     if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
         if (!extend(&b->times_us, sizeof(*b->times_us), 0, b->room))
@@ -185,7 +195,7 @@ make_arrays(struct trace_builder *b, const struct trace_entry *e)
 }
 
 bool
-builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t count)
+builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t count)
 {
     while (b->room - b->count < count) {
         if (!grow(b))
@@ -195,7 +205,7 @@ builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t c
 }
 
 bool
-builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id)
+builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t id)
 {
     if (!builder_make_room(b, e, 1))
         return false;
@@ -208,13 +218,15 @@ builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id
         b->status_of[b->count] = (uint16_t)(e->status > UINT16_MAX ? UINT16_MAX : e->status);
     if (b->methods_of)
         b->methods_of[b->count] = method_names_put(&b->method_names, e->method);
+    b->counts.logged_hits += e->outcome == TRACE_OUTCOME_HIT;
+    b->counts.logged_outcomes += e->outcome != TRACE_OUTCOME_UNKNOWN;
     b->count++;
     b->counts.requests = b->count;
     return true;
 }
 
 bool
-builder_leaves_out(struct trace_builder *b, const struct trace_entry *e)
+builder_leaves_out(struct trace_builder *b, const struct trace_request *e)
 {
     const struct trace_options *o = b->options;
     bool web = e->url.ptr && base_url_is_web(e->url);
@@ -260,7 +272,7 @@ reduce(struct trace_builder *b, struct span *url)
 }
 
 bool
-trace_add(struct trace_builder *b, const struct trace_entry *e)
+trace_add(struct trace_builder *b, const struct trace_request *e)
 {
     const struct trace_options *o = b->options;
     struct span url = e->url;
@@ -302,6 +314,24 @@ trace_add_bad(struct trace_builder *b, uint64_t line, struct span text)
             bad->text[i] = text.ptr[i] >= ' ' && text.ptr[i] < 0x7f ? text.ptr[i] : '?';
         bad->text[len] = '\0';
     }
+}
+
+void
+trace_remark(struct trace_builder *b, const char *format, ...)
+{
+    struct trace_counts *c = &b->counts;
+    char text[TRACE_REMARK_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    for (size_t i = 0; i < c->remark_count; i++) {
+        if (strcmp(c->remarks[i], text) == 0)
+            return;
+    }
+    if (c->remark_count < TRACE_REMARKS)
+        memcpy(c->remarks[c->remark_count++], text, sizeof(text));
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

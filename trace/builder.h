@@ -10,15 +10,23 @@
 
 #include "trace/trace.h"
 
+/* Whether the server that wrote a log had the page in its cache. */
+enum trace_outcome {
+    TRACE_OUTCOME_UNKNOWN,
+    TRACE_OUTCOME_HIT,
+    TRACE_OUTCOME_MISS,
+};
+
 /* What a reader knows of a request. */
-struct trace_entry {
+struct trace_request {
     struct span url;    /* .ptr NULL: there is only a number */
     uint64_t number;    /* the format's, where there is no URL */
     int64_t time_us;    /* or TRACE_TIME_UNKNOWN */
     int64_t size;       /* of the body; -1: unknown, which a 304's always is */
     struct span method; /* empty: unknown, counts as wanted */
     unsigned status;    /* TRACE_STATUS_UNKNOWN counts as wanted */
-    uint64_t line;      /* from 1, to tell where something is wrong; 0: unknown */
+    enum trace_outcome outcome;
+    uint64_t line; /* from 1, to tell where something is wrong; 0: unknown */
 };
 
 /* A request of which this is all that its format knows; as above. */
@@ -28,7 +36,7 @@ struct trace_numbered {
     int64_t size;
 };
 
-#define TRACE_ENTRY_EMPTY ((struct trace_entry){.time_us = TRACE_TIME_UNKNOWN, .size = -1})
+#define TRACE_REQUEST_EMPTY ((struct trace_request){.time_us = TRACE_TIME_UNKNOWN, .size = -1})
 
 /* NULL without memory. The options, which are right, must stay as long as the builder. */
 struct trace_builder *trace_builder_create(const struct trace_options *options);
@@ -38,20 +46,21 @@ void trace_builder_destroy(struct trace_builder *builder);
  * One more request. False: stop reading, the limit is reached or memory is out
  * (trace_builder_failed() tells which).
  */
-bool trace_add(struct trace_builder *builder, const struct trace_entry *entry);
+bool trace_add(struct trace_builder *builder, const struct trace_request *request);
 
 /*
  * Has the memory fetch what trace_add() will look at for this request some twenty requests later:
  * where there is only a number, most of the time of a load is waiting for that.
  */
-void trace_add_soon(const struct trace_builder *builder, const struct trace_entry *entry);
+void trace_add_soon(const struct trace_builder *builder, const struct trace_request *request);
 
 /*
  * Many at once, which is much faster; the same otherwise. URLs must stay where they are until it
  * returns.
  */
-bool trace_add_many(struct trace_builder *builder, const struct trace_entry *entries, size_t count);
-bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *entries,
+bool trace_add_many(struct trace_builder *builder, const struct trace_request *requests,
+                    size_t count);
+bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *requests,
                         size_t count);
 
 /* So many requests are to come: room for them is made at once. A guess is enough. */
@@ -59,6 +68,13 @@ void trace_expect(struct trace_builder *builder, uint64_t count);
 
 /* Counts a malformed line or record and keeps the first ones. `text` may be empty. */
 void trace_add_bad(struct trace_builder *builder, uint64_t line, struct span text);
+
+/*
+ * Adds a remark on how the input was read, for the user: a guess that may be wrong. The same remark
+ * twice is one; remarks beyond TRACE_REMARKS are dropped.
+ */
+void trace_remark(struct trace_builder *builder, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 bool trace_builder_failed(const struct trace_builder *builder);
 struct trace_counts *trace_builder_counts(struct trace_builder *builder);

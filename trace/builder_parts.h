@@ -33,13 +33,13 @@ struct trace_builder {
 };
 
 /* Counts the request under the reason for leaving it out; false if there is none. */
-bool builder_leaves_out(struct trace_builder *b, const struct trace_entry *e);
+bool builder_leaves_out(struct trace_builder *b, const struct trace_request *e);
 
 /* Room for `count` more requests of this kind in all arrays. False without memory. */
-bool builder_make_room(struct trace_builder *b, const struct trace_entry *e, size_t count);
+bool builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t count);
 
 /* False without memory. */
-bool builder_append(struct trace_builder *b, const struct trace_entry *e, uint32_t id);
+bool builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t id);
 
 /* Among times that are known, an unknown one is that of its neighbour. */
 static inline void

@@ -18,25 +18,25 @@ takes_all(const struct trace_builder *b)
 }
 
 static bool
-add_one_by_one(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+add_one_by_one(struct trace_builder *b, const struct trace_request *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!trace_add(b, &entries[i]))
+        if (!trace_add(b, &requests[i]))
             return false;
     }
     return true;
 }
 
 static bool
-add_batch(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+add_batch(struct trace_builder *b, const struct trace_request *requests, size_t count)
 {
-    const struct trace_entry *wanted[BATCH];
+    const struct trace_request *wanted[BATCH];
     struct span urls[BATCH];
     uint64_t hashes[BATCH];
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const struct trace_entry *e = &entries[i];
+        const struct trace_request *e = &requests[i];
 
         if (builder_leaves_out(b, e))
             continue;
@@ -66,14 +66,14 @@ add_batch(struct trace_builder *b, const struct trace_entry *entries, size_t cou
 }
 
 bool
-trace_add_many(struct trace_builder *b, const struct trace_entry *entries, size_t count)
+trace_add_many(struct trace_builder *b, const struct trace_request *requests, size_t count)
 {
     if (!takes_all(b) || b->options->base_urls)
-        return add_one_by_one(b, entries, count);
+        return add_one_by_one(b, requests, count);
     for (size_t at = 0; at < count; at += BATCH) {
         size_t n = count - at < BATCH ? count - at : BATCH;
 
-        if (!add_batch(b, entries + at, n))
+        if (!add_batch(b, requests + at, n))
             return false;
     }
     return true;
@@ -85,16 +85,16 @@ trace_add_many(struct trace_builder *b, const struct trace_entry *entries, size_
 static bool
 prepare(struct trace_builder *b, const struct trace_numbered *first, size_t count)
 {
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request request = TRACE_REQUEST_EMPTY;
 
-    entry.time_us = first->time_us;
-    entry.size = first->size;
-    return builder_make_room(b, &entry, count);
+    request.time_us = first->time_us;
+    request.size = first->size;
+    return builder_make_room(b, &request, count);
 }
 
 /* Nothing can be left out, nothing ends before the last, and all know as much as the first. */
 static bool
-can_take_all(const struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+can_take_all(const struct trace_builder *b, const struct trace_numbered *requests, size_t count)
 {
     const struct trace_options *o = b->options;
 
@@ -102,56 +102,56 @@ can_take_all(const struct trace_builder *b, const struct trace_numbered *entries
         o->until_us != INT64_MAX)
         return false;
     for (size_t i = 1; i < count; i++)
-        if ((entries[i].size < 0) != (entries[0].size < 0) ||
-            (entries[i].time_us == TRACE_TIME_UNKNOWN) !=
-                (entries[0].time_us == TRACE_TIME_UNKNOWN))
+        if ((requests[i].size < 0) != (requests[0].size < 0) ||
+            (requests[i].time_us == TRACE_TIME_UNKNOWN) !=
+                (requests[0].time_us == TRACE_TIME_UNKNOWN))
             return false;
     return count != 0;
 }
 
 static bool
-add_numbers_one_by_one(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+add_numbers_one_by_one(struct trace_builder *b, const struct trace_numbered *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        struct trace_request request = TRACE_REQUEST_EMPTY;
 
-        entry.number = entries[i].number;
-        entry.time_us = entries[i].time_us;
-        entry.size = entries[i].size;
-        if (!trace_add(b, &entry))
+        request.number = requests[i].number;
+        request.time_us = requests[i].time_us;
+        request.size = requests[i].size;
+        if (!trace_add(b, &request))
             return false;
     }
     return true;
 }
 
 bool
-trace_add_numbered(struct trace_builder *b, const struct trace_numbered *entries, size_t count)
+trace_add_numbered(struct trace_builder *b, const struct trace_numbered *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        __builtin_prefetch(number_table_place(&b->numbers, entries[i].number));
-    if (!can_take_all(b, entries, count))
-        return add_numbers_one_by_one(b, entries, count);
-    b->failed = !prepare(b, &entries[0], count);
+        __builtin_prefetch(number_table_place(&b->numbers, requests[i].number));
+    if (!can_take_all(b, requests, count))
+        return add_numbers_one_by_one(b, requests, count);
+    b->failed = !prepare(b, &requests[0], count);
     for (size_t i = 0; i < count && !b->failed; i++) {
         uint32_t *id = &b->ids[b->count + i];
         bool fresh;
 
-        if (!number_table_find(&b->numbers, entries[i].number, id))
-            b->failed = !number_table_put(&b->numbers, entries[i].number, id, &fresh);
+        if (!number_table_find(&b->numbers, requests[i].number, id))
+            b->failed = !number_table_put(&b->numbers, requests[i].number, id, &fresh);
     }
     if (b->failed)
         return false;
     for (size_t i = 0; i < count && b->times_us; i++)
-        builder_set_time(b, b->count + i, entries[i].time_us);
+        builder_set_time(b, b->count + i, requests[i].time_us);
     for (size_t i = 0; i < count && b->sizes; i++)
-        builder_set_size(b, b->count + i, entries[i].size, TRACE_STATUS_UNKNOWN);
+        builder_set_size(b, b->count + i, requests[i].size, TRACE_STATUS_UNKNOWN);
     b->count += count;
     b->counts.requests = b->count;
     return true;
 }
 
 void
-trace_add_soon(const struct trace_builder *b, const struct trace_entry *e)
+trace_add_soon(const struct trace_builder *b, const struct trace_request *e)
 {
     if (!e->url.ptr)
         __builtin_prefetch(number_table_place(&b->numbers, e->number));

@@ -9,9 +9,9 @@
 #define SNIFF_ID_MOST (1u << 24u)
 
 static bool
-parse(const char *record, struct trace_entry *entry)
+parse(const char *record, struct trace_request *request)
 {
-    entry->number = records_be32(record);
+    request->number = records_be32(record);
     return true;
 }
 

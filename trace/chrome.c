@@ -10,14 +10,11 @@
 /* PAGE_TRANSITION_CHAIN_END (ui/base/page_transition_types.h): the end of a chain of redirects. */
 #define CHAIN_END "0x20000000"
 
-/* NOT INDEXED: an index may be damaged or missing where the table is not. */
-#define VISITS " FROM visits AS v NOT INDEXED"
-
 static const struct history history = {
     .tables = {"visits", "urls"},
-    .visits = "SELECT v.id, v.visit_time, v.url, NULL, NULL" VISITS,
-    .visits_and_redirects = "SELECT v.id, v.visit_time, v.url, ((v.transition & " CHAIN_END
-                            ") != 0) IS NOT TRUE, NULL" VISITS,
+    .visits = "v.visit_time, v.url, NULL, NULL",
+    .visits_and_redirects =
+        "v.visit_time, v.url, ((v.transition & " CHAIN_END ") != 0) IS NOT TRUE, NULL",
     .urls = "SELECT u.id, u.url FROM urls AS u NOT INDEXED",
     .expected = "expected Chrome's tables urls(id, url) and visits(id, url, visit_time)",
     .epoch_us = 11644473600000000,

@@ -1,5 +1,6 @@
 #include "trace/decoder.h"
 
+#include <bzlib.h>
 #include <limits.h>
 #include <lzma.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@ struct method {
     const char *name;
     const char *magic;
     size_t magic_len;
+    bool (*is_one)(struct span head); /* NULL: the magic is enough */
     bool (*open)(struct decoder *d);
     enum decoder_result (*run)(struct decoder *d, struct span *in, char **out, size_t *out_len);
     void (*close)(struct decoder *d);
@@ -22,6 +24,7 @@ struct decoder {
     bool inside; /* of a member or frame */
     union {
         z_stream gzip;
+        bz_stream bzip2;
         lzma_stream xz;
         ZSTD_DStream *zstd;
     } state;
@@ -80,6 +83,59 @@ gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     if (rc == Z_MEM_ERROR)
         return DECODER_NO_MEMORY;
     return rc == Z_OK || rc == Z_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
+}
+
+/* ---- bzip2 --------------------------------------------------------------------------------- */
+
+/* Behind "BZh" and the size of blocks comes the first block, or the end; else it is some text. */
+static bool
+is_bzip2(struct span head)
+{
+    struct span rest = head.len > 4 ? span_of(head.ptr + 4, head.len - 4) : span_of("", 0);
+
+    return span_starts_with(rest, span_str("\x31\x41\x59\x26\x53\x59")) ||
+           span_starts_with(rest, span_str("\x17\x72\x45\x38\x50\x90"));
+}
+
+static bool
+bzip2_open(struct decoder *d)
+{
+    return BZ2_bzDecompressInit(&d->state.bzip2, 0, 0) == BZ_OK;
+}
+
+static void
+bzip2_close(struct decoder *d)
+{
+    BZ2_bzDecompressEnd(&d->state.bzip2);
+}
+
+/* Needs at most 4 MB of memory, whatever the input says. */
+static enum decoder_result
+bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+{
+    bz_stream *b = &d->state.bzip2;
+    unsigned in_len = at_most_uint(in->len);
+    unsigned room = at_most_uint(*out_len);
+    int rc;
+
+    /* Between streams: another one, or something that is ignored, as bzip2 does. */
+    if (!d->inside && in->ptr[0] != 'B')
+        return DECODER_ENDED;
+    b->next_in = (char *)(uintptr_t)in->ptr;
+    b->avail_in = in_len;
+    b->next_out = *out;
+    b->avail_out = room;
+    rc = BZ2_bzDecompress(b);
+    advance(in, in_len - b->avail_in, out, out_len, room - b->avail_out);
+    d->inside = rc != BZ_STREAM_END;
+    if (rc == BZ_STREAM_END) {
+        BZ2_bzDecompressEnd(b);
+        memset(b, 0, sizeof(*b));
+        rc = BZ2_bzDecompressInit(b, 0, 0);
+    }
+    if (rc == BZ_MEM_ERROR)
+        return DECODER_NO_MEMORY;
+    return rc == BZ_OK ? DECODER_OK : DECODER_BROKEN;
 }
 
 /* ---- xz ------------------------------------------------------------------------------------ */
@@ -171,9 +227,10 @@ zstd_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 /* -------------------------------------------------------------------------------------------- */
 
 static const struct method methods[] = {
-    {"gzip", "\x1f\x8b\x08", 3, gzip_open, gzip_run, gzip_close},
-    {"xz", "\xfd\x37zXZ\0", 6, xz_open, xz_run, xz_close},
-    {"zstd", "\x28\xb5\x2f\xfd", 4, zstd_open, zstd_run, zstd_close},
+    {"gzip", "\x1f\x8b\x08", 3, NULL, gzip_open, gzip_run, gzip_close},
+    {"bzip2", "BZh", 3, is_bzip2, bzip2_open, bzip2_run, bzip2_close},
+    {"xz", "\xfd\x37zXZ\0", 6, NULL, xz_open, xz_run, xz_close},
+    {"zstd", "\x28\xb5\x2f\xfd", 4, NULL, zstd_open, zstd_run, zstd_close},
 };
 
 #define METHODS (sizeof(methods) / sizeof(methods[0]))
@@ -182,7 +239,8 @@ const char *
 decoder_sniff(struct span head)
 {
     for (size_t i = 0; i < METHODS; i++) {
-        if (span_starts_with(head, span_of(methods[i].magic, methods[i].magic_len)))
+        if (span_starts_with(head, span_of(methods[i].magic, methods[i].magic_len)) &&
+            (!methods[i].is_one || methods[i].is_one(head)))
             return methods[i].name;
     }
     return NULL;

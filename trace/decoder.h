@@ -1,6 +1,7 @@
 /*
- * Undoes gzip (RFC 1952, zlib), xz (liblzma) and zstd (RFC 8878, libzstd), several members or
- * frames on end included, as a stream from memory to memory. A decoder belongs to one thread.
+ * Decompresses gzip (RFC 1952, zlib), bzip2 (libbz2), xz (liblzma) and zstd (RFC 8878, libzstd) as
+ * a stream from memory to memory. The input may have several members, streams or frames. A decoder
+ * belongs to one thread.
  */
 #ifndef SUNPROXY_TRACE_DECODER_H
 #define SUNPROXY_TRACE_DECODER_H

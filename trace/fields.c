@@ -1,5 +1,7 @@
 #include "trace/fields.h"
 
+#include <arpa/inet.h>
+
 #include "trace/trace.h"
 
 #define MICRO INT64_C(1000000)
@@ -54,6 +56,65 @@ fields_word(struct span *rest)
     word = span_of(rest->ptr + at, end - at);
     *rest = span_of(rest->ptr + end, rest->len - end);
     return word;
+}
+
+bool
+fields_next(struct span *rest, char separator, struct span *field)
+{
+    const char *end;
+
+    if (!rest->ptr)
+        return false;
+    end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
+    *field = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
+    *rest = end ? span_of(end + 1, rest->len - field->len - 1) : span_of(NULL, 0);
+    return true;
+}
+
+/* Where a text ends that begins with a quote or bracket at 0; 0: nowhere. */
+static size_t
+find_close(struct span s, char close)
+{
+    for (size_t i = 1; i < s.len; i++) {
+        if (s.ptr[i] == close && s.ptr[i - 1] != '\\' && (i + 1 == s.len || is_blank(s.ptr[i + 1])))
+            return i;
+    }
+    return 0;
+}
+
+bool
+fields_quoted(struct span *rest, struct span *field)
+{
+    size_t end;
+
+    *rest = fields_trim(*rest);
+    if (rest->len == 0)
+        return false;
+    if (rest->ptr[0] == '"' || rest->ptr[0] == '[') {
+        end = find_close(*rest, rest->ptr[0] == '"' ? '"' : ']');
+        if (end != 0) {
+            *field = span_of(rest->ptr + 1, end - 1);
+            *rest = span_of(rest->ptr + end + 1, rest->len - end - 1);
+            return true;
+        }
+        if (rest->ptr[0] == '"')
+            return false;
+    }
+    *field = fields_word(rest);
+    return true;
+}
+
+bool
+fields_is_address(struct span s)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+
+    if (s.len == 0 || s.len >= sizeof(text))
+        return false;
+    memcpy(text, s.ptr, s.len);
+    text[s.len] = '\0';
+    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
 }
 
 bool
@@ -321,4 +382,47 @@ fields_iso_date(struct span s, int64_t *us)
         return false;
     *us = (days_since_epoch(year, month, day) * 86400 + seconds - zone) * MICRO + rest;
     return true;
+}
+
+/* Of a count of units since 1970, by magnitude, with a fraction that counts for milliseconds only.
+ */
+static bool
+parse_epoch(struct span s, int64_t *us)
+{
+    const uint64_t first_ms = 100000000000, first_us = 100000000000000,
+                   first_ns = 100000000000000000;
+    const char *point = s.len ? memchr(s.ptr, '.', s.len) : NULL;
+    size_t len = point ? (size_t)(point - s.ptr) : s.len;
+    uint64_t whole;
+    int64_t rest = 0;
+
+    if (!fields_uint(span_of(s.ptr, len), &whole) ||
+        (point && !fraction(span_of(point + 1, s.len - len - 1), &rest)))
+        return false;
+    if (whole < first_ms)
+        *us = (int64_t)whole * MICRO + rest;
+    else if (whole < first_us)
+        *us = (int64_t)whole * 1000 + rest / 1000;
+    else
+        *us = (int64_t)(whole < first_ns ? whole : whole / 1000);
+    return true;
+}
+
+bool
+fields_any_time(struct span s, int64_t *us)
+{
+    char copy[64];
+
+    s = fields_trim(s);
+    if (s.len > 1 && s.ptr[0] == '[' && s.ptr[s.len - 1] == ']')
+        s = span_of(s.ptr + 1, s.len - 2);
+    if (s.len >= sizeof(copy))
+        return false;
+    if (parse_epoch(s, us) || fields_iso_date(s, us) || fields_log_date(s, us))
+        return true;
+    if (s.len < 10 || s.ptr[4] != '/' || s.ptr[7] != '/')
+        return false;
+    memcpy(copy, s.ptr, s.len);
+    copy[4] = copy[7] = '-';
+    return fields_iso_date(span_of(copy, s.len), us);
 }

@@ -17,6 +17,22 @@ struct span fields_trim_spaces(struct span s);
 /* Takes the next word off the front, words being separated by blanks and tabs; empty: none left. */
 struct span fields_word(struct span *rest);
 
+/*
+ * Takes the next field off the front, fields being separated by one byte. False behind the last
+ * one; an empty line has one empty field.
+ */
+bool fields_next(struct span *rest, char separator, struct span *field);
+
+/*
+ * Takes the next field off the front, fields being separated by blanks: a word, or a text in quotes
+ * or brackets, which are removed. False behind the last one, or if a quote does not end before a
+ * blank or the end of the line.
+ */
+bool fields_quoted(struct span *rest, struct span *field);
+
+/* An address of IPv4 or IPv6. */
+bool fields_is_address(struct span s);
+
 /* Decimal digits, all of them. */
 bool fields_uint(struct span s, uint64_t *value);
 
@@ -38,6 +54,13 @@ bool fields_seconds(struct span s, int64_t *us);
 /* "17/May/2015:10:05:03 +0000", a fraction allowed, or EPA-HTTP's "29:23:53:25" (day, hour, minute,
  * second). */
 bool fields_log_date(struct span s, int64_t *us);
+
+/*
+ * A time of any of the usual kinds: seconds, milliseconds, microseconds or nanoseconds since 1970,
+ * by magnitude (seconds up to the year 5138); a date as of the two functions here, in brackets or
+ * not; "2006/01/02 15:04:05".
+ */
+bool fields_any_time(struct span s, int64_t *us);
 
 /*
  * RFC 3339, a blank for the T, a fraction, missing seconds and a missing zone (UTC) allowed; also a

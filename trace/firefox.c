@@ -6,15 +6,13 @@
 #include "trace/formats.h"
 #include "trace/history.h"
 
-#define VISITS " FROM moz_historyvisits AS v NOT INDEXED"
-
 /* TRANSITION_REDIRECT_PERMANENT and _TEMPORARY: where they come from led elsewhere. */
 #define REDIRECTED "CASE WHEN v.visit_type IN (5, 6) THEN v.from_visit END"
 
 static const struct history history = {
     .tables = {"moz_historyvisits", "moz_places"},
-    .visits = "SELECT v.id, v.visit_date, v.place_id, NULL, NULL" VISITS,
-    .visits_and_redirects = "SELECT v.id, v.visit_date, v.place_id, NULL, " REDIRECTED VISITS,
+    .visits = "v.visit_date, v.place_id, NULL, NULL",
+    .visits_and_redirects = "v.visit_date, v.place_id, NULL, " REDIRECTED,
     .urls = "SELECT p.id, p.url FROM moz_places AS p NOT INDEXED",
     .expected = "expected Firefox's tables moz_places(id, url) and "
                 "moz_historyvisits(id, place_id, visit_date)",

@@ -13,7 +13,18 @@
     (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
 
 extern const struct trace_format trace_format_firefox;
+extern const struct trace_format trace_format_safari;
 extern const struct trace_format trace_format_chrome;
+extern const struct trace_format trace_format_sunproxyd;
+extern const struct trace_format trace_format_caddy;
+extern const struct trace_format trace_format_traefik;
+extern const struct trace_format trace_format_nginx_json;
+extern const struct trace_format trace_format_w3c;
+extern const struct trace_format trace_format_haproxy;
+extern const struct trace_format trace_format_s3;
+extern const struct trace_format trace_format_alb;
+extern const struct trace_format trace_format_ltsv;
+extern const struct trace_format trace_format_ids;
 extern const struct trace_format trace_format_zeek;
 extern const struct trace_format trace_format_har;
 extern const struct trace_format trace_format_access;
@@ -25,8 +36,11 @@ extern const struct trace_format trace_format_wc98;
 extern const struct trace_format trace_format_cache2k;
 extern const struct trace_format trace_format_urls;
 
-/* By name, or NULL. */
-const struct trace_format *trace_format_find(const char *name);
+/*
+ * By name or alias, in any case; NULL: there is none. Of a name that stands for several formats,
+ * the first one that these first bytes of a file are, else the first one.
+ */
+const struct trace_format *trace_format_find(const char *name, struct span head);
 
 /*
  * The first whose sniffing agrees; else the format of lines that has the most requests in these

@@ -304,16 +304,16 @@ add_all(const struct generate_workload *w, struct generate_state *s, struct trac
     const struct generate_options *o = s->options;
 
     for (uint64_t i = 0; i < o->requests; i++) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        struct trace_request request = TRACE_REQUEST_EMPTY;
         uint64_t page = w->draw(s, i);
 
-        entry.number = page + 1;
-        entry.size = size_of(o, page);
+        request.number = page + 1;
+        request.size = size_of(o, page);
         if (o->rate > 0)
-            entry.time_us = (int64_t)((double)i * 1e6 / o->rate);
+            request.time_us = (int64_t)((double)i * 1e6 / o->rate);
         if (writes)
             writes[i] = s->write;
-        if (!trace_add(builder, &entry))
+        if (!trace_add(builder, &request))
             return false;
     }
     return true;

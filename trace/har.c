@@ -163,7 +163,7 @@ bytes_of(double number)
 static bool
 hand_over(const struct archive *a, struct trace_builder *builder, uint64_t number)
 {
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request request = TRACE_REQUEST_EMPTY;
 
     if (!a->has_url) {
         trace_add_bad(builder, number,
@@ -171,20 +171,20 @@ hand_over(const struct archive *a, struct trace_builder *builder, uint64_t numbe
                                       : span_str("(no request.url in this entry)"));
         return true;
     }
-    entry.line = number;
-    entry.url = span_of(buf_str(&a->url), a->url.len);
+    request.line = number;
+    request.url = span_of(buf_str(&a->url), a->url.len);
     if (a->has_method)
-        entry.method = span_str(buf_str(&a->method));
-    if (a->has_when && !fields_iso_date(span_str(buf_str(&a->when)), &entry.time_us))
-        entry.time_us = TRACE_TIME_UNKNOWN;
+        request.method = span_str(buf_str(&a->method));
+    if (a->has_when && !fields_iso_date(span_str(buf_str(&a->when)), &request.time_us))
+        request.time_us = TRACE_TIME_UNKNOWN;
     /* Aborted and blocked requests have 0, or a number of the browser's own. */
     if (!isnan(a->status))
-        entry.status =
+        request.status =
             a->status >= 100 && a->status < 1000 ? (unsigned)a->status : TRACE_STATUS_NONE;
-    entry.size = bytes_of(a->content_size);
-    if (entry.size < 0)
-        entry.size = bytes_of(a->body_size);
-    return trace_add(builder, &entry);
+    request.size = bytes_of(a->content_size);
+    if (request.size < 0)
+        request.size = bytes_of(a->body_size);
+    return trace_add(builder, &request);
 }
 
 /* ---- the archive ----------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "trace/history.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -8,6 +9,7 @@
 /* Of a database that does not lie in a file of its own, and so is written to one. */
 #define SAVED_MOST (UINT64_C(1) << 30U)
 #define FIRST_ROWS 256u
+#define MOST_SECONDS 1e12 /* before or after the epoch: so that microseconds fit */
 
 struct visit {
     int64_t time, url, id;
@@ -105,10 +107,27 @@ check_row(struct database *database, sqlite3_stmt *statement, size_t row, int64_
     return rc;
 }
 
-static int
-add_visit(struct rows *rows, sqlite3_stmt *statement)
+static bool
+read_time(sqlite3_stmt *statement, int column, bool in_seconds, int64_t *time)
 {
-    enum { ID, TIME, URL, LEADS, FROM };
+    int type = sqlite3_column_type(statement, column);
+    double us;
+
+    if (!in_seconds) {
+        *time = sqlite3_column_int64(statement, column);
+        return type == SQLITE_INTEGER;
+    }
+    us = sqlite3_column_double(statement, column) * 1e6;
+    if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !(fabs(us) < MOST_SECONDS * 1e6))
+        return false;
+    *time = (int64_t)llround(us);
+    return true;
+}
+
+static int
+add_visit(struct rows *rows, sqlite3_stmt *statement, bool in_seconds)
+{
+    enum { ID, TIME, URL, REDIRECTED, FROM };
     struct visit *visit;
 
     if (!make_room(&rows->visits, sizeof(*rows->visits), rows->visit_count, &rows->visit_room))
@@ -116,12 +135,11 @@ add_visit(struct rows *rows, sqlite3_stmt *statement)
     visit = &rows->visits[rows->visit_count++];
     *visit = (struct visit){
         .id = sqlite3_column_int64(statement, ID),
-        .time = sqlite3_column_int64(statement, TIME),
         .url = sqlite3_column_int64(statement, URL),
-        .has_time = sqlite3_column_type(statement, TIME) == SQLITE_INTEGER,
         .has_url = sqlite3_column_type(statement, URL) == SQLITE_INTEGER,
-        .dropped = sqlite3_column_int(statement, LEADS) != 0,
+        .dropped = sqlite3_column_int(statement, REDIRECTED) != 0,
     };
+    visit->has_time = read_time(statement, TIME, in_seconds, &visit->time);
     if (sqlite3_column_type(statement, FROM) == SQLITE_INTEGER) {
         if (!make_room(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
                        &rows->redirected_room))
@@ -132,7 +150,7 @@ add_visit(struct rows *rows, sqlite3_stmt *statement)
 }
 
 static int
-read_visits(struct database *database, sqlite3_stmt *statement, struct rows *rows)
+read_visits(struct database *database, sqlite3_stmt *statement, bool in_seconds, struct rows *rows)
 {
     int64_t last;
     int rc;
@@ -140,7 +158,7 @@ read_visits(struct database *database, sqlite3_stmt *statement, struct rows *row
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
         rc = check_row(database, statement, rows->visit_count, &last);
         if (rc == SQLITE_OK)
-            rc = add_visit(rows, statement);
+            rc = add_visit(rows, statement, in_seconds);
         if (rc != SQLITE_OK)
             return rc;
     }
@@ -280,25 +298,25 @@ hand_over(const struct rows *rows, const struct visit *visit, struct trace_build
           int64_t epoch_us)
 {
     const struct place *place = find_place(rows, visit);
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request request = TRACE_REQUEST_EMPTY;
     int64_t time_us;
 
     if (!place) {
         trace_builder_counts(builder)->skipped_orphan++;
         return true;
     }
-    entry.line = visit->id > 0 ? (uint64_t)visit->id : 0;
+    request.line = visit->id > 0 ? (uint64_t)visit->id : 0;
     if (place->kind != PLACE_URL) {
-        trace_add_bad(builder, entry.line, span_str("(its URL is not text)"));
+        trace_add_bad(builder, request.line, span_str("(its URL is not text)"));
         return true;
     }
     if (!visit->has_time || __builtin_sub_overflow(visit->time, epoch_us, &time_us)) {
-        trace_add_bad(builder, entry.line, span_str("(it has no time)"));
+        trace_add_bad(builder, request.line, span_str("(it has no time)"));
         return true;
     }
-    entry.time_us = time_us;
-    entry.url = place->len ? span_of(rows->urls.data + place->at, place->len) : span_str("");
-    return trace_add(builder, &entry);
+    request.time_us = time_us;
+    request.url = place->len ? span_of(rows->urls.data + place->at, place->len) : span_str("");
+    return trace_add(builder, &request);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -309,23 +327,37 @@ stop_if_asked(void *context)
     return input_should_stop(context);
 }
 
+/* NOT INDEXED: an index may be damaged or missing where the table is not. */
+static int
+prepare_visits(struct database *database, const struct history *history, const char *id,
+               const char *columns, sqlite3_stmt **visits)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "SELECT v.%s, %s FROM %s AS v NOT INDEXED", id, columns,
+             history->tables[0]);
+    return sqlite3_prepare_v2(database->handle, text, -1, visits, NULL);
+}
+
 /* Prepares both statements before anything is read, to know whether all is there. */
 static int
 prepare(struct database *database, const struct history *history, bool without_redirects,
         sqlite3_stmt **visits, sqlite3_stmt **urls)
 {
-    int rc = sqlite3_prepare_v2(database->handle,
-                                without_redirects ? history->visits_and_redirects : history->visits,
-                                -1, visits, NULL);
+    const char *columns = without_redirects ? history->visits_and_redirects : history->visits;
+    int rc = prepare_visits(database, history, "id", columns, visits);
 
+    if (rc == SQLITE_ERROR) /* perhaps there is no column id */
+        rc = prepare_visits(database, history, "rowid", columns, visits);
     return rc == SQLITE_OK ? sqlite3_prepare_v2(database->handle, history->urls, -1, urls, NULL)
                            : rc;
 }
 
 static int
-read_rows(struct database *database, sqlite3_stmt *visits, sqlite3_stmt *urls, struct rows *rows)
+read_rows(struct database *database, const struct history *history, sqlite3_stmt *visits,
+          sqlite3_stmt *urls, struct rows *rows)
 {
-    int rc = read_visits(database, visits, rows);
+    int rc = read_visits(database, visits, history->in_seconds, rows);
 
     if (rc != SQLITE_OK)
         return rc;
@@ -374,7 +406,7 @@ history_read(struct input *in, const struct history *history, const struct trace
     /* All files are open and locked now: were we killed, no copy would stay behind. */
     snapshot_remove(&snapshot);
     if (rc == SQLITE_OK)
-        rc = read_rows(&database, visits, urls, &rows);
+        rc = read_rows(&database, history, visits, urls, &rows);
     if (rc != SQLITE_OK)
         error = explain(&database, rc, path, history->expected, why, why_size);
     for (size_t i = 0; error == TRACE_OK && more && i < rows.visit_count; i++)

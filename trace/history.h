@@ -18,15 +18,17 @@
 struct history {
     const char *tables[DATABASE_TABLES]; /* of visits, of URLs */
     /*
-     * Every visit without a condition, as they lie in the table: id, time, id of the URL, whether
-     * it led elsewhere by itself (or NULL), id of the visit that led here and so was redirected (or
-     * NULL).
+     * Columns of the table of visits, called v: time, id of the URL, whether the visit was
+     * redirected (or NULL), id of the redirected visit that led to this one (or NULL). Every row is
+     * read, in the order of the table, together with its id: the column id, or the number of the
+     * row in a table that has no such column.
      */
     const char *visits;
-    const char *visits_and_redirects; /* the same with the last two, which `visits` has NULL */
-    const char *urls;                 /* every URL as they lie in the table: id, URL */
-    const char *expected;             /* for the sentence when the tables are not there */
-    int64_t epoch_us;                 /* what a time has at 1970-01-01 UTC */
+    const char *visits_and_redirects; /* the same; `visits` has NULL for the last two */
+    const char *urls;     /* a statement: every URL in the order of the table: id, URL */
+    const char *expected; /* for the sentence when the tables are missing */
+    int64_t epoch_us;     /* the time of 1970-01-01 UTC, in microseconds */
+    bool in_seconds;      /* times are in seconds, whole or not; else microseconds */
 };
 
 bool history_is_sqlite(struct span head);

@@ -1,7 +1,5 @@
 #include "trace/lines.h"
 
-#include <arpa/inet.h>
-
 #include "trace/base_url.h"
 #include "trace/fields.h"
 #include "trace/formats.h"
@@ -9,21 +7,21 @@
 /* A URL, and as much again of user agents and the like. */
 #define LINE_MOST (TRACE_URL_MAX + 256u * 1024u)
 #define SNIFF_LINES 100
-#define URL_ROOM 8192u /* for a scheme, a site, a port */
+#define URL_MARGIN 8192u /* for a scheme, a site, a port */
 
 static enum line_kind
 parse_line(struct line_reader *reader, const struct line_format *format, struct span line,
-           struct trace_entry *entry)
+           struct trace_request *request)
 {
-    *entry = TRACE_ENTRY_EMPTY;
-    return span_has_zero(line) ? LINE_BAD : format->parse(reader, line, entry);
+    *request = TRACE_REQUEST_EMPTY;
+    return span_has_zero(line) ? LINE_BAD : format->parse(reader, line, request);
 }
 
 enum trace_error
 lines_read(struct input *in, struct trace_builder *builder, const struct trace_options *options,
            const struct line_format *format)
 {
-    struct line_reader reader = {.options = options};
+    struct line_reader reader = {.options = options, .builder = builder};
     bool too_long;
     bool more = true;
     struct span line;
@@ -33,16 +31,16 @@ lines_read(struct input *in, struct trace_builder *builder, const struct trace_o
         format->begin(&reader);
     for (uint64_t number = 1;
          more && !reader.no_memory && input_line(in, LINE_MOST, &line, &too_long); number++) {
-        struct trace_entry entry;
-        enum line_kind kind = too_long ? LINE_BAD : parse_line(&reader, format, line, &entry);
+        struct trace_request request;
+        enum line_kind kind = too_long ? LINE_BAD : parse_line(&reader, format, line, &request);
 
         if (kind == LINE_ORPHAN)
             trace_builder_counts(builder)->skipped_orphan++;
         else if (kind == LINE_BAD)
             trace_add_bad(builder, number, line);
         else if (kind == LINE_REQUEST) {
-            entry.line = number;
-            more = trace_add(builder, &entry);
+            request.line = number;
+            more = trace_add(builder, &request);
         }
     }
     if (format->end)
@@ -76,10 +74,10 @@ look_at(struct span head, const struct line_format *format, size_t most, size_t 
     if (format->begin)
         format->begin(&reader);
     for (size_t i = 0; i < most && head.len != 0; i++) {
-        struct trace_entry entry;
+        struct trace_request request;
         struct span line = lines_next(&head);
         bool whole = head.ptr[-1] == '\n';
-        enum line_kind kind = parse_line(&reader, format, line, &entry);
+        enum line_kind kind = parse_line(&reader, format, line, &request);
 
         *requests += kind == LINE_REQUEST;
         *bad += kind == LINE_BAD && whole;
@@ -110,19 +108,12 @@ lines_count(struct span head, const struct line_format *format)
 static bool
 is_bare_ipv6(struct span host)
 {
-    char text[INET6_ADDRSTRLEN];
-    struct in6_addr address;
-
-    if (host.len >= sizeof(text) || !memchr(host.ptr, ':', host.len))
-        return false;
-    memcpy(text, host.ptr, host.len);
-    text[host.len] = '\0';
-    return inet_pton(AF_INET6, text, &address) == 1;
+    return memchr(host.ptr, ':', host.len) != NULL && fields_is_address(host);
 }
 
 /* "a.test:81", "[::1]:81": of an address in brackets, what is behind them counts. */
 static bool
-brings_port(struct span host)
+has_port(struct span host)
 {
     const char *colon = memrchr(host.ptr, ':', host.len);
     const char *bracket = memrchr(host.ptr, ']', host.len);
@@ -131,31 +122,32 @@ brings_port(struct span host)
 }
 
 static bool
-append_origin(struct line_reader *reader, struct span host, unsigned port)
+append_site(struct line_reader *reader, struct line_site site)
 {
     struct buf *out = &reader->url;
-    const char *site = reader->options->site ? reader->options->site : TRACE_DEFAULT_SITE;
+    const char *other = reader->options->site ? reader->options->site : TRACE_DEFAULT_SITE;
+    bool https = site.https || site.port == 443;
     bool bare;
 
-    if (host.len == 0)
-        return buf_append(out, base_url_site(site).ptr, base_url_site(site).len);
-    bare = is_bare_ipv6(host);
-    return buf_append_str(out, port == 443 ? "https://" : "http://") &&
-           (!bare || buf_append_char(out, '[')) && buf_append(out, host.ptr, host.len) &&
+    if (site.host.len == 0)
+        return buf_append(out, base_url_site(other).ptr, base_url_site(other).len);
+    bare = is_bare_ipv6(site.host);
+    return buf_append_str(out, https ? "https://" : "http://") &&
+           (!bare || buf_append_char(out, '[')) && buf_append(out, site.host.ptr, site.host.len) &&
            (!bare || buf_append_char(out, ']')) &&
-           (port == 0 || port == 80 || port == 443 || (!bare && brings_port(host)) ||
-            buf_printf(out, ":%u", port));
+           (site.port == 0 || site.port == (https ? 443 : 80) || (!bare && has_port(site.host)) ||
+            buf_printf(out, ":%u", site.port));
 }
 
 enum line_kind
-lines_make_url(struct line_reader *reader, struct span method, struct span host, unsigned port,
+lines_make_url(struct line_reader *reader, struct span method, struct line_site site,
                struct span target, struct span *url)
 {
     struct buf *out = &reader->url;
     bool ok;
 
     *url = target;
-    if (target.len == 0 || target.len + host.len > TRACE_URL_MAX - URL_ROOM)
+    if (target.len == 0 || target.len + site.host.len > TRACE_URL_MAX - URL_MARGIN)
         return LINE_BAD;
     if (reader->sniffing)
         return target.ptr[0] == '/' || target.ptr[0] == '*' || base_url_scheme(target).len != 0 ||
@@ -169,8 +161,7 @@ lines_make_url(struct line_reader *reader, struct span method, struct span host,
         ok = buf_append_str(out, "https://") &&
              buf_append(out, target.ptr, target.len - (https ? 4 : 0));
     } else if (target.ptr[0] == '/' || target.ptr[0] == '*') {
-        ok = append_origin(reader, host, port) &&
-             (target.ptr[0] == '/' || buf_append_char(out, '/')) &&
+        ok = append_site(reader, site) && (target.ptr[0] == '/' || buf_append_char(out, '/')) &&
              buf_append(out, target.ptr, target.len);
     } else {
         return base_url_scheme(target).len != 0 ? LINE_REQUEST : LINE_BAD;
@@ -185,12 +176,12 @@ lines_make_path(struct line_reader *reader, struct span name, struct span *url)
 {
     struct buf *out = &reader->url;
 
-    if (name.len == 0 || name.len > TRACE_URL_MAX - URL_ROOM)
+    if (name.len == 0 || name.len > TRACE_URL_MAX - URL_MARGIN)
         return LINE_BAD;
     if (reader->sniffing)
         return LINE_REQUEST;
     buf_reset(out);
-    reader->no_memory = !append_origin(reader, span_of("", 0), 0) || !buf_append_char(out, '/') ||
+    reader->no_memory = !append_site(reader, LINE_SITE_UNKNOWN) || !buf_append_char(out, '/') ||
                         !buf_append(out, name.ptr, name.len);
     *url = buf_span(out);
     return reader->no_memory ? LINE_BAD : LINE_REQUEST;

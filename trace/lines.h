@@ -17,21 +17,22 @@ enum line_kind {
     LINE_BAD,
 };
 
-#define LINE_STATE_BYTES 256u
+#define LINE_STATE_BYTES 4096u
 
 struct line_reader {
     const struct trace_options *options;
-    struct buf url; /* for a URL that is put together; good until the next line */
-    bool sniffing;  /* only whether it is a request matters: no URL is made */
+    struct trace_builder *builder; /* for remarks; NULL while sniffing */
+    struct buf url;                /* for a URL that is put together; valid until the next line */
+    bool sniffing;                 /* only whether a line is a request matters: no URL is made */
     bool no_memory;
     _Alignas(max_align_t) char state[LINE_STATE_BYTES]; /* the format's own; zero at first */
 };
 
 /* How a format reads its lines. */
 struct line_format {
-    /* Reads one line, without its end and with no zero byte in it; `entry` is empty before. */
+    /* Reads one line, without its end and with no zero byte in it; `request` is empty before. */
     enum line_kind (*parse)(struct line_reader *reader, struct span line,
-                            struct trace_entry *entry);
+                            struct trace_request *request);
     /* For a format with a state; otherwise NULL. */
     void (*begin)(struct line_reader *reader);
     void (*end)(struct line_reader *reader);
@@ -54,15 +55,23 @@ size_t lines_count(struct span head, const struct line_format *format);
 /* The line without blanks at its ends, and the rest behind its newline. */
 struct span lines_next(struct span *rest);
 
+/* The site that a request went to, as far as a line says so. */
+struct line_site {
+    struct span host; /* empty: unknown; may contain a port, which then counts */
+    unsigned port;    /* 0: unknown */
+    bool https;       /* also with port 443 */
+};
+
+#define LINE_SITE_UNKNOWN ((struct line_site){.host = {.ptr = "", .len = 0}})
+
 /*
- * Makes the URL of what a request line has: an absolute one stays; a path gets scheme://host:port,
- * or the option's site if host is empty; CONNECT's host:port becomes https://host:port, for which
- * an absolute one may stand. A port that the host brings itself goes before `port`; an address of
- * IPv6 gets the brackets that it lacks; the default port of the scheme, or 0, is not written.
- * LINE_BAD if it is none of these or too long.
+ * Makes the URL of a request's target: an absolute URL is unchanged; a path gets the site in front,
+ * or the site of the options if the line has no host; CONNECT's host:port becomes
+ * https://host:port, and may also be an absolute URL. An IPv6 address without brackets gets them;
+ * the scheme's default port is not written. LINE_BAD if the target is none of these or too long.
  */
-enum line_kind lines_make_url(struct line_reader *reader, struct span method, struct span host,
-                              unsigned port, struct span target, struct span *url);
+enum line_kind lines_make_url(struct line_reader *reader, struct span method, struct line_site site,
+                              struct span target, struct span *url);
 
 /* Makes a URL of a name of any kind: a path below the option's site. */
 enum line_kind lines_make_path(struct line_reader *reader, struct span name, struct span *url);

@@ -1,7 +1,7 @@
 /*
  * libCacheSim's oracleGeneral: packed records of 24 bytes, little endian: u32 time in seconds, u64
  * id, u32 size, i64 number (from 1) of the next request for that id, or -1 or INT64_MAX where there
- * is none. The last is not believed, and not used.
+ * is none, or -2 where it is not known. The last is used for recognition only.
  */
 #include "trace/formats.h"
 #include "trace/records.h"
@@ -28,7 +28,7 @@ sniff(struct span head)
         int64_t next = (int64_t)records_le64(record + 16);
 
         in_order = in_order && (i == 0 || records_le32(record - RECORD) <= records_le32(record));
-        if (next == -1 || next == INT64_MAX)
+        if (next == -1 || next == -2 || next == INT64_MAX)
             continue;
         if (next < (int64_t)i + 2 || next > SNIFF_NEXT_MOST)
             return false;

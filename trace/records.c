@@ -16,20 +16,20 @@ static bool
 add_batch(struct trace_builder *builder, const char *records, size_t size, size_t count,
           uint64_t number, records_parse *parse)
 {
-    struct trace_entry entries[BATCH];
+    struct trace_request requests[BATCH];
     bool good[BATCH];
 
     for (size_t i = 0; i < count; i++) {
-        entries[i] = TRACE_ENTRY_EMPTY;
-        entries[i].line = number + i;
-        good[i] = parse(records + i * size, &entries[i]);
+        requests[i] = TRACE_REQUEST_EMPTY;
+        requests[i].line = number + i;
+        good[i] = parse(records + i * size, &requests[i]);
         if (good[i])
-            trace_add_soon(builder, &entries[i]);
+            trace_add_soon(builder, &requests[i]);
     }
     for (size_t i = 0; i < count; i++) {
         if (!good[i])
             trace_add_bad(builder, number + i, span_str("(a binary record)"));
-        else if (!trace_add(builder, &entries[i]))
+        else if (!trace_add(builder, &requests[i]))
             return false;
     }
     return true;

@@ -9,8 +9,8 @@
 #include "trace/builder.h"
 #include "trace/input.h"
 
-/* Reads one record; false: it is malformed. `entry` is empty before. */
-typedef bool records_parse(const char *record, struct trace_entry *entry);
+/* Reads one record; false: it is malformed. `request` is empty before. */
+typedef bool records_parse(const char *record, struct trace_request *request);
 
 /* Reads all; what is left over at the end and is no whole record is an error with a sentence. */
 enum trace_error records_read(struct input *in, struct trace_builder *builder, size_t size,

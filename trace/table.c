@@ -1,69 +1,30 @@
 /*
- * Tables with named columns: CSV (RFC 4180) and its kin with tabs or semicolons. The first line
- * names the columns; those that are known count, whatever their order and case:
- *     URL        url, uri, request_url; a path gets the column host, or the site of the options
- *     number     id, obj_id, object_id, key: a whole number where the trace has no URLs; where the
- *                first request has another text there, it becomes a path below the site
- *     time       time, timestamp, ts, date, datetime, visit_time: seconds or an ISO date;
- *                time_us and time_ms in their units
- *     size       size, bytes, obj_size, object_size, length, content_length, body_bytes_sent
- *     method     method, verb, request_method
- *     status     status, status_code, http_status: nothing where it is not known, and "-" or 0
- *                where there was no answer
- * A quoted field ends with its line.
+ * Tables with named columns: CSV (RFC 4180) and its relatives with tabs, semicolons or bars. The
+ * first line names the columns, in any order and case; see columns.c for the names:
+ *     URL        a path gets the site's column, or the site of the options
+ *     id         a whole number where the trace has no URLs; if the first request has another text
+ *                there, ids become paths below the site
+ *     time       seconds or an ISO date; time_us and time_ms in their units
+ *     size, method
+ *     status     empty where it is unknown, and "-" or 0 where there was no answer
+ * With the option `columns` the list names the columns, and the first line may be a request; fields
+ * may then also be separated by blanks. A quoted field ends with its line. A line with another
+ * number of fields than the first one is malformed, unless what is too much is empty.
  */
-#include <strings.h>
+#include <inttypes.h>
 
+#include "trace/columns.h"
 #include "trace/fields.h"
 #include "trace/formats.h"
 #include "trace/lines.h"
 
-#define COLUMNS_MOST 256
-
-enum column { URL, HOST, ID, TIME, TIME_MS, TIME_US, SIZE, METHOD, STATUS, COLUMNS };
-
-static const struct {
-    const char *name;
-    enum column column;
-} known[] = {
-    {"url", URL},
-    {"uri", URL},
-    {"request_url", URL},
-    {"host", HOST},
-    {"id", ID},
-    {"obj_id", ID},
-    {"object_id", ID},
-    {"key", ID},
-    {"time", TIME},
-    {"timestamp", TIME},
-    {"ts", TIME},
-    {"date", TIME},
-    {"datetime", TIME},
-    {"visit_time", TIME},
-    {"time_ms", TIME_MS},
-    {"time_us", TIME_US},
-    {"size", SIZE},
-    {"bytes", SIZE},
-    {"obj_size", SIZE},
-    {"object_size", SIZE},
-    {"length", SIZE},
-    {"content_length", SIZE},
-    {"body_bytes_sent", SIZE},
-    {"method", METHOD},
-    {"verb", METHOD},
-    {"request_method", METHOD},
-    {"status", STATUS},
-    {"status_code", STATUS},
-    {"http_status", STATUS},
-};
-
 struct table {
-    char separator; /* 0: the header is not read yet */
-    unsigned column_count;
-    int column_of[COLUMNS]; /* -1: there is none */
-    bool numbers;           /* of ID, as the first request had it */
+    char separator; /* 0: the first line was not read yet */
+    struct columns columns;
+    bool numbers; /* of ids, as the first request had it */
     bool begun;
-    struct buf text; /* a field with quotes inside */
+    uint64_t longer, shorter; /* lines with more or fewer fields than columns */
+    struct buf text;          /* a field with quotes inside */
 };
 _Static_assert(sizeof(struct table) <= LINE_STATE_BYTES, "the state fits");
 
@@ -101,52 +62,91 @@ next_field(struct span *rest, char separator, struct span *field, enum quotes *q
         *field = span_of(rest->ptr, at);
     }
     *rest = at < rest->len ? span_of(rest->ptr + at + 1, rest->len - at - 1) : span_of(NULL, 0);
+    /* Several blanks separate like one. */
+    while (separator == ' ' && rest->len != 0 && rest->ptr[0] == ' ')
+        *rest = span_of(rest->ptr + 1, rest->len - 1);
     return true;
 }
 
-static bool
-take_name(struct table *t, struct span name, int at)
+/* ---- the first line -------------------------------------------------------------------------- */
+
+static char
+find_separator(struct span line)
 {
-    name = fields_trim(name);
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strlen(known[i].name) == name.len &&
-            strncasecmp(known[i].name, name.ptr, name.len) == 0) {
-            if (t->column_of[known[i].column] < 0)
-                t->column_of[known[i].column] = at;
-            return true;
-        }
+    static const char separators[] = "\t,;|";
+
+    for (const char *s = separators; *s; s++) {
+        if (line.len && memchr(line.ptr, *s, line.len))
+            return *s;
     }
-    return false;
+    return ',';
 }
 
-/* A line of names, among them one of what was asked for. */
+/* A line of names, among them one that identifies the page; "# " may stand in front. */
 static bool
-take_header(struct table *t, struct span line)
+take_header(struct table *t, struct span line, struct span names[COLUMNS_MOST])
 {
-    static const char separators[] = "\t,;";
-    struct span name;
     enum quotes quotes = NO_QUOTES;
+    struct span name;
 
     if (span_has_zero(line))
         return false;
-    t->separator = ',';
-    for (const char *s = separators; *s; s++) {
-        if (line.len && memchr(line.ptr, *s, line.len)) {
-            t->separator = *s;
-            break;
-        }
-    }
-    for (int c = 0; c < COLUMNS; c++)
-        t->column_of[c] = -1;
-    for (t->column_count = 0; next_field(&line, t->separator, &name, &quotes); t->column_count++) {
-        if (t->column_count == COLUMNS_MOST)
+    line = fields_trim_spaces(line);
+    if (span_starts_with(line, span_str("#")))
+        line = fields_trim_spaces(span_of(line.ptr + 1, line.len - 1));
+    t->separator = find_separator(line);
+    columns_init(&t->columns);
+    while (next_field(&line, t->separator, &name, &quotes)) {
+        name = fields_trim(name);
+        if (names && t->columns.count < COLUMNS_MOST)
+            names[t->columns.count] = name;
+        if (!columns_add(&t->columns, name))
             return false;
-        take_name(t, name, (int)t->column_count);
     }
-    return quotes != BROKEN && (t->column_of[URL] >= 0 || t->column_of[ID] >= 0);
+    columns_decide_host(&t->columns);
+    return quotes != BROKEN && columns_identify(&t->columns);
 }
 
-/* Undoubles the quotes inside a field. */
+static unsigned
+count_fields(struct span line, char separator)
+{
+    enum quotes quotes = NO_QUOTES;
+    struct span field;
+    unsigned count = 0;
+
+    while (count < COLUMNS_MOST && next_field(&line, separator, &field, &quotes))
+        count++;
+    return quotes == BROKEN ? 0 : count;
+}
+
+/* The separator with which a line has as many fields as the list, or else more. False: none has. */
+static bool
+take_list(struct table *t, struct span line)
+{
+    static const char separators[] = "\t,;| ";
+    unsigned wanted = t->columns.count;
+
+    t->separator = '\0';
+    for (const char *s = separators; *s && wanted > 1; s++) {
+        unsigned count = count_fields(line, *s);
+
+        if (count == wanted || (count > wanted && t->separator == '\0')) {
+            t->separator = *s;
+            t->columns.count = count;
+        }
+        if (count == wanted)
+            break;
+    }
+    if (wanted == 1) /* a separator might be part of the only field that counts */
+        t->separator = '\t';
+    if (wanted == 1)
+        t->columns.count = count_fields(line, '\t');
+    return t->separator != '\0';
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Replaces doubled quotes inside a field by single ones. */
 static bool
 undouble(struct buf *text, struct span *field)
 {
@@ -168,12 +168,12 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
     static const struct {
         enum column column;
         int64_t divisor;
-    } units[] = {{TIME, 1}, {TIME_MS, 1000}, {TIME_US, 1000000}};
+    } units[] = {{COLUMN_TIME, 1}, {COLUMN_TIME_MS, 1000}, {COLUMN_TIME_US, 1000000}};
 
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         struct span value = fields_trim(values[units[i].column]);
 
-        if (t->column_of[units[i].column] < 0 || value.len == 0)
+        if (t->columns.of[units[i].column] < 0 || value.len == 0)
             continue;
         if (units[i].divisor == 1)
             return fields_seconds(value, us) || fields_iso_date(value, us);
@@ -183,7 +183,7 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
             *us /= 1000;
             return true;
         }
-        /* Too many digits for seconds, in microseconds. */
+        /* Microseconds have too many digits for fields_seconds(). */
         return fields_int(value, us);
     }
     return true;
@@ -191,72 +191,129 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
 
 static enum line_kind
 parse_identity(struct line_reader *reader, struct table *t, const struct span *values,
-               const enum quotes *quotes, struct trace_entry *entry)
+               const enum quotes *quotes, struct trace_request *request)
 {
-    bool has_url = t->column_of[URL] >= 0;
-    struct span value = fields_trim(values[has_url ? URL : ID]);
-    struct span host = t->column_of[HOST] >= 0 ? fields_trim(values[HOST]) : span_of("", 0);
+    enum column identity = t->columns.of[COLUMN_URL] >= 0 ? COLUMN_URL : COLUMN_ID;
+    struct span value = fields_trim(values[identity]);
+    struct line_site site = {.host = fields_trim(values[COLUMN_SITE])};
     uint64_t number;
 
-    if (quotes[has_url ? URL : ID] == QUOTES && !undouble(&t->text, &value)) {
+    if (quotes[identity] == QUOTES && !undouble(&t->text, &value)) {
         reader->no_memory = true;
         return LINE_BAD;
     }
-    if (has_url)
-        return lines_make_url(reader, entry->method, host, 0, value, &entry->url);
+    if (identity == COLUMN_URL)
+        return lines_make_url(reader, request->method, site, value, &request->url);
     if (!t->begun) {
         t->begun = true;
         t->numbers = fields_uint(value, &number);
     }
     if (t->numbers)
-        return fields_uint(value, &entry->number) ? LINE_REQUEST : LINE_BAD;
-    return lines_make_path(reader, value, &entry->url);
+        return fields_uint(value, &request->number) ? LINE_REQUEST : LINE_BAD;
+    return lines_make_path(reader, value, &request->url);
 }
 
-static enum line_kind
-parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+/* Splits a line into the values of columns with a meaning. False: not as many fields as columns. */
+static bool
+split(struct table *t, struct span line, struct span values[COLUMNS], enum quotes quotes[COLUMNS])
 {
-    struct table *t = (void *)reader->state;
-    struct span values[COLUMNS];
-    struct span value, status;
-    enum quotes quotes[COLUMNS] = {NO_QUOTES};
     enum quotes now = NO_QUOTES;
-    unsigned at;
+    struct span value;
+    unsigned at = 0, last = 0;
 
-    if (line.len == 0)
-        return LINE_OTHER;
-    if (t->separator == '\0')
-        return take_header(t, line) ? LINE_OTHER : LINE_BAD;
-    for (int c = 0; c < COLUMNS; c++)
+    for (int c = 0; c < COLUMNS; c++) {
         values[c] = span_of("", 0);
-    for (at = 0; next_field(&line, t->separator, &value, &now); at++) {
+        quotes[c] = NO_QUOTES;
+    }
+    for (; next_field(&line, t->separator, &value, &now); at++) {
+        if (value.len != 0)
+            last = at + 1;
         for (int c = 0; c < COLUMNS; c++) {
-            if (t->column_of[c] == (int)at) {
+            if (t->columns.of[c] == (int)at) {
                 values[c] = value;
                 quotes[c] = now;
             }
         }
     }
-    if (now == BROKEN || at != t->column_count || !parse_time(t, values, &entry->time_us) ||
-        !fields_size(fields_trim(values[SIZE]), &entry->size))
+    if (now == BROKEN)
+        return false;
+    t->longer += last > t->columns.count;
+    t->shorter += at < t->columns.count;
+    return at >= t->columns.count && last <= t->columns.count;
+}
+
+static enum line_kind
+parse_row(struct line_reader *reader, struct table *t, struct span line,
+          struct trace_request *request)
+{
+    struct span values[COLUMNS], status;
+    enum quotes quotes[COLUMNS];
+
+    if (!split(t, line, values, quotes) || !parse_time(t, values, &request->time_us) ||
+        !fields_size(fields_trim(values[COLUMN_SIZE]), &request->size))
         return LINE_BAD;
-    status = fields_trim(values[STATUS]);
-    if (status.len != 0 && !fields_status(status, &entry->status))
+    status = fields_trim(values[COLUMN_STATUS]);
+    if (status.len != 0 && !fields_status(status, &request->status))
         return LINE_BAD;
-    entry->method = fields_trim(values[METHOD]);
-    return parse_identity(reader, t, values, quotes, entry);
+    request->method = fields_trim(values[COLUMN_METHOD]);
+    return parse_identity(reader, t, values, quotes, request);
+}
+
+/* The first line of a table whose columns the options name: names, or a request already. */
+static enum line_kind
+parse_first(struct line_reader *reader, struct table *t, struct span line,
+            struct trace_request *request)
+{
+    struct table header = {0};
+    enum line_kind kind;
+
+    if (!take_list(t, line))
+        return LINE_BAD;
+    if (line.ptr[0] == '#' || take_header(&header, line, NULL))
+        return LINE_OTHER;
+    kind = parse_row(reader, t, line, request);
+    if (kind == LINE_REQUEST)
+        return kind;
+    t->begun = false;
+    return LINE_OTHER;
+}
+
+static enum line_kind
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
+{
+    struct table *t = (void *)reader->state;
+
+    if (line.len == 0)
+        return LINE_OTHER;
+    if (t->separator == '\0' && reader->options->columns)
+        return parse_first(reader, t, line, request);
+    if (t->separator == '\0')
+        return take_header(t, line, NULL) ? LINE_OTHER : LINE_BAD;
+    return parse_row(reader, t, line, request);
 }
 
 static void
 begin(struct line_reader *reader)
 {
-    buf_init(&((struct table *)(void *)reader->state)->text, TRACE_URL_MAX);
+    struct table *t = (void *)reader->state;
+    char why[256]; /* there is none: the options were checked */
+
+    buf_init(&t->text, TRACE_URL_MAX);
+    if (reader->options->columns)
+        columns_parse(&t->columns, reader->options->columns, why, sizeof(why));
 }
 
 static void
 end(struct line_reader *reader)
 {
-    buf_free(&((struct table *)(void *)reader->state)->text);
+    struct table *t = (void *)reader->state;
+
+    if (reader->builder && t->longer + t->shorter != 0)
+        trace_remark(reader->builder,
+                     "not as many fields as columns (%u): %" PRIu64 " line%s with more, %" PRIu64
+                     " with fewer; left out as malformed",
+                     t->columns.count, t->longer, t->longer == 1 ? "" : "s", t->shorter);
+    buf_free(&t->text);
 }
 
 static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};
@@ -266,19 +323,46 @@ sniff(struct span head)
 {
     struct table t = {0};
 
-    return take_header(&t, lines_next(&head));
+    return take_header(&t, lines_next(&head), NULL);
+}
+
+/* Does the first line have as many fields as the list? */
+static bool
+check_list(struct input *in, const char *list, char *why, size_t why_size)
+{
+    struct span head = input_peek(in, TRACE_HEAD_BYTES), line = span_of("", 0);
+    struct table t = {0};
+
+    columns_parse(&t.columns, list, why, why_size);
+    while (head.len != 0 && line.len == 0)
+        line = lines_next(&head);
+    if (take_list(&t, line))
+        return true;
+    snprintf(why, why_size, "%s: the first line has fewer than the %u columns of --columns %s",
+             input_name(in), t.columns.count, list);
+    return false;
 }
 
 static enum trace_error
 read_table(struct input *in, const struct trace_options *options, struct trace_builder *builder,
            char *why, size_t why_size)
 {
-    if (!sniff(input_peek(in, TRACE_HEAD_BYTES))) {
+    struct span head = input_peek(in, TRACE_HEAD_BYTES);
+    struct span names[COLUMNS_MOST];
+    struct table t = {0};
+
+    if (options->columns)
+        return check_list(in, options->columns, why, why_size)
+                   ? lines_read(in, builder, options, &lines)
+                   : TRACE_NOT_A_TRACE;
+    if (!take_header(&t, lines_next(&head), names)) {
         snprintf(why, why_size,
-                 "%s: the first line names no column url or id; expected names of columns",
+                 "%s: the first line names no column url or id; name the columns in their order, "
+                 "such as --columns time,url,size",
                  input_name(in));
         return TRACE_NOT_A_TRACE;
     }
+    columns_remark(&t.columns, names, builder);
     return lines_read(in, builder, options, &lines);
 }
 
@@ -286,6 +370,7 @@ const struct trace_format trace_format_table = {
     .name = "table",
     .summary = "CSV or TSV with named columns, among them url or id",
     .is_text = true,
+    .sample = "time,url,size",
     .sniff = sniff,
     .read = read_table,
 };

@@ -10,6 +10,10 @@
 #include "trace/formats.h"
 #include "trace/input.h"
 #include "trace/lines.h"
+#include "trace/similar.h"
+
+#define TEXT_SHOWN 160u
+#define BYTES_SHOWN 16u
 
 struct span
 trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT])
@@ -50,7 +54,7 @@ trace_reasons(const struct trace_counts *c, struct trace_reason reasons[TRACE_RE
         {"orphan", "without a URL", c->skipped_orphan},
         {"method", "of other methods", c->skipped_method},
         {"status", "of other statuses", c->skipped_status},
-        {"redirect", "redirects", c->skipped_redirect},
+        {"redirect", "redirected", c->skipped_redirect},
         {"scheme", "neither http nor https", c->skipped_scheme},
         {"time", "outside the wanted times", c->skipped_time},
         {"unique", "seen before", c->skipped_unique},
@@ -84,6 +88,8 @@ explain_empty(const char *path, const struct trace_format *format, const struct 
     }
     say(&s, "%s; expected at least one in what was read as %s (%s)", any ? ")" : "", format->name,
         format->summary);
+    for (size_t i = 0; i < c->remark_count; i++)
+        say(&s, "; %s", c->remarks[i]);
     for (size_t i = 0; i < c->bad_count; i++) {
         say(&s, i ? ", " : "; malformed: ");
         if (c->bad[i].line != 0)
@@ -92,20 +98,64 @@ explain_empty(const char *path, const struct trace_format *format, const struct 
     }
 }
 
+/* The beginning of a text in quotes, with control characters as '?'. */
 static void
-explain_formats(const char *path, const char *wanted, char *why, size_t why_size)
+say_text(struct sentence *s, struct span text)
+{
+    char shown[TEXT_SHOWN + 1];
+    size_t len = text.len < TEXT_SHOWN ? text.len : TEXT_SHOWN;
+
+    for (size_t i = 0; i < len; i++)
+        shown[i] = (unsigned char)text.ptr[i] >= ' ' && text.ptr[i] != 0x7f ? text.ptr[i] : '?';
+    shown[len] = '\0';
+    say(s, "'%s%s'", shown, len < text.len ? "..." : "");
+}
+
+static bool
+is_text(struct span line)
+{
+    for (size_t i = 0; i < line.len; i++) {
+        if ((unsigned char)line.ptr[i] < ' ' && line.ptr[i] != '\t')
+            return false;
+    }
+    return true;
+}
+
+static void
+explain_name(const char *name, char *why, size_t why_size)
 {
     struct sentence s = {.text = why, .size = why_size};
 
-    if (wanted)
-        say(&s, "no trace format is called '%s'; there are:", wanted);
-    else
-        say(&s,
-            "%s: not a trace of any known format; if it is one all the same, say which with "
-            "--format:",
-            path);
+    say(&s, "no trace format is called '%s'; there are:", name);
     for (size_t i = 0; trace_formats[i]; i++)
-        say(&s, "%s %s (%s)", i ? "," : "", trace_formats[i]->name, trace_formats[i]->summary);
+        say(&s, "%s %s", i ? "," : "", trace_formats[i]->name);
+}
+
+/* The first line that is not empty, and the format that it resembles. */
+static void
+explain_unknown(const char *path, struct span head, char *why, size_t why_size)
+{
+    struct sentence s = {.text = why, .size = why_size};
+    const struct trace_format *similar;
+    struct span rest = trace_behind_mark(head), line = span_of("", 0);
+
+    say(&s, "%s: not a trace of any known format", path);
+    while (rest.len != 0 && line.len == 0)
+        line = lines_next(&rest);
+    if (is_text(line)) {
+        similar = trace_format_most_similar(line);
+        say(&s, "; its first line is ");
+        say_text(&s, line);
+        if (similar)
+            say(&s, "; most similar is %s (%s), whose lines are like %s", similar->name,
+                similar->summary, similar->sample);
+    } else {
+        say(&s, "; its first bytes are");
+        for (size_t i = 0; i < head.len && i < BYTES_SHOWN; i++)
+            say(&s, " %02x", (unsigned)(unsigned char)head.ptr[i]);
+    }
+    say(&s, "; if it is a known format all the same, say which with --format, or name the columns "
+            "of a table with --columns");
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */
@@ -147,13 +197,14 @@ skip_zeros(struct input *in)
 }
 
 static enum trace_error
-choose_format(struct input *in, const char *wanted, const struct trace_format **format, char *why,
-              size_t why_size)
+choose_format(struct input *in, const struct trace_options *options,
+              const struct trace_format **format, char *why, size_t why_size)
 {
+    const char *wanted = options->format ? options->format : options->columns ? "table" : NULL;
     struct span head = wanted ? peek_head(in) : skip_zeros(in);
     enum trace_error error;
 
-    *format = wanted ? trace_format_find(wanted) : head.len ? trace_format_sniff(head) : NULL;
+    *format = wanted ? trace_format_find(wanted, head) : head.len ? trace_format_sniff(head) : NULL;
     if (!*format && !wanted) {
         error = input_finish(in, false, why, why_size);
         if (error != TRACE_OK)
@@ -165,7 +216,10 @@ choose_format(struct input *in, const char *wanted, const struct trace_format **
         return TRACE_EMPTY;
     }
     if (!*format) {
-        explain_formats(input_name(in), wanted, why, why_size);
+        if (wanted)
+            explain_name(wanted, why, why_size);
+        else
+            explain_unknown(input_name(in), head, why, why_size);
         return TRACE_NOT_A_TRACE;
     }
     if ((*format)->is_text)
@@ -209,7 +263,7 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
         return TRACE_BAD_OPTION;
     error = input_open(path, options->stop_fd, &in, why, why_size);
     if (error == TRACE_OK)
-        error = choose_format(in, options->format, &format, why, why_size);
+        error = choose_format(in, options, &format, why, why_size);
     if (error == TRACE_OK) {
         builder = trace_builder_create(options);
         error = builder ? read_all(in, format, options, builder, why, why_size) : TRACE_NO_MEMORY;

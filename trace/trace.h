@@ -26,6 +26,8 @@ struct trace_bad_line {
 };
 
 #define TRACE_BAD_LINES 5u
+#define TRACE_REMARKS 8u
+#define TRACE_REMARK_BYTES 240u
 
 /* What was read, what was left out, and why. */
 struct trace_counts {
@@ -43,6 +45,10 @@ struct trace_counts {
     uint64_t first_bad_line; /* of the lines, the first; 0: none */
     struct trace_bad_line bad[TRACE_BAD_LINES]; /* the first ones */
     size_t bad_count;
+    uint64_t logged_hits;     /* requests that the log calls a hit, */
+    uint64_t logged_outcomes; /* of those of which it says whether they were one */
+    char remarks[TRACE_REMARKS][TRACE_REMARK_BYTES]; /* what was read in a way that may be wrong */
+    size_t remark_count;
     uint64_t large_sizes; /* requests of more than TRACE_SIZE_MOST bytes, which count as so many */
 };
 
@@ -88,7 +94,8 @@ enum trace_redirects {
 #define TRACE_DEFAULT_SITE "http://localhost"
 
 struct trace_options {
-    const char *format;   /* a name from trace_formats, or NULL: look at the content */
+    const char *format;   /* a name or alias of a format; NULL: by the content */
+    const char *columns;  /* of a table: "time,url,-,size"; NULL: as its first line names them */
     const char *methods;  /* "GET,HEAD" in any case, or "all"; NULL: TRACE_DEFAULT_METHODS */
     const char *statuses; /* "200,304,2xx,200-206", or "all"; NULL: TRACE_DEFAULT_STATUSES */
     const char *site;     /* stands before what is only a path; NULL: TRACE_DEFAULT_SITE */
@@ -148,8 +155,9 @@ struct line_format;
 struct trace_format {
     const char *name;
     const char *summary;
-    const char *unit; /* as in struct trace; NULL: "line" */
-    bool is_text;     /* a byte order mark in front of it means nothing */
+    const char *sample; /* a typical line; NULL: not a format of lines */
+    const char *unit;   /* as in struct trace; NULL: "line" */
+    bool is_text;       /* a byte order mark in front of it means nothing */
     /* How its lines are read (lines.h), if any of them can be told for a request by itself. */
     const struct line_format *lines;
     /*
@@ -166,7 +174,17 @@ struct trace_format {
                              struct trace_builder *builder, char *why, size_t why_size);
 };
 
-/* Every format there is, ended by NULL. */
+/* All formats, ended by NULL. */
 extern const struct trace_format *const trace_formats[];
+
+/* Other names for formats, ended by a NULL name; one name may stand for several. */
+struct trace_alias {
+    const char *name;
+    const struct trace_format *format;
+};
+extern const struct trace_alias trace_aliases[];
+
+/* Is this the name or an alias of a format, in any case? */
+bool trace_format_exists(const char *name);
 
 #endif

@@ -54,7 +54,7 @@ is_url(struct span s)
 
 /* URL, or URL tab size. */
 static enum line_kind
-parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     const char *tab;
     uint64_t size;
@@ -65,27 +65,27 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
     line = fields_trim_spaces(line);
     if (line.len == 0 || line.ptr[0] == '#')
         return LINE_OTHER;
-    entry->url = line;
+    request->url = line;
     tab = memchr(line.ptr, '\t', line.len);
     if (tab) {
         size_t url_len = (size_t)(tab - line.ptr);
 
-        entry->url = fields_trim_spaces(span_of(line.ptr, url_len));
+        request->url = fields_trim_spaces(span_of(line.ptr, url_len));
         if (!fields_uint(fields_trim_spaces(span_of(tab + 1, line.len - url_len - 1)), &size) ||
             size > INT64_MAX)
             return LINE_BAD;
-        entry->size = (int64_t)size;
+        request->size = (int64_t)size;
     }
-    return is_url(entry->url) ? LINE_REQUEST : LINE_BAD;
+    return is_url(request->url) ? LINE_REQUEST : LINE_BAD;
 }
 
 /* What tells a list of URLs from other text: lines that are URLs with a host. */
 static enum line_kind
-parse_hosted(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse_hosted(struct line_reader *reader, struct span line, struct trace_request *request)
 {
-    enum line_kind kind = parse(reader, line, entry);
+    enum line_kind kind = parse(reader, line, request);
 
-    return kind == LINE_REQUEST && base_url_host_port(entry->url).len == 0 ? LINE_OTHER : kind;
+    return kind == LINE_REQUEST && base_url_host_port(request->url).len == 0 ? LINE_OTHER : kind;
 }
 
 static const struct line_format hosted_lines = {.parse = parse_hosted};
@@ -96,9 +96,9 @@ has_only_comments(struct span head)
     struct line_reader reader = {0};
 
     while (head.len != 0) {
-        struct trace_entry entry = TRACE_ENTRY_EMPTY;
+        struct trace_request request = TRACE_REQUEST_EMPTY;
 
-        if (parse(&reader, lines_next(&head), &entry) != LINE_OTHER)
+        if (parse(&reader, lines_next(&head), &request) != LINE_OTHER)
             return false;
     }
     return true;
@@ -122,7 +122,7 @@ read_good_lines(struct input *in, struct trace_builder *builder, uint64_t *lines
     size_t taken = 0;
 
     for (*more = true; *more;) {
-        struct trace_entry batch[BATCH];
+        struct trace_request batch[BATCH];
         size_t count = 0;
         size_t at = taken;
 
@@ -130,7 +130,7 @@ read_good_lines(struct input *in, struct trace_builder *builder, uint64_t *lines
             const char *end = ahead.len > at ? memchr(ahead.ptr + at, '\n', ahead.len - at) : NULL;
             size_t len = end ? (size_t)(end - ahead.ptr) - at : 0;
 
-            batch[count] = TRACE_ENTRY_EMPTY;
+            batch[count] = TRACE_REQUEST_EMPTY;
             batch[count].line = *lines + count + 1;
             if (!end || parse(&reader, span_of(ahead.ptr + at, len), &batch[count]) != LINE_REQUEST)
                 break;
@@ -151,7 +151,7 @@ static void
 read_odd_line(struct input *in, struct trace_builder *builder, uint64_t *lines, bool *more)
 {
     struct line_reader reader = {0};
-    struct trace_entry entry = TRACE_ENTRY_EMPTY;
+    struct trace_request request = TRACE_REQUEST_EMPTY;
     struct span line;
     bool too_long;
     enum line_kind kind;
@@ -159,12 +159,12 @@ read_odd_line(struct input *in, struct trace_builder *builder, uint64_t *lines, 
     *more = input_line(in, TRACE_URL_MAX + 64, &line, &too_long);
     if (!*more)
         return;
-    kind = too_long ? LINE_BAD : parse(&reader, line, &entry);
-    entry.line = ++*lines;
+    kind = too_long ? LINE_BAD : parse(&reader, line, &request);
+    request.line = ++*lines;
     if (kind == LINE_BAD)
-        trace_add_bad(builder, entry.line, line);
+        trace_add_bad(builder, request.line, line);
     else if (kind == LINE_REQUEST)
-        *more = trace_add(builder, &entry);
+        *more = trace_add(builder, &request);
 }
 
 static enum trace_error
@@ -189,6 +189,7 @@ const struct trace_format trace_format_urls = {
     .name = "urls",
     .summary = "a URL a line, optionally a tab and its size in bytes",
     .is_text = true,
+    .sample = "http://a.test/index.html",
     .lines = &hosted_lines,
     .sniff = sniff,
     .read = read_list,

@@ -23,18 +23,18 @@ static const unsigned statuses[] = {100, 101, 200, 201, 202, 203, 204, 205, 206,
 #define STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 
 static bool
-parse(const char *record, struct trace_entry *entry)
+parse(const char *record, struct trace_request *request)
 {
     uint32_t size = records_be32(record + 12);
     unsigned method = (unsigned char)record[16];
     unsigned status = (unsigned char)record[17] & 0x3fU;
 
-    entry->time_us = records_be32(record) * MICRO;
-    entry->number = records_be32(record + 8);
-    entry->size = size == UINT32_MAX ? -1 : (int64_t)size;
+    request->time_us = records_be32(record) * MICRO;
+    request->number = records_be32(record + 8);
+    request->size = size == UINT32_MAX ? -1 : (int64_t)size;
     /* Whatever is not in the tables is "other". */
-    entry->method = span_str(method < METHODS ? methods[method] : "OTHER");
-    entry->status = status < STATUSES ? statuses[status] : TRACE_STATUS_NONE;
+    request->method = span_str(method < METHODS ? methods[method] : "OTHER");
+    request->status = status < STATUSES ? statuses[status] : TRACE_STATUS_NONE;
     return true;
 }
 

@@ -6,15 +6,10 @@
  *   - JSON (LogAscii::use_json), an object a line with the columns that are known, parsed by cJSON.
  *     Times are seconds, milliseconds or RFC 3339 (LogAscii::json_timestamps).
  */
-#include <cjson/cJSON.h>
-
 #include "trace/fields.h"
 #include "trace/formats.h"
+#include "trace/json_line.h"
 #include "trace/lines.h"
-
-#define NUMBER_BYTES 32u
-/* As seconds this is the year 5138, as milliseconds 1973. */
-#define MILLISECONDS_FROM 1e11
 
 enum column { TS, METHOD, HOST, RESP_H, RESP_P, URI, SIZE, STATUS, COLUMNS };
 
@@ -26,25 +21,11 @@ struct zeek {
     char separator;
     int column_of[COLUMNS]; /* -1: there is none */
     bool named;
-    bool told_status; /* of JSON, in which what is not known is left out: some line had a status */
-    cJSON *object;    /* the last one: what was read of it points into it */
+    bool has_status; /* of JSON, which leaves out unknown values: a line had a status */
+    struct json_line json;
 };
 
 _Static_assert(sizeof(struct zeek) <= LINE_STATE_BYTES, "the state fits");
-
-/* The next column; false behind the last. */
-static bool
-next_column(struct span *rest, char separator, struct span *column)
-{
-    const char *end;
-
-    if (!rest->ptr)
-        return false;
-    end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
-    *column = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
-    *rest = end ? span_of(end + 1, rest->len - column->len - 1) : span_of(NULL, 0);
-    return true;
-}
 
 static void
 take_names(struct zeek *z, struct span rest)
@@ -53,7 +34,7 @@ take_names(struct zeek *z, struct span rest)
 
     for (int c = 0; c < COLUMNS; c++)
         z->column_of[c] = -1;
-    for (int at = 0; next_column(&rest, z->separator, &name); at++) {
+    for (int at = 0; fields_next(&rest, z->separator, &name); at++) {
         for (int c = 0; c < COLUMNS; c++) {
             if (span_equal(name, span_str(names[c])))
                 z->column_of[c] = at;
@@ -92,34 +73,34 @@ begin(struct line_reader *reader)
 static void
 end(struct line_reader *reader)
 {
-    cJSON_Delete(((struct zeek *)(void *)reader->state)->object);
+    json_line_free(&((struct zeek *)(void *)reader->state)->json);
 }
 
 /* Of the values, those that are not known are empty; `has_status`: the log tells statuses. */
 static enum line_kind
 parse_values(struct line_reader *reader, const struct span *values, bool has_status,
-             struct trace_entry *entry)
+             struct trace_request *request)
 {
-    struct span host = values[HOST].len != 0 ? values[HOST] : values[RESP_H];
+    struct line_site site = {.host = values[HOST].len != 0 ? values[HOST] : values[RESP_H]};
     uint64_t port = 0;
 
-    if ((!fields_seconds(values[TS], &entry->time_us) &&
-         !fields_iso_date(values[TS], &entry->time_us)) ||
-        !fields_size(values[SIZE], &entry->size) ||
-        (has_status && !fields_status(values[STATUS], &entry->status)) ||
+    if (!fields_any_time(values[TS], &request->time_us) ||
+        !fields_size(values[SIZE], &request->size) ||
+        (has_status && !fields_status(values[STATUS], &request->status)) ||
         (values[RESP_P].len != 0 && (!fields_uint(values[RESP_P], &port) || port > UINT16_MAX)))
         return LINE_BAD;
-    entry->method = values[METHOD];
+    request->method = values[METHOD];
     if (values[URI].len == 0)
         return LINE_ORPHAN;
     /* What Zeek reads is http, on whatever port; 443 would make it https. */
     if (port == 443)
         port = 0;
-    return lines_make_url(reader, entry->method, host, (unsigned)port, values[URI], &entry->url);
+    site.port = (unsigned)port;
+    return lines_make_url(reader, request->method, site, values[URI], &request->url);
 }
 
 static enum line_kind
-parse_columns(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse_columns(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
     struct span values[COLUMNS];
@@ -130,7 +111,7 @@ parse_columns(struct line_reader *reader, struct span line, struct trace_entry *
         values[c] = span_of("", 0);
         missing += z->column_of[c] >= 0;
     }
-    for (int at = 0; next_column(&line, z->separator, &value); at++) {
+    for (int at = 0; fields_next(&line, z->separator, &value); at++) {
         for (int c = 0; c < COLUMNS; c++) {
             if (z->column_of[c] != at)
                 continue;
@@ -139,50 +120,26 @@ parse_columns(struct line_reader *reader, struct span line, struct trace_entry *
             missing--;
         }
     }
-    return missing == 0 ? parse_values(reader, values, z->column_of[STATUS] >= 0, entry) : LINE_BAD;
-}
-
-/* A column's number as it would stand in a text: the time in seconds, the others are whole. */
-static struct span
-print_number(enum column column, double number, char text[NUMBER_BYTES])
-{
-    int len;
-
-    if (column == TS && number >= MILLISECONDS_FROM)
-        number /= 1000;
-    len = snprintf(text, NUMBER_BYTES, column == TS ? "%.6f" : "%.0f", number);
-    return span_of(text, len > 0 && len < (int)NUMBER_BYTES ? (size_t)len : 0);
+    return missing == 0 ? parse_values(reader, values, z->column_of[STATUS] >= 0, request)
+                        : LINE_BAD;
 }
 
 static enum line_kind
-parse_object(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse_object(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
     struct span values[COLUMNS];
-    char numbers[COLUMNS][NUMBER_BYTES];
 
-    cJSON_Delete(z->object);
-    z->object = cJSON_ParseWithLength(line.ptr, line.len);
-    if (!z->object)
+    if (!json_line_parse(&z->json, line))
         return LINE_BAD;
-    for (int c = 0; c < COLUMNS; c++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(z->object, names[c]);
-        bool is_text = c == METHOD || c == HOST || c == RESP_H || c == URI;
-
-        values[c] = span_of("", 0);
-        if (cJSON_IsString(item) && item->valuestring)
-            values[c] = span_str(item->valuestring);
-        else if (cJSON_IsNumber(item) && !is_text)
-            values[c] = print_number((enum column)c, item->valuedouble, numbers[c]);
-        else if (item)
-            return LINE_BAD;
-    }
-    z->told_status = z->told_status || values[STATUS].len != 0;
-    return parse_values(reader, values, z->told_status, entry);
+    for (int c = 0; c < COLUMNS; c++)
+        values[c] = json_line_text(&z->json, names[c]);
+    z->has_status = z->has_status || values[STATUS].len != 0;
+    return parse_values(reader, values, z->has_status, request);
 }
 
 static enum line_kind
-parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct zeek *z = (void *)reader->state;
 
@@ -191,15 +148,37 @@ parse(struct line_reader *reader, struct span line, struct trace_entry *entry)
         return LINE_OTHER;
     }
     if (line.ptr[0] == '{')
-        return parse_object(reader, line, entry);
-    return z->named ? parse_columns(reader, line, entry) : LINE_BAD;
+        return parse_object(reader, line, request);
+    return z->named ? parse_columns(reader, line, request) : LINE_BAD;
 }
 
 static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};
+
+/* A header that names the column uri is enough, since a log may be empty; otherwise the lines. */
+static bool
+sniff(struct span head)
+{
+    struct span rest = head;
+    bool begun = false;
+
+    while (rest.len != 0 && rest.ptr[0] == '#') {
+        struct span line = lines_next(&rest);
+
+        begun = begun || span_starts_with(line, span_str("#separator "));
+        if (begun && span_starts_with(line, span_str("#fields")) &&
+            memmem(line.ptr, line.len, "uri", 3))
+            return true;
+    }
+    return lines_sniff(head, &lines);
+}
 
 const struct trace_format trace_format_zeek = {
     .name = "zeek",
     .summary = "Zeek's http.log, with its header or as JSON",
     .is_text = true,
     .lines = &lines,
+    .sniff = sniff,
+    .sample =
+        "{\"ts\":1517336154.078,\"id.resp_h\":\"192.0.2.1\",\"id.resp_p\":80,\"method\":\"GET\","
+        "\"host\":\"a.test\",\"uri\":\"/x\",\"response_body_len\":12,\"status_code\":200}",
 };

@@ -5,6 +5,7 @@
 
 What is there already under other names (findings) stays.
 """
+import bz2
 import gzip
 import os
 import sqlite3
@@ -120,6 +121,29 @@ LIST = b"http://a.example/\nhttp://b.example/\nhttp://a.example/\n"
 ORACLE = b"".join(struct.pack("<IQIq", i, i % 3, 100 + i, i + 4 if i < 3 else -1) for i in range(6))
 WC98 = b"".join(struct.pack(">IIIIBBBB", 894000000 + i, 1, i % 3, 500, 0, 2, 1, 0) for i in range(6))
 CACHE2K = b"".join(struct.pack(">I", i % 5 + 1) for i in range(13))
+SUNPROXYD = (b"2024-05-31T12:30:00.123Z\t192.0.2.1\thttp://a.example/\\x20x\thit\t200\t1024\t57\thttp://b.example/\n"
+             b"2024-05-31T12:30:01.123Z\tunix:1000\thttp://c.example/\ttimed-out\t-\t0\t57\t-\n")
+SUNPROXYD_JSON = (b'{"time":"2024-05-31T12:30:00.123Z","client":"192.0.2.1","url":"http://a.example/\\u00e9",'
+                  b'"outcome":"miss","status":200,"bytes":10,"us":5,"victims":["http://b.example/"]}\n')
+CADDY = (b'{"level":"info","ts":1646861401.52,"logger":"http.log.access","request":{"method":"GET",'
+         b'"host":"a.example","uri":"/x?y","tls":{"version":772}},"size":10900,"status":200}\n')
+TRAEFIK = (b'{"DownstreamContentSize":2,"DownstreamStatus":200,"RequestHost":"a.example","RequestMethod":"GET",'
+           b'"RequestPath":"/x","RequestPort":"-","RequestScheme":"http","StartUTC":"2021-08-03T15:09:40.9453Z"}\n')
+NGINX_JSON = (b'{"time_local":"31/May/2024:12:30:00 +0200","remote_addr":"192.0.2.1","request":"GET /a?b HTTP/1.1",'
+              b'"status":"200","body_bytes_sent":"612"}\n'
+              b'{"msec":"1717158600.5","http_host":"a.example","scheme":"https","request_method":"GET","uri":"/x",'
+              b'"args":"q=1","status":200,"upstream_cache_status":"HIT"}\n')
+LTSV = (b"time:[28/Feb/2013:12:00:00 +0900]\thost:192.0.2.1\treq:GET /list HTTP/1.1\tstatus:200\tsize:5316\t"
+        b"vhost:a.example\tcache:HIT\n")
+W3C = (b"#Version: 1.0\n#Fields: date time cs-method cs-uri-stem cs-uri-query s-port cs-host sc-status sc-bytes\n"
+       b"2024-05-31 12:30:00 GET /a.htm q=1 443 a.example 200 15\n2024-05-31 12:30:01 GET /b - 80 - 404 -\n")
+S3 = (b'79a59 bucket [06/Feb/2019:00:00:38 +0000] 192.0.2.3 - 3E57 REST.GET.OBJECT a.png "GET /a.png HTTP/1.1" '
+      b'200 - 113 113 7 6 "-" "agent" - s9 SigV4 ECDHE AuthHeader bucket.s3.example TLSv1.2 - -\n')
+ALB = (b'https 2018-07-02T22:23:00.186641Z app/lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 '
+       b'"GET https://a.example:443/x HTTP/1.1" "curl/7.46.0" - -\n')
+HAPROXY = (b'Feb  6 12:14:14 h haproxy[1]: 192.0.2.2:33317 [06/Feb/2009:12:14:14.655] in static/srv1 10/0/30/69/109 200 '
+           b'2750 - - ---- 1/1/1/1/0 0/0 {a.example|x} {} "GET /index.html HTTP/1.1"\n')
+IDS = b"42932745\n42932746\n42932745\n"
 ADAPTSIZE = b"1 5 100\n2 6 200\n3 5 100\n"
 
 
@@ -148,16 +172,28 @@ FIREFOX = database(
     " visit_date INTEGER, visit_type INTEGER)",
     "INSERT INTO moz_places VALUES (1, 'http://a.example/')",
     "INSERT INTO moz_historyvisits VALUES (1, 0, 1, 1300000000000000, 1), (2, 0, 1, 1300000001000000, 1)")
+SAFARI = database(
+    "CREATE TABLE history_items(id INTEGER PRIMARY KEY, url TEXT)",
+    "CREATE TABLE history_visits(id INTEGER PRIMARY KEY, history_item INTEGER, visit_time REAL,"
+    " redirect_source INTEGER, redirect_destination INTEGER)",
+    "INSERT INTO history_items VALUES (1, 'http://a.example/')",
+    "INSERT INTO history_visits VALUES (1, 1, 700000000.5, NULL, 2), (2, 1, 700000001.5, 1, NULL)")
+
+# The number of formats in trace/formats.c.
+FORMATS = 23
 
 # By content (first byte 0), with default options and with all of them.
 TRACES = {name: b"\0\0" + data for name, data in {
     "combined": COMBINED, "squid": SQUID, "har": HAR, "zeek": ZEEK, "table": TABLE, "urls": LIST,
     "oracle": ORACLE, "wc98": WC98, "cache2k": CACHE2K, "adaptsize": ADAPTSIZE, "chrome": CHROME,
-    "firefox": FIREFOX, "urls-gzip": gzip.compress(LIST, mtime=0)}.items()}
+    "firefox": FIREFOX, "safari": SAFARI, "sunproxyd": SUNPROXYD, "sunproxyd-json": SUNPROXYD_JSON, "caddy": CADDY,
+    "traefik": TRAEFIK, "nginx-json": NGINX_JSON, "ltsv": LTSV, "w3c": W3C, "s3": S3, "alb": ALB, "haproxy": HAPROXY,
+    "ids": IDS, "urls-gzip": gzip.compress(LIST, mtime=0), "urls-bzip2": bz2.compress(LIST)}.items()}
 TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {
     "combined": COMBINED, "squid": SQUID, "chrome": CHROME}.items()})
 # Each format by its number, on the same table.
-TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, 13)})
+TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, FORMATS + 1)})
+TRACES["table-columns"] = bytes([FORMATS + 1, 0]) + TABLE
 
 FRESHNESS = {
     "max-age": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nAge: 5\r\nCache-Control: public, max-age=60, s-maxage=\"9\"\r\n",

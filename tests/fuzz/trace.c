@@ -1,6 +1,7 @@
 /*
- * A file that is loaded as a trace. The first byte chooses the format (0: by its content) and the
- * second the options; whatever loads is consistent. The seeds of a format load as that format.
+ * A file that is loaded as a trace. The first byte chooses the format (0: by its content; one above
+ * the number of formats: a table with a list of columns) and the second the options; whatever loads
+ * is consistent. The seeds of a format load as that format.
  */
 #include "trace/trace.h"
 #include "tests/fuzz/fuzz.h"
@@ -12,18 +13,32 @@ static const struct {
     const char *seed, *format;
 } loading[] = {
     {"adaptsize", "adaptsize"},
+    {"alb", "alb"},
+    {"caddy", "caddy"},
     {"chrome", "chrome"},
     {"chrome-all", "chrome"},
     {"combined", "access"},
     {"combined-all", "access"},
     {"firefox", "firefox"},
+    {"haproxy", "haproxy"},
     {"har", "har"},
+    {"ids", "ids"},
+    {"ltsv", "ltsv"},
+    {"nginx-json", "nginx-json"},
     {"oracle", "oracle"},
+    {"s3", "s3"},
+    {"safari", "safari"},
     {"squid", "squid"},
     {"squid-all", "squid"},
+    {"sunproxyd", "sunproxyd"},
+    {"sunproxyd-json", "sunproxyd"},
     {"table", "table"},
+    {"table-columns", "table"},
+    {"traefik", "traefik"},
     {"urls", "urls"},
+    {"urls-bzip2", "urls"},
     {"urls-gzip", "urls"},
+    {"w3c", "w3c"},
     {"wc98", "wc98"},
     {"zeek", "zeek"},
 };
@@ -68,9 +83,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     while (trace_formats[formats])
         formats++;
-    wanted = fuzz_byte(&input) % (formats + 1);
+    wanted = fuzz_byte(&input) % (formats + 2);
     flags = fuzz_byte(&input);
-    options.format = wanted ? trace_formats[wanted - 1]->name : NULL;
+    if (wanted > formats)
+        options.columns = "time,url,size";
+    else
+        options.format = wanted ? trace_formats[wanted - 1]->name : NULL;
     options.methods = flags & 1 ? "all" : NULL;
     options.statuses = flags & 2 ? "all" : NULL;
     options.redirects = flags & 4 ? TRACE_REDIRECTS_KEEP : TRACE_REDIRECTS_DEFAULT;

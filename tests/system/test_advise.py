@@ -1,6 +1,7 @@
 """sunproxy advise."""
 
 import json
+import random
 import re
 
 import harness
@@ -8,6 +9,8 @@ from test_simulate import SHIPPED, SimulateCase
 
 
 class AdviseTest(SimulateCase):
+    BODY = ["--count-bytes", "body"]  # sizes of a few bytes are those of the tests
+
     def advise(self, *arguments):
         return self.sunproxy("advise", *arguments).stdout.decode()
 
@@ -23,13 +26,15 @@ class AdviseTest(SimulateCase):
     def check_smallest(self, trace, *more, slack):
         """What is advised, beside every size there is; `slack` as narrow as a search is."""
         a = self.summary(trace, *more, command="advise")
-        options = [m for m in more if m not in ("--share", "0.45", "0.9")]
+        options = [*(m for m in more if m not in ("--share", "0.45", "0.9")),
+                   "--count-bytes", a["count_bytes"]]
         curves, = self.summary(trace, "--curve", "--points", "10000", *options)["traces"]
         points = {c["policy"]: c["points"] for c in curves["curves"]}
-        unit = "capacity_bytes" if "distinct_bytes" in a else "capacity_urls"
+        unit = "capacity_bytes" if a["distinct_bytes"] is not None else "capacity_urls"
         for p in a["policies"]:
             self.assertEqual([i[unit] for i in points[p["policy"]]],
-                             list(range(1, curves["distinct_" + unit[9:]] + 1)))
+                             list(range(1, (curves["capacity_bytes_of_all"] if unit == "capacity_bytes"
+                                           else curves["distinct_urls"]) + 1)))
             enough = [i[unit] for i in points[p["policy"]] if i["hit_ratio"] >= a["target"] - 1e-6]
             with self.subTest(trace=trace.name, options=more, policy=p["policy"]):
                 self.assertEqual(p["reached"], bool(enough))
@@ -44,14 +49,15 @@ class AdviseTest(SimulateCase):
     def test_no_smaller_size_is_overlooked(self):
         trace = self.bulky_trace()
         for policies in ([], ["--policy", "all"]):
-            a, points = self.check_smallest(trace, "--share", "0.45", *policies, slack=0.01)
+            a, points = self.check_smallest(trace, "--share", "0.45", *self.BODY, *policies,
+                                            slack=0.01)
             # It is a trace where more is less.
             lru = [i["hit_ratio"] for i in points["lru"]]
             self.assertGreater(lru[80 - 1], a["target"])
             self.assertLess(max(lru[120 - 1:300]), a["target"] / 2)
             self.assertEqual([p["capacity_bytes"] for p in a["policies"] if p["policy"] == "lru"],
                              [80])
-            self.check_smallest(trace, "--share", "0.9", *policies, slack=0.01)
+            self.check_smallest(trace, "--share", "0.9", *self.BODY, *policies, slack=0.01)
 
     def test_every_size_is_tried_where_they_are_few(self):
         # FIFO serves less with four pages than with three (Belady's anomaly).
@@ -65,41 +71,41 @@ class AdviseTest(SimulateCase):
         # One hot page among five thousand: it alone is all that a cache needs.
         trace = self.sized_trace([page for n in range(5000)
                                   for page in (("hot", 1), (f"once{n}", 1))])
-        a = self.summary(trace, "--policy", "lfu,opt", command="advise")
+        a = self.summary(trace, *self.BODY, "--policy", "lfu,opt", command="advise")
         self.assertEqual(a["smallest_tried"], 5)
         self.assertEqual([p["capacity_bytes"] for p in a["policies"]], [2, 2])
 
     def test_that_more_room_is_not_always_better_is_said(self):
         trace = self.bulky_trace()
-        a = self.summary(trace, "--share", "0.45", "--policy", "lru", command="advise")
+        a = self.summary(trace, *self.BODY, "--share", "0.45", "--policy", "lru", command="advise")
         larger = a["larger_yet_less"]
         self.assertGreater(larger["capacity_bytes"], a["capacity_bytes"])
         r, = self.results(trace, "--policy", "lru", "--capacity",
                           f"{larger['capacity_bytes']}B").values()
         self.assertEqual(r["hit_ratio"], larger["hit_ratio"])
         self.assertLess(r["hit_ratio"], a["target"])
-        self.assertRegex(self.advise(trace, "--share", "0.45", "--policy", "lru"),
-                         r"More room is not always better: with \d+ B it serves [\d.]+ % of the requests\.")
-        a = self.summary(trace, "--share", "0.9", "--policy", "lru", command="advise")
+        self.assertRegex(self.advise(trace, *self.BODY, "--share", "0.45", "--policy", "lru"),
+                         r"A larger cache is not always better: with \d+ B it hits [\d.]+ % of the requests\.")
+        a = self.summary(trace, *self.BODY, "--share", "0.9", "--policy", "lru", command="advise")
         self.assertIsNone(a["larger_yet_less"])
 
     def test_what_is_not_reached_was_only_tried_so_far(self):
         trace = self.bulky_trace()
-        self.assertRegex(self.advise(trace, "--policy", "lru,s3-fifo"),
-                         r"s3-fifo .* not at any size tried, up to 800 B: at most \d\d\.\d %, "
-                         r"with 80 B\n")
-        text = self.advise(trace, "--policy", "s3-fifo")
-        self.assertIn("No policy that a server can run gets that far at any size tried, up to 800 B",
+        self.assertRegex(self.advise(trace, *self.BODY, "--policy", "lru,s3-fifo"),
+                         r"s3-fifo .* at most \d\d\.\d %, with 80 B of 800 B\n")
+        text = " ".join(self.advise(trace, *self.BODY, "--policy", "s3-fifo").split())
+        self.assertIn("no policy that a server can run reaches that at any size tried, up to 800 B",
                       text)
 
     def test_a_bound_is_no_choice(self):
         trace = self.bulky_trace()
-        text = self.advise(trace, "--policy", "opt")
-        self.assertIn("nothing to take: no server can run a policy that knows the future", text)
-        self.assertNotIn("gets that far", text)
-        self.assertRegex(text, r"opt +\d+ B  knows the future")
+        text = self.advise(trace, *self.BODY, "--policy", "opt")
+        self.assertIn("No recommendation: no server can run a policy that needs the future", text)
+        self.assertNotIn("reaches that", text)
+        self.assertRegex(text, r"opt +\d+ B  needs the future")
         self.assertIsNone(self.summary(trace, "--policy", "opt", command="advise")["policy"])
-        self.assertIn("nothing to take", self.advise(trace, "--policy", "none"))
+        self.assertIn("No recommendation: no policy that stores anything was given",
+                      self.advise(trace, "--policy", "none"))
 
     def test_the_bound_is_not_one_of_policies_that_turn_pages_away(self):
         urls = [u for n in range(300) for u in ("http://h/a", f"http://h/x{n}")]
@@ -109,19 +115,21 @@ class AdviseTest(SimulateCase):
                          [("tinylfu", 1), ("opt", 2)])
         text = " ".join(self.advise(trace, "--policy", "opt,tinylfu").split())
         self.assertIn("one that turns pages away may need less", text)
+        self.assertNotIn("ignores sizes", text)
         self.assertIn("one that turns pages away can do better",
                       " ".join(self.sunproxy("policies", "opt").stdout.decode().split()))
 
     def test_both_ratios_are_told(self):
         trace = self.bulky_trace()
-        text = self.advise(trace, "--share", "0.45", "--policy", "lru,fifo")
-        self.assertIn("of the 800 B of distinct URLs", text)
-        a = self.summary(trace, "--share", "0.45", "--policy", "lru,fifo", command="advise")
+        text = self.advise(trace, *self.BODY, "--share", "0.45", "--policy", "lru,fifo")
+        self.assertIn("of 800 B together", text)
+        self.assertIn("OPT ignores sizes", self.advise(trace, *self.BODY, "--policy", "lru,opt"))
+        a = self.summary(trace, *self.BODY, "--share", "0.45", "--policy", "lru,fifo", command="advise")
         best, other = a["policies"]
         self.assertIn(f"{100 * best['hit_ratio']:.1f} % of the requests and "
                       f"{100 * best['byte_hit_ratio']:.1f} % of the bytes", text)
         self.assertRegex(text, rf"{other['policy']} .* {100 * other['hit_ratio_at_best']:.1f} % +"
-                               rf"{100 * other['byte_hit_ratio_at_best']:.1f} %\n")
+                               rf"{100 * other['byte_hit_ratio_at_best']:.1f} %")
 
     def test_shares_that_are_none(self):
         trace = self.trace(["http://h/a"])
@@ -133,11 +141,12 @@ class AdviseTest(SimulateCase):
         for more in ([], ["--sizes", sizes], ["--sizes", sizes, "--by-bytes"],
                      ["--share", "0.5"]):
             a = self.summary(trace, *more, command="advise")
-            self.assertAlmostEqual(a["target"], a["share"] * a["infinite"], places=5)
+            self.assertAlmostEqual(a["target"], a["share"] * a["infinite"][a["goal"]], places=5)
             unit = "capacity_bytes" if "--sizes" in more else "capacity_urls"
             best = a[unit]
             capacity = f"{best}B" if unit == "capacity_bytes" else str(best)
-            options = [m for m in more if m not in ("--share", "0.5")]
+            options = [*(m for m in more if m not in ("--share", "0.5")), "--count-bytes",
+                       a["count_bytes"]]
             r, = self.results(trace, *options, "--policy", a["policy"], "--capacity",
                               capacity).values()
             self.assertGreaterEqual(r[a["goal"]], a["target"] - 1e-6)
@@ -154,8 +163,8 @@ class AdviseTest(SimulateCase):
 
     def test_in_plain_words(self):
         text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
-        self.assertRegex(text, r"Take [a-z0-9-]+ with \d+ URLs")
-        self.assertIn("knows the future", text)
+        self.assertRegex(text, r"\n  [a-z0-9-]+ with \d+ URLs, [\d.]+ % of everything; it hits\n")
+        self.assertIn("needs the future", text)
         self.assertIn("turns pages away may need less", " ".join(text.split()))
         command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)
         self.assertTrue(command)
@@ -177,3 +186,205 @@ class AdviceTakenTest(SimulateCase):
         policy = arguments[arguments.index("--policy") + 1]
         self.assertEqual(json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)["policy"],
                          policy)
+
+
+class PromiseTest(SimulateCase):
+    """The hit ratios that advise promises are those that the daemon reaches."""
+
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+
+    def traffic(self, size_of, requests=2500, urls=300, seed=3):
+        """Requests by a law like Zipf's, with the sizes of their pages: (trace, sizes)."""
+        dice = random.Random(seed)
+        pages = {f"http://h/page/{n}": size_of(dice) for n in range(urls)}
+        names = list(pages)
+        trace = self.trace([names[min(urls, int(dice.paretovariate(0.7))) - 1]
+                            for _ in range(requests)])
+        sizes = self.dir / "sizes.tsv"
+        sizes.write_text("".join(f"{url}\t{size}\n" for url, size in pages.items()))
+        return trace, sizes
+
+    def header_bytes(self, daemon):
+        """Of a page as the server keeps it: all but its head's end is told by get -i."""
+        head = self.sunproxy("get", "-i", "http://h/page/0", daemon=daemon).stdout
+        return len(head.partition(b"\r\n\r\n")[0])
+
+    def check_promise(self, size_of, *more, policies="lru,gdsf,s3-fifo,arc,sieve"):
+        trace, sizes = self.traffic(size_of)
+        daemon = self.daemon("--freshness", "off", *more, origin=self.origin("--sizes", sizes))
+        counts = ["--count-bytes", "body"] if more else ["--header-bytes",
+                                                         str(self.header_bytes(daemon))]
+        promised = self.summary(trace, "--sizes", sizes, *counts, "--policy", policies, "--share",
+                                "0.8", command="advise")
+        best = promised["policies"][0]
+        self.assertEqual(best["policy"], promised["policy"])
+        live = json.loads(self.sunproxy(
+            "replay", trace, "--json", "--policy", promised["policy"], "--capacity",
+            f"{promised['capacity_bytes']}B", daemon=daemon).stdout)
+        self.assertAlmostEqual(self.live_ratio(live), best["hit_ratio"], delta=0.01)
+        # And simulate says the same of that policy and size.
+        r, = self.results(trace, "--sizes", sizes, "--policy", promised["policy"], "--capacity",
+                          f"{promised['capacity_bytes']}B",
+                          *(counts if more else ["--count-bytes", "whole", *counts])).values()
+        self.assertEqual((r["hit_ratio"], r["byte_hit_ratio"]),
+                         (best["hit_ratio"], best["byte_hit_ratio"]))
+        return promised, trace, sizes, daemon
+
+    @staticmethod
+    def live_ratio(live):
+        run, = live["runs"] if "runs" in live else [live]
+        return run["hits"] / run["requests"]
+
+    def test_pages_of_54_bytes(self):
+        promised, trace, sizes, daemon = self.check_promise(lambda dice: 54)
+        # The sizes differ by far; the one of bodies alone would not have been kept.
+        self.assertLess(4 * promised["capacity_bytes_of_bodies"], promised["capacity_bytes"])
+        live = json.loads(self.sunproxy(
+            "replay", trace, "--json", "--policy", promised["policy"], "--capacity",
+            f"{promised['capacity_bytes_of_bodies']}B", daemon=daemon).stdout)
+        self.assertLess(self.live_ratio(live), promised["target"] - 0.1)
+
+    def test_pages_of_two_kilobytes(self):
+        promised, *_ = self.check_promise(lambda dice: dice.randrange(500, 3500))
+        self.assertLess(promised["capacity_bytes_of_bodies"], promised["capacity_bytes"])
+
+    def test_pages_of_forty_kilobytes(self):
+        self.check_promise(lambda dice: dice.randrange(20000, 60000))
+
+    def test_pages_of_all_sizes(self):
+        self.check_promise(lambda dice: int(dice.paretovariate(0.9) * 80) % 100000)
+
+    def test_a_server_that_counts_bodies(self):
+        promised, *_ = self.check_promise(lambda dice: 54, "--count-bytes", "body")
+        self.assertIsNone(promised["capacity_bytes_of_bodies"])
+        self.assertEqual(promised["count_bytes"], "body")
+
+    def test_both_sizes_and_what_is_assumed_are_printed(self):
+        trace, sizes = self.traffic(lambda dice: 54)
+        text = self.sunproxy("advise", trace, "--sizes", sizes, "--policy",
+                             "lru,fifo").stdout.decode()
+        self.assertIn("300 bytes of\nheader fields (assumed; --header-bytes)", text)
+        a = self.summary(trace, "--sizes", sizes, "--policy", "lru,fifo", command="advise")
+        self.assertIn(f"--capacity-bytes {a['capacity_bytes']} ", text)
+        self.assertRegex(text, r"--count-bytes body, which counts bodies alone: [\d.]+ (KiB|B)\.")
+        text = self.sunproxy("advise", trace, "--sizes", sizes, "--policy", "lru,fifo",
+                             "--count-bytes", "body").stdout.decode()
+        self.assertIn("only with --count-bytes body", text)
+        self.assertNotIn("header fields", text)
+
+
+class UncertaintyTest(SimulateCase):
+    def requests(self, count, urls, seed=1):
+        dice = random.Random(seed)
+        return [f"http://h/{min(urls, int(dice.paretovariate(0.8)))}" for _ in range(count)]
+
+    def advise(self, *arguments):
+        return self.sunproxy("advise", *arguments).stdout.decode()
+
+    def test_too_little_data(self):
+        trace = self.trace(self.requests(48, 12))
+        a = self.summary(trace, command="advise")
+        self.assertTrue(a["too_little_data"])
+        self.assertGreater(a["uncertainty"], 0.05)
+        self.assertGreater(a["requests_needed"], 48)
+        self.assertGreaterEqual(len(a["ties"]), 3)
+        text = self.advise(trace)
+        self.assertIn("Too little data: the uncertainty of the hit ratio is +-", text)
+        self.assertIn(f"A trace of about {a['requests_needed']} requests", text)
+        self.assertIn("Ties at this size, within the noise:", text)
+
+    def test_enough_data(self):
+        trace = self.trace(self.requests(20000, 2000))
+        a = self.summary(trace, "--policy", "lru,fifo,lfu", command="advise")
+        self.assertFalse(a["too_little_data"])
+        self.assertEqual(a["requests_needed"], 0)
+        self.assertLess(a["uncertainty"], 0.05)
+        text = self.advise(trace, "--policy", "lru,fifo,lfu")
+        self.assertNotIn("Too little data", text)
+        self.assertIn(f"Uncertainty of the hit ratio: +-{100 * a['uncertainty']:.1f} points", text)
+
+    def test_ties_are_called_ties_and_differences_are_not(self):
+        # A loop: FIFO and LRU do the same, and OPT-like policies do much better.
+        trace = self.trace([f"http://h/{n % 200}" for n in range(8000)])
+        a = self.summary(trace, "--policy", "lru,fifo,lirs", "--share", "0.5", command="advise")
+        self.assertEqual((a["policy"], a["ties"]), ("lirs", []))
+        by_name = {p["policy"]: p for p in a["policies"]}
+        self.assertLess(by_name["lru"]["difference"], -0.2)
+        self.assertLess(by_name["lru"]["noise"], 0.2)
+        a = self.summary(trace, "--policy", "lru,fifo", "--share", "0.5", command="advise")
+        self.assertEqual((a["policy"], a["ties"]), ("lru", ["fifo"]))
+        self.assertIn("does not tell any of the policies apart",
+                      self.advise(trace, "--policy", "lru,fifo", "--share", "0.5"))
+
+    def test_a_policy_that_draws_is_a_mean_and_its_spread_is_noise(self):
+        trace = self.trace(self.requests(3000, 400))
+        a = self.summary(trace, "--policy", "rand,fifo", command="advise")
+        rand = next(p for p in a["policies"] if p["policy"] == "rand")
+        self.assertEqual(rand["seeds"], 5)
+        self.assertGreater(rand["hit_ratio_sd"], 0)
+        self.assertIn("means of 5 seeds", self.advise(trace, "--policy", "rand,fifo"))
+        self.assertNotIn("seeds", self.advise(trace, "--policy", "rand,fifo", "--seeds", "1"))
+
+    def test_sizes_that_are_assumed_are_counted(self):
+        trace = self.trace(self.requests(3000, 40))
+        sizes = self.dir / "sizes.tsv"
+        sizes.write_text("".join(f"http://h/{n}\t{100 * n}\n" for n in range(1, 31)))
+        a = self.summary(trace, "--sizes", sizes, "--policy", "lru", command="advise")
+        self.assertGreaterEqual(a["sizes_assumed"], 5)
+        self.assertRegex(self.advise(trace, "--sizes", sizes, "--policy", "lru"),
+                         rf"Assumed sizes: {a['sizes_assumed']} of \d+ URLs count as \d+ bytes, "
+                         r"the median of the others\.")
+
+    def test_both_goals_and_sizes_around(self):
+        dice = random.Random(4)
+        size = {n: dice.randrange(10, 5000) for n in range(500)}
+        pages = [min(499, int(dice.paretovariate(0.8))) for _ in range(4000)]
+        trace = self.trace([f"http://h/{n}\t{size[n]}" for n in pages])
+        a = self.summary(trace, "--policy", "lru,gdsf", command="advise")
+        b = self.summary(trace, "--policy", "lru,gdsf", "--by-bytes", command="advise")
+        self.assertEqual((a["goal"], b["goal"]), ("hit_ratio", "byte_hit_ratio"))
+        for one, two in ((a, b), (b, a)):
+            other = one["other_goal"]
+            for key in ("goal", "target", "policy", "capacity_bytes", "policies", "around"):
+                self.assertEqual(other[key], two[key], key)
+        text = self.advise(trace, "--policy", "lru,gdsf")
+        self.assertRegex(text, r"(?s)For 90 % of an infinite cache's hit ratio.*"
+                               r"Or for 90 % of an infinite cache's byte hit ratio")
+        around = {p["capacity_bytes"]: p for p in a["around"]}
+        self.assertGreaterEqual(len(around), 4)
+        self.assertEqual(around[a["capacity_bytes"]]["hit_ratio"], a["policies"][0]["hit_ratio"])
+        self.assertIn(round(a["capacity_bytes"] / 2), [*around, *(n - 1 for n in around)])
+        for capacity, p in around.items():
+            r, = self.results(trace, "--policy", a["policy"], "--count-bytes", "whole", "--capacity",
+                              f"{capacity}B").values()
+            self.assertEqual((r["hit_ratio"], r["byte_hit_ratio"]),
+                             (p["hit_ratio"], p["byte_hit_ratio"]))
+        self.assertIn("at sizes around it", text)
+
+    def test_rotated_logs_are_one_trace(self):
+        rows = [(1000 + n, url) for n, url in enumerate(self.requests(3000, 300))]
+        lines = [f"{time}\t{url}\t{len(url) * 100}\n" for time, url in rows]
+        paths = []
+        for name, part in (("log", lines), ("log.0", lines[2000:]), ("log.1", lines[800:2000]),
+                           ("log.2", lines[:800])):
+            paths.append(self.dir / name)
+            paths[-1].write_text("time\turl\tsize\n" + "".join(part))
+        whole = self.summary(paths[0], "--policy", "lru,lfu", command="advise")
+        for order in (paths[1:], paths[:0:-1]):
+            joined = self.summary(*order, "--policy", "lru,lfu", command="advise")
+            self.assertEqual((joined.pop("files"), joined.pop("trace")), (3, str(order[0])))
+            for entry in (joined, joined["other_goal"]):
+                self.assertTrue(entry["policy"])
+            self.assertEqual({k: v for k, v in whole.items() if k not in ("files", "trace")}, joined)
+        self.assertRegex(self.advise(*paths[1:], "--policy", "lru"),
+                         r"log\.0 and 2 more files \(ordered by time\): 3000 requests")
+        plain = self.trace(["http://h/a", "http://h/a"], name="plain.txt")
+        done = self.sunproxy("advise", plain, paths[1], "--policy", "lru")
+        self.assertIn("not all of the 2 files have times", done.stderr.decode())
+
+    def test_a_sample_without_a_calibrated_error_says_so(self):
+        trace = self.trace(self.requests(20000, 4000))
+        text = self.advise(trace, "--sample", "50%", "--policy", "maxs,lru,tinylfu")
+        self.assertRegex(text, r"maxs .*\((no calibrated error|newcomers|too few)")
+        self.assertRegex(text, r"tinylfu .*\((no calibrated error|too few)|"
+                               r"error is unknown \((no calibrated|too few)")

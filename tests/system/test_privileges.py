@@ -27,7 +27,7 @@ class RootTest(harness.SystemTest):
     def setUp(self):
         super().setUp()
         if os.geteuid() != 0:
-            self.skipTest("only root can serve as another user")
+            self.skipTest("only root can change to another user")
         os.chown(self.dir, UID, GID)
 
     @staticmethod
@@ -245,6 +245,6 @@ class RpcbindTest(RootTest):
                 harness.SUNPROXYD, "--socket", "none"]
         other = harness.Process(self, "other", self.ns.enter(argv))
         harness.wait_until(lambda: re.search(
-            f"does not take version 1 on tcp; it has .*, registered by {UID}; that user or root "
-            f"removes it with \"rpcinfo -d {PROGRAM} 1\"", other.err), what="a word on it")
+            f"refuses version 1 on tcp; it has .*, registered by {UID}; that user or root "
+            f"can remove it with \"rpcinfo -d {PROGRAM} 1\"", other.err), what="a word on it")
         self.assertEqual(d.stop(), 0)

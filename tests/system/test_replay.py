@@ -271,6 +271,86 @@ class ReplayStatusTest(ReplayCase):
         self.assertEqual(p.returncode, 69, err)
 
 
+class OpenLoopTest(ReplayCase):
+    """Requests leave on a schedule, whether or not earlier ones were answered."""
+
+    threads = True
+
+    def run_of(self, trace, *arguments, **more):
+        s = self.summary(trace, *arguments, **more)
+        return s, s["runs"][0]
+
+    def test_requests_do_not_wait_for_answers(self):
+        trace = self.trace(*[f"http://h{n}.test/?fault=delay:3s" for n in range(40)])
+        p = subprocess.Popen(
+            [str(a) for a in (harness.SUNPROXY, "replay", "--socket", self.d.socket, trace,
+                              "--open-loop", "100", "--json")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=harness.sanitizer_environment(self.dir / "sanitizer.open"))
+        # All have left over one connection before the first one is answered.
+        with rpc.Connection(self.d.socket) as c:
+            harness.wait_until(lambda: c.stat().fetches_active + c.stat().fetches_queued == 40,
+                               what="40 fetches under way")
+        out, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 0, err)
+        s = json.loads(out)
+        run = s["runs"][0]
+        self.assertEqual((s["open_loop"], run["requests"], run["outcomes"]["miss"]), (100, 40, 40))
+        self.assertGreaterEqual(run["p50_us"], 3000000)
+
+    def test_it_is_not_faster_than_its_schedule(self):
+        trace = self.trace(*[f"http://a.test/{n % 3}" for n in range(60)])
+        for jobs in ("1", "4"):
+            _, run = self.run_of(trace, "--open-loop", "150", "-j", jobs)
+            self.assertEqual((run["requests"], run["failures"]), (60, 0))
+            self.assertGreaterEqual(run["total_us"], 59 * 1000000 // 150)
+            self.assertGreater(run["sent_per_second"], 0)
+            self.assertLessEqual(run["late"], 60)
+            # The first may leave late and the last in time, no more.
+            shortest = 59 / 150 - run["max_behind_us"] / 1e6
+            self.assertLessEqual(59 / run["sent_per_second"], 59 / 150 + run["max_behind_us"] / 1e6 + .001)
+            self.assertGreaterEqual(59 / run["sent_per_second"], shortest - .001)
+
+    def test_response_times_begin_at_the_scheduled_time(self):
+        # The server takes one request after the other, 100 ms each, though 20 ms lie between them.
+        d = self.daemon("--max-requests", "1", origin=self.o)
+        trace = self.trace(*[f"http://h.test/{n}?fault=delay:100ms" for n in range(20)])
+        _, run = self.run_of(trace, "--open-loop", "50", daemon=d)
+        self.assertEqual(run["outcomes"]["miss"], 20)
+        self.assertGreaterEqual(run["max_us"], 20 * 100000 - 19 * 20000)
+
+    def test_closed_loops_have_no_schedule(self):
+        s, run = self.run_of(self.trace("http://a.test/"))
+        self.assertIsNone(s["open_loop"])
+        self.assertNotIn("late", run)
+
+    def test_what_people_read(self):
+        trace = self.trace(*[f"http://a.test/{n % 3}" for n in range(20)])
+        out = self.replay(trace, "--open-loop", "200.5", "--repeat", "2").stdout.decode()
+        self.assertIn("open loop: 200.5 requests/s", out)
+        for label in ("sent/s", "sent late", "most behind schedule"):
+            self.assertRegex(out, rf"(?m)^{label} +[0-9]")
+        for rate in ("0", "-1", "fast", "1000001", ""):
+            self.replay(trace, "--open-loop", rate, expect=64)
+
+    def test_failures_and_ends(self):
+        bad = [f"http://10.0.0.{n}:81/" for n in range(1, 9)]
+        _, run = self.run_of(self.trace("http://a.test/", *bad), "--open-loop", "100", "-j", "2")
+        self.assertEqual((run["requests"], run["failures"]), (9, 8))
+        trace = self.trace(*[f"http://a.test/{n}?fault=delay:5s" for n in range(1000)])
+        for end, status in ((lambda p: p.send_signal(signal.SIGINT), 130), (lambda p: self.d.kill(), 69)):
+            p = subprocess.Popen(
+                [str(a) for a in (harness.SUNPROXY, "replay", "--socket", self.d.socket, trace,
+                                  "--open-loop", "200", "-j", "3")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=harness.sanitizer_environment(self.dir / f"sanitizer.end{status}"))
+            with rpc.Connection(self.d.socket) as c:
+                harness.wait_until(lambda: c.stat().fetches_active > 3, what="fetches")
+            end(p)
+            _, err = p.communicate(timeout=60)
+            self.assertEqual(p.returncode, status, err)
+
+
 class RestoreTest(ReplayCase):
     """What a replay changes of a live server is restored at the end."""
 

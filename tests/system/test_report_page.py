@@ -139,7 +139,7 @@ class PageTest(report_case.ReportCase):
 
     def test_a_sample_is_one_page_of_one_mind(self):
         urls = [f"http://h/{n * n % 7919}\t{100 + n % 7}" for n in range(20000)]
-        page = self.report(self.trace(urls), "--policy", "lru,fifo", "--points", "5", "--sample",
+        page = self.report(self.trace(urls), "--policy", "lru,sieve", "--points", "5", "--sample",
                            "40%", "--warmup", "20%")
         self.check(page, ALWAYS + SIZED)
         at = self.figure("hits", """tables.hits.rows.filter((r) => r[0] === "lru").map((r) =>

@@ -42,7 +42,7 @@ class SandboxTest(harness.SystemTest):
                 self.assertEqual(int(fields[name], 16), 0, name)
             if os.geteuid() == 0:
                 self.assertEqual(int(fields["CapBnd"], 16), 0)
-        self.assertEqual(d.err.count("sandbox: capabilities and new privileges are given up, "), 1)
+        self.assertEqual(d.err.count("sandbox: capabilities and new privileges are dropped, "), 1)
         self.assertIn("system calls are filtered", d.err)
         self.assertRegex(d.err, r"files are (restricted \(Landlock \d+\)|not restricted)")
 

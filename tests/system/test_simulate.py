@@ -308,7 +308,8 @@ class TableTest(SimulateCase):
         done = self.simulate(*how, "--curve", "--json")
         self.assertIn("--sample 100% takes all", done.stderr.decode())
         t, = json.loads(done.stdout)["traces"]
-        self.assertLess(t["sample"], 1)
+        self.assertEqual((t["sample"], t["sample_urls"]), (1, 5))  # by chance all of the five
+        self.assertEqual(t["sample_requests"], 1000001)
         lru, = (c["points"] for c in t["curves"] if c["policy"] == "lru")
         self.assertEqual((lru[0]["hit_ratio"], lru[0]["hit_ratio_error"]),
                          (t["infinite"]["hit_ratio"], 0))
@@ -425,7 +426,7 @@ class TroubleTest(SimulateCase):
         # Nothing is near to these.
         for arguments, told in ((["--policy="], "the name of a policy is missing"),
                                 (["--policy", "lru,,fifo"], "the name of a policy is missing"),
-                                (["--format", "foo"], "no format of traces is called 'foo'\n"),
+                                (["--format", "foo"], "unknown trace format 'foo'\n"),
                                 (["--capacity", "10Q"], "a capacity is"),
                                 (["--capacity", "99999999999999999999"], "is too large")):
             text = self.complaint(self.path, *arguments)

@@ -7,6 +7,7 @@ import resource
 import subprocess
 
 import harness
+import rpc
 
 LOG = "".join('h - - [01/Jan/2024:00:00:%02d +0000] "GET /%s HTTP/1.1" %d %d\n' % line for line in [
     (0, "a", 200, 100), (1, "b", 200, 50), (2, "a", 304, 0), (3, "c", 200, 7), (4, "d", 302, 1),
@@ -32,7 +33,7 @@ class TraceTest(harness.SystemTest):
     def test_describe(self):
         done = self.trace("describe", self.log())
         self.assertIn(b"infinite cache  hits 50.00 % of the requests", done.stdout)
-        self.assertIn(b"1 of other statuses, 1 redirects, 1 malformed (first: line 9)", done.stderr)
+        self.assertIn(b"1 of other statuses, 1 redirected, 1 malformed (first: line 9)", done.stderr)
         self.assertIn(b"line 9: nonsense", done.stderr)
         facts = self.describe(self.log())
         self.assertEqual((facts["requests"], facts["distinct_urls"]), (6, 3))
@@ -50,7 +51,7 @@ class TraceTest(harness.SystemTest):
 
     def test_sizes_that_are_not_told(self):
         done = self.trace("describe", self.log())
-        self.assertIn(b"100 B inferred for 1 requests\n", done.stdout)
+        self.assertIn(b"100 B inferred for 1 request\n", done.stdout)
         facts = self.describe(self.log())
         self.assertEqual((facts["sizes_inferred"], facts["bytes_inferred"]), (1, 100))
         facts = self.describe(self.log(), "--sizes-as-read")
@@ -127,6 +128,68 @@ class TraceTest(harness.SystemTest):
         done = self.trace("describe", "--json", "-", stdin=table)
         self.assertIn(b"1 request larger than 4294967294 bytes, counted as that", done.stderr)
         self.assertEqual(json.loads(done.stdout)["sizes_too_large"], 1)
+
+    def test_logs_of_the_daemon(self):
+        """Each form of the access log is read back: URLs with escapes, outcomes, clients, failures."""
+        urls = ["http://a.test/x", "http://a.test/x", "http://a.test/y\\z", "ftp://a.test/", "http://a.test/%C3%A9"]
+        origin = self.origin()
+        for form in ("plain", "json"):
+            with self.subTest(form=form):
+                log = self.dir / f"{form}.log"
+                d = self.daemon("--access-log", log, "--log-format", form, "--policy", "fifo", "--capacity-urls", "1",
+                                "--shards", "1", origin=origin)
+                with rpc.Connection(d.socket) as local, rpc.Connection(d.address) as tcp:
+                    for n, url in enumerate(urls):
+                        (local, tcp)[n % 2].get(url)
+                    harness.wait_until(lambda: log.exists() and log.read_text().count("\n") == len(urls), what="lines")
+                facts = self.describe(log)
+                self.assertEqual(facts["format"], "sunproxyd")
+                self.assertEqual(facts["left_out"]["bad"], 0)
+                self.assertEqual(facts["left_out"]["scheme"] + facts["left_out"]["status"], 1)
+                self.assertEqual((facts["requests"], facts["logged_hits"], facts["logged_outcomes"]), (4, 1, 4))
+                self.assertIn(b"25.00 % of the requests", self.trace("describe", log).stdout.split(b"as logged")[1])
+                back = self.trace("convert", "--to", "urls", log).stdout.decode().splitlines()
+                self.assertEqual([line.split("\t")[0] for line in back], [u for u in urls if u.startswith("http")])
+
+    def test_doubtful_columns(self):
+        table = (b"host\tlogname\ttime\tmethod\turl\tresponse\tbytes\n"
+                 b"a.example\t-\t1\tGET\t/x\t200\t5\nb.example\t-\t2\tGET\t/x\t404\t5\n"
+                 b"c.example\t-\t3\tGET\t/x\t200\t5\t7\n")
+        done = self.trace("describe", "--json", "-", stdin=table)
+        facts = json.loads(done.stdout)
+        self.assertEqual((facts["requests"], facts["distinct_urls"]), (1, 1))
+        self.assertEqual(facts["busiest"][0]["url"], "http://localhost/x")
+        for text in (b"column 1 ('host') is taken for the client", b"column 6 ('response') is taken for the status",
+                     b"--columns -,-,time,method,url,status,size", b"1 line with more, 0 with fewer"):
+            self.assertIn(text, done.stderr)
+        self.assertEqual(facts["remarks"], 4)
+        done = self.trace("describe", "--json", "--columns", "site,-,time,method,url,-,size", "-", stdin=table)
+        facts = json.loads(done.stdout)
+        self.assertEqual((facts["requests"], facts["distinct_urls"]), (2, 2))
+        self.assertEqual(facts["busiest"][0]["url"], "http://a.example/x")
+
+    def test_columns_without_a_header(self):
+        rows = b"1,http://a.test/,10\n2,http://b.test/,20\n"
+        done = self.trace("describe", "-", stdin=rows, status=65)
+        self.assertIn(b"its first line is '1,http://a.test/,10'", done.stderr)
+        self.assertIn(b"most similar is table", done.stderr)
+        done = self.trace("describe", "--json", "--columns", "time,url,size", "-", stdin=rows)
+        self.assertEqual((json.loads(done.stdout)["requests"], json.loads(done.stdout)["bytes"]), (2, 30))
+        done = self.trace("describe", "--columns", "time,ulr", "-", stdin=rows, status=64)
+        self.assertIn(b"did you mean url?", done.stderr)
+
+    def test_names_of_formats(self):
+        for name in ("apache", "nginx", "Combined"):
+            done = self.trace("describe", "--json", "--format", name, "-", stdin=LOG.encode())
+            self.assertEqual(json.loads(done.stdout)["format"], "access")
+
+    def test_plurals(self):
+        rows = b"time,url,size\n2,http://a.test/,10\n1,http://a.test/,20\n3,http://b.test/,\n"
+        done = self.trace("describe", "-", stdin=rows).stdout.decode()
+        for text in ("1 request out of order", "1 change of size", "unknown for 1 request\n"):
+            self.assertIn(text, done)
+        for text in ("1 requests", "1 changes"):
+            self.assertNotIn(text, done)
 
     def test_pipes(self):
         table = self.trace("convert", "--to", "tsv", "-", stdin=LOG.encode()).stdout

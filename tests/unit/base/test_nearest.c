@@ -66,7 +66,7 @@ START_TEST(what_has_nothing_in_common_is_not_near)
     static const struct {
         const char *word, *right;
         bool near;
-    } cases[] = {{"", "2q", false},    {"foo", "har", false}, {"Q", "B", false},
+    } cases[] = {{"", "2q", false},    {"foo", "bro", false}, {"Q", "B", false},
                  {"lrv", "lru", true}, {"2", "2q", true},     {"TINY", "tinylfu", true},
                  {"xlru", "lru", true}};
     char text[80];

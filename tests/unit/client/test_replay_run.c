@@ -162,6 +162,10 @@ make_trace(struct made *made, const char *text, unsigned times)
         }
 }
 
+/* Of the loop tests: a closed loop, then a schedule that is faster than the server. */
+static const double rates[] = {0, 100000};
+static double rate;
+
 static int
 replay(const struct made *made, unsigned jobs, struct replay_log *log, struct replay_result *result)
 {
@@ -170,6 +174,7 @@ replay(const struct made *made, unsigned jobs, struct replay_log *log, struct re
                                .signals = interrupt_catch(),
                                .timeout_us = 60 * (int64_t)1000000,
                                .jobs = jobs,
+                               .rate = rate,
                                .run = 1,
                                .runs = 1,
                                .log = log};
@@ -183,6 +188,7 @@ START_TEST(outcomes_are_counted)
 {
     struct replay_result result;
 
+    rate = rates[_i];
     make_trace(&made, "1 2 1 evict fail bypass coalesced uncached garbage 2", 1);
     ck_assert_int_eq(replay(&made, 1, NULL, &result), EX_OK);
     ck_assert_uint_eq(result.requests, 10);
@@ -205,6 +211,7 @@ START_TEST(many_clients_do_the_work_of_one)
 {
     struct replay_result result;
 
+    rate = rates[_i];
     make_trace(&made, "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16", 100);
     ck_assert_int_eq(replay(&made, 7, NULL, &result), EX_OK);
     ck_assert_uint_eq(result.requests, 1600);
@@ -222,6 +229,7 @@ START_TEST(a_log_has_every_request_in_order)
     unsigned number = 0;
     FILE *file;
 
+    rate = rates[_i];
     snprintf(path, sizeof(path), "%s/log", folder);
     make_trace(&made, "5 evict", 20);
     log = replay_log_open(path, REPLAY_LOG_TSV, 1);
@@ -252,6 +260,7 @@ START_TEST(a_log_that_cannot_be_written_ends_the_run)
     struct replay_result result;
     struct replay_log *log = replay_log_open("/dev/full", REPLAY_LOG_TSV, 1);
 
+    rate = rates[_i];
     ck_assert_ptr_nonnull(log);
     make_trace(&made, "1 2 3 4 5 6 7 8 9 10", 400); /* more lines than stdio holds back */
     ck_assert_int_eq(replay(&made, 2, log, &result), EX_IOERR);
@@ -264,6 +273,7 @@ START_TEST(an_interrupt_sums_up_what_was_finished)
 {
     struct replay_result result;
 
+    rate = 0;
     make_trace(&made, "1 2 3 interrupt 4", 1);
     ck_assert_int_eq(replay(&made, 1, NULL, &result), EXIT_INTERRUPTED);
     ck_assert_uint_eq(result.requests, 3);
@@ -287,6 +297,7 @@ START_TEST(a_lost_server_ends_the_run)
     struct replay_result result;
     pthread_t thread;
 
+    rate = rates[_i];
     make_trace(&made, "1 2 3 4 5 6 7 8", 500);
     ck_assert_int_eq(pthread_create(&thread, NULL, stop_server, NULL), 0);
     /* It may be through before the server has stopped: then there is nobody to connect to. */
@@ -298,6 +309,23 @@ START_TEST(a_lost_server_ends_the_run)
 }
 END_TEST
 
+START_TEST(a_schedule_does_not_wait_for_answers)
+{
+    struct replay_result result;
+
+    rate = 1000;
+    make_trace(&made, "1 2 3 4 5 6 7 8 9 10", 5);
+    ck_assert_int_eq(replay(&made, 1, NULL, &result), EX_OK);
+    ck_assert_uint_eq(result.requests, 50);
+    ck_assert_uint_eq(result.sent, 50);
+    ck_assert_uint_le(result.late, 50);
+    ck_assert_int_ge(result.last_sent_us - result.first_sent_us,
+                     49 * 1000 - (int64_t)result.max_behind_us);
+    /* No answer comes before its request was due, and the longest delay is part of a time. */
+    ck_assert_uint_ge(result.times.max, result.max_behind_us);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -306,12 +334,13 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, outcomes_are_counted);
-    tcase_add_test(tcase, many_clients_do_the_work_of_one);
-    tcase_add_test(tcase, a_log_has_every_request_in_order);
-    tcase_add_test(tcase, a_log_that_cannot_be_written_ends_the_run);
+    tcase_add_loop_test(tcase, outcomes_are_counted, 0, 2);
+    tcase_add_loop_test(tcase, many_clients_do_the_work_of_one, 0, 2);
+    tcase_add_loop_test(tcase, a_log_has_every_request_in_order, 0, 2);
+    tcase_add_loop_test(tcase, a_log_that_cannot_be_written_ends_the_run, 0, 2);
     tcase_add_test(tcase, an_interrupt_sums_up_what_was_finished);
-    tcase_add_test(tcase, a_lost_server_ends_the_run);
+    tcase_add_loop_test(tcase, a_lost_server_ends_the_run, 0, 2);
+    tcase_add_test(tcase, a_schedule_does_not_wait_for_answers);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -10,6 +10,9 @@ struct armed {
     const struct armed_calls *calls;
     unsigned n;
     bool failed;
+    const struct fetch_request *request;
+    uint64_t id;
+    unsigned asked; /* for the request's body */
     struct outcome *outcome;
 };
 
@@ -21,12 +24,22 @@ armed_hop(void *context, const struct fetch_hop *hop)
     outcome_hop(armed->outcome, hop);
 }
 
+/* A pause that ends at once. */
+static enum fetch_flow
+pause_a_moment(struct armed *armed, enum fetch_flow flow)
+{
+    if (flow == FETCH_ABORT || !(armed->request->flags & FETCH_MAY_PAUSE))
+        return flow;
+    fetcher_resume(armed->fetcher, armed->id);
+    return FETCH_PAUSE;
+}
+
 static enum fetch_flow
 armed_head(void *context, const struct fetch_head *head)
 {
     struct armed *armed = context;
 
-    return outcome_head(armed->outcome, head);
+    return pause_a_moment(armed, outcome_head(armed->outcome, head));
 }
 
 static enum fetch_flow
@@ -34,7 +47,30 @@ armed_body(void *context, const void *bytes, size_t len)
 {
     struct armed *armed = context;
 
-    return outcome_body(armed->outcome, bytes, len);
+    return pause_a_moment(armed, outcome_body(armed->outcome, bytes, len));
+}
+
+static enum fetch_supply
+armed_supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct armed *armed = context;
+
+    ck_assert_uint_ge(size, 6);
+    switch (armed->asked++) {
+    case 0:
+        *len = 6;
+        memcpy(buffer, "hello ", 6);
+        return FETCH_SUPPLIED;
+    case 1:
+        fetcher_resume(armed->fetcher, armed->id);
+        return FETCH_SUPPLY_LATER;
+    case 2:
+        *len = 5;
+        memcpy(buffer, "world", 5);
+        return FETCH_SUPPLIED;
+    default:
+        return FETCH_SUPPLY_END;
+    }
 }
 
 static void
@@ -55,26 +91,27 @@ begin(void *context, enum fetch_error error, const char *sentence, int64_t total
         .hop = armed_hop,
         .head = armed_head,
         .body = armed_body,
+        .supply = armed_supply,
         .done = armed_done,
     };
     struct armed *armed = context;
 
-    if (fetcher_submit(armed->fetcher, &GET(outcome_client, armed->outcome->url, "A: b\r\n"), &sink,
-                       armed, NULL))
+    if (fetcher_submit(armed->fetcher, armed->request, &sink, armed, &armed->id))
         armed->calls->fail_at(armed->n);
     else
         outcome_done(armed->outcome, error, sentence, total_us);
 }
 
 bool
-armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n, const char *url,
-            struct outcome *o)
+armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n,
+            const struct fetch_request *request, struct outcome *o)
 {
     static const struct fetch_sink sink = {.done = begin};
-    struct armed armed = {.fetcher = fetcher, .calls = calls, .n = n, .outcome = o};
+    struct armed armed = {
+        .fetcher = fetcher, .calls = calls, .n = n, .request = request, .outcome = o};
 
     outcome_init(o);
-    snprintf(o->url, sizeof(o->url), "%s", url);
+    snprintf(o->url, sizeof(o->url), "%.*s", (int)request->url.len, request->url.ptr);
     ck_assert(
         fetcher_submit(fetcher, &GET(outcome_client, "file:///refused", ""), &sink, &armed, NULL));
     outcome_wait(o);
@@ -85,19 +122,19 @@ armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n
 }
 
 unsigned
-armed_walk(struct fetcher *fetcher, const struct armed_calls *calls, const char *url,
-           const char *body)
+armed_walk(struct fetcher *fetcher, const struct armed_calls *calls,
+           const struct fetch_request *request, const char *body)
 {
     for (unsigned n = 1;; n++) {
         struct outcome o;
-        bool failed = armed_fetch(fetcher, calls, n, url, &o);
+        bool failed = armed_fetch(fetcher, calls, n, request, &o);
 
         if (o.error == FETCH_OK)
-            ck_assert_msg(o.body && strcmp(o.body, body) == 0, "call %u of %s: %s", n, url,
+            ck_assert_msg(o.body && strcmp(o.body, body) == 0, "call %u of %s: %s", n, o.url,
                           o.body ? o.body : "no body");
         else
             ck_assert_msg(failed && (o.error == FETCH_INTERNAL || o.error == FETCH_OVERLOADED),
-                          "call %u of %s: %d, %s", n, url, o.error, o.sentence);
+                          "call %u of %s: %d, %s", n, o.url, o.error, o.sentence);
         outcome_free(&o);
         if (!failed)
             return n - 1;

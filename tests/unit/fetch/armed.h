@@ -13,19 +13,23 @@ struct armed_calls {
     bool (*failed)(void);
 };
 
+/* What a body that is FETCH_BODY_SUPPLIED consists of; its source waits once in between. */
+#define ARMED_BODY "hello world"
+
 /*
  * Fetches with the n-th such call of the fetcher's thread failing, and asserts what holds for every
- * outcome, which the caller frees. False if fewer were made.
+ * outcome, which the caller frees. False if fewer were made. With FETCH_MAY_PAUSE the head and each
+ * piece of the body pause the fetch for a moment.
  */
 bool armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n,
-                 const char *url, struct outcome *o);
+                 const struct fetch_request *request, struct outcome *o);
 
 /*
  * Fetches with n = 1, 2, 3, ... until an n is not reached, which must be a page with this body.
  * Every other fetch is that page, too, or ends with an error of the proxy's own: FETCH_INTERNAL or
  * FETCH_OVERLOADED. Returns the number of calls walked.
  */
-unsigned armed_walk(struct fetcher *fetcher, const struct armed_calls *calls, const char *url,
-                    const char *body);
+unsigned armed_walk(struct fetcher *fetcher, const struct armed_calls *calls,
+                    const struct fetch_request *request, const char *body);
 
 #endif

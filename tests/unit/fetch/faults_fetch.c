@@ -95,7 +95,8 @@ START_TEST(fetching)
     fetcher = start_fetcher(&config);
     expect_page(fetcher, "page", "%s", url);
     /* The options of two transfers, for the most part. */
-    ck_assert_uint_ge(armed_walk(fetcher, &calls, url, "page"), 80);
+    ck_assert_uint_ge(armed_walk(fetcher, &calls, &GET(outcome_client, url, "A: b\r\n"), "page"),
+                      80);
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
     origin_stop(origin);
@@ -124,7 +125,7 @@ START_TEST(going_on_after_a_pause)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     fetcher = start_fetcher(&config);
     for (unsigned n = 1;; n++) {
-        bool failed = armed_fetch(fetcher, &calls, n, url, &o);
+        bool failed = armed_fetch(fetcher, &calls, n, &GET(outcome_client, url, "A: b\r\n"), &o);
 
         unable += o.error == FETCH_INTERNAL && o.heads == 1;
         if (!failed)
@@ -143,7 +144,7 @@ END_TEST
 
 /* Without an answer of the kernel an address passes for one of the host's own: refused. */
 static void
-judge_own(void *context)
+check_own(void *context)
 {
     static const unsigned char foreign[] = {192, 0, 2, 1}, loopback[] = {127, 0, 0, 1};
     static const unsigned char loopback6[16] = {[15] = 1};
@@ -171,7 +172,7 @@ START_TEST(own_addresses)
 {
     unsigned descriptors = count_entries("/proc/self/fd");
 
-    ck_assert_uint_ge(faults_walk(judge_own, &descriptors, EIO), 5);
+    ck_assert_uint_ge(faults_walk(check_own, &descriptors, EIO), 5);
 }
 END_TEST
 

@@ -38,6 +38,12 @@ paced_head(void *context, const struct fetch_head *head)
     paced->calls_after_cancel += paced->cancelled;
     if (paced->pause_at_head)
         flow = pause(paced);
+    if (paced->resume_at_head)
+        fetcher_resume(paced->fetcher, paced->id);
+    if (paced->cancel_at_head) {
+        paced->cancelled = true;
+        fetcher_cancel(paced->fetcher, paced->id);
+    }
     pthread_mutex_unlock(&paced->outcome.lock);
     return flow;
 }
@@ -66,7 +72,7 @@ supply(struct paced *paced, void *buffer, size_t size, size_t *len)
 {
     size_t left = paced->source_len - paced->supplied;
 
-    if (paced->source_dry_at && paced->supplied >= paced->source_dry_at) {
+    if (paced->dry_at_once || (paced->source_dry_at && paced->supplied >= paced->source_dry_at)) {
         paced->dry = true;
         pthread_cond_broadcast(&paced->outcome.changed);
         return FETCH_SUPPLY_LATER;
@@ -145,11 +151,23 @@ paced_wait_dry(struct paced *paced)
     wait_for(paced, &paced->dry);
 }
 
+size_t
+paced_len(struct paced *paced)
+{
+    size_t len;
+
+    pthread_mutex_lock(&paced->outcome.lock);
+    len = paced->outcome.body_len;
+    pthread_mutex_unlock(&paced->outcome.lock);
+    return len;
+}
+
 void
 paced_go_on(struct paced *paced)
 {
     pthread_mutex_lock(&paced->outcome.lock);
     paced->paused = paced->dry = false;
+    paced->dry_at_once = false;
     paced->source_dry_at = 0;
     pthread_mutex_unlock(&paced->outcome.lock);
     fetcher_resume(paced->fetcher, paced->id);

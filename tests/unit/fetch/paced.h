@@ -13,12 +13,15 @@ struct paced {
     uint64_t id;
     /* set before paced_submit() */
     bool pause_at_head;
-    size_t pause_at;   /* pauses at the piece that reaches this many bytes; 0: never */
-    size_t pause_step; /* and again after as many more; 0: once */
+    bool cancel_at_head;
+    bool resume_at_head; /* without a pause there */
+    size_t pause_at;     /* pauses at the piece that reaches this many bytes; 0: never */
+    size_t pause_step;   /* and again after as many more; 0: once */
     const char *source;
     size_t source_len;
     size_t source_piece;          /* supplied at once; 0: all */
-    size_t source_dry_at;         /* "later" from here on, until paced_go_on() */
+    size_t source_dry_at;         /* "later" from here on, until paced_go_on(); 0: never */
+    bool dry_at_once;             /* "later" before the first byte */
     enum fetch_supply source_end; /* FETCH_SUPPLIED: FETCH_SUPPLY_END */
     /* what came of it */
     unsigned pauses;
@@ -43,6 +46,9 @@ struct fetch_request paced_request(char *url, size_t size, uint16_t port, const 
 /* Until its next pause (of the response, or of the source); fails if the fetch ends first. */
 void paced_wait_paused(struct paced *paced);
 void paced_wait_dry(struct paced *paced);
+
+/* Bytes of the response's body until now. */
+size_t paced_len(struct paced *paced);
 
 /* Ends pauses: the source has all from now on. */
 void paced_go_on(struct paced *paced);

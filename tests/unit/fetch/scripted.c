@@ -241,6 +241,17 @@ origin_start(const struct line *script)
     return origin_start_on(script, fd, port);
 }
 
+unsigned
+origin_requests(struct origin *origin)
+{
+    unsigned requests;
+
+    pthread_mutex_lock(&origin->lock);
+    requests = origin->requests;
+    pthread_mutex_unlock(&origin->lock);
+    return requests;
+}
+
 void
 origin_stop(struct origin *origin)
 {

@@ -56,6 +56,9 @@ struct origin *origin_start_on(const struct line *script, int fd, uint16_t port)
 
 void origin_stop(struct origin *origin);
 
+/* Requests that have come until now. */
+unsigned origin_requests(struct origin *origin);
+
 /* A listening socket on a free port of 127.0.0.1. */
 int scripted_listen(uint16_t *port, int backlog);
 

@@ -128,7 +128,7 @@ START_TEST(what_an_operator_allows)
 }
 END_TEST
 
-/* Teredo lies within a refused block; allowed, it is judged by its server and its client. */
+/* Teredo lies within a refused block; allowed, it is checked by its server and its client. */
 START_TEST(an_allowed_block_opens_no_back_door)
 {
     struct address_policy *policy = address_policy_create();
@@ -217,7 +217,7 @@ has_reason(const struct address_policy *policy, const char *text, const char *re
     char why[256] = "";
 
     ck_assert(address_parse(text, 80, &address));
-    if (address_policy_judge(policy, &address.any, why, sizeof(why)))
+    if (address_policy_check(policy, &address.any, why, sizeof(why)))
         return *reason == '\0';
     ck_assert_msg(strcmp(why, reason) == 0, "%s: %s", text, why);
     return true;
@@ -228,7 +228,7 @@ has_reason(const struct address_policy *policy, const char *text, const char *re
  * policy is in use and one taken away.
  */
 static int
-judge_own_addresses(void)
+check_own_addresses(void)
 {
     struct address_policy *policy = address_policy_create();
     char why[256];
@@ -280,7 +280,7 @@ START_TEST(own_addresses)
     pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
-        _exit(unshare(CLONE_NEWNET) == 0 ? judge_own_addresses() : 77);
+        _exit(unshare(CLONE_NEWNET) == 0 ? check_own_addresses() : 77);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         printf("SKIP: own addresses: no network of its own, or no ip\n");

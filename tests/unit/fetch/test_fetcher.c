@@ -91,7 +91,7 @@ START_TEST(a_connection_serves_again)
 }
 END_TEST
 
-/* The origin closes without a word what it said it would keep. */
+/* The origin closes a connection that it had not announced to close. */
 START_TEST(a_dead_connection_is_replaced)
 {
     struct origin *origin = origin_start(plain);

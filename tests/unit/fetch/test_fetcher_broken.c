@@ -334,7 +334,7 @@ START_TEST(a_handshake_that_hangs)
 }
 END_TEST
 
-START_TEST(nobody_there)
+START_TEST(no_origin_there)
 {
     struct fetcher *fetcher = start_fetcher(&config);
     uint16_t port;
@@ -428,7 +428,7 @@ unit_suite(void)
     tcase_add_test(tc, an_origin_that_hangs);
     tcase_add_test(tc, a_connection_that_hangs);
     tcase_add_test(tc, a_handshake_that_hangs);
-    tcase_add_test(tc, nobody_there);
+    tcase_add_test(tc, no_origin_there);
     tcase_add_test(tc, a_receiver_that_refuses);
     tcase_add_test(tc, requests_that_cannot_be_made);
     return suite;

@@ -1,4 +1,4 @@
-/* Redirects: followed hop by hop, each judged like a first request. */
+/* Redirects: followed hop by hop, each checked like a first request. */
 #include <stdio.h>
 
 #include "tests/unit/fetch/fixture.h"
@@ -136,7 +136,7 @@ START_TEST(redirects_to_nowhere)
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         expect_bad(fetcher, origin, refused[i], "refused: ");
     expect_bad(fetcher, origin, "/smtp", "allow it with --allow-port 25");
-    /* Without a word on where to, it is passed on. */
+    /* Without a target it is an answer. */
     fetch_fine(fetcher, &o, "http://127.0.0.1:%u/empty", origin->port);
     ck_assert_uint_eq(o.status, 302);
     ck_assert_str_eq(o.body, "moved");

@@ -45,7 +45,7 @@ START_TEST(addresses_that_are_refused_are_passed_over)
 }
 END_TEST
 
-/* The judged address is the one that is connected to, whatever the name says meanwhile. */
+/* The checked address is the one that is connected to, even if the name changes meanwhile. */
 START_TEST(a_name_that_changes_its_address)
 {
     static const struct name_row good[] = {{"turncoat.test", "127.0.0.1"}, {NULL, NULL}};
@@ -193,7 +193,7 @@ START_TEST(connect_to)
     ck_assert_int_eq(o.error, FETCH_DENIED);
     ck_assert_msg(strstr(o.sentence, "allow it with --allow-port 25") != NULL, "%s", o.sentence);
     outcome_free(&o);
-    /* The permission is for what the rule is about, not for who goes there by himself. */
+    /* The permission is for what the rule redirects, not for URLs of its target. */
     expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1:%u/", origin->port);
     expect_end(fetcher, FETCH_DENIED, "http://target.test:%u/", origin->port);
     expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1/");
@@ -366,7 +366,7 @@ START_TEST(the_queue_is_bounded)
     fetcher_destroy(fetcher);
     ck_assert_uint_eq(count_of(outcomes, 5, FETCH_STOPPING), 5);
     free_all(outcomes, 10);
-    /* Nobody waits: nobody is refused who can start. */
+    /* None is queued: a fetch that can start is not displaced. */
     config.max_queued = 0;
     fetcher = start_fetcher(&config);
     fetch_many(fetcher, origin, "/hang", outcomes, 3);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fetch/fixture.h"
+#include "tests/unit/fetch/paced.h"
 
 extern char **environ;
 
@@ -107,10 +108,11 @@ make_certificate(char *to_key, char *to_cert, char *names)
 
 /* s_server on a free port, which it names on its first line. */
 static struct server
-start_s_server(char *with_key, char *with_cert)
+start_s_server(char *with_key, char *with_cert, char *protocols)
 {
     char *argv[] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-key",
-                    with_key,  "-cert",    with_cert, "-WWW",        NULL};
+                    with_key,  "-cert",    with_cert, "-WWW",        protocols ? "-alpn" : NULL,
+                    protocols, NULL};
     char text[512];
     size_t len = 0;
     struct server server = {.port = 0};
@@ -176,7 +178,7 @@ tear_down(void)
 START_TEST(a_certificate_of_the_operators_authority)
 {
     struct fetcher *fetcher;
-    struct server server = start_s_server(key, cert);
+    struct server server = start_s_server(key, cert, NULL);
 
     config.cacert = cert;
     fetcher = start_fetcher(&config);
@@ -204,8 +206,8 @@ START_TEST(certificates_that_prove_nothing)
 {
     static const struct name_row names[] = {{"wrong.test", "127.0.0.1"}, {NULL, NULL}};
     struct fetcher *fetcher;
-    struct server server = start_s_server(key, cert);
-    struct server other = start_s_server(other_key, other_cert);
+    struct server server = start_s_server(key, cert, NULL);
+    struct server other = start_s_server(other_key, other_cert, NULL);
 
     /* Without the authority, with another one, and under another name. */
     fetcher = start_fetcher(&config);
@@ -305,7 +307,7 @@ dig(void *argument)
 
 START_TEST(https_through_a_proxy)
 {
-    struct server server = start_s_server(key, cert);
+    struct server server = start_s_server(key, cert, NULL);
     struct tunnel tunnel = {.to = server.port};
     struct fetcher *fetcher;
     struct outcome o;
@@ -319,7 +321,7 @@ START_TEST(https_through_a_proxy)
     config.upstream_proxy = url;
     config.cacert = cert;
     fetcher = start_fetcher(&config);
-    /* The certificate is judged by the name, which only the proxy would resolve. */
+    /* The certificate is checked against the name, which only the proxy would resolve. */
     fetch_with(fetcher, "https://localhost:4433/page", "X-Mine: secret\r\n", &o);
     ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
     ck_assert_str_eq(o.body, "over TLS\n");
@@ -330,6 +332,60 @@ START_TEST(https_through_a_proxy)
     close(tunnel.listener);
     ck_assert_msg(strncmp(tunnel.asked, "CONNECT localhost:4433 ", 23) == 0, "%s", tunnel.asked);
     ck_assert_msg(!strstr(tunnel.asked, "X-Mine"), "%s", tunnel.asked);
+    stop_server(&server);
+}
+END_TEST
+
+/* ---- pauses -------------------------------------------------------------------------- */
+
+#define LARGE 1000000u
+
+/*
+ * A server that would choose HTTP/2, and does not speak it: a fetch that may pause does not offer
+ * it. TLS records are held back in a pause as well.
+ */
+START_TEST(pauses_over_tls)
+{
+    struct server server = start_s_server(key, cert, "h2,http/1.1");
+    struct fetch_request request;
+    struct fetch_stats stats;
+    struct fetcher *fetcher;
+    struct paced paced;
+    struct outcome o;
+    FILE *file = fopen(page, "w");
+    char url[64];
+
+    for (unsigned i = 0; i < LARGE; i++)
+        fputc('a' + (int)(i % 26), file);
+    fclose(file);
+    config.cacert = cert;
+    config.first_byte_timeout_us = 1000000;
+    config.stall_timeout_us = 1000000;
+    fetcher = start_fetcher(&config);
+    paced_init(&paced, fetcher);
+    paced.pause_at = 1;
+    paced.pause_step = 300000;
+    request = paced_request(url, sizeof(url), 0, "", "", FETCH_MAY_PAUSE);
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", server.port);
+    request.url = span_str(url);
+    paced_submit(&paced, &request);
+    for (unsigned i = 0; i < 4; i++) {
+        paced_wait_paused(&paced);
+        usleep(300000);
+        fetcher_get_stats(fetcher, &stats);
+        ck_assert_uint_le(stats.bytes, paced_len(&paced) + 65536);
+        paced_go_on(&paced);
+    }
+    paced_expect(&paced, FETCH_OK);
+    ck_assert_uint_eq(paced.outcome.body_len, LARGE);
+    for (unsigned i = 0; i < LARGE; i++)
+        ck_assert_int_eq(paced.outcome.body[i], 'a' + (int)(i % 26));
+    paced_free(&paced);
+    /* Without the flag HTTP/2 is offered and chosen. */
+    fetch_one(fetcher, &o, "%s", url);
+    ck_assert_int_ne(o.error, FETCH_OK);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
     stop_server(&server);
 }
 END_TEST
@@ -417,6 +473,7 @@ unit_suite(void)
     tcase_add_test(tc, certificates_that_prove_nothing);
     tcase_add_test(tc, no_tls_at_all);
     tcase_add_test(tc, https_through_a_proxy);
+    tcase_add_test(tc, pauses_over_tls);
     tcase_add_test(tc, http2);
     suite_add_tcase(suite, tc);
     return suite;

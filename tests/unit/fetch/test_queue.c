@@ -26,11 +26,11 @@ create(unsigned active, unsigned opening, unsigned per_origin, unsigned per_clie
 }
 
 static void
-enter(struct queue *queue, struct queue_entry *entry, unsigned client, const char *origin)
+enter(struct queue *queue, struct queue_item *item, unsigned client, const char *origin)
 {
     struct client_key key = client_number(client);
 
-    ck_assert(queue_enter(queue, entry, &key, origin));
+    ck_assert(queue_add(queue, item, &key, origin));
 }
 
 /* Starts all that may; how many. */
@@ -45,16 +45,16 @@ start_all(struct queue *queue)
 }
 
 static void
-leave_all(struct queue *queue, struct queue_entry *entries, unsigned count)
+leave_all(struct queue *queue, struct queue_item *items, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        queue_leave(queue, &entries[i]);
+        queue_remove(queue, &items[i]);
 }
 
 START_TEST(bounds_in_all_and_per_origin)
 {
     struct queue *queue = create(3, 3, 2, 0);
-    struct queue_entry a[3] = {0}, b[2] = {0};
+    struct queue_item a[3] = {0}, b[2] = {0};
 
     for (unsigned i = 0; i < 3; i++)
         enter(queue, &a[i], 1, "http://a:80");
@@ -69,17 +69,54 @@ START_TEST(bounds_in_all_and_per_origin)
     ck_assert_uint_eq(queue_active(queue), 3);
     ck_assert_uint_eq(queue_queued(queue), 2);
     /* Total bound: one leaves, one follows. */
-    queue_leave(queue, &a[0]);
+    queue_remove(queue, &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &b[1]);
     ck_assert_ptr_null(queue_next(queue));
-    queue_leave(queue, &b[0]);
+    queue_remove(queue, &b[0]);
     ck_assert_ptr_eq(queue_next(queue), &a[2]);
-    queue_leave(queue, &a[1]);
-    queue_leave(queue, &a[2]);
-    queue_leave(queue, &b[1]);
-    queue_leave(queue, &b[1]);
+    queue_remove(queue, &a[1]);
+    queue_remove(queue, &a[2]);
+    queue_remove(queue, &b[1]);
+    queue_remove(queue, &b[1]);
     ck_assert_uint_eq(queue_active(queue), 0);
     ck_assert_uint_eq(queue_queued(queue), 0);
+    queue_destroy(queue);
+}
+END_TEST
+
+/* A paused item makes a place at its origin, and takes it back even when there is none. */
+START_TEST(paused_entries)
+{
+    struct queue *queue = create(8, 8, 2, 0);
+    struct queue_item e[6] = {0}, to = {0};
+
+    queue_pause(queue, &e[0]);
+    for (unsigned i = 0; i < 6; i++)
+        enter(queue, &e[i], i % 2, "http://a:80");
+    queue_pause(queue, &e[5]); /* queued: nothing changes */
+    ck_assert_uint_eq(start_all(queue), 2);
+    queue_pause(queue, &e[0]);
+    queue_pause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    ck_assert_uint_eq(queue_active(queue), 3);
+    queue_unpause(queue, &e[0]);
+    queue_unpause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    /* Three are active where two may be: one has to end before a place is free, and another. */
+    queue_remove(queue, &e[1]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_pause(queue, &e[0]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    queue_hand_over(&e[0], &to);
+    queue_remove(queue, &to); /* paused: its place was free already */
+    ck_assert_uint_eq(start_all(queue), 0);
+    leave_all(queue, e, 6);
+    ck_assert_uint_eq(queue_active(queue) + queue_queued(queue), 0);
+    enter(queue, &e[0], 1, "http://a:80");
+    enter(queue, &e[1], 1, "http://a:80");
+    enter(queue, &e[2], 1, "http://a:80");
+    ck_assert_uint_eq(start_all(queue), 2);
+    leave_all(queue, e, 3);
     queue_destroy(queue);
 }
 END_TEST
@@ -87,23 +124,23 @@ END_TEST
 START_TEST(origins_take_turns)
 {
     struct queue *queue = create(1, 1, 1, 0);
-    struct queue_entry a[4] = {0}, b = {0}, *next;
+    struct queue_item a[4] = {0}, b = {0}, *next;
 
     for (unsigned i = 0; i < 4; i++)
         enter(queue, &a[i], 1, "a");
     enter(queue, &b, 1, "b");
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &a[0]);
-    queue_leave(queue, next);
+    queue_remove(queue, next);
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &b);
-    queue_leave(queue, next);
-    /* An entry that has left is passed over. */
-    queue_leave(queue, &a[1]);
+    queue_remove(queue, next);
+    /* An item that has left is passed over. */
+    queue_remove(queue, &a[1]);
     next = queue_next(queue);
     ck_assert_ptr_eq(next, &a[2]);
-    queue_leave(queue, &a[3]);
-    queue_leave(queue, next);
+    queue_remove(queue, &a[3]);
+    queue_remove(queue, next);
     ck_assert_ptr_null(queue_next(queue));
     queue_destroy(queue);
     queue_destroy(NULL);
@@ -114,17 +151,17 @@ START_TEST(clients_take_turns)
 {
     static const unsigned order[] = {1, 2, 3, 1, 2, 1, 1};
     struct queue *queue = create(1, 1, 1, 0);
-    struct queue_entry entries[7] = {0}, *next;
+    struct queue_item items[7] = {0}, *next;
     const unsigned clients[7] = {1, 1, 1, 1, 2, 2, 3};
 
     /* One origin for all: its bound changes nothing about the order. */
     for (unsigned i = 0; i < 7; i++)
-        enter(queue, &entries[i], clients[i], "a");
+        enter(queue, &items[i], clients[i], "a");
     for (unsigned i = 0; i < 7; i++) {
         next = queue_next(queue);
         ck_assert_ptr_nonnull(next);
-        ck_assert_uint_eq(clients[next - entries], order[i]);
-        queue_leave(queue, next);
+        ck_assert_uint_eq(clients[next - items], order[i]);
+        queue_remove(queue, next);
     }
     queue_destroy(queue);
 }
@@ -134,19 +171,19 @@ END_TEST
 START_TEST(a_client_that_returns_waits_again)
 {
     struct queue *queue = create(1, 1, 1, 0);
-    struct queue_entry stays[2] = {0}, returns = {0};
+    struct queue_item stays[2] = {0}, returns = {0};
 
     enter(queue, &stays[0], 1, "a");
     enter(queue, &stays[1], 1, "a");
     enter(queue, &returns, 2, "b");
     ck_assert_ptr_eq(queue_next(queue), &stays[0]);
-    queue_leave(queue, &stays[0]);
+    queue_remove(queue, &stays[0]);
     ck_assert_ptr_eq(queue_next(queue), &returns);
-    queue_leave(queue, &returns);
+    queue_remove(queue, &returns);
     enter(queue, &returns, 2, "b");
     ck_assert_ptr_eq(queue_next(queue), &stays[1]);
-    queue_leave(queue, &stays[1]);
-    queue_leave(queue, &returns);
+    queue_remove(queue, &stays[1]);
+    queue_remove(queue, &returns);
     queue_destroy(queue);
 }
 END_TEST
@@ -154,18 +191,18 @@ END_TEST
 START_TEST(fewest_opening_first)
 {
     struct queue *queue = create(4, 4, 4, 0);
-    struct queue_entry a[5] = {0}, b[2] = {0};
+    struct queue_item a[5] = {0}, b[2] = {0};
 
     for (unsigned i = 0; i < 5; i++)
         enter(queue, &a[i], 1, "a");
     ck_assert_uint_eq(start_all(queue), 4);
     enter(queue, &b[0], 2, "a");
     enter(queue, &b[1], 2, "a");
-    queue_leave(queue, &a[0]);
+    queue_remove(queue, &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &b[0]);
-    queue_leave(queue, &a[1]);
+    queue_remove(queue, &a[1]);
     ck_assert_ptr_eq(queue_next(queue), &b[1]);
-    queue_leave(queue, &a[2]);
+    queue_remove(queue, &a[2]);
     ck_assert_ptr_eq(queue_next(queue), &a[4]);
     leave_all(queue, a, 5);
     leave_all(queue, b, 2);
@@ -177,17 +214,17 @@ END_TEST
 START_TEST(a_share_of_what_others_leave)
 {
     enum { SLOTS = 1024, CLIENTS = 40, EACH = 200 };
-    static struct queue_entry entries[CLIENTS][EACH];
-    struct queue_entry late = {0};
+    static struct queue_item items[CLIENTS][EACH];
+    struct queue_item late = {0};
     struct queue *queue = create(SLOTS, SLOTS, SLOTS, SLOTS / 8);
     unsigned left = SLOTS;
 
-    memset(entries, 0, sizeof(entries));
+    memset(items, 0, sizeof(items));
     for (unsigned c = 0; c < CLIENTS; c++) {
         unsigned started;
 
         for (unsigned i = 0; i < EACH; i++)
-            enter(queue, &entries[c][i], c, "a");
+            enter(queue, &items[c][i], c, "a");
         started = start_all(queue);
         ck_assert_uint_eq(started, (left + 7) / 8);
         left -= started;
@@ -195,22 +232,22 @@ START_TEST(a_share_of_what_others_leave)
     enter(queue, &late, CLIENTS, "a");
     ck_assert_ptr_eq(queue_next(queue), &late);
     /* Slots that are given back go to those with the fewest. */
-    leave_all(queue, entries[0], EACH);
+    leave_all(queue, items[0], EACH);
     ck_assert_uint_gt(start_all(queue), 0);
-    queue_leave(queue, &late);
+    queue_remove(queue, &late);
     for (unsigned c = 1; c < CLIENTS; c++)
-        leave_all(queue, entries[c], EACH);
+        leave_all(queue, items[c], EACH);
     ck_assert_uint_eq(queue_active(queue), 0);
     queue_destroy(queue);
 }
 END_TEST
 
 /* Clients that have used up their shares wait for an origin in front of one that has not. */
-START_TEST(an_origins_place_goes_to_whoever_may_use_it)
+START_TEST(an_origins_place_goes_to_a_flow_that_may_use_it)
 {
     enum { GREEDY = 100 };
-    static struct queue_entry opening[GREEDY], parked[GREEDY];
-    struct queue_entry busy = {0}, modest = {0};
+    static struct queue_item opening[GREEDY], parked[GREEDY];
+    struct queue_item busy = {0}, modest = {0};
     struct queue *queue = create(1000, 1000, 1, 1);
     char origin[16];
 
@@ -226,21 +263,21 @@ START_TEST(an_origins_place_goes_to_whoever_may_use_it)
     }
     enter(queue, &modest, GREEDY, "contested");
     ck_assert_ptr_null(queue_next(queue));
-    queue_leave(queue, &busy);
+    queue_remove(queue, &busy);
     ck_assert_ptr_eq(queue_next(queue), &modest);
     ck_assert_ptr_null(queue_next(queue));
     /* Then it is the turn of any client that has a share again. */
-    queue_leave(queue, &opening[GREEDY - 1]);
-    queue_leave(queue, &modest);
+    queue_remove(queue, &opening[GREEDY - 1]);
+    queue_remove(queue, &modest);
     ck_assert_ptr_eq(queue_next(queue), &parked[GREEDY - 1]);
     leave_all(queue, opening, GREEDY);
-    queue_leave(queue, &parked[GREEDY - 1]);
+    queue_remove(queue, &parked[GREEDY - 1]);
     for (unsigned c = 0; c < GREEDY - 1; c++) {
-        struct queue_entry *next = queue_next(queue);
+        struct queue_item *next = queue_next(queue);
 
         ck_assert_ptr_nonnull(next);
         ck_assert_ptr_null(queue_next(queue));
-        queue_leave(queue, next);
+        queue_remove(queue, next);
     }
     ck_assert_uint_eq(queue_queued(queue), 0);
     queue_destroy(queue);
@@ -250,7 +287,7 @@ END_TEST
 START_TEST(answered_ones_free_their_slots)
 {
     struct queue *queue = create(8, 4, 8, 0);
-    struct queue_entry a[10] = {0};
+    struct queue_item a[10] = {0};
 
     for (unsigned i = 0; i < 10; i++)
         enter(queue, &a[i], 1, "a");
@@ -277,7 +314,7 @@ END_TEST
 START_TEST(the_bound_of_a_client)
 {
     struct queue *queue = create(9, 6, 9, 3);
-    struct queue_entry a[9] = {0};
+    struct queue_item a[9] = {0};
 
     for (unsigned i = 0; i < 9; i++)
         enter(queue, &a[i], 1, "a");
@@ -287,7 +324,7 @@ START_TEST(the_bound_of_a_client)
     queue_answered(queue, &a[1]);
     ck_assert_uint_eq(queue_opening(queue), 2);
     ck_assert_uint_eq(start_all(queue), 0);
-    queue_leave(queue, &a[0]);
+    queue_remove(queue, &a[0]);
     ck_assert_uint_eq(start_all(queue), 0);
     queue_answered(queue, &a[1]);
     ck_assert_uint_eq(start_all(queue), 1);
@@ -299,7 +336,7 @@ END_TEST
 START_TEST(the_longest_queue_gives_way)
 {
     struct queue *queue = create(1, 1, 1, 0);
-    struct queue_entry a[3] = {0}, b[3] = {0};
+    struct queue_item a[3] = {0}, b[3] = {0};
 
     ck_assert_ptr_null(queue_last_of_longest(queue));
     enter(queue, &a[0], 1, "a");
@@ -313,10 +350,10 @@ START_TEST(the_longest_queue_gives_way)
     ck_assert_ptr_eq(queue_last_of_longest(queue), &a[2]);
     enter(queue, &b[2], 2, "a");
     ck_assert_ptr_eq(queue_last_of_longest(queue), &b[2]);
-    queue_leave(queue, &b[2]);
+    queue_remove(queue, &b[2]);
     /* Active ones do not count. */
     ck_assert_ptr_eq(queue_next(queue), &a[0]);
-    queue_leave(queue, &a[2]);
+    queue_remove(queue, &a[2]);
     ck_assert_ptr_eq(queue_last_of_longest(queue), &b[1]);
     leave_all(queue, a, 3);
     leave_all(queue, b, 3);
@@ -328,17 +365,17 @@ END_TEST
 START_TEST(a_turn_is_handed_over)
 {
     struct queue *queue = create(1, 1, 1, 0);
-    struct queue_entry a = {0}, b = {0}, heir = {0};
+    struct queue_item a = {0}, b = {0}, heir = {0};
 
     enter(queue, &a, 1, "a");
     enter(queue, &b, 1, "a");
     ck_assert_ptr_eq(queue_next(queue), &a);
     queue_hand_over(&a, &heir);
-    queue_leave(queue, &a);
+    queue_remove(queue, &a);
     ck_assert_ptr_null(queue_next(queue));
-    queue_leave(queue, &heir);
+    queue_remove(queue, &heir);
     ck_assert_ptr_eq(queue_next(queue), &b);
-    queue_leave(queue, &b);
+    queue_remove(queue, &b);
     queue_destroy(queue);
 }
 END_TEST
@@ -350,7 +387,7 @@ enum { ENTRIES = 120, CLIENTS = 9, ORIGINS = 5, STEPS = 6000 };
 enum state { OUT, QUEUED, OPENING, ANSWERED };
 
 struct model_entry {
-    struct queue_entry entry; /* the queue's */
+    struct queue_item item; /* the queue's */
     enum state state;
     unsigned client, origin;
     unsigned long arrival;
@@ -358,7 +395,7 @@ struct model_entry {
 
 struct model {
     struct queue_limits limits;
-    struct model_entry entries[ENTRIES];
+    struct model_entry items[ENTRIES];
     unsigned long served[CLIENTS], arrived[CLIENTS];
     unsigned long clock;
 };
@@ -369,9 +406,9 @@ count(const struct model *m, enum state state, unsigned client, unsigned origin)
     unsigned found = 0;
 
     for (unsigned i = 0; i < ENTRIES; i++)
-        found += m->entries[i].state == state &&
-                 (client == CLIENTS || m->entries[i].client == client) &&
-                 (origin == ORIGINS || m->entries[i].origin == origin);
+        found += m->items[i].state == state &&
+                 (client == CLIENTS || m->items[i].client == client) &&
+                 (origin == ORIGINS || m->items[i].origin == origin);
     return found;
 }
 
@@ -409,7 +446,7 @@ may_start(const struct model *m, const struct model_entry *e)
 static bool
 check_next(struct model *m, struct queue *queue)
 {
-    struct queue_entry *next = queue_next(queue);
+    struct queue_item *next = queue_next(queue);
     struct model_entry *taken = (struct model_entry *)next;
     unsigned taken_opening = 0;
 
@@ -418,7 +455,7 @@ check_next(struct model *m, struct queue *queue)
         taken_opening = count(m, OPENING, taken->client, ORIGINS);
     }
     for (unsigned i = 0; i < ENTRIES; i++) {
-        const struct model_entry *e = &m->entries[i];
+        const struct model_entry *e = &m->items[i];
         unsigned opening;
 
         if (!may_start(m, e))
@@ -454,7 +491,7 @@ check_longest(const struct model *m, const struct queue *queue)
         return;
     ck_assert_uint_eq(count(m, QUEUED, last->client, ORIGINS), longest);
     for (unsigned i = 0; i < ENTRIES; i++) {
-        const struct model_entry *e = &m->entries[i];
+        const struct model_entry *e = &m->items[i];
 
         if (e->state == QUEUED && e->client == last->client)
             ck_assert_uint_le(e->arrival, last->arrival);
@@ -479,13 +516,13 @@ enter_model(struct model *m, struct queue *queue, struct model_entry *e)
     e->arrival = m->arrived[e->client] = ++m->clock;
     e->state = QUEUED;
     snprintf(origin, sizeof(origin), "origin-%u", e->origin);
-    enter(queue, &e->entry, e->client, origin);
+    enter(queue, &e->item, e->client, origin);
 }
 
 static void
 step(struct model *m, struct queue *queue)
 {
-    struct model_entry *e = &m->entries[rand() % ENTRIES];
+    struct model_entry *e = &m->items[rand() % ENTRIES];
 
     if (e->state == OUT) {
         enter_model(m, queue, e);
@@ -493,10 +530,10 @@ step(struct model *m, struct queue *queue)
         bool moves =
             may_have_one_more(m, ANSWERED, e->client, m->limits.active - m->limits.opening);
 
-        queue_answered(queue, &e->entry);
+        queue_answered(queue, &e->item);
         e->state = moves ? ANSWERED : OPENING;
     } else if (e->state != QUEUED || rand() % 8 == 0) {
-        queue_leave(queue, &e->entry);
+        queue_remove(queue, &e->item);
         e->state = OUT;
     }
     while (rand() % 4 && check_next(m, queue))
@@ -533,16 +570,16 @@ START_TEST(random_sequences)
         while (check_next(&m, queue))
             started++;
         for (unsigned i = 0; i < ENTRIES; i++) {
-            if (m.entries[i].state != OPENING && m.entries[i].state != ANSWERED)
+            if (m.items[i].state != OPENING && m.items[i].state != ANSWERED)
                 continue;
-            queue_leave(queue, &m.entries[i].entry);
-            m.entries[i].state = OUT;
+            queue_remove(queue, &m.items[i].item);
+            m.items[i].state = OUT;
             started++;
         }
         ck_assert_uint_gt(started, 0);
     }
     for (unsigned i = 0; i < ENTRIES; i++)
-        queue_leave(queue, &m.entries[i].entry);
+        queue_remove(queue, &m.items[i].item);
     queue_destroy(queue);
 }
 END_TEST
@@ -579,12 +616,13 @@ unit_suite(void)
     TCase *tc = tcase_create("queue");
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
+    tcase_add_test(tc, paused_entries);
     tcase_add_test(tc, origins_take_turns);
     tcase_add_test(tc, clients_take_turns);
     tcase_add_test(tc, a_client_that_returns_waits_again);
     tcase_add_test(tc, fewest_opening_first);
     tcase_add_test(tc, a_share_of_what_others_leave);
-    tcase_add_test(tc, an_origins_place_goes_to_whoever_may_use_it);
+    tcase_add_test(tc, an_origins_place_goes_to_a_flow_that_may_use_it);
     tcase_add_test(tc, answered_ones_free_their_slots);
     tcase_add_test(tc, the_bound_of_a_client);
     tcase_add_test(tc, the_longest_queue_gives_way);

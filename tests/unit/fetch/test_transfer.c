@@ -1,9 +1,10 @@
-/* One hop by itself: the judgement of the socket's address, and the work in a turn. */
+/* One hop by itself: the check of the socket's address, repetitions, and the work in a turn. */
 #include <stdio.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "base/memory_account.h"
+#include "fetch/connect.h"
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
@@ -124,7 +125,7 @@ hop_run(struct hop *hop)
 static enum fetch_error
 hop_end(struct hop *hop, CURLcode code)
 {
-    enum fetch_error error = transfer_judge(&hop->transfer, code);
+    enum fetch_error error = transfer_evaluate(&hop->transfer, code);
 
     if (error)
         ck_assert_str_ne(hop->transfer.sentence, "");
@@ -153,7 +154,7 @@ transfer_to(const char *address, uint16_t port, const struct address_policy *add
     return hop_end(&hop, message->data.result);
 }
 
-START_TEST(the_socket_address_is_judged)
+START_TEST(the_socket_address_is_checked)
 {
     static const struct line script[] = {
         {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
@@ -172,11 +173,37 @@ START_TEST(the_socket_address_is_judged)
     ck_assert_int_eq(transfer_to("::ffff:127.0.0.1", origin->port, closed, false, "pinned.test"),
                      FETCH_DENIED);
     ck_assert_uint_eq(origin->connections, 1);
-    /* By the operator's word it may. */
+    /* What the operator configured needs no permission. */
     ck_assert_int_eq(transfer_to("127.0.0.1", origin->port, closed, true, "pinned.test"), FETCH_OK);
     address_policy_destroy(open);
     address_policy_destroy(closed);
     origin_stop(origin);
+}
+END_TEST
+
+/* Whatever libcurl makes of a connection that was closed: a POST begins once, and a PUT with all of
+ * its body. */
+START_TEST(a_post_is_not_begun_twice)
+{
+    struct address_policy *closed = address_policy_create();
+    char none[] = "", piece[2];
+    size_t len;
+    struct hop hop;
+
+    hop_start(&hop, "127.0.0.1", 9, closed, false, "pinned.test");
+    hop.request.method = span_str(_i ? "POST" : "PUT");
+    hop.request.body = (struct fetch_body){.kind = FETCH_BODY_BYTES, .bytes = span_str("body")};
+    upload_init(&hop.transfer.upload, &hop.request.body, NULL, NULL);
+    ck_assert_int_eq(upload_read(&hop.transfer.upload, piece, sizeof(piece), &len), UPLOAD_PIECE);
+    hop.transfer.sent = true;
+    hop.transfer.stage = TRANSFER_ASKED;
+    ck_assert_int_eq(connect_begin_request(&hop.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
+    /* The other one is turned away for its connection only, which no one has opened. */
+    ck_assert_int_eq(hop.transfer.error, _i ? FETCH_ORIGIN_BROKE : FETCH_OK);
+    ck_assert_int_eq(hop.transfer.unclean, !_i);
+    ck_assert_uint_eq(hop.transfer.upload.taken, _i ? 2 : 0);
+    hop_end(&hop, CURLE_ABORTED_BY_CALLBACK);
+    address_policy_destroy(closed);
 }
 END_TEST
 
@@ -344,7 +371,8 @@ unit_suite(void)
     TCase *tc = tcase_create("transfer");
 
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, the_socket_address_is_judged);
+    tcase_add_test(tc, the_socket_address_is_checked);
+    tcase_add_loop_test(tc, a_post_is_not_begun_twice, 0, 2);
     tcase_add_test(tc, libcurl_resolves_nothing);
     tcase_add_test(tc, given_up_during_a_pause);
     tcase_add_loop_test(tc, work_in_a_turn_is_bounded, 0, 2);

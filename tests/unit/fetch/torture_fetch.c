@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "fetch/queue.h"
+#include "fetch/registry.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
 #include "tests/unit/fetch/outcome.h"
@@ -84,7 +85,7 @@ walk_queue(void *context)
     static const char *const origins[] = {"http://a.test:80", "http://a.test:80",
                                           "http://b.test:80", "http://a.test:80"};
     struct queue *queue = queue_create(&limits);
-    struct queue_entry entries[4] = {0};
+    struct queue_item entries[4] = {0};
     unsigned queued = 0, started = 0;
 
     (void)context;
@@ -95,7 +96,7 @@ walk_queue(void *context)
     for (unsigned i = 0; i < 4; i++) {
         struct client_key client = client_key_of_uid(i / 2);
 
-        queued += queue_enter(queue, &entries[i], &client, origins[i]);
+        queued += queue_add(queue, &entries[i], &client, origins[i]);
     }
     ck_assert_uint_eq(queued, torture_failed() ? 3 : 4);
     ck_assert_uint_eq(queue_queued(queue), queued);
@@ -103,7 +104,7 @@ walk_queue(void *context)
         started++;
     ck_assert_uint_ge(started, 1);
     for (unsigned i = 0; i < 4; i++)
-        queue_leave(queue, &entries[i]);
+        queue_remove(queue, &entries[i]);
     ck_assert_uint_eq(queue_queued(queue) + queue_active(queue), 0);
     queue_destroy(queue);
 }
@@ -147,6 +148,23 @@ ignore(void *context)
 }
 
 static void
+walk_registry(void *context)
+{
+    struct registry registry;
+    uint64_t ids[65] = {0};
+    unsigned added = 0;
+
+    registry_init(&registry);
+    for (unsigned i = 0; i < 65; i++)
+        added += registry_add(&registry, context, &ids[i]);
+    /* The first one has made no slots, or the last one no more of them. */
+    ck_assert_uint_eq(added, torture_failed() ? 64 : 65);
+    for (unsigned i = 0; i < 65; i++)
+        ck_assert_ptr_eq(registry_find(&registry, ids[i]), ids[i] ? context : NULL);
+    registry_free(&registry);
+}
+
+static void
 walk_resolver(void *context)
 {
     struct resolver_config config = {
@@ -166,7 +184,7 @@ walk_resolver(void *context)
         ck_assert(torture_failed());
         return;
     }
-    answer = resolver_ask(resolver, &query, &outcome_client, "nowhere.test");
+    answer = resolver_lookup(resolver, &query, &outcome_client, "nowhere.test");
     ck_assert_int_eq(answer, torture_failed() ? RESOLVER_NO_MEMORY : RESOLVER_PENDING);
     resolver_cancel(resolver, &query);
     resolver_destroy(resolver);
@@ -272,6 +290,7 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_queue, NULL), 8);
+    ck_assert_uint_eq(torture_walk(walk_registry, &config), 2);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);

@@ -36,10 +36,39 @@ START_TEST(whole_fetches)
     names_use(&config, names);
     config.dns_ttl_us = 0;
     fetcher = start_fetcher(&config);
-    ck_assert_uint_ge(armed_walk(fetcher, &allocations, url, "page"), 30);
+    ck_assert_uint_ge(
+        armed_walk(fetcher, &allocations, &GET(outcome_client, url, "A: b\r\n"), "page"), 30);
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
     origin_stop(first);
+    origin_stop(origin);
+}
+END_TEST
+
+/* A body that is supplied with a pause, and an answer that is paused at every piece. */
+START_TEST(whole_uploads)
+{
+    static const struct line script[] = {
+        {"/",
+         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\npos\r\n3\r\nted\r\n0\r\n\r\n",
+         0, KEEP, 0},
+        {NULL, NULL, 0, KEEP, 0}};
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct fetch_request request;
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
+    request = GET(outcome_client, url, "Content-Type: text/plain\r\n");
+    request.method = span_str("POST");
+    request.flags = FETCH_MAY_PAUSE | FETCH_UNDECODED;
+    request.body =
+        _i ? (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = -1}
+           : (struct fetch_body){.kind = FETCH_BODY_BYTES, .bytes = span_str(ARMED_BODY)};
+    ck_assert_uint_ge(armed_walk(fetcher, &allocations, &request, "posted"), 10);
+    ck_assert_uint_eq(origin->last_body_len, strlen(ARMED_BODY));
+    ck_assert_mem_eq(origin->last_body, ARMED_BODY, strlen(ARMED_BODY));
+    fetcher_destroy(fetcher);
     origin_stop(origin);
 }
 END_TEST
@@ -51,5 +80,6 @@ unit_suite(void)
     Suite *suite = fixture_suite("fetch/torture of whole fetches", &tcase);
 
     tcase_add_test(tcase, whole_fetches);
+    tcase_add_loop_test(tcase, whole_uploads, 0, 2);
     return suite;
 }

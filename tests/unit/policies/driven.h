@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "tests/unit/policies/wanted.h"
 #include "tests/unit/unit.h"
 
 struct driven {
@@ -40,15 +41,11 @@ driven_check(struct driven *d)
         ck_abort_msg("%s is not valid", d->spec.ops->name);
 }
 
-/* `text` as people type it. */
 static inline void
-driven_begin(struct driven *d, const char *text, uint32_t ids, uint64_t pages, uint64_t bytes)
+driven_begin_spec(struct driven *d, const struct policy_spec *spec, uint32_t ids, uint64_t pages,
+                  uint64_t bytes)
 {
-    char why[200] = "";
-
-    *d = (struct driven){.ids = ids};
-    ck_assert_msg(policy_parse(text, &d->spec, why, sizeof(why)), "%s: %s", text, why);
-    ck_assert_ptr_nonnull(d->spec.ops);
+    *d = (struct driven){.spec = *spec, .ids = ids};
     d->config = (struct policy_config){
         .capacity_pages = pages, .capacity_bytes = bytes, .seed = 1, .params = d->spec.params};
     d->policy = d->spec.ops->create(d->spec.ops, &d->config);
@@ -58,6 +55,18 @@ driven_begin(struct driven *d, const char *text, uint32_t ids, uint64_t pages, u
     d->inside = calloc(ids, sizeof(*d->inside));
     d->victims = calloc(ids, sizeof(*d->victims));
     ck_assert(d->policy && d->nodes && d->bytes && d->inside && d->victims);
+}
+
+/* `text` as on a command line. */
+static inline void
+driven_begin(struct driven *d, const char *text, uint32_t ids, uint64_t pages, uint64_t bytes)
+{
+    struct policy_spec spec;
+    char why[200] = "";
+
+    ck_assert_msg(policy_parse(text, &spec, why, sizeof(why)), "%s: %s", text, why);
+    ck_assert_ptr_nonnull(spec.ops);
+    driven_begin_spec(d, &spec, ids, pages, bytes);
 }
 
 static inline void

@@ -25,9 +25,19 @@ static const char *const variants[] = {
     "tinylfu:width=0.5,sample=1",
     "w-tinylfu:window=0.5,protected=0",
     "w-tinylfu:window=1",
+    "hyperbolic:sample=1",
+    "hyperbolic:sample=1024,size=divide",
+    "lhd:sample=1,period=0",
+    "lecar:rate=10,history=16",
+    "lecar:history=0",
+    "clock-pro:cold=1",
+    "clock-pro:cold=0.0001",
     "lirs:hir=1",
     "lirs:hir=0.5,history=0",
 };
+
+/* policies/templates/, which are no policies of the registry. */
+extern const struct policy_ops policy_ordering, policy_queues, policy_sampling;
 
 static uint64_t dice;
 
@@ -58,9 +68,9 @@ check_bounds(const struct driven *d)
     ck_assert_msg(driven_fits(d, 0, 0), "%s is beyond its bounds", d->spec.ops->name);
 }
 
-/* A number that says what hit and who left. */
+/* A number that depends on each hit and each victim. */
 static uint64_t
-run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
+run(const struct policy_spec *spec, uint64_t pages, uint64_t bytes, uint64_t seed)
 {
     static uint32_t ids[ROUNDS];
     static uint64_t next[ROUNDS], last[IDS];
@@ -75,7 +85,7 @@ run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
         next[i] = last[ids[i]];
         last[ids[i]] = i;
     }
-    driven_begin(&d, text, IDS, pages, bytes);
+    driven_begin_spec(&d, spec, IDS, pages, bytes);
     d.checks = true;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint64_t size = draw_bytes();
@@ -107,7 +117,7 @@ run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
             story = story * 1000003 + d.victims[v];
         check_bounds(&d);
     }
-    ck_assert_msg(d.evictions > 0, "%s", text);
+    ck_assert_msg(d.evictions > 0, "%s", spec->ops->name);
     d.victim_count = 0;
     while (d.page_count)
         driven_evict(&d);
@@ -118,17 +128,29 @@ run(const char *text, uint64_t pages, uint64_t bytes, uint64_t seed)
 }
 
 static void
-check_policy(const char *text)
+check_spec(const struct policy_spec *spec)
 {
     static const uint64_t bounds[][2] = {{1, 0}, {3, 0}, {40, 0}, {0, 100}, {0, 1500}, {20, 900}};
 
     for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
-        uint64_t story = run(text, bounds[b][0], bounds[b][1], b);
+        uint64_t story = run(spec, bounds[b][0], bounds[b][1], b);
 
         if (b >= 2 && b != 3)
-            ck_assert_msg(run(text, bounds[b][0], bounds[b][1], b) == story,
-                          "%s does not repeat itself", text);
+            ck_assert_msg(run(spec, bounds[b][0], bounds[b][1], b) == story,
+                          "%s does not repeat itself", spec->ops->name);
     }
+}
+
+static void
+check_policy(const char *text)
+{
+    struct policy_spec spec;
+    char why[200] = "";
+
+    if (!policy_is_wanted(text))
+        return;
+    ck_assert_msg(policy_parse(text, &spec, why, sizeof(why)), "%s: %s", text, why);
+    check_spec(&spec);
 }
 
 START_TEST(every_policy_keeps_its_promises)
@@ -145,6 +167,23 @@ START_TEST(so_do_those_off_their_defaults)
 }
 END_TEST
 
+static const struct policy_ops *const templates[] = {&policy_ordering, &policy_queues,
+                                                     &policy_sampling};
+
+START_TEST(so_do_the_templates)
+{
+    static const char *const told[] = {"++.++b+c+d.+b.", "++.++b+c+a+d+e.", "++.++b+a+c+d+b."};
+    struct policy_spec spec = policy_spec_of(templates[_i]);
+    struct driven d;
+
+    check_spec(&spec);
+    driven_begin_spec(&d, &spec, 26, 3, 0);
+    d.checks = true;
+    ck_assert_str_eq(driven_play(&d, "abacdbeafa"), told[_i]);
+    driven_end(&d);
+}
+END_TEST
+
 /* The check that the tests rely on compares with what the caller has counted. */
 START_TEST(validity_compares_with_the_callers_sums)
 {
@@ -155,6 +194,8 @@ START_TEST(validity_compares_with_the_callers_sums)
         const struct policy_ops *ops = policies[p];
         struct driven d;
 
+        if (!policy_is_wanted(ops->name))
+            continue;
         driven_begin(&d, ops->name, IDS, 0, 1000);
         for (uint32_t i = 0; i < 400; i++)
             driven_request(&d, i * i % IDS, (struct policy_page){.bytes = 7 + i % 50, .next = i});
@@ -182,6 +223,7 @@ unit_suite(void)
     tcase_add_test(tc, every_policy_keeps_its_promises);
     tcase_add_test(tc, validity_compares_with_the_callers_sums);
     tcase_add_test(tc, so_do_those_off_their_defaults);
+    tcase_add_loop_test(tc, so_do_the_templates, 0, sizeof(templates) / sizeof(templates[0]));
     suite_add_tcase(suite, tc);
     return suite;
 }

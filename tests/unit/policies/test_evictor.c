@@ -147,6 +147,8 @@ compare(const struct policy_ops *ops, uint64_t pages, uint64_t bytes)
     struct shadow shadow;
     struct driven d;
 
+    if (!policy_is_wanted(ops->name))
+        return;
     driven_begin(&d, ops->name, IDS, pages, bytes);
     shadow_begin(&shadow, &d.spec, &d.config);
     for (unsigned i = 0; i < REQUESTS; i++) {

@@ -15,7 +15,8 @@ static const struct {
 
 START_TEST(misses_what_libcachesim_misses)
 {
-    ck_assert_uint_eq(golden_check_policy(names[_i].theirs, names[_i].ours), names[_i].rows);
+    if (policy_is_wanted(names[_i].ours))
+        ck_assert_uint_eq(golden_check_policy(names[_i].theirs, names[_i].ours), names[_i].rows);
 }
 END_TEST
 

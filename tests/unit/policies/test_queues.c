@@ -43,6 +43,20 @@ queue_leave(struct naive *n, uint32_t id, bool evicted)
 }
 
 static void
+queue_to_end(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    (void)n, (void)page;
+    seq_to_end(&model.queues[0], id);
+}
+
+static uint32_t
+mru_victim(struct naive *n)
+{
+    (void)n;
+    return model.queues[0].ids[model.queues[0].count - 1];
+}
+
+static void
 clock_hit(struct naive *n, uint32_t id, const struct policy_page *page)
 {
     (void)page;
@@ -379,6 +393,11 @@ s3_fifo_resized(struct naive *n)
 
 /* ---- beside each other ----------------------------------------------------------------------- */
 
+static const struct naive_rule mru_rule = {.begin = model_begin,
+                                           .enter = queue_enter,
+                                           .hit = queue_to_end,
+                                           .victim = mru_victim,
+                                           .leave = queue_leave};
 static const struct naive_rule clock_rule = {.begin = model_begin,
                                              .enter = queue_enter,
                                              .hit = clock_hit,
@@ -423,6 +442,7 @@ static const struct {
     const char *text;
     const struct naive_rule *rule;
 } rows[] = {
+    {"mru", &mru_rule},
     {"clock", &clock_rule},
     {"clock:bits=2", &clock_rule},
     {"sieve", &sieve_rule},

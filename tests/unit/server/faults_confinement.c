@@ -366,7 +366,7 @@ START_TEST(only_root_becomes_another)
 {
     process_model_begin(false);
     ck_assert(!privileges_become(&user, &why));
-    ck_assert_str_eq(buf_str(&why), "user: only root can serve as another user");
+    ck_assert_str_eq(buf_str(&why), "user: only root can change to another user");
     user.uid = user.gid = 1000;
     ck_assert(privileges_become(&user, &why));
     user.gid = 1001;
@@ -379,13 +379,13 @@ START_TEST(a_change_that_is_not_for_good_is_refused)
 {
     process_model.returns_to_root = true;
     ck_assert(!privileges_become(&user, &why));
-    ck_assert_str_eq(buf_str(&why), "the change of user can be undone");
+    ck_assert_str_eq(buf_str(&why), "the change of user is not permanent");
     for (unsigned kept = 1; kept <= 32; kept *= 2) {
         process_model_begin(true);
         process_model.ids_kept = kept;
         buf_reset(&why);
         ck_assert_msg(!privileges_become(&user, &why), "id %u", kept);
-        ck_assert_str_eq(buf_str(&why), "the change of user can be undone");
+        ck_assert_str_eq(buf_str(&why), "the change of user is not permanent");
     }
 }
 END_TEST
@@ -563,7 +563,7 @@ START_TEST(root_enters)
     ck_assert(process_model_in_order("dumpable 0", "no new privileges"));
     ck_assert(process_model_in_order("no new privileges", "restrict files"));
     ck_assert_ptr_nonnull(strstr(logged_text(),
-                                 "sandbox: capabilities and new privileges are given up, "
+                                 "sandbox: capabilities and new privileges are dropped, "
                                  "files are restricted (Landlock 6), system calls are "
                                  "filtered"));
     ck_assert_ptr_null(strstr(logged_text(), "root"));
@@ -580,7 +580,7 @@ START_TEST(a_user_enters)
     user.uid = 1001;
     process_model_begin(false);
     ck_assert_int_eq(enter(), EX_OSERR);
-    ck_assert_ptr_nonnull(strstr(logged_text(), "only root can serve as another user"));
+    ck_assert_ptr_nonnull(strstr(logged_text(), "only root can change to another user"));
 }
 END_TEST
 

@@ -162,8 +162,8 @@ END_TEST
 static bool
 refused_by_owner(void)
 {
-    return logged_times("rpcbind does not take version 2 on tcp6; it has ::.1.1, registered by "
-                        "77; that user or root removes it with \"rpcinfo -d ") == 1;
+    return logged_times("rpcbind refuses version 2 on tcp6; it has ::.1.1, registered by "
+                        "77; that user or root can remove it with \"rpcinfo -d ") == 1;
 }
 
 /* Told once, and not taken out at the end. */
@@ -188,7 +188,7 @@ END_TEST
 static bool
 gone_to_another(void)
 {
-    return logged_times("rpcbind does not take version 1 on tcp; it has " OTHER) == 1;
+    return logged_times("rpcbind refuses version 1 on tcp; it has " OTHER) == 1;
 }
 
 /* Who registers later than this daemon keeps the entry; when it goes, the entry is ours again. */
@@ -213,7 +213,7 @@ END_TEST
 static bool
 refused_without_reason(void)
 {
-    return logged_times("rpcbind does not take version") == 6;
+    return logged_times("rpcbind refuses version") == 6;
 }
 
 START_TEST(refusals_are_told_of_once)
@@ -239,7 +239,7 @@ END_TEST
 static bool
 told_absent(void)
 {
-    return logged_times("rpcbind cannot be reached; serving without it, and trying again") == 1;
+    return logged_times("rpcbind cannot be reached; serving without it and retrying") == 1;
 }
 
 static bool
@@ -323,8 +323,7 @@ START_TEST(the_end_while_rpcbind_does_not_answer)
     sets_seen = rpcbind_model->sets;
     rpcbind_model->hangs = true;
     registration_stop(registration);
-    ck_assert_uint_eq(logged_times("rpcbind does not answer; the entries there are left behind"),
-                      1);
+    ck_assert_uint_eq(logged_times("rpcbind does not answer; its entries were not removed"), 1);
     ck_assert_uint_eq(rpcbind_model_count(), 6);
     rpcbind_model->hangs = false;
     ck_assert(rpcbind_model_wait(thread_has_ended));
@@ -382,7 +381,7 @@ START_TEST(making_way_while_rpcbind_does_not_answer)
     rpcbind_model->hangs = true;
     registration_make_way(4000);
     ck_assert_uint_eq(
-        logged_times("rpcbind does not answer; entries of other users there are left behind"), 1);
+        logged_times("rpcbind does not answer; its entries of other users were not removed"), 1);
     ck_assert_uint_eq(rpcbind_model_count(), 1);
 }
 END_TEST

@@ -80,7 +80,7 @@ START_TEST(a_port_that_is_taken_names_its_holder)
     ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
     options.port = first.port;
     ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
-    snprintf(told, sizeof(told), "TCP port %u is taken by process %ld (", (unsigned)first.port,
+    snprintf(told, sizeof(told), "TCP port %u is in use by process %ld (", (unsigned)first.port,
              (long)getpid());
     ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
     /* The failure of the second has not harmed the first. */
@@ -99,7 +99,7 @@ START_TEST(a_socket_that_is_taken_names_its_holder)
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
     ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
-    snprintf(told, sizeof(told), "is taken by process %ld (", (long)getpid());
+    snprintf(told, sizeof(told), "is in use by process %ld (", (long)getpid());
     ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
     ck_assert_int_eq(access(path, F_OK), 0);
     listen_close(&first);
@@ -196,7 +196,7 @@ START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
-    snprintf(name, sizeof(name), "is taken by process %ld (", (long)child);
+    snprintf(name, sizeof(name), "is in use by process %ld (", (long)child);
     ck_assert_msg(strstr(buf_str(&why), name), "%s", buf_str(&why));
     close(told[1]);
     close(ready[0]);
@@ -373,8 +373,9 @@ START_TEST(default_paths)
     unsetenv("RUNTIME_DIRECTORY");
 
     ck_assert_int_eq(symlink(folder, made), 0);
-    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED), "is not a folder of this user's; it "
-                                                              "belongs to user "));
+    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED),
+                                 "is not a folder that this user owns; it "
+                                 "belongs to user "));
     ck_assert_int_eq(unlink(made), 0);
     setenv("XDG_RUNTIME_DIR", "/proc/no/such", 1);
     ck_assert_str_eq(default_path(LISTEN_FAILED), "/proc/no/such: No such file or directory");
@@ -382,7 +383,7 @@ START_TEST(default_paths)
     too_long[0] = '/';
     too_long[sizeof(too_long) - 1] = '\0';
     setenv("XDG_RUNTIME_DIR", too_long, 1);
-    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED), "there is no default path"));
+    ck_assert_ptr_nonnull(strstr(default_path(LISTEN_FAILED), "the socket has no default path"));
     unsetenv("XDG_RUNTIME_DIR");
 }
 END_TEST

@@ -78,8 +78,8 @@ static const struct {
     {"54321", "user: \"54321\" is not a user of this machine"},
     {"daemon:no-such-group", "user: \"no-such-group\" is not a group of this machine"},
     {"daemon:", "user: \"\" is not a group of this machine"},
-    {"root", "user: root is the user to change from"},
-    {"0:54322", "user: root is the user to change from"},
+    {"root", "user: root cannot be the user to change to"},
+    {"0:54322", "user: root cannot be the user to change to"},
     {"4294967295:1", "user: \"4294967295\" is not a user of this machine"},
     {"-1:1", "user: \"-1\" is not a user of this machine"},
 };

@@ -295,7 +295,7 @@ START_TEST(options_choose)
     options.statuses = "5xx";
     ck_assert_int_eq(loading_refused(scratch_path("trace"), options), TRACE_EMPTY);
     ck_assert_ptr_nonnull(
-        strstr(loading_why, "1 of other methods, 4 of other statuses, 1 redirects"));
+        strstr(loading_why, "1 of other methods, 4 of other statuses, 1 redirected"));
 }
 END_TEST
 

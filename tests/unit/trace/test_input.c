@@ -1,9 +1,10 @@
 /*
- * Where the bytes of a trace come from: compressed in three ways, in several members, cut short,
+ * Where the bytes of a trace come from: compressed in four ways, in several members, cut short,
  * damaged; from standard input; lines of any length; files that change while they are read.
  */
 #include "trace/input.h"
 
+#include <bzlib.h>
 #include <fcntl.h>
 #include <lzma.h>
 #include <pthread.h>
@@ -47,6 +48,17 @@ pack_gzip(const char *text, size_t len, char *out, size_t room)
 }
 
 static size_t
+pack_bzip2(const char *text, size_t len, char *out, size_t room)
+{
+    unsigned packed = (unsigned)room;
+
+    ck_assert_int_eq(
+        BZ2_bzBuffToBuffCompress(out, &packed, (char *)(uintptr_t)text, (unsigned)len, 1, 0, 0),
+        BZ_OK);
+    return packed;
+}
+
+static size_t
 pack_xz(const char *text, size_t len, char *out, size_t room)
 {
     size_t at = 0;
@@ -72,7 +84,7 @@ pack_zstd(const char *text, size_t len, char *out, size_t room)
 }
 
 static size_t (*const packers[])(const char *text, size_t len, char *out,
-                                 size_t room) = {pack_gzip, pack_xz, pack_zstd};
+                                 size_t room) = {pack_gzip, pack_bzip2, pack_xz, pack_zstd};
 
 #define PACKERS ((int)(sizeof(packers) / sizeof(packers[0])))
 
@@ -166,6 +178,19 @@ START_TEST(what_is_unpacked_has_a_ceiling)
         }
         input_close(in);
     }
+}
+END_TEST
+
+/* The first letters alone do not make a text a compressed one. */
+START_TEST(a_text_like_bzip2)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t;
+
+    options.format = "ids";
+    t = loading_text("BZhang\nBZh91\n", options);
+    ck_assert_uint_eq(t->request_count, 2);
+    trace_free(t);
 }
 END_TEST
 
@@ -618,6 +643,7 @@ unit_suite(void)
     tcase_add_loop_test(tcase, compressed, 0, PACKERS);
     tcase_add_loop_test(tcase, nothing_compressed, 0, PACKERS);
     tcase_add_test(tcase, what_is_unpacked_has_a_ceiling);
+    tcase_add_test(tcase, a_text_like_bzip2);
     tcase_add_test(tcase, padding_behind_gzip_is_ignored);
     tcase_add_test(tcase, standard_input);
     tcase_add_test(tcase, a_fifo);

@@ -1,3 +1,4 @@
+/* What came of a transfer: the reason of its end, and the sentence for a person. */
 #include "fetch/transfer.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@ sentence_refuse(char *sentence, size_t size, const struct address_policy *policy
 {
     char text[INET6_ADDRSTRLEN], why[128] = "";
 
-    address_policy_judge(policy, &address->any, why, sizeof(why));
+    address_policy_check(policy, &address->any, why, sizeof(why));
     if (strcmp(address_format(address, text, sizeof(text)), host) == 0)
         snprintf(sentence, size, "refused: %s is %s", host, why);
     else
@@ -89,7 +90,7 @@ fail_connecting(struct transfer *t, CURLcode code)
 
 /* The bytes of a body are those stated; libcurl itself reports too few, and broken framing. */
 static void
-judge_length(struct transfer *t)
+check_length(struct transfer *t)
 {
     if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
         t->has_body)
@@ -98,7 +99,7 @@ judge_length(struct transfer *t)
 }
 
 enum fetch_error
-transfer_judge(struct transfer *t, CURLcode code)
+transfer_evaluate(struct transfer *t, CURLcode code)
 {
     if (t->error)
         return t->error;
@@ -108,7 +109,7 @@ transfer_judge(struct transfer *t, CURLcode code)
         if (lack)
             transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
                           lack);
-        judge_length(t);
+        check_length(t);
         return t->error;
     }
     if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)

@@ -1,4 +1,4 @@
-/* What a request is told of a transfer that libcurl has ended. */
+/* Errors and sentences of transfers that libcurl has ended. */
 #include <string.h>
 
 #include "fetch/transfer.h"
@@ -22,10 +22,10 @@ transfer_at(enum transfer_stage stage)
 static void
 expect(struct transfer *t, CURLcode code, enum fetch_error error, const char *sentence)
 {
-    enum fetch_error judged = transfer_judge(t, code);
+    enum fetch_error found = transfer_evaluate(t, code);
 
-    ck_assert_msg(judged == error && strstr(t->sentence, sentence), "%s: %d, \"%s\"",
-                  curl_easy_strerror(code), judged, t->sentence);
+    ck_assert_msg(found == error && strstr(t->sentence, sentence), "%s: %d, \"%s\"",
+                  curl_easy_strerror(code), found, t->sentence);
 }
 
 START_TEST(of_each_stage)
@@ -71,10 +71,18 @@ END_TEST
 START_TEST(of_tls)
 {
     static const CURLcode codes[] = {
-        CURLE_SSL_CONNECT_ERROR,     CURLE_SSL_ENGINE_NOTFOUND,       CURLE_SSL_ENGINE_SETFAILED,
-        CURLE_SSL_CERTPROBLEM,       CURLE_SSL_CIPHER,                CURLE_PEER_FAILED_VERIFICATION,
-        CURLE_USE_SSL_FAILED,        CURLE_SSL_ENGINE_INITFAILED,     CURLE_SSL_CACERT_BADFILE,
-        CURLE_SSL_CRL_BADFILE,       CURLE_SSL_ISSUER_ERROR,          CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+        CURLE_SSL_CONNECT_ERROR,
+        CURLE_SSL_ENGINE_NOTFOUND,
+        CURLE_SSL_ENGINE_SETFAILED,
+        CURLE_SSL_CERTPROBLEM,
+        CURLE_SSL_CIPHER,
+        CURLE_PEER_FAILED_VERIFICATION,
+        CURLE_USE_SSL_FAILED,
+        CURLE_SSL_ENGINE_INITFAILED,
+        CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CRL_BADFILE,
+        CURLE_SSL_ISSUER_ERROR,
+        CURLE_SSL_PINNEDPUBKEYNOTMATCH,
         CURLE_SSL_INVALIDCERTSTATUS,
     };
 

@@ -1,0 +1,19 @@
+/*
+ * The time limits of a fetch (struct fetch_config): which one applies in the phase that it is in,
+ * and when it expires. Times are monotonic, in microseconds. The fetcher's thread.
+ */
+#ifndef SUNPROXY_FETCH_DEADLINE_H
+#define SUNPROXY_FETCH_DEADLINE_H
+
+#include "fetch/request.h"
+
+/*
+ * The next deadline, INT64_MAX if there is none, and what will have taken too long then (static).
+ * Received bytes move it later without a call.
+ */
+int64_t deadline_find(const struct request *request, const char **what);
+
+/* The end of the whole fetch: the total limit and the pauses that are over. */
+int64_t deadline_of_all(const struct request *request);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * The access logs of sunproxyd, see server/access_log.h. The plain form has eight fields with tabs
+ * between:
+ *     time client URL outcome status bytes microseconds victims
+ * in which bytes outside of printable ASCII, blanks and the backslash are written as \xNN. With
+ * --log-format json, a line is an object with the members time, client, url, outcome, status,
+ * bytes, us and victims. A request that failed has no status. Every request is a GET.
+ */
+#include "trace/fields.h"
+#include "trace/formats.h"
+#include "trace/json_line.h"
+#include "trace/lines.h"
+
+enum field { TIME, CLIENT, URL, OUTCOME, STATUS, BYTES, DURATION, VICTIMS, FIELDS };
+
+static const char *const names[FIELDS] = {"time",   "client", "url", "outcome",
+                                          "status", "bytes",  "us",  "victims"};
+
+_Static_assert(sizeof(struct json_line) <= LINE_STATE_BYTES, "the state fits");
+
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes "\xNN", into the reader's URL if there is any. */
+static enum line_kind
+unescape(struct line_reader *reader, struct span text, struct span *url)
+{
+    struct buf *out = &reader->url;
+
+    *url = text;
+    if (!memchr(text.ptr, '\\', text.len) || text.len > TRACE_URL_MAX)
+        return LINE_REQUEST;
+    if (!reader->sniffing)
+        buf_reset(out);
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (c == '\\') {
+            int high = text.len - i > 3 && text.ptr[i + 1] == 'x' ? hex_digit(text.ptr[i + 2]) : -1;
+            int low = high >= 0 ? hex_digit(text.ptr[i + 3]) : -1;
+
+            if (low < 0)
+                return LINE_BAD;
+            c = (char)(high * 16 + low);
+            i += 3;
+        }
+        if (!reader->sniffing && !buf_append_char(out, c)) {
+            reader->no_memory = true;
+            return LINE_BAD;
+        }
+    }
+    if (!reader->sniffing)
+        *url = buf_span(out);
+    return LINE_REQUEST;
+}
+
+/* "hit", "resolve-failed": small letters and hyphens. */
+static bool
+is_outcome(struct span word)
+{
+    for (size_t i = 0; i < word.len; i++) {
+        if ((word.ptr[i] < 'a' || word.ptr[i] > 'z') && word.ptr[i] != '-')
+            return false;
+    }
+    return word.len != 0;
+}
+
+/* What a cache with this capacity and policy served: a coalesced request waited for a fetch. */
+static enum trace_outcome
+outcome_of(struct span word)
+{
+    static const char *const hits[] = {"hit", "revalidated", "stale"};
+
+    for (size_t i = 0; i < sizeof(hits) / sizeof(hits[0]); i++) {
+        if (span_equal(word, span_str(hits[i])))
+            return TRACE_OUTCOME_HIT;
+    }
+    return TRACE_OUTCOME_MISS;
+}
+
+/* A client: an address, "unix:UID" or "-". */
+static bool
+is_client(struct span word)
+{
+    uint64_t uid;
+
+    if (span_starts_with(word, span_str("unix:")))
+        return fields_uint(span_of(word.ptr + 5, word.len - 5), &uid) && uid <= UINT32_MAX;
+    return span_equal(word, span_str("-")) || fields_is_address(word);
+}
+
+static enum line_kind
+parse_values(const struct span *values, struct trace_request *request)
+{
+    int64_t us;
+
+    if (!fields_iso_date(values[TIME], &request->time_us) || !is_client(values[CLIENT]) ||
+        !is_outcome(values[OUTCOME]) || !fields_status(values[STATUS], &request->status) ||
+        !fields_size(values[BYTES], &request->size) || !fields_int(values[DURATION], &us))
+        return LINE_BAD;
+    request->method = span_str("GET");
+    request->outcome = outcome_of(values[OUTCOME]);
+    /* Of a failure the bytes are not the page's. */
+    if (request->status == TRACE_STATUS_NONE)
+        request->size = -1;
+    return span_equal(values[URL], span_str("-")) || values[URL].len == 0 ? LINE_ORPHAN
+                                                                          : LINE_REQUEST;
+}
+
+static enum line_kind
+parse_plain(struct line_reader *reader, struct span line, struct trace_request *request)
+{
+    struct span values[FIELDS], value;
+    enum line_kind kind;
+    size_t count = 0;
+
+    for (; fields_next(&line, '\t', &value); count++) {
+        if (count == FIELDS)
+            return LINE_BAD;
+        values[count] = value;
+    }
+    kind = count == FIELDS ? parse_values(values, request) : LINE_BAD;
+    return kind == LINE_REQUEST ? unescape(reader, values[URL], &request->url) : kind;
+}
+
+static enum line_kind
+parse_object(struct line_reader *reader, struct span line, struct trace_request *request)
+{
+    struct json_line *json = (void *)reader->state;
+    struct span values[FIELDS];
+
+    if (!json_line_parse(json, line) || !json_line_has(json, "victims"))
+        return LINE_BAD;
+    for (int i = 0; i < VICTIMS; i++)
+        values[i] = json_line_text(json, names[i]);
+    values[VICTIMS] = span_of("", 0);
+    request->url = values[URL];
+    return parse_values(values, request);
+}
+
+static enum line_kind
+parse(struct line_reader *reader, struct span line, struct trace_request *request)
+{
+    if (line.len == 0)
+        return LINE_OTHER;
+    return line.ptr[0] == '{' ? parse_object(reader, line, request)
+                              : parse_plain(reader, line, request);
+}
+
+static void
+end(struct line_reader *reader)
+{
+    json_line_free((void *)reader->state);
+}
+
+static const struct line_format lines = {.parse = parse, .end = end};
+
+const struct trace_format trace_format_sunproxyd = {
+    .name = "sunproxyd",
+    .summary = "sunproxyd's own access log, plain or JSON",
+    .is_text = true,
+    .lines = &lines,
+    .sample = "2024-05-31T12:30:00.123Z\t192.0.2.1\thttp://a.test/\thit\t200\t1024\t57\t-",
+};
