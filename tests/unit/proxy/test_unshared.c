@@ -1,6 +1,5 @@
 /* Responses that may not be shared, and fetches that concern their client only: other requests look
  * up again. */
-#include <stdio.h>
 
 #include "tests/unit/proxy/scene.h"
 
