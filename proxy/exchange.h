@@ -78,9 +78,8 @@ struct exchange {
     bool has_head;      /* head() has been called */
     bool counted;       /* waiting_bytes, in the client's tally */
     uint8_t retries;
-    enum failure
-        ending; /* the exchange has left its object: what fail() is to say; 0: it has not */
     const char *sentence; /* of `ending` */
+    enum failure ending;  /* it does not wait any more, for this reason of fail(); 0: it does */
 };
 
 /*

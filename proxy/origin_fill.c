@@ -90,7 +90,7 @@ fill_begin(void *context)
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
 }
 
-/* The others fetch for themselves at once; a bypass has no others, and proves nothing for them. */
+/* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
 static void
 isolate(struct origin_fill *fill)
 {

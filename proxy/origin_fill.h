@@ -1,6 +1,6 @@
 /*
  * Filling an object of the cache (cache/fill.h) from an origin: the request is checked, charged and
- * submitted; what comes is put into the object; it is decided who gets it and whether it is stored.
+ * submitted; the response is put into the object; its sharing and storing are decided.
  *
  * - A response that may not be shared (sharing.h) goes only to the request that led to the fetch.
  *   All others look up again, and a marker keeps later ones from waiting.

@@ -6,7 +6,6 @@
 #ifndef SUNPROXY_TESTS_PROXY_SCENE_H
 #define SUNPROXY_TESTS_PROXY_SCENE_H
 
-#include "base/buf.h"
 #include "proxy/exchange.h"
 #include "tests/unit/unit.h"
 

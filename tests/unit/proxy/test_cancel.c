@@ -1,5 +1,4 @@
 /* Exchanges that are cancelled, and those that stream: the order of the front's calls. */
-#include <stdio.h>
 
 #include "tests/unit/proxy/scene.h"
 
@@ -104,7 +103,7 @@ advance(struct scene_fetch *fetch, enum moment moment)
  * `_i` is the moment, whether the leader or one that has joined is cancelled, whether it streams,
  * and whether the wakes of the moment have been run before.
  */
-START_TEST(a_cancelled_exchange_hears_nothing_more_and_the_others_do)
+START_TEST(a_cancelled_exchange_gets_no_more_calls_and_the_others_do)
 {
     enum moment moment = (enum moment)(_i / 8);
     bool leader = _i & 1, streams = _i & 2, runs = _i & 4;
@@ -223,7 +222,7 @@ unit_suite(void)
 
     tcase_add_test(cases, a_stream_gets_the_body_as_it_arrives_and_wakes_are_merged);
     tcase_add_test(cases, a_stream_whose_object_is_complete_before_it_runs_has_one_call);
-    tcase_add_loop_test(cases, a_cancelled_exchange_hears_nothing_more_and_the_others_do, 0,
+    tcase_add_loop_test(cases, a_cancelled_exchange_gets_no_more_calls_and_the_others_do, 0,
                         8 * MOMENTS);
     tcase_add_test(cases, the_fetch_of_a_cancelled_request_goes_on_for_the_cache);
     tcase_add_test(cases, a_request_that_is_to_look_up_again_can_be_cancelled);

@@ -1,8 +1,6 @@
 /* Purges and changes of the configuration, while objects are in each state. */
 #include "proxy/control.h"
 
-#include <stdio.h>
-
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -40,7 +38,8 @@ START_TEST(a_purge_removes_what_is_complete)
 }
 END_TEST
 
-/* Before the head, after it, and in the body: who waits gets it, who comes later gets a new one. */
+/* Before the head, after it, and in the body: those that wait get it, a later request gets another.
+ */
 START_TEST(a_purge_during_a_fetch_lets_it_end_for_those_that_wait)
 {
     enum control_purge kind = (enum control_purge)(_i % KINDS);

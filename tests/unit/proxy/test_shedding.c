@@ -256,7 +256,7 @@ START_TEST(a_head_that_gets_no_memory_fails_at_once)
 }
 END_TEST
 
-START_TEST(the_client_with_most_gives_way_to_another)
+START_TEST(a_body_of_the_client_with_most_is_given_up_for_another)
 {
     struct visit v[3] = {{0}};
     struct scene_fetch *first, *second, *third;
@@ -293,7 +293,7 @@ unit_suite(void)
     tcase_add_test(whole, a_stalled_body_fails_at_once_for_a_fetch_that_needs_its_memory);
     tcase_add_test(whole, a_body_that_gets_no_memory_fails_at_once);
     tcase_add_test(whole, a_head_that_gets_no_memory_fails_at_once);
-    tcase_add_test(whole, the_client_with_most_gives_way_to_another);
+    tcase_add_test(whole, a_body_of_the_client_with_most_is_given_up_for_another);
     suite_add_tcase(suite, whole);
     return suite;
 }

@@ -213,7 +213,7 @@ START_TEST(a_slow_reader_delays_no_other_and_gets_all)
 }
 END_TEST
 
-START_TEST(a_failure_before_the_head_is_said_and_after_it_breaks_off)
+START_TEST(a_failure_is_sent_before_the_head_and_breaks_off_after_it)
 {
     struct reader early = join(URL), slow;
     struct scene_fetch *fetch = await_fetch();
@@ -240,16 +240,16 @@ START_TEST(a_failure_before_the_head_is_said_and_after_it_breaks_off)
 }
 END_TEST
 
-START_TEST(a_reader_that_leaves_is_cancelled_and_the_fetch_goes_on)
+START_TEST(a_reader_that_disconnects_is_cancelled_and_the_fetch_goes_on)
 {
-    struct reader leaves = join(URL), stays = join(URL);
+    struct reader gone = join(URL), stays = join(URL);
     struct scene_fetch *fetch = await_head();
     unsigned pieces = 0;
 
     ck_assert_int_eq(scene_body(fetch, PIECE), FETCH_CONTINUE);
-    expect(&leaves, PIECE);
+    expect(&gone, PIECE);
     expect(&stays, PIECE);
-    close(leaves.fd);
+    close(gone.fd);
     while (atomic_load(&stream_front.ended) == 0) {
         ck_assert_uint_lt(++pieces, 500);
         ck_assert_int_eq(scene_body(fetch, PIECE), FETCH_CONTINUE);
@@ -303,8 +303,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, readers_that_join_at_different_times_read_as_it_arrives);
     tcase_add_test(tests, a_slow_reader_delays_no_other_and_gets_all);
-    tcase_add_test(tests, a_failure_before_the_head_is_said_and_after_it_breaks_off);
-    tcase_add_test(tests, a_reader_that_leaves_is_cancelled_and_the_fetch_goes_on);
+    tcase_add_test(tests, a_failure_is_sent_before_the_head_and_breaks_off_after_it);
+    tcase_add_test(tests, a_reader_that_disconnects_is_cancelled_and_the_fetch_goes_on);
     tcase_add_test(tests, a_purge_meanwhile_gives_new_readers_a_new_body);
     suite_add_tcase(suite, tests);
     return suite;

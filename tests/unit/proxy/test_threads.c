@@ -298,7 +298,7 @@ serve_all(bool disturbed)
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     if (disturbed)
         ck_assert_int_eq(pthread_create(&disturber, NULL, disturb, NULL), 0);
-    /* Cancelled requests leave fetches without waiters behind. */
+    /* Fetches of cancelled requests go on without waiters. */
     while (atomic_load(&running) || scene_fetches()) {
         struct scene_fetch *fetch = scene_find(NULL);
 

@@ -1,0 +1,191 @@
+/* The front of scene.h: what the visits of a test do and expect. */
+#include "tests/unit/proxy/scene.h"
+
+#include <stdio.h>
+
+#include "base/container_of.h"
+
+static struct visit *
+visit_of(struct exchange *exchange)
+{
+    return container_of(exchange, struct visit, exchange);
+}
+
+static void
+wake(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    ck_assert(!visit->ended && !visit->listed);
+    visit->listed = true;
+    visit->wakes++;
+    TAILQ_INSERT_TAIL(&scene.woken, visit, link);
+}
+
+static struct client_entry *
+limits(struct exchange *exchange)
+{
+    return visit_of(exchange)->limits;
+}
+
+/* Nothing may touch the exchange from here on: scene_end() and expect_*() look. */
+static void
+end(struct visit *visit)
+{
+    struct span url = visit->exchange.url;
+
+    ck_assert(!visit->ended && !visit->listed);
+    ck_assert_uint_lt(url.len, sizeof(visit->ended_url));
+    memcpy(visit->ended_url, url.ptr, url.len);
+    visit->ended_url[url.len] = '\0';
+    visit->ended = true;
+    scene.visits--;
+    exchange_end(&visit->exchange);
+    memset((void *)&visit->exchange, 0x5a, sizeof(visit->exchange));
+}
+
+static void
+read_body(struct visit *visit)
+{
+    const struct exchange *exchange = &visit->exchange;
+    struct span run;
+    bool same = true;
+
+    ck_assert(visit->streams || exchange->complete);
+    visit->outcome = exchange->outcome;
+    visit->status = exchange->object->status;
+    while ((run = object_read(exchange->object, &visit->place)).len) {
+        for (size_t i = 0; i < run.len; i++)
+            same = same && run.ptr[i] == scene_byte(visit->got + i);
+        ck_assert(same);
+        visit->got += run.len;
+    }
+    if (!exchange->complete)
+        return;
+    ck_assert_int_eq(object_state(exchange->object), OBJECT_READY);
+    ck_assert_uint_eq(visit->got, object_length(exchange->object));
+    visit->stored = exchange->stored;
+    visit->evicted = exchange->evicted;
+    visit->victims = exchange->victims->count;
+    end(visit);
+}
+
+static void
+head(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    visit->heads++;
+    if (visit->cancels_in_head && visit_cancel(visit))
+        return;
+    read_body(visit);
+}
+
+static void
+more(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    ck_assert_uint_eq(visit->heads, 1);
+    visit->mores++;
+    read_body(visit);
+}
+
+static void
+failed(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct visit *visit = visit_of(exchange);
+
+    visit->fails++;
+    visit->why = why;
+    snprintf(visit->sentence, sizeof(visit->sentence), "%.*s", (int)sentence.len, sentence.ptr);
+    end(visit);
+}
+
+static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = failed};
+static const struct front streaming = {
+    .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
+
+bool
+visit(struct visit *visit)
+{
+    static char url[512];
+
+    /* The front's bytes are there during the call only. */
+    snprintf(url, sizeof(url), "%s", visit->url);
+    visit->exchange = (struct exchange){
+        .proxy = &scene.proxy,
+        .front = visit->streams ? &streaming : &whole,
+        .url = span_str(url),
+        .fields = span_str(visit->fields ? visit->fields : ""),
+        .no_store = visit->no_store,
+        .client = visit->client,
+        .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
+        .arrived_us = scene.now_us,
+    };
+    scene.visits++;
+    if (exchange_start(&visit->exchange)) {
+        ck_assert(visit->ended);
+        memset(url, 'x', sizeof(url));
+        return true;
+    }
+    memset(url, 'x', sizeof(url));
+    ck_assert(!visit->ended);
+    return false;
+}
+
+void
+visit_url(struct visit *v, const char *url, unsigned client)
+{
+    *v = (struct visit){.url = url, .client = client_key_of_uid(client), .streams = v->streams};
+    ck_assert(!visit(v));
+}
+
+bool
+visit_cancel(struct visit *visit)
+{
+    bool over;
+
+    over = exchange_cancel(&visit->exchange);
+    ck_assert_int_eq(over, !visit->listed);
+    if (over)
+        end(visit);
+    return over;
+}
+
+static void
+expect_end(const struct visit *visit)
+{
+    const char *bytes = (const char *)&visit->exchange;
+
+    ck_assert(visit->ended);
+    ck_assert_str_eq(visit->ended_url, visit->url);
+    for (size_t i = 0; i < sizeof(visit->exchange); i++)
+        ck_assert_int_eq(bytes[i], 0x5a);
+}
+
+void
+expect_body(const struct visit *visit, enum outcome outcome, size_t len)
+{
+    expect_end(visit);
+    ck_assert_msg(visit->fails == 0, "%s", visit->sentence);
+    ck_assert_uint_eq(visit->heads, 1);
+    ck_assert_str_eq(outcome_word(visit->outcome), outcome_word(outcome));
+    ck_assert_uint_eq(visit->got, len);
+}
+
+void
+expect_failure(const struct visit *visit, enum failure why, const char *part_of_sentence)
+{
+    expect_end(visit);
+    ck_assert_uint_eq(visit->fails, 1);
+    ck_assert_str_eq(failure_word(visit->why), failure_word(why));
+    ck_assert_msg(strstr(visit->sentence, part_of_sentence) != NULL, "%s", visit->sentence);
+}
+
+void
+expect_waiting(const struct visit *visit)
+{
+    ck_assert(!visit->ended);
+    ck_assert_uint_eq(visit->heads + visit->mores + visit->fails, 0);
+}
