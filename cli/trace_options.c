@@ -135,6 +135,18 @@ trace_json_left_out(struct json *j, const char *name, const struct trace_counts 
     json_close_object(j);
 }
 
+void
+trace_json_infinite(struct json *j, const struct trace_totals *totals, bool sized)
+{
+    json_open_object(j, "infinite");
+    json_double(j, "hit_ratio", trace_totals_hit_ratio(totals), 6);
+    if (sized)
+        json_double(j, "byte_hit_ratio", trace_totals_byte_hit_ratio(totals), 6);
+    else
+        json_null(j, "byte_hit_ratio");
+    json_close_object(j);
+}
+
 int
 trace_open(const char *path, const struct trace_options *options, struct trace **trace)
 {

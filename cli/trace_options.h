@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cli/options.h"
-#include "trace/trace.h"
+#include "trace/totals.h"
 
 /* Values of the long options below, out of the way of connect.h's and of a subcommand's own. */
 /* For struct trace_options, which begins as TRACE_OPTIONS_DEFAULT. */
@@ -35,5 +35,8 @@ int trace_open(const char *path, const struct trace_options *options, struct tra
 
 /* Adds an object of that name: how many requests were left out, by reason. */
 void trace_json_left_out(struct json *j, const char *name, const struct trace_counts *counts);
+
+/* Adds the object "infinite": the ratios of an infinite cache, that of bytes null without sizes. */
+void trace_json_infinite(struct json *j, const struct trace_totals *totals, bool sized);
 
 #endif
