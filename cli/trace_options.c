@@ -93,7 +93,7 @@ const struct option_group trace_sizes_group = {.rows = size_rows};
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Some lines on stderr about what was left out of the trace, and what is not as it was. */
+/* Prints on stderr what was left out of the trace and what was changed. */
 static void
 print_counts(const char *path, const struct trace *trace)
 {
