@@ -448,6 +448,34 @@ class SameFactsTest(SimulateCase):
             self.assertEqual(one[key], three[key])
         self.assertAlmostEqual(one["sample"], one["sample_urls"] / one["distinct_urls"], places=8)
 
+    def test_default_sizes_are_the_same_in_simulate_and_report(self):
+        for urls, shares in ((40, (10, 20, 30, 40, 50, 80)), (700, (1, 2, 5, 10, 20, 50))):
+            plain = self.trace([f"http://h/{n * n % 7919 % urls}" for n in range(6000)])
+            sized = self.trace([f"http://h/{n * n % 7919 % urls}\t{50 + n * n % 7919 % urls}"
+                                for n in range(6000)], name="sized.txt")
+            for trace in (plain, sized):
+                one, = self.summary(trace, "--policy", "lru")["traces"]
+                unit = "capacity_urls" if trace is plain else "capacity_bytes"
+                all_of_it = one["distinct_urls" if trace is plain else "distinct_bytes"]
+                sizes = [r[unit] for r in one["results"]]
+                self.assertEqual(sizes, [max(1, int(all_of_it * p / 100 + 0.5)) for p in shares])
+                tables = self.report_tables(trace)
+                if trace is plain:
+                    self.assertEqual([r[1] for r in tables["hits"]["rows"]], sizes)
+                for curve in ("urls", "bytes")[:1 if trace is plain else 2]:
+                    two, = self.summary(trace, "--policy", "lru", f"--curve={curve}")["traces"]
+                    points = {p["capacity_" + curve]: p["hit_ratio"]
+                              for p in two["curves"][0]["points"]}
+                    rows = tables["curve_" + curve]["rows"]
+                    self.assertEqual([r[1] for r in rows], list(points))
+                    for r in rows:
+                        self.assertAlmostEqual(1 - r[3], points[r[1]], places=5)
+
+    def report_tables(self, *how):
+        page = self.sunproxy("report", "-o", "-", "--policy", "lru", *how).stdout
+        data = re.search(rb'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)
+        return json.loads(data.group(1))["traces"][0]["tables"]
+
     def test_the_policies_compared_are_those_of_the_registry(self):
         usual = {p["name"] for p in self.policies() if p["usual"]}
         self.assertGreaterEqual(usual, {*CLASSICS, "opt"})
