@@ -30,7 +30,7 @@ capacity_parse(const char *text, struct capacity *capacity)
         return parse_percent(text, len - 2, &capacity->percent_bytes);
     if (strspn(text, "0123456789") == len)
         return units_parse_uint(text, 1, UINT64_MAX, &capacity->urls);
-    /* A fraction of a byte is a slip of the pen; a size has its unit. */
+    /* A fraction without a unit is a mistake. */
     if (!isalpha((unsigned char)text[len - 1]))
         return false;
     return units_parse_bytes(text, &capacity->bytes) && capacity->bytes != 0;
@@ -43,14 +43,14 @@ capacity_is_nothing(const char *text)
     struct capacity ignored;
     char one[64];
 
-    /* Would it be a capacity if it were not nothing? */
+    /* True for what would be a capacity if it were not 0. */
     if (*text != '0' || isdigit((unsigned char)*unit) || strchr(text, '.') != strrchr(text, '.'))
         return false;
     return snprintf(one, sizeof(one), "1%s", unit) < (int)sizeof(one) &&
            capacity_parse(one, &ignored);
 }
 
-/* Would it be a capacity if its number were smaller? */
+/* True for what would be a capacity if its number were smaller. */
 static bool
 is_too_large(const char *text, const char *unit)
 {

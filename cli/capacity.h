@@ -1,5 +1,5 @@
 /*
- * A cache's capacity as people write it after --capacity.
+ * The text form of a cache's capacity, as after --capacity.
  */
 #ifndef SUNPROXY_CLI_CAPACITY_H
 #define SUNPROXY_CLI_CAPACITY_H
@@ -17,16 +17,16 @@ struct capacity {
 
 /*
  * "700" is 700 URLs; "64M", "1.5GB", "800B" are bytes (base/units.h); "5%" or "0.5%" is a share of
- * a trace's distinct URLs, "5%B" of their bytes. False for anything else, and for nothing at all.
+ * a trace's distinct URLs, "5%B" of their bytes. False for anything else, and for 0.
  */
 bool capacity_parse(const char *text, struct capacity *capacity);
 
-/* "0", "0B", "0%", "0.0%B": a capacity of nothing, which capacity_parse() does not take. */
+/* "0", "0B", "0%", "0.0%B": a capacity of 0, which capacity_parse() refuses. */
 bool capacity_is_nothing(const char *text);
 
 /*
- * What is wrong with a text that capacity_parse() does not take: a sentence that names the nearest
- * unit where it is the unit. Returns why.
+ * A sentence on what is wrong with a text that capacity_parse() refuses; it names the nearest unit
+ * if the unit is wrong. Returns why.
  */
 const char *capacity_explain(const char *text, char *why, size_t size);
 

@@ -1,5 +1,5 @@
 /*
- * Text in columns for people: a heading and the lines below it, from one list of columns.
+ * Tables of text: a heading and lines, from one list of columns.
  */
 #ifndef SUNPROXY_CLI_COLUMNS_H
 #define SUNPROXY_CLI_COLUMNS_H
@@ -10,11 +10,11 @@
 
 struct column {
     const char *name; /* in the heading; NULL where there is none */
-    int width;        /* as printf's: negative where text begins on the left */
-    bool hidden;      /* nothing is printed of it */
+    int width;        /* as printf's: negative for text that is aligned on the left */
+    bool hidden;      /* not printed */
 };
 
-/* A line that is being written. What is longer than its column moves the rest to the right. */
+/* A line that is being written. A cell longer than its column moves the rest to the right. */
 struct columns {
     FILE *out;
     const struct column *list;
@@ -22,17 +22,17 @@ struct columns {
     size_t at; /* the column of the next cell; 0 to begin with */
 };
 
-/* A line with the columns' names. */
+/* Prints a line with the columns' names. */
 void columns_head(struct columns *columns);
 
-/* The next cell of a line, a space between it and the one before. */
+/* Prints the next cell of a line, after a space. */
 void columns_cell(struct columns *columns, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The line's end; cells may be missing. */
+/* Ends the line; cells may be missing. */
 void columns_end(struct columns *columns);
 
-/* A line of two cells. */
+/* Prints a line of two cells. */
 void columns_pair(struct columns *columns, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

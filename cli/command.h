@@ -1,5 +1,5 @@
 /*
- * What a subcommand of sunproxy is: one file that defines a struct command, a declaration in
+ * A subcommand of sunproxy: one file that defines a struct command, a declaration in
  * client/commands.h or study/commands.h, and a row in client/main.c or in the file of the
  * subcommand that it is a part of.
  */
@@ -21,7 +21,7 @@ struct command {
     const struct option_group *options[OPTION_GROUPS];
     const char *after;
 
-    /* Arguments that are no options: what one is called, and how many there may be. */
+    /* Arguments that are not options: their name, and how many there may be. */
     const char *argument;
     int least, most;
 
@@ -31,25 +31,25 @@ struct command {
      */
     int (*run)(int argc, char **argv);
 
-    /* Prints what stands at the end of --help and comes from tables; NULL: nothing */
+    /* Prints the end of --help that comes from tables; NULL: nothing */
     void (*lists)(void);
 
-    /* Those that it consists of, called by their last words, ended by NULL; NULL: there are none */
+    /* Its parts, by the last words of their names, ended by NULL; NULL: none */
     const struct command *const *parts;
 };
 
 #define COMMAND_MANY INT_MAX
 
-/* The exit status of Ctrl-C, as shells have it. */
+/* The exit status after Ctrl-C, as in shells. */
 #define EXIT_INTERRUPTED 130
 
 /*
- * The one of a list, ended by NULL, whose last word is `word`; or NULL after a complaint, which
- * says what was meant and where help is to be had.
+ * The command of a list, ended by NULL, whose last word is `word`; or NULL after a complaint with
+ * the nearest name.
  */
 const struct command *command_find(const struct command *const *commands, const char *word);
 
-/* A line of a list of names, in help or behind a complaint. */
+/* Prints a line of a list of names, in help or after a complaint. */
 void command_print_name(FILE *to, const char *name, const char *summary);
 
 #define COMMAND_GO_ON (-1)
@@ -63,7 +63,7 @@ int command_read(const struct command *command, void *const *into, int argc, cha
 /* Prints the text of --help to stdout. Returns EX_OK. */
 int command_help(const struct command *command);
 
-/* Says on stderr where help is to be had, after a complaint. Returns EX_USAGE. */
+/* Names --help on stderr, after a complaint. Returns EX_USAGE. */
 int command_usage(const struct command *command);
 
 #endif

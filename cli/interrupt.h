@@ -1,6 +1,6 @@
 /*
  * Ctrl-C (SIGINT), SIGTERM and, unless it is ignored as by nohup(1), SIGHUP for commands that print
- * what is finished. Between interrupt_catch() and interrupt_release() they do not end the process.
+ * finished results. Between interrupt_catch() and interrupt_release() they do not end the process.
  * For the main thread, before it starts others, which inherit the mask.
  */
 #ifndef SUNPROXY_CLI_INTERRUPT_H
@@ -14,10 +14,10 @@
  */
 int interrupt_catch(void);
 
-/* Has one come since the first catch? */
+/* True if one has arrived since the first catch. */
 bool interrupt_came(void);
 
-/* From now on they do again what they did before. Harmless while they are not caught. */
+/* Restores their previous actions. Harmless while they are not caught. */
 void interrupt_release(void);
 
 #endif

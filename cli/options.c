@@ -170,7 +170,7 @@ take(const struct known *known, const char *text)
     return known->row->take(known->row, (char *)known->into + known->row->offset, text);
 }
 
-/* One that was given and sets the field of `known` to another value; NULL: none. */
+/* A given option that sets the field of `known` to another value; NULL: none. */
 static const struct option_row *
 find_rival(const struct known *all, size_t count, const struct known *known)
 {
@@ -181,7 +181,7 @@ find_rival(const struct known *all, size_t count, const struct known *known)
     return NULL;
 }
 
-/* One that stands on the command line. */
+/* Takes an option of the command line. */
 static int
 take_given(struct known *all, size_t count, struct known *known, const char *text)
 {
@@ -197,7 +197,7 @@ take_given(struct known *all, size_t count, struct known *known, const char *tex
 static void
 make_getopt(const struct known *known, size_t count, struct option *longs, char *shorts)
 {
-    *shorts++ = ':'; /* a missing value is told apart */
+    *shorts++ = ':'; /* a missing value is ':' and not '?' */
     for (size_t i = 0; i < count; i++) {
         const struct option_row *row = known[i].row;
         int argument = !row->argument            ? no_argument
@@ -218,7 +218,7 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
     *shorts = '\0';
 }
 
-/* Of a value of getopt_long(); NULL: of none. */
+/* The option of a value of getopt_long(); NULL: none. */
 static struct known *
 find(struct known *known, size_t count, int value)
 {
@@ -276,7 +276,7 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
         if (known[i].row->start)
             status = take(&known[i], known[i].row->start);
     make_getopt(known, count, longs, shorts);
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: restart the scan */
     opterr = 0;
     while (status == EX_OK && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
@@ -305,7 +305,7 @@ print_row(FILE *to, const struct option_row *row)
         at += fprintf(to, "%s%s", row->argument[0] == '[' ? "" : " ", row->argument);
     snprintf(text, sizeof(text), "%s%s%s%s", row->help, adds ? " (default: " : "",
              adds ? row->start : "", adds ? ")" : "");
-    /* Two spaces at least; a value stands one space behind the name. */
+    /* At least two spaces; a value follows its name after one space. */
     wrap_print(to, text, at > TEXT_COLUMN - 2 ? TEXT_COLUMN : at, TEXT_COLUMN);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The options of a command: rows of tables, from which they are parsed and --help is printed.
+ * The options of a command: tables of rows, for parsing and for --help.
  * Groups of rows can be shared by commands. For the main thread.
  */
 #ifndef SUNPROXY_CLI_OPTIONS_H
@@ -25,12 +25,12 @@ struct option_row {
     const char *argument; /* "N", "tsv|jsonl"; "[=N]": may be left out; NULL: there is none */
     option_take *take;
     size_t offset;
-    uint64_t low, high; /* as `take` wants them */
-    const char *start;  /* the default, which is parsed first; NULL: the field is left alone */
-    const char *help;   /* without a period; " (default: START)" is added unless it says so */
+    uint64_t low, high; /* bounds, by `take` */
+    const char *start;  /* the default, which is parsed first; NULL: the field is unchanged */
+    const char *help;   /* without a period; " (default: START)" is added unless it has one */
 };
 
-/* An option of a similar program that there is not, and what to use instead. */
+/* An option that only a similar program has, and what to use instead. */
 struct option_hint {
     const char *name;
     char letter; /* 0: none */
@@ -41,7 +41,7 @@ struct option_hint {
 struct option_group {
     const char *heading; /* NULL: none */
     const struct option_row *rows;
-    const char *after;               /* a paragraph behind the rows; NULL: none */
+    const char *after;               /* a paragraph after the rows; NULL: none */
     const struct option_hint *hints; /* ended by one without a name; NULL: none */
 };
 

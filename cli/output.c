@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 
-#define MAX_LINE 16384 /* a URL and what is to be said of it */
+#define MAX_LINE 16384 /* a URL and a sentence */
 
 static const char *program_name = "sunproxy";
 
@@ -20,8 +20,7 @@ output_name(const char *name)
     program_name = name;
 }
 
-/* One whole line, with nothing in it that a terminal would obey: URLs and sentences come from
- * elsewhere. */
+/* Prints a line without control characters: URLs and sentences may come from the network. */
 static void
 print_line(const char *prefix, const char *separator, const char *format, va_list args)
 {
@@ -102,7 +101,7 @@ output_finish(int status)
 {
     bool failed = ferror(stdout) != 0;
 
-    /* An earlier failure's errno is gone by now; where it was noticed, it was told. */
+    /* The errno of an earlier failure is lost; it was reported when it was detected. */
     errno = failed ? EIO : 0;
     if (fflush(stdout) != 0 || (!failed && fclose(stdout) != 0))
         failed = true;

@@ -1,6 +1,6 @@
 /*
- * What the user sees: complaints on stderr, and the certainty that what was written to stdout got
- * there. Thread-safe but for output_finish() and output_name().
+ * Output for the user: complaints on stderr, and checks that stdout was written. Thread-safe except
+ * output_finish() and output_name().
  */
 #ifndef SUNPROXY_CLI_OUTPUT_H
 #define SUNPROXY_CLI_OUTPUT_H
@@ -10,17 +10,17 @@
 
 #include "base/buf.h"
 
-/* What stands in front of each complaint, "sunproxy get"; static memory of the caller's. */
+/* The prefix of each complaint, "sunproxy get"; static memory of the caller. */
 void output_name(const char *name);
 
 /*
- * A line on stderr, the second without the program's name. What is not printable (printable.h)
- * comes out as '?'.
+ * Print a line on stderr, the first one with the prefix. Characters that are not printable
+ * (printable.h) are replaced by '?'.
  */
 void output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints text that comes from elsewhere, or the name of a file, to stdout, likewise. */
+/* Prints text of the network or the name of a file to stdout, likewise. */
 void output_put(const char *text);
 
 /*
@@ -30,23 +30,23 @@ void output_put(const char *text);
 void output_put_lines(FILE *to, struct span lines);
 
 /*
- * Flushes stdout at the end of the program. Returns `status`, unless something that was written did
- * not get through (disk full, reader gone): then as output_failed().
+ * Flushes stdout at the end of the program. Returns `status`, or output_failed() if some output
+ * could not be written (disk full, reader exited).
  */
 int output_finish(int status);
 
-/* Has the reader of stdout, a pipe or a socket, gone away? */
+/* True if stdout is a pipe or a socket whose reader has exited. */
 bool output_is_unread(void);
 
 /*
- * Complains about stdout with errno's story, unless its reader has gone away: whoever pipes into
- * head(1) wanted no more. Returns EX_IOERR.
+ * Complains about stdout with errno, unless its reader has exited, such as head(1). Returns
+ * EX_IOERR.
  */
 int output_failed(void);
 
 /*
  * Flushes stdout between pieces of output that may go on for long. EX_OK, or as output_failed()
- * when something that was written since the start did not get through.
+ * if some output since the start could not be written.
  */
 int output_flush(void);
 
@@ -57,8 +57,8 @@ int output_flush(void);
 int output_json(struct buf *json);
 
 /*
- * May this stream be redrawn and coloured? Only a terminal that is not dumb; never with NO_COLOR
- * set to anything in the environment (no-color.org).
+ * True if this stream may be redrawn and coloured: a terminal that is not dumb, without NO_COLOR in
+ * the environment (no-color.org).
  */
 bool output_is_lively(FILE *stream);
 

@@ -1,5 +1,5 @@
 /*
- * A line on stderr that tells how far a long job is; on a terminal only.
+ * A progress line on stderr; on a terminal only.
  */
 #ifndef SUNPROXY_CLI_PROGRESS_H
 #define SUNPROXY_CLI_PROGRESS_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct progress {
-    bool shown; /* is there anybody to see it? */
-    bool drawn; /* a line stands there */
+    bool shown; /* stderr is a terminal */
+    bool drawn; /* the line is on the screen */
     uint64_t total;
     int64_t begun_us;
     char label[32];
@@ -18,15 +18,15 @@ struct progress {
 
 void progress_begin(struct progress *progress, const char *label, uint64_t total);
 
-/* Draws the line anew. */
+/* Redraws the line. */
 void progress_draw(struct progress *progress, uint64_t done);
 
-/* Takes the line away, so that something else can be printed. */
+/* Removes the line, so that other text can be printed. */
 void progress_clear(struct progress *progress);
 
 /*
  * The line itself: "label [#####     ]  50 %  500/1000  250/s  0:02 left", in at most `width`
- * columns; the bar gives way first. Returns line.
+ * columns; the bar is shortened first. Returns line.
  */
 const char *progress_format(char *line, size_t size, unsigned width, const char *label,
                             uint64_t done, uint64_t total, int64_t elapsed_us);

@@ -14,7 +14,7 @@
 #define MAX_LINE (4u << 20)
 
 struct replay_log {
-    pthread_mutex_t lock; /* protects what follows */
+    pthread_mutex_t lock; /* protects the next fields */
     FILE *file;
     struct buf line;
     enum replay_log_format format;
@@ -44,7 +44,7 @@ replay_log_format_of(const char *path)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* The letter for a byte that would break the line apart, or 0. */
+/* The letter of the escape for a byte that would end a field or a line, or 0. */
 static char
 escape_of(char c, bool in_list)
 {

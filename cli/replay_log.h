@@ -1,10 +1,10 @@
 /*
- * A line for each request of a replay: what the cache did with it. The paper logs "New Cache
+ * The log of a replay: a line for each request with its outcome. The paper logs "New Cache
  * Block", "Cache Hit" and "Evicted"; these are the outcomes miss, hit and evicted here.
  *
  * Tab-separated, with a line of names first:
  *     number  url  outcome  victim  status  bytes  us
- * or one JSON object a line with the same names (victims as an array). Victims are separated by
+ * or one JSON object per line with the same names (victims as an array). Victims are separated by
  * spaces. A tab, a line end, a backslash or a zero byte inside a URL is written as \t, \n, \r,
  * \\ or \0; a space in a victim as \s; each byte of what is not printable (base/printable.h) as
  * \xHH. So the log can be shown on a terminal, and no byte is lost.
@@ -18,15 +18,15 @@
 
 #include "base/buf.h"
 
-/* Of how many victims of a request a log has the names: those that the protocol carries. */
+/* The most victims of a request that are named: the protocol carries no more. */
 #define REPLAY_LOG_VICTIMS 64u
 
 enum replay_outcome {
-    REPLAY_MISS,      /* fetched and stored, and nobody had to leave */
+    REPLAY_MISS,      /* fetched and stored without an eviction */
     REPLAY_HIT,       /* from the cache, revalidated and stale included */
-    REPLAY_EVICTED,   /* fetched and stored in the place of victims */
-    REPLAY_COALESCED, /* came with another request's fetch */
-    REPLAY_BYPASS,    /* past the cache */
+    REPLAY_EVICTED,   /* fetched and stored after evictions */
+    REPLAY_COALESCED, /* answered by the fetch for another request */
+    REPLAY_BYPASS,    /* without the cache */
     REPLAY_UNCACHED,  /* fetched and not stored */
     REPLAY_FAILED,
     REPLAY_OUTCOMES
@@ -42,11 +42,11 @@ struct replay_entry {
     enum replay_outcome outcome;
     const struct span *victims;
     size_t victim_count;
-    uint32_t evicted;  /* how many had to leave, whether named or not */
-    unsigned status;   /* of HTTP; 0: none */
-    const char *error; /* name of what failed, in the place of the status; NULL */
+    uint32_t evicted;  /* number of evicted pages, named or not */
+    unsigned status;   /* HTTP status; 0: none */
+    const char *error; /* name of the failure, instead of the status; NULL: none */
     uint64_t bytes;    /* of the body */
-    uint64_t us;       /* until the answer was there */
+    uint64_t us;       /* until the answer */
 };
 
 /* In the order of "tsv|jsonl". */
@@ -54,7 +54,7 @@ enum replay_log_format { REPLAY_LOG_BY_NAME, REPLAY_LOG_TSV, REPLAY_LOG_JSONL };
 
 struct replay_log;
 
-/* The format that a name asks for: JSON lines for "....jsonl". */
+/* The format for a file name: JSON lines for "....jsonl". */
 enum replay_log_format replay_log_format_of(const char *path);
 
 /*
@@ -66,10 +66,10 @@ struct replay_log *replay_log_open(const char *path, enum replay_log_format form
 /* 0 or an errno, which every later call repeats. */
 int replay_log_write(struct replay_log *log, const struct replay_entry *entry);
 
-/* Flushes, closes and frees: 0, or the errno of whatever went wrong since the start. NULL: 0. */
+/* Flushes, closes and frees. Returns 0, or the first errno since the start. NULL: 0. */
 int replay_log_close(struct replay_log *log);
 
-/* A line as it is written, with its line end. For replay_log_write() and its tests. */
+/* Appends a line with its line end. For replay_log_write() and its tests. */
 void replay_log_format(struct buf *out, enum replay_log_format format, bool with_run,
                        const struct replay_entry *entry);
 

@@ -1,5 +1,5 @@
 /*
- * The few numbers that sum up many.
+ * Summary statistics.
  */
 #ifndef SUNPROXY_CLI_STATISTICS_H
 #define SUNPROXY_CLI_STATISTICS_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A share; 0 of nothing. */
+/* A share; 0 if `whole` is 0. */
 static inline double
 statistics_ratio(uint64_t part, uint64_t whole)
 {

@@ -93,7 +93,7 @@ const struct option_group trace_sizes_group = {.rows = size_rows};
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Some lines on stderr about what was left out of the trace, and what is not as it was. */
+/* Prints on stderr what was left out of the trace and what was changed. */
 static void
 print_counts(const char *path, const struct trace *trace)
 {
@@ -132,6 +132,18 @@ trace_json_left_out(struct json *j, const char *name, const struct trace_counts 
     json_open_object(j, name);
     for (size_t i = 0; i < TRACE_REASONS; i++)
         json_uint(j, reasons[i].name, reasons[i].count);
+    json_close_object(j);
+}
+
+void
+trace_json_infinite(struct json *j, const struct trace_totals *totals, bool sized)
+{
+    json_open_object(j, "infinite");
+    json_double(j, "hit_ratio", trace_totals_hit_ratio(totals), 6);
+    if (sized)
+        json_double(j, "byte_hit_ratio", trace_totals_byte_hit_ratio(totals), 6);
+    else
+        json_null(j, "byte_hit_ratio");
     json_close_object(j);
 }
 

@@ -1,5 +1,5 @@
 /*
- * A point in time as people write it after --since and --until.
+ * The text form of a point in time, as after --since and --until.
  */
 #ifndef SUNPROXY_CLI_WHEN_H
 #define SUNPROXY_CLI_WHEN_H
@@ -9,8 +9,8 @@
 
 /*
  * Microseconds since 1970-01-01 UTC of "2024-05-31", "2024-05-31T12:30", "2024-05-31 12:30:15.25",
- * each UTC or with "Z", "+02:00" or "-0530" behind it (RFC 3339), or of seconds since 1970, at
- * least five digits ("1717158600"). False for anything else, dates that do not exist among them.
+ * each UTC or with "Z", "+02:00" or "-0530" after it (RFC 3339), or of seconds since 1970, at
+ * least five digits ("1717158600"). False for anything else, also for dates that do not exist.
  */
 bool when_parse(const char *text, int64_t *us);
 

@@ -1,6 +1,6 @@
 /*
- * The calls of version 2 that are not fetches, one at a time. Each complains when it does not come
- * to what was wanted, and returns the exit status for it.
+ * The calls of version 2 that are not fetches, one at a time. Each returns EX_OK, or the exit
+ * status after a complaint.
  */
 #ifndef SUNPROXY_CLIENT_ADMIN_H
 #define SUNPROXY_CLIENT_ADMIN_H

@@ -16,7 +16,7 @@
 #include "client/rpcbind.h"
 #include "proxy.h"
 
-/* A page, and generous room for what stands around it. */
+/* A page with its headers, and twice the size of all URLs beside it. */
 #define MAX_REPLY (PROXY_MAX_PAGE + PROXY_MAX_HEADERS + 2 * (PROXY_MAX_VICTIMS + 1) * PROXY_MAX_URL)
 #define MAX_CONNECT_US ((int64_t)10 * 1000000)
 #define MAX_TRIED 4096
@@ -52,11 +52,11 @@ server_connect(const struct server *server, int64_t timeout_us)
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
-/* A search under way, and what it has come to. */
+/* The state of a search. */
 struct search {
     const struct server_options *options;
     struct server *server;
-    const char *prefix; /* of what is noted meanwhile */
+    const char *prefix; /* of the notes */
     struct buf tried;   /* "unix:/a: No such file or directory; localhost:9: ..." */
 };
 
@@ -122,14 +122,14 @@ try_tcp(struct search *search, const char *host, unsigned port, int family)
 
 /* "unix:PATH", "HOST:PORT" or "[ADDRESS]:PORT". *status is EX_USAGE if it is none of them. */
 static struct rpc_client *
-try_environment(struct search *search, const char *text, enum server_wish wish, int *status)
+try_environment(struct search *search, const char *text, enum server_route route, int *status)
 {
     char host[256];
     const char *colon = strrchr(text, ':'), *end = colon;
     uint64_t port;
 
     if (strncmp(text, "unix:", 5) == 0) {
-        if (wish != SERVER_TCP)
+        if (route != SERVER_TCP)
             return try_unix(search, text + 5);
         note(search, "SUNPROXY_SERVER", "names no TCP port");
         return NULL;
@@ -144,7 +144,7 @@ try_environment(struct search *search, const char *text, enum server_wish wish, 
         *status = EX_USAGE;
         return NULL;
     }
-    if (wish == SERVER_UNIX) {
+    if (route == SERVER_UNIX) {
         note(search, "SUNPROXY_SERVER", "names no AF_UNIX socket");
         return NULL;
     }
@@ -155,8 +155,7 @@ try_environment(struct search *search, const char *text, enum server_wish wish, 
 
 /* ---- rpcbind --------------------------------------------------------------------------------- */
 
-/* A transport that sunproxyd registers. rpcbind answers only for the one that the question came
- * over. */
+/* A transport that sunproxyd registers. rpcbind answers only for the transport of the question. */
 struct transport {
     const char *netid;
     int family;
@@ -165,7 +164,7 @@ struct transport {
 static const struct transport transports[] = {
     {"tcp", AF_INET}, {"tcp6", AF_INET6}, {"local", AF_UNIX}};
 
-/* What rpcbind on the host says of a transport; false after a note. */
+/* Asks rpcbind on the host for the address on a transport; false after a note. */
 static bool
 ask_rpcbind(struct search *search, const struct transport *transport, const char *host,
             char *address, size_t size)
@@ -200,7 +199,7 @@ try_registered(struct search *search, const struct transport *transport, const c
         return NULL;
     if (transport->family == AF_UNIX)
         return try_unix(search, address);
-    /* Of the host's addresses, the one that rpcbind was reached by is known to be reachable. */
+    /* Of the host's addresses, that of rpcbind is known to be reachable. */
     port = rpcbind_port(address);
     if (port != 0)
         return try_tcp(search, host, port, transport->family);
@@ -208,7 +207,7 @@ try_registered(struct search *search, const struct transport *transport, const c
     return NULL;
 }
 
-/* The sockets of this machine. */
+/* Tries the sockets of this machine. */
 static struct rpc_client *
 try_sockets(struct search *search, const char *host)
 {
@@ -220,7 +219,7 @@ try_sockets(struct search *search, const char *host)
     client = try_registered(search, &transports[2], host);
     if (client || !paths_default_socket(path, sizeof(path)))
         return client;
-    /* Somebody else's folder may hold somebody else's server. */
+    /* In a folder of another user, the server may be that user's. */
     if (paths_folder_is_safe(path))
         return try_unix(search, path);
     note(search, path,
@@ -237,12 +236,12 @@ try_ports(struct search *search, const char *host)
 }
 
 static struct rpc_client *
-search_host(struct search *search, enum server_wish wish)
+search_host(struct search *search, enum server_route route)
 {
     const char *host = search->options->host ? search->options->host : "localhost";
     struct rpc_client *client = NULL;
 
-    switch (wish) {
+    switch (route) {
     case SERVER_ANY:
         client = try_ports(search, host);
         return client ? client : try_sockets(search, host);
@@ -260,7 +259,7 @@ search_host(struct search *search, enum server_wish wish)
 }
 
 struct rpc_client *
-server_find(const struct server_options *options, enum server_wish wish, struct server *server,
+server_find(const struct server_options *options, enum server_route route, struct server *server,
             int *status)
 {
     struct search search = {.options = options, .server = server, .prefix = ""};
@@ -269,22 +268,22 @@ server_find(const struct server_options *options, enum server_wish wish, struct 
 
     buf_init(&search.tried, MAX_TRIED);
     *status = EX_UNAVAILABLE;
-    if (options->socket && !(options->port && (wish == SERVER_TCP || wish == SERVER_ANY))) {
-        if (wish != SERVER_TCP)
+    if (options->socket && !(options->port && (route == SERVER_TCP || route == SERVER_ANY))) {
+        if (route != SERVER_TCP)
             client = try_unix(&search, options->socket);
         else
             note(&search, options->socket,
                  "is an AF_UNIX socket, but TCP is needed: give --port too");
     } else if (options->port) {
-        if (wish != SERVER_UNIX)
+        if (route != SERVER_UNIX)
             client = try_tcp(&search, options->host ? options->host : "localhost",
                              (unsigned)options->port, AF_UNSPEC);
         else
             note(&search, "--port", "is TCP, but an AF_UNIX socket is needed: give --socket");
     } else if (!options->host && environment && *environment) {
-        client = try_environment(&search, environment, wish, status);
+        client = try_environment(&search, environment, route, status);
     } else {
-        client = search_host(&search, wish);
+        client = search_host(&search, route);
     }
     if (!client && *status == EX_UNAVAILABLE)
         output_complain("no server found. Tried %s", buf_str(&search.tried));

@@ -1,5 +1,5 @@
 /*
- * Finding the server: the options that every command has for it, and where to look without them.
+ * Finding the server: the options that all commands share, and the places without them.
  */
 #ifndef SUNPROXY_CLIENT_CONNECT_H
 #define SUNPROXY_CLIENT_CONNECT_H
@@ -20,10 +20,10 @@ struct server_options {
 /* For struct server_options. */
 extern const struct option_group server_option_group;
 
-enum server_wish {
+enum server_route {
     SERVER_ANY,   /* TCP before AF_UNIX */
-    SERVER_ADMIN, /* AF_UNIX before TCP: over it, administrators are known */
-    SERVER_TCP,   /* nothing else */
+    SERVER_ADMIN, /* AF_UNIX before TCP: the server identifies administrators on it */
+    SERVER_TCP,   /* only this one */
     SERVER_UNIX,
 };
 
@@ -34,13 +34,13 @@ struct server {
 };
 
 /*
- * Finds the server and connects. With both --socket and --port, the wish chooses. NULL, after a
- * complaint that says what was tried, with the exit status in *status.
+ * Finds the server and connects. With both --socket and --port, the route decides. NULL after a
+ * complaint that lists what was tried, with the exit status in *status.
  */
-struct rpc_client *server_find(const struct server_options *options, enum server_wish wish,
+struct rpc_client *server_find(const struct server_options *options, enum server_route route,
                                struct server *server, int *status);
 
-/* One more connection to it. NULL with errno set. Any thread may. */
+/* Opens another connection to it. NULL with errno set. Any thread may call it. */
 struct rpc_client *server_connect(const struct server *server, int64_t timeout_us);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the answer to a call means for the program's exit status (sysexits.h), and its name for
- * programs that read ours.
+ * The exit status (sysexits.h) for the answer to a call, and the name of the answer in JSON and
+ * logs.
  */
 #ifndef SUNPROXY_CLIENT_EXIT_STATUS_H
 #define SUNPROXY_CLIENT_EXIT_STATUS_H
@@ -15,12 +15,12 @@ int exit_of_rpc(enum rpc_client_status status);
 int exit_of_proxy(proxy_status status);
 
 /*
- * Why a call of version 2 got no answer of the program, for a person. Of a server that serves
+ * A sentence on why a call of version 2 was not answered by the program. For a server that serves
  * version 1 only, such as the paper's, it names the option that speaks that version.
  */
 const char *rpc_status_sentence(enum rpc_client_status status);
 
-/* "resolve_failed"; "unknown" for a status that this program has never heard of. */
+/* "resolve_failed"; "unknown" for a status that this program does not know. */
 const char *proxy_status_name(proxy_status status);
 
 /* Likewise for a call that got no answer of the program's: "lost", "timed_out", "system_err". */

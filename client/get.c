@@ -71,7 +71,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows, .hints = get_curl_options};
 
-/* Do the options go together? */
+/* False after a complaint about options that exclude each other. */
 static bool
 check_options(struct get_options *options)
 {
@@ -144,7 +144,7 @@ check_remote_names(const struct url_list *urls)
     return true;
 }
 
-/* Is -o a file or a folder? A name that ends in '/' is a folder, made if it is not there. */
+/* Finds out whether -o is a file or a folder, and creates a folder if the name ends in '/'. */
 static int
 prepare_output(struct get_options *options, const struct url_list *urls)
 {
@@ -177,7 +177,7 @@ prepare_output(struct get_options *options, const struct url_list *urls)
     return EX_OK;
 }
 
-/* Standard error has said more; --json says this for each URL, or once without one. */
+/* Standard error has the details; --json prints this for each URL, or once without one. */
 static int
 fail(int status, const char *code, const char *sentence, const struct get_options *options,
      const struct url_list *urls)
@@ -223,7 +223,7 @@ fetch_all(struct get_options *options, int argc, char **argv)
         options->remote_name = false;
         status =
             fail(status, "no_output", "the pages cannot be written to that place", options, &urls);
-    } else if (urls.count != 0) { /* An empty list is done before it begins. */
+    } else if (urls.count != 0) { /* for an empty list there is nothing to do */
         status = ask_server(options, &urls);
     }
     url_list_free(&urls);

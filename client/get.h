@@ -1,6 +1,6 @@
 /*
- * The parts of `sunproxy get`: what was asked for (get.c), what came of each URL (get_run.c), and
- * how it is shown (get_show.c).
+ * The parts of `sunproxy get`: the options (get.c), the fetches (get_run.c), what an answer means
+ * (get_answer.c), and its output (get_show.c, get_json.c, get_write_out.c).
  */
 #ifndef SUNPROXY_CLIENT_GET_H
 #define SUNPROXY_CLIENT_GET_H
@@ -20,11 +20,11 @@ struct get_options {
     bool output_is_folder;
     bool any_bytes;        /* to stdout, also if that is a terminal */
     bool include;          /* status line and headers before the body */
-    bool head;             /* these alone */
+    bool head;             /* these only */
     bool location;         /* redirects are followed in any case */
     bool remote_name;      /* each page into a file named as the end of its URL's path */
     const char *write_out; /* a format, checked; NULL: none */
-    uint64_t retry;        /* how often a URL is asked for again after a failure that may pass */
+    uint64_t retry;        /* times to fetch a URL again after a transient failure */
     bool verbose;
     bool silent;
     bool json;
@@ -33,7 +33,7 @@ struct get_options {
     struct buf headers; /* to the origin, each ended by CR LF */
 };
 
-/* Why no URL was asked for at all. */
+/* The reason why no URL was fetched. */
 struct get_failure {
     int status; /* to exit with */
     const char *code;
@@ -42,17 +42,17 @@ struct get_failure {
 
 struct get_queue;
 
-/* What came of a URL. */
+/* The answer for a URL. */
 struct get_answer {
     struct get_queue *queue;           /* get_run.c's */
     const char *url;                   /* not owned; NULL: none is known, and there is a failure */
     size_t number;                     /* from 1 */
-    const struct get_failure *failure; /* not owned; NULL: it was asked for */
+    const struct get_failure *failure; /* not owned; NULL: it was fetched */
     bool done;
-    int64_t us; /* from the first call for it to the last answer, as seen from here */
+    int64_t us; /* from the first call for it to the last answer, measured here */
     int64_t begun_us;
     unsigned retries; /* so far */
-    int64_t again_us; /* when to ask again; 0: not to */
+    int64_t again_us; /* when to fetch again; 0: not to */
     enum rpc_client_status rpc;
     unsigned api;
     union { /* of the version that was called; valid if rpc is RPC_CLIENT_OK */
@@ -61,48 +61,48 @@ struct get_answer {
     } result;
 };
 
-/* Does it hold a page? */
+/* True if it has a page. */
 bool get_answer_ok(const struct get_answer *answer);
 
 /* The page's body; empty without a page. Valid as long as the answer. */
 struct span get_answer_body(const struct get_answer *answer);
 
-/* Why it holds none, for a person. */
+/* The reason why it has none, as a sentence. */
 const char *get_answer_sentence(const struct get_answer *answer);
 
 /*
- * Is it a failure that may pass, after which --retry asks again? As for curl: no answer in time, or
- * HTTP status 408, 429, 500, 502, 503 or 504; and a server that is overloaded.
+ * True after a transient failure, which --retry repeats. As for curl: no answer in time, or HTTP
+ * status 408, 429, 500, 502, 503 or 504; also an overloaded server.
  */
 bool get_answer_is_transient(const struct get_answer *answer);
 
-/* Does it hold a page with an HTTP status of 400 or more? */
+/* True if it has a page with an HTTP status of 400 or more. */
 bool get_answer_is_http_error(const struct get_answer *answer);
 
-/* The exit status that this answer alone leads to. */
+/* The exit status for this answer alone. */
 int get_answer_exit(const struct get_answer *answer, const struct get_options *options);
 
 /*
  * Fetches all over one connection, options->jobs at a time, those again that --retry asks for, and
  * shows each with get_show() in the order of the list. Takes *client, which is closed and NULL
  * then, unless memory runs out before the first call. Returns the exit status: the first that is
- * not 0, in that order; but a lost server or a failed write ends everything and wins.
+ * not 0, in that order; but a lost server or a failed write ends the run and decides the status.
  */
 int get_run(struct rpc_client **client, const struct server *server,
             const struct get_options *options, const struct url_list *urls);
 
 /*
- * Shows one answer as the options want. Returns its exit status, EX_IOERR if it cannot be written,
- * EX_DATAERR if it is a page that is not text (printable.h) and would go to a terminal.
+ * Shows one answer by the options. Returns its exit status, EX_IOERR if it cannot be written,
+ * EX_DATAERR if it is a page that is not text (printable.h) and the output is a terminal.
  */
 int get_show(const struct get_answer *answer, const struct get_options *options);
 
-/* The same without a word on standard error. */
+/* The same without messages on standard error. */
 int get_put(const struct get_answer *answer, const struct get_options *options);
 
 /*
- * With --json, puts an object for each URL that says that it was not asked for, or for an empty
- * list one without a URL. Returns the failure's status, EX_IOERR if that cannot be written.
+ * With --json, prints an object with the failure for each URL, or one without a URL for an empty
+ * list. Returns the failure's status, EX_IOERR if that cannot be written.
  */
 int get_fail(const struct get_failure *failure, const struct get_options *options,
              const struct url_list *urls);
@@ -117,7 +117,7 @@ option_take get_take_write_out;
 /* Prints options->write_out for an answer to stdout. Errors show in ferror(). */
 void get_write_out(const struct get_answer *answer, const struct get_options *options);
 
-/* What curl has and get does not; for struct option_group. */
+/* Options of curl that get does not have; for struct option_group. */
 extern const struct option_hint get_curl_options[];
 
 /* The last segment of the URL's path, for --remote-name; empty if there is none or it is no name

@@ -1,5 +1,5 @@
 /*
- * What an answer of `sunproxy get` says: whether there is a page, its body, or why there is none.
+ * The contents of an answer of `sunproxy get`: a page and its body, or the reason for a failure.
  */
 #include <sysexits.h>
 
@@ -30,7 +30,7 @@ get_answer_sentence(const struct get_answer *answer)
 {
     if (answer->failure)
         return answer->failure->sentence;
-    /* Version 1 has no way to say more. */
+    /* Version 1 carries no reason. */
     if (answer->api == 1 && answer->rpc == RPC_CLIENT_GARBAGE_ARGS)
         return "the server cannot fetch such a URL (--api 2 gives the reason)";
     if (answer->api == 1 && answer->rpc == RPC_CLIENT_SYSTEM_ERR)

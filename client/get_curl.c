@@ -1,6 +1,6 @@
 /*
- * Options of curl that `sunproxy get` does not have, since the server fetches and not the client,
- * or since the protocol has no field for it; with what to use instead.
+ * Options of curl that `sunproxy get` does not have, because the server fetches and not the client,
+ * or because the protocol has no field for them; and what to use instead.
  */
 #include "client/get.h"
 

@@ -6,7 +6,7 @@
 #include "client/exit_status.h"
 #include "client/get.h"
 
-/* A body of 20 MiB of control characters, six bytes each, and what stands around it. */
+/* A body of 20 MiB of control characters, six bytes each, and the other members. */
 #define MAX_JSON (160u << 20)
 
 static void
@@ -47,7 +47,7 @@ write_body(struct json *j, struct span body)
     }
     buf_init(&coded, MAX_JSON);
     base64_encode(&coded, body);
-    /* Without memory for it there is no half a body either. */
+    /* Without memory the whole object fails. */
     if (buf_failed(&coded))
         j->out->failed = true;
     json_null(j, "body");

@@ -9,10 +9,10 @@
 #include "client/get.h"
 #include "cli/output.h"
 
-/* Answers wait for those before them; over so many bytes nothing new is begun meanwhile. */
+/* Answers wait for earlier ones; while more bytes than this wait, no fetch is begun. */
 #define MAX_WAITING_BYTES (64u << 20)
 
-/* How long --retry waits: as curl, but that a server may close a connection that is idle longer. */
+/* The waits of --retry: as in curl, but bounded, since a server closes idle connections. */
 #define FIRST_DELAY_US ((int64_t)1000000)
 #define MOST_DOUBLINGS 6u
 
@@ -23,9 +23,9 @@ struct get_queue {
     size_t count;
     size_t begun;
     size_t shown;
-    size_t retrying;      /* answers after which to ask again */
-    size_t waiting_bytes; /* of answers done and not yet shown */
-    bool lost;            /* the server was, as the answer at `shown` tells */
+    size_t retrying;      /* answers that wait for a retry */
+    size_t waiting_bytes; /* of answers that are not shown yet */
+    bool lost;            /* the connection to the server, by the answer at `shown` */
 };
 
 static void
@@ -109,7 +109,7 @@ begin(struct get_queue *queue)
     answer->done = answer->rpc != RPC_CLIENT_OK;
 }
 
-/* Asks again for what has waited long enough. Returns when the next one has; INT64_MAX: none. */
+/* Begins the retries that are due. Returns when the next one is; INT64_MAX: there is none. */
 static int64_t
 retry_due(struct get_queue *queue)
 {
@@ -153,7 +153,7 @@ free_answer(struct get_answer *answer)
     answer->rpc = RPC_CLIENT_LOST;
 }
 
-/* Of a lost server: an object for the URL that shows it and for each one behind it. */
+/* After the server was lost: prints an object for each URL that has no answer. */
 static int
 put_the_rest(struct get_queue *queue, size_t from)
 {
@@ -229,7 +229,7 @@ get_run(struct rpc_client **client, const struct server *server, const struct ge
             begin(&queue);
         wait_for_answer(&queue, retry_due(&queue));
     }
-    /* Ends what is still under way, which is noted in the answers. */
+    /* Ends the calls in flight; their answers are marked as lost. */
     rpc_client_close(queue.client);
     *client = NULL;
     if (queue.lost)

@@ -49,7 +49,7 @@ get_remote_name(const char *url)
 
 /* ---- on stderr ------------------------------------------------------------------------------- */
 
-/* What only some outcomes have: a hit has an age; what was fetched took the origin some time. */
+/* A hit has an age; a fetched page has a time at the origin. */
 static const char *
 describe_source(const proxy_page *page, char *text, size_t size)
 {
@@ -119,7 +119,7 @@ write_page(const struct get_answer *answer, const struct get_options *options, F
                          span_of(page->headers.proxy_headers_val, page->headers.proxy_headers_len));
         fputs("\r\n", to);
     }
-    if (body.len && !options->head) /* or there is no pointer either */
+    if (body.len && !options->head) /* or the pointer is NULL */
         fwrite(body.ptr, 1, body.len, to);
     return !ferror(to);
 }
@@ -177,7 +177,7 @@ get_put(const struct get_answer *answer, const struct get_options *options)
     return status;
 }
 
-/* Would a terminal obey, or show in another order, what is in the page? */
+/* True if the output is a terminal and the page has bytes that it would interpret or reorder. */
 static bool
 is_unfit_for_terminal(const struct get_answer *answer, const struct get_options *options)
 {

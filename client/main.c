@@ -42,7 +42,7 @@ print_commands(FILE *to)
           to);
 }
 
-/* The words after it name a command and one of its parts. */
+/* The arguments name a command and one of its parts. */
 static int
 help(int argc, char **argv)
 {
@@ -109,9 +109,8 @@ dispatch(int argc, char **argv)
 }
 
 /*
- * A standard descriptor that was closed would be that of the next socket, and the page would go to
- * the server. One that can be neither written nor usefully read takes its place; writing to it
- * fails.
+ * If a standard descriptor is closed, the next socket would get its number, and a page would be
+ * written to the server. Replaces it by a descriptor to which writing fails.
  */
 static bool
 occupy_standard_descriptors(void)
@@ -127,8 +126,7 @@ main(int argc, char **argv)
 {
     if (!occupy_standard_descriptors())
         return EX_OSERR;
-    /* A reader that goes away and a file as large as it may be are write errors, which are noticed
-     * and told. */
+    /* A closed pipe and a file at its size limit are write errors, which are reported. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     return output_finish(dispatch(argc, argv));

@@ -1,6 +1,6 @@
 /*
- * sunproxy ping: is the server there, and how long does the shortest call take? Calls procedure 0,
- * which every program of ONC RPC has (RFC 5531 section 12.1), of both versions.
+ * sunproxy ping: measures the round trip of the shortest call, procedure 0 of both versions, which
+ * every program of ONC RPC has (RFC 5531 section 12.1).
  */
 #include <inttypes.h>
 #include <stdio.h>

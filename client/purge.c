@@ -34,7 +34,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
-/* rpcgen knows no const. */
+/* rpcgen has no const. */
 static proxy_purge_args
 args_of(proxy_purge_kind kind, const char *url)
 {
@@ -55,7 +55,7 @@ purge_one(struct rpc_client *client, const struct purge_options *options, proxy_
     return status;
 }
 
-/* Would it be gone by then, since it was named before? */
+/* True if an earlier argument is the same: a real run would have removed the page by then. */
 static bool
 is_repeated(const struct purge_options *options, char **urls, int number)
 {
@@ -65,7 +65,7 @@ is_repeated(const struct purge_options *options, char **urls, int number)
     return false;
 }
 
-/* The URLs on the command line, or the one thing that the options say. */
+/* Purges the URLs on the command line, or what the options name. */
 static int
 purge_all(const struct purge_options *options, char **urls, int count)
 {

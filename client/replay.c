@@ -1,6 +1,6 @@
 /*
- * sunproxy replay: sends the requests of a trace to a running server and tells what its cache made
- * of them.
+ * sunproxy replay: sends the requests of a trace to a running server and reports hits, evictions
+ * and response times.
  */
 #include "client/replay.h"
 
@@ -27,7 +27,7 @@ struct replay_options {
     const char *policy; /* NULL: as it is */
     bool cold;
     bool keep;
-    enum server_wish via;
+    enum server_route via;
     uint64_t jobs;
     double rate; /* of --open-loop; 0: none */
     uint64_t repeat;
@@ -124,7 +124,7 @@ changes_server(const struct replay_options *options)
     return options->policy || options->set_capacity || options->cold;
 }
 
-/* Where the requests go, and where the server is administered: often the same. */
+/* The addresses for requests and for administration; often the same. */
 struct replay_targets {
     struct server server;
     struct server admin;
@@ -134,18 +134,18 @@ static int
 find_targets(const struct replay_options *options, struct replay_targets *targets)
 {
     bool admin = changes_server(options) || options->log;
-    enum server_wish wish = options->via != SERVER_ANY ? options->via
-                            : admin                    ? SERVER_ADMIN
-                                                       : SERVER_ANY;
+    enum server_route route = options->via != SERVER_ANY ? options->via
+                              : admin                    ? SERVER_ADMIN
+                                                         : SERVER_ANY;
     struct rpc_client *client;
     int status;
 
-    client = server_find(&options->server, wish, &targets->server, &status);
+    client = server_find(&options->server, route, &targets->server, &status);
     if (!client)
         return status;
     rpc_client_close(client);
     targets->admin = targets->server;
-    /* Requests may be wanted over TCP; administrators are only known over AF_UNIX. */
+    /* Requests may go over TCP; administrators are identified on AF_UNIX only. */
     if (targets->server.address.ss_family != AF_UNIX && changes_server(options) &&
         (options->server.socket || !options->server.port)) {
         struct server other;
@@ -193,7 +193,7 @@ run_each(const struct replay_options *options, struct replay_subject *subject,
     return status;
 }
 
-/* The runs, and the server as it was before them. */
+/* Runs, then restores the server. */
 static int
 run_all(const struct replay_options *options, struct replay_subject *subject,
         const struct replay_targets *targets, struct replay_log *log, struct replay_result *results,
@@ -210,7 +210,8 @@ run_all(const struct replay_options *options, struct replay_subject *subject,
     };
     int status, restored = EX_OK;
 
-    /* From before the first change until after the last: Ctrl-C must not leave it behind. */
+    /* From before the first change until after the last, so that Ctrl-C cannot prevent the latter.
+     */
     if (!interrupt_catch()) {
         output_complain("signals cannot be caught: %s", strerror(errno));
         return EX_OSERR;
@@ -236,7 +237,7 @@ static int
 report(const struct replay_options *options, const struct replay_subject *subject,
        const struct replay_result *results, size_t count, int status)
 {
-    /* Of several runs, one that was cut off says nothing. */
+    /* Of several runs, an incomplete one is left out. */
     if (count > 1 && status != EX_OK)
         count--;
     if (count == 0 || results[0].requests == 0)

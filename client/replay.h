@@ -1,6 +1,6 @@
 /*
- * The parts of `sunproxy replay`: what was asked for (replay.c), sending the requests
- * (replay_run.c), and summing up (replay_report.c).
+ * The parts of `sunproxy replay`: options (replay.c), the server's cache (replay_cache.c), the
+ * threads (replay_run.c, replay_worker.c, replay_schedule.c), and the summary (replay_report.c).
  */
 #ifndef SUNPROXY_CLIENT_REPLAY_H
 #define SUNPROXY_CLIENT_REPLAY_H
@@ -19,16 +19,16 @@ struct replay_plan {
     int64_t timeout_us;
     int signals;   /* interrupt_catch()'s descriptor */
     unsigned jobs; /* connections, each with a thread and, without a rate, one request at a time */
-    double rate;   /* requests a second on a schedule; 0: each after an answer */
+    double rate;   /* requests per second on a schedule; 0: each after an answer */
     unsigned run;  /* from 1 */
     unsigned runs;
     bool want_victims;
     struct replay_log *log; /* NULL: none */
 };
 
-/* What came of it. */
+/* The result of a run. */
 struct replay_result {
-    uint64_t requests; /* that were finished */
+    uint64_t requests; /* that were answered or failed */
     uint64_t outcomes[REPLAY_OUTCOMES];
     uint64_t evictions;
     uint64_t bytes;
@@ -44,26 +44,26 @@ struct replay_result {
     int64_t last_sent_us;
 
     int failure_status;          /* exit status of the first request that failed; EX_OK: none did */
-    struct response_times times; /* of those that did not fail; with a rate, from schedule on */
+    struct response_times times; /* of successes; with a rate, from the scheduled time */
 };
 
 /*
  * Sends the requests in the order of the trace. Returns EX_OK; EXIT_INTERRUPTED after a signal that
  * plan->signals reports; EX_UNAVAILABLE and the like, after a complaint, when the
  * server is lost, EX_IOERR when the log cannot be written, EX_SOFTWARE without memory. *result
- * holds what was finished in any case.
+ * holds the finished requests in any case.
  */
 int replay_run(const struct replay_plan *plan, struct replay_result *result);
 
-/* What stands above the numbers. */
+/* The head of the report. */
 struct replay_subject {
     const char *path;
     const struct trace *trace;
     const char *server; /* its name */
     unsigned jobs;
     double rate;                     /* 0: none */
-    bool interrupted;                /* not every request was sent, for whatever reason */
-    char policy[PROXY_MAX_NAME + 1]; /* as the server says; "": not known */
+    bool interrupted;                /* some requests were not sent */
+    char policy[PROXY_MAX_NAME + 1]; /* from the server; "": unknown */
     uint64_t capacity_urls;
     uint64_t capacity_bytes;
 };

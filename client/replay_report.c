@@ -12,7 +12,7 @@
 
 #define MAX_RUNS 1000 /* as --repeat takes */
 
-/* Every number that is printed: its name in JSON, for people, and how it is reckoned. */
+/* The printed numbers: name in JSON, label, and computation. */
 enum kind { COUNT, RATIO, DURATION, RATE };
 
 static double
@@ -108,7 +108,7 @@ p99_us(const struct replay_result *r)
     return r->times.p99;
 }
 
-/* Which results have a figure. */
+/* The results that have a figure. */
 enum scope {
     ALWAYS,
     OF_PAGES,    /* those in which a request succeeded */

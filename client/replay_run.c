@@ -32,7 +32,7 @@ exchange_one(struct replay_worker *worker, struct replay_exchange *exchange)
            (!reconnect || replay_worker_reconnect(worker));
 }
 
-/* Each request after the answer to the one before: a closed loop. */
+/* Sends each request after the previous answer: a closed loop. */
 static void
 send_after_answers(struct replay_worker *worker)
 {
@@ -44,7 +44,7 @@ send_after_answers(struct replay_worker *worker)
         if (exchange.number >= run->plan->trace->request_count || !exchange_one(worker, &exchange))
             break;
     }
-    /* Ends a request that is still under way; `exchange` must be there for it. */
+    /* Ends a request in flight, which refers to `exchange`. */
     rpc_client_close(worker->client);
     worker->client = NULL;
     worker->done = NULL;
@@ -97,8 +97,7 @@ wait_for_threads(struct replay_run *run)
     progress_clear(&progress);
 }
 
-/* Connects first, so that a server that takes no more connections is told before anything is sent.
- */
+/* Connects before the first request, so that a refused connection is reported at once. */
 static bool
 connect_all(struct replay_worker *workers, const struct replay_plan *plan)
 {

@@ -1,5 +1,5 @@
 /*
- * A replay on a schedule: request N leaves N/rate seconds after the start, whether or not earlier
+ * A replay on a schedule: request N is sent N/rate seconds after the start, whether or not earlier
  * ones were answered (an open loop). A closed loop sends less when the server is slow, and so hides
  * the time that requests would have waited; here response times begin at the scheduled time.
  */
@@ -11,10 +11,10 @@
 #include "cli/output.h"
 #include "client/replay_worker.h"
 
-/* Requests of a connection that wait for answers; more leave late. Bounds memory. */
+/* Requests of a connection in flight; further ones are sent late. Bounds memory. */
 #define MAX_UNDER_WAY 4096u
 
-/* A request that leaves so much after its scheduled time is late. */
+/* A request that is sent this long after its scheduled time is late. */
 #define LATE_US 1000
 
 struct schedule {
@@ -132,7 +132,7 @@ replay_worker_follow_schedule(struct replay_worker *worker)
         if (!take_answers(&schedule))
             break;
     }
-    /* What is still under way is done now, and not counted. */
+    /* Requests in flight end here and are not counted. */
     rpc_client_close(worker->client);
     worker->client = NULL;
     while ((exchange = replay_worker_take_done(worker))) {

@@ -1,5 +1,5 @@
 /*
- * A connection of a replay and its thread: sends requests, and counts and logs what comes of them.
+ * A connection of a replay and its thread: sends requests, counts and logs the answers.
  * For replay_run.c, which runs the threads, and replay_schedule.c. Each function is for the
  * worker's own thread.
  */
@@ -14,7 +14,7 @@
 /* How soon a thread that waits notices the end of the run. */
 #define REPLAY_LOOK_AGAIN_US 100000
 
-/* What the threads of a run share. */
+/* Shared by the threads of a run. */
 struct replay_run {
     const struct replay_plan *plan;
     int64_t begun_us;

@@ -38,7 +38,7 @@ rpcbind_port(const char *address)
 
     if (!dot || dot == address)
         return 0;
-    /* The last two numbers are the bytes of the port; there is an address in front of them. */
+    /* The last two numbers are the bytes of the port; an address precedes them. */
     for (from = dot - 1; from > address && *from != '.'; from--)
         ;
     if (from == address || sscanf(from, ".%3u.%3u%c", &high, &low, &rest) != 2 || high > 255 ||

@@ -1,6 +1,6 @@
 /*
- * Asking rpcbind (RFC 1833, version 3) where a program is served. Over a client of our own: its
- * time-out is the user's, and any address family will do.
+ * Lookup of a program's address with rpcbind (RFC 1833, version 3), over rpc/client.h, which has a
+ * timeout and supports every address family.
  */
 #ifndef SUNPROXY_CLIENT_RPCBIND_H
 #define SUNPROXY_CLIENT_RPCBIND_H
@@ -12,7 +12,7 @@
 
 /*
  * The universal address of (program, version) over a transport ("tcp", "tcp6", "local"). False if
- * it is not registered, or rpcbind gives no answer.
+ * it is not registered or rpcbind does not answer.
  */
 bool rpcbind_find(struct rpc_client *rpcbind, uint32_t program, uint32_t version, const char *netid,
                   int64_t timeout_us, char *address, size_t size);

@@ -20,7 +20,7 @@ struct set_options {
     const char *policy; /* NULL: as it is */
     uint64_t urls;      /* NOT_GIVEN: as it is */
     uint64_t bytes;
-    uint64_t shards; /* 0: as many as there are */
+    uint64_t shards; /* 0: unchanged */
     bool cold;
     bool dry_run;
     bool json;
@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
-/* The call sets both capacities or none: the one that was not named stays as it is. */
+/* The call sets both capacities or none: reads the one that was not given from the server. */
 static int
 complete_capacity(struct rpc_client *client, struct set_options *options)
 {

@@ -90,10 +90,10 @@ take_watch(const struct option_row *row, void *field, const char *text)
 
 static const struct option_row rows[] = {
     {"watch", 'w', "[=SECONDS]", take_watch, AT(watch_us), 0, 0, NULL,
-     "repeat with rates until Ctrl-C (default: every second): redrawn on a terminal, else a line "
-     "each"},
+     "repeat with rates until Ctrl-C (default: every second): redrawn on a terminal, else one "
+     "line each"},
     {"json", 0, NULL, option_value, AT(form), STAT_JSON, 0, NULL,
-     "print one JSON object, or one a line with --watch"},
+     "print one JSON object, or with --watch one per line"},
     {"csv", 0, NULL, option_value, AT(form), STAT_CSV, 0, NULL,
      "print name, kind and value of every metric as CSV; with --watch time and rate as well"},
     {0},
@@ -122,9 +122,9 @@ stat_(int argc, char **argv)
 
 const struct command command_stat = {
     .name = "stat",
-    .summary = "show the counters of a running server",
+    .summary = "print the counters of a running server",
     .about = "usage: sunproxy stat [OPTION...]\n\n"
-             "Prints what the server has done since it started or was last set cold.\n",
+             "Prints the server's counters since start, or the last reset (set --cold).\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
              "written; 75 no answer in time.\n",

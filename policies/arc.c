@@ -133,12 +133,12 @@ arc_admit(struct policy *policy, const struct policy_page *page)
 static int
 arc_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct arc_node *entering = node;
+    struct arc_node *inserted = node;
 
-    entering->key = page->key;
-    entering->bytes = page->bytes & ARC_BYTES;
-    entering->is_often = policy->memory != NOWHERE;
-    list_add_last(entering->is_often ? &policy->often : &policy->once, entering, entering->bytes);
+    inserted->key = page->key;
+    inserted->bytes = page->bytes & ARC_BYTES;
+    inserted->is_often = policy->memory != NOWHERE;
+    list_add_last(inserted->is_often ? &policy->often : &policy->once, inserted, inserted->bytes);
     policy->memory = NOWHERE;
     policy->incoming = 0;
     return 0;
@@ -256,7 +256,7 @@ arc_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 
 const struct policy_ops policy_arc = {
     .name = "arc",
-    .summary = "Evicts by LRU from pages requested once or from the others; adapts their shares.",
+    .summary = "Evicts by LRU from pages requested once or often; adapts shares.",
     .source =
         "N. Megiddo, D. S. Modha, ARC: A Self-Tuning, Low Overhead Replacement Cache, FAST 2003, "
         "figure 4",

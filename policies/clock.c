@@ -1,11 +1,11 @@
 /*
- * CLOCK, or second chance: pages stand in a ring, each with a bit that a request sets. A hand goes
- * round from the oldest; who has the bit loses it and is passed by, and the first without it
- * leaves. The ring is a list here: to be passed by is to go from its old end to its young end.
+ * CLOCK, or second chance: pages are in a ring, each with a bit that a hit sets. A hand moves from
+ * the oldest page on, clears set bits, and stops at the first page whose bit is clear, the victim.
+ * The ring is a list here: a page that the hand passes is moved from its old end to its new end.
  *
- * With more bits than one it is a generalised CLOCK (A. J. Smith, "Sequentiality and Prefetching in
- * Database Systems", TODS 1978): each request adds one, as far as the bits go, and each pass of the
- * hand takes one off.
+ * With more than one bit it is a generalised CLOCK (A. J. Smith, "Sequentiality and Prefetching in
+ * Database Systems", TODS 1978): each hit adds one, up to the maximum of the bits, and the hand
+ * subtracts one when it passes.
  */
 #include <stdlib.h>
 
@@ -14,12 +14,12 @@
 
 struct clock_node {
     struct list_node links;
-    uint8_t count; /* of requests since it entered, less those that the hand took off */
+    uint8_t count; /* of hits, less those that the hand subtracted */
 };
 
 struct policy {
-    struct list ring; /* the oldest first: there the hand is */
-    uint8_t most;     /* that a page's count can be */
+    struct list ring; /* the oldest first; the hand is there */
+    uint8_t most;     /* maximum of a count */
 };
 
 enum { PARAM_BITS };
@@ -45,11 +45,11 @@ clock_destroy(struct policy *policy)
 static int
 clock_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct clock_node *entering = node;
+    struct clock_node *inserted = node;
 
     (void)page;
-    entering->count = 0;
-    list_add_last(&policy->ring, entering, 0);
+    inserted->count = 0;
+    list_add_last(&policy->ring, inserted, 0);
     return 0;
 }
 
@@ -59,8 +59,8 @@ clock_access(struct policy *policy, void *node, const struct policy_page *page)
     struct clock_node *requested = node;
 
     (void)page;
-    /* Without a branch, which nobody could foresee. */
-    requested->count = (uint8_t)(requested->count + (requested->count < policy->most));
+    if (requested->count < policy->most)
+        requested->count++;
 }
 
 static void *
@@ -101,19 +101,18 @@ static const struct policy_param params[] = {
          .low = 1,
          .high = 8,
          .whole = true,
-         .meaning = "how far a page's requests are counted, in bits; each pass of the hand takes "
-                    "one off"},
+         .meaning =
+             "bits of the count of a page's requests; the hand subtracts one when it passes"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_clock = {
     .name = "clock",
     .aliases = (const char *const[]){"second-chance", NULL},
-    .summary = "the oldest page that was not requested since the hand last passed leaves first",
+    .summary = "Evicts the oldest page not requested since the hand last passed it.",
     .source = "F. Corbato, A Paging Experiment with the Multics System, MIT 1968",
-    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
-    .cost =
-        "A hit counts, as far as the bits go; a victim costs O(1), amortised over the hits before.",
+    .sizes = "Ignores sizes: several small pages may be evicted for a large one.",
+    .cost = "A hit counts, up to the bits' maximum; an eviction costs O(1), amortised over hits.",
     .params = params,
     .node_size = sizeof(struct clock_node),
     .create = clock_create,

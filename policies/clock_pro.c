@@ -14,11 +14,10 @@
  * New entries, and those that a hand moves, go to the place behind the hot hand, which it reaches
  * last.
  *
- * Where the paper leaves a choice: sizes count in bytes where the cache is bounded in bytes, else
- * each page counts 1. Until the first eviction new pages are hot while there is space in the hot
- * share. A hot page that becomes cold is in no test period. The cold share is between one page, or
- * a hundredth of the capacity in bytes, and all of it. Where no cold page is cached the hot hand
- * makes one.
+ * Our choices: sizes count in bytes where the cache is bounded in bytes, else each page counts 1.
+ * Until the first eviction new pages are hot while there is space in the hot share. A hot page that
+ * becomes cold is in no test period. The cold share is between one page, or a hundredth of the
+ * capacity in bytes, and all of it. Where no cold page is cached the hot hand makes one.
  */
 #include <stdlib.h>
 
@@ -202,7 +201,7 @@ clock_pro_run_test_hand(struct policy *policy)
     }
 }
 
-/* Finds the victim and leaves the hand there. */
+/* Finds the victim; the hand stays at it. */
 static struct clock_pro_node *
 clock_pro_run_cold_hand(struct policy *policy)
 {
@@ -272,7 +271,7 @@ clock_pro_create(const struct policy_ops *ops, const struct policy_config *confi
     return policy;
 }
 
-/* Nodes of cached pages may be gone by now, so the ring is not walked. */
+/* Nodes of cached pages may be freed by now, so the ring is not walked. */
 static void
 clock_pro_destroy(struct policy *policy)
 {
@@ -415,7 +414,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_clock_pro = {
     .name = "clock-pro",
-    .summary = "Evicts cold pages by a clock; pages requested twice within a short time are hot.",
+    .summary = "Evicts pages not requested twice within a short time, by a clock.",
     .source = "S. Jiang, F. Chen, X. Zhang, CLOCK-Pro: An Effective Improvement of the CLOCK "
               "Replacement, ATC 2005, section 3",
     .sizes = "Both shares are in bytes; a page larger than the hot share stays cold.",

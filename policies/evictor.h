@@ -1,12 +1,11 @@
 /*
  * An evictor: an instance of a policy under a capacity, and the one loop of admission and eviction
- * that cache and simulator run. It takes one request at a time and knows neither a URL nor a trace,
- * so anything that can say "this page is inside, here is its node" can drive one beside a live
- * cache.
+ * that cache and simulator run. It takes one request at a time and knows neither URLs nor traces,
+ * so that any owner that finds cached pages and their nodes can use it, beside a live cache too.
  *
- * The owner finds pages and allocates their nodes; the evictor decides which pages enter and which
- * leave, counts what is inside, and calls the owner's hooks as pages enter and leave. On a hit
- * the owner calls evictor_hit(), on a miss evictor_enter().
+ * The owner finds pages and allocates their nodes. The evictor decides which pages are inserted and
+ * which are evicted, counts the cached ones, and calls the owner's hooks for each insertion and
+ * removal. On a hit the owner calls evictor_hit(), on a miss evictor_enter().
  *
  * The functions that call hooks are inlined wherever they are used: with a constant struct of hooks
  * no indirect call is left for them. As calls they cost a simulation of LRU 12 % more instructions
@@ -28,42 +27,43 @@ struct evictor {
     struct policy *policy;        /* owned */
     uint64_t max_pages;           /* UINT64_MAX: not bounded */
     uint64_t max_bytes;           /* likewise */
-    uint64_t pages;               /* inside */
-    uint64_t bytes;               /* of those, each as it entered */
-    uint64_t insertions;          /* pages that entered and did not leave at once */
-    uint64_t evictions;           /* pages that left because of the capacity, newcomers aside */
+    uint64_t pages;               /* cached */
+    uint64_t bytes;               /* of those, each as it was inserted */
+    uint64_t insertions;          /* pages that were inserted and not evicted at once */
+    uint64_t evictions;           /* pages evicted because of the capacity, other than new ones */
 };
 
-/* What becomes of a page that is to enter. */
+/* The outcome of evictor_enter(). */
 enum evictor_outcome {
     EVICTOR_ENTERED,
     EVICTOR_TOO_LARGE,    /* larger than the capacity */
     EVICTOR_NOT_ADMITTED, /* the policy did not admit it */
-    EVICTOR_PASSED_ON,    /* it entered, and was the victim itself; others may have left, too */
+    EVICTOR_PASSED_ON,    /* inserted, and evicted at once; others may have been evicted too */
     EVICTOR_NO_MEMORY,    /* in the policy */
 };
 
-/* Why a page leaves. */
+/* Why a page is removed. */
 enum evictor_departure {
     EVICTOR_EVICTED,  /* as a victim */
     EVICTOR_SURPLUS,  /* as a victim of a hit: see has_surplus in policy.h */
-    EVICTOR_REPLACED, /* a newer page of the same URL enters */
-    EVICTOR_REJECTED, /* it is the newcomer, and the victim */
+    EVICTOR_REPLACED, /* by a newer page of the same URL */
+    EVICTOR_REJECTED, /* it is the new page, and the victim */
 };
 
 /* The owner's side. `owner` is what the evictor's function was called with. */
 struct evictor_hooks {
     /*
-     * A zeroed node for the page that enters. Called once it is admitted, after the victims that
-     * leave before it have been unlinked, so that their memory can be used again. Cannot fail.
+     * A zeroed node for a new page. Called after its admission, when the victims that are evicted
+     * before it have been unlinked, so that their memory can be used again. Cannot fail.
      */
     void *(*node)(void *owner);
 
-    /* The newcomer is inside from now on. */
+    /* The new page is cached from now on. */
     void (*link)(void *owner, void *node);
 
     /*
-     * A page has left; its node is the owner's again. Returns the bytes that the page entered with.
+     * A page was removed; its node is the owner's again. Returns the bytes that it was inserted
+     * with.
      */
     uint64_t (*unlink)(void *owner, void *node, enum evictor_departure why);
 };
@@ -75,10 +75,10 @@ bool evictor_init(struct evictor *evictor, const struct policy_spec *spec,
 /* Frees the policy. Nodes are not touched, and no hook is called. Harmless on a zeroed evictor. */
 void evictor_free(struct evictor *evictor);
 
-/* Another capacity, which the policy is told; evictor_shrink() then evicts what is beyond it. */
+/* Sets another capacity, also of the policy; evictor_shrink() then evicts what is beyond it. */
 void evictor_resize(struct evictor *evictor, const struct policy_config *config);
 
-/* For tests: the policy agrees with what is inside, and that is within the capacity; O(n). */
+/* For tests: the policy agrees with the counts, and they are within the capacity; O(n). */
 bool evictor_is_valid(const struct evictor *evictor);
 
 /*
@@ -95,7 +95,7 @@ evictor_check(const struct evictor *evictor)
 #endif
 }
 
-/* Could a page of that size ever be inside? */
+/* Can a page of that size be cached at all? */
 static inline bool
 evictor_can_hold(const struct evictor *evictor, uint64_t bytes)
 {
@@ -108,7 +108,7 @@ evictor_is_full(const struct evictor *evictor)
     return evictor->pages > evictor->max_pages || evictor->bytes > evictor->max_bytes;
 }
 
-/* A page leaves that is no victim (a purge); calls no hook. `bytes` are those it entered with. */
+/* Removes a page that is no victim (a purge); calls no hook. `bytes`: as it was inserted. */
 static inline void
 evictor_remove(struct evictor *evictor, void *node, uint64_t bytes)
 {
@@ -139,7 +139,7 @@ evictor_victim_(struct evictor *evictor)
     return victim;
 }
 
-/* Evicts one page; at least one is inside. */
+/* Evicts one page; at least one is cached. */
 EVICTOR_INLINE void
 evictor_evict(struct evictor *evictor, enum evictor_departure why,
               const struct evictor_hooks *hooks, void *owner)
@@ -148,7 +148,7 @@ evictor_evict(struct evictor *evictor, enum evictor_departure why,
     evictor->evictions++;
 }
 
-/* Evicts until what is inside is within the capacity. */
+/* Evicts until the cached pages are within the capacity. */
 EVICTOR_INLINE void
 evictor_shrink(struct evictor *evictor, const struct evictor_hooks *hooks, void *owner)
 {
@@ -157,7 +157,7 @@ evictor_shrink(struct evictor *evictor, const struct evictor_hooks *hooks, void 
 }
 
 /*
- * A page inside was requested; page->bytes are those it entered with. True if others were evicted
+ * A hit; page->bytes are those that the page was inserted with. True if others were evicted
  * for it.
  */
 EVICTOR_INLINE bool
@@ -179,10 +179,11 @@ evictor_hit(struct evictor *evictor, void *node, const struct policy_page *page,
 }
 
 /*
- * A page that is not inside is to enter. If page->old is set, that page leaves once the new one is
- * admitted. Then victims leave until the page fits, and it enters; under a policy whose newcomers
- * compete (enters_first) it enters before they leave. After EVICTOR_TOO_LARGE, EVICTOR_NOT_ADMITTED
- * and EVICTOR_NO_MEMORY no page has left, and a node that was given is the owner's again.
+ * A miss whose page is to be inserted. If page->old is set, that page is removed once the new one
+ * is admitted. Then victims are evicted until the page fits, and it is inserted; under a policy
+ * whose new pages compete (enters_first) it is inserted before they are evicted. A surplus (see
+ * has_surplus in policy.h) is evicted last. After EVICTOR_TOO_LARGE, EVICTOR_NOT_ADMITTED and
+ * EVICTOR_NO_MEMORY no page has been removed, and a node that was given is the owner's again.
  */
 EVICTOR_INLINE enum evictor_outcome
 evictor_enter(struct evictor *evictor, const struct policy_page *page,
@@ -207,7 +208,7 @@ evictor_enter(struct evictor *evictor, const struct policy_page *page,
         while (evictor->pages >= evictor->max_pages || evictor->bytes > evictor->max_bytes - bytes)
             evictor_evict(evictor, EVICTOR_EVICTED, hooks, owner);
     node = hooks->node(owner);
-    /* Fails only if no page has left: see policy.h. */
+    /* Fails only if no page was removed: see policy.h. */
     if (ops->insert(evictor->policy, node, page) < 0)
         return EVICTOR_NO_MEMORY;
     hooks->link(owner, node);

@@ -1,6 +1,6 @@
 /*
- * FIFO (LRC, "least recently created", in reports on caching proxies): the page that entered first
- * leaves first; requests change nothing. The order is that of a list at whose end pages enter.
+ * FIFO (LRC, "least recently created", in reports on caching proxies): evicts the page that was
+ * inserted first; hits change nothing. The order is a list to whose end pages are added.
  */
 #include "policies/heap_policy.h"
 
@@ -13,9 +13,9 @@ static const struct heap_policy_ops hooks = {0};
 const struct policy_ops policy_fifo = {
     .name = "fifo",
     .aliases = (const char *const[]){"lrc", NULL},
-    .summary = "the page that entered first leaves first",
+    .summary = "Evicts the page that was inserted first.",
     .source = "RPC-Based Web Proxy Server, Table 2 (FIFO)",
-    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
+    .sizes = "Ignores sizes: several small pages may be evicted for a large one.",
     .cost = "O(1); a hit costs nothing.",
     .usual = true,
     .node_size = sizeof(struct fifo_node),

@@ -2,7 +2,7 @@
  * GDS (Cao, Irani 1997, "Cost-Aware WWW Proxy Caching Algorithms"): a page's value is L plus its
  * cost divided by its size, set again at each request; see greedy_dual.h. With cost=1 it favours
  * the hit ratio (their GD-Size(1)); with cost=packets (their GD-Size(packets)) the network is
- * spared; with cost=time, the microseconds that fetching took, it saves waiting; with cost=bytes
+ * spared; with cost=time, the microseconds that the fetch took, delays are reduced; with cost=bytes
  * all pages are worth the same and it becomes LRU.
  */
 #include "policies/greedy_dual.h"
@@ -13,7 +13,7 @@ struct gds_node {
 };
 
 static void
-gds_enter(struct greedy_dual_node *node, const struct policy_page *page, const double *params)
+gds_initialize(struct greedy_dual_node *node, const struct policy_page *page, const double *params)
 {
     ((struct gds_node *)node)->worth =
         greedy_dual_cost(page, params) * 1e6 / greedy_dual_size(page);
@@ -26,7 +26,7 @@ gds_worth(const struct greedy_dual_node *node)
 }
 
 static const struct greedy_dual_ops hooks = {
-    .enter = gds_enter,
+    .initialize = gds_initialize,
     .worth = gds_worth,
 };
 
@@ -38,11 +38,9 @@ static const struct policy_param params[] = {
 const struct policy_ops policy_gds = {
     .name = "gds",
     .aliases = (const char *const[]){"gd-size", NULL},
-    .summary =
-        "the page that is cheapest to fetch again for its size leaves first, older ones sooner",
+    .summary = "Evicts the page with the lowest fetch cost per byte, with aging.",
     .source = "Cao, Irani 1997, Cost-Aware WWW Proxy Caching Algorithms, section 4",
-    .sizes =
-        "A page's cost is divided by its bytes: small pages stay longer (not with cost=bytes).",
+    .sizes = "The cost is divided by bytes: small pages stay longer (not with cost=bytes).",
     .cost = GREEDY_DUAL_COST,
     .params = params,
     .looks_at_cost = greedy_dual_looks_at_cost,

@@ -1,11 +1,11 @@
 /*
  * GDSF (Cherkasova 1998, "Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching
  * Policy"): a page's value is L plus its requests, times its cost, divided by its size; see
- * greedy_dual.h. The count begins at 1 and is forgotten when the page leaves. With cost=1
- * many small pages that are asked for often stay before one large one: good for the hit ratio, less
- * so for bytes, which cost=packets favours. With cost=bytes it is LFUDA.
+ * greedy_dual.h. The count begins at 1 and is dropped on eviction. With cost=1
+ * many popular small pages are kept rather than one large page, which favours the hit ratio;
+ * cost=packets favours the byte hit ratio. With cost=bytes it is LFUDA.
  *
- * Values are counted per million bytes, as others do, so that rounding breaks no ties differently.
+ * Values are per million bytes, as in libCacheSim, so that rounding breaks the same ties.
  */
 #include "policies/greedy_dual.h"
 
@@ -15,7 +15,7 @@ struct gdsf_node {
 };
 
 static void
-gdsf_enter(struct greedy_dual_node *node, const struct policy_page *page, const double *params)
+gdsf_initialize(struct greedy_dual_node *node, const struct policy_page *page, const double *params)
 {
     node->rank.word = 1;
     ((struct gdsf_node *)node)->size = greedy_dual_size(page) / greedy_dual_cost(page, params);
@@ -35,7 +35,7 @@ gdsf_worth(const struct greedy_dual_node *node)
 }
 
 static const struct greedy_dual_ops hooks = {
-    .enter = gdsf_enter,
+    .initialize = gdsf_initialize,
     .count = gdsf_count,
     .worth = gdsf_worth,
 };
@@ -47,12 +47,11 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_gdsf = {
     .name = "gdsf",
-    .summary = "the page with the fewest requests for its size leaves first, older ones sooner",
+    .summary = "Evicts the page with the fewest requests per byte, with aging.",
     .source = "Cherkasova 1998, Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency "
               "Caching Policy",
-    .sizes =
-        "A page's requests, times their cost, are divided by its bytes: small pages stay longer "
-        "(not with cost=bytes).",
+    .sizes = "Requests, times the cost, are divided by bytes: small pages stay longer (not with "
+             "cost=bytes).",
     .cost = GREEDY_DUAL_COST,
     .params = params,
     .looks_at_cost = greedy_dual_looks_at_cost,

@@ -31,7 +31,7 @@ greedy_dual_cost(const struct policy_page *page, const double *params)
     case GREEDY_DUAL_ONE:
         break;
     case GREEDY_DUAL_TIME:
-        /* Unknown is the least that there is, not nothing: small pages still stay longer. */
+        /* An unknown time counts as 1, not as 0: small pages still stay longer. */
         return page->cost_us ? (double)page->cost_us : 1.0;
     case GREEDY_DUAL_BYTES:
         return greedy_dual_size(page);
@@ -80,7 +80,7 @@ greedy_dual_insert(struct policy *policy, void *node, const struct policy_page *
 {
     struct greedy_dual_node *page_node = node;
 
-    policy->hooks->enter(page_node, page, policy->params);
+    policy->hooks->initialize(page_node, page, policy->params);
     greedy_dual_revalue(policy, page_node);
     if (rank_insert(&policy->heap, &page_node->rank))
         return 0;
@@ -108,7 +108,7 @@ greedy_dual_remove(struct policy *policy, void *node, bool evicted)
 {
     struct greedy_dual_node *page_node = node;
 
-    /* Somebody else's leaving says nothing about what a page must be worth to stay. */
+    /* L rises to the H of a victim, and not to that of a page evicted for another reason. */
     if (evicted && rank_first(&policy->heap) == &page_node->rank)
         policy->level = rank_to_double(page_node->rank.major);
     rank_remove(&policy->heap, &page_node->rank);

@@ -1,10 +1,11 @@
 /*
- * What GDS, GDSF and LFUDA share. Each page has a value H, set at its entry and at each request to
- * L plus what the page is worth; the page of the lowest H leaves, and L, which begins at 0, becomes
- * its H: pages that nobody asks for are overtaken by L. Of equal values the one that was requested
- * least recently leaves first. A newcomer enters before victims are chosen and may be one.
+ * The part that GDS, GDSF and LFUDA share. Each page has a value H, set at its insertion and at
+ * each hit to L plus the page's worth. The page of the lowest H is evicted, and L, which begins at
+ * 0, is set to its H: L rises above the H of pages that are not requested. Of equal values the page
+ * that was requested least recently is evicted. A new page is inserted before victims are chosen
+ * and may be one.
  *
- * L and H are doubles. H never falls while a page is inside, so a request stores it and moves
+ * L and H are doubles. H never falls while a page is cached, so that a hit stores it and moves
  * nothing (rank.h).
  */
 #ifndef SUNPROXY_POLICIES_GREEDY_DUAL_H
@@ -19,14 +20,14 @@ struct greedy_dual_node {
 };
 
 struct greedy_dual_ops {
-    /* A page enters: its fields get their first values. `params` are the instance's. */
-    void (*enter)(struct greedy_dual_node *node, const struct policy_page *page,
-                  const double *params);
+    /* Sets the fields of a new page. `params` are the instance's. */
+    void (*initialize)(struct greedy_dual_node *node, const struct policy_page *page,
+                       const double *params);
 
-    /* It was requested again. NULL if that changes nothing about its worth. */
+    /* Counts a hit. NULL if hits do not change the worth. */
     void (*count)(struct greedy_dual_node *node);
 
-    /* What it is worth now: finite, not below 0, and not less than at the last request. */
+    /* The worth now: finite, not below 0, and not less than at the last request. */
     double (*worth)(const struct greedy_dual_node *node);
 };
 
@@ -69,7 +70,7 @@ bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t 
 
 /* The cost of a request, the same for all. */
 #define GREEDY_DUAL_COST \
-    "O(1) for a hit, O(log n) for a page that enters or leaves; a hit may cost one O(log n) later"
+    "O(1) for a hit, and one O(log n) at most later; O(log n) for an insertion and an eviction."
 
 #define GREEDY_DUAL_FUNCTIONS                                                                 \
     .enters_first = true, .create = greedy_dual_create, .destroy = greedy_dual_destroy,       \

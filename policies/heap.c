@@ -26,7 +26,7 @@ heap_place(struct heap *heap, size_t slot, struct heap_node *node)
 
 /* Both walks move a hole, not the node: one write a level instead of a swap. */
 
-/* Moves `node` from the hole at `slot` towards the top; true if it left that slot. */
+/* Moves `node` from the hole at `slot` towards the top; true if it moved. */
 static bool
 heap_rise(struct heap *heap, size_t slot, struct heap_node *node)
 {
@@ -67,7 +67,7 @@ heap_descend(struct heap *heap, size_t slot, struct heap_node *node)
 static bool
 heap_grow(struct heap *heap)
 {
-    struct heap_node **slots = slots_grow(heap->slots, &heap->room, sizeof(*slots));
+    struct heap_node **slots = slots_grow(heap->slots, &heap->allocated, sizeof(*slots));
 
     if (!slots)
         return false;
@@ -80,7 +80,7 @@ heap_insert(struct heap *heap, struct heap_node *node)
 {
     if (heap->count == UINT32_MAX)
         return false;
-    if (heap->count == heap->room && !heap_grow(heap))
+    if (heap->count == heap->allocated && !heap_grow(heap))
         return false;
     heap->count++;
     heap_rise(heap, heap->count - 1, node);
@@ -99,7 +99,7 @@ heap_remove(struct heap *heap, struct heap_node *node)
         if (!heap_rise(heap, slot, last))
             heap_descend(heap, slot, last);
     }
-    heap->slots = slots_shrink(heap->slots, &heap->room, heap->count, sizeof(*heap->slots));
+    heap->slots = slots_shrink(heap->slots, &heap->allocated, heap->count, sizeof(*heap->slots));
 }
 
 void
@@ -117,7 +117,7 @@ heap_first(const struct heap *heap)
 bool
 heap_is_valid(const struct heap *heap)
 {
-    if (heap->count > heap->room)
+    if (heap->count > heap->allocated)
         return false;
     for (size_t i = 0; i < heap->count; i++) {
         if (heap->slots[i]->slot != i)

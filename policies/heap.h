@@ -1,6 +1,6 @@
 /*
- * An intrusive binary heap: an array of pointers to nodes, each of which knows its place in it, so
- * that any node can be moved or taken out in O(log n) and the first is found in O(1).
+ * An intrusive binary heap: an array of pointers to nodes, each of which stores its place in it, so
+ * that any node can be moved or removed in O(log n) and the first is found in O(1).
  *
  * The heap owns its array and no node.
  */
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first member of whatever stands in a heap. */
+/* A member of whatever is in a heap. */
 struct heap_node {
-    uint32_t slot; /* where in the array; the heap's own */
+    uint32_t slot; /* its place in the array; the heap's own */
 };
 
 /* Negative when a belongs nearer to the top than b. A total order: never 0 for two nodes. */
@@ -22,7 +22,7 @@ typedef int heap_compare(const struct heap_node *a, const struct heap_node *b);
 struct heap {
     struct heap_node **slots; /* owned */
     uint32_t count;
-    uint32_t room;
+    uint32_t allocated;
     heap_compare *compare;
 };
 
@@ -31,19 +31,18 @@ void heap_init(struct heap *heap, heap_compare *compare);
 /* Frees the array; nodes are not touched. */
 void heap_free(struct heap *heap);
 
-/* Puts a node in; false without memory (or with 2^32 - 1 nodes inside), and then nothing changed.
- */
+/* Adds a node; false without memory (or with 2^32 - 1 nodes), and then nothing has changed. */
 bool heap_insert(struct heap *heap, struct heap_node *node);
 
 /*
- * Takes out a node that is inside. Gives memory back when three quarters of the array are empty,
- * but never so much that the next insert could fail.
+ * Removes a node of the heap. Frees memory when three quarters of the array are empty, but keeps
+ * enough for the next insert.
  */
 void heap_remove(struct heap *heap, struct heap_node *node);
 
 /*
- * Puts a node that is inside where it belongs after its key has changed away from the top, as a
- * request changes it under LFU and LRU-K. No node above is read, so that a leaf costs nothing.
+ * Restores the order after the key of a node has changed away from the top, as a hit changes it
+ * under LFU and LRU-K. No node above is read, so that a leaf costs nothing.
  */
 void heap_sink(struct heap *heap, struct heap_node *node);
 

@@ -9,9 +9,9 @@
  *         HEAP_POLICY_FUNCTIONS,
  *     };
  *
- * Where pages go only ever to the end of the order, when they enter or are requested, no two need
- * to be compared: the order is kept as a linked list then, and a change costs O(1). Such a policy
- * has no compare, and its nodes begin with a struct list_node instead.
+ * Where insertions and hits move pages to the end of the order only, no two need to be compared:
+ * the order is then a linked list, and a change costs O(1). Such a policy has no compare, and its
+ * nodes begin with a struct list_node instead.
  */
 #ifndef SUNPROXY_POLICIES_HEAP_POLICY_H
 #define SUNPROXY_POLICIES_HEAP_POLICY_H
@@ -30,28 +30,26 @@ struct heap_policy_state {
 /* What a request did to a page's place in the order. */
 enum heap_change {
     HEAP_SAME,  /* nothing */
-    HEAP_LATER, /* it leaves later than before, or at the same time; never earlier */
-    HEAP_LAST,  /* it is now the last to leave; what a policy without compare answers, or HEAP_SAME
-                 */
+    HEAP_LATER, /* its eviction is later than before, or at the same place; never earlier */
+    HEAP_LAST, /* it is the last in the order; a policy without compare returns this or HEAP_SAME */
 };
 
 struct heap_policy_ops {
     /*
-     * Negative when a leaves before b. A total order, so that every run can be repeated. NULL:
-     * pages leave in the order in which they entered or were last moved to the end (HEAP_LAST).
+     * Negative when a is evicted before b. A total order, so that every run can be repeated. NULL:
+     * the order is that of insertions and of moves to the end (HEAP_LAST).
      */
     heap_compare *compare;
 
     /*
-     * A page was seen for the first time: the fields that stay as they are (size, a drawn key).
-     * NULL if there are none.
+     * Sets the fields of a new page that stay as they are (its size, say). NULL if there are none.
      */
     void (*new_node)(struct heap_policy_state *state, void *node, const struct policy_page *page);
 
-    /* It enters the order: the fields that requests change get their first value. NULL if none. */
+    /* Sets the fields that hits change to their first values. NULL if there are none. */
     void (*link_and_initialize)(struct heap_policy_state *state, void *node);
 
-    /* It was requested again, as `page` says. NULL if that changes nothing. */
+    /* A hit; `page` describes it. NULL if hits change nothing. */
     enum heap_change (*update_metadata)(struct heap_policy_state *state, void *node,
                                         const struct policy_page *page);
 };

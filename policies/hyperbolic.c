@@ -156,7 +156,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_hyperbolic = {
     .name = "hyperbolic",
-    .summary = "Evicts the page with the fewest requests per time in the cache, of 64 at random.",
+    .summary = "Evicts the least requested page for its age, of 64 at random.",
     .source = "A. Blankstein, S. Sen, M. J. Freedman, Hyperbolic Caching: Flexible Caching for Web "
               "Applications, ATC 2017, section 3",
     .sizes = "Ignores sizes, or divides priorities by them (size=divide): small pages stay longer.",

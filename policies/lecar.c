@@ -242,7 +242,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_lecar = {
     .name = "lecar",
-    .summary = "Evicts by LRU or by LFU, at random with weights that adapt to their mistakes.",
+    .summary = "Evicts by LRU or LFU, at random with weights adapted to mistakes.",
     .source = "G. Vietri et al., Driving Cache Replacement with ML-based LeCaR, HotStorage 2018",
     .sizes = "Ignores sizes when it chooses; its histories are bounded in bytes.",
     .cost = "O(log n) per request: a page moves in a heap.",

@@ -1,7 +1,7 @@
 /*
- * LFU: the page with the fewest requests leaves first. The count begins at 1 with the request that
- * brought the page and is forgotten when it leaves. Of equal counts the one that was reached first
- * leaves first.
+ * LFU: evicts the page with the fewest requests. The count begins at 1 with the request that
+ * inserted the page and is dropped when it is evicted. Of equal counts the one reached first is
+ * evicted.
  */
 #include "policies/heap_policy.h"
 
@@ -51,10 +51,10 @@ static const struct heap_policy_ops hooks = {
 
 const struct policy_ops policy_lfu = {
     .name = "lfu",
-    .summary = "the page with the fewest requests leaves first",
+    .summary = "Evicts the page with the fewest requests since its insertion.",
     .source = "RPC-Based Web Proxy Server, Table 2 (LFU)",
-    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
-    .cost = "O(log n): a page sinks in a heap.",
+    .sizes = "Ignores sizes: several small pages may be evicted for a large one.",
+    .cost = "O(log n) per request: a page moves in a heap.",
     .usual = true,
     .node_size = sizeof(struct lfu_node),
     .hooks = &hooks,

@@ -1,12 +1,13 @@
 /*
  * LFUDA (Arlitt, Cherkasova, Dilley, Friedrich, Jin 1999, "Evaluating Content Management Techniques
  * for Web Proxy Caches"): LFU with dynamic aging. A page's value is L plus its requests; see
- * greedy_dual.h. The count begins at 1 and is forgotten when the page leaves.
+ * greedy_dual.h. The count begins at 1 and is dropped on eviction.
  */
 #include "policies/greedy_dual.h"
 
 static void
-lfuda_enter(struct greedy_dual_node *node, const struct policy_page *page, const double *params)
+lfuda_initialize(struct greedy_dual_node *node, const struct policy_page *page,
+                 const double *params)
 {
     (void)page;
     (void)params;
@@ -27,17 +28,18 @@ lfuda_worth(const struct greedy_dual_node *node)
 }
 
 static const struct greedy_dual_ops hooks = {
-    .enter = lfuda_enter,
+    .initialize = lfuda_initialize,
     .count = lfuda_count,
     .worth = lfuda_worth,
 };
 
 const struct policy_ops policy_lfuda = {
     .name = "lfuda",
-    .summary = "the page with the fewest requests leaves first, older ones sooner",
+    .summary = "Evicts the page with the fewest requests, with aging.",
     .source = "Arlitt et al. 1999, Evaluating Content Management Techniques for Web Proxy Caches, "
               "section 4 (LFU-DA)",
-    .sizes = "Sizes are ignored: large pages that are asked for often stay, good for bytes.",
+    .sizes = "Ignores sizes: large pages that are requested often stay, which favours the byte hit "
+             "ratio.",
     .cost = GREEDY_DUAL_COST,
     .node_size = sizeof(struct greedy_dual_node),
     .hooks = &hooks,

@@ -378,7 +378,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_lhd = {
     .name = "lhd",
-    .summary = "Evicts the page with the fewest expected hits per byte and time, of 32 at random.",
+    .summary = "Evicts the page with the fewest expected hits per byte and time.",
     .source = "N. Beckmann, H. Chen, A. Cidon, LHD: Improving Cache Hit Rate by Maximizing Hit "
               "Density, NSDI 2018, sections 3 to 5",
     .sizes = "The expected hits are divided by the page's bytes: small pages stay longer.",

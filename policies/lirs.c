@@ -1,21 +1,21 @@
 /*
  * LIRS (Jiang, Zhang 2002, "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy
  * to Improve Buffer Cache Performance", section 3). Pages whose last two requests were close
- * together (LIR) own nearly all of the cache; the others (HIR) share the rest, and the victim is
- * the one that has been among those for longest.
+ * together (LIR) have nearly all of the capacity; the others (HIR) share the rest, and the victim
+ * is the HIR page that has been HIR for longest.
  *
- * The paper's stack S has every page requested since the oldest LIR page was last, the most recent
- * on top, those that have left (ghosts) with them; its bottom is a LIR page. A page that is
+ * The paper's stack S has every page requested since the oldest LIR page was last requested, the
+ * most recent on top, evicted pages (ghosts) included; its bottom is a LIR page. A page that is
  * requested while it is in S was requested twice within that time: it becomes LIR, and the LIR page
- * at the bottom becomes HIR for it. The queue Q has the HIR pages that are inside.
+ * at the bottom becomes HIR for it. The queue Q has the cached HIR pages.
  *
- * S is kept in two lists, of those inside and of the ghosts, with the time of the last request on
- * each: HIR pages leave in the order in which they were requested last, so both are in order.
+ * S is kept in two lists, of cached pages and of ghosts, with the time of the last request in each
+ * entry: HIR pages are evicted in the order of their last requests, so both are in order.
  *
- * Our choices: sizes, the paper's pages being all of one, count as bytes in both shares. A page
- * larger than the LIR share stays HIR. Where pages are purged, newcomers fill the LIR share as in a
- * cache that is new. When there is no HIR page the bottom of S leaves. S has a bound: there are at
- * most `history` ghosts for each page inside, and beyond that the oldest is forgotten.
+ * Our choices: sizes count as bytes in both shares, the paper having pages of one size. A page
+ * larger than the LIR share stays HIR. After a purge new pages fill the LIR share as in a new
+ * cache. When there is no HIR page the bottom of S is evicted. S is bounded: there are at most
+ * `history` ghosts for each cached page; beyond that the oldest is dropped.
  */
 #include "base/container_of.h"
 #include "policies/ghost.h"
@@ -41,7 +41,7 @@ struct policy {
     struct list stack;   /* S without its ghosts, bottom first */
     struct list queue;   /* Q, the next victim first */
     struct list lirs;    /* the sums of the LIR pages, no list */
-    struct ghost ghosts; /* the rest of S; what each weighs is the time of its last request */
+    struct ghost ghosts; /* the rest of S; each has the time of its last request as its bytes */
     struct share lir_share;
     double hir_fraction;
     double history;
@@ -97,7 +97,7 @@ lirs_become_hir(struct policy *policy, struct lirs_node *node)
     list_add_last(&policy->queue, &node->queue, node->bytes);
 }
 
-/* LIR pages that there is no share for become HIR, from the bottom of S. */
+/* LIR pages beyond the share become HIR, from the bottom of S. */
 static void
 lirs_trim(struct policy *policy)
 {
@@ -170,7 +170,7 @@ lirs_insert(struct policy *policy, void *opaque, const struct policy_page *page)
     node->is_lir = 0;
     node->is_stacked = 0;
     if ((was_in_stack && lirs_can_be_lir(policy, node)) ||
-        share_has_room(&policy->lir_share, &policy->lirs, node->bytes)) {
+        share_fits(&policy->lir_share, &policy->lirs, node->bytes)) {
         lirs_become_lir(policy, node);
     } else {
         lirs_stack(policy, node);
@@ -278,23 +278,23 @@ static const struct policy_param params[] = {
                    .start = 0.01,
                    .low = 0.0001,
                    .high = 1,
-                   .meaning = "the share of the cache for pages of high recency"},
+                   .meaning =
+                       "share of the capacity of HIR pages, those of high inter-reference recency"},
     [PARAM_HISTORY] = {.name = "history",
                        .start = 2,
                        .low = 0,
                        .high = 100,
-                       .meaning = "departed pages remembered for each page inside"},
+                       .meaning = "evicted pages remembered for each cached page"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_lirs = {
     .name = "lirs",
-    .summary =
-        "pages requested twice within a short time stay, of the others the oldest leaves first",
+    .summary = "Evicts pages that were not requested twice within a short time.",
     .source = "Jiang, Zhang 2002, LIRS: An Efficient Low Inter-reference Recency Set Replacement "
               "Policy to Improve Buffer Cache Performance, section 3",
-    .sizes = "Both shares are counted in bytes; a page larger than the LIR share stays HIR.",
-    .cost = "O(1) on average",
+    .sizes = "Both shares are in bytes; a page larger than the LIR share stays HIR.",
+    .cost = "O(1), amortised.",
     .params = params,
     .usual = true,
     .node_size = sizeof(struct lirs_node),

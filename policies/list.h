@@ -1,8 +1,8 @@
 /*
- * An intrusive doubly linked list with its sums: how many nodes are in it, and what they weigh in
- * bytes. The list owns no node. Everything is O(1) but list_is_valid().
+ * An intrusive doubly linked list with its sums: the number of nodes, and their bytes. The list
+ * owns no node. Everything is O(1) but list_is_valid().
  *
- * Used by policies that keep queues. A node whose policy does not care for bytes passes 0.
+ * Used by policies of queues. A policy that ignores sizes passes 0 bytes.
  */
 #ifndef SUNPROXY_POLICIES_LIST_H
 #define SUNPROXY_POLICIES_LIST_H
@@ -109,7 +109,7 @@ list_remove(struct list *list, void *node, uint64_t bytes)
     list->bytes -= bytes;
 }
 
-/* A node that is inside goes to an end. */
+/* Moves a node of the list to an end. */
 static inline void
 list_move_last(struct list *list, void *node)
 {
@@ -125,8 +125,8 @@ list_move_first(struct list *list, void *node)
 }
 
 /*
- * True if the ring closes both ways and the sums agree; `bytes_of` says what a node weighs, NULL if
- * all weigh nothing. For tests; O(n).
+ * True if the ring closes both ways and the sums agree; `bytes_of` gives a node's bytes; NULL: all
+ * have 0. For tests; O(n).
  */
 bool list_is_valid(const struct list *list, uint64_t (*bytes_of)(const void *node));
 

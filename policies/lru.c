@@ -1,7 +1,7 @@
 /*
- * LRU: the least recently requested page leaves first. The paper orders by a timeval of the last
- * request. A page that is requested is then always the latest of all, so that the order is a list
- * in which it goes to the end, and no time needs to be kept.
+ * LRU: evicts the least recently requested page. The paper orders pages by a timeval of the last
+ * request. A requested page is always the latest of all, so the order is a list to whose end it is
+ * moved, and no time is stored.
  */
 #include "policies/heap_policy.h"
 
@@ -20,9 +20,9 @@ static const struct heap_policy_ops hooks = {.update_metadata = lru_update_metad
 
 const struct policy_ops policy_lru = {
     .name = "lru",
-    .summary = "the least recently requested page leaves first",
+    .summary = "Evicts the least recently requested page.",
     .source = "RPC-Based Web Proxy Server, Table 2 (LRU)",
-    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
+    .sizes = "Ignores sizes: several small pages may be evicted for a large one.",
     .cost = "O(1): a page moves to the end of a list.",
     .usual = true,
     .node_size = sizeof(struct lru_node),

@@ -1,14 +1,14 @@
 /*
  * MAXS (SIZE in Williams et al., "Removal Policies in Network Caches for World-Wide Web Documents",
- * SIGCOMM 1996): the largest page leaves first; requests change nothing. Of pages of one size the
- * one that entered first leaves first.
+ * SIGCOMM 1996): evicts the largest page; hits change nothing. Of pages of one size the one that
+ * was inserted first is evicted.
  */
 #include "policies/heap_policy.h"
 
 struct maxs_node {
     struct heap_node heap;
     uint64_t bytes;
-    uint64_t entered;
+    uint64_t inserted;
 };
 
 static int
@@ -18,7 +18,7 @@ maxs_compare(const struct heap_node *a, const struct heap_node *b)
 
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
-    return x->entered < y->entered ? -1 : x->entered > y->entered;
+    return x->inserted < y->inserted ? -1 : x->inserted > y->inserted;
 }
 
 static void
@@ -31,7 +31,7 @@ maxs_new_node(struct heap_policy_state *state, void *node, const struct policy_p
 static void
 maxs_link_and_initialize(struct heap_policy_state *state, void *node)
 {
-    ((struct maxs_node *)node)->entered = state->now;
+    ((struct maxs_node *)node)->inserted = state->now;
 }
 
 static const struct heap_policy_ops hooks = {
@@ -43,10 +43,10 @@ static const struct heap_policy_ops hooks = {
 const struct policy_ops policy_maxs = {
     .name = "maxs",
     .aliases = (const char *const[]){"size", NULL},
-    .summary = "the largest page leaves first",
+    .summary = "Evicts the largest page.",
     .source = "RPC-Based Web Proxy Server, Table 2 (MAXS)",
-    .sizes = "Sizes are all it looks at: the largest leaves, whatever it is worth.",
-    .cost = "O(log n) to enter and to leave; a hit costs nothing.",
+    .sizes = "Only sizes count: the largest page is evicted, however often it is requested.",
+    .cost = "O(log n) for an insertion and an eviction; a hit costs nothing.",
     .usual = true,
     .node_size = sizeof(struct maxs_node),
     .hooks = &hooks,

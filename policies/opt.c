@@ -1,10 +1,10 @@
 /*
- * OPT, MIN (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"): the
- * page whose next request is farthest in the future leaves first. No policy that sees only the past
- * has fewer misses where all pages are of one size and each that is missed enters; one that turns
- * pages away (TinyLFU) may. Others are measured against it. Only a simulation knows the future.
+ * OPT, MIN (Belady 1966, "A study of replacement algorithms for a virtual-storage computer"):
+ * evicts the page whose next request is farthest in the future. With pages of one size no policy
+ * that inserts every page it misses has fewer misses; one that does not admit every page (TinyLFU)
+ * may. It is the reference of other policies. Only a simulation knows the future.
  *
- * Of pages that are never requested again the one that was requested first leaves first.
+ * Of pages that are never requested again the one that was requested first is evicted.
  */
 #include "policies/policy.h"
 #include "policies/rank.h"
@@ -84,12 +84,11 @@ opt_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
 const struct policy_ops policy_opt = {
     .name = "opt",
     .aliases = (const char *const[]){"belady", "min", NULL},
-    .summary = "the page whose next request is farthest away leaves first (needs the future)",
+    .summary = "Evicts the page with the farthest next request.",
     .source = "Belady 1966, A study of replacement algorithms for a virtual-storage computer",
-    .sizes =
-        "Sizes are ignored. Where all pages count the same it is the bound of the policies that "
-        "take in every page they miss; one that turns pages away can do better.",
-    .cost = "O(log n), least for pages that are requested again soon",
+    .sizes = "Ignores sizes. With pages of one size no policy that admits every page has fewer "
+             "misses; one that does not admit every page can do better.",
+    .cost = "O(log n), less for pages that are requested again soon.",
     .usual = true,
     .node_size = sizeof(struct opt_node),
     .needs_future = true,

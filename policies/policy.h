@@ -1,8 +1,8 @@
 /*
- * What a replacement policy is to a cache: something that is told of every page that enters, is
- * requested and leaves, and names the page that should leave next. A policy does no I/O, takes no
- * lock and knows no URL. Any structure can stand behind it; one that is simply an order on pages
- * is written with four hooks over the shared heap (heap_policy.h).
+ * The interface of replacement policies. A cache calls a policy for each page that is inserted,
+ * requested or removed, and asks it for the next victim. A policy does no I/O, takes no lock and
+ * knows no URL. It may use any structure; an order on pages is written with four hooks over the
+ * shared heap (heap_policy.h). docs/POLICIES.md describes the policies and how to add one.
  *
  * For each page the cache keeps a node of the size that the policy states, zeroed and aligned to 8
  * bytes, and hands its address to each call. The node belongs to the policy from insert to remove
@@ -36,15 +36,15 @@ struct policy_config {
 /* What a policy may know of a page, as of one request for it. */
 struct policy_page {
     uint64_t bytes;   /* as the cache counts them; 1 where every page counts the same */
-    uint64_t key;     /* who it is beyond its stay: a 64-bit hash (base/hash.h) of the URL */
+    uint64_t key;     /* identifies it also after its eviction: a hash (base/hash.h) of the URL */
     uint64_t cost_us; /* what fetching it took; 0: unknown, as in every simulation */
     uint64_t next;    /* number of the next request for it, POLICY_NEVER if there is none or it is
                          unknown; for policies that need the future */
     void *old;        /* for admit() alone: the node of an older page of the same URL, which is
-                         removed before this one enters; NULL if there is none */
+                         removed before this one is inserted; NULL: none */
 };
 
-/* A number that a policy can be told, as in "lru-k:k=3". */
+/* A parameter of a policy, as in "lru-k:k=3". */
 struct policy_param {
     const char *name; /* in lower case */
     double start;     /* the default */
@@ -52,14 +52,14 @@ struct policy_param {
     bool whole;       /* only whole numbers */
     const char *const
         *words;          /* ended by NULL: a choice, its value the word's place; NULL: a number */
-    const char *meaning; /* for people */
+    const char *meaning; /* a phrase for listings, without a period */
 };
 
 struct policy_ops {
-    const char *name; /* as it is typed after --policy, in lower case */
-    const char *const
-        *aliases;        /* other names that people know it by, ended by NULL; or NULL: none */
-    const char *summary; /* one line for people: which page leaves first */
+    const char *name;           /* as it is typed after --policy, in lower case */
+    const char *const *aliases; /* other names that it is known by, ended by NULL; or NULL: none */
+    const char *summary; /* one sentence for listings: which page is evicted. At most 67 characters,
+                            48 if needs_future, so that a listing has 80 columns */
     const char *source;  /* paper and section of the rule */
     const char *sizes;   /* one sentence: how it treats sizes */
     const char *cost;    /* one sentence: what a request costs */
@@ -81,36 +81,35 @@ struct policy_ops {
     bool (*looks_at_cost)(const double *params);
 
     /*
-     * The newcomer enters first, and then victims leave until it fits; it may be one of them. Where
-     * this is false victims leave first, and the newcomer is never among them.
+     * A new page is inserted first, and then victims are evicted until it fits; it may be one of
+     * them. Where this is false victims are evicted first, and the new page is never among them.
      */
     bool enters_first;
 
     /* A new instance, or NULL when there is no memory. */
     struct policy *(*create)(const struct policy_ops *ops, const struct policy_config *config);
 
-    /* Frees what create() returned; nodes still inside are forgotten, not touched. */
+    /* Frees what create() returned; nodes of cached pages are not touched. */
     void (*destroy)(struct policy *policy);
 
     /*
-     * A page enters. 0, or -1 without memory, in which case nothing has changed. Right after a
-     * remove it cannot fail: what one page leaves behind is enough for the next, so that a cache
-     * never evicts for a page that then cannot enter. Memory for anything else (ghosts, history) is
-     * done without where there is none.
+     * Inserts a page. 0, or -1 without memory, in which case nothing has changed. Right after a
+     * remove it cannot fail: the memory of the removed page is enough, so that a cache never evicts
+     * for a page that it then cannot insert. Where memory for anything else (ghosts, history) is
+     * not available the policy works without it.
      */
     int (*insert)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
-     * May this page enter? Asked once about each page that was missed and is about to be stored,
-     * before victims are chosen for it; a policy may learn from the question. False: it does not
-     * enter, and nobody leaves. After true insert() follows with the same page, with only removes
-     * (of an older page of the same URL, and of victims) between, unless memory runs out or the
-     * page proves to be too large: the next admit() then is about another one. NULL: always.
+     * Is this page admitted? Called once for each page that was missed and is to be stored, before
+     * victims are chosen for it; a policy may adapt itself here. False: it is not inserted, and
+     * nothing is evicted. After true insert() follows with the same page, with only removes (of an
+     * older page of the same URL, and of victims) between, unless memory runs out or the page
+     * proves to be too large: the next admit() is then for another page. NULL: always.
      */
     bool (*admit)(struct policy *policy, const struct policy_page *page);
 
-    /* A page that is inside was requested; `page` with the bytes with which it entered. Cannot
-     * fail. */
+    /* A hit; `page` has the bytes that the page was inserted with. Cannot fail. */
     void (*access)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
@@ -122,34 +121,32 @@ struct policy_ops {
     bool (*has_surplus)(const struct policy *policy);
 
     /*
-     * The node that should leave next, or NULL if none is inside. Does not take it out: the cache
-     * calls remove. It may reorder inside (a hand moves on), but asked twice without a change
-     * between, it gives the same answer.
+     * The next victim, or NULL if no page is cached. Does not remove it: the cache calls remove. It
+     * may change the order (a hand moves on), but a second call without a change between gives the
+     * same node.
      */
     void *(*victim)(struct policy *policy);
 
     /*
-     * A page leaves: `evicted` as a victim, so that a policy that remembers the departed does;
-     * otherwise because it was purged, replaced, or is too large for a new capacity. Cannot fail.
+     * Removes a page: `evicted` as a victim, which a policy with ghosts remembers; otherwise
+     * because it was purged, replaced, or is too large for a new capacity. Cannot fail.
      */
     void (*remove)(struct policy *policy, void *node, bool evicted);
 
     /*
-     * The cache's capacity is from now on that of `config`; pages may still be inside beyond it and
-     * leave next. Parameters stay as they are. Cannot fail. NULL for a policy that does not look at
-     * the capacity.
+     * Sets the capacity to that of `config`; cached pages beyond it are evicted after this call.
+     * Parameters stay as they are. Cannot fail. NULL for a policy that ignores the capacity.
      */
     void (*resize)(struct policy *policy, const struct policy_config *config);
 
     /*
-     * True if exactly `count` nodes are inside, which weigh `bytes` together if it looks at that,
-     * and all structures agree. For tests; O(n).
+     * True if exactly `count` pages are cached, with a sum of `bytes` if the policy keeps one, and
+     * all structures agree. For tests; O(n).
      */
     bool (*is_valid)(const struct policy *policy, uint64_t count, uint64_t bytes);
 };
 
-/* The registry: every policy there is, in the order in which people are shown them, ended by NULL.
- */
+/* The registry: every policy, in the order of listings, ended by NULL. */
 extern const struct policy_ops *const policies[];
 
 /* The policy of that name or alias, in any case and with or without hyphens ("S3FIFO", "s3-fifo"),
@@ -157,7 +154,7 @@ extern const struct policy_ops *const policies[];
  */
 const struct policy_ops *policy_find(const char *name);
 
-/* A policy with its parameters: what people type, and what a cache and a simulation are told. */
+/* A policy with its parameters. */
 struct policy_spec {
     const struct policy_ops *ops;     /* NULL: no cache at all */
     double params[POLICY_MAX_PARAMS]; /* those beyond the policy's own are 0 */

@@ -93,7 +93,7 @@ rank_sink(struct rank_heap *heap, size_t slot, const struct rank_slot *what)
 static bool
 rank_grow(struct rank_heap *heap)
 {
-    struct rank_slot *slots = slots_grow(heap->slots, &heap->room, sizeof(*slots));
+    struct rank_slot *slots = slots_grow(heap->slots, &heap->allocated, sizeof(*slots));
 
     if (!slots)
         return false;
@@ -108,7 +108,7 @@ rank_insert(struct rank_heap *heap, struct rank_node *node)
 
     if (heap->count == UINT32_MAX)
         return false;
-    if (heap->count == heap->room && !rank_grow(heap))
+    if (heap->count == heap->allocated && !rank_grow(heap))
         return false;
     heap->count++;
     rank_rise(heap, heap->count - 1, &what);
@@ -128,7 +128,7 @@ rank_remove(struct rank_heap *heap, struct rank_node *node)
         else
             rank_sink(heap, slot, &last);
     }
-    heap->slots = slots_shrink(heap->slots, &heap->room, heap->count, sizeof(*heap->slots));
+    heap->slots = slots_shrink(heap->slots, &heap->allocated, heap->count, sizeof(*heap->slots));
 }
 
 void
@@ -136,7 +136,7 @@ rank_lowered(struct rank_heap *heap, struct rank_node *node)
 {
     struct rank_slot what = rank_now(node);
 
-    /* It may have grown before, untold, and still be above what the array holds. */
+    /* The rank may have grown before, and may still be above the array's lower bound. */
     if (rank_less(&what, &heap->slots[node->slot]))
         rank_rise(heap, node->slot, &what);
 }
@@ -159,7 +159,7 @@ rank_first(struct rank_heap *heap)
 bool
 rank_is_valid(const struct rank_heap *heap)
 {
-    if (heap->count > heap->room)
+    if (heap->count > heap->allocated)
         return false;
     for (size_t i = 0; i < heap->count; i++) {
         const struct rank_slot *slot = &heap->slots[i];

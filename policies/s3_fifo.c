@@ -1,12 +1,12 @@
 /*
- * S3-FIFO: new pages pass through a small FIFO queue of a part of the cache (a tenth). Who was
- * requested often enough there (twice) goes on to the main queue; who was not leaves, and is
- * remembered for another part of a cache (nine tenths). Who is asked for again while remembered
- * enters the main queue at once. The main queue is a FIFO in which each request, up to three, gives
- * a page another round.
+ * S3-FIFO: new pages are inserted into a small FIFO queue with a tenth of the capacity. At its end
+ * a page with two hits or more is moved to the main queue; one with fewer is evicted, and its key
+ * is remembered in a ghost queue of nine tenths of the capacity. A page that is requested while it
+ * is remembered is inserted into the main queue. The main queue is a FIFO in which a page is
+ * reinserted once for each of its hits, three at most.
  *
- * Until the first victim leaves, pages for which the small queue has no room enter the main one, so
- * that a cache that is still filling up is not filled with what the small queue would hold.
+ * Until the first eviction, pages that do not fit into the small queue are inserted into the main
+ * queue, so that a cache that is being filled does not evict while it has space.
  */
 #include <stdlib.h>
 
@@ -30,10 +30,10 @@ struct policy {
     struct list small, main; /* the oldest first */
     struct share small_share, main_share;
     struct ghost ghost;
-    struct s3_fifo_node *victim; /* found by the last question, until anything changes */
-    bool was_ghost;              /* the page that was last asked about was remembered */
+    struct s3_fifo_node *victim; /* found, and nothing has changed since; or NULL */
+    bool was_ghost;              /* the page of the last admit() was remembered */
     bool has_evicted;
-    unsigned threshold; /* hits in small with which a page goes on to main */
+    unsigned threshold; /* hits in small for which a page is moved to main */
     double small_fraction, ghost_fraction;
 };
 
@@ -92,14 +92,14 @@ s3_fifo_admit(struct policy *policy, const struct policy_page *page)
 static int
 s3_fifo_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct s3_fifo_node *entering = node;
+    struct s3_fifo_node *inserted = node;
 
-    entering->key = page->key;
-    entering->bytes = page->bytes & S3_FIFO_BYTES;
-    entering->hits = 0;
-    entering->is_main = policy->was_ghost || (!policy->has_evicted &&
+    inserted->key = page->key;
+    inserted->bytes = page->bytes & S3_FIFO_BYTES;
+    inserted->hits = 0;
+    inserted->is_main = policy->was_ghost || (!policy->has_evicted &&
                                               share_is_full(&policy->small_share, &policy->small));
-    list_add_last(entering->is_main ? &policy->main : &policy->small, entering, entering->bytes);
+    list_add_last(inserted->is_main ? &policy->main : &policy->small, inserted, inserted->bytes);
     policy->was_ghost = false;
     policy->victim = NULL;
     return 0;
@@ -116,7 +116,7 @@ s3_fifo_access(struct policy *policy, void *node, const struct policy_page *page
     policy->victim = NULL;
 }
 
-/* Whoever has no hits left; the others go round, a hit poorer. */
+/* The first page without hits; those before it lose a hit and are reinserted. */
 static struct s3_fifo_node *
 s3_fifo_victim_of_main(struct policy *policy)
 {
@@ -129,7 +129,7 @@ s3_fifo_victim_of_main(struct policy *policy)
     return node;
 }
 
-/* Who was not requested often enough; those before go on to main. NULL if all were. */
+/* The first page with too few hits; those before it are moved to main. NULL: there is none. */
 static struct s3_fifo_node *
 s3_fifo_victim_of_small(struct policy *policy)
 {
@@ -147,14 +147,14 @@ s3_fifo_victim_of_small(struct policy *policy)
 static void *
 s3_fifo_victim(struct policy *policy)
 {
-    /* Pages that go on to main may make it exceed its share: the answer would be another then. */
+    /* Moving pages to main may make it exceed its share, which would give another victim. */
     if (policy->victim)
         return policy->victim;
     if (!share_is_exceeded(&policy->main_share, &policy->main))
         policy->victim = s3_fifo_victim_of_small(policy);
     if (!policy->victim)
         policy->victim = s3_fifo_victim_of_main(policy);
-    if (!policy->victim) /* main's share is exceeded by nothing */
+    if (!policy->victim) /* main is empty, with a share of 0 */
         policy->victim = s3_fifo_victim_of_small(policy);
     return policy->victim;
 }
@@ -162,18 +162,18 @@ s3_fifo_victim(struct policy *policy)
 static void
 s3_fifo_remove(struct policy *policy, void *node, bool evicted)
 {
-    struct s3_fifo_node *leaving = node;
+    struct s3_fifo_node *removed = node;
 
-    list_remove(leaving->is_main ? &policy->main : &policy->small, leaving, leaving->bytes);
+    list_remove(removed->is_main ? &policy->main : &policy->small, removed, removed->bytes);
     policy->victim = NULL;
     if (!evicted)
         return;
     policy->has_evicted = true;
-    if (!leaving->is_main)
-        ghost_add(&policy->ghost, leaving->key, leaving->bytes);
+    if (!removed->is_main)
+        ghost_add(&policy->ghost, removed->key, removed->bytes);
 }
 
-/* Nobody who is inside is remembered as gone. */
+/* No cached page has a ghost. */
 static bool
 s3_fifo_list_is_valid(const struct policy *policy, const struct list *list, bool is_main)
 {
@@ -198,28 +198,31 @@ static const struct policy_param params[] = {
                      .start = 0.1,
                      .low = 0.0001,
                      .high = 1,
-                     .meaning = "the small queue's share of the cache"},
-    [PARAM_GHOST] = {.name = "ghost",
-                     .start = 0.9,
-                     .low = 0,
-                     .high = 16,
-                     .meaning = "how much of what left the small queue is remembered, in caches"},
+                     .meaning = "share of the capacity of the small queue"},
+    [PARAM_GHOST] =
+        {.name = "ghost",
+         .start = 0.9,
+         .low = 0,
+         .high = 16,
+         .meaning = "pages evicted from the small queue that are remembered, as a multiple of the "
+                    "capacity"},
     [PARAM_THRESHOLD] = {.name = "threshold",
                          .start = 2,
                          .low = 1,
                          .high = MAX_HITS,
                          .whole = true,
-                         .meaning = "hits in the small queue with which a page goes on to main"},
+                         .meaning =
+                             "hits in the small queue for which a page moves to the main queue"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_s3_fifo = {
     .name = "s3-fifo",
-    .summary = "three FIFO queues: small for newcomers, main for the proven, one of those who left",
+    .summary = "Evicts by FIFO from a small queue of new pages and a main queue.",
     .source =
         "J. Yang et al., FIFO Queues are All You Need for Cache Eviction, SOSP 2023, algorithm 1",
-    .sizes = "The small queue has its share of the bytes; a page over that does not enter.",
-    .cost = "A hit counts; a victim costs O(1), amortised over the hits before.",
+    .sizes = "The small queue has its share of the bytes; a larger page is not admitted.",
+    .cost = "A hit counts; an eviction costs O(1), amortised over hits.",
     .params = params,
     .usual = true,
     .node_size = sizeof(struct s3_fifo_node),

@@ -24,8 +24,8 @@ share_times(uint64_t whole, double fraction)
 }
 
 /*
- * A fraction of a capacity, rounded down, but at least one page unless it is nothing. What is
- * remembered of the departed may be more than the whole; a part of the cache is at most 1.
+ * A fraction of a capacity, rounded down, but at least one page unless it is 0. A part of the cache
+ * is at most 1; ghosts may have more than the capacity.
  */
 static inline struct share
 share_of(const struct policy_config *config, double fraction)
@@ -42,7 +42,7 @@ share_of(const struct policy_config *config, double fraction)
     return share;
 }
 
-/* What a part leaves of the capacity. */
+/* The capacity less a part. */
 static inline struct share
 share_rest(const struct policy_config *config, struct share part)
 {
@@ -56,23 +56,23 @@ share_rest(const struct policy_config *config, struct share part)
     return rest;
 }
 
-/* Has a queue more than its share? */
+/* Is a queue over its share? */
 static inline bool
 share_is_exceeded(const struct share *share, const struct list *list)
 {
     return list->pages > share->pages || list->bytes > share->bytes;
 }
 
-/* Has it no room for anything more? */
+/* Is it at its share, or over it? */
 static inline bool
 share_is_full(const struct share *share, const struct list *list)
 {
     return list->pages >= share->pages || list->bytes >= share->bytes;
 }
 
-/* Would a page fit besides what is in the queue? And by itself? */
+/* Would a page fit into the queue's share? And by itself, into an empty queue? */
 static inline bool
-share_has_room(const struct share *share, const struct list *list, uint64_t bytes)
+share_fits(const struct share *share, const struct list *list, uint64_t bytes)
 {
     return list->pages < share->pages && bytes <= share->bytes &&
            list->bytes <= share->bytes - bytes;

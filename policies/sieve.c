@@ -1,7 +1,7 @@
 /*
- * SIEVE: pages stay in the order in which they entered, each with a bit that a request sets. A hand
- * walks from the oldest towards the youngest and clears bits; the first page without one leaves,
- * and the hand stays where it stood. From the youngest it goes on at the oldest.
+ * SIEVE: pages are in order of insertion, each with a bit that a hit sets. A hand moves from the
+ * oldest page towards the newest, clears set bits, and stops at the first page whose bit is clear,
+ * the victim; the next search begins there. After the newest page the hand continues at the oldest.
  */
 #include <stdlib.h>
 
@@ -10,12 +10,12 @@
 
 struct sieve_node {
     struct list_node links;
-    bool requested; /* since it entered or the hand passed */
+    bool requested; /* since its insertion or the last pass of the hand */
 };
 
 struct policy {
     struct list pages;       /* the oldest first */
-    struct sieve_node *hand; /* who is looked at next; NULL: the oldest */
+    struct sieve_node *hand; /* the next page to look at; NULL: the oldest */
 };
 
 static struct policy *
@@ -40,11 +40,11 @@ sieve_destroy(struct policy *policy)
 static int
 sieve_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct sieve_node *entering = node;
+    struct sieve_node *inserted = node;
 
     (void)page;
-    entering->requested = false;
-    list_add_last(&policy->pages, entering, 0);
+    inserted->requested = false;
+    list_add_last(&policy->pages, inserted, 0);
     return 0;
 }
 
@@ -91,15 +91,15 @@ sieve_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
         return false;
     while (node && node != policy->hand)
         node = list_next(&policy->pages, node);
-    return node == policy->hand; /* it is on a page that is inside, or on none */
+    return node == policy->hand; /* a cached page, or none */
 }
 
 const struct policy_ops policy_sieve = {
     .name = "sieve",
-    .summary = "a hand sweeps from old to young, sparing once who was requested",
+    .summary = "Evicts the next page from old to new that was not requested.",
     .source = "Y. Zhang et al., SIEVE is Simpler than LRU, NSDI 2024, algorithm 1",
-    .sizes = "Does not look at sizes: several small pages may leave for a large one.",
-    .cost = "A hit sets a bit; a victim costs O(1), amortised over the hits before.",
+    .sizes = "Ignores sizes: several small pages may be evicted for a large one.",
+    .cost = "A hit sets a bit; an eviction costs O(1), amortised over hits.",
     .usual = true,
     .node_size = sizeof(struct sieve_node),
     .create = sieve_create,

@@ -1,19 +1,19 @@
 /*
- * How often each key was asked for of late, about: a count-min sketch (Cormode, Muthukrishnan 2005)
- * of 4-bit counters with conservative update and periodic halving, as TinyLFU uses it (Einziger,
- * Friedman, Manes 2017, sections 3.3 and 3.4).
+ * Approximate request counts of keys: a count-min sketch (Cormode, Muthukrishnan 2005) of 4-bit
+ * counters with conservative update and periodic halving, as TinyLFU uses it (Einziger, Friedman,
+ * Manes 2017, sections 3.3 and 3.4).
  *
- * Four rows; a key has one counter in each, all four in one 64-byte block, so that a look costs one
- * line of memory. Counting raises only those of the four that are lowest, the estimate is the
+ * Four rows; a key has one counter in each, all four in one 64-byte block, so that an access reads
+ * one cache line. Counting increments only those of the four that are lowest. The estimate is the
  * lowest, and it is never below the true count since the last halving, up to 15. After a sample of
- * requests all counters are halved, and the sample with them.
+ * requests all counters are halved, and the number of counted requests with them.
  *
  * It is sized by pages: `width` counters in each row for each page, rounded up to a power of two,
  * and `sample` requests for each page. It grows by doubling, and every estimate stays as it was.
  *
- * It is the same for the same keys in every program, so that a simulation does what a server does:
- * who chooses URLs can choose some that share counters. All that is won is that pages of theirs are
- * taken for more popular than they are, as they could be by asking for them.
+ * The same keys give the same counters in every program, so that a simulation does what a server
+ * does. A client that chooses URLs can choose some that share counters. Its pages are then
+ * estimated higher than they are, which it could also reach by more requests.
  */
 #ifndef SUNPROXY_POLICIES_SKETCH_H
 #define SUNPROXY_POLICIES_SKETCH_H

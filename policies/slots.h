@@ -1,6 +1,6 @@
 /*
- * The room of an array that grows and shrinks with what is in it, for the heaps: half again as much
- * each time, so that slack is at most half a slot an element and copying stays amortised.
+ * Arrays that grow and shrink with their content, for heaps and pools: by a half each time, so that
+ * at most a third of the slots is unused after growing and copying is amortised.
  */
 #ifndef SUNPROXY_POLICIES_SLOTS_H
 #define SUNPROXY_POLICIES_SLOTS_H
@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 /*
- * More room, at most 2^32 - 1, for slots of `size` bytes, where there are `*room` (none: NULL).
- * Returns the array, which may have moved, with *room set; NULL without memory, and then nothing
- * has changed.
+ * Enlarges an array of `*allocated` slots of `size` bytes (none: NULL), to at most 2^32 - 1 slots.
+ * Returns the array, which may have moved, with *allocated set; NULL without memory, and then
+ * nothing has changed.
  */
-void *slots_grow(void *slots, uint32_t *room, size_t size);
+void *slots_grow(void *slots, uint32_t *allocated, size_t size);
 
 /*
- * Gives half of the memory back when three quarters are empty, but never so much that one more has
- * no room. Returns the array, which may have moved, with *room set.
+ * Frees half of the memory when three quarters of the slots are unused; one more element always
+ * fits. Returns the array, which may have moved, with *allocated set.
  */
-void *slots_shrink(void *slots, uint32_t *room, uint32_t count, size_t size);
+void *slots_shrink(void *slots, uint32_t *allocated, uint32_t count, size_t size);
 
 #endif

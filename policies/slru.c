@@ -1,12 +1,13 @@
 /*
- * SLRU, segmented LRU: LRU lists, four unless told otherwise, each with the same part of the cache.
- * A page enters the lowest that has room for it, or the lowest of all; a request lifts it into the
- * next one; who no longer fits there goes down one, to its young end. The oldest of the lowest list
- * that has any leaves.
+ * SLRU, segmented LRU: LRU lists, four by default, each with an equal share of the capacity. A page
+ * is inserted into the lowest segment in which it fits, else into the lowest. A hit moves it to the
+ * next higher one; pages that exceed the share there are moved down one, to its recent end. The
+ * victim is the oldest page of the lowest segment that has any.
  *
  * Karedla et al. have two segments; four of equal size are those of Huang et al., "An Analysis of
- * Facebook Photo Caching" (SOSP 2013). When sizes differ, pages that go down may be larger than the
- * one that went up, and the lowest segment has more than its share then: its oldest leave at once.
+ * Facebook Photo Caching" (SOSP 2013). When sizes differ, pages that are moved down may be larger
+ * than the one that was moved up. The lowest segment then exceeds its share, and its oldest pages
+ * are evicted with the hit.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ struct slru_node {
 };
 
 struct policy {
-    unsigned highest;                   /* segment that there is */
+    unsigned highest;                   /* segment */
     bool was_pushed;                    /* the last request pushed a page into the lowest */
     struct share share;                 /* of each */
     struct list segments[MAX_SEGMENTS]; /* the oldest first */
@@ -46,7 +47,7 @@ slru_move(struct policy *policy, struct slru_node *node, unsigned to)
     node->segment = to & (MAX_SEGMENTS - 1);
 }
 
-/* From a segment downwards: who is beyond a share goes down one. */
+/* From a segment downwards: pages beyond a share are moved down one. */
 static void
 slru_settle(struct policy *policy, unsigned from)
 {
@@ -64,7 +65,7 @@ slru_resize(struct policy *policy, const struct policy_config *config)
 {
     policy->share = share_of(config, 1.0 / (policy->highest + 1));
     slru_settle(policy, policy->highest);
-    policy->was_pushed = false; /* the cache itself makes room now */
+    policy->was_pushed = false; /* the cache evicts after this */
 }
 
 static struct policy *
@@ -96,17 +97,16 @@ slru_admit(struct policy *policy, const struct policy_page *page)
 static int
 slru_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct slru_node *entering = node;
+    struct slru_node *inserted = node;
     unsigned i = 0;
 
-    while (i <= policy->highest &&
-           !share_has_room(&policy->share, &policy->segments[i], page->bytes))
+    while (i <= policy->highest && !share_fits(&policy->share, &policy->segments[i], page->bytes))
         i++;
     if (i > policy->highest)
         i = 0;
-    entering->bytes = page->bytes & SLRU_BYTES;
-    entering->segment = i & (MAX_SEGMENTS - 1);
-    list_add_last(&policy->segments[i], entering, entering->bytes);
+    inserted->bytes = page->bytes & SLRU_BYTES;
+    inserted->segment = i & (MAX_SEGMENTS - 1);
+    list_add_last(&policy->segments[i], inserted, inserted->bytes);
     policy->was_pushed = false;
     return 0;
 }
@@ -147,10 +147,10 @@ slru_victim(struct policy *policy)
 static void
 slru_remove(struct policy *policy, void *node, bool evicted)
 {
-    struct slru_node *leaving = node;
+    struct slru_node *removed = node;
 
     (void)evicted;
-    list_remove(&policy->segments[leaving->segment], leaving, leaving->bytes);
+    list_remove(&policy->segments[removed->segment], removed, removed->bytes);
 }
 
 static bool
@@ -180,17 +180,18 @@ static const struct policy_param params[] = {
                         .low = 1,
                         .high = MAX_SEGMENTS,
                         .whole = true,
-                        .meaning = "LRU lists, each with the same part of the cache; 1 is LRU"},
+                        .meaning = "segments, each with an equal share of the capacity; 1 is LRU"},
     {.name = NULL},
 };
 
 const struct policy_ops policy_slru = {
     .name = "slru",
-    .summary = "LRU lists through which pages rise with each request and sink for want of room",
+    .summary = "Evicts by LRU from the lowest of four segments; hits promote pages.",
     .source =
-        "R. Karedla, J. S. Love, B. G. Wherry, IEEE Computer 27/3, 1994; Q. Huang et al., SOSP 2013",
-    .sizes = "Each list has the same part of the bytes; a page over that does not enter.",
-    .cost = "O(1) where pages are alike; a large one may push several down.",
+        "R. Karedla, J. S. Love, B. G. Wherry, IEEE Computer 27/3, 1994; Q. Huang et al., SOSP "
+        "2013",
+    .sizes = "Each segment has an equal share of the bytes; a larger page is not admitted.",
+    .cost = "O(1) for pages of one size; a large page may demote several.",
     .params = params,
     .node_size = sizeof(struct slru_node),
     .create = slru_create,

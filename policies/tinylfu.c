@@ -1,8 +1,8 @@
 /*
  * TinyLFU (Einziger, Friedman, Manes 2017, "TinyLFU: A Highly Efficient Cache Admission Policy"):
- * LRU with a door that is kept by frequency. Where pages would have to leave for a newcomer it
- * enters only if it was requested more often of late, by the sketch's estimates, than each of them;
- * otherwise they stay. Every request counts, hit or miss, also one for a page that is then refused.
+ * LRU with admission by frequency. A page for which others would be evicted is admitted only if it
+ * was requested more often, by the sketch's estimates, than each of them. Every request counts, hit
+ * or miss, including those for pages that are not admitted.
  */
 #include "policies/list.h"
 #include "policies/policy.h"
@@ -133,12 +133,12 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_tinylfu = {
     .name = "tinylfu",
-    .summary =
-        "LRU that lets a page in only if it is asked for more often than those that would leave",
+    .summary = "Evicts by LRU; admits pages requested more often than the victims.",
     .source = "Einziger, Friedman, Manes 2017, TinyLFU: A Highly Efficient Cache Admission Policy",
-    .sizes = "Room is counted in bytes, frequency per page; a large page must beat each page that "
-             "would leave for it.",
-    .cost = "O(1), and a look at the sketch for each page that would leave",
+    .sizes =
+        "The capacity is in bytes, frequency per page; a page must be requested more often than "
+        "each page that would be evicted for it.",
+    .cost = "O(1), and one estimate of the sketch for each page that would be evicted.",
     .params = params,
     .node_size = sizeof(struct tinylfu_node),
     .create = tinylfu_create,

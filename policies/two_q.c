@@ -87,12 +87,12 @@ two_q_admit(struct policy *policy, const struct policy_page *page)
 static int
 two_q_insert(struct policy *policy, void *node, const struct policy_page *page)
 {
-    struct two_q_node *entering = node;
+    struct two_q_node *inserted = node;
 
-    entering->key = page->key;
-    entering->bytes = page->bytes & TWO_Q_BYTES;
-    entering->is_main = policy->enters_main;
-    list_add_last(policy->enters_main ? &policy->main : &policy->in, entering, entering->bytes);
+    inserted->key = page->key;
+    inserted->bytes = page->bytes & TWO_Q_BYTES;
+    inserted->is_main = policy->enters_main;
+    list_add_last(policy->enters_main ? &policy->main : &policy->in, inserted, inserted->bytes);
     policy->enters_main = false;
     return 0;
 }
@@ -170,7 +170,7 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_two_q = {
     .name = "2q",
-    .summary = "Evicts new pages by FIFO, and by LRU those requested again soon after that.",
+    .summary = "Evicts new pages by FIFO, and pages requested again later by LRU.",
     .source = "T. Johnson, D. Shasha, 2Q, VLDB 1994, section 3 (full version)",
     .sizes = "Shares are in bytes; a page larger than the FIFO queue's share is not admitted.",
     .cost = "O(1); a hit in the queue costs nothing.",

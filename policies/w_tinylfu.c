@@ -1,17 +1,19 @@
 /*
  * W-TinyLFU (Einziger, Friedman, Manes 2017, "TinyLFU: A Highly Efficient Cache Admission Policy",
- * section 4): a small LRU window that every page enters, and a main part, an SLRU of probation and
- * protected pages, whose door is kept by frequency.
+ * section 4): a small LRU window into which every page is inserted, and a main part, an SLRU of
+ * probation and protected pages, with admission by frequency.
  *
- * Pages beyond the window's share, the least recently requested first, go to main's probation while
- * there is room. When there is none, such a page contends with main's victim (the least recently
- * requested one on probation, or protected if nobody is): whichever was requested less often of
- * late, by the sketch's estimates, leaves; the contender if they are equal. A hit on probation
- * protects the page; what goes beyond the protected share returns to probation.
+ * Pages beyond the window's share, the least recently requested first, are moved to main's
+ * probation while it has space. Otherwise such a page, the candidate, is compared with main's
+ * victim (the least recently requested page on probation, or protected if there is none): the one
+ * with fewer requests by the sketch's estimates is evicted, the candidate if they are equal. A hit
+ * on probation moves the page to the protected part; pages beyond the protected share return to
+ * probation.
  *
- * Sizes are our choice, the paper's pages being all of one. Shares are of the pages, of the bytes,
- * or both, as the cache is bounded. A page larger than the window contends at once, and nobody
- * leaves the window for it. A contender faces each page that would have to leave for it in turn.
+ * Our choices, since the paper has pages of one size: shares are of the pages, of the bytes, or of
+ * both, as the cache is bounded. A page larger than the window is a candidate at once, and no page
+ * is moved out of the window for it. A candidate is compared with each page that would be evicted
+ * for it in turn.
  */
 #include "policies/list.h"
 #include "policies/share.h"
@@ -57,8 +59,8 @@ w_tinylfu_trim_protected(struct policy *policy)
 }
 
 /*
- * Before anything happens that is not an eviction: everybody who is inside fits, so that those who
- * are beyond the window's share have won their contests, or there was room. They go to main.
+ * Called before every change but an eviction: the cache is within its capacity then, so pages
+ * beyond the window's share were preferred to a victim, or main has space. They are moved to main.
  */
 static void
 w_tinylfu_settle(struct policy *policy)
@@ -157,19 +159,19 @@ w_tinylfu_access(struct policy *policy, void *opaque, const struct policy_page *
 static void *
 w_tinylfu_victim(struct policy *policy)
 {
-    struct w_tinylfu_node *contender = list_first(&policy->parts[WINDOW]);
+    struct w_tinylfu_node *candidate = list_first(&policy->parts[WINDOW]);
     struct w_tinylfu_node *main_victim = list_first(&policy->parts[PROBATION]);
 
     if (!main_victim)
         main_victim = list_first(&policy->parts[PROTECTED]);
     if (!main_victim)
-        return contender;
-    if (!contender || !share_is_exceeded(&policy->window, &policy->parts[WINDOW]))
+        return candidate;
+    if (!candidate || !share_is_exceeded(&policy->window, &policy->parts[WINDOW]))
         return main_victim;
-    return sketch_estimate(&policy->sketch, contender->key) >
+    return sketch_estimate(&policy->sketch, candidate->key) >
                    sketch_estimate(&policy->sketch, main_victim->key)
                ? main_victim
-               : contender;
+               : candidate;
 }
 
 static void
@@ -212,12 +214,12 @@ static const struct policy_param params[] = {
                       .start = 0.01,
                       .low = 0.0001,
                       .high = 1,
-                      .meaning = "the window's share of the cache"},
+                      .meaning = "share of the capacity of the window"},
     [PARAM_PROTECTED] = {.name = "protected",
                          .start = 0.8,
                          .low = 0,
                          .high = 1,
-                         .meaning = "the protected share of the main part"},
+                         .meaning = "protected share of the main part"},
     [PARAM_WIDTH] = SKETCH_PARAM_WIDTH,
     [PARAM_SAMPLE] = SKETCH_PARAM_SAMPLE,
     {.name = NULL},
@@ -225,14 +227,13 @@ static const struct policy_param params[] = {
 
 const struct policy_ops policy_w_tinylfu = {
     .name = "w-tinylfu",
-    .summary =
-        "a small LRU window, and a main part that only those enter who are asked for more often",
+    .summary = "Evicts by LRU; admits to its main part by frequency of requests.",
     .source = "Einziger, Friedman, Manes 2017, TinyLFU: A Highly Efficient Cache Admission Policy, "
               "section 4",
     .sizes =
-        "Shares are counted in bytes, frequency per page; a large page must beat each page that "
-        "would leave for it.",
-    .cost = "O(1), with two looks at the sketch for a page that leaves",
+        "Shares are in bytes, frequency per page; a page must be requested more often than each "
+        "page that would be evicted for it.",
+    .cost = "O(1), and two estimates of the sketch for an eviction.",
     .params = params,
     .usual = true,
     .node_size = sizeof(struct w_tinylfu_node),

@@ -25,7 +25,7 @@
 #include "server/service_metrics.h"
 
 #define MOST_WORKERS 64u
-#define LAST_REPLIES_US ((int64_t)1000000) /* for telling clients that the server stops */
+#define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
 
 /* rpcgen's dispatchers; proxy.h does not declare them. */
 void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
@@ -36,12 +36,12 @@ static const struct rpc_program programs[] = {
     {PROXY_FETCHPROG, PROXY_VERS2, proxy_fetchprog_2},
 };
 
-/* Everything that is put together and taken apart. */
+/* Everything that is created at the start and freed at the end. */
 struct parts {
     const struct options *options;
     struct address_policy *addresses;
     struct listening listening;
-    int log_file; /* -1: none, or the access log has it */
+    int log_file; /* -1: none, or owned by the access log */
     struct registration *registration;
     struct descriptor_plan descriptors;
     struct service_user user; /* of --user */
@@ -58,7 +58,7 @@ worker_count(const struct options *options)
     return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
 }
 
-/* ---- putting together ------------------------------------------------------------------------ */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int
 make_addresses(struct parts *parts)
@@ -76,7 +76,7 @@ make_addresses(struct parts *parts)
             log_error("allow-net: %s", why);
             return EX_CONFIG;
         }
-    /* Asks over a socket of the family AF_NETLINK, protocol NETLINK_ROUTE, that is opened here. */
+    /* Opens a socket of the family AF_NETLINK, protocol NETLINK_ROUTE. */
     if (!address_policy_refuse_own(parts->addresses, why, sizeof(why))) {
         log_error("%s", why);
         return EX_OSERR;
@@ -84,7 +84,7 @@ make_addresses(struct parts *parts)
     return EX_OK;
 }
 
-/* A bound that is part of --max-fetches, lowered like those; 0 and 1 stay. */
+/* A bound that is part of --max-fetches, lowered in proportion; 0 and 1 stay. */
 static unsigned
 lower(uint64_t bound, const struct parts *parts)
 {
@@ -228,7 +228,7 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     return EX_OK;
 }
 
-/* What starts no thread: before the sockets are opened and privileges are given up. */
+/* Settings that start no thread: before the sockets are opened and privileges are dropped. */
 static int
 make_settings(struct parts *parts)
 {
@@ -292,7 +292,7 @@ make_proxy(struct service *service)
     return service->has_proxy;
 }
 
-/* What starts threads, which inherit what the process may do. */
+/* Parts that start threads, which inherit the privileges of the process. */
 static int
 make_parts(struct parts *parts)
 {
@@ -360,7 +360,7 @@ open_sockets(struct parts *parts)
     return statuses[error];
 }
 
-/* The transport takes over the sockets, the registration has read their addresses before. */
+/* The transport takes ownership of the sockets; the registration reads their addresses before. */
 static int
 start(struct parts *parts)
 {
@@ -390,7 +390,7 @@ start(struct parts *parts)
     return EX_OSERR;
 }
 
-/* ---- taking apart ---------------------------------------------------------------------------- */
+/* ---- tear-down ------------------------------------------------------------------------------- */
 
 static void
 free_parts(struct parts *parts)
@@ -412,9 +412,9 @@ free_parts(struct parts *parts)
 }
 
 /*
- * What is in flight goes on until it is done, the time is up, or a second signal comes. Then the
- * fetches are ended, which answers the requests that still wait, and the answers get a moment to be
- * sent.
+ * Requests in flight continue until they are answered, the time limit passes, or a second signal
+ * arrives. Then the fetches are ended, which answers the waiting requests, and the answers have
+ * LAST_REPLIES_US to be sent.
  */
 static void
 stop_serving(struct parts *parts, const sigset_t *signals)

@@ -78,7 +78,7 @@ close_tcp(struct listening *listening)
     listening->ipv4 = listening->ipv6 = false;
 }
 
-/* Numeric addresses only: a name could be anybody's. */
+/* Numeric addresses only: a name may resolve to another machine's address. */
 static bool
 parse_address(const char *text, struct sockaddr_storage *address, socklen_t *len)
 {
@@ -102,7 +102,7 @@ set_port(struct sockaddr_storage *address, uint16_t port)
         ((struct sockaddr_in *)address)->sin_port = htons(port);
 }
 
-/* Is this family missing on the machine, rather than the address wrong or taken? */
+/* True if the machine lacks the family; false if the address is wrong or in use. */
 static bool
 family_is_missing(int error)
 {
@@ -110,8 +110,8 @@ family_is_missing(int error)
 }
 
 /*
- * Every address on one port. EADDRINUSE with *chosen set means that the system's choice on the
- * first address was taken on another: worth another try.
+ * Opens every address on one port. EADDRINUSE with *chosen set means that the port that the system
+ * chose for the first address is in use on another: try again.
  */
 static int
 open_all(struct listening *listening, char *const *addresses, bool optional, uint16_t port,
@@ -191,8 +191,8 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
 /* ---- AF_UNIX ------------------------------------------------------------------------------- */
 
 /*
- * The folder of a default path is made if it is not there; one in a place where every user may make
- * folders must be ours.
+ * Creates the folder of a default path if it does not exist. In a place where every user may create
+ * folders, an existing one must belong to this user.
  */
 static bool
 prepare_folder(const char *path, struct buf *why)
@@ -223,7 +223,7 @@ prepare_folder(const char *path, struct buf *why)
     return true;
 }
 
-/* The sentence on a lock file that cannot be opened; another user's is named. */
+/* The sentence on a lock file that cannot be opened; it names an owner other than this user. */
 static enum listen_error
 refuse_lock_file(const char *path, int error, struct buf *why)
 {
@@ -238,9 +238,9 @@ refuse_lock_file(const char *path, int error, struct buf *why)
 }
 
 /*
- * flock() needs no more than read permission, so other users must not be able to open the file. The
- * folder may be that of --user while root starts: a second name could be that of another file,
- * which must be left as it is.
+ * flock() needs only read permission, so other users must not be able to open the file. While root
+ * starts, the folder may belong to --user: a file with a second name may be any other file of
+ * root's, and is not changed.
  */
 static bool
 close_to_others(int lock)
@@ -256,7 +256,7 @@ close_to_others(int lock)
     return (st.st_mode & 077) == 0 || fchmod(lock, 0600) == 0;
 }
 
-/* The holder of a lock that cannot be had: the kernel's word, or the number in the file. */
+/* The process that holds a lock, from the kernel or else from the number in the file. */
 static void
 describe_lock_holder(int lock, struct buf *why)
 {
@@ -303,15 +303,15 @@ take_lock(struct listening *listening, struct buf *why)
     }
     n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
     if (ftruncate(listening->lock, 0) != 0 || pwrite(listening->lock, text, (size_t)n, 0) != n) {
-        /* The lock is held all the same; only its holder's number is missing from the file. */
+        /* The lock is held; only the process number is missing from the file. */
         errno = 0;
     }
     return LISTEN_OK;
 }
 
 /*
- * systemd's RuntimeDirectory= if it gave one, else where clients look as well. The runtime
- * directory of root's session is not for the user of --user.
+ * The folder of systemd's RuntimeDirectory= if there is one, else the default that clients know.
+ * With --user, the runtime directory of root's session is not used.
  */
 static bool
 default_path(char *path, size_t size, bool has_user)
@@ -325,8 +325,8 @@ default_path(char *path, size_t size, bool has_user)
     return paths_default_socket(path, size);
 }
 
-/* As clients elsewhere, and rpcbind, have to know it. False, with a sentence, if it does not fit.
- */
+/* Makes the path absolute, for rpcbind and clients in other folders. False, with a sentence, if it
+ * does not fit. */
 static bool
 absolute_path(const char *given, char *path, size_t size, struct buf *why)
 {
@@ -340,8 +340,8 @@ absolute_path(const char *given, char *path, size_t size, struct buf *why)
 }
 
 /*
- * By the mask, since chmod() goes by the name: in a folder of another user's it could be led to
- * another file by then.
+ * By the mask, since chmod() uses the name: in another user's folder the name may refer to another
+ * file by then.
  */
 static bool
 bind_with_mode(int fd, const struct sockaddr_un *address, uint64_t mode)

@@ -1,8 +1,8 @@
 /*
  * The daemon's sockets: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. Sockets that a
- * service manager passed (passed_sockets.h) stand in for own ones of the same kind: no TCP socket
- * is opened if one was passed, and no AF_UNIX socket likewise. When an address is taken, the
- * sentence says by which process.
+ * service manager passed (passed_sockets.h) replace own ones of the same kind: no TCP socket is
+ * opened if one was passed, and no AF_UNIX socket if one of these was. When an address is in use,
+ * the sentence names the process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -20,14 +20,14 @@
 #define LISTEN_MOST_TCP 16
 
 struct listening {
-    int tcp[LISTEN_MOST_TCP]; /* owned until they are taken by rpc_server_listen() */
+    int tcp[LISTEN_MOST_TCP]; /* owned until rpc_server_listen() takes them */
     unsigned tcp_count;
     uint16_t port; /* 0: no TCP */
     bool ipv4, ipv6;
-    bool tcp_passed, local_passed; /* by a service manager; such a name is not removed */
+    bool tcp_passed, local_passed; /* by a service manager; its name is not removed */
     int local;                     /* -1: none */
-    bool bound;                    /* the socket's name is ours to remove */
-    int lock;          /* held on PATH.lock for as long as the socket is ours; -1: none */
+    bool bound;        /* the socket's name was created here and is removed at the end */
+    int lock;          /* on PATH.lock while the socket is in use; -1: none */
     bool default_path; /* no --socket was given */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
@@ -35,21 +35,21 @@ struct listening {
 enum listen_error {
     LISTEN_OK,
     LISTEN_BAD_ADDRESS, /* not an address of this machine */
-    LISTEN_IN_USE,      /* another process has it */
+    LISTEN_IN_USE,      /* by another process */
     LISTEN_FAILED,
 };
 
-/* Are the addresses and the path of the socket such as can be listened on? Opens nothing. */
+/* Checks the addresses and the path of the socket. Opens nothing. */
 enum listen_error listen_check(const struct options *options, struct buf *why);
 
-/* Takes what was passed and opens the rest that the options ask for; otherwise nothing is open and
+/* Takes passed sockets and opens the others that the options name. On an error nothing is open and
  * `why` has a sentence. */
 enum listen_error listen_open(struct listening *listening, const struct options *options,
                               struct buf *why);
 
 /*
- * Removes the AF_UNIX socket's name and lets go of the lock, and closes what was not taken (set to
- * -1 by whoever takes it).
+ * Removes the AF_UNIX socket's name, releases the lock, and closes the sockets that were not taken
+ * (taking one sets it to -1).
  */
 void listen_close(struct listening *listening);
 

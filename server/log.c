@@ -34,9 +34,9 @@ log_wants(enum log_level level)
     return level <= max_level;
 }
 
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static uint64_t lines_lost; /* since the last one that was written */
-static bool cut;            /* the last line written lacks its end */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
+static uint64_t lines_lost;                                 /* since the last written line */
+static bool cut; /* the last written line lacks its end */
 
 /* Appends a line of either format. */
 static void
@@ -63,7 +63,7 @@ format_line(struct buf *line, enum log_level level, struct buf *text)
     }
 }
 
-/* As much of the bytes as standard error takes now; returns their number. */
+/* Writes as many bytes as standard error accepts now; returns their number. */
 static size_t
 write_now(struct span bytes)
 {
@@ -80,7 +80,7 @@ write_now(struct span bytes)
     return done;
 }
 
-/* Writes a line, after one that counts those lost before it. */
+/* Writes a line; before it, a line with the number of lost lines, if there are any. */
 static void
 write_line(struct span line)
 {

@@ -20,8 +20,7 @@
 #define NAME_SIZE 256 /* of a user or a group */
 #define MOST_GROUPS 65536
 
-/* ---- the user to serve as
- * ------------------------------------------------------------------------ */
+/* ---- the user of --user ---------------------------------------------------------------------- */
 
 static bool
 find_group(const char *text, gid_t *gid, struct buf *why)
@@ -78,7 +77,7 @@ find_passwd(const char *text)
     return getpwnam(text);
 }
 
-/* The passwd entry is static memory: what is needed of it is copied before the next look-up. */
+/* The passwd entry is static memory: its fields are copied before the next lookup. */
 static bool
 find_parts(char *name, const char *group, struct service_user *user, struct buf *why)
 {
@@ -140,7 +139,7 @@ open_log_as_root(const struct service_user *user, const char *path)
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0640);
     struct stat st;
 
-    /* A second name could be that of a file which is not a log. */
+    /* A file with a second name may be one that is not a log. */
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 &&
         st.st_nlink == 1 && fchown(fd, user->uid, user->gid) != 0) {
         int error = errno;
@@ -158,7 +157,7 @@ privileges_open_log(const struct service_user *user, const char *path)
     bool change = geteuid() == 0;
     int fd, error;
 
-    /* Root's other groups are of no use here, and a link at `path` may lead to what is theirs. */
+    /* Root's other groups are dropped: a link at `path` may lead to a file of theirs. */
     if (change && setgroups((size_t)user->group_count, user->groups) != 0)
         return -1;
     if (change) {
@@ -175,7 +174,7 @@ privileges_open_log(const struct service_user *user, const char *path)
     return change && fd < 0 && errno == EACCES ? open_log_as_root(user, path) : fd;
 }
 
-/* ---- giving up ------------------------------------------------------------------------------- */
+/* ---- dropping privileges --------------------------------------------------------------------- */
 
 static bool
 fail(struct buf *why, const char *what)
@@ -184,7 +183,7 @@ fail(struct buf *why, const char *what)
     return false;
 }
 
-/* What execve() could give. Only a thread with CAP_SETPCAP may, and without it none is needed. */
+/* Drops the bounding set. Only a thread with CAP_SETPCAP may; without it, this is not needed. */
 static void
 drop_bounding_set(void)
 {
@@ -200,7 +199,7 @@ drop_capabilities(struct buf *why)
     struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {0};
 
     drop_bounding_set();
-    /* A service manager that gave none may also have forbidden the calls below. */
+    /* A service manager that granted none may also have forbidden the calls below. */
     if (syscall(SYS_capget, &header, held) == 0 && memcmp(held, none, sizeof(none)) == 0)
         return true;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
@@ -210,7 +209,7 @@ drop_capabilities(struct buf *why)
     return true;
 }
 
-/* Is the process that user by every id, and can it not be root again? */
+/* True if every id is that of the user and the process cannot become root again. */
 static bool
 is_for_good(const struct service_user *user)
 {

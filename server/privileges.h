@@ -1,6 +1,6 @@
 /*
- * What the process may do by its user and capabilities. Root starts the daemon to have ports and
- * folders of its own, and gives the rest away before it serves.
+ * The user and the capabilities of the process. Root can start the daemon, which opens ports and
+ * files and then drops its privileges before it serves.
  *
  * One thread, before any other starts: capabilities belong to a thread, and later threads inherit
  * them.
@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 
-/* A user to serve as, with all groups; the groups are owned. */
+/* The user of --user, with all its groups; the groups are owned. */
 struct service_user {
     uid_t uid;
     gid_t gid;
@@ -29,23 +29,23 @@ bool privileges_find_user(const char *text, struct service_user *user, struct bu
 void privileges_free_user(struct service_user *user);
 
 /*
- * Opens the access log for that user, as it will open it again on SIGHUP. Where it may not, root
- * opens the file, without following a link, and makes one that is root's the user's. The process's
- * supplementary groups are the user's from then on. -1 with errno set on failure.
+ * Opens the access log as that user, which reopens it on SIGHUP. If the user may not, root opens
+ * the file, without following a link, and gives a file of root's to the user. Afterwards the
+ * process has the user's supplementary groups. -1 with errno set on failure.
  */
 int privileges_open_log(const struct service_user *user, const char *path);
 
 /*
- * Becomes that user for good: groups, group and user ids, real, effective and saved, and no
- * capability is left. The kernel's dumpable flag is cleared, so that other processes of that user
- * can neither trace this one nor read its memory. If this is that user already, nothing is done.
+ * Changes permanently to that user: groups, real, effective and saved group and user ids, without
+ * capabilities. Clears the kernel's dumpable flag, so that other processes of that user can neither
+ * trace this one nor read its memory. Does nothing if the process has that user already.
  * False with a sentence in `why`, in which case the process must not serve.
  */
 bool privileges_become(const struct service_user *user, struct buf *why);
 
 /*
- * Gives up all capabilities, the bounding and the ambient set included, and lets no execve() give
- * new ones. User and groups stay. False with a sentence in `why`.
+ * Drops all capabilities, the bounding and the ambient set included, and prevents execve() from
+ * granting new ones. User and groups stay. False with a sentence in `why`.
  */
 bool privileges_give_up(struct buf *why);
 

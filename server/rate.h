@@ -1,6 +1,6 @@
 /*
- * Rates as they are written in options: "RATE[:BURST]" in tokens a second, "0" for no bound. A
- * burst that is not given is that of one second.
+ * The text form of rates in options: "RATE[:BURST]" in tokens per second, "0" for no bound. Without
+ * a burst, it is the amount of one second.
  */
 #ifndef SUNPROXY_SERVER_RATE_H
 #define SUNPROXY_SERVER_RATE_H
@@ -11,8 +11,8 @@
 #include "base/token_bucket.h"
 
 /*
- * Reads a rate and its burst, with units of bytes (units.h) if `bytes` is set. False for anything
- * else, for a burst of 0, and above TOKEN_BUCKET_MOST; *rate is then as before.
+ * Parses a rate and its burst, with units of bytes (units.h) if `bytes` is set. False for anything
+ * else, for a burst of 0, and above TOKEN_BUCKET_MOST; *rate is then unchanged.
  */
 bool rate_parse(const char *text, bool bytes, struct token_rate *rate);
 

@@ -18,8 +18,8 @@
 #include "proxy.h"
 #include "server/log.h"
 
-#define RETRY_SECONDS 2   /* while rpcbind is not there */
-#define REFRESH_SECONDS 5 /* in case that it was restarted */
+#define RETRY_SECONDS 2   /* while rpcbind does not answer */
+#define REFRESH_SECONDS 5 /* after a restart rpcbind has no entries */
 #define GOODBYE_SECONDS 2
 #define MOST_ENTRIES 6
 #define OWNER_SIZE 64 /* for rpcbind's name of a user: "superuser", "unknown", or a number */
@@ -34,13 +34,13 @@ struct entry {
 };
 
 struct registration {
-    /* shared by two: the thread, and whoever started it */
+    /* shared by the thread and the one that started it */
     _Atomic unsigned references;
     pthread_t thread;
     pthread_mutex_t lock; /* protects stop and gone */
     pthread_cond_t changed;
     bool stop;
-    bool gone; /* the thread has taken the entries out */
+    bool gone; /* the thread has removed the entries */
 
     /* the thread's own once it runs */
     struct entry entries[MOST_ENTRIES];
@@ -73,10 +73,10 @@ add_entries(struct registration *registration, const char *netid, const char *ad
 }
 
 /*
- * What rpcbind has for a program version on a transport, as universal address; owned, NULL if there
- * is nothing. `owner` gets the name that rpcbind has for its user. *answers says whether rpcbind
- * answered at all. (rpcb_getaddr() would put one of our addresses in place of the registered one,
- * and loses a few bytes at each call.)
+ * The universal address that rpcbind has for a program version on a transport; owned by the caller,
+ * NULL if there is none. `owner` receives the name that rpcbind has for its user; *answers is set
+ * to whether rpcbind answered. (rpcb_getaddr() would replace the registered address by one of this
+ * machine's, and leaks a few bytes per call.)
  */
 static char *
 registered_address(const struct entry *entry, char owner[OWNER_SIZE], bool *answers)
@@ -90,7 +90,7 @@ registered_address(const struct entry *entry, char owner[OWNER_SIZE], bool *answ
         return NULL;
     list = rpcb_getmaps(netconfig, "localhost");
     freenetconfigent(netconfig);
-    /* Its own entries are always there. */
+    /* rpcbind always lists its own entries. */
     *answers = list != NULL;
     for (const rpcblist *at = list; at && !address; at = at->rpcb_next)
         if (at->rpcb_map.r_prog == PROXY_FETCHPROG && at->rpcb_map.r_vers == entry->version &&
@@ -102,7 +102,7 @@ registered_address(const struct entry *entry, char owner[OWNER_SIZE], bool *answ
     return address;
 }
 
-/* Registers one entry; at the first time, in place of what is there. True if it stands. */
+/* Registers one entry; the first time, it replaces an existing one. True if it is registered. */
 static bool
 register_entry(struct entry *entry, bool first)
 {
@@ -136,7 +136,7 @@ register_entry(struct entry *entry, bool first)
     return done;
 }
 
-/* One round over all entries. Returns the seconds until the next. */
+/* Registers all entries once. Returns the seconds until the next time. */
 static int
 refresh(struct registration *registration)
 {
@@ -188,7 +188,7 @@ refresh(struct registration *registration)
     return REFRESH_SECONDS;
 }
 
-/* Takes out what is ours, and not what another server has put in its place. */
+/* Removes own entries, but not one of another server that has replaced an own one. */
 static void
 unregister(struct registration *registration)
 {
@@ -240,10 +240,9 @@ run(void *argument)
     return NULL;
 }
 
-/* ---- before root becomes another user ---------------------------------------------------------
- */
+/* ---- before the change of user --------------------------------------------------------------- */
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static void
 remove_others(uid_t uid)
 {
@@ -290,8 +289,7 @@ registration_make_way(uid_t uid)
     }
 }
 
-/* ---- for others -------------------------------------------------------------------------------
- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 struct registration *
 registration_start(const struct listening *listening)

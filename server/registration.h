@@ -1,9 +1,9 @@
 /*
  * The daemon's entries with rpcbind: both versions on tcp, tcp6 and local. A thread of its own
- * keeps them there: rpcbind may come later, or be restarted and have forgotten.
+ * registers them again when rpcbind starts later or was restarted.
  *
- * What a daemon that was killed left behind is replaced at the start. What another daemon
- * registered later is left alone.
+ * Entries of a killed daemon are replaced at the start. Entries that another daemon registers later
+ * are not changed.
  */
 #ifndef SUNPROXY_SERVER_REGISTRATION_H
 #define SUNPROXY_SERVER_REGISTRATION_H
@@ -15,15 +15,15 @@
 struct registration;
 
 /*
- * For root that is about to become this user: removes entries of other users, which that user could
- * not replace, with a line in the log for each. Takes two seconds at most.
+ * Before root changes to this user: removes entries of other users, which that user could not
+ * replace, and logs a line for each. Takes at most two seconds.
  */
 void registration_make_way(uid_t uid);
 
-/* Starts the thread; `listening` is read now and not kept. NULL with errno set on failure. */
+/* Starts the thread; `listening` is read only during the call. NULL with errno set on failure. */
 struct registration *registration_start(const struct listening *listening);
 
-/* Takes our entries out, within two seconds or not at all, and ends the thread. NULL is harmless.
+/* Removes own entries, unless that takes over two seconds, and ends the thread. NULL is harmless.
  */
 void registration_stop(struct registration *registration);
 

@@ -143,19 +143,4 @@ enum sim_error sim_run(const struct sim_trace *trace, const struct sim_config *c
  */
 uint32_t *sim_next(const struct sim_trace *trace);
 
-/* What can be known of a trace without a cache, or with one that never forgets. */
-struct sim_facts {
-    uint64_t
-        distinct_bytes; /* of the pages, each at its first request; their number without sizes */
-    uint64_t requests;  /* the rest without the warm-up */
-    uint64_t hits;      /* of the cache that never forgets */
-    uint64_t bytes;
-    uint64_t bytes_hit;
-    uint32_t smallest; /* bytes of a request */
-    uint32_t largest;
-};
-
-/* False without memory. */
-bool sim_find_facts(const struct sim_trace *trace, size_t warmup, struct sim_facts *facts);
-
 #endif

@@ -9,7 +9,6 @@
 #include "cli/capacity.h"
 #include "cli/columns.h"
 #include "cli/output.h"
-#include "cli/statistics.h"
 #include "policies/charge.h"
 
 #define LINE 79 /* columns of text */
@@ -66,12 +65,11 @@ print_sizes(const struct simulate_subject *subject)
 static void
 print_infinite(const struct advice *advice)
 {
-    const struct sim_facts *facts = &advice->subject->facts;
+    const struct trace_totals *facts = &advice->subject->facts;
 
-    printf("An infinite cache hits %.1f %% of the requests",
-           100 * statistics_ratio(facts->hits, facts->requests));
+    printf("An infinite cache hits %.1f %% of the requests", 100 * trace_totals_hit_ratio(facts));
     if (advice->subject->sized)
-        printf(" and %.1f %% of the bytes", 100 * statistics_ratio(facts->bytes_hit, facts->bytes));
+        printf(" and %.1f %% of the bytes", 100 * trace_totals_byte_hit_ratio(facts));
     puts(".");
 }
 

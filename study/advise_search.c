@@ -212,7 +212,7 @@ static bool
 prepare(struct advice *advice)
 {
     const struct simulate_options *options = advice->options;
-    const struct sim_facts *facts = &advice->subject->facts;
+    const struct trace_totals *facts = &advice->subject->facts;
     uint64_t part = advice->by_bytes ? facts->bytes_hit : facts->hits;
     uint64_t whole = advice->by_bytes ? facts->bytes : facts->requests;
 

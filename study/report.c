@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "study/commands.h"
+#include "study/default_sizes.h"
 
 #define MAX_DATA (512u << 20)
 #define MAX_POINTS 1000
@@ -55,7 +56,7 @@ static const struct option_row rows[] = {
     {"title", 0, "TEXT", option_text, AT(title), 0, 0, "What a cache would hit",
      "title of the page"},
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
-    {"points", 0, "N", option_uint, AT(points), 2, MAX_POINTS, "30",
+    {"points", 0, "N", option_uint, AT(points), 2, MAX_POINTS, DEFAULT_POINTS,
      "number of sizes of each miss ratio curve"},
     {"live", 0, "FILE", add_live, 0, 0, 0, NULL,
      "output of 'sunproxy replay --json' for one of the traces: adds access times, and the "

@@ -11,7 +11,7 @@
 #define SUNPROXY_STUDY_REPORT_H
 
 #include "base/json.h"
-#include "study/simulate_subject.h"
+#include "study/simulate.h"
 
 /* ---- tables: report_table.c */
 

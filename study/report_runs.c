@@ -7,19 +7,14 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "study/default_sizes.h"
 #include "study/simulate_run.h"
-#include "study/size_scale.h"
 
-#define FEW_URLS 500u    /* so many, and the sizes are the paper's; more, and they are smaller */
 #define ANOMALY_ALL 120u /* as many URLs as that, and every size is tried */
 #define ANOMALY_SOME 48u /* otherwise so many sizes */
 #define ANOMALY_POLICIES 2u
 
-static const double paper_shares[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.8};
-static const double small_shares[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 static const char *const anomalous[ANOMALY_POLICIES] = {"fifo", "rand"};
-
-#define SHARES (sizeof(paper_shares) / sizeof(paper_shares[0]))
 
 /*
  * What the runs of a job report as they go; requests are numbered as in the whole trace, also of a
@@ -44,23 +39,6 @@ struct runs {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static bool
-sizes_by_shares(struct size_scale *sizes, uint64_t urls)
-{
-    const double *shares = urls <= FEW_URLS ? paper_shares : small_shares;
-
-    sizes->sizes = calloc(SHARES, sizeof(*sizes->sizes));
-    if (!sizes->sizes)
-        return false;
-    for (size_t i = 0; i < SHARES; i++) {
-        uint64_t size = (uint64_t)fmax(1, round((double)urls * shares[i]));
-
-        if (sizes->count == 0 || size > sizes->sizes[sizes->count - 1])
-            sizes->sizes[sizes->count++] = size;
-    }
-    return true;
-}
-
 /* The trace that is simulated. */
 static const struct sim_trace *
 simulated(const struct simulate_subject *subject)
@@ -72,16 +50,14 @@ simulated(const struct simulate_subject *subject)
 static bool
 choose_sizes(struct runs *runs, size_t points)
 {
-    uint64_t urls = runs->subject->trace->url_count;
-    uint64_t bytes = runs->subject->all_bytes;
-    uint64_t pages = simulated(runs->subject)->page_count;
+    const struct simulate_subject *subject = runs->subject;
+    uint64_t pages = simulated(subject)->page_count;
 
-    return sizes_by_shares(&runs->shares, urls) &&
+    return default_sizes_of_urls(subject, &runs->shares) &&
            size_scale_make(&runs->anomaly, 1, pages,
                            pages <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
-           size_scale_make(&runs->urls, (double)urls / 1000, urls, points) &&
-           (!runs->subject->sized ||
-            size_scale_make(&runs->bytes, (double)bytes / 1000, bytes, points));
+           default_sizes_curve(subject, false, points, &runs->urls) &&
+           (!subject->sized || default_sizes_curve(subject, true, points, &runs->bytes));
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */

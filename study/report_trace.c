@@ -36,7 +36,6 @@ void
 report_trace_facts(struct json *j, const struct simulate_subject *subject)
 {
     const struct trace *trace = subject->trace;
-    const struct sim_facts *facts = &subject->facts;
     int64_t first = INT64_MAX, last = INT64_MIN;
 
     for (size_t i = 0; trace->times_us && i < trace->request_count; i++) {
@@ -45,28 +44,11 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
         first = trace->times_us[i] < first ? trace->times_us[i] : first;
         last = trace->times_us[i] > last ? trace->times_us[i] : last;
     }
-    json_cstring(j, "trace", subject->path);
-    json_cstring(j, "format", trace->format);
-    json_uint(j, "requests", trace->request_count);
-    json_uint(j, "distinct_urls", trace->url_count);
+    simulate_json_subject(j, subject);
     json_bool(j, "sized", subject->sized);
-    json_uint(j, "warmup", subject->warmup);
-    if (subject->sized) {
-        json_uint(j, "distinct_bytes", facts->distinct_bytes);
-        json_uint(j, "bytes", facts->bytes);
-    }
     if (first <= last) {
         json_int(j, "first_us", first);
         json_int(j, "last_us", last);
-    }
-    json_double(j, "infinite_hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
-    if (subject->sized)
-        json_double(j, "infinite_byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes),
-                    6);
-    if (subject->rate < 1) {
-        json_double(j, "sample", subject->sample.sampling.rate, 6);
-        json_uint(j, "sample_requests", subject->sample.trace.request_count);
-        json_uint(j, "sample_urls", subject->sample.trace.page_count);
     }
 }
 
@@ -243,7 +225,7 @@ struct size_step {
 
 /* Limits from the smallest to the largest size, evenly on a logarithmic scale. */
 static size_t
-make_steps(const struct sim_facts *facts, struct size_step *steps)
+make_steps(const struct trace_totals *facts, struct size_step *steps)
 {
     double low = facts->smallest > 0 ? facts->smallest : 1, high = facts->largest;
     size_t count = 0;

@@ -2,6 +2,7 @@
  * sunproxy simulate: what caches of any policy and size would have made of a trace.
  */
 #include "study/simulate.h"
+#include "study/default_sizes.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -84,13 +85,14 @@ static const struct option_row option_rows[] = {
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
     {"capacity", 0, "LIST", take_capacities, 0, 0, 0, NULL,
      "capacities, separated by commas: a number of URLs (700); bytes with a unit (64M, 1.5GB); a "
-     "share of the distinct URLs (10%) or of their bytes (10%B) (default: 1, 2, 5, 10, 20 and 50 % "
-     "of the bytes, or of the URLs without sizes)"},
+     "share of the distinct URLs (10%) or of their bytes (10%B) (default: " DEFAULT_SHARES_HELP
+     ")"},
     {"curve", 0, "[=urls|bytes]", option_choice, AT(curve), CURVE_URLS, 0, NULL,
      "hit ratios over all sizes: exact and in one pass for lru in URLs, at --points sizes for the "
      "others (default: bytes where sizes are known); of " SIMULATE_ENOUGH_HELP " a sample, "
      "except for lru in URLs, unless --sample is given"},
-    {"points", 0, "N", option_uint, AT(points), 1, MAX_POINTS, "50", "number of sizes of a curve"},
+    {"points", 0, "N", option_uint, AT(points), 1, MAX_POINTS, DEFAULT_POINTS,
+     "number of sizes of a curve"},
     {"log", 0, "FILE", option_text, AT(log), 0, 0, NULL,
      "write a line for each request, the same as 'sunproxy replay' does but for the time, which is "
      "0; for one policy at one capacity"},
@@ -139,19 +141,21 @@ check_options(const struct options *options, int traces)
 
 /* Shares of the bytes where sizes are known, else of the URLs. */
 static bool
-default_capacities(struct options *options, bool sized)
+default_capacities(struct options *options, const struct simulate_subject *subject)
 {
-    static const double percents[] = {1, 2, 5, 10, 20, 50};
-    const size_t count = sizeof(percents) / sizeof(percents[0]);
+    const double *shares = default_sizes_shares(subject);
+    size_t count = 0;
 
+    while (shares[count] > 0)
+        count++;
     options->capacities = calloc(count, sizeof(*options->capacities));
     if (!options->capacities) {
         output_complain("out of memory");
         return false;
     }
     for (size_t i = 0; i < count; i++)
-        *(sized ? &options->capacities[i].percent_bytes : &options->capacities[i].percent) =
-            percents[i];
+        *(subject->sized ? &options->capacities[i].percent_bytes
+                         : &options->capacities[i].percent) = 100 * shares[i];
     options->capacity_count = count;
     return true;
 }
@@ -252,7 +256,7 @@ simulate_rows(struct options *options, const struct simulate_subject *subject,
     size_t count;
     int status;
 
-    if (defaults && !default_capacities(options, subject->sized))
+    if (defaults && !default_capacities(options, subject))
         return EX_SOFTWARE;
     rows = calloc(options->capacity_count * options->common.spec_count, sizeof(*rows));
     if (!rows) {

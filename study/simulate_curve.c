@@ -8,9 +8,9 @@
 #include "cli/capacity.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "study/default_sizes.h"
 #include "study/simulate.h"
 #include "study/simulate_run.h"
-#include "study/size_scale.h"
 #include "sim/curve.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -19,15 +19,6 @@ static uint64_t
 all_of(const struct simulate_curves *curves)
 {
     return curves->in_bytes ? curves->subject->all_bytes : curves->subject->trace->url_count;
-}
-
-/* In URLs from one on, in bytes from a thousandth of all. */
-static bool
-choose_sizes(struct simulate_curves *curves, size_t points)
-{
-    uint64_t all = all_of(curves);
-
-    return size_scale_make(&curves->scale, curves->in_bytes ? (double)all / 1000 : 1, all, points);
 }
 
 /* ---- simulating ------------------------------------------------------------------------------ */
@@ -277,7 +268,7 @@ simulate_curves_make(struct simulate_curves *curves, const struct simulate_subje
 {
     *curves =
         (struct simulate_curves){.subject = subject, .options = options, .in_bytes = in_bytes};
-    if (choose_sizes(curves, points)) {
+    if (default_sizes_curve(subject, in_bytes, points, &curves->scale)) {
         curves->count = options->spec_count * curves->scale.count;
         curves->rows = calloc(curves->count, sizeof(*curves->rows));
     }

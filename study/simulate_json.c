@@ -2,7 +2,6 @@
  * What the JSON of simulate, advise and report says alike: the trace, and the ratios of a run. A
  * key means the same wherever it stands.
  */
-#include "cli/statistics.h"
 #include "cli/trace_options.h"
 #include "study/simulate.h"
 
@@ -22,7 +21,7 @@ json_sample(struct json *j, const struct simulate_subject *subject)
 void
 simulate_json_subject(struct json *j, const struct simulate_subject *subject)
 {
-    const struct sim_facts *facts = &subject->facts;
+    const struct trace_totals *facts = &subject->facts;
 
     json_cstring(j, "trace", subject->path);
     json_cstring(j, "format", subject->trace->format);
@@ -32,6 +31,10 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
         json_uint(j, "distinct_bytes", facts->distinct_bytes);
     else
         json_null(j, "distinct_bytes");
+    if (subject->sized)
+        json_uint(j, "bytes", facts->bytes);
+    else
+        json_null(j, "bytes");
     json_uint(j, "files", subject->files);
     json_cstring(j, "count_bytes", subject->whole_pages ? "whole" : "body");
     if (subject->sized)
@@ -43,10 +46,7 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
     trace_json_left_out(j, "left_out", &subject->trace->counts);
     json_uint(j, "warmup", subject->warmup);
     json_sample(j, subject);
-    json_open_object(j, "infinite");
-    json_double(j, "hit_ratio", statistics_ratio(facts->hits, facts->requests), 6);
-    json_double(j, "byte_hit_ratio", statistics_ratio(facts->bytes_hit, facts->bytes), 6);
-    json_close_object(j);
+    trace_json_infinite(j, facts, subject->sized);
 }
 
 /* Of bytes there is none where sizes are unknown. */

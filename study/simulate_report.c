@@ -108,7 +108,7 @@ compare_rows(const void *a, const void *b, void *by_bytes)
 static void
 print_subject(const struct simulate_subject *subject)
 {
-    const struct sim_facts *facts = &subject->facts;
+    const struct trace_totals *facts = &subject->facts;
     char bytes[32];
 
     output_put(subject->path);
@@ -126,10 +126,9 @@ print_subject(const struct simulate_subject *subject)
         simulate_print_counts(&subject->sample.trace);
         putchar('\n');
     }
-    printf("a cache that never forgets: hit ratio %.2f %%",
-           100 * statistics_ratio(facts->hits, facts->requests));
+    printf("a cache that never forgets: hit ratio %.2f %%", 100 * trace_totals_hit_ratio(facts));
     if (subject->sized)
-        printf(", byte hit ratio %.2f %%", 100 * statistics_ratio(facts->bytes_hit, facts->bytes));
+        printf(", byte hit ratio %.2f %%", 100 * trace_totals_byte_hit_ratio(facts));
     putchar('\n');
 }
 

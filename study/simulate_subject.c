@@ -157,7 +157,8 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
                         subject->path, subject->trace->request_count);
         return EX_DATAERR;
     }
-    if (!sim_find_facts(&subject->sim, subject->warmup, &subject->facts))
+    if (!trace_totals_make(subject->sim.ids, subject->sim.sizes, subject->sim.request_count,
+                           subject->sim.page_count, subject->warmup, &subject->facts))
         return no_memory(subject->path);
     subject->sim.distinct_bytes = subject->facts.distinct_bytes;
     if (!find_charges(options, subject))

@@ -9,6 +9,7 @@
 #include "study/simulate_sizes.h"
 #include "sim/sample.h"
 #include "sim/sweep.h"
+#include "trace/totals.h"
 
 /* Length that is assumed of a URL of which a trace has only a number. */
 #define SIMULATE_URL_BYTES 64u
@@ -21,7 +22,7 @@ struct simulate_subject {
     struct sim_trace sim; /* of the whole trace */
     bool sized;           /* sizes are known and used */
     size_t warmup;        /* requests */
-    struct sim_facts facts;
+    struct trace_totals facts;
     struct simulate_sizes_known assumed; /* URLs whose size is assumed: the median of the others */
     bool whole_pages;                    /* bytes count whole pages: SIMULATE_COUNT_WHOLE */
     uint32_t *charges;                   /* owned; see struct sim_trace; NULL: nothing */

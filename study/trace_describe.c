@@ -175,8 +175,8 @@ print_sizes(const struct trace_facts *f, const struct trace_counts *counts)
     char bytes[32], unique[32], inferred[32], count[48];
 
     printf("%-15s %s requested, %s in distinct URLs, %s of size", "bytes",
-           units_format_bytes(f->bytes, bytes, sizeof(bytes)),
-           units_format_bytes(f->unique_bytes, unique, sizeof(unique)),
+           units_format_bytes(f->totals.bytes, bytes, sizeof(bytes)),
+           units_format_bytes(f->totals.distinct_bytes, unique, sizeof(unique)),
            format_count(f->size_changes, "change", count, sizeof(count)));
     if (counts->inferred_sizes)
         printf("; %s inferred for %s",
@@ -220,9 +220,10 @@ print_description(const struct description *d)
     printf("%-15s %" PRIu64 "\n", "distinct URLs", f->urls);
     printf("%-15s %" PRIu64 ", %.1f %% of the URLs\n", "one-hit wonders", f->one_hit,
            percent(f->one_hit, f->urls));
-    printf("%-15s hits %.2f %% of the requests", "infinite cache", 100 * f->infinite_hit_ratio);
+    printf("%-15s hits %.2f %% of the requests", "infinite cache",
+           100 * trace_totals_hit_ratio(&f->totals));
     if (f->has_sizes)
-        printf(", %.2f %% of the bytes", 100 * f->infinite_byte_hit_ratio);
+        printf(", %.2f %% of the bytes", 100 * trace_totals_byte_hit_ratio(&f->totals));
     if (counts->logged_outcomes != 0)
         printf("\n%-15s hits %.2f %% of the requests", "as logged",
                percent(counts->logged_hits, counts->logged_outcomes));
@@ -294,7 +295,7 @@ print_json(const struct description *d)
     json_uint(&j, "requests", f->requests);
     json_uint(&j, "distinct_urls", f->urls);
     json_uint(&j, "one_hit_wonders", f->one_hit);
-    json_double(&j, "infinite_hit_ratio", f->infinite_hit_ratio, 6);
+    trace_json_infinite(&j, &f->totals, f->has_sizes);
     json_double(&j, "zipf_exponent", f->zipf, 4);
     trace_json_left_out(&j, "left_out", &d->trace->counts);
     json_uint(&j, "remarks", d->trace->counts.remark_count);
@@ -308,14 +309,13 @@ print_json(const struct description *d)
         json_uint(&j, "out_of_order", f->out_of_order);
     }
     if (f->has_sizes) {
-        json_uint(&j, "bytes", f->bytes);
-        json_uint(&j, "distinct_bytes", f->unique_bytes);
+        json_uint(&j, "bytes", f->totals.bytes);
+        json_uint(&j, "distinct_bytes", f->totals.distinct_bytes);
         json_uint(&j, "size_changes", f->size_changes);
         json_uint(&j, "sizes_unknown", f->unknown_sizes);
         json_uint(&j, "sizes_too_large", d->trace->counts.large_sizes);
         json_uint(&j, "sizes_inferred", d->trace->counts.inferred_sizes);
         json_uint(&j, "bytes_inferred", d->trace->counts.inferred_bytes);
-        json_double(&j, "infinite_byte_hit_ratio", f->infinite_byte_hit_ratio, 6);
     }
     add_percentiles(&j, "size_by_request", &f->request_sizes);
     add_percentiles(&j, "size_by_url", &f->url_sizes);

@@ -166,7 +166,6 @@ look_at_sizes(const struct trace *t, struct trace_facts *f)
 {
     uint32_t *last = malloc((t->url_count + 1) * sizeof(*last));
     uint32_t *all = malloc((t->request_count + 1) * sizeof(*all));
-    uint64_t again = 0; /* bytes of requests for what was requested before */
     size_t count = 0;
     size_t known = 0;
 
@@ -185,18 +184,13 @@ look_at_sizes(const struct trace *t, struct trace_facts *f)
             continue;
         }
         all[count++] = size;
-        f->bytes += size;
-        again += *before != TRACE_SIZE_UNKNOWN ? size : 0;
         f->size_changes += *before != TRACE_SIZE_UNKNOWN && *before != size;
         *before = size;
     }
-    f->infinite_byte_hit_ratio = f->bytes ? (double)again / (double)f->bytes : 0;
     trace_percentiles_of(all, count, &f->request_sizes);
     for (size_t i = 0; i < t->url_count; i++) {
-        if (last[i] != TRACE_SIZE_UNKNOWN) {
-            f->unique_bytes += last[i];
+        if (last[i] != TRACE_SIZE_UNKNOWN)
             last[known++] = last[i];
-        }
     }
     trace_percentiles_of(last, known, &f->url_sizes);
     free(last);
@@ -228,8 +222,8 @@ trace_facts_make(const struct trace *t, size_t busiest, struct trace_facts *f)
     f->urls = t->url_count;
     f->has_sizes = t->sizes != NULL;
     f->has_times = t->times_us != NULL;
-    f->infinite_hit_ratio =
-        t->request_count ? 1 - (double)t->url_count / (double)t->request_count : 0;
+    if (!trace_totals_make(t->ids, t->sizes, t->request_count, t->url_count, 0, &f->totals))
+        return TRACE_NO_MEMORY;
     error = look_at_popularity(t, busiest, f);
     if (error == TRACE_OK && f->has_sizes)
         error = look_at_sizes(t, f);

@@ -4,7 +4,7 @@
 #ifndef SUNPROXY_TRACE_FACTS_H
 #define SUNPROXY_TRACE_FACTS_H
 
-#include "trace/trace.h"
+#include "trace/totals.h"
 
 /* Some values of a set, by nearest rank: the smallest that so many per cent do not exceed. */
 struct trace_percentiles {
@@ -24,15 +24,12 @@ struct trace_facts {
     uint64_t one_hit;           /* URLs that are requested once */
     struct trace_busy *busiest; /* the most requested first, ties by number; owned */
     size_t busiest_count;
-    double zipf;               /* the constant of Zipf's law that fits best; see trace_fit_zipf() */
-    double infinite_hit_ratio; /* of a cache that never forgets */
+    double zipf; /* the constant of Zipf's law that fits best; see trace_fit_zipf() */
+    struct trace_totals totals;
 
     bool has_sizes;
     uint64_t unknown_sizes; /* requests */
-    uint64_t bytes;         /* asked for, as far as known */
-    uint64_t unique_bytes;  /* of all URLs, each as it was last */
     uint64_t size_changes;  /* requests whose size is not that of the one before for the URL */
-    double infinite_byte_hit_ratio;
     struct trace_percentiles request_sizes;
     struct trace_percentiles url_sizes;
 

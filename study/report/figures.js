@@ -30,9 +30,9 @@ const reportFigures = (() => {
     // What the user asked to look at, and how people say that a policy gets it.
     const goals = {
         requests: { y: "hit_ratio", label: "hit ratio, %", most: "hits most", least: "least",
-            ideal: (trace) => `a cache that never forgets hits ${percent(trace.infinite_hit_ratio)}.` },
+            ideal: (trace) => `a cache that never forgets hits ${percent(trace.infinite.hit_ratio)}.` },
         bytes: { y: "byte_hit_ratio", label: "byte hit ratio, %", most: "serves the most bytes", least: "the fewest",
-            ideal: (trace) => `a cache that never forgets serves ${percent(trace.infinite_byte_hit_ratio)} of the bytes.` },
+            ideal: (trace) => `a cache that never forgets serves ${percent(trace.infinite.byte_hit_ratio)} of the bytes.` },
     };
     const goalOf = (trace) => trace.by_bytes ? goals.bytes : goals.requests;
 
@@ -184,7 +184,7 @@ const reportFigures = (() => {
         say: (t, trace) => "Hits and misses as they add up, for each size, all on one scale. Where the misses leave the " +
             "dotted line, pages are fetched again that the cache had and let go: the gap is what a larger cache would " +
             "save. The thin upright line is the request at which the cache was full." +
-            (trace.sample ? " Estimated for the whole trace from the sample." : "") +
+            (trace.sample_urls ? " Estimated for the whole trace from the sample." : "") +
             (trace.warmup ? " The lines begin with the first request; the shares of hits leave the warm-up out." : ""),
         draw(t, width, trace, policy) {
             const several = document.createElement("div");
@@ -233,7 +233,7 @@ const reportFigures = (() => {
         },
         say: (t, trace) => "The hit ratio of the moment, a moving average over a twelfth of the trace. Where all lines " +
             "fall together, much is new; where they part, the policy matters." +
-            (trace.sample ? " Estimated for the whole trace from the sample." : ""),
+            (trace.sample_urls ? " Estimated for the whole trace from the sample." : ""),
         draw(t, width, trace, urls) {
             return plot(width, {
                 x: { label: "request number", tickFormat: short },
@@ -268,7 +268,7 @@ const reportFigures = (() => {
             });
             return "A larger cache can hit less, where the order of leaving does not follow use. " +
                 `${parts[0]}; ${parts[1]}. LRU and OPT cannot show it: what a smaller cache holds, a larger one ` +
-                "holds too." + (trace.sample ? " Room and hits are those of the sample itself, " +
+                "holds too." + (trace.sample_urls ? " Room and hits are those of the sample itself, " +
                 `${plural(trace.sample_requests, "request")} for ${plural(largest, "URL")}; the whole trace may ` +
                 "show it at other sizes." : "");
         },
@@ -276,7 +276,7 @@ const reportFigures = (() => {
             const all = [...lost(t, "fifo"), ...lost(t, "rand")];
             const big = t.planned.find((p) => p.table === "anomaly").largest > 500;
             return plot(width, {
-                x: { label: `room for so many ${trace.sample ? "of the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
+                x: { label: `room for so many ${trace.sample_urls ? "of the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
                 y: { label: "hits", tickFormat: short },
                 marks: [
                     ...["fifo", "rand"].map((policy) => Plot.line(t.anomaly.filter((r) => r.policy === policy), {
@@ -346,14 +346,14 @@ const reportFigures = (() => {
         (t, trace) => (hasBound(t) ? "OPT knows the future: no policy that stores whatever it misses can come below " +
             "its line, and what lies between it and another line is what a cleverer one could still win. One that " +
             "may turn pages away, such as TinyLFU, could come below even that. " : "") +
-            lowest("curve_urls", t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite_hit_ratio)}: ` +
+            lowest("curve_urls", t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite.hit_ratio)}: ` +
             "first requests, which no cache can hit.",
         "miss ratio, %", (trace) => !trace.by_bytes);
 
     const curveBytes = curve("curve-bytes", "Miss ratio curves, in bytes", "curve_bytes", "capacity_bytes", "miss_ratio",
         (t, trace) => lowest("curve_bytes", t, "miss_ratio") + (hasBound(t) ? "Where sizes differ, OPT, which passes " +
             "them over, is no strict bound: a policy that prefers small pages may hit more often." :
-            `The floor is ${percent(1 - trace.infinite_hit_ratio)}: first requests, which no cache can hit.`),
+            `The floor is ${percent(1 - trace.infinite.hit_ratio)}: first requests, which no cache can hit.`),
         "miss ratio, %", () => false);
 
     const curveByteMisses = curve("curve-byte-misses", "Byte miss ratio curves", "curve_bytes", "capacity_bytes",

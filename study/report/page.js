@@ -221,11 +221,11 @@
             ["requests", count(trace.requests),
                 trace.first_us === undefined ? trace.format : reportLooks.span(trace)],
             ["distinct URLs", count(urls), `${percent(once / urls)} requested once`],
-            ["hit ratio at best", percent(trace.infinite_hit_ratio), "of a cache that never forgets"],
+            ["hit ratio at best", percent(trace.infinite.hit_ratio), "of a cache that never forgets"],
         ];
         if (trace.sized)
             list.push(["bytes requested", bytes(trace.bytes), `${bytes(trace.distinct_bytes)} distinct`],
-                ["byte hit ratio at best", percent(trace.infinite_byte_hit_ratio),
+                ["byte hit ratio at best", percent(trace.infinite.byte_hit_ratio),
                     "of a cache that never forgets"]);
         return element("dl", { class: "facts" }, ...list.map(([name, value, more]) =>
             element("div", {}, element("dt", {}, name),
@@ -246,7 +246,7 @@
         if (trace.warmup)
             notes.push(`The first ${reportLooks.count(trace.warmup)} requests warm the caches up ` +
                 "and do not count in hit ratios.");
-        if (trace.sample)
+        if (trace.sample_urls)
             notes.push(`What is simulated are estimates for the whole trace from a sample of ` +
                 `${reportLooks.percent(trace.sample)} of the URLs (${reportLooks.count(trace.sample_requests)} ` +
                 "requests), in caches as much smaller; 95 % of all samples are as near to the truth as the number " +

@@ -19,6 +19,7 @@
 #include "sim/sample.h"
 #include "sim/sweep.h"
 #include "trace/generate.h"
+#include "trace/totals.h"
 
 #define SEEDS 3u /* of policies that draw, for the truth and for each sample */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -91,7 +92,7 @@ has_sizes(const struct trace *trace)
 static void
 subject_init(struct subject *subject, const char *name, struct trace *trace)
 {
-    struct sim_facts facts;
+    struct trace_totals totals;
 
     *subject = (struct subject){.name = name, .trace = trace};
     subject->sim = (struct sim_trace){.request_count = trace->request_count,
@@ -100,11 +101,12 @@ subject_init(struct subject *subject, const char *name, struct trace *trace)
                                       .page_count = trace->url_count,
                                       .keys = trace->keys};
     subject->next = sim_next(&subject->sim);
-    if (!subject->next || !sim_find_facts(&subject->sim, 0, &facts))
+    if (!subject->next || !trace_totals_make(trace->ids, subject->sim.sizes, trace->request_count,
+                                             trace->url_count, 0, &totals))
         die("out of memory");
     subject->sim.next = subject->next;
     if (subject->sim.sizes)
-        subject->bytes = subject->sim.distinct_bytes = facts.distinct_bytes;
+        subject->bytes = subject->sim.distinct_bytes = totals.distinct_bytes;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */

@@ -116,7 +116,7 @@ class AdviseTest(SimulateCase):
         text = " ".join(self.advise(trace, "--policy", "opt,tinylfu").split())
         self.assertIn("one that turns pages away may need less", text)
         self.assertNotIn("ignores sizes", text)
-        self.assertIn("one that turns pages away can do better",
+        self.assertIn("one that does not admit every page can do better",
                       " ".join(self.sunproxy("policies", "opt").stdout.decode().split()))
 
     def test_both_ratios_are_told(self):

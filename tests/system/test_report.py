@@ -37,7 +37,7 @@ class DataTest(report_case.ReportCase):
             everything = max(r[column] for r in curve)
             for r in curve:
                 if r[column] == everything and r["policy"] in ("lru", "fifo", "opt"):
-                    self.assertAlmostEqual(1 - r["miss_ratio"], t["infinite_hit_ratio"], 6)
+                    self.assertAlmostEqual(1 - r["miss_ratio"], t["infinite"]["hit_ratio"], 6)
 
     def test_the_trace_itself(self):
         t, = self.data(self.trace([f"http://h/{u}\t{len(u)}00" for u in

@@ -275,7 +275,7 @@ class PageTest(report_case.ReportCase):
         self.assertIn("Incomplete: 5 of 12 simulations were finished. No policy has all",
                       self.said("hits"))
         self.assertIn("Incomplete: 5 of 12", self.said("runtime"))
-        self.assertIn("Incomplete: 40 of 46", self.said("curve-urls"))
+        self.assertIn("Incomplete: 40 of 64", self.said("curve-urls"))
         self.assertNotIn("lies lowest", self.said("curve-urls"))
         self.assertIn("RAND shows none at the 1 of 68 sizes that were finished", self.said("anomaly"))
         # Logarithmic, as with all 5000: there is a tick at 1.

@@ -408,6 +408,84 @@ class SeedsTest(SimulateCase):
         self.assertEqual((r["seeds"], len(rows)), (1, 3000))
 
 
+class SameFactsTest(SimulateCase):
+    def test_every_command_says_the_same_of_a_trace_under_the_same_names(self):
+        # Sizes that change, a request without one, lines that are left out.
+        rows = [f"{n}\thttp://h/{n * n % 23}\t{100 + n % 7}\t{404 if n % 31 == 0 else 200}\n"
+                for n in range(900)]
+        trace = self.dir / "trace.tsv"
+        trace.write_text("time\turl\tsize\tstatus\n" + "".join(rows) + "nonsense\n")
+        said = {"describe": json.loads(self.sunproxy("trace", "describe", "--json", trace).stdout)}
+        said["simulate"], = self.summary(trace, "--policy", "lru")["traces"]
+        said["advise"] = self.summary(trace, "--policy", "lru", command="advise")
+        page = self.sunproxy("report", "-o", "-", "--policy", "lru", "--points", "2", trace).stdout
+        data = re.search(rb'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)
+        said["report"], = json.loads(data.group(1))["traces"]
+        for key in ("trace", "format", "requests", "distinct_urls", "distinct_bytes", "bytes",
+                    "infinite", "left_out", "sizes_inferred"):
+            told = {command: facts[key] for command, facts in said.items()}
+            self.assertEqual(len(set(map(json.dumps, told.values()))), 1, (key, told))
+        self.assertEqual(said["report"]["left_out"]["status"], 30)
+        self.assertEqual(said["simulate"]["distinct_bytes"],
+                         sum({r.split("\t")[1]: int(r.split("\t")[2]) for r in rows[::-1]
+                              if "404" not in r}.values()))
+        for command in ("simulate", "advise", "report"):
+            for key in ("sample", "warmup", "count_bytes", "sizes_assumed", "files"):
+                self.assertIn(key, said[command])
+        for command in ("simulate", "report"):
+            self.assertEqual(said[command]["count_bytes"], "body")
+
+    def test_a_sample_is_described_alike(self):
+        trace = self.trace([f"http://h/{n * n % 997}" for n in range(5000)])
+        how = [trace, "--policy", "lru", "--sample", "30%"]
+        one, = self.summary(*how)["traces"]
+        two = self.summary(*how, command="advise")
+        page = self.sunproxy("report", "-o", "-", "--points", "2", *how).stdout
+        data = re.search(rb'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)
+        three, = json.loads(data.group(1))["traces"]
+        for key in ("sample", "sample_urls", "sample_requests"):
+            self.assertEqual(one[key], two[key])
+            self.assertEqual(one[key], three[key])
+        self.assertAlmostEqual(one["sample"], one["sample_urls"] / one["distinct_urls"], places=8)
+
+    def test_default_sizes_are_the_same_in_simulate_and_report(self):
+        for urls, shares in ((40, (10, 20, 30, 40, 50, 80)), (700, (1, 2, 5, 10, 20, 50))):
+            plain = self.trace([f"http://h/{n * n % 7919 % urls}" for n in range(6000)])
+            sized = self.trace([f"http://h/{n * n % 7919 % urls}\t{50 + n * n % 7919 % urls}"
+                                for n in range(6000)], name="sized.txt")
+            for trace in (plain, sized):
+                one, = self.summary(trace, "--policy", "lru")["traces"]
+                unit = "capacity_urls" if trace is plain else "capacity_bytes"
+                all_of_it = one["distinct_urls" if trace is plain else "distinct_bytes"]
+                sizes = [r[unit] for r in one["results"]]
+                self.assertEqual(sizes, [max(1, int(all_of_it * p / 100 + 0.5)) for p in shares])
+                tables = self.report_tables(trace)
+                if trace is plain:
+                    self.assertEqual([r[1] for r in tables["hits"]["rows"]], sizes)
+                for curve in ("urls", "bytes")[:1 if trace is plain else 2]:
+                    two, = self.summary(trace, "--policy", "lru", f"--curve={curve}")["traces"]
+                    points = {p["capacity_" + curve]: p["hit_ratio"]
+                              for p in two["curves"][0]["points"]}
+                    rows = tables["curve_" + curve]["rows"]
+                    self.assertEqual([r[1] for r in rows], list(points))
+                    for r in rows:
+                        self.assertAlmostEqual(1 - r[3], points[r[1]], places=5)
+
+    def report_tables(self, *how):
+        page = self.sunproxy("report", "-o", "-", "--policy", "lru", *how).stdout
+        data = re.search(rb'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)
+        return json.loads(data.group(1))["traces"][0]["tables"]
+
+    def test_the_policies_compared_are_those_of_the_registry(self):
+        usual = {p["name"] for p in self.policies() if p["usual"]}
+        self.assertGreaterEqual(usual, {*CLASSICS, "opt"})
+        trace = self.trace([f"http://h/{n * n % 37}" for n in range(500)])
+        one, = self.summary(trace, "--capacity", "5")["traces"]
+        two = self.summary(trace, command="advise")
+        self.assertEqual({r["policy"] for r in one["results"]}, usual)
+        self.assertEqual({p["policy"] for p in two["policies"]}, usual)
+
+
 class TroubleTest(SimulateCase):
     def setUp(self):
         super().setUp()

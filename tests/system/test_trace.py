@@ -37,8 +37,8 @@ class TraceTest(harness.SystemTest):
         self.assertIn(b"line 9: nonsense", done.stderr)
         facts = self.describe(self.log())
         self.assertEqual((facts["requests"], facts["distinct_urls"]), (6, 3))
-        self.assertEqual((facts["one_hit_wonders"], facts["infinite_hit_ratio"]), (1, 0.5))
-        self.assertEqual((facts["bytes"], facts["distinct_bytes"]), (417, 167))
+        self.assertEqual((facts["one_hit_wonders"], facts["infinite"]["hit_ratio"]), (1, 0.5))
+        self.assertEqual((facts["bytes"], facts["distinct_bytes"]), (417, 157))
         self.assertEqual(facts["size_changes"], 1)
         # a b a c a b: one other between the first two a, one between the next, two between the b
         self.assertEqual(facts["reuse_distance"]["count"], 3)

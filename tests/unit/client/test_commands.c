@@ -641,7 +641,7 @@ START_TEST(every_row)
 }
 END_TEST
 
-/* What SUNPROXY_SERVER says is taken at its word, unless the wish of the command excludes it. */
+/* What SUNPROXY_SERVER says is taken at its word, unless the route of the command excludes it. */
 START_TEST(by_the_environment)
 {
     static const struct {

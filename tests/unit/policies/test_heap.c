@@ -112,7 +112,7 @@ START_TEST(validity_notices_what_is_wrong)
     ck_assert(!heap_is_valid(&heap));
     b.node.slot = 1;
     ck_assert(heap_is_valid(&heap));
-    heap.count = heap.room + 1;
+    heap.count = heap.allocated + 1;
     ck_assert(!heap_is_valid(&heap));
     heap_free(&heap);
 }
@@ -142,14 +142,14 @@ START_TEST(memory_is_given_back_but_not_the_next_nodes)
     for (uint32_t i = 0; i < NODES; i++) {
         numbers[i].key = i;
         heap_insert(&heap, &numbers[i].node);
-        ck_assert_uint_le(heap.room, i + 1 < 16 ? 16 : (i + 1) * 3 / 2 + 1);
+        ck_assert_uint_le(heap.allocated, i + 1 < 16 ? 16 : (i + 1) * 3 / 2 + 1);
     }
-    most = heap.room;
+    most = heap.allocated;
     for (uint32_t i = 0; i < NODES; i++) {
         heap_remove(&heap, &numbers[i].node);
-        ck_assert_uint_lt(heap.count, heap.room);
+        ck_assert_uint_lt(heap.count, heap.allocated);
     }
-    ck_assert_uint_lt(heap.room, most / 8);
+    ck_assert_uint_lt(heap.allocated, most / 8);
     heap_free(&heap);
 }
 END_TEST

@@ -118,7 +118,7 @@ START_TEST(validity_notices_what_is_wrong)
     heap.slots[0].major = 5; /* above its children, though they do not know it */
     nodes[0].major = 5;
     ck_assert(!rank_is_valid(&heap));
-    heap.count = heap.room + 1;
+    heap.count = heap.allocated + 1;
     ck_assert(!rank_is_valid(&heap));
     rank_free(&heap);
 }
@@ -147,14 +147,14 @@ START_TEST(memory_is_given_back_but_not_the_next_nodes)
     for (uint32_t i = 0; i < NODES; i++) {
         rank(i, i);
         rank_insert(&heap, &nodes[i]);
-        ck_assert_uint_le(heap.room, i + 1 < 16 ? 16 : (i + 1) * 3 / 2 + 1);
+        ck_assert_uint_le(heap.allocated, i + 1 < 16 ? 16 : (i + 1) * 3 / 2 + 1);
     }
-    most = heap.room;
+    most = heap.allocated;
     for (uint32_t i = 0; i < NODES; i++) {
         rank_remove(&heap, &nodes[i]);
-        ck_assert_uint_lt(heap.count, heap.room);
+        ck_assert_uint_lt(heap.count, heap.allocated);
     }
-    ck_assert_uint_lt(heap.room, most / 8);
+    ck_assert_uint_lt(heap.allocated, most / 8);
     rank_free(&heap);
 }
 END_TEST

@@ -89,6 +89,25 @@ START_TEST(a_wrong_name_is_told_the_nearest)
 }
 END_TEST
 
+/* One sentence, and a line of `sunproxy policies` and of `sunproxyd --policy help` at 80 columns.
+ */
+START_TEST(summaries_fit_a_line)
+{
+    for (size_t i = 0; policies[i]; i++) {
+        const char *summary = policies[i]->summary;
+        size_t len = strlen(summary);
+
+        ck_assert_msg(len <= (policies[i]->needs_future ? 48 : 67), "%s: %zu characters",
+                      policies[i]->name, len);
+        ck_assert_msg(strncmp(summary, "Evicts ", 7) == 0 && summary[len - 1] == '.', "%s",
+                      policies[i]->name);
+        ck_assert_ptr_nonnull(policies[i]->source);
+        ck_assert_ptr_nonnull(policies[i]->sizes);
+        ck_assert_ptr_nonnull(policies[i]->cost);
+    }
+}
+END_TEST
+
 /* For each parameter of each policy: both ends of its range read back, and one beyond does not. */
 START_TEST(registered_parameters_read_back)
 {
@@ -135,6 +154,7 @@ unit_suite(void)
     tcase_add_test(tc, values_as_they_were_typed);
     tcase_add_test(tc, a_wrong_name_is_told_the_nearest);
     tcase_add_test(tc, registered_parameters_read_back);
+    tcase_add_test(tc, summaries_fit_a_line);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -87,11 +87,11 @@ END_TEST
 START_TEST(a_cache_that_holds_everything_holds_the_charges)
 {
     const struct policy_ops *lru = policy_find("lru");
-    struct sim_facts facts;
+    struct trace_totals facts;
     struct sim_result result;
     uint64_t all;
 
-    ck_assert(sim_find_facts(&m.trace, 0, &facts));
+    facts = made_totals(&m, 0);
     m.trace.distinct_bytes = facts.distinct_bytes;
     all = facts.distinct_bytes + m.trace.all_charges + OVERHEAD * (uint64_t)PAGES;
     result = run(&m.trace, lru, facts.distinct_bytes, OVERHEAD, NULL);

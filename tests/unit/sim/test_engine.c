@@ -282,13 +282,13 @@ START_TEST(room_for_everything_needs_no_policy)
 {
     struct made m = made_trace(21, 4000, 300, true);
     const struct policy_ops *ops = policies[_i];
-    struct sim_facts facts;
+    struct trace_totals facts;
     struct sim_result with, without;
     struct told told_with = {0}, told_without = {0};
     struct sim_config config = {
         .spec = policy_spec_of(ops), .seed = 1, .warmup = 100, .tell = hash_event};
 
-    ck_assert(sim_find_facts(&m.trace, 0, &facts));
+    facts = made_totals(&m, 0);
     config.capacity_bytes = facts.distinct_bytes;
     config.context = &told_with;
     ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &with), SIM_OK);

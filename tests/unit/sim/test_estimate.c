@@ -83,11 +83,11 @@ START_TEST(no_error_is_told_that_does_not_hold)
     enum { SAMPLES = 48 / FEWER, PAGES = 60000 / FEWER };
     const double rate = FEWER > 1 ? 0.5 : 0.25;
     struct made m = made_trace(12, 5 * PAGES, PAGES, true);
-    struct sim_facts f;
+    struct trace_totals f;
     unsigned told = 0, near = 0, bytes_told = 0, bytes_near = 0, told_at[COUNT(shares)] = {0};
 
     make_sizes_uneven(&m);
-    ck_assert(sim_find_facts(&m.trace, 0, &f));
+    f = made_totals(&m, 0);
     for (size_t i = 0; i < COUNT(names) * COUNT(shares); i++) {
         uint64_t bytes = (uint64_t)((double)f.distinct_bytes * shares[i % COUNT(shares)]);
         struct sim_config config = {.spec = made_spec(names[i / COUNT(shares)]),

@@ -20,9 +20,9 @@ START_TEST(facts)
 {
     static const uint32_t ids[] = {0, 1, 0, 2, 1}, sizes[] = {10, 20, 15, 40, 20};
     struct made m = made_of(ids, sizes, COUNT(ids), 3);
-    struct sim_facts f;
+    struct trace_totals f;
 
-    ck_assert(sim_find_facts(&m.trace, 0, &f));
+    f = made_totals(&m, 0);
     ck_assert_uint_eq(f.distinct_bytes, 70);
     ck_assert_uint_eq(f.requests, 5);
     ck_assert_uint_eq(f.hits, 2);
@@ -30,7 +30,7 @@ START_TEST(facts)
     ck_assert_uint_eq(f.bytes_hit, 35);
     ck_assert_uint_eq(f.smallest, 10);
     ck_assert_uint_eq(f.largest, 40);
-    ck_assert(sim_find_facts(&m.trace, 3, &f));
+    f = made_totals(&m, 3);
     ck_assert_uint_eq(f.distinct_bytes, 70);
     ck_assert_uint_eq(f.requests, 2);
     ck_assert_uint_eq(f.hits, 1);

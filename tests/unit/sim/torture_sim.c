@@ -70,9 +70,10 @@ make_sample(void *context)
 static void
 make_facts(void *context)
 {
-    struct sim_facts known;
+    struct trace_totals totals;
     uint32_t *next;
-    bool found = sim_find_facts(&m.trace, 0, &known);
+    bool found = trace_totals_make(m.trace.ids, m.trace.sizes, m.trace.request_count,
+                                   m.trace.page_count, 0, &totals);
 
     (void)context;
     next = sim_next(&m.trace);

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "tests/unit/unit.h"
+#include "trace/totals.h"
 
 struct made {
     struct sim_trace trace;
@@ -75,6 +76,16 @@ made_of(const uint32_t *ids, const uint32_t *sizes, size_t requests, uint32_t pa
     free(m.next);
     m.trace.next = m.next = sim_next(&m.trace);
     return m;
+}
+
+static inline struct trace_totals
+made_totals(const struct made *m, size_t warmup)
+{
+    struct trace_totals totals;
+
+    ck_assert(trace_totals_make(m->trace.ids, m->trace.sizes, m->trace.request_count,
+                                m->trace.page_count, warmup, &totals));
+    return totals;
 }
 
 static inline void

@@ -386,12 +386,12 @@ START_TEST(facts_of_a_small_trace)
     ck_assert_uint_eq(f.busiest[0].requests, 3);
     ck_assert_uint_eq(f.busiest[1].id, 0);
     ck_assert_uint_eq(f.busiest[2].id, 2); /* ties by number */
-    ck_assert_double_eq_tol(f.infinite_hit_ratio, 3.0 / 7, 1e-12);
-    ck_assert_uint_eq(f.bytes, 127);
-    ck_assert_uint_eq(f.unique_bytes, 113);
+    ck_assert_double_eq_tol(trace_totals_hit_ratio(&f.totals), 3.0 / 7, 1e-12);
+    ck_assert_uint_eq(f.totals.bytes, 127);
+    ck_assert_uint_eq(f.totals.distinct_bytes, 111); /* each URL as it was first */
     ck_assert_uint_eq(f.size_changes, 1);
     ck_assert_uint_eq(f.unknown_sizes, 1);
-    ck_assert_double_eq_tol(f.infinite_byte_hit_ratio, 16.0 / 127, 1e-12);
+    ck_assert_double_eq_tol(trace_totals_byte_hit_ratio(&f.totals), 16.0 / 127, 1e-12);
     ck_assert_uint_eq(f.request_sizes.count, 6);
     ck_assert_uint_eq(f.request_sizes.p50, 3);
     ck_assert_uint_eq(f.request_sizes.p75, 10);
