@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
     {"silent", 's', NULL, option_flag, AT(silent), 0, 0, NULL,
      "do not print errors for failed fetches"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
-     "print one JSON object per URL, a line each, for failures too"},
+     "print one JSON object per URL, one per line, for failures too"},
     {"header", 'H', "LINE", add_header, AT(headers), 0, 0, NULL,
      "send 'Name: value' to the origin; bypasses the cache"},
     {"no-store", 0, NULL, option_flag, AT(no_store), 0, 0, NULL,
@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
     {"location", 'L', NULL, option_flag, AT(location), 0, 0, NULL,
      "no effect: the server always follows redirects"},
     {"retry", 0, "N", option_uint, AT(retry), 0, 1000, "0",
-     "ask up to N times more after a timeout, an overload, or HTTP status 408, 429, 500, 502, 503 "
+     "repeat up to N times after a timeout, an overload, or HTTP status 408, 429, 500, 502, 503 "
      "or 504; after 1 s, then twice as long each time, up to 64 s"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "8",
      "number of concurrent requests over one connection"},
@@ -264,8 +264,8 @@ const struct command command_get = {
     .summary = "fetch pages",
     .about = "usage: sunproxy get [OPTION...] URL...\n\n"
              "Fetches pages through the server and writes them to standard output, in the\n"
-             "order of the URLs. '-' reads URLs from standard input, one a line; lines that\n"
-             "begin with # are ignored. A URL without a scheme is taken as http.\n"
+             "order of the URLs. '-' reads URLs from standard input, one per line; lines\n"
+             "that begin with # are ignored. A URL without a scheme is taken as http.\n"
              "Options are named as in curl where they do the same.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad\n"

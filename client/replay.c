@@ -98,8 +98,8 @@ static const struct option_row run_rows[] = {
     {"via", 0, "tcp|unix", option_choice, AT(via), SERVER_TCP, 0, NULL,
      "transport of the requests (default: the first that is found)"},
     {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "1",
-     "number of concurrent clients, each with a connection. Only with one are the outcomes of a trace exact, and the log "
-     "in its order"},
+     "number of concurrent clients, each with a connection. Only with one are the outcomes of a "
+     "trace exact, and the log in its order"},
     {"open-loop", 0, "RATE", take_rate, AT(rate), 0, 0, NULL,
      "send RATE requests per second on a schedule that does not wait for answers; response times "
      "begin at the scheduled time"},

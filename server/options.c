@@ -27,7 +27,8 @@ const struct option_row option_rows[] = {
     {"no-rpcbind", 0, false, OPTION_FLAG, AT(no_rpcbind), NULL, "no", 0, 0,
      "do not register with rpcbind"},
     {"admin-uid", 0, false, OPTION_LIST, AT(admin_uid), "UID", NULL, 0, 0,
-     "user that may administer over the socket, besides root and the daemon's own; may be repeated"},
+     "user that may administer over the socket, besides root and the daemon's own; may be "
+     "repeated"},
 
     {.help = "Privileges"},
     {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
@@ -43,7 +44,8 @@ const struct option_row option_rows[] = {
     {"capacity-bytes", 'b', false, OPTION_BYTES, AT(capacity_bytes), "SIZE", "0", 0, 0,
      "capacity in bytes; 0: not bounded in bytes if --capacity-urls is given, else 256M"},
     {"count-bytes", 0, false, OPTION_CHOICE, AT(count_bytes), "whole|body", "whole", 0, 0,
-     "bytes of a page that count: body, URL, headers and bookkeeping, or only the body, for studies"},
+     "bytes of a page that count: body, URL, headers and bookkeeping, or only the body, for "
+     "studies"},
     {"freshness", 0, false, OPTION_CHOICE, AT(freshness), "on|off", "on", 0, 0,
      "obey the origin's rules on storing and sharing; off: store every 200 until it is evicted"},
     {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
@@ -60,8 +62,8 @@ const struct option_row option_rows[] = {
     {"allow-port", 0, false, OPTION_LIST, AT(allow_port), "PORT", NULL, 0, 0,
      "allow fetches from a port that browsers refuse, or from \"any\"; may be repeated"},
     {"connect-to", 0, false, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
-     "connect to the second host and port instead of the first, as curl does; an empty part matches "
-     "any; may be repeated"},
+     "connect to the second host and port instead of the first, as curl does; an empty part "
+     "matches any; may be repeated"},
     {"upstream-proxy", 0, false, OPTION_STRING, AT(upstream_proxy), "URL", NULL, 0, 0,
      "fetch through this HTTP proxy"},
     {"cacert", 0, false, OPTION_STRING, AT(cacert), "FILE", NULL, 0, 0,

@@ -67,8 +67,8 @@ options_print_defaults(FILE *out)
     fputs(
         "# Configuration of sunproxyd(8), read with --config FILE.\n"
         "#\n"
-        "# Every option is listed as a comment: with its default, or with the form of its value if\n"
-        "# it has none. To change one, remove its #. To check the file:\n"
+        "# Every option is listed as a comment, with its default or, if it has none, with the form\n"
+        "# of its value. To change one, remove its #. To check the file:\n"
         "#\n"
         "#     sunproxyd --config FILE --check-config\n",
         out);
