@@ -98,20 +98,20 @@ outcome_status_word(proxy_status status)
 {
     static const char *const words[] = {
         [PROXY_OK] = "ok",
-        [PROXY_BAD_URL] = "bad-url",
-        [PROXY_BAD_HEADERS] = "bad-headers",
+        [PROXY_BAD_URL] = "bad_url",
+        [PROXY_BAD_HEADERS] = "bad_headers",
         [PROXY_DENIED] = "denied",
-        [PROXY_RESOLVE_FAILED] = "resolve-failed",
-        [PROXY_CONNECT_FAILED] = "connect-failed",
-        [PROXY_TLS_FAILED] = "tls-failed",
-        [PROXY_TIMED_OUT] = "timed-out",
-        [PROXY_ORIGIN_BROKE] = "origin-broke",
-        [PROXY_TOO_LARGE] = "too-large",
-        [PROXY_BAD_REDIRECT] = "bad-redirect",
+        [PROXY_RESOLVE_FAILED] = "resolve_failed",
+        [PROXY_CONNECT_FAILED] = "connect_failed",
+        [PROXY_TLS_FAILED] = "tls_failed",
+        [PROXY_TIMED_OUT] = "timed_out",
+        [PROXY_ORIGIN_BROKE] = "origin_broke",
+        [PROXY_TOO_LARGE] = "too_large",
+        [PROXY_BAD_REDIRECT] = "bad_redirect",
         [PROXY_OVERLOADED] = "overloaded",
         [PROXY_STOPPING] = "stopping",
         [PROXY_INTERNAL] = "internal",
-        [PROXY_BAD_VALUE] = "bad-value",
+        [PROXY_BAD_VALUE] = "bad_value",
     };
 
     return words[status];

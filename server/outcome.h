@@ -45,7 +45,7 @@ void outcome_release(void *outcome);
 /* The wire's word for a fetch's error. */
 proxy_status outcome_status(enum fetch_error error);
 
-/* The access log's word for a status ("denied", "timed-out"...). */
+/* The access log's word for a status ("denied", "timed_out"), as in the client's JSON. */
 const char *outcome_status_word(proxy_status status);
 
 /* The access log's word for where a page came from ("hit", "miss"...). */
