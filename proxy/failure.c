@@ -45,25 +45,25 @@ failure_word(enum failure failure)
 {
     switch (failure) {
     case FAILURE_BAD_URL:
-        return "bad-url";
+        return "bad_url";
     case FAILURE_BAD_FIELDS:
-        return "bad-headers";
+        return "bad_headers";
     case FAILURE_DENIED:
         return "denied";
     case FAILURE_RESOLVE:
-        return "resolve-failed";
+        return "resolve_failed";
     case FAILURE_CONNECT:
-        return "connect-failed";
+        return "connect_failed";
     case FAILURE_TLS:
-        return "tls-failed";
+        return "tls_failed";
     case FAILURE_TIMEOUT:
-        return "timed-out";
+        return "timed_out";
     case FAILURE_ORIGIN:
-        return "origin-broke";
+        return "origin_broke";
     case FAILURE_TOO_LARGE:
-        return "too-large";
+        return "too_large";
     case FAILURE_REDIRECT:
-        return "bad-redirect";
+        return "bad_redirect";
     case FAILURE_OVERLOADED:
         return "overloaded";
     case FAILURE_STOPPING:

@@ -30,7 +30,7 @@ enum failure {
 /* The failure of a fetch that ended with `error`, which is not FETCH_OK. */
 enum failure failure_of_fetch(enum fetch_error error);
 
-/* The word for logs: "denied", "timed-out"... */
+/* The word for logs: "denied", "timed_out", as in the JSON of the client. */
 const char *failure_word(enum failure failure);
 
 #endif

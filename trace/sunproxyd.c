@@ -57,12 +57,12 @@ unescape(struct line_reader *reader, struct span text, struct span *url)
     return LINE_REQUEST;
 }
 
-/* "hit", "resolve-failed": small letters and hyphens. */
+/* "hit", "resolve_failed": small letters and underscores; hyphens in logs of earlier releases. */
 static bool
 is_outcome(struct span word)
 {
     for (size_t i = 0; i < word.len; i++) {
-        if ((word.ptr[i] < 'a' || word.ptr[i] > 'z') && word.ptr[i] != '-')
+        if ((word.ptr[i] < 'a' || word.ptr[i] > 'z') && word.ptr[i] != '-' && word.ptr[i] != '_')
             return false;
     }
     return word.len != 0;

@@ -109,6 +109,11 @@ const reportLooks = (() => {
             const ariaDescription = `policy ${policy}`;
             if (own.length === 0)
                 continue;
+            // Means of several seeds lie in a band of one standard deviation to each side.
+            if (own.some((r) => r[`${y}_sd`] > 0))
+                marks.push(Plot.areaY(own, { x, y1: (r) => 100 * Math.max(0, r[y] - r[`${y}_sd`]),
+                    y2: (r) => 100 * Math.min(1, r[y] + r[`${y}_sd`]), fill: look.color, fillOpacity: 0.25,
+                    curve: extra.curve, ariaDescription: `seeds of ${policy}` }));
             marks.push(Plot.line(own, { x, y: (r) => 100 * r[y], stroke: look.color, strokeWidth: look.width,
                 strokeDasharray: look.dash, curve: extra.curve, ariaDescription }));
             beside = beside > 0 ? -beside : 2 - beside;

@@ -122,7 +122,7 @@ ORACLE = b"".join(struct.pack("<IQIq", i, i % 3, 100 + i, i + 4 if i < 3 else -1
 WC98 = b"".join(struct.pack(">IIIIBBBB", 894000000 + i, 1, i % 3, 500, 0, 2, 1, 0) for i in range(6))
 CACHE2K = b"".join(struct.pack(">I", i % 5 + 1) for i in range(13))
 SUNPROXYD = (b"2024-05-31T12:30:00.123Z\t192.0.2.1\thttp://a.example/\\x20x\thit\t200\t1024\t57\thttp://b.example/\n"
-             b"2024-05-31T12:30:01.123Z\tunix:1000\thttp://c.example/\ttimed-out\t-\t0\t57\t-\n")
+             b"2024-05-31T12:30:01.123Z\tunix:1000\thttp://c.example/\ttimed_out\t-\t0\t57\t-\n")
 SUNPROXYD_JSON = (b'{"time":"2024-05-31T12:30:00.123Z","client":"192.0.2.1","url":"http://a.example/\\u00e9",'
                   b'"outcome":"miss","status":200,"bytes":10,"us":5,"victims":["http://b.example/"]}\n')
 CADDY = (b'{"level":"info","ts":1646861401.52,"logger":"http.log.access","request":{"method":"GET",'

@@ -137,6 +137,16 @@ class PageTest(report_case.ReportCase):
         self.assertIn("no policy that stores whatever it misses can come below",
                       self.said("curve-urls"))
 
+    def test_the_seeds_of_a_policy_that_draws_are_a_band(self):
+        urls = [f"http://h/{n * n % 7919 % 300}" for n in range(4000)]
+        bands = """figure.querySelectorAll("[aria-label=area][aria-description='seeds of rand'] path").length"""
+        for seeds, count in (("5", 1), ("1", 0)):
+            self.check(self.report(self.trace(urls), "--policy", "rand,lru", "--points", "6", "--seeds", seeds),
+                       ALWAYS)
+            for name in ("hits", "curve-urls"):
+                self.assertEqual(self.figure(name, bands), count, (name, seeds))
+                self.assertEqual(self.figure(name, bands.replace("rand", "lru")), 0)
+
     def test_a_sample_is_one_page_of_one_mind(self):
         urls = [f"http://h/{n * n % 7919}\t{100 + n % 7}" for n in range(20000)]
         page = self.report(self.trace(urls), "--policy", "lru,sieve", "--points", "5", "--sample",

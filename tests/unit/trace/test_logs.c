@@ -39,7 +39,7 @@ static const struct {
      "\\u00e9\",\"outcome\":\"hit\",\"status\":200,\"bytes\":3,\"us\":5,"
      "\"victims\":[\"http://b.test/\"]}\n"
      "{\"time\":\"1970-01-01T00:00:03Z\",\"client\":\"-\",\"url\":\"http://b.test/\","
-     "\"outcome\":\"timed-out\",\"status\":null,\"bytes\":0,\"us\":5,\"victims\":[]}\n"
+     "\"outcome\":\"timed_out\",\"status\":null,\"bytes\":0,\"us\":5,\"victims\":[]}\n"
      "{\"time\":\"1970-01-01T00:00:04Z\",\"client\":\"-\",\"url\":\"http://b.test/\\u0000x\","
      "\"outcome\":\"hit\",\"status\":200,\"bytes\":0,\"us\":5,\"victims\":[]}\n"
      "{\"time\":\"1970-01-01T00:00:05Z\",\"client\":\"-\",\"url\":\"http://b.test/\n",
