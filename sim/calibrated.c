@@ -16,7 +16,8 @@
  * - lfu, lru-k: none at a large capacity where the newest pages are the popular ones (YCSB D).
  * - lhd: 60 to 86 in 100, of one trace at one capacity none.
  * - maxs, mru, rand: an error is stated in too few cases to support any.
- * - fifo in URLs, clock (byte hit ratio) and 2q in bytes: 27 to 30 of 40 where block I/O loops.
+ * - fifo in URLs, clock (byte hit ratio) and 2q in bytes, clock-pro, and lecar but for the hit
+ *   ratio in URLs: 20 to 30 of 40 where block I/O loops.
  */
 static const struct row {
     const char *policy;
@@ -34,6 +35,7 @@ static const struct row {
     {"gds", IN_URLS | IN_BYTES},
     {"lfuda", IN_URLS | IN_BYTES},
     {"hyperbolic", IN_URLS | IN_BYTES},
+    {"lecar", CALIBRATED_URLS_HITS},
     {"lirs", IN_URLS | IN_BYTES},
     {"opt", IN_URLS | IN_BYTES},
 };

@@ -11,7 +11,7 @@
 struct sim_curve {
     uint64_t requests; /* without the warm-up */
     uint64_t bytes;    /* that they ask for */
-    size_t page_count; /* the largest size worth asking about */
+    size_t page_count; /* of the trace; larger caches hit no more */
     uint64_t *hits;    /* by size in pages, 0 to page_count: hits of a cache of that size */
     uint64_t *bytes_hit;
 };

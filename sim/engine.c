@@ -27,26 +27,25 @@ _Static_assert(sizeof(struct resident) == UNIT, "the policy's node behind it is 
 struct run {
     const struct sim_trace *trace;
     const struct sim_config *config;
-    struct evictor evictor; /* without ops: nothing is stored, or everything */
-    struct resident newcomer;
+    struct evictor evictor;   /* without ops: nothing is stored, or everything */
+    struct resident entering; /* the page that is being inserted */
 
     uint32_t *places; /* by page: where its node is; 0: not inside */
-    uint64_t *nodes;  /* in UNITs; the first place is nobody's */
+    uint64_t *nodes;  /* in UNITs; the first place is not used */
     uint32_t stride;  /* UNITs from one place to the next */
     uint32_t fresh;   /* the lowest place that was never used */
-    uint32_t room;    /* UNITs in nodes */
     uint32_t free;    /* the first of those that were left; 0: none */
 
     uint32_t *victims; /* ids, of the request under way; only if the config has tell() */
     size_t victim_count;
-    size_t victim_room;
+    size_t victim_capacity;
     bool no_memory; /* for one more of them */
 
     struct estimate estimate; /* of a sample */
     bool sampled;
     uint64_t overhead;       /* charged for each page beside its size */
     const uint32_t *charges; /* likewise, by page; NULL: nothing */
-    bool holds_all;          /* no page ever leaves: there is neither a policy nor a node */
+    bool holds_all;          /* no page is ever evicted: there is neither a policy nor a node */
 
     struct sim_result *result;
 };
@@ -115,34 +114,33 @@ leave_place(struct run *run, uint32_t place)
     run->free = place;
 }
 
-/* ---- what enters and leaves -------------------------------------------------------------------
- */
+/* ---- insertion and eviction ------------------------------------------------------------------ */
 
 /* For tell(); without memory the run ends after this request. */
 static void
 note_victim(struct run *run, uint32_t id)
 {
-    if (run->victim_count == run->victim_room) {
-        size_t room = run->victim_room ? 2 * run->victim_room : 64;
-        uint32_t *victims = realloc(run->victims, room * sizeof(*victims));
+    if (run->victim_count == run->victim_capacity) {
+        size_t capacity = run->victim_capacity ? 2 * run->victim_capacity : 64;
+        uint32_t *victims = realloc(run->victims, capacity * sizeof(*victims));
 
         if (!victims) {
             run->no_memory = true;
             return;
         }
         run->victims = victims;
-        run->victim_room = room;
+        run->victim_capacity = capacity;
     }
     run->victims[run->victim_count++] = id;
 }
 
 static inline void *
-node_of_newcomer(void *owner)
+node_of_entering(void *owner)
 {
     struct run *run = owner;
     struct resident *resident = resident_at(run, take_place(run));
 
-    *resident = run->newcomer;
+    *resident = run->entering;
     return node_of(resident);
 }
 
@@ -174,7 +172,7 @@ unlink_resident(void *owner, void *node, enum evictor_departure why)
     return bytes;
 }
 
-static const struct evictor_hooks hooks = {node_of_newcomer, link_resident, unlink_resident};
+static const struct evictor_hooks hooks = {node_of_entering, link_resident, unlink_resident};
 
 /* What a page counts against the capacity. */
 static inline uint32_t
@@ -194,7 +192,7 @@ miss(struct run *run, uint32_t id, struct policy_page *page, enum sim_outcome *o
     if (!run->evictor.ops)
         return SIM_OK;
     page->bytes = charged_bytes(run, id, (uint32_t)page->bytes);
-    run->newcomer = (struct resident){.bytes = (uint32_t)page->bytes, .id = id};
+    run->entering = (struct resident){.bytes = (uint32_t)page->bytes, .id = id};
     switch (evictor_enter(&run->evictor, page, &hooks, run)) {
     case EVICTOR_ENTERED:
         *outcome = run->victim_count ? SIM_EVICTED : SIM_MISS;
@@ -282,7 +280,7 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
     return error;
 }
 
-/* Where no page ever leaves, a page's place only says that it is inside. */
+/* Where no page is ever evicted, a page's place only says that it is cached. */
 static enum sim_error
 run_block_of_all(struct run *run, size_t first, size_t end)
 {
@@ -351,19 +349,19 @@ run_blocks(struct run *run, size_t first, size_t end, struct sim_watch *watch)
 
 /* Of the warm-up, only what is inside at its end remains. */
 static void
-forget_counts(struct run *run)
+reset_counts(struct run *run)
 {
     *run->result = (struct sim_result){.memory = run->result->memory};
     run->evictor.insertions = 0;
     run->evictor.evictions = 0;
     if (run->sampled)
-        estimate_forget(&run->estimate, run->trace->page_count);
+        estimate_reset(&run->estimate, run->trace->page_count);
 }
 
 /* ---- ratios ---------------------------------------------------------------------------------- */
 
 static void
-reckon_ratios(struct run *run)
+compute_ratios(struct run *run)
 {
     struct sim_result *result = run->result;
 
@@ -373,7 +371,7 @@ reckon_ratios(struct run *run)
     result->bytes_inside = run->evictor.bytes;
     /* Without a policy nothing hits, and no sample is needed to know that. */
     if (run->sampled && (run->evictor.ops || run->holds_all)) {
-        estimate_reckon(&run->estimate, run->trace, run->config, result);
+        estimate_compute(&run->estimate, run->trace, run->config, result);
         return;
     }
     if (result->requests)
@@ -393,7 +391,7 @@ make_nodes(struct run *run)
     uint64_t units, bytes;
 
     if (config->capacity_pages && config->capacity_pages < count)
-        count = config->capacity_pages + 1; /* a newcomer may enter before a victim leaves */
+        count = config->capacity_pages + 1; /* some policies insert before they evict */
     run->stride = (uint32_t)(1 + (config->spec.ops->node_size + UNIT - 1) / UNIT);
     units = (count + 1) * run->stride;
     if (units > UINT32_MAX)
@@ -503,11 +501,11 @@ sim_run(const struct sim_trace *trace, const struct sim_config *config, struct s
         error = run_blocks(&run, 0, warmup, watch);
     if (error == SIM_OK) {
         if (warmup)
-            forget_counts(&run);
+            reset_counts(&run);
         error = run_blocks(&run, warmup, trace->request_count, watch);
     }
     if (error == SIM_OK || error == SIM_STOPPED)
-        reckon_ratios(&run);
+        compute_ratios(&run);
     run_end(&run);
     result->cpu_us = thread_cpu_us() - begun_us;
     return error;

@@ -25,18 +25,18 @@ estimate_end(struct estimate *estimate)
 }
 
 void
-estimate_forget(struct estimate *estimate, size_t page_count)
+estimate_reset(struct estimate *estimate, size_t page_count)
 {
     memset(estimate->misses, 0, page_count * sizeof(*estimate->misses));
     memset(estimate->bytes_missed, 0, page_count * sizeof(*estimate->bytes_missed));
 }
 
-/* ---- what a sample can tell ------------------------------------------------------------------ */
+/* ---- when an error is stated ----------------------------------------------------------------- */
 
 /*
- * As how many equal pages those count that together have so many bytes and each at most `largest`,
- * where a cache charges `overhead` for each beside its size; at most all of the sample. Rounded
- * down: pages of as many bits as `largest` are all among them.
+ * The number of equal pages that stand for those that together have `bytes` and each at most
+ * `largest`, where a cache charges `overhead` for each beside its size; at most all of the sample.
+ * Rounded down: pages of as many bits as `largest` are all among them.
  */
 static double
 equal_pages(const struct sim_sampling *sampling, double overhead, double bytes, double largest)
@@ -51,9 +51,9 @@ equal_pages(const struct sim_sampling *sampling, double overhead, double bytes, 
     return squares > 0 ? fmin(bytes, sampling->rate * sizes) * sizes / squares : 0;
 }
 
-/* Room of the small cache, in pages. */
+/* Pages that the small cache holds, as equal ones. */
 static double
-room(const struct sim_trace *trace, const struct sim_config *config)
+pages_held(const struct sim_trace *trace, const struct sim_config *config)
 {
     const struct sim_sampling *sampling = config->sampling;
     double pages = (double)trace->page_count, bytes = (double)config->capacity_bytes;
@@ -87,11 +87,11 @@ drop_uncalibrated(const struct sim_config *config, struct sim_result *result)
 }
 
 static void
-doubt(const struct estimate *estimate, const struct sim_trace *trace,
-      const struct sim_config *config, struct sim_result *result)
+withhold_errors(const struct estimate *estimate, const struct sim_trace *trace,
+                const struct sim_config *config, struct sim_result *result)
 {
     const struct sim_sampling *sampling = config->sampling;
-    double pages = room(trace, config), all = equal_pages(sampling, 0, INFINITY, INFINITY);
+    double pages = pages_held(trace, config), all = equal_pages(sampling, 0, INFINITY, INFINITY);
 
     result->capacity_spread = sqrt((1 - sampling->rate) / fmax(1, pages));
     result->rate_needed = sampling->rate * ESTIMATE_LEAST_PAGES / fmax(1e-9, fmin(pages, all));
@@ -105,7 +105,7 @@ doubt(const struct estimate *estimate, const struct sim_trace *trace,
     } else if ((double)estimate->victims_newest >
                ESTIMATE_MOST_NEWEST * (double)estimate->victims) {
         result->hit_ratio_error = result->byte_hit_ratio_error = NAN;
-        result->error_unknown = "newcomers leave first, which a sample does not show";
+        result->error_unknown = "the newest pages are evicted first, which a sample does not show";
         result->rate_needed = INFINITY;
     } else if (!sampling->uncalibrated) {
         drop_uncalibrated(config, result);
@@ -113,8 +113,8 @@ doubt(const struct estimate *estimate, const struct sim_trace *trace,
 }
 
 void
-estimate_reckon(const struct estimate *estimate, const struct sim_trace *trace,
-                const struct sim_config *config, struct sim_result *result)
+estimate_compute(const struct estimate *estimate, const struct sim_trace *trace,
+                 const struct sim_config *config, struct sim_result *result)
 {
     const struct sim_sampling *sampling = config->sampling;
     double p = sampling->rate, squares = 0, byte_squares = 0;
@@ -135,5 +135,5 @@ estimate_reckon(const struct estimate *estimate, const struct sim_trace *trace,
         result->byte_hit_ratio_error = sqrt((1 - p) * byte_squares) / bytes;
     }
     if (p < 1)
-        doubt(estimate, trace, config, result);
+        withhold_errors(estimate, trace, config, result);
 }

@@ -30,7 +30,7 @@
 
 #include "sim/sim.h"
 
-#define ESTIMATE_LEAST_PAGES 200u /* that the small cache must have room for */
+#define ESTIMATE_LEAST_PAGES 200u /* that the small cache must hold */
 #define ESTIMATE_NEWEST 4u        /* pages that entered last */
 #define ESTIMATE_MOST_NEWEST 0.25 /* of the victims, that may be among those */
 
@@ -49,7 +49,7 @@ bool estimate_begin(struct estimate *estimate, size_t page_count);
 void estimate_end(struct estimate *estimate);
 
 /* The warm-up is over, and its misses do not count. */
-void estimate_forget(struct estimate *estimate, size_t page_count);
+void estimate_reset(struct estimate *estimate, size_t page_count);
 
 static inline void
 estimate_missed(struct estimate *estimate, uint32_t id, uint32_t bytes)
@@ -76,7 +76,7 @@ estimate_left(struct estimate *estimate, uint32_t id)
 }
 
 /* Fills in the ratios and their errors, from the counts in the result. */
-void estimate_reckon(const struct estimate *estimate, const struct sim_trace *trace,
-                     const struct sim_config *config, struct sim_result *result);
+void estimate_compute(const struct estimate *estimate, const struct sim_trace *trace,
+                      const struct sim_config *config, struct sim_result *result);
 
 #endif

@@ -35,7 +35,7 @@ count_requests(const struct sim_trace *whole, const uint32_t *numbers)
     return count;
 }
 
-/* What the errors are judged by: of every page, the size at its first request. */
+/* What errors depend on: of every page, the size at its first request. */
 static void
 add_first(struct sim_sampling *sampling, uint32_t bytes)
 {
@@ -138,7 +138,7 @@ sim_sample_capacity(uint64_t capacity, double rate)
 void
 sim_sample_free(struct sim_sample *sample)
 {
-    /* The sample's own, const only for those who simulate. */
+    /* The sample's own, const for its users. */
     free((void *)(uintptr_t)sample->trace.ids);
     free((void *)(uintptr_t)sample->trace.sizes);
     free((void *)(uintptr_t)sample->trace.keys);

@@ -17,7 +17,7 @@ struct sim_sample {
 
 /*
  * Draws about `rate` (above 0, at most 1) of the pages; the same seed draws the same. What share
- * came of it is in sampling.rate: to go by that and not by what was asked for makes all estimates
+ * came of it is in sampling.rate: computing with that and not with `rate` makes all estimates
  * nearer to the truth (by a third of the error, where a tenth of 20,000 pages is drawn). `warmup`
  * is that of the whole trace. False without memory.
  */

@@ -39,9 +39,9 @@ struct sim_trace {
 
 enum sim_outcome {
     SIM_HIT,
-    SIM_MISS,     /* entered, and nobody had to leave */
-    SIM_EVICTED,  /* entered in the place of victims */
-    SIM_UNCACHED, /* did not enter, or left at once */
+    SIM_MISS,     /* inserted, without an eviction */
+    SIM_EVICTED,  /* inserted after evictions */
+    SIM_UNCACHED, /* not inserted, or evicted at once */
 };
 
 /* What came of one request. */
@@ -76,10 +76,10 @@ struct sim_config {
     uint64_t capacity_bytes; /* 0: not bounded in bytes */
     uint64_t overhead;       /* charged for each page, whatever it is; only where there are sizes */
     uint64_t seed;
-    size_t warmup;                       /* so many requests at the start are not counted */
+    size_t warmup;                       /* requests at the start that are not counted */
     const struct sim_sampling *sampling; /* NULL: the trace is no sample */
 
-    /* Told of every request, warm-up included; false ends the run. NULL: nobody. */
+    /* Called for every request, warm-up included; false ends the run. May be NULL. */
     bool (*tell)(void *context, const struct sim_event *event);
     void *context;
 };
@@ -87,11 +87,11 @@ struct sim_config {
 struct sim_result {
     uint64_t requests;
     uint64_t hits;
-    uint64_t bytes;        /* asked for */
+    uint64_t bytes;        /* requested */
     uint64_t bytes_hit;    /* of those, from the cache */
-    uint64_t insertions;   /* pages that entered and did not leave at once */
-    uint64_t evictions;    /* pages that left as victims */
-    uint64_t not_admitted; /* misses whose page the policy turned away, at the door or at once */
+    uint64_t insertions;   /* pages that were inserted and not evicted at once */
+    uint64_t evictions;    /* pages that were evicted */
+    uint64_t not_admitted; /* misses whose page the policy did not admit, or evicted at once */
     uint64_t too_large;    /* misses whose page is larger than the cache */
     uint64_t pages;        /* inside at the end */
     uint64_t bytes_inside; /* with what is charged for them */
@@ -104,10 +104,10 @@ struct sim_result {
      */
     double hit_ratio;
     double byte_hit_ratio;
-    double hit_ratio_error; /* NAN: the sample cannot tell it */
+    double hit_ratio_error; /* NAN: unknown */
     double byte_hit_ratio_error;
     const char *error_unknown; /* why an error is NAN, some words for people, static; or NULL */
-    double rate_needed;        /* of a sample that could tell both errors; above 1: none could */
+    double rate_needed;        /* of a sample for which both errors would be known; above 1: none */
     double capacity_spread;    /* of a sample: see sim/estimate.h */
 };
 

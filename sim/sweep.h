@@ -1,6 +1,6 @@
 /*
  * Many runs on many threads: traces by policies by capacities. The jobs are the caller's array,
- * which it leaves alone from start to finish.
+ * which it does not touch from start to finish.
  */
 #ifndef SUNPROXY_SIM_SWEEP_H
 #define SUNPROXY_SIM_SWEEP_H
@@ -19,13 +19,13 @@ struct sim_job {
 struct sim_sweep;
 
 /*
- * Starts to run the jobs in their order on so many threads, or on as few as can be had. NULL
- * without memory, or if not even one thread could be started.
+ * Starts to run the jobs in their order on `threads` threads, or on fewer if not all can be
+ * started. NULL without memory, or if not even one thread could be started.
  */
 struct sim_sweep *sim_sweep_start(struct sim_job *jobs, size_t count, unsigned threads);
 
 /*
- * Waits until all is done, or for so many milliseconds. True: all is done. For the thread that
+ * Waits until all is done, or until the time has passed. True: all is done. For the thread that
  * started it.
  */
 bool sim_sweep_wait(struct sim_sweep *sweep, int milliseconds);

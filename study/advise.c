@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
-/* Both goals where sizes are known; the one that was asked for first. */
+/* Both goals where sizes are known; that of the options first. */
 static int
 find_both(struct advice advices[2], size_t *count, const struct simulate_subject *subject,
           const struct advise_options *options)

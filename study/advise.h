@@ -65,7 +65,7 @@ struct advice {
     uint64_t body_size; /* what it needs if bodies alone count; 0: not asked, or not reached */
     double uncertainty; /* half the width of the 95 % interval of the goal's ratio */
     bool too_little;    /* that is beyond ADVICE_MOST */
-    uint64_t requests_needed; /* about so many would do; 0 unless too_little */
+    uint64_t requests_needed; /* that would be enough, roughly; 0 unless too_little */
 };
 
 /* ---- advise_search.c */

@@ -1,5 +1,5 @@
 /*
- * What is compared at the recommended size. Whether two policies differ is judged over twenty
+ * What is compared at the recommended size. Whether two policies differ is computed over twenty
  * windows of the trace: the difference of their ratios in each window, and of these the standard
  * error of the mean, from successive differences (von Neumann, 1941), so that a trend, such as an
  * empty cache at the start, is no noise. The spread of the seeds and the errors of a sample are

@@ -13,7 +13,7 @@
 #define MOST_POINTS 500
 #define MUCH_WORK 100e6 /* requests that may be simulated for more points */
 #define ROUNDS 8        /* in which the scale is gone through */
-#define NEAR_ENOUGH 100 /* a size is narrowed down to one part in so many */
+#define NEAR_ENOUGH 100 /* a size is narrowed down to this part of it */
 
 /* Sizes to be tried at once. */
 struct trials {

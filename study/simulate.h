@@ -1,5 +1,5 @@
 /*
- * The parts of `sunproxy simulate`: what was asked for (simulate.c), the tables
+ * The parts of `sunproxy simulate`: options (simulate.c), the tables
  * (simulate_report.c), curves (simulate_curve.c) and the log of a run (simulate_log.c).
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_H
@@ -19,7 +19,7 @@ struct simulate_row {
     uint64_t urls; /* capacity of the whole, not of a sample; both 0: nothing */
     uint64_t bytes;
     double share; /* of the distinct URLs or bytes */
-    size_t order; /* in which it was asked for */
+    size_t order; /* of the options */
     struct sim_job job;
 };
 
@@ -46,7 +46,8 @@ void simulate_report_begin(struct simulate_report *report, enum simulate_output 
 void simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
                            struct simulate_row *rows, size_t count);
 
-/* Says on stderr of how many rows the sample cannot tell the errors, and which sample could. */
+/* Prints on stderr for how many rows the error is unknown, and the rate at which it would be known.
+ */
 void simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
                           size_t count);
 
@@ -65,7 +66,7 @@ void simulate_csv_spread(struct buf *out, const struct sim_spread *spread, bool 
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
 
-/* The command ends early, at a signal, and so many of the traces were not read. */
+/* The command ends early, at a signal; `unread` of the traces were not read. */
 void simulate_report_interrupted(struct simulate_report *report, size_t unread);
 
 /* Prints of tables and lines what is not printed yet: as simulate_report_end(). */

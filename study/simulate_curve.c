@@ -193,7 +193,7 @@ print_curves(const struct simulate_curves *curves)
     if (subject->rate < 1) {
         printf("\nfrom a sample: ");
         simulate_print_counts(&subject->sample.trace);
-        printf(" (--json and --csv tell the errors)");
+        printf(" (errors: --json, --csv)");
     }
     putchar('\n');
     print_table(curves, false);

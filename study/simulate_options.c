@@ -77,8 +77,8 @@ note_costs(const struct simulate_options *options)
         char text[POLICY_MAX_TEXT];
 
         if (policy_looks_at_cost(&options->specs[i]))
-            output_note("%s: no trace tells what fetching took; all pages cost the same here, not "
-                        "so in the daemon",
+            output_note("%s: traces have no fetch times; all pages cost the same here, unlike in "
+                        "the daemon",
                         policy_format(&options->specs[i], text, sizeof(text)));
     }
 }

@@ -1,5 +1,5 @@
 /*
- * What `sunproxy simulate` and `sunproxy advise` are told alike: the trace, the policies, and how
+ * Options that `sunproxy simulate`, `advise` and `report` share: the trace, the policies, and how
  * the simulation is to go.
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_OPTIONS_H
@@ -51,8 +51,8 @@ void simulate_options_free(struct simulate_options *options);
 
 /*
  * When all options were read. Without --policy: the five classics, OPT and the best of the modern
- * ones. With it a note for each that looks at what no trace tells. False, after a complaint,
- * without memory.
+ * ones. With it a note for each that depends on fetch times, which traces lack. False, after a
+ * complaint, without memory.
  */
 bool simulate_settle_policies(struct simulate_options *options);
 

@@ -126,7 +126,7 @@ print_subject(const struct simulate_subject *subject)
         simulate_print_counts(&subject->sample.trace);
         putchar('\n');
     }
-    printf("a cache that never forgets: hit ratio %.2f %%", 100 * trace_totals_hit_ratio(facts));
+    printf("infinite cache: hit ratio %.2f %%", 100 * trace_totals_hit_ratio(facts));
     if (subject->sized)
         printf(", byte hit ratio %.2f %%", 100 * trace_totals_byte_hit_ratio(facts));
     putchar('\n');
@@ -138,7 +138,7 @@ print_size(const struct simulate_row *row)
     char text[64], share[32];
 
     if (!row->urls && !row->bytes)
-        printf("\nno room at all\n");
+        printf("\ncapacity 0\n");
     else
         printf("\n%s (%s of the %s)\n", capacity_format(row->urls, row->bytes, text, sizeof(text)),
                capacity_format_share(row->share, share, sizeof(share)),
@@ -371,13 +371,13 @@ simulate_note_errors(const struct simulate_subject *subject, const struct simula
     }
     if (unknown == 0)
         return;
-    output_complain("%s: the sample cannot tell the errors of %zu of %zu rows", subject->path,
-                    unknown, sampled);
+    output_complain("%s: the errors of %zu of %zu rows are unknown", subject->path, unknown,
+                    sampled);
     if (unknown > others)
-        output_note("%zu of these it could with --sample %.0f%%", unknown - others,
+        output_note("%zu of these would be known with --sample %.0f%%", unknown - others,
                     fmin(100, ceil(100 * rate)));
     if (others)
-        output_note("%zu only --sample 100%% can tell", others);
+        output_note("%zu are known only with --sample 100%%", others);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

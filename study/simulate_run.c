@@ -11,9 +11,9 @@
 
 #define LOOK_AGAIN_MS 100 /* how soon a signal is noticed */
 
-/* Waits for the threads, tells how far they are, and stops them at a signal. */
+/* Waits for the threads, draws their progress, and stops them at a signal. */
 static int
-oversee(struct sim_sweep *sweep, const char *label)
+wait_for_sweep(struct sim_sweep *sweep, const char *label)
 {
     struct progress progress;
     uint64_t total, done = sim_sweep_progress(sweep, &total);
@@ -36,7 +36,7 @@ oversee(struct sim_sweep *sweep, const char *label)
 }
 
 static int
-judge(const struct sim_job *jobs, size_t count, int status)
+report_errors(const struct sim_job *jobs, size_t count, int status)
 {
     size_t finished = 0;
 
@@ -59,11 +59,11 @@ simulate_run(struct sim_job *jobs, size_t count, unsigned threads, const char *l
     int status = EX_SOFTWARE;
 
     if (sweep)
-        status = oversee(sweep, label);
+        status = wait_for_sweep(sweep, label);
     else
         output_complain("out of memory, threads or descriptors");
     sim_sweep_finish(sweep);
-    return sweep ? judge(jobs, count, status) : status;
+    return sweep ? report_errors(jobs, count, status) : status;
 }
 
 /* ---- LRU's curve ----------------------------------------------------------------------------- */

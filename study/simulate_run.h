@@ -1,5 +1,5 @@
 /*
- * Simulating with somebody waiting: many jobs on many threads, a progress line on a terminal, and
+ * Simulations in the foreground: many jobs on many threads, a progress line on a terminal, and
  * Ctrl-C.
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_RUN_H
@@ -11,11 +11,11 @@
 /*
  * Runs the jobs. EX_OK; EXIT_INTERRUPTED after SIGINT or SIGTERM (interrupt.h), which are caught
  * from then on, with a line on stderr about how many runs are finished; EX_SOFTWARE, after a
- * complaint, without memory. Each job tells whether it was finished.
+ * complaint, without memory. Each job has its own error.
  */
 int simulate_run(struct sim_job *jobs, size_t count, unsigned threads, const char *label);
 
-/* As sim_curve_make(), with somebody waiting likewise; SIM_STOPPED after a signal. */
+/* As sim_curve_make(), likewise; SIM_STOPPED after a signal. */
 enum sim_error simulate_run_curve(const struct sim_trace *trace, size_t warmup, const char *label,
                                   struct sim_curve *curve);
 

@@ -24,7 +24,7 @@ struct entry {
 struct entries {
     struct entry *entries; /* owned */
     size_t count;
-    size_t room;
+    size_t capacity;
     size_t large; /* more than is kept */
 };
 
@@ -54,14 +54,14 @@ significant(struct span url)
 static bool
 add_entry(struct entries *entries, struct span url, uint64_t bytes)
 {
-    if (entries->count == entries->room) {
-        size_t room = entries->room ? 2 * entries->room : 256;
-        struct entry *grown = realloc(entries->entries, room * sizeof(*grown));
+    if (entries->count == entries->capacity) {
+        size_t capacity = entries->capacity ? 2 * entries->capacity : 256;
+        struct entry *grown = realloc(entries->entries, capacity * sizeof(*grown));
 
         if (!grown)
             return false;
         entries->entries = grown;
-        entries->room = room;
+        entries->capacity = capacity;
     }
     entries->entries[entries->count++] =
         (struct entry){hash64_bytes(significant(url)),

@@ -1,6 +1,6 @@
 /*
- * A trace made ready to be simulated: loaded, with every size known or none, and what is worth
- * knowing of it.
+ * A trace made ready to be simulated: loaded, with every size known or none, with its
+ * totals.
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_SUBJECT_H
 #define SUNPROXY_STUDY_SIMULATE_SUBJECT_H
@@ -33,7 +33,7 @@ struct simulate_subject {
      */
     uint64_t all_bytes;
     double rate;              /* of the sample; 1: there is none, and all is simulated */
-    struct sim_sample sample; /* of the trace, where one was asked for or all would be too much */
+    struct sim_sample sample; /* if --sample was given, or all is too much */
     uint32_t *sizes;          /* owned: where they are not the trace's own */
     uint32_t *next;           /* owned: where a policy needs it, of the sample if there is one */
 };

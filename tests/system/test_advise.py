@@ -385,6 +385,6 @@ class UncertaintyTest(SimulateCase):
     def test_a_sample_without_a_calibrated_error_says_so(self):
         trace = self.trace(self.requests(20000, 4000))
         text = self.advise(trace, "--sample", "50%", "--policy", "maxs,lru,tinylfu")
-        self.assertRegex(text, r"maxs .*\((no calibrated error|newcomers|too few)")
+        self.assertRegex(text, r"maxs .*\((no calibrated error|the newest|too few)")
         self.assertRegex(text, r"tinylfu .*\((no calibrated error|too few)|"
                                r"error is unknown \((no calibrated|too few)")

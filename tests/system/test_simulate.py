@@ -180,7 +180,7 @@ class TableTest(SimulateCase):
         trace = self.trace([f"http://h/{u}" for u in self.URLS])
         text = self.simulate(trace, "--policy", "lru,none", "--capacity", "2,0").stdout.decode()
         self.assertIn("7 requests for 4 URLs", text)
-        self.assertIn("42.86 %", text)  # of a cache that never forgets
+        self.assertIn("42.86 %", text)  # of an infinite cache
         self.assertIn("nothing was stored: the capacity is zero", text)
         self.assertIn("without a cache nothing was stored", text)
         self.assertIn("2 URLs (50 % of the URLs)", text)
@@ -285,9 +285,9 @@ class TableTest(SimulateCase):
         for key, r in results.items():
             self.assertEqual(r["error_unknown"] is None, key in told)
         self.assertIn("too few pages", results["lru", 250]["error_unknown"])
-        self.assertIn("newcomers", results["rand", 2000]["error_unknown"])
+        self.assertIn("newest pages", results["rand", 2000]["error_unknown"])
         stderr = done.stderr.decode()
-        self.assertIn("cannot tell the errors of 3 of 4 rows", stderr)
+        self.assertIn("the errors of 3 of 4 rows are unknown", stderr)
         rate = re.search(r"with --sample (\d+)%", stderr)[1]
         (r,) = self.results(trace, "--policy", "lru", "--capacity", "10%", "--sample", f"{rate}%",
                             "--seed", "5").values()
@@ -514,7 +514,7 @@ class TroubleTest(SimulateCase):
     def test_what_only_the_daemon_knows_is_noted(self):
         for command in ("simulate", "advise"):
             done = self.sunproxy(command, self.path, "--policy", "lru,gds:cost=time")
-            self.assertIn(b"gds:cost=time: no trace tells what fetching took", done.stderr)
+            self.assertIn(b"gds:cost=time: traces have no fetch times", done.stderr)
             done = self.sunproxy(command, self.path, "--policy", "lru,gds:cost=bytes,gdsf")
             self.assertNotIn(b"fetching", done.stderr)
 

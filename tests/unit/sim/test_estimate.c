@@ -158,7 +158,7 @@ START_TEST(why_no_error_is_told)
     /* Of the lowest key, or of the fewest requests: that is whoever has just entered. */
     r = run_sampled(&m, "rand", 3000, 0.1);
     ck_assert(isnan(r.hit_ratio_error));
-    ck_assert_ptr_nonnull(strstr(r.error_unknown, "newcomers"));
+    ck_assert_ptr_nonnull(strstr(r.error_unknown, "newest pages"));
     ck_assert_double_gt(r.rate_needed, 1);
     /* Nothing is stored, and that is sure. */
     r = run_sampled(&m, "lru", 0, 0.1);
