@@ -24,6 +24,7 @@ ask(const struct replay_cache *cache, struct rpc_client *client, struct replay_c
     state->capacity_urls = server_stats_value(&stats, "cache_capacity_pages");
     state->capacity_bytes = server_stats_value(&stats, "cache_capacity_bytes");
     state->shards = (unsigned)server_stats_value(&stats, "cache_shards");
+    state->automatic = strcmp(server_stats_fact(&stats, "shard_choice"), "automatic") == 0;
     admin_free_stats(&stats);
     return EX_OK;
 }
@@ -103,7 +104,7 @@ replay_cache_restore(struct replay_cache *cache)
         .set_capacity = TRUE,
         .capacity_urls = before->capacity_urls,
         .capacity_bytes = before->capacity_bytes,
-        .shards = before->shards,
+        .shards = before->automatic ? PROXY_SHARDS_AUTOMATIC : before->shards,
     };
     struct rpc_client *client;
     char capacity[64];

@@ -15,6 +15,7 @@ struct replay_cache_state {
     uint64_t capacity_urls;
     uint64_t capacity_bytes;
     unsigned shards;
+    bool automatic; /* the number of shards follows the capacity */
 };
 
 struct replay_cache {

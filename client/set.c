@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <string.h>
+
 #include "base/json.h"
+#include "base/units.h"
 #include "client/admin.h"
 #include "cli/capacity.h"
 #include "client/connect.h"
@@ -26,6 +29,18 @@ struct set_options {
     bool json;
 };
 
+static int
+take_shards(const struct option_row *row, void *field, const char *text)
+{
+    uint64_t *shards = field;
+
+    if (strcmp(text, "auto") == 0)
+        *shards = PROXY_SHARDS_AUTOMATIC;
+    else if (!units_parse_uint(text, 1, 1024, shards))
+        return options_wrong(row, "a number from 1 to 1024 or auto", text);
+    return EX_OK;
+}
+
 #define AT(field) offsetof(struct set_options, field)
 
 static const struct option_row rows[] = {
@@ -35,8 +50,8 @@ static const struct option_row rows[] = {
      "capacity in pages; 0: not bounded in pages, if it is in bytes"},
     {"capacity-bytes", 0, "SIZE", option_bytes, AT(bytes), 0, 0, NULL,
      "capacity in bytes: 64M, 1.5GB; 0: not bounded in bytes, if it is in pages"},
-    {"shards", 0, "N", option_uint, AT(shards), 1, 1024, NULL,
-     "number of independent parts; 1 makes outcomes exact"},
+    {"shards", 0, "N|auto", take_shards, AT(shards), 0, 0, NULL,
+     "number of independent parts; with 1 the policy is exact; auto: follows the capacity"},
     {"cold", 0, NULL, option_flag, AT(cold), 0, 0, NULL,
      "empty the cache and set the counters to zero"},
     {"dry-run", 'n', NULL, option_flag, AT(dry_run), 0, 0, NULL,
@@ -193,7 +208,8 @@ const struct command command_set = {
              "Changes the cache of a running server and prints what is in force afterwards.\n"
              "Pages that fit the new capacity stay, unless --cold is given. Options that are\n"
              "not given leave their value as it is; but the number of shards follows the\n"
-             "capacity until it is set. For administrators, over the AF_UNIX socket.\n",
+             "capacity until it is set, and again after --shards auto. For administrators,\n"
+             "over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage or an invalid value; 69 no server; 74\n"
              "output could not be written; 75 no answer in time; 77 permission denied.\n",

@@ -106,11 +106,11 @@ plan(struct proxy *proxy, const struct control_change *change, struct cache_conf
             return refuse(CONTROL_BAD_VALUE, "a capacity in URLs or in bytes must be more than 0",
                           why, why_size);
     }
-    if (change->shards > CACHE_MAX_SHARDS)
+    if (change->shards > CACHE_MAX_SHARDS && change->shards != CONTROL_SHARDS_AUTOMATIC)
         return refuse(CONTROL_BAD_VALUE, "a cache has at most 64 shards", why, why_size);
-    if (change->shards)
+    if (change->shards && change->shards != CONTROL_SHARDS_AUTOMATIC)
         config->shards = change->shards;
-    else if (proxy->config.shards_automatic)
+    else if (change->shards || proxy->config.shards_automatic)
         config->shards = control_suitable_shards(proxy->config.workers, config->capacity_pages,
                                                  config->capacity_bytes);
     if (!cache_config_is_valid(config))
@@ -132,7 +132,7 @@ configure(struct proxy *proxy, const struct control_change *change, struct cache
     if (cache_configure(cache, config) != CACHE_OK)
         return refuse(CONTROL_NO_MEMORY, "out of memory; nothing has changed", why, why_size);
     if (change->shards)
-        proxy->config.shards_automatic = false;
+        proxy->config.shards_automatic = change->shards == CONTROL_SHARDS_AUTOMATIC;
     if (change->cold) {
         cache_purge_all(cache);
         cache_reset_stats(cache);
@@ -163,4 +163,15 @@ control_preview(struct proxy *proxy, const struct control_change *change,
     status = plan(proxy, change, config, why, why_size);
     pthread_mutex_unlock(&proxy->configuring);
     return status;
+}
+
+bool
+control_shards_are_automatic(struct proxy *proxy)
+{
+    bool automatic;
+
+    pthread_mutex_lock(&proxy->configuring);
+    automatic = proxy->config.shards_automatic;
+    pthread_mutex_unlock(&proxy->configuring);
+    return automatic;
 }

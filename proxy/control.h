@@ -24,13 +24,16 @@ uint64_t control_purge(struct proxy *proxy, enum control_purge kind, struct span
 /* The number of complete objects that control_purge() would remove now. */
 uint64_t control_count(struct proxy *proxy, enum control_purge kind, struct span url);
 
+/* A number of shards that follows workers and capacity (control_suitable_shards()). */
+#define CONTROL_SHARDS_AUTOMATIC UINT32_MAX
+
 /* A change; all zero changes nothing. */
 struct control_change {
     const char *policy; /* as policy_parse() takes it; NULL or "": as it is */
     bool set_capacity;
     uint64_t capacity_pages; /* 0: not bounded in pages; one of the two must be bounded */
     uint64_t capacity_bytes;
-    unsigned shards; /* 0: as it is, or automatic if it was */
+    unsigned shards; /* 0: as it is, or automatic if it was; CONTROL_SHARDS_AUTOMATIC */
     bool cold;       /* begin anew: without pages, statistics at zero */
 };
 
@@ -51,6 +54,9 @@ enum control_status control_configure(struct proxy *proxy, const struct control_
  */
 enum control_status control_preview(struct proxy *proxy, const struct control_change *change,
                                     struct cache_config *config, char *why, size_t why_size);
+
+/* True if the number of shards follows the capacity. */
+bool control_shards_are_automatic(struct proxy *proxy);
 
 /*
  * Reads a policy that a cache can run, as policy_parse() does; false with a sentence in `why`, also

@@ -82,6 +82,8 @@ proxy_purge_preview_2_svc(proxy_purge_args *args, proxy_purge_result *result, st
 static _Thread_local char sentence[CONTROL_SENTENCE];
 static _Thread_local char policy_text[POLICY_MAX_TEXT];
 
+_Static_assert(CONTROL_SHARDS_AUTOMATIC == PROXY_SHARDS_AUTOMATIC, "sent as it is");
+
 static struct control_change
 change_of(const proxy_set_args *args)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proxy.h"
+#include "proxy/control.h"
 #include "server/service.h"
 
 _Static_assert(METRICS_MAX_NAME <= PROXY_MAX_NAME + 1, "a sample's name can be sent");
@@ -90,6 +91,8 @@ statistics_answer_make(struct service *service)
     proxy_fact facts[] = {
         {unconst("software"), unconst("sunproxyd " SUNPROXY_VERSION)},
         {unconst("policy"), unconst(policy_format(&config.policy, policy, sizeof(policy)))},
+        {unconst("shard_choice"),
+         unconst(control_shards_are_automatic(&service->proxy) ? "automatic" : "fixed")},
     };
     stats.facts.facts_val = facts;
     stats.facts.facts_len = sizeof(facts) / sizeof(facts[0]);

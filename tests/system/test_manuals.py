@@ -138,7 +138,7 @@ class ManualsTest(harness.SystemTest):
         shown = self.stat(d)
         with rpc.Connection(d.socket) as c:
             answer = c.stat()
-        self.assertEqual(set(shown) - set(keys), {"software", "policy", "hit_ratio",
+        self.assertEqual(set(shown) - set(keys), {"software", "policy", "shard_choice", "hit_ratio",
                                                   "byte_hit_ratio", "histograms"})
         self.assertEqual(set(keys) - set(shown), set())
         changing = {"uptime_us", "calls", "bytes_received", "bytes_sent", "connections_total"}

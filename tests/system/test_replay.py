@@ -386,6 +386,13 @@ class RestoreTest(ReplayCase):
                 self.assertEqual(s["runs"][-1]["failures"], 0)
                 self.assertEqual(self.state(), self.BEFORE)
 
+    def test_a_number_of_shards_that_follows_the_capacity_does_so_again(self):
+        self.sunproxy("set", "--shards", "auto", daemon=self.d)
+        before = self.state()
+        self.replay(self.trace("http://a.test/1"), *self.changed)
+        self.assertEqual(self.state(), before)
+        self.assertEqual(self.stat(self.d)["shard_choice"], "automatic")
+
     def test_kept_if_that_is_wanted(self):
         self.replay(self.trace("http://a.test/1"), *self.changed, "--keep")
         self.assertEqual(self.state(), ("fifo", 7, 0, 1))
@@ -559,7 +566,12 @@ class AdministerTest(ReplayCase):
         self.assertEqual(self.stat(d)["shards"], 1)
         self.sunproxy("set", "--shards", "2", "--capacity-bytes", "512M", daemon=d)
         self.sunproxy("set", "--capacity-bytes", "64M", daemon=d)
+        self.assertEqual((self.stat(d)["shards"], self.stat(d)["shard_choice"]), (2, "fixed"))
+        self.sunproxy("set", "--shards", "auto", daemon=d)
+        self.assertEqual((self.stat(d)["shards"], self.stat(d)["shard_choice"]), (1, "automatic"))
+        self.sunproxy("set", "--capacity-bytes", "512M", daemon=d)
         self.assertEqual(self.stat(d)["shards"], 2)
+        self.sunproxy("set", "--shards", "some", daemon=d, expect=64)
 
     def test_refused(self):
         for arguments in (["purge", "--all"], ["purge", "-n", "--all"], ["set", "--policy", "fifo"],

@@ -58,7 +58,7 @@ START_TEST(an_answer_has_all_samples_of_the_table)
     answer = statistics_answer_make(&service);
     ck_assert_ptr_nonnull(answer);
     decode(answer, &stats);
-    ck_assert_uint_eq(stats.facts.facts_len, 2);
+    ck_assert_uint_eq(stats.facts.facts_len, 3);
     ck_assert_str_eq(stats.facts.facts_val[0].name, "software");
     ck_assert_str_eq(stats.facts.facts_val[1].name, "policy");
     ck_assert_str_eq(stats.facts.facts_val[1].text, "lru-k:k=3");
