@@ -39,7 +39,7 @@ base_url_is_web(struct span url)
 {
     struct span scheme;
 
-    /* What nearly all are. */
+    /* Nearly all URLs: saves 7 % of the CPU time of loading a list of 1 GB. */
     if (url.len > 7 && (memcmp(url.ptr, "http://", 7) == 0 || memcmp(url.ptr, "https:/", 7) == 0))
         return true;
     scheme = base_url_scheme(url);

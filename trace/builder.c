@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "base/huge.h"
 #include "trace/base_url.h"
 #include "trace/columns.h"
 #include "trace/builder_parts.h"
@@ -113,12 +112,9 @@ trace_builder_counts(struct trace_builder *b)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/*
- * realloc() of what a pointer of any type points to, with the part behind what is in use in large
- * pages where they fit. False: no memory.
- */
+/* realloc() of what a pointer of any type points to. False: no memory. */
 static bool
-extend(void *pointer, size_t element, size_t used, size_t room)
+extend(void *pointer, size_t element, size_t room)
 {
     char *array;
 
@@ -126,42 +122,24 @@ extend(void *pointer, size_t element, size_t used, size_t room)
     array = realloc(array, room * element);
     if (!array)
         return false;
-    huge_prefer(array + used * element, (room - used) * element);
     memcpy(pointer, &array, sizeof(array));
     return true;
 }
 
-/* Each array may be longer than `room` says when a later one could not grow: harmless. */
-static bool
-grow_to(struct trace_builder *b, size_t room)
-{
-    size_t used = b->room;
-
-    if (room > SIZE_MAX / sizeof(*b->times_us) || !extend(&b->ids, sizeof(*b->ids), used, room) ||
-        (b->times_us && !extend(&b->times_us, sizeof(*b->times_us), used, room)) ||
-        (b->sizes && !extend(&b->sizes, sizeof(*b->sizes), used, room)) ||
-        (b->status_of && !extend(&b->status_of, sizeof(*b->status_of), used, room)) ||
-        (b->methods_of && !extend(&b->methods_of, sizeof(*b->methods_of), used, room)))
-        return false;
-    b->room = room;
-    return true;
-}
-
+/* If a later array cannot grow, earlier ones are longer than `room` says: harmless. */
 static bool
 grow(struct trace_builder *b)
 {
-    return grow_to(b, b->room ? b->room * 2 : FIRST_REQUESTS);
-}
+    size_t room = b->room ? b->room * 2 : FIRST_REQUESTS;
 
-void
-trace_expect(struct trace_builder *b, uint64_t count)
-{
-    uint64_t limit = b->options->limit;
-
-    if (limit != 0 && count > limit)
-        count = limit;
-    if (count > b->room && count <= SIZE_MAX)
-        (void)grow_to(b, (size_t)count); /* otherwise it grows when it must */
+    if (room > SIZE_MAX / sizeof(*b->times_us) || !extend(&b->ids, sizeof(*b->ids), room) ||
+        (b->times_us && !extend(&b->times_us, sizeof(*b->times_us), room)) ||
+        (b->sizes && !extend(&b->sizes, sizeof(*b->sizes), room)) ||
+        (b->status_of && !extend(&b->status_of, sizeof(*b->status_of), room)) ||
+        (b->methods_of && !extend(&b->methods_of, sizeof(*b->methods_of), room)))
+        return false;
+    b->room = room;
+    return true;
 }
 
 /* Makes the arrays that this request is the first to need, for all requests before it. */
@@ -169,13 +147,13 @@ static bool
 make_arrays(struct trace_builder *b, const struct trace_request *e)
 {
     if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
-        if (!extend(&b->times_us, sizeof(*b->times_us), 0, b->room))
+        if (!extend(&b->times_us, sizeof(*b->times_us), b->room))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->times_us[i] = e->time_us;
     }
     if (e->size >= 0 && !b->sizes && !b->options->without_sizes) {
-        if (!extend(&b->sizes, sizeof(*b->sizes), 0, b->room))
+        if (!extend(&b->sizes, sizeof(*b->sizes), b->room))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->sizes[i] = TRACE_SIZE_UNKNOWN;

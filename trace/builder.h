@@ -49,22 +49,22 @@ void trace_builder_destroy(struct trace_builder *builder);
 bool trace_add(struct trace_builder *builder, const struct trace_request *request);
 
 /*
- * Has the memory fetch what trace_add() will look at for this request some twenty requests later:
- * where there is only a number, most of the time of a load is waiting for that.
+ * Prefetches what trace_add() will read for this request, if it has a number and no URL; to be
+ * called some twenty requests before. It halves the CPU time of loading 50 million records with 7
+ * million ids (9.2 to 4.3 s).
  */
 void trace_add_soon(const struct trace_builder *builder, const struct trace_request *request);
 
 /*
- * Many at once, which is much faster; the same otherwise. URLs must stay where they are until it
- * returns.
+ * Adds several requests, in batches whose lookups wait for memory together. A list of 13 million
+ * URLs (1 GB, 2.4 million distinct) takes 2.4 s of CPU time instead of 6.4 s; 40 million numbers
+ * (960 MB) take 1.85 s instead of 2.06 s, and 2.3 s without the prefetches. The result is that of
+ * trace_add(). URLs must stay valid until the function returns.
  */
 bool trace_add_many(struct trace_builder *builder, const struct trace_request *requests,
                     size_t count);
 bool trace_add_numbered(struct trace_builder *builder, const struct trace_numbered *requests,
                         size_t count);
-
-/* So many requests are to come: room for them is made at once. A guess is enough. */
-void trace_expect(struct trace_builder *builder, uint64_t count);
 
 /* Counts a malformed line or record and keeps the first ones. `text` may be empty. */
 void trace_add_bad(struct trace_builder *builder, uint64_t line, struct span text);

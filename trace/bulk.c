@@ -1,7 +1,7 @@
 /*
- * Many requests at once. A trace of millions of URLs lies in memory far from the processor, and
- * each request would wait for it several times, one after the other; asked for in advance, the
- * requests of a batch wait together.
+ * Adds requests in batches. The tables of a trace with millions of URLs exceed the processor's
+ * caches, and each lookup waits for memory several times; the prefetches of a batch let its lookups
+ * wait together. builder.h has the measured gain.
  */
 #include "trace/builder_parts.h"
 

@@ -345,12 +345,6 @@ input_is_plain_file(const struct input *in)
     return !in->is_stdin && !in->compression && S_ISREG(in->opened.st_mode);
 }
 
-uint64_t
-input_size(const struct input *in)
-{
-    return input_is_plain_file(in) && in->opened.st_size > 0 ? (uint64_t)in->opened.st_size : 0;
-}
-
 /* Only what was read to its end can be compared with what stood there. */
 static bool
 has_changed(const struct input *in)

@@ -3,9 +3,8 @@
  * the name "-"; plain or compressed (decoder.h), which its first bytes tell.
  *
  * They pass through a buffer of some hundred kilobytes, read with read(2). A file is not mapped
- * into memory: when another program cuts a mapped file short, whoever touches the missing end is
- * killed; and a block that is read again and again stays in the processor's cache, which costs no
- * more than the page faults of a map.
+ * into memory: when another program truncates a mapped file, a process that reads the missing end
+ * is killed.
  *
  * A reader takes lines or records until there are no more; what went wrong, a file that changed
  * meanwhile included, input_finish() tells at the end. An input belongs to one thread.
@@ -37,9 +36,6 @@ bool input_should_stop(struct input *in);
 
 /* Are these the bytes of a regular file, the one at input_name()? */
 bool input_is_plain_file(const struct input *in);
-
-/* Bytes of such a file when it was opened; 0 if it is none. */
-uint64_t input_size(const struct input *in);
 
 /*
  * What lies ahead: at least `need` bytes, unless the input ends before or something is wrong. Good

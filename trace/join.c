@@ -40,26 +40,26 @@ next_part(struct trace *const *parts, const size_t *at, size_t count, bool by_ti
 }
 
 static struct trace_request
-request_of(const struct trace *part, size_t request)
+request_of(const struct trace *part, size_t at)
 {
-    struct trace_request entry = TRACE_REQUEST_EMPTY;
-    uint32_t id = part->ids[request];
+    struct trace_request request = TRACE_REQUEST_EMPTY;
+    uint32_t id = part->ids[at];
 
     if (part->urls)
-        entry.url = part->urls[id];
+        request.url = part->urls[id];
     else
-        entry.number = part->numbers[id];
+        request.number = part->numbers[id];
     if (part->times_us)
-        entry.time_us = part->times_us[request];
-    if (part->sizes && part->sizes[request] != TRACE_SIZE_UNKNOWN)
-        entry.size = part->sizes[request];
+        request.time_us = part->times_us[at];
+    if (part->sizes && part->sizes[at] != TRACE_SIZE_UNKNOWN)
+        request.size = part->sizes[at];
     if (part->statuses)
-        entry.status = part->statuses[request];
-    entry.method = span_str(trace_method(part, request));
-    return entry;
+        request.status = part->statuses[at];
+    request.method = span_str(trace_method(part, at));
+    return request;
 }
 
-/* What was left out of the parts, and what is not as it was there. */
+/* Requests left out of the parts, and values that were changed there. */
 static void
 add_counts(struct trace_counts *sum, const struct trace_counts *part)
 {
@@ -80,18 +80,14 @@ static bool
 add_all(struct trace_builder *builder, struct trace *const *parts, size_t count, bool by_time)
 {
     size_t *at = calloc(count, sizeof(*at));
-    uint64_t requests = 0;
     size_t part;
 
     if (!at)
         return false;
-    for (size_t i = 0; i < count; i++)
-        requests += parts[i]->request_count;
-    trace_expect(builder, requests);
     while ((part = next_part(parts, at, count, by_time)) < count) {
-        struct trace_request entry = request_of(parts[part], at[part]++);
+        struct trace_request request = request_of(parts[part], at[part]++);
 
-        if (!trace_add(builder, &entry))
+        if (!trace_add(builder, &request))
             break; /* at the limit, or without memory */
     }
     free(at);
@@ -102,7 +98,7 @@ enum trace_error
 trace_join(struct trace *const *parts, size_t count, const struct trace_options *options,
            struct trace **whole, bool *by_time)
 {
-    /* What is in a part was wanted when it was loaded. */
+    /* The parts were filtered when they were loaded. */
     struct trace_options own = {.methods = "all",
                                 .statuses = "all",
                                 .redirects = TRACE_REDIRECTS_KEEP,

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "base/huge.h"
-
 #define FIRST_SLOTS 1024U
 
 void
@@ -36,18 +34,6 @@ slot_of(const struct number_table *t, uint64_t number)
     return &t->slots[at];
 }
 
-/* All free; in large pages where the system has them, since lookups are at random. */
-static struct number_slot *
-make_slots(size_t count)
-{
-    size_t bytes = count * sizeof(struct number_slot);
-    struct number_slot *slots = huge_alloc(bytes);
-
-    if (slots)
-        memset(slots, 0, bytes);
-    return slots;
-}
-
 /* Keeps the table at most half full. */
 static bool
 grow(struct number_table *t)
@@ -62,7 +48,7 @@ grow(struct number_table *t)
     if (!numbers)
         return false;
     t->numbers = numbers;
-    slots = make_slots(room * 2);
+    slots = calloc(room * 2, sizeof(*slots));
     if (!slots)
         return false;
     free(t->slots);

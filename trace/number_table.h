@@ -57,8 +57,8 @@ number_table_find(const struct number_table *t, uint64_t number, uint32_t *id)
 }
 
 /*
- * Where a number will be looked for, NULL before there is a table: for a prefetch. (One that stood
- * in here, in an inline function without other effects, would be taken for nothing by gcc.)
+ * The slot where the search for a number begins, for a prefetch; NULL before there is a table. The
+ * prefetch itself is the caller's: gcc drops an inline function that does nothing else.
  */
 static inline const void *
 number_table_place(const struct number_table *t, uint64_t number)

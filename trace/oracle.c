@@ -49,7 +49,6 @@ read_requests(struct input *in, const struct trace_options *options, struct trac
     struct trace_numbered batch[BATCH];
 
     (void)options;
-    trace_expect(builder, input_size(in) / RECORD);
     for (;;) {
         struct span ahead = input_peek(in, BATCH * RECORD);
         size_t count = ahead.len / RECORD < BATCH ? ahead.len / RECORD : BATCH;

@@ -3,11 +3,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "base/huge.h"
-
 #define CHUNK_BYTES (64U * 1024U)
 #define FIRST_SLOTS 64U
-#define AHEAD 16U
 
 struct url_chunk {
     struct url_chunk *next;
@@ -57,8 +54,7 @@ rotate(uint64_t x, unsigned bits)
     return (x << bits) | (x >> (64U - bits));
 }
 
-/* Left to itself, gcc calls it: a tenth of the time that loading a list takes. */
-__attribute__((always_inline)) static inline void
+static void
 sip_round(uint64_t v[4])
 {
     v[0] += v[1];
@@ -180,12 +176,9 @@ grow_slots(struct url_table *t)
     slots = calloc(slot_count, sizeof(*slots));
     if (!slots)
         return false;
-    huge_prefer(slots, slot_count * sizeof(*slots));
     for (size_t i = 0; i < t->count; i++) {
         size_t at = (size_t)t->hashes[i] & (slot_count - 1);
 
-        if (i + AHEAD < t->count)
-            __builtin_prefetch(&slots[t->hashes[i + AHEAD] & (slot_count - 1)]);
         while (slots[at] != 0)
             at = (at + 1) & (slot_count - 1);
         slots[at] = tag_of(t->hashes[i]) | (i + 1);

@@ -11,43 +11,17 @@
 #define BLOCK_BYTES (64u * 1024u)
 #define BATCH 32u
 
-/* Eight times a byte. */
-#define BYTES(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/*
- * Is none of these eight bytes a control character, a blank or 0x7f? By the carries of a
- * subtraction: a byte below 0x21 borrows, and so does one that 0x7f makes 0; neither counts where
- * the high bit is set. A borrow may spread into the next byte, so a "no" is to be looked at again.
- */
-static bool
-are_good(const char *at)
-{
-    uint64_t word, below, deleted;
-
-    memcpy(&word, at, sizeof(word));
-    below = (word - BYTES(0x21)) & ~word;
-    deleted = ((word ^ BYTES(0x7f)) - BYTES(0x01)) & ~(word ^ BYTES(0x7f)) & ~word;
-    return ((below | deleted) & BYTES(0x80)) == 0;
-}
-
-/* Has a scheme, and no byte that cannot stand in a URL. Bytes over 127 do stand in some. */
+/* Has a scheme and no blank or control character. Some URLs contain bytes over 127. */
 static bool
 is_url(struct span s)
 {
-    size_t i = 0;
-
     if (base_url_scheme(s).len == 0)
         return false;
-    while (i < s.len) {
+    for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.ptr[i];
 
-        if (s.len - i >= 8 && are_good(s.ptr + i)) {
-            i += 8;
-            continue;
-        }
         if (c <= ' ' || c == 0x7f)
             return false;
-        i++;
     }
     return true;
 }
