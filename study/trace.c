@@ -1,5 +1,5 @@
 /*
- * sunproxy trace: what can be done with traces apart from replaying and simulating them.
+ * sunproxy trace: converts, describes and generates traces.
  */
 #include "study/trace.h"
 
@@ -105,9 +105,9 @@ const struct command command_trace = {
              "       sunproxy trace describe [OPTION...] TRACE...\n"
              "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
              "convert    writes a trace in another format\n"
-             "describe   prints what it is like: popularity, sizes, reuse\n"
-             "generate   makes one up: Zipf, uniform, the Thrift study's, YCSB's\n\n"
-             "Each tells its options with --help. TRACE is a file, plain or compressed\n"
+             "describe   prints statistics: popularity, sizes, reuse\n"
+             "generate   writes a synthetic trace: Zipf, uniform, the Thrift study's, YCSB's\n\n"
+             "Each prints its options with --help. TRACE is a file, plain or compressed\n"
              "with gzip, bzip2, xz or zstd, a FIFO, or '-' for standard input. Its format\n"
              "is detected from its content or given with --format:\n",
     .lists = print_formats,

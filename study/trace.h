@@ -12,12 +12,13 @@ extern const struct command command_trace_convert;
 extern const struct command command_trace_describe;
 extern const struct command command_trace_generate;
 
-/* What --to says, or else what the output is called, or else `otherwise`; NULL after a complaint.
+/* The writer of --to, or else by the name of the output, or else `otherwise`; NULL after a
+ * complaint.
  */
 const struct trace_writer *trace_choose_writer(const char *to, const char *output,
                                                const struct trace_writer *otherwise);
 
-/* Writes, and complains: an exit status. */
+/* Writes the trace and reports errors; an exit status. */
 int trace_write_out(const struct trace *trace, const struct trace_writer *writer,
                     const struct trace_write_options *options, const char *output);
 

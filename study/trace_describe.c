@@ -1,5 +1,5 @@
 /*
- * sunproxy trace describe: what a trace is like.
+ * sunproxy trace describe: statistics of a trace.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
-/* The facts, and how many other URLs are asked for between two requests for the same. */
+/* The facts, and the numbers of other URLs between two requests for the same one. */
 struct description {
     const char *path;
     const struct trace *trace;
@@ -62,7 +62,7 @@ values_of(const struct trace_percentiles *p, double values[PERCENTILES])
 
 /* ---- reuse ----------------------------------------------------------------------------------- */
 
-/* The smallest distance that so many per cent of the reuses do not exceed. */
+/* The smallest distance that this share of the reuses does not exceed. */
 static uint32_t
 reuse_percentile(const struct sim_curve *curve, uint64_t reuses, unsigned percent)
 {
@@ -377,7 +377,7 @@ describe(int argc, char **argv)
 
 const struct command command_trace_describe = {
     .name = "trace describe",
-    .summary = "what a trace is like",
+    .summary = "print statistics of a trace",
     .about = "usage: sunproxy trace describe [OPTION...] TRACE...\n\n"
              "Prints for each trace the number of requests and distinct URLs, the URLs with\n"
              "one request only, the hit ratio of an infinite cache, the exponent of Zipf's\n"

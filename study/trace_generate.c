@@ -12,7 +12,7 @@
 #include "trace/base_url.h"
 #include "trace/generate.h"
 
-/* What was asked for; what was not is the workload's default, which is known last. */
+/* The options given; the workload's defaults, which are known later, replace the others. */
 struct asked {
     uint64_t requests, urls, seed;
     double constant, reads, rate; /* -1: not given */

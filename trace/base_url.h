@@ -1,5 +1,5 @@
 /*
- * What a trace needs to know of a URL's shape (RFC 3986, section 3), and no more: whoever fetches
+ * The parts of a URL (RFC 3986, section 3) that traces need, and no more: a program that fetches
  * parses it in full. Pure functions.
  */
 #ifndef SUNPROXY_TRACE_BASE_URL_H

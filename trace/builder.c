@@ -24,7 +24,7 @@ static const unsigned redirects[] = {301, 302, 303, 307, 308};
 #define REDIRECTS (sizeof(redirects) / sizeof(redirects[0]))
 
 static bool
-settle_statuses(struct trace_builder *b)
+choose_statuses(struct trace_builder *b)
 {
     const struct trace_options *o = b->options;
 
@@ -74,7 +74,7 @@ trace_builder_create(const struct trace_options *options)
         return NULL;
     b->options = options;
     b->methods = options->methods ? options->methods : TRACE_DEFAULT_METHODS;
-    settle_statuses(b);
+    choose_statuses(b);
     url_table_init(&b->urls);
     number_table_init(&b->numbers);
     method_names_init(&b->method_names);
@@ -142,7 +142,7 @@ grow(struct trace_builder *b)
     return true;
 }
 
-/* Makes the arrays that this request is the first to need, for all requests before it. */
+/* Creates the arrays that this request is the first to need, filled for all requests before it. */
 static bool
 make_arrays(struct trace_builder *b, const struct trace_request *e)
 {
@@ -173,7 +173,7 @@ make_arrays(struct trace_builder *b, const struct trace_request *e)
 }
 
 bool
-builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t count)
+builder_reserve(struct trace_builder *b, const struct trace_request *e, size_t count)
 {
     while (b->room - b->count < count) {
         if (!grow(b))
@@ -185,7 +185,7 @@ builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t
 bool
 builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t id)
 {
-    if (!builder_make_room(b, e, 1))
+    if (!builder_reserve(b, e, 1))
         return false;
     b->ids[b->count] = id;
     if (b->times_us)
@@ -204,7 +204,7 @@ builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t 
 }
 
 bool
-builder_leaves_out(struct trace_builder *b, const struct trace_request *e)
+builder_filters_out(struct trace_builder *b, const struct trace_request *e)
 {
     const struct trace_options *o = b->options;
     bool web = e->url.ptr && base_url_is_web(e->url);
@@ -230,7 +230,7 @@ builder_leaves_out(struct trace_builder *b, const struct trace_request *e)
     return true;
 }
 
-/* The URL as the options want it; false without memory. */
+/* Reduces the URL as the options say; false without memory. */
 static bool
 reduce(struct trace_builder *b, struct span *url)
 {
@@ -259,7 +259,7 @@ trace_add(struct trace_builder *b, const struct trace_request *e)
 
     if (b->failed || (o->limit != 0 && b->count >= o->limit))
         return false;
-    if (builder_leaves_out(b, e))
+    if (builder_filters_out(b, e))
         return true;
     if (!url.ptr)
         b->failed = !number_table_put(&b->numbers, e->number, &id, &fresh);

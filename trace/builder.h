@@ -1,8 +1,8 @@
 /*
- * Builds a trace out of the requests that a reader hands over one by one: leaves out what the
- * options do not want, and says why; reduces URLs; gives out numbers; keeps what is known.
+ * Builds a trace from the requests that a reader adds one by one: filters them by the options and
+ * counts those left out, by reason; reduces URLs; numbers URLs; stores the known values.
  *
- * Whether a trace has URLs or numbers is settled by its first request. A builder belongs to one
+ * The first request decides whether a trace has URLs or numbers. A builder belongs to one
  * thread.
  */
 #ifndef SUNPROXY_TRACE_BUILDER_H
@@ -17,19 +17,19 @@ enum trace_outcome {
     TRACE_OUTCOME_MISS,
 };
 
-/* What a reader knows of a request. */
+/* A request as a reader adds it. */
 struct trace_request {
     struct span url;    /* .ptr NULL: there is only a number */
     uint64_t number;    /* the format's, where there is no URL */
     int64_t time_us;    /* or TRACE_TIME_UNKNOWN */
     int64_t size;       /* of the body; -1: unknown, which a 304's always is */
-    struct span method; /* empty: unknown, counts as wanted */
-    unsigned status;    /* TRACE_STATUS_UNKNOWN counts as wanted */
+    struct span method; /* empty: unknown, passes the filter */
+    unsigned status;    /* TRACE_STATUS_UNKNOWN passes the filter */
     enum trace_outcome outcome;
-    uint64_t line; /* from 1, to tell where something is wrong; 0: unknown */
+    uint64_t line; /* from 1, for messages; 0: unknown */
 };
 
-/* A request of which this is all that its format knows; as above. */
+/* A request of a format with these values only; as above. */
 struct trace_numbered {
     uint64_t number;
     int64_t time_us;
@@ -44,7 +44,7 @@ void trace_builder_destroy(struct trace_builder *builder);
 
 /*
  * One more request. False: stop reading, the limit is reached or memory is out
- * (trace_builder_failed() tells which).
+ * (see trace_builder_failed()).
  */
 bool trace_add(struct trace_builder *builder, const struct trace_request *request);
 

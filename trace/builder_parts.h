@@ -1,5 +1,5 @@
 /*
- * What a builder is made of. For builder.c and bulk.c only.
+ * The fields of a builder. For builder.c and bulk.c only.
  */
 #ifndef SUNPROXY_TRACE_BUILDER_PARTS_H
 #define SUNPROXY_TRACE_BUILDER_PARTS_H
@@ -32,23 +32,23 @@ struct trace_builder {
     bool failed;
 };
 
-/* Counts the request under the reason for leaving it out; false if there is none. */
-bool builder_leaves_out(struct trace_builder *b, const struct trace_request *e);
+/* True if the request is left out; it is then counted under its reason. */
+bool builder_filters_out(struct trace_builder *b, const struct trace_request *e);
 
-/* Room for `count` more requests of this kind in all arrays. False without memory. */
-bool builder_make_room(struct trace_builder *b, const struct trace_request *e, size_t count);
+/* Grows all arrays for `count` more requests of this kind. False without memory. */
+bool builder_reserve(struct trace_builder *b, const struct trace_request *e, size_t count);
 
 /* False without memory. */
 bool builder_append(struct trace_builder *b, const struct trace_request *e, uint32_t id);
 
-/* Among times that are known, an unknown one is that of its neighbour. */
+/* An unknown time among known ones is that of the request before. */
 static inline void
 builder_set_time(struct trace_builder *b, size_t at, int64_t time_us)
 {
     b->times_us[at] = time_us != TRACE_TIME_UNKNOWN ? time_us : b->times_us[at - 1];
 }
 
-/* A 304 has no body: what is logged, if anything, is not the size of the page. */
+/* A 304 has no body: a logged size is not that of the page. */
 static inline void
 builder_set_size(struct trace_builder *b, size_t at, int64_t size, unsigned status)
 {

@@ -7,7 +7,7 @@
 
 #define BATCH 32u
 
-/* Does every request that is not malformed count, as it is? */
+/* Does no option depend on the requests before? */
 static bool
 takes_all(const struct trace_builder *b)
 {
@@ -38,7 +38,7 @@ add_batch(struct trace_builder *b, const struct trace_request *requests, size_t 
     for (size_t i = 0; i < count; i++) {
         const struct trace_request *e = &requests[i];
 
-        if (builder_leaves_out(b, e))
+        if (builder_filters_out(b, e))
             continue;
         wanted[n] = e;
         urls[n] = e->url;
@@ -48,13 +48,13 @@ add_batch(struct trace_builder *b, const struct trace_request *requests, size_t 
             urls[n].len = end ? (size_t)(end - e->url.ptr) : e->url.len;
         }
         hashes[n] = url_table_hash(&b->urls, urls[n]);
-        url_table_ask_slot(&b->urls, hashes[n]);
+        url_table_prefetch_slot(&b->urls, hashes[n]);
         n++;
     }
     for (size_t i = 0; i < n; i++)
-        url_table_ask_row(&b->urls, hashes[i]);
+        url_table_prefetch_row(&b->urls, hashes[i]);
     for (size_t i = 0; i < n; i++)
-        url_table_ask_bytes(&b->urls, hashes[i]);
+        url_table_prefetch_bytes(&b->urls, hashes[i]);
     for (size_t i = 0; i < n && !b->failed; i++) {
         uint32_t id;
         bool fresh;
@@ -81,7 +81,7 @@ trace_add_many(struct trace_builder *b, const struct trace_request *requests, si
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-/* With room and the arrays for `count` more, the first of which is this one. */
+/* Reserves `count` more, the first of which is this one. */
 static bool
 prepare(struct trace_builder *b, const struct trace_numbered *first, size_t count)
 {
@@ -89,10 +89,10 @@ prepare(struct trace_builder *b, const struct trace_numbered *first, size_t coun
 
     request.time_us = first->time_us;
     request.size = first->size;
-    return builder_make_room(b, &request, count);
+    return builder_reserve(b, &request, count);
 }
 
-/* Nothing can be left out, nothing ends before the last, and all know as much as the first. */
+/* Is nothing filtered or limited, and have all requests the same known values as the first? */
 static bool
 can_take_all(const struct trace_builder *b, const struct trace_numbered *requests, size_t count)
 {

@@ -16,8 +16,8 @@ parse(const char *record, struct trace_request *request)
 }
 
 /*
- * There is nothing to tell it by but that the ids are small numbers, and not nothing but zero
- * bytes, as a log may begin with after a crash; asked near the end.
+ * The format has no mark: ids are small numbers, and not all bytes are zero, as at the start of a
+ * log after a crash. Hence its place near the end of the table of formats.
  */
 static bool
 sniff(struct span head)

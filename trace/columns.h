@@ -22,14 +22,14 @@ enum column {
 
 #define COLUMNS_MOST 256u
 
-/* The meaning of a column that has none is COLUMNS. */
+/* COLUMNS is the meaning of a column without one. */
 struct columns {
     unsigned count;
     int of[COLUMNS];      /* number of the column with this meaning, from 0; -1: none */
     bool site_is_guessed; /* a column "host" is taken for the site, */
     int client;           /* or this one for the client; -1: neither */
     bool has_client;      /* a column names the client */
-    bool has_other_site;  /* a column names the site without doubt */
+    bool has_other_site;  /* a column is certainly the site */
 };
 
 void columns_init(struct columns *columns);

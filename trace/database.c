@@ -91,7 +91,7 @@ count_fetches(const struct database *d)
     return sum;
 }
 
-/* Ends a statement that fetches pages again and again, or that the caller wants to be stopped. */
+/* Ends a statement that fetches pages again and again, or that the caller stops. */
 static int
 look(void *context)
 {
@@ -269,7 +269,7 @@ const char *
 database_explain(const struct database *d, int rc)
 {
     if (rc == SQLITE_AUTH)
-        return "it computes columns, or asks for what no history needs";
+        return "it computes columns, or reads what no history needs";
     if (d->is_exhausted)
         return "its rows share pages";
     return d->handle && sqlite3_extended_errcode(d->handle) == rc ? sqlite3_errmsg(d->handle)

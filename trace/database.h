@@ -9,7 +9,7 @@
  * - Sizes of texts, rows, statements and schema are limited, and so is SQLite's heap: a limit of
  *   the process, so that one database is open at a time.
  * - Pages may be part of a table several times, and chains of overflow pages may have loops. So
- *   whoever reads checks that ids rise from row to row (database_rises()), and accounts for the
+ *   the reader checks that ids rise from row to row (database_rises()), and accounts for the
  *   bytes that rows hand out (database_spend()): both are bounded by the size of the file then.
  * - Rows may share overflow pages, also those of columns that are not read. The number of pages
  *   that SQLite fetches is bounded by a multiple of the pages in the file.
@@ -44,8 +44,8 @@ struct database {
 
 /*
  * Opens the database at `path`, a private copy. `d` stays where it is until it is closed. Returns a
- * result code of SQLite. Whatever that is, database_close() is due; database_explain() knows the
- * sentence.
+ * result code of SQLite. The caller calls database_close() in any case; database_explain()
+ * returns the sentence.
  */
 int database_open(struct database *d, const char *path, const char *const *tables,
                   database_stop *stop, void *context);

@@ -155,7 +155,7 @@ xz_close(struct decoder *d)
     lzma_end(&d->state.xz);
 }
 
-/* Streams are told apart here and not by LZMA_CONCATENATED, to know where the input may end. */
+/* Without LZMA_CONCATENATED, since the end of a stream is a valid end of the input. */
 static enum decoder_result
 xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 {

@@ -131,9 +131,9 @@ busier(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Counts requests by URL; what is kept of it is the busiest. */
+/* Counts requests by URL and keeps the most frequent ones. */
 static enum trace_error
-look_at_popularity(const struct trace *t, size_t busiest, struct trace_facts *f)
+count_popularity(const struct trace *t, size_t busiest, struct trace_facts *f)
 {
     struct trace_busy *busy = calloc(t->url_count + 1, sizeof(*busy));
     uint32_t *counts = malloc((t->url_count + 1) * sizeof(*counts));
@@ -162,7 +162,7 @@ look_at_popularity(const struct trace *t, size_t busiest, struct trace_facts *f)
 }
 
 static enum trace_error
-look_at_sizes(const struct trace *t, struct trace_facts *f)
+measure_sizes(const struct trace *t, struct trace_facts *f)
 {
     uint32_t *last = malloc((t->url_count + 1) * sizeof(*last));
     uint32_t *all = malloc((t->request_count + 1) * sizeof(*all));
@@ -199,7 +199,7 @@ look_at_sizes(const struct trace *t, struct trace_facts *f)
 }
 
 static void
-look_at_times(const struct trace *t, struct trace_facts *f)
+measure_times(const struct trace *t, struct trace_facts *f)
 {
     f->first_us = INT64_MAX;
     f->last_us = INT64_MIN;
@@ -224,15 +224,15 @@ trace_facts_make(const struct trace *t, size_t busiest, struct trace_facts *f)
     f->has_times = t->times_us != NULL;
     if (!trace_totals_make(t->ids, t->sizes, t->request_count, t->url_count, 0, &f->totals))
         return TRACE_NO_MEMORY;
-    error = look_at_popularity(t, busiest, f);
+    error = count_popularity(t, busiest, f);
     if (error == TRACE_OK && f->has_sizes)
-        error = look_at_sizes(t, f);
+        error = measure_sizes(t, f);
     if (error != TRACE_OK) {
         trace_facts_free(f);
         return error;
     }
     if (f->has_times)
-        look_at_times(t, f);
+        measure_times(t, f);
     return TRACE_OK;
 }
 

@@ -1,12 +1,12 @@
 /*
- * What a trace is like: popularity, sizes, times.
+ * Facts about a trace: popularity, sizes, times.
  */
 #ifndef SUNPROXY_TRACE_FACTS_H
 #define SUNPROXY_TRACE_FACTS_H
 
 #include "trace/totals.h"
 
-/* Some values of a set, by nearest rank: the smallest that so many per cent do not exceed. */
+/* Some values of a set, by nearest rank: the smallest value that is not exceeded by that share. */
 struct trace_percentiles {
     uint64_t count; /* 0: there are none */
     double mean;
@@ -46,8 +46,8 @@ void trace_facts_free(struct trace_facts *facts);
 /*
  * The constant s of Zipf's law on n ranks, p(r) proportional to r^-s, that makes the counts most
  * likely (maximum likelihood: the mean of ln r under the law is that of the requests), in [0, 10].
- * counts are sorted, largest first. Since the ranks come of the same counts, few requests for each
- * URL make the fit too steep.
+ * counts are sorted, largest first. Since the ranks are those of the same counts, the fit is too
+ * steep for few requests per URL.
  */
 double trace_fit_zipf(const uint32_t *counts, size_t n);
 

@@ -7,7 +7,8 @@
 
 #include "trace/trace.h"
 
-/* What sniffing sees of a file. Names of tables may be some pages of SQLite behind the first. */
+/* The bytes of a file by which its format is detected. SQLite's schema may begin some pages behind
+ * the first. */
 #define TRACE_HEAD_BYTES (256u * 1024u)
 #define TRACE_URL_MAX \
     (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
@@ -43,8 +44,8 @@ extern const struct trace_format trace_format_urls;
 const struct trace_format *trace_format_find(const char *name, struct span head);
 
 /*
- * The first whose sniffing agrees; else the format of lines that has the most requests in these
- * bytes, as a log that begins with damage is still that log; or NULL.
+ * The first format whose sniff() accepts these bytes; else the format of lines with the most
+ * requests in them, for a log with damage at its start; or NULL.
  */
 const struct trace_format *trace_format_sniff(struct span head);
 

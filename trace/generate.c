@@ -23,7 +23,7 @@ struct generate_state {
     uint64_t set_at;   /* the request that it begins at */
     bool write;        /* the request that was drawn writes */
     uint64_t next;     /* the page that a scan, or a modification, goes on with */
-    uint64_t left;     /* so many requests of it */
+    uint64_t left;     /* requests of it */
 };
 
 /* ---- workloads ----------------------------------------------------------------------------- */
@@ -78,7 +78,8 @@ draw_repeated(struct generate_state *s, uint64_t i)
     return set * pages + s->set[i - s->set_at];
 }
 
-/* YCSB's "latest": the newest of the pages is the most popular; who does not read inserts one. */
+/* YCSB's "latest": the newest of the pages is the most popular; an operation that is no read
+ * inserts a page. */
 static uint64_t
 draw_latest(struct generate_state *s, uint64_t i)
 {
@@ -145,7 +146,7 @@ const struct generate_workload generate_workloads[] = {
      .has_constant = true,
      .draw = draw_zipf},
     {.name = "uniform",
-     .summary = "every page as likely as every other",
+     .summary = "all pages equally likely",
      .defaults = {.requests = 100000, .urls = 10000, .reads = 1},
      .draw = draw_uniform},
     {.name = "thrift-random",

@@ -24,7 +24,8 @@ struct generate_sizes {
 struct generate_options {
     uint64_t requests;
     uint64_t urls;
-    double constant; /* of Zipf's law: the page of rank r is asked for as often as 1 / r^constant */
+    double constant; /* of Zipf's law: the page of rank r is requested in proportion to 1 /
+                        r^constant */
     double reads;    /* share of the requests, or scans, that only read; the others write */
     struct generate_sizes sizes;
     double rate; /* requests a second, evenly spaced; 0: no times */

@@ -38,7 +38,7 @@ take_date(struct span *line, int64_t *us)
     return false;
 }
 
-/* "10/0/30/69/109", "1/1/1/1/0", "0/0": so many numbers, each with a sign. */
+/* "10/0/30/69/109", "1/1/1/1/0", "0/0": `count` numbers, each with or without a sign. */
 static bool
 is_numbers(struct span word, size_t count)
 {

@@ -159,7 +159,7 @@ bytes_of(double number)
     return number >= 0 && number <= 9e15 ? (int64_t)number : -1;
 }
 
-/* False when the builder wants no more. */
+/* False when reading is to end. */
 static bool
 hand_over(const struct archive *a, struct trace_builder *builder, uint64_t number)
 {
@@ -189,7 +189,7 @@ hand_over(const struct archive *a, struct trace_builder *builder, uint64_t numbe
 
 /* ---- the archive ----------------------------------------------------------------------------- */
 
-/* False when the builder wants no more. */
+/* False when reading is to end. */
 static bool
 read_entries(struct archive *a, struct trace_builder *builder)
 {

@@ -75,7 +75,7 @@ explain(const struct database *database, int rc, const char *path, const char *e
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Makes room for one more element of an array; `array` points to the pointer. */
+/* Grows an array for one more element of an array; `array` points to the pointer. */
 static bool
 make_room(void *array, size_t element, size_t count, size_t *room)
 {
@@ -292,10 +292,10 @@ find_place(const struct rows *rows, const struct visit *visit)
     return place && place->kind != PLACE_MISSING ? place : NULL;
 }
 
-/* One visit; false when the builder wants no more. */
+/* Adds one visit; false when reading is to end. */
 static bool
-hand_over(const struct rows *rows, const struct visit *visit, struct trace_builder *builder,
-          int64_t epoch_us)
+add_request(const struct rows *rows, const struct visit *visit, struct trace_builder *builder,
+            int64_t epoch_us)
 {
     const struct place *place = find_place(rows, visit);
     struct trace_request request = TRACE_REQUEST_EMPTY;
@@ -410,7 +410,7 @@ history_read(struct input *in, const struct history *history, const struct trace
     if (rc != SQLITE_OK)
         error = explain(&database, rc, path, history->expected, why, why_size);
     for (size_t i = 0; error == TRACE_OK && more && i < rows.visit_count; i++)
-        more = hand_over(&rows, &rows.visits[i], builder, history->epoch_us);
+        more = add_request(&rows, &rows.visits[i], builder, history->epoch_us);
     sqlite3_finalize(visits);
     sqlite3_finalize(urls);
     database_close(&database);

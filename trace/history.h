@@ -1,12 +1,12 @@
 /*
- * What browsers' histories have in common: an SQLite database with a table of URLs and one of
- * visits. Each visit is a request, in order of time, then id.
+ * Histories of browsers: an SQLite database with a table of URLs and one of visits. Each visit is a
+ * request, in order of time, then id.
  *
- * What is read is a private copy (snapshot.h), also of what comes compressed or from a FIFO, of up
- * to 1 GiB then. The database is not trusted (database.h): both tables are read from their
- * beginning to their end, once, and joined and sorted here. So work and memory follow the size of
- * the file, whatever it claims to contain; a plan that SQLite makes could be misled by statistics
- * in the file, and its sort would write what rows hand out to memory or disk.
+ * A private copy is read (snapshot.h), also of compressed input and of a FIFO, of up to 1 GiB then.
+ * The database is not trusted (database.h): both tables are read from their beginning to their end,
+ * once, and joined and sorted here. So work and memory are bounded by the size of the file,
+ * whatever it claims to contain. A query plan of SQLite's could be misled by statistics in the
+ * file, and its sort would write the rows to memory or disk.
  */
 #ifndef SUNPROXY_TRACE_HISTORY_H
 #define SUNPROXY_TRACE_HISTORY_H

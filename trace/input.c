@@ -83,7 +83,7 @@ read_some(struct input *in, char *bytes, size_t room)
             return 0;
         }
         n = read(in->fd, bytes, room);
-        /* Who gave us standard input may have made it non-blocking. */
+        /* Another process may have made standard input non-blocking. */
         if (n < 0 && errno == EAGAIN && !in->stop_fd)
             wait_for_bytes(in);
     } while (n < 0 && (errno == EINTR || errno == EAGAIN));
@@ -137,9 +137,9 @@ decode_some(struct input *in)
     }
 }
 
-/* Moves what lies ahead to the front of the buffer and makes room for `need` bytes in all. */
+/* Moves the unread bytes to the front of the buffer, which grows to `need` bytes. */
 static bool
-make_room(struct input *in, size_t need)
+grow_buffer(struct input *in, size_t need)
 {
     size_t room = in->room;
     char *bytes;
@@ -166,7 +166,7 @@ make_room(struct input *in, size_t need)
 struct span
 input_peek(struct input *in, size_t need)
 {
-    if (in->end - in->at < need && !in->ended && !make_room(in, need))
+    if (in->end - in->at < need && !in->ended && !grow_buffer(in, need))
         stop(in, TRACE_NO_MEMORY);
     while (in->end - in->at < need && !in->ended) {
         if (in->decoder) {
@@ -246,7 +246,7 @@ open_file(struct input *in, char *why, size_t why_size)
         return TRACE_CANNOT_OPEN;
     }
     if (!in->is_stdin && S_ISFIFO(in->opened.st_mode)) {
-        /* As long as nobody has opened it for writing, it would look as if it had ended. */
+        /* Before a process opens it for writing, read() reports its end. */
         if (!wait_for_bytes(in))
             return TRACE_STOPPED;
     } else if (!in->is_stdin && !S_ISREG(in->opened.st_mode)) {

@@ -1,13 +1,13 @@
 /*
  * The bytes of a trace, wherever they come from: a regular file, a FIFO, or standard input under
- * the name "-"; plain or compressed (decoder.h), which its first bytes tell.
+ * the name "-"; plain or compressed (decoder.h), as its first bytes show.
  *
  * They pass through a buffer of some hundred kilobytes, read with read(2). A file is not mapped
  * into memory: when another program truncates a mapped file, a process that reads the missing end
  * is killed.
  *
- * A reader takes lines or records until there are no more; what went wrong, a file that changed
- * meanwhile included, input_finish() tells at the end. An input belongs to one thread.
+ * A reader takes lines or records until there are no more; input_finish() then reports errors, also
+ * that the file changed meanwhile. An input belongs to one thread.
  */
 #ifndef SUNPROXY_TRACE_INPUT_H
 #define SUNPROXY_TRACE_INPUT_H
@@ -31,7 +31,7 @@ const char *input_name(const struct input *in);
 /* Has it ended because of stop_fd? */
 bool input_was_stopped(const struct input *in);
 
-/* Can stop_fd be read by now? For whoever reads from elsewhere; the input then has ended so. */
+/* Can stop_fd be read by now? For a reader of other files; the input then ends as if by stop_fd. */
 bool input_should_stop(struct input *in);
 
 /* Are these the bytes of a regular file, the one at input_name()? */

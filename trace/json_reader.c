@@ -67,7 +67,7 @@ look_behind_blanks(struct json_reader *r)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Appends if there is still a whole string to be had; *whole tells. */
+/* Appends unless the string has become too long: *whole is false then. */
 static void
 append(struct json_reader *r, struct buf *text, const char *bytes, size_t len, bool *whole)
 {

@@ -1,7 +1,7 @@
 /*
- * Reads a JSON text (RFC 8259) of any size as a stream, value by value: what is wanted is read, all
- * else is skipped, and memory goes with the longest text that is wanted and with nothing else. It
- * takes no more than the grammar has, but for control characters in strings and numbers such as
+ * Reads a JSON text (RFC 8259) of any size as a stream, value by value: the caller reads or skips
+ * each, and memory grows with the longest text that is read and with nothing else. It accepts the
+ * grammar only, but for control characters in strings and numbers such as
  * "+1", which some programs write.
  *
  * A container is entered, and then json_reader_next() leads from member to member, each of which is
@@ -55,7 +55,7 @@ bool json_reader_enter(struct json_reader *r);
 
 /*
  * To the next member of the container entered last. False at its end, which leaves it. The name of
- * a member of an object is put into `name` (NULL: it is not wanted); one that is longer than the
+ * a member of an object is put into `name` (NULL: it is dropped); one that is longer than the
  * buffer may be counts as empty.
  */
 bool json_reader_next(struct json_reader *r, struct buf *name);

@@ -63,8 +63,8 @@ lines_next(struct span *rest)
 
 /* Counts requests and malformed lines among the first `most`. */
 static void
-look_at(struct span head, const struct line_format *format, size_t most, size_t *requests,
-        size_t *bad)
+count_lines(struct span head, const struct line_format *format, size_t most, size_t *requests,
+            size_t *bad)
 {
     static const struct trace_options options = {.since_us = INT64_MIN, .until_us = INT64_MAX};
     struct line_reader reader = {.options = &options, .sniffing = true};
@@ -91,7 +91,7 @@ lines_sniff(struct span head, const struct line_format *format)
 {
     size_t requests, bad;
 
-    look_at(head, format, SNIFF_LINES, &requests, &bad);
+    count_lines(head, format, SNIFF_LINES, &requests, &bad);
     return requests != 0 && requests >= bad;
 }
 
@@ -100,7 +100,7 @@ lines_count(struct span head, const struct line_format *format)
 {
     size_t requests, bad;
 
-    look_at(head, format, SIZE_MAX, &requests, &bad);
+    count_lines(head, format, SIZE_MAX, &requests, &bad);
     return requests;
 }
 

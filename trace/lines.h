@@ -12,8 +12,8 @@
 
 enum line_kind {
     LINE_REQUEST,
-    LINE_OTHER,  /* a comment, a header, nothing */
-    LINE_ORPHAN, /* a request of which the log does not know the URL */
+    LINE_OTHER,  /* a comment, a header, an empty line */
+    LINE_ORPHAN, /* a request whose URL the log lacks */
     LINE_BAD,
 };
 
@@ -38,7 +38,8 @@ struct line_format {
     void (*end)(struct line_reader *reader);
 };
 
-/* Reads all lines; TRACE_OK or TRACE_NO_MEMORY. What is wrong with the input, it tells itself. */
+/* Reads all lines; TRACE_OK or TRACE_NO_MEMORY. Errors of the input are reported by input_finish().
+ */
 enum trace_error lines_read(struct input *in, struct trace_builder *builder,
                             const struct trace_options *options, const struct line_format *format);
 
@@ -49,10 +50,10 @@ enum trace_error lines_read(struct input *in, struct trace_builder *builder,
  */
 bool lines_sniff(struct span head, const struct line_format *format);
 
-/* How many requests there are in these first bytes, however many lines are malformed. */
+/* The number of requests in these first bytes, whatever the number of malformed lines. */
 size_t lines_count(struct span head, const struct line_format *format);
 
-/* The line without blanks at its ends, and the rest behind its newline. */
+/* Takes the first line, without its end, off the front of *rest. */
 struct span lines_next(struct span *rest);
 
 /* The site that a request went to, as far as a line says so. */

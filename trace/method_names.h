@@ -1,7 +1,7 @@
 /*
  * The names of HTTP methods that a trace has, numbered from 1, so that a request keeps a byte.
- * There are a handful in any honest log; of a log full of nonsense, what is no method's name
- * (RFC 9110, section 9.1: a token), is too long or comes too late is "OTHER".
+ * A log has a handful. A text that is no method's name (RFC 9110, section 9.1: a token), is too
+ * long or comes when the table is full is "OTHER".
  */
 #ifndef SUNPROXY_TRACE_METHOD_NAMES_H
 #define SUNPROXY_TRACE_METHOD_NAMES_H
@@ -17,7 +17,7 @@
 struct method_names {
     char names[METHOD_NAMES_MOST][METHOD_NAME_BYTES];
     unsigned count;
-    unsigned last; /* the one that was asked for last */
+    unsigned last; /* the number returned last */
 };
 
 void method_names_init(struct method_names *m);

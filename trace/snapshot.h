@@ -1,8 +1,8 @@
 /*
- * A private copy of an SQLite database that someone else may be writing: the file, its write-ahead
- * log and its rollback journal, as they stood at one moment. Reading the copy instead of the
- * original leaves nothing beside the original, needs no lock on it (Chrome holds an exclusive one
- * for as long as it runs), and sees what is still in the log.
+ * A private copy of an SQLite database that another process may be writing: the file, its
+ * write-ahead log and its rollback journal, as they stood at one moment. Reading the copy instead
+ * of the original creates no file beside the original, needs no lock on it (Chrome holds an
+ * exclusive one for as long as it runs), and sees what is still in the log.
  *
  * The copy lies in a folder of its own under $TMPDIR or /tmp that only this user can enter.
  * A process that is killed while it copies leaves the copy behind.
@@ -32,7 +32,7 @@ enum trace_error snapshot_take(struct snapshot *s, const char *path, char *why, 
 
 /*
  * Saves the bytes of an input, up to its end, as the database; there is no log beside it. What is
- * wrong with the input is told, too. Of more than `most` bytes no more are written, and it is
+ * wrong with the input is reported, too. At most `most` bytes are written; if there are more, it is
  * TRACE_NOT_A_TRACE with a sentence: a few compressed ones can stand for more than a disk holds.
  */
 enum trace_error snapshot_save(struct snapshot *s, struct input *in, uint64_t most, char *why,

@@ -1,5 +1,5 @@
 /*
- * Loading: which reader, what it hands over and what of that is kept.
+ * Loading: chooses the reader, runs it, and explains failures.
  */
 #include "trace/trace.h"
 
@@ -56,7 +56,7 @@ trace_reasons(const struct trace_counts *c, struct trace_reason reasons[TRACE_RE
         {"status", "of other statuses", c->skipped_status},
         {"redirect", "redirected", c->skipped_redirect},
         {"scheme", "neither http nor https", c->skipped_scheme},
-        {"time", "outside the wanted times", c->skipped_time},
+        {"time", "outside the chosen times", c->skipped_time},
         {"unique", "seen before", c->skipped_unique},
         {"bad", "malformed", c->skipped_bad},
     };
@@ -180,8 +180,8 @@ peek_head(struct input *in)
 }
 
 /*
- * A log that was truncated under a writer who did not notice begins with as many zero bytes as it
- * had before. Of many, all but the last are passed over: that one still spoils its line.
+ * A log that was truncated while its writer kept its position begins with zero bytes. If there are
+ * many, all but the last are skipped; that one still makes its line malformed.
  */
 static struct span
 skip_zeros(struct input *in)
@@ -268,7 +268,7 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
         builder = trace_builder_create(options);
         error = builder ? read_all(in, format, options, builder, why, why_size) : TRACE_NO_MEMORY;
     }
-    /* What came of half a trace does not matter. */
+    /* The result of half a trace does not matter. */
     if (in && input_was_stopped(in))
         error = TRACE_STOPPED;
     if (error == TRACE_OK) {

@@ -1,7 +1,7 @@
 /*
  * Traces: sequences of requests, read from a file of any known format. Loading gives every distinct
- * URL a dense number once, from 0 in the order of first appearance, so that whoever replays or
- * simulates works on arrays.
+ * URL a dense number once, from 0 in the order of first appearance, so that replays
+ * and simulations work on arrays.
  *
  * A loaded trace is immutable; any thread may read it.
  */
@@ -19,7 +19,7 @@
 #define TRACE_STATUS_UNKNOWN 0u /* the format has none */
 #define TRACE_STATUS_NONE 1u    /* the format says that there was no answer */
 
-/* A line, entry, record or visit that is no request, as an example of those passed over. */
+/* An example of a line, entry, record or visit that is malformed. */
 struct trace_bad_line {
     uint64_t line; /* from 1; of visits, the database's own number; 0: it has none */
     char text[80]; /* how it begins; control characters as '?' */
@@ -29,14 +29,14 @@ struct trace_bad_line {
 #define TRACE_REMARKS 8u
 #define TRACE_REMARK_BYTES 240u
 
-/* What was read, what was left out, and why. */
+/* Requests read and left out, by reason. */
 struct trace_counts {
     uint64_t requests;         /* in the trace as loaded */
     uint64_t skipped_orphan;   /* visits whose URL row is missing, log lines without a request */
-    uint64_t skipped_method;   /* a method that is not wanted */
-    uint64_t skipped_status;   /* a status that is not wanted, redirects apart */
-    uint64_t skipped_redirect; /* led elsewhere, where redirects are not wanted */
-    uint64_t skipped_scheme;   /* neither http nor https, unless all schemes are wanted */
+    uint64_t skipped_method;   /* a method that the options exclude */
+    uint64_t skipped_status;   /* a status that the options exclude, redirects apart */
+    uint64_t skipped_redirect; /* redirects, if the options exclude them */
+    uint64_t skipped_scheme;   /* neither http nor https, unless the options allow all schemes */
     uint64_t skipped_time;     /* outside since/until */
     uint64_t skipped_unique;   /* seen before, with --unique */
     uint64_t skipped_bad;    /* malformed lines; visits with no time, or no URL that could be one */
@@ -49,10 +49,10 @@ struct trace_counts {
     uint64_t logged_outcomes; /* of those of which it says whether they were one */
     char remarks[TRACE_REMARKS][TRACE_REMARK_BYTES]; /* what was read in a way that may be wrong */
     size_t remark_count;
-    uint64_t large_sizes; /* requests of more than TRACE_SIZE_MOST bytes, which count as so many */
+    uint64_t large_sizes; /* requests of more than TRACE_SIZE_MOST bytes, counted as that */
 };
 
-/* Why requests were left out, and how many. */
+/* A reason for leaving out requests, and their number. */
 struct trace_reason {
     const char *name; /* a word, for programs */
     const char *what; /* which requests, behind their number */
@@ -61,7 +61,7 @@ struct trace_reason {
 
 #define TRACE_REASONS 8u
 
-/* All reasons there are, those of no request included. */
+/* All reasons, also those with a count of 0. */
 void trace_reasons(const struct trace_counts *counts, struct trace_reason reasons[TRACE_REASONS]);
 
 struct trace {
@@ -71,19 +71,19 @@ struct trace {
     /* By request: */
     uint32_t *ids;      /* number of the URL */
     int64_t *times_us;  /* since 1970-01-01 UTC, or since the trace began; NULL: there are none */
-    uint32_t *sizes;    /* of the body asked for; TRACE_SIZE_UNKNOWN; NULL: unknown throughout */
+    uint32_t *sizes;    /* of the body; TRACE_SIZE_UNKNOWN; NULL: all are unknown */
     uint16_t *statuses; /* of HTTP; TRACE_STATUS_UNKNOWN; NULL: there are none */
     uint8_t *methods;   /* of HTTP, see trace_method(); NULL: there are none */
     /* By number of the URL: */
     size_t url_count;
-    struct span *urls; /* each is followed by a zero byte; NULL: the format knows numbers only */
+    struct span *urls; /* each is followed by a zero byte; NULL: the format has numbers only */
     uint64_t *numbers; /* the format's own numbers; NULL: it has URLs */
     uint64_t *keys;    /* base/hash.h of the URL, or of the format's number */
     struct trace_counts counts;
 };
 
 enum trace_redirects {
-    TRACE_REDIRECTS_DEFAULT, /* histories: kept, as what the user asked for; logs: by their status
+    TRACE_REDIRECTS_DEFAULT, /* histories: kept, since the user opened them; logs: by status
                               */
     TRACE_REDIRECTS_KEEP,    /* logs: 301, 302, 303, 307 and 308 count too */
     TRACE_REDIRECTS_DROP,
@@ -108,7 +108,7 @@ struct trace_options {
     bool without_sizes; /* likewise */
     bool without_methods;
     bool sizes_as_read; /* leave unknown sizes unknown: see trace_load() */
-    uint64_t limit;     /* at most so many requests, after all else; 0: no limit */
+    uint64_t limit;     /* of requests, after all other options; 0: none */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
     int64_t until_us;   /* exclusive; INT64_MAX: no bound */
     int stop_fd;        /* loading is given up as soon as this can be read; 0: it is not */
@@ -118,11 +118,11 @@ struct trace_options {
 
 enum trace_error {
     TRACE_OK = 0,
-    TRACE_CANNOT_OPEN, /* no such file, no permission: errno's story */
+    TRACE_CANNOT_OPEN, /* no such file, no permission: the sentence has errno's text */
     TRACE_NOT_A_TRACE, /* not the format it was taken for, or truncated, or other columns */
     TRACE_EMPTY,       /* no request is left; the sentence says what was left out */
     TRACE_NO_MEMORY,
-    TRACE_STOPPED,    /* as stop_fd told; there is no sentence */
+    TRACE_STOPPED,    /* because of stop_fd; there is no sentence */
     TRACE_BAD_OPTION, /* methods, statuses or site that are none */
 };
 
@@ -131,9 +131,9 @@ enum trace_error {
  * success *trace is the caller's, freed with trace_free(). Otherwise a sentence in `why` that names
  * the file and what was expected.
  *
- * A request whose size the trace does not tell has the size that its URL had last, or else the
- * first that it has later: a 304 is logged without a body, but it is the body that was asked for.
- * With sizes_as_read a 304 has the size that is told, and a size that is not told is unknown.
+ * A request whose size is unknown gets the last known size of its URL, or else the first one known
+ * later: a 304 is logged without a body, but the request was for the body. With sizes_as_read a 304
+ * keeps its logged size, and unknown sizes remain unknown.
  */
 enum trace_error trace_load(const char *path, const struct trace_options *options,
                             struct trace **trace, char *why, size_t why_size);
@@ -158,17 +158,17 @@ struct trace_format {
     const char *sample; /* a typical line; NULL: not a format of lines */
     const char *unit;   /* as in struct trace; NULL: "line" */
     bool is_text;       /* a byte order mark in front of it means nothing */
-    /* How its lines are read (lines.h), if any of them can be told for a request by itself. */
+    /* How its lines are read (lines.h); NULL unless a line is a request by itself. */
     const struct line_format *lines;
     /*
-     * Could these first bytes of a file be this format? Asked in the order of the rows. NULL: if
-     * most of the lines are requests.
+     * Could these first bytes of a file be this format? Called in the order of the rows. NULL: yes
+     * if most of the lines are requests.
      */
     bool (*sniff)(struct span head);
     bool by_path; /* plain files are read by their path, and the input is left where it is */
     /*
-     * Adds the requests of the input in order with trace_add(). Whatever is wrong with the input
-     * itself is told by trace_load(). NULL: line by line.
+     * Adds the requests of the input in order with trace_add(). trace_load() reports errors of
+     * the input. NULL: line by line.
      */
     enum trace_error (*read)(struct input *in, const struct trace_options *options,
                              struct trace_builder *builder, char *why, size_t why_size);

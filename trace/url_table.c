@@ -125,7 +125,7 @@ slot_of(const struct url_table *t, struct span url, uint64_t hash)
 }
 
 void
-url_table_ask_slot(const struct url_table *t, uint64_t hash)
+url_table_prefetch_slot(const struct url_table *t, uint64_t hash)
 {
     if (t->slot_count != 0)
         __builtin_prefetch(&t->slots[hash & (t->slot_count - 1)]);
@@ -147,7 +147,7 @@ likely_number(const struct url_table *t, uint64_t hash)
 }
 
 void
-url_table_ask_row(const struct url_table *t, uint64_t hash)
+url_table_prefetch_row(const struct url_table *t, uint64_t hash)
 {
     uint32_t number = likely_number(t, hash);
 
@@ -156,7 +156,7 @@ url_table_ask_row(const struct url_table *t, uint64_t hash)
 }
 
 void
-url_table_ask_bytes(const struct url_table *t, uint64_t hash)
+url_table_prefetch_bytes(const struct url_table *t, uint64_t hash)
 {
     uint32_t number = likely_number(t, hash);
 

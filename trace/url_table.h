@@ -1,9 +1,9 @@
 /*
  * Numbers distinct URLs from 0 in the order of their first appearance, and owns their bytes.
  *
- * The URLs of a trace may be chosen by others (an access log records whatever was asked for), so
- * they are hashed with SipHash under a random key: nobody can make them collide. The numbers do
- * not depend on the key. A table belongs to one thread at a time.
+ * The URLs of a trace may be chosen by others (an access log records any URL that a client sends),
+ * so they are hashed with SipHash under a random key, and collisions cannot be prepared. The
+ * numbers do not depend on the key. A table belongs to one thread at a time.
  */
 #ifndef SUNPROXY_TRACE_URL_TABLE_H
 #define SUNPROXY_TRACE_URL_TABLE_H
@@ -35,13 +35,13 @@ void url_table_settle(struct url_table *t);
 bool url_table_put(struct url_table *t, struct span url, uint32_t *number, bool *fresh);
 
 /*
- * The same in steps, so that several URLs can wait for memory together: hash, then three more,
- * each of which asks for what the next one looks at, then put.
+ * The same in steps, so that several URLs wait for memory together: hash, three prefetches, each of
+ * what the next step reads, then put.
  */
 uint64_t url_table_hash(const struct url_table *t, struct span url);
-void url_table_ask_slot(const struct url_table *t, uint64_t hash);
-void url_table_ask_row(const struct url_table *t, uint64_t hash);
-void url_table_ask_bytes(const struct url_table *t, uint64_t hash);
+void url_table_prefetch_slot(const struct url_table *t, uint64_t hash);
+void url_table_prefetch_row(const struct url_table *t, uint64_t hash);
+void url_table_prefetch_bytes(const struct url_table *t, uint64_t hash);
 bool url_table_put_hashed(struct url_table *t, struct span url, uint64_t hash, uint32_t *number,
                           bool *fresh);
 

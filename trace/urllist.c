@@ -53,7 +53,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
     return is_url(request->url) ? LINE_REQUEST : LINE_BAD;
 }
 
-/* What tells a list of URLs from other text: lines that are URLs with a host. */
+/* Recognises a list of URLs among other texts: its lines are URLs with a host. */
 static enum line_kind
 parse_hosted(struct line_reader *reader, struct span line, struct trace_request *request)
 {
@@ -85,8 +85,8 @@ sniff(struct span head)
 }
 
 /*
- * Takes whole lines that lie in the buffer, some at a time, as long as nothing is wrong with them:
- * *more is false when reading ends, *lines how many there were. What is left, lines_read() reads.
+ * Takes the whole lines in the buffer in batches, up to the first one that is no request. *more is
+ * false when reading ends; *lines is the number of lines so far.
  */
 static void
 read_good_lines(struct input *in, struct trace_builder *builder, uint64_t *lines, bool *more)
@@ -120,7 +120,7 @@ read_good_lines(struct input *in, struct trace_builder *builder, uint64_t *lines
     input_take(in, taken);
 }
 
-/* A line by itself, whatever it is: too long for the block, malformed, a comment, the last. */
+/* Takes one line that may be too long for the block, malformed, a comment, or the last. */
 static void
 read_odd_line(struct input *in, struct trace_builder *builder, uint64_t *lines, bool *more)
 {

@@ -94,7 +94,7 @@ wanted_methods_ok(const char *text)
     }
 }
 
-/* Methods are in capitals, and tell case apart; who asks for "get" means GET. */
+/* Methods are case-sensitive and in capitals; the option may have small letters. */
 static bool
 means(struct span item, struct span method)
 {

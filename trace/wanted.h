@@ -1,5 +1,5 @@
 /*
- * Which methods and which statuses of HTTP count, as options write them. Pure.
+ * Lists of HTTP methods and statuses, as options have them. Pure.
  */
 #ifndef SUNPROXY_TRACE_WANTED_H
 #define SUNPROXY_TRACE_WANTED_H

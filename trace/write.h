@@ -29,7 +29,7 @@ extern const struct trace_writer *const trace_writers[];
 
 const struct trace_writer *trace_writer_find(const char *name);
 
-/* The one that a file's name asks for (".tsv", ".bin", "History"); NULL: it asks for none. */
+/* By the name of the file to write (".tsv", ".bin", "History"); NULL: it suggests none. */
 const struct trace_writer *trace_writer_for(const char *path);
 
 /*

@@ -1,9 +1,9 @@
 /*
  * Zeek's http.log (https://docs.zeek.org/en/master/logs/http.html), in either form that Zeek
  * writes:
- *   - its own text, lines of columns, which "#fields" names and "#separator" parts. Rotated logs,
- *     one behind the other, each bring their own header;
- *   - JSON (LogAscii::use_json), an object a line with the columns that are known, parsed by cJSON.
+ *   - its own text, lines of columns, named by "#fields" and separated as "#separator"
+ *     says. Concatenated logs each have their own header;
+ *   - JSON (LogAscii::use_json), an object a line with the known columns, parsed by cJSON.
  *     Times are seconds, milliseconds or RFC 3339 (LogAscii::json_timestamps).
  */
 #include "trace/fields.h"
@@ -76,7 +76,7 @@ end(struct line_reader *reader)
     json_line_free(&((struct zeek *)(void *)reader->state)->json);
 }
 
-/* Of the values, those that are not known are empty; `has_status`: the log tells statuses. */
+/* Unknown values are empty; `has_status`: the log has statuses. */
 static enum line_kind
 parse_values(struct line_reader *reader, const struct span *values, bool has_status,
              struct trace_request *request)

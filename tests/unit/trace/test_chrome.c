@@ -176,7 +176,7 @@ START_TEST(since_until_and_limit)
     options.since_us = 9;
     options.until_us = INT64_MAX;
     ck_assert_int_eq(load("History", options, &t), TRACE_EMPTY);
-    ck_assert_ptr_nonnull(strstr(why, "4 outside the wanted times"));
+    ck_assert_ptr_nonnull(strstr(why, "4 outside the chosen times"));
 }
 END_TEST
 

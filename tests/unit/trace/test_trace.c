@@ -186,7 +186,7 @@ START_TEST(a_list_has_no_times)
     options.since_us = 1;
     scratch_write("list", "http://a.test/\n", 15);
     ck_assert_int_eq(refuse("list", options), TRACE_EMPTY);
-    ck_assert_ptr_nonnull(strstr(why, "1 outside the wanted times"));
+    ck_assert_ptr_nonnull(strstr(why, "1 outside the chosen times"));
 }
 END_TEST
 
