@@ -76,6 +76,14 @@ class ManualsTest(harness.SystemTest):
                      if not re.search("referenced manual not found|outdated mandoc.db", line)]
             self.assertEqual(found, [], manual)
 
+    def test_what_a_capacity_of_0_means(self):
+        done = self.run_daemon("--check-config", "--capacity-bytes", "0", "--capacity-urls", "0")
+        self.assertRegex(done.stdout.decode(), r"(?m)^capacity-bytes = (256M|268435456)$")
+        done = self.run_daemon("--check-config", "--capacity-bytes", "0", "--capacity-urls", "7")
+        self.assertRegex(done.stdout.decode(), r"(?m)^capacity-bytes = 0$")
+        text = " ".join(self.help_of(harness.SUNPROXYD).split())
+        self.assertIn("0: not bounded in bytes if --capacity-urls is given, else 256M", text)
+
     def test_the_sources_of_a_page_are_those_that_servers_send(self):
         text = (harness.TOP / "docs/sunproxy.1").read_text()
         listed = re.search(r"(?m)^\.Ql source\n\((.*)\),$", text).group(1)
