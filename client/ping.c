@@ -27,7 +27,8 @@ ping_version(struct rpc_client *client, const struct server *server,
         took = clock_monotonic_us() - begun;
         if (status != RPC_CLIENT_OK) {
             output_complain("%s, version %u: %s", server->name, version,
-                            rpc_client_strstatus(status));
+                            version == PROXY_VERS2 ? rpc_status_sentence(status)
+                                                   : rpc_client_strstatus(status));
             return exit_of_rpc(status);
         }
         output_put(server->name);
