@@ -17,7 +17,8 @@
 #
 # Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan,
 # debug, in which caches and simulations check their policies after each step, fuzz, or coverage),
-# WERROR=1 (warnings are errors).
+# WERROR=1 (warnings are errors), PLOT_DIR (folder with d3.min.js and plot.umd.min.js, which the page of
+# `sunproxy report` embeds; default build/third_party, which `make setup` fills).
 #
 # Variables of install and uninstall, with their defaults (PREFIX=/usr is for packages):
 #   DESTDIR              stands before every path, and is part of no file's content
@@ -47,6 +48,7 @@ RPCGEN ?= rpcgen
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 VARIANT ?= release
+PLOT_DIR ?= build/third_party
 
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
@@ -126,7 +128,7 @@ else
 $(error VARIANT is release, asan, tsan, debug, fuzz or coverage, not '$(VARIANT)')
 endif
 
-DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
+DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_PLOT_DIR='"$(PLOT_DIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
 ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate soak format \
@@ -221,7 +223,13 @@ $(B)/%.o: %.c build/gen/.stamp
 	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<
 
 # What the page of `sunproxy report` is made of is put into the program as it is.
-$(B)/study/report_page.o: $(wildcard study/report/* study/report/third_party/*)
+PLOT_FILES := $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.js
+$(B)/study/report_page.o: $(wildcard study/report/*) $(PLOT_FILES)
+
+$(PLOT_FILES):
+	@echo '$@ is missing: the plotting library of the report. To install it: make setup' >&2
+	@echo '(or name a folder that has $(notdir $(PLOT_FILES)): make PLOT_DIR=...)' >&2
+	@exit 1
 
 define library
 $(B)/lib$(1).a: $$(call objects,$(1))
@@ -360,10 +368,10 @@ $(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
 # ---- for people --------------------------------------------------------------------------------------
 
 setup:
-	$(Q)scripts/setup.sh build
+	$(Q)PLOT_DIR='$(PLOT_DIR)' scripts/setup.sh build
 
 setup-test:
-	$(Q)scripts/setup.sh build test
+	$(Q)PLOT_DIR='$(PLOT_DIR)' scripts/setup.sh build test
 
 # In a second make, so that what setup installs is seen by the probes above.
 demo: setup

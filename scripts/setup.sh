@@ -1,13 +1,14 @@
 #!/bin/sh
-# Installs what building and testing need and this system lacks (Debian packages).
+# Installs what building and testing need and this system lacks: Debian packages, and the plotting
+# library of the report's page (scripts/plotting.py).
 #
 #   scripts/setup.sh build        what `make` needs
 #   scripts/setup.sh build test   what `make test` needs as well
 #   scripts/setup.sh fuzz         what `make fuzz` needs beside `build`
 #   scripts/setup.sh coverage     what `make coverage` needs beside `test`
 #
-# As root it installs with apt-get. As anybody else it names what is missing and the command that
-# installs it, and fails only if without it nothing can be built.
+# As root it installs with apt-get. Any other user gets the list of missing packages and the command
+# that installs them. Exit status 69: without what is missing nothing can be built.
 set -u
 
 # What is asked for, how it is found, which package has it. A package is installed only if its
@@ -111,9 +112,21 @@ for group in "$@"; do
     esac
 done
 
+# Last, since it needs python3: the plotting library. Does not return if it is wanted and missing.
+plotting() {
+    [ -z "$build_wanted" ] && exit 0
+    cd "$(dirname "$0")/.." || exit 69
+    exec python3 scripts/plotting.py
+}
+
+# npm fetches the plotting library; without npm, a registry that is named does.
+if [ -n "$build_wanted" ] && [ -z "${NPM_CONFIG_REGISTRY:-${npm_config_registry:-}}" ] &&
+    ! "$(dirname "$0")/plotting.py" --check 2>/dev/null; then
+    build_wanted="$build_wanted npm:command:npm"
+fi
 build_packages=$(missing "$build_wanted")
 other_packages=$(missing "$other_wanted")
-[ -z "$build_packages$other_packages" ] && exit 0
+[ -z "$build_packages$other_packages" ] && plotting
 
 wanted=$build_packages${build_packages:+${other_packages:+ }}$other_packages
 say "setup: missing packages: $wanted"
@@ -135,4 +148,4 @@ if [ -n "$build_packages" ]; then
     say "setup: cannot build without: $build_packages"
     exit 69
 fi
-exit 0
+plotting

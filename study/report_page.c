@@ -10,8 +10,9 @@
 #define MOST_HASHES 4096
 
 /*
- * The page's parts are files of their own, study/report/; the assembler puts them into the program
- * as they are. Each ends with a zero byte of ours.
+ * The page's parts are files of study/report/, and the plotting library's of a folder that the
+ * Makefile names (PLOT_DIR). The assembler puts them into the program unchanged, each followed by a
+ * zero byte.
  */
 #define EMBED(symbol, path)                                                       \
     __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n" \
@@ -25,8 +26,8 @@ EMBED(report_page_js, "study/report/page.js");
 EMBED(report_looks_js, "study/report/looks.js");
 EMBED(report_figures_trace_js, "study/report/figures_trace.js");
 EMBED(report_figures_js, "study/report/figures.js");
-EMBED(report_d3_js, "study/report/third_party/d3.min.js");
-EMBED(report_plot_js, "study/report/third_party/plot.umd.min.js");
+EMBED(report_d3_js, SUNPROXY_PLOT_DIR "/d3.min.js");
+EMBED(report_plot_js, SUNPROXY_PLOT_DIR "/plot.umd.min.js");
 
 /* Text between tags. */
 static void

@@ -2,6 +2,7 @@
 
 import graphlib
 import re
+import subprocess
 import unittest
 
 import harness
@@ -88,3 +89,10 @@ class Layers(unittest.TestCase):
         for folder, uses in MAY_USE.items():
             said = set(re.findall(r"`(\w+)`", rows[folder])) - {"base"}
             self.assertEqual(said, set(uses) - {"protocol"}, f"{folder} in docs/DESIGN.md")
+
+    def test_the_repository_has_no_code_of_others(self):
+        files = subprocess.run(["git", "ls-files", "-z"], cwd=harness.TOP, stdout=subprocess.PIPE,
+                               check=True).stdout.decode().split("\0")
+        self.assertIn("study/report/page.js", files)
+        self.assertEqual([f for f in files if re.search(r"third_party|vendor/|node_modules|\.min\.", f)
+                          and (harness.TOP / f).exists()], [])

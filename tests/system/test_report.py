@@ -191,7 +191,7 @@ class DataTest(report_case.ReportCase):
                                       "help"]).stdout.decode()
             needs = " ".join(re.findall(rf"(?m)^build/{variant}/study/report_page\.o:(.*)$", rules))
             self.assertIn("study/report/colours.css", needs, variant)
-            self.assertIn("study/report/third_party/d3.min.js", needs, variant)
+            self.assertIn("build/third_party/d3.min.js", needs, variant)
 
     def test_several_traces_with_sizes_of_their_own(self):
         one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")

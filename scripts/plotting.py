@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Installs the plotting library, which `make` embeds into the page of `sunproxy report`.
+
+    scripts/plotting.py          installs into build/third_party
+    scripts/plotting.py --check  installs nothing; exit status 0 if the files are there, otherwise 1
+
+The packages are fetched from the package registry that npm is configured to use: by npm where it is
+installed, or from the registry that NPM_CONFIG_REGISTRY names. The archive's SHA-512 must be the one
+below. Where PLOT_DIR names another folder, that folder is the packager's: nothing is fetched, and its
+files may be of other versions.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.request
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+OWN = TOP / "build/third_party"
+SECONDS = 120  # for each attempt to fetch a package
+ATTEMPTS = 3
+LARGEST = 16 << 20  # bytes of an archive, and of a file in it
+
+# Name, version, integrity as npm states it, and which file of the archive is which of ours.
+PACKAGES = [
+    ("d3", "7.9.0",
+     "sha512-e1U46jVP+w7Iut8Jt8ri1YsPOvFpg46k+K8TpCb0P+zjCkjkPnV7WzfDJzMHy1LnA+wj5pLT1wjO901gLXeEhA==",
+     {"package/dist/d3.min.js": "d3.min.js", "package/LICENSE": "LICENSE.d3"}),
+    ("@observablehq/plot", "0.6.17",
+     "sha512-/qaXP/7mc4MUS0s4cPPFASDRjtsWp85/TbfsciqDgU1HwYixbSbbytNuInD8AcTYC3xaxACgVX06agdfQy9W+g==",
+     {"package/dist/plot.umd.min.js": "plot.umd.min.js", "package/LICENSE": "LICENSE.plot"}),
+]
+NEEDED = ["d3.min.js", "plot.umd.min.js"]
+
+
+class Failure(Exception):
+    """The library cannot be installed; the text says why."""
+
+
+def stamp():
+    """What names the versions that are installed, in the file VERSIONS beside them."""
+    return "".join(f"{name} {version} {integrity}\n" for name, version, integrity, _ in PACKAGES)
+
+
+def is_there(folder):
+    """All files are in the folder; in our own folder, of the versions above."""
+    if not all((folder / name).is_file() for name in NEEDED):
+        return False
+    versions = folder / "VERSIONS"
+    return folder != OWN or (versions.is_file() and versions.read_text() == stamp())
+
+
+def fetch_with_npm(npm, name, version, folder):
+    done = subprocess.run([npm, "pack", "--silent", "--prefer-offline", f"{name}@{version}"],
+                          cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+    archives = list(pathlib.Path(folder).glob("*.tgz"))
+    if done.returncode != 0 or len(archives) != 1:
+        raise Failure(f"npm pack {name}@{version}: " + done.stderr.decode(errors="replace").strip())
+    return archives[0].read_bytes()
+
+
+def fetch_from(registry, name, version):
+    url = f"{registry.rstrip('/')}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
+    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        return answer.read(LARGEST + 1)
+
+
+def fetch_once(name, version):
+    registry = os.environ.get("NPM_CONFIG_REGISTRY") or os.environ.get("npm_config_registry")
+    npm = shutil.which("npm")
+    if npm:
+        with tempfile.TemporaryDirectory() as folder:
+            return fetch_with_npm(npm, name, version, folder)
+    if registry:
+        return fetch_from(registry, name, version)
+    raise Failure("npm is not installed (Debian package npm), and NPM_CONFIG_REGISTRY names no registry")
+
+
+def fetch(name, version):
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return fetch_once(name, version)
+        except (OSError, subprocess.TimeoutExpired, Failure) as error:
+            if attempt == ATTEMPTS:
+                raise Failure(str(error)) from error
+    raise AssertionError("not reached")
+
+
+def verify(name, archive, integrity):
+    found = "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
+    if found != integrity:
+        raise Failure(f"{name}: the checksum of the archive is {found}, expected {integrity}")
+
+
+def extract(archive_path, files, folder):
+    with tarfile.open(archive_path) as archive:
+        for member, name in files.items():
+            source = archive.extractfile(member)
+            if source is None:
+                raise Failure(f"the archive has no file {member}")
+            (folder / name).write_bytes(source.read(LARGEST))
+
+
+def install(folder):
+    """Everything is fetched and verified before the first file changes."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        made = pathlib.Path(scratch) / "files"
+        made.mkdir()
+        for name, version, integrity, files in PACKAGES:
+            archive = fetch(name, version)
+            verify(f"{name} {version}", archive, integrity)
+            path = pathlib.Path(scratch) / "archive.tgz"
+            path.write_bytes(archive)
+            extract(path, files, made)
+        (made / "VERSIONS").write_text(stamp())
+        folder.mkdir(exist_ok=True)
+        # VERSIONS, by which an installation counts as complete, comes last.
+        for path in sorted(made.iterdir(), key=lambda p: p.name == "VERSIONS"):
+            os.replace(path, folder / path.name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="install nothing")
+    args = parser.parse_args()
+    folder = (TOP / os.environ.get("PLOT_DIR", OWN)).resolve()
+    if is_there(folder):
+        return 0
+    if args.check:
+        return 1
+    try:
+        if folder != OWN:
+            raise Failure(f"PLOT_DIR: {folder} lacks one of: {', '.join(NEEDED)}")
+        print("setup: fetching the plotting library: "
+              + ", ".join(f"{name} {version}" for name, version, _, _ in PACKAGES), file=sys.stderr)
+        install(folder)
+    except (Failure, OSError, tarfile.TarError, KeyError) as error:
+        print(f"setup: cannot install the plotting library: {error}", file=sys.stderr)
+        return 69
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
