@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "cache/places.h"
-#include "cache/waiters.h"
 
 /* A walk over all places in use; begins zeroed. */
 struct walk {
@@ -34,102 +33,6 @@ cache_walk(struct cache *cache, struct walk *walk)
         }
         place_unlock(place);
     }
-}
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-/* Begins a fill that requests can join by `entry`; NULL: by a new entry. */
-static bool
-begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, struct entry *entry, struct cache_found *found)
-{
-    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
-
-    if (!fill)
-        return false;
-    if (!entry) {
-        entry = shard_make_entry(shard, fill->name, key->hash);
-        if (!entry) {
-            fill_free(fill);
-            return false;
-        }
-        table_insert(&shard->table, entry);
-    }
-    entry->object->fill = fill;
-    fill->entry = entry;
-    shard_add_fill(shard, fill);
-    waiters_add(fill, request->waiter, true);
-    found->fill = fill;
-    return true;
-}
-
-/* Begins one that no request can join. `shard` is NULL if it may not be stored. */
-static enum cache_answer
-begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, struct cache_found *found)
-{
-    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
-
-    if (!fill)
-        return CACHE_NO_MEMORY;
-    if (shard)
-        shard_add_fill(shard, fill);
-    waiters_add(fill, request->waiter, true);
-    found->fill = fill;
-    return CACHE_PASS;
-}
-
-/* The answer where there is no fresh object; `entry` is the URL's, or NULL. */
-static enum cache_answer
-answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
-            const struct cache_request *request, int64_t now_us, struct entry *entry,
-            struct cache_found *found, struct removed *removed)
-{
-    struct cache_fill *busy;
-
-    if (entry && entry_is_marker(entry)) {
-        if (now_us < entry->object->fetched_us)
-            return begin_pass(cache, shard, key, request, found);
-        shard_remove(shard, entry, removed);
-        entry = NULL;
-    }
-    busy = entry ? entry->object->fill : NULL;
-    if (busy) {
-        if (request->max_waiters && busy->waiter_count >= request->max_waiters)
-            return CACHE_FULL;
-        waiters_add(busy, request->waiter, false);
-        return CACHE_BUSY;
-    }
-    if (!begin_fill(cache, shard, key, request, entry, found))
-        return CACHE_NO_MEMORY;
-    if (!entry)
-        return CACHE_MISS;
-    found->object = object_retain(entry->object);
-    return CACHE_STALE;
-}
-
-enum cache_answer
-cache_lookup(struct cache *cache, const struct cache_key *key, const struct cache_request *request,
-             int64_t now_us, struct cache_found *found)
-{
-    enum cache_answer answer = CACHE_HIT;
-    struct removed removed = {0};
-    struct object *object;
-    struct entry *entry;
-    struct place *place;
-
-    *found = (struct cache_found){0};
-    if (request->pass)
-        return begin_pass(cache, NULL, key, request, found);
-    place = cache_lock(cache, key->hash);
-    object = shard_lookup(&place->shard, key, now_us, &entry, &removed);
-    if (object)
-        found->object = object_retain(object);
-    else
-        answer = answer_miss(cache, &place->shard, key, request, now_us, entry, found, &removed);
-    place_unlock(place);
-    shard_free_removed(&removed);
-    return answer;
 }
 
 void
@@ -258,6 +161,14 @@ cache_purge_all(struct cache *cache)
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
+
+void
+cache_get_config(struct cache *cache, struct cache_config *config)
+{
+    place_lock(&cache->places[0]);
+    *config = cache->config;
+    place_unlock(&cache->places[0]);
+}
 
 void
 cache_get_stats(struct cache *cache, struct cache_stats *stats)

@@ -298,11 +298,3 @@ cache_configure(struct cache *cache, const struct cache_config *config)
     shard_free_removed(&victims);
     return error;
 }
-
-void
-cache_get_config(struct cache *cache, struct cache_config *config)
-{
-    place_lock(&cache->places[0]);
-    *config = cache->config;
-    place_unlock(&cache->places[0]);
-}

@@ -121,7 +121,7 @@ find_lifetime(const struct head *head, const struct http_arrival *arrival, int64
 }
 
 enum http_sharing
-http_judge_sharing(struct span lines, const struct http_arrival *arrival, int64_t *fresh_us)
+http_response_sharing(struct span lines, const struct http_arrival *arrival, int64_t *fresh_us)
 {
     struct head head;
     int64_t date_s, lifetime_s;

@@ -30,12 +30,12 @@ struct http_arrival {
 };
 
 /*
- * Judges an answer by its field lines as the origin sent them, hop-by-hop ones included, whatever
- * its status. If it is HTTP_SHARED, *fresh_us is how long from its arrival it stays fresh, more
- * than 0, or HTTP_FRESH_UNSTATED if it says nothing about that: no heuristic is applied.
+ * Evaluates a response by its field lines as the origin sent them, hop-by-hop ones included,
+ * whatever its status. If it is HTTP_SHARED, *fresh_us is how long from its arrival it stays fresh,
+ * more than 0, or HTTP_FRESH_UNSTATED if it says nothing about that: no heuristic is applied.
  */
-enum http_sharing http_judge_sharing(struct span lines, const struct http_arrival *arrival,
-                                     int64_t *fresh_us);
+enum http_sharing http_response_sharing(struct span lines, const struct http_arrival *arrival,
+                                        int64_t *fresh_us);
 
 /* Why an answer is not shared, as a phrase for people; "shared" for HTTP_SHARED. */
 const char *http_sharing_text(enum http_sharing sharing);

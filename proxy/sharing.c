@@ -18,7 +18,7 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
 
     if (sharing->any || sharing->unshared)
         return;
-    verdict = http_judge_sharing(hop->lines, &arrival, &fresh_us);
+    verdict = http_response_sharing(hop->lines, &arrival, &fresh_us);
     if (verdict != HTTP_SHARED)
         sharing->unshared = http_sharing_text(verdict);
     else if (hop->has_user)

@@ -25,7 +25,7 @@ judge_with(struct span lines, const char *line, bool in_front)
     if (!in_front)
         buf_append_str(&head, line);
     FUZZ_CHECK(!buf_failed(&head));
-    sharing = http_judge_sharing(buf_span(&head), &arrival, &fresh_us);
+    sharing = http_response_sharing(buf_span(&head), &arrival, &fresh_us);
     buf_free(&head);
     return sharing;
 }
@@ -41,7 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t fresh_us = -1;
     bool whole = lines.len == 0 || lines.ptr[lines.len - 1] == '\n';
 
-    sharing = http_judge_sharing(lines, &arrival, &fresh_us);
+    sharing = http_response_sharing(lines, &arrival, &fresh_us);
     FUZZ_CHECK(http_sharing_text(sharing)[0]);
     if (sharing == HTTP_SHARED)
         FUZZ_CHECK(fresh_us == HTTP_FRESH_UNSTATED || (fresh_us > 0 && fresh_us <= LONGEST_US));

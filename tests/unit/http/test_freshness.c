@@ -26,7 +26,7 @@ check(const struct row *rows, size_t count, int64_t waited_us)
     for (size_t i = 0; i < count; i++) {
         int64_t fresh_us = -1;
         enum http_sharing sharing =
-            http_judge_sharing(span_str(rows[i].lines), &arrival, &fresh_us);
+            http_response_sharing(span_str(rows[i].lines), &arrival, &fresh_us);
 
         ck_assert_msg(sharing == rows[i].sharing, "%s: %s", rows[i].lines,
                       http_sharing_text(sharing));
@@ -189,9 +189,9 @@ START_TEST(a_zero_byte_hides_nothing)
     const struct http_arrival arrival = {.wall_s = NOW};
     int64_t fresh_us;
 
-    ck_assert_int_eq(http_judge_sharing(span_of(lines, sizeof(lines) - 1), &arrival, &fresh_us),
+    ck_assert_int_eq(http_response_sharing(span_of(lines, sizeof(lines) - 1), &arrival, &fresh_us),
                      HTTP_PRIVATE);
-    ck_assert_int_eq(http_judge_sharing(span_of(inside, sizeof(inside) - 1), &arrival, &fresh_us),
+    ck_assert_int_eq(http_response_sharing(span_of(inside, sizeof(inside) - 1), &arrival, &fresh_us),
                      HTTP_MALFORMED);
 }
 END_TEST
