@@ -57,9 +57,9 @@ is_known(struct span text)
     return text.len != 0 && !span_equal(text, span_str("-"));
 }
 
-/* The URI with its query; empty if there is none. False without memory. */
+/* The URI, with its query unless only sniffing; empty if there is none. False without memory. */
 static bool
-find_uri(struct nginx *n, struct span *uri)
+find_uri(struct nginx *n, bool sniffing, struct span *uri)
 {
     struct span query = json_line_first(&n->json, queries);
 
@@ -67,7 +67,7 @@ find_uri(struct nginx *n, struct span *uri)
     if (uri->len != 0)
         return true;
     *uri = json_line_first(&n->json, bare_uris);
-    if (uri->len == 0 || !is_known(query) || memchr(uri->ptr, '?', uri->len))
+    if (sniffing || uri->len == 0 || !is_known(query) || memchr(uri->ptr, '?', uri->len))
         return true;
     buf_reset(&n->uri);
     if (!buf_append(&n->uri, uri->ptr, uri->len) || !buf_append_char(&n->uri, '?') ||
@@ -119,7 +119,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
     if (text.len != 0)
         return request_line_parse(reader, text, site, request);
     request->method = json_line_first(json, methods);
-    if (!find_uri(n, &text)) {
+    if (!find_uri(n, reader->sniffing, &text)) {
         reader->no_memory = true;
         return LINE_BAD;
     }

@@ -135,12 +135,12 @@ site_of(const struct span *values)
     return site;
 }
 
-/* The target from path and query. False without memory. */
+/* The target, with its query unless only sniffing. False without memory. */
 static bool
-make_target(struct w3c *w, const struct span *values, struct span *target)
+make_target(struct w3c *w, bool sniffing, const struct span *values, struct span *target)
 {
     *target = values[URI].len != 0 ? values[URI] : values[STEM];
-    if (values[URI].len != 0 || values[QUERY].len == 0 || target->len == 0)
+    if (sniffing || values[URI].len != 0 || values[QUERY].len == 0 || target->len == 0)
         return true;
     buf_reset(&w->target);
     if (!buf_append(&w->target, target->ptr, target->len) || !buf_append_char(&w->target, '?') ||
@@ -180,7 +180,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
         return LINE_BAD;
     request->method = values[METHOD];
     request->outcome = outcome_of(values[RESULT]);
-    if (!make_target(w, values, &target)) {
+    if (!make_target(w, reader->sniffing, values, &target)) {
         reader->no_memory = true;
         return LINE_BAD;
     }

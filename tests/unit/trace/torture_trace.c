@@ -64,6 +64,12 @@ static const char *const texts[] = {
     "url,time,size,status\n\"http://a.test/\"\"x\",1,2,200\n",
     "key\nuser:1\n",
     "1 2 3\n4 5 6\n",
+    "2024-05-31T12:30:00Z\t-\thttp://a.test/\\x20\thit\t200\t1\t1\t-\n",
+    "{\"msec\":\"1\",\"remote_addr\":\"::1\",\"http_host\":\"a.test\",\"uri\":\"/\",\"args\":\"b\"}\n",
+    "#Fields: date time cs-uri-stem cs-uri-query cs-host\n2024-05-31 12:30:00 /a b=c d.test\n",
+    "http 2024-05-31T12:30:00Z app/lb/5 [::1]:1 - 0 0 0 200 - 1 2 \"GET http://a.test:80/ HTTP/1.1\"\n",
+    "h:1 [31/May/2024:12:30:00.000] f b/s 0/0/0/0/0 200 1 - - ---- 0/0/0/0/0 0/0 \"GET / HTTP/1\"\n",
+    "user:1\nuser:1\n",
     "{\"log\":{\"entries\":[{\"request\":{\"url\":\"http://a.test/\"}}]}}",
 };
 
