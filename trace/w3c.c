@@ -53,19 +53,20 @@ static const struct {
 };
 
 static const char fields_header[] = "#Fields:";
+static const char date_header[] = "#Date:";
 
 struct w3c {
-    int column_of[COLUMNS]; /* -1: there is none */
-    int column_count;       /* 0: no header was read */
+    int column_of[COLUMNS];          /* -1: there is none */
+    int column_count;                /* 0: no header was read */
+    char date[sizeof("2024-05-31")]; /* of the last "#Date:"; empty: there was none */
     struct buf target;
 };
 _Static_assert(sizeof(struct w3c) <= LINE_STATE_BYTES, "the state fits");
 
 static bool
-is_fields(struct span line)
+is_header(struct span line, const char *header)
 {
-    return line.len >= sizeof(fields_header) - 1 &&
-           strncasecmp(line.ptr, fields_header, sizeof(fields_header) - 1) == 0;
+    return line.len >= strlen(header) && strncasecmp(line.ptr, header, strlen(header)) == 0;
 }
 
 static void
@@ -83,6 +84,17 @@ take_names(struct w3c *w, struct span rest)
                 w->column_of[known[i].column] = w->column_count;
         }
     }
+}
+
+/* "#Date: 2024-05-31 12:30:00" */
+static void
+take_date(struct w3c *w, struct span rest)
+{
+    struct span date = fields_word(&rest);
+    int64_t us;
+
+    if (date.len == sizeof(w->date) - 1 && fields_iso_date(date, &us))
+        memcpy(w->date, date.ptr, date.len);
 }
 
 /* Splits a line into the values of the known columns; "-" is empty. False: another number. */
@@ -106,19 +118,20 @@ split(const struct w3c *w, struct span line, struct span values[COLUMNS])
     return at == w->column_count;
 }
 
-/* Date and time of day stand in two columns; a file of one day may name its date in "#Date:". */
+/* Date and time of day stand in two columns; without a column of dates that of "#Date:" counts. */
 static bool
-parse_time(const struct span *values, int64_t *us)
+parse_time(const struct w3c *w, const struct span *values, int64_t *us)
 {
+    struct span date = w->column_of[DATE] >= 0 ? values[DATE] : span_str(w->date);
     char text[64];
     int len;
 
-    if (values[DATE].len == 0 || values[TIME].len == 0)
-        return values[DATE].len == 0 || fields_iso_date(values[DATE], us);
-    if (values[DATE].len + values[TIME].len > sizeof(text) - 2)
+    if (date.len == 0 || values[TIME].len == 0)
+        return date.len == 0 || fields_iso_date(date, us);
+    if (date.len + values[TIME].len > sizeof(text) - 2)
         return false;
-    len = snprintf(text, sizeof(text), "%.*sT%.*s", (int)values[DATE].len, values[DATE].ptr,
-                   (int)values[TIME].len, values[TIME].ptr);
+    len = snprintf(text, sizeof(text), "%.*sT%.*s", (int)date.len, date.ptr, (int)values[TIME].len,
+                   values[TIME].ptr);
     return fields_iso_date(span_of(text, (size_t)len), us);
 }
 
@@ -169,12 +182,15 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
     if (fields_trim(line).len == 0)
         return LINE_OTHER;
     if (line.ptr[0] == '#') {
-        if (is_fields(line))
-            take_names(w, span_of(line.ptr + sizeof(fields_header) - 1,
-                                  line.len - (sizeof(fields_header) - 1)));
+        if (is_header(line, fields_header))
+            take_names(w,
+                       span_of(line.ptr + strlen(fields_header), line.len - strlen(fields_header)));
+        else if (is_header(line, date_header))
+            take_date(w, span_of(line.ptr + strlen(date_header), line.len - strlen(date_header)));
         return LINE_OTHER;
     }
-    if (w->column_count == 0 || !split(w, line, values) || !parse_time(values, &request->time_us) ||
+    if (w->column_count == 0 || !split(w, line, values) ||
+        !parse_time(w, values, &request->time_us) ||
         !fields_size(values[CONTENT].len != 0 ? values[CONTENT] : values[BYTES], &request->size) ||
         (w->column_of[STATUS] >= 0 && !fields_status(values[STATUS], &request->status)))
         return LINE_BAD;
@@ -210,7 +226,7 @@ sniff(struct span head)
     while (head.len != 0 && head.ptr[0] == '#') {
         struct span line = lines_next(&head);
 
-        if (is_fields(line))
+        if (is_header(line, fields_header))
             return memmem(line.ptr, line.len, "cs-uri", 6) != NULL;
     }
     return false;

@@ -132,6 +132,10 @@ static const struct {
      "1970-01-01 00:00:03 b.test /c 443 77 200\n1970-01-01 00:00:03 b.test - 443 77 400\n",
      "http://localhost/a.htm@1/200 http://localhost/a.htm?q=1&r=2@2/404 https://b.test/c@3=77/200",
      1, 1},
+    {"w3c",
+     "#Version: 1.0\n#Date: 1970-01-02 00:00:00\n#Fields: time cs-method cs-uri\n"
+     "00:00:21 GET /foo/bar.html\n12:45 GET http://a.test/\n#Date: someday\nnoon GET /\n",
+     "http://localhost/foo/bar.html@86421 http://a.test/@132300", 1, 0},
     {"s3",
      "79a59 bucket [01/Jan/1970:00:00:01 +0000] 192.0.2.3 79a59 3E57 REST.GET.VERSIONING - "
      "\"GET /bucket?versioning HTTP/1.1\" 200 - 113 - 7 - \"-\" \"S3Console/0.4\" - s9lz= SigV4 "
