@@ -1,118 +1,13 @@
-/*
- * The run itself. Nodes of the pages inside stand in one array, packed: its places are handed out
- * from the lowest and used again at once, so that what is touched is as small as the cache, however
- * many pages the trace has. By page there are only the 4 bytes that say where its node is.
- */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/huge.h"
-#include "policies/evictor.h"
-#include "sim/estimate.h"
+#include "sim/run.h"
 
 #define BLOCK 32768u   /* requests between two looks at the watch */
 #define FAR_AHEAD 24u  /* how far ahead of the request its page's place is fetched, */
 #define NEAR_AHEAD 10u /* and then the node there */
-#define UNIT 8u        /* places are counted in these, the alignment of a node */
-
-/* In front of each policy node. */
-struct resident {
-    uint32_t bytes; /* that it entered with; of a free place, the next free one */
-    uint32_t id;
-};
-
-_Static_assert(sizeof(struct resident) == UNIT, "the policy's node behind it is aligned");
-
-struct run {
-    const struct sim_trace *trace;
-    const struct sim_config *config;
-    struct evictor evictor;   /* without ops: nothing is stored, or everything */
-    struct resident entering; /* the page that is being inserted */
-
-    uint32_t *places; /* by page: where its node is; 0: not inside */
-    uint64_t *nodes;  /* in UNITs; the first place is not used */
-    uint32_t stride;  /* UNITs from one place to the next */
-    uint32_t fresh;   /* the lowest place that was never used */
-    uint32_t free;    /* the first of those that were left; 0: none */
-
-    uint32_t *victims; /* ids, of the request under way; only if the config has tell() */
-    size_t victim_count;
-    size_t victim_capacity;
-    bool no_memory; /* for one more of them */
-
-    struct estimate estimate; /* of a sample */
-    bool sampled;
-    uint64_t overhead;       /* charged for each page beside its size */
-    const uint32_t *charges; /* likewise, by page; NULL: nothing */
-    bool holds_all;          /* no page is ever evicted: there is neither a policy nor a node */
-
-    struct sim_result *result;
-};
-
-const char *
-sim_strerror(enum sim_error error)
-{
-    switch (error) {
-    case SIM_OK:
-        return "no error";
-    case SIM_NO_MEMORY:
-        return "out of memory";
-    case SIM_STOPPED:
-        return "stopped";
-    case SIM_NEEDS_SIZES:
-        return "a capacity in bytes needs a trace with sizes";
-    case SIM_NEEDS_NEXT:
-        return "the policy needs to know the future";
-    case SIM_TOO_MANY:
-        return "more than 4294967294 requests";
-    }
-    return "unknown error";
-}
-
-/* ---- places ---------------------------------------------------------------------------------- */
-
-static inline struct resident *
-resident_at(const struct run *run, uint32_t place)
-{
-    return (struct resident *)(void *)(run->nodes + place);
-}
-
-static inline uint32_t
-place_of(const struct run *run, const struct resident *resident)
-{
-    return (uint32_t)((const uint64_t *)(const void *)resident - run->nodes);
-}
-
-static inline void *
-node_of(struct resident *resident)
-{
-    return resident + 1;
-}
-
-/* A place with a zeroed node. There is always one: never are more inside than there are pages. */
-static uint32_t
-take_place(struct run *run)
-{
-    uint32_t place = run->free;
-
-    if (place) {
-        run->free = resident_at(run, place)->bytes;
-    } else {
-        place = run->fresh;
-        run->fresh += run->stride;
-    }
-    for (uint32_t i = 0; i < run->stride; i++)
-        run->nodes[place + i] = 0;
-    return place;
-}
-
-static void
-leave_place(struct run *run, uint32_t place)
-{
-    resident_at(run, place)->bytes = run->free;
-    run->free = place;
-}
 
 /* ---- insertion and eviction ------------------------------------------------------------------ */
 
@@ -162,13 +57,13 @@ unlink_resident(void *owner, void *node, enum evictor_departure why)
     struct resident *resident = (struct resident *)node - 1;
     uint32_t id = resident->id, bytes = resident->bytes;
 
-    if (run->sampled)
+    if (run->sampled && why != EVICTOR_REPLACED)
         estimate_left(&run->estimate, id);
     /* As in the daemon, victims of a hit are counted and not named. */
     if (why == EVICTOR_EVICTED && run->config->tell)
         note_victim(run, id);
     run->places[id] = 0;
-    leave_place(run, place_of(run, resident));
+    free_place(run, place_of(run, resident));
     return bytes;
 }
 
@@ -183,6 +78,17 @@ charged_bytes(const struct run *run, uint32_t id, uint32_t bytes)
     return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
 }
 
+/* Before the policy is asked: is the page small enough, and was it requested often enough? */
+static inline bool
+is_storable(struct run *run, uint32_t id, uint64_t bytes)
+{
+    const struct sim_storage *storage = &run->config->storage;
+
+    if (storage->max_page && bytes > storage->max_page)
+        return false;
+    return !run->uses || ++run->uses[id] >= storage->min_uses;
+}
+
 static enum sim_error
 miss(struct run *run, uint32_t id, struct policy_page *page, enum sim_outcome *outcome)
 {
@@ -191,7 +97,13 @@ miss(struct run *run, uint32_t id, struct policy_page *page, enum sim_outcome *o
     *outcome = SIM_UNCACHED;
     if (!run->evictor.ops)
         return SIM_OK;
-    page->bytes = charged_bytes(run, id, (uint32_t)page->bytes);
+    if (!run->is_plain) {
+        if (!is_storable(run, id, page->bytes)) {
+            result->not_admitted++;
+            return SIM_OK;
+        }
+        page->bytes = charged_bytes(run, id, (uint32_t)page->bytes);
+    }
     run->entering = (struct resident){.bytes = (uint32_t)page->bytes, .id = id};
     switch (evictor_enter(&run->evictor, page, &hooks, run)) {
     case EVICTOR_ENTERED:
@@ -212,6 +124,14 @@ miss(struct run *run, uint32_t id, struct policy_page *page, enum sim_outcome *o
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* As in the daemon, the page stays where it is until another is stored in its place. */
+static inline bool
+is_expired(const struct run *run, uint32_t id, size_t number)
+{
+    return run->stored_us &&
+           run->trace->times_us[number] - run->stored_us[id] >= run->config->storage.ttl_us;
+}
+
 /* Both steps of the way to a node are in the processor's cache when its request comes. */
 static inline void
 look_ahead(const struct run *run, size_t number)
@@ -228,7 +148,7 @@ look_ahead(const struct run *run, size_t number)
 
 /*
  * Requests from `first` to before `end`. Inlined into each of its uses, where `sized` and `extra`
- * (the config has tell(), or the trace is a sample) are constants.
+ * (the config has tell(), pages expire, or the trace is a sample) are constants.
  */
 static inline __attribute__((always_inline)) enum sim_error
 run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
@@ -252,6 +172,11 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
         page.key = trace->keys ? trace->keys[id] : id;
         if (future)
             page.next = trace->next[number] == UINT32_MAX ? POLICY_NEVER : trace->next[number];
+        if (extra && place && is_expired(run, id, number)) {
+            page.old = node_of(resident_at(run, place));
+            run->result->expired++;
+            place = 0;
+        }
         if (place) {
             struct resident *resident = resident_at(run, place);
 
@@ -262,6 +187,9 @@ run_block(struct run *run, size_t first, size_t end, bool sized, bool extra)
         } else {
             page.bytes = bytes;
             error = miss(run, id, &page, &outcome);
+            page.old = NULL;
+            if (extra && run->stored_us && (outcome == SIM_MISS || outcome == SIM_EVICTED))
+                run->stored_us[id] = trace->times_us[number];
             if (extra && run->sampled)
                 estimate_missed(&run->estimate, id, bytes);
         }
@@ -318,7 +246,7 @@ run_block_of_all(struct run *run, size_t first, size_t end)
 static enum sim_error
 run_requests(struct run *run, size_t first, size_t end)
 {
-    bool extra = run->config->tell || run->sampled;
+    bool extra = run->config->tell || run->sampled || run->stored_us;
 
     if (run->holds_all)
         return run_block_of_all(run, first, end);
@@ -392,14 +320,14 @@ make_nodes(struct run *run)
 
     if (config->capacity_pages && config->capacity_pages < count)
         count = config->capacity_pages + 1; /* some policies insert before they evict */
-    run->stride = (uint32_t)(1 + (config->spec.ops->node_size + UNIT - 1) / UNIT);
+    run->stride = (uint32_t)(1 + (config->spec.ops->node_size + SIM_UNIT - 1) / SIM_UNIT);
     units = (count + 1) * run->stride;
     if (units > UINT32_MAX)
         return false;
-    bytes = units * UNIT;
+    bytes = units * SIM_UNIT;
     run->nodes = huge_alloc(bytes);
     run->fresh = run->stride;
-    run->result->memory = units * UNIT + run->trace->page_count * sizeof(*run->places);
+    run->result->memory = units * SIM_UNIT + run->trace->page_count * sizeof(*run->places);
     return run->nodes != NULL;
 }
 
@@ -410,6 +338,8 @@ check(const struct sim_trace *trace, const struct sim_config *config)
         return SIM_TOO_MANY;
     if (config->capacity_bytes && !trace->sizes)
         return SIM_NEEDS_SIZES;
+    if (config->storage.ttl_us && !trace->times_us)
+        return SIM_NEEDS_TIMES;
     if (config->spec.ops && config->spec.ops->needs_future && !trace->next)
         return SIM_NEEDS_NEXT;
     return SIM_OK;
@@ -424,7 +354,7 @@ can_hold_all(const struct run *run)
     const struct sim_config *config = run->config;
     const struct policy_ops *ops = config->spec.ops;
 
-    return !ops->admit && !ops->has_surplus &&
+    return !ops->admit && !ops->has_surplus && sim_storage_is_all(&config->storage) &&
            (!config->capacity_pages || config->capacity_pages >= trace->page_count) &&
            (!config->capacity_bytes ||
             (trace->distinct_bytes &&
@@ -447,6 +377,16 @@ run_begin(struct run *run)
         return SIM_NO_MEMORY;
     if (run->sampled && !estimate_begin(&run->estimate, count))
         return SIM_NO_MEMORY;
+    if (config->storage.ttl_us) {
+        run->stored_us = calloc(count + 1, sizeof(*run->stored_us));
+        if (!run->stored_us)
+            return SIM_NO_MEMORY;
+    }
+    if (config->storage.min_uses > 1) {
+        run->uses = calloc(count + 1, sizeof(*run->uses));
+        if (!run->uses)
+            return SIM_NO_MEMORY;
+    }
     /* Nothing is ever stored: no policy is needed for that. */
     if (!config->spec.ops || (!config->capacity_pages && !config->capacity_bytes))
         return SIM_OK;
@@ -467,6 +407,8 @@ run_end(struct run *run)
     free(run->nodes);
     free(run->places);
     free(run->victims);
+    free(run->stored_us);
+    free(run->uses);
     estimate_end(&run->estimate);
 }
 
@@ -496,6 +438,8 @@ sim_run(const struct sim_trace *trace, const struct sim_config *config, struct s
         run.overhead = config->overhead;
         run.charges = trace->charges;
     }
+    run.is_plain =
+        !run.overhead && !run.charges && !config->storage.max_page && config->storage.min_uses < 2;
     error = run_begin(&run);
     if (error == SIM_OK)
         error = run_blocks(&run, 0, warmup, watch);

@@ -34,6 +34,7 @@ add_counts(struct sim_result *sum, const struct sim_result *r)
     sum->bytes_hit += r->bytes_hit;
     sum->insertions += r->insertions;
     sum->evictions += r->evictions;
+    sum->expired += r->expired;
     sum->not_admitted += r->not_admitted;
     sum->too_large += r->too_large;
     sum->pages += r->pages;
@@ -56,6 +57,7 @@ take_means(struct sim_result *sum, unsigned runs)
     sum->bytes_hit = mean_count(sum->bytes_hit, runs);
     sum->insertions = mean_count(sum->insertions, runs);
     sum->evictions = mean_count(sum->evictions, runs);
+    sum->expired = mean_count(sum->expired, runs);
     sum->not_admitted = mean_count(sum->not_admitted, runs);
     sum->too_large = mean_count(sum->too_large, runs);
     sum->pages = mean_count(sum->pages, runs);

@@ -53,6 +53,7 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
     uint32_t *ids = malloc((requests + 1) * sizeof(*ids));
     uint32_t *sizes = whole->sizes ? malloc((requests + 1) * sizeof(*sizes)) : NULL;
     uint64_t *keys = malloc((pages + 1) * sizeof(*keys));
+    int64_t *times = whole->times_us ? malloc((requests + 1) * sizeof(*times)) : NULL;
     uint32_t *charges = whole->charges ? malloc((pages + 1) * sizeof(*charges)) : NULL;
     uint64_t *seen = calloc(whole->page_count / 64 + 1, sizeof(*seen));
     size_t at = 0;
@@ -62,8 +63,10 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
                                        .sizes = sizes,
                                        .page_count = pages,
                                        .keys = keys,
-                                       .charges = charges};
-    if (!ids || (whole->sizes && !sizes) || (whole->charges && !charges) || !keys || !seen) {
+                                       .charges = charges,
+                                       .times_us = times};
+    if (!ids || (whole->sizes && !sizes) || (whole->charges && !charges) ||
+        (whole->times_us && !times) || !keys || !seen) {
         free(seen);
         return false;
     }
@@ -95,6 +98,8 @@ fill(const struct sim_trace *whole, const uint32_t *numbers, size_t pages, size_
         ids[at] = numbers[id];
         if (sizes)
             sizes[at] = bytes;
+        if (times)
+            times[at] = whole->times_us[i];
         at++;
     }
     free(seen);
@@ -143,5 +148,6 @@ sim_sample_free(struct sim_sample *sample)
     free((void *)(uintptr_t)sample->trace.sizes);
     free((void *)(uintptr_t)sample->trace.keys);
     free((void *)(uintptr_t)sample->trace.charges);
+    free((void *)(uintptr_t)sample->trace.times_us);
     *sample = (struct sim_sample){0};
 }

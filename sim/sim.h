@@ -31,8 +31,9 @@ struct sim_trace {
     const uint32_t *charges;
     uint64_t all_charges; /* of all pages together */
 
-    const uint64_t *keys; /* by page: what it is known by beyond its stay; NULL: its number */
-    const uint32_t *next; /* by request: of sim_next(); only for policies that need the future */
+    const uint64_t *keys;    /* by page: what it is known by beyond its stay; NULL: its number */
+    const uint32_t *next;    /* by request: of sim_next(); only for policies that need the future */
+    const int64_t *times_us; /* by request; only where pages expire */
 };
 
 #define SIM_MAX_REQUESTS UINT32_MAX
@@ -70,11 +71,25 @@ struct sim_sampling {
     bool uncalibrated; /* state errors that no calibration supports, to measure them */
 };
 
+/* Which pages are stored, and for how long, whatever the policy; all 0: every page, for ever. */
+struct sim_storage {
+    int64_t ttl_us;    /* a page that was stored longer ago is a miss, and is stored anew */
+    uint64_t max_page; /* larger pages are not stored; bytes without charges */
+    uint64_t min_uses; /* a page is stored at this request for it, not before */
+};
+
+static inline bool
+sim_storage_is_all(const struct sim_storage *storage)
+{
+    return !storage->ttl_us && !storage->max_page && storage->min_uses < 2;
+}
+
 struct sim_config {
     struct policy_spec spec; /* ops NULL: no cache */
     uint64_t capacity_pages; /* 0: not bounded in pages; both 0: nothing is ever stored */
     uint64_t capacity_bytes; /* 0: not bounded in bytes */
     uint64_t overhead;       /* charged for each page, whatever it is; only where there are sizes */
+    struct sim_storage storage;
     uint64_t seed;
     size_t warmup;                       /* requests at the start that are not counted */
     const struct sim_sampling *sampling; /* NULL: the trace is no sample */
@@ -91,6 +106,7 @@ struct sim_result {
     uint64_t bytes_hit;    /* of those, from the cache */
     uint64_t insertions;   /* pages that were inserted and not evicted at once */
     uint64_t evictions;    /* pages that were evicted */
+    uint64_t expired;      /* misses for pages that were stored too long ago */
     uint64_t not_admitted; /* misses whose page the policy did not admit, or evicted at once */
     uint64_t too_large;    /* misses whose page is larger than the cache */
     uint64_t pages;        /* inside at the end */
@@ -116,6 +132,7 @@ enum sim_error {
     SIM_NO_MEMORY,
     SIM_STOPPED,     /* *stop was set, or tell() had enough; the result is of what was done */
     SIM_NEEDS_SIZES, /* a capacity in bytes, and the trace has no sizes */
+    SIM_NEEDS_TIMES, /* pages expire, and the trace has no times */
     SIM_NEEDS_NEXT,  /* a policy that needs the future, and the trace has no `next` */
     SIM_TOO_MANY,    /* SIM_MAX_REQUESTS or more */
 };

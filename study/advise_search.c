@@ -221,7 +221,6 @@ prepare(struct advice *advice)
     if (advice->all == 0)
         advice->all = 1;
     advice->infinite = whole ? (double)part / (double)whole : 0;
-    advice->target = advice->share * advice->infinite;
     advice->candidates = calloc(options->spec_count, sizeof(*advice->candidates));
     if (!advice->candidates)
         return false;
@@ -232,16 +231,40 @@ prepare(struct advice *advice)
     return make_scale(advice);
 }
 
+/*
+ * What an infinite cache hits where pages expire or not every page is stored: what LRU hits in a
+ * cache that holds everything.
+ */
+static int
+find_infinite(struct advice *advice)
+{
+    struct policy_spec lru = policy_spec_of(policy_find("lru"));
+    struct sim_job job = advice_job(advice, &lru, advice->all);
+    int status = EX_OK;
+
+    if (!sim_storage_is_all(&advice->subject->storage))
+        status = simulate_run(&job, 1, 1, "advise");
+    if (status == EX_OK && job.error == SIM_OK && job.result.requests != 0)
+        advice->infinite = advice_goal(advice, &job.result);
+    advice->target = advice->share * advice->infinite;
+    return status;
+}
+
 int
 advice_find(struct advice *advice, const struct simulate_subject *subject,
             const struct simulate_options *options, bool by_bytes, double share)
 {
+    int status;
+
     *advice = (struct advice){
         .options = options, .subject = subject, .by_bytes = by_bytes, .share = share};
     if (!prepare(advice)) {
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
+    status = find_infinite(advice);
+    if (status != EX_OK)
+        return status;
     return advice->infinite > 0 && advice->count != 0 ? search(advice) : EX_OK;
 }
 

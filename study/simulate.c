@@ -111,7 +111,8 @@ is_one_pass(const struct options *options)
 {
     const struct simulate_options *common = &options->common;
 
-    return options->curve == CURVE_URLS && common->spec_count == 1 && common->specs[0].ops &&
+    return options->curve == CURVE_URLS && sim_storage_is_all(&common->storage) &&
+           common->spec_count == 1 && common->specs[0].ops &&
            strcmp(common->specs[0].ops->name, "lru") == 0;
 }
 

@@ -33,7 +33,8 @@ row_at(const struct simulate_curves *curves, size_t policy, size_t size)
 static bool
 is_one_pass(const struct simulate_curves *curves, const struct policy_spec *spec)
 {
-    return !curves->in_bytes && spec->ops && strcmp(spec->ops->name, "lru") == 0;
+    return sim_storage_is_all(&curves->subject->storage) && !curves->in_bytes && spec->ops &&
+           strcmp(spec->ops->name, "lru") == 0;
 }
 
 static int

@@ -45,6 +45,9 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
     json_uint(j, "sizes_assumed", subject->assumed.unknown);
     trace_json_left_out(j, "left_out", &subject->trace->counts);
     json_uint(j, "warmup", subject->warmup);
+    json_int(j, "ttl_us", subject->storage.ttl_us);
+    json_uint(j, "max_page", subject->storage.max_page);
+    json_uint(j, "min_uses", subject->storage.min_uses);
     json_sample(j, subject);
     trace_json_infinite(j, facts, subject->sized);
 }

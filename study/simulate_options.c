@@ -183,6 +183,16 @@ take_ignore_sizes(const struct option_row *row, void *field, const char *text)
     return option_flag(row, &options->ignore_sizes, text);
 }
 
+/* Times are read only where they are needed. */
+static int
+take_ttl(const struct option_row *row, void *field, const char *text)
+{
+    struct simulate_options *options = field;
+
+    options->trace.without_times = false;
+    return option_duration(row, &options->storage.ttl_us, text);
+}
+
 static int
 take_sizes(const struct option_row *row, void *field, const char *path)
 {
@@ -214,6 +224,13 @@ static const struct option_row rows[] = {
      "body, URL, --header-bytes, and bookkeeping (default: whole for advise, otherwise body)"},
     {"header-bytes", 0, "N", option_uint, AT(header_bytes), 0, 65536, "300",
      "bytes of header fields that are assumed of each page with --count-bytes whole"},
+    {"ttl", 0, "DURATION", take_ttl, 0, 0, 0, NULL,
+     "pages expire this long after they were stored, such as 10m; the trace must have times "
+     "(default: never)"},
+    {"max-page", 0, "SIZE", option_bytes, AT(storage.max_page), 1, UINT32_MAX, NULL,
+     "do not store pages that are larger (default: no bound)"},
+    {"min-uses", 0, "N", option_uint, AT(storage.min_uses), 1, UINT32_MAX, "1",
+     "store a page at the N-th request that misses it"},
     {"by-bytes", 0, NULL, option_flag, AT(by_bytes), 0, 0, NULL,
      "rank by the byte hit ratio instead of the hit ratio"},
     {"warmup", 0, "N", take_warmup, 0, 0, 0, NULL,

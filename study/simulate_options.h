@@ -7,6 +7,7 @@
 
 #include "cli/trace_options.h"
 #include "policies/policy.h"
+#include "sim/sim.h"
 
 /* Of a longer trace, a sample of this many requests is simulated where all would take minutes. */
 #define SIMULATE_ENOUGH 1000000u
@@ -22,10 +23,11 @@ struct simulate_options {
     const char *sizes;      /* a file of URLs and bytes; NULL: the trace's own */
     const char **all_sizes; /* owned; every such file, in the order given; `sizes` is the last */
     size_t sizes_count;
-    bool ignore_sizes;         /* every page counts 1 */
-    bool by_bytes;             /* the byte hit ratio is what counts */
-    bool needs_sizes;          /* a trace without sizes is refused: what is asked is in bytes */
-    struct policy_spec *specs; /* owned */
+    struct sim_storage storage; /* which pages are stored, and for how long */
+    bool ignore_sizes;          /* every page counts 1 */
+    bool by_bytes;              /* the byte hit ratio is what counts */
+    bool needs_sizes;           /* a trace without sizes is refused: what is asked is in bytes */
+    struct policy_spec *specs;  /* owned */
     size_t spec_count;
     uint64_t warmup; /* requests */
     double warmup_percent;

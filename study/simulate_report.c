@@ -23,6 +23,7 @@ struct figures {
     uint64_t bytes_hit;
     uint64_t evictions;
     uint64_t insertions;
+    uint64_t expired;
     uint64_t not_admitted;
     uint64_t too_large;
     double admitted; /* share of the misses */
@@ -49,6 +50,7 @@ find_figures(const struct simulate_row *row, struct figures *f)
         .bytes_hit = r->bytes_hit,
         .evictions = scale(r->evictions, rate),
         .insertions = scale(r->insertions, rate),
+        .expired = scale(r->expired, rate),
         .not_admitted = scale(r->not_admitted, rate),
         .too_large = scale(r->too_large, rate),
         .admitted = statistics_ratio(r->insertions, misses),
@@ -119,6 +121,9 @@ print_subject(const struct simulate_subject *subject)
     putchar('\n');
     if (subject->whole_pages)
         printf("bytes count whole pages: body, URL, header fields and the server's bookkeeping\n");
+    if (subject->storage.ttl_us)
+        printf("pages expire after %s\n",
+               units_format_duration(subject->storage.ttl_us, bytes, sizeof(bytes)));
     if (subject->warmup)
         printf("without the first %zu requests\n", subject->warmup);
     if (subject->rate < 1) {
@@ -260,6 +265,7 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
     simulate_json_ratios(j, &row->job, subject->sized);
     json_uint(j, "evictions", f.evictions);
     json_uint(j, "insertions", f.insertions);
+    json_uint(j, "expired", f.expired);
     json_uint(j, "not_admitted", f.not_admitted);
     json_uint(j, "too_large", f.too_large);
     json_double(j, "admitted", f.admitted, 6);

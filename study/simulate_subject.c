@@ -239,6 +239,19 @@ open_files(char *const *paths, const struct trace_options *options,
     return status;
 }
 
+/* Whether the trace has what expiry and a bound on pages need. */
+static int
+check_storage(const struct simulate_subject *subject)
+{
+    if (subject->storage.ttl_us && !subject->trace->times_us)
+        output_complain("%s: --ttl needs a trace with times", subject->path);
+    else if (subject->storage.max_page && !subject->sized)
+        output_complain("%s: --max-page needs sizes", subject->path);
+    else
+        return EX_OK;
+    return EX_USAGE;
+}
+
 int
 simulate_subject_load_files(char *const *paths, size_t count,
                             const struct simulate_options *options,
@@ -265,6 +278,11 @@ simulate_subject_load_files(char *const *paths, size_t count,
                                                                 : NULL,
                                       .page_count = subject->trace->url_count,
                                       .keys = subject->trace->keys};
+    if (options->storage.ttl_us)
+        subject->sim.times_us = subject->trace->times_us;
+    subject->storage = options->storage;
+    if (status == EX_OK)
+        status = check_storage(subject);
     if (status == EX_OK)
         status = prepare(options, subject);
     if (status != EX_OK)
@@ -315,6 +333,7 @@ simulate_job(const struct simulate_subject *subject, const struct simulate_optio
                    .capacity_bytes = sim_sample_capacity(bytes, rate),
                    .overhead =
                        subject->whole_pages && spec->ops ? charge_page_overhead(spec->ops) : 0,
+                   .storage = subject->storage,
                    .seed = options->seed,
                    .warmup = sampled ? subject->sample.warmup : subject->warmup,
                    .sampling = sampled ? &subject->sample.sampling : NULL},

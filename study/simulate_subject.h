@@ -24,6 +24,7 @@ struct simulate_subject {
     size_t warmup;        /* requests */
     struct trace_totals facts;
     struct simulate_sizes_known assumed; /* URLs whose size is assumed: the median of the others */
+    struct sim_storage storage;          /* as in the options */
     bool whole_pages;                    /* bytes count whole pages: SIMULATE_COUNT_WHOLE */
     uint32_t *charges;                   /* owned; see struct sim_trace; NULL: nothing */
 

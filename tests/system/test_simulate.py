@@ -408,6 +408,65 @@ class SeedsTest(SimulateCase):
         self.assertEqual((r["seeds"], len(rows)), (1, 3000))
 
 
+class StorageTest(SimulateCase):
+    """Expiry, and which pages are stored, whatever the policy."""
+
+    def setUp(self):
+        super().setUp()
+        rows = [f"{n * 10}\thttp://h/{n * n % 61}\t{100 * (n * n % 61)}\n" for n in range(2000)]
+        self.timed = self.dir / "timed.tsv"
+        self.timed.write_text("time\turl\tsize\n" + "".join(rows))
+
+    def hits(self, *how):
+        r, = self.results(self.timed, "--policy", "lru", "--capacity", "61", *how).values()
+        return r["hits"], r["expired"], r["not_admitted"]
+
+    def expected(self, ttl=None, most=None, uses=1):
+        stored, missed, hits, expired, refused = {}, {}, 0, 0, 0
+        for n in range(2000):
+            url = n * n % 61
+            if url in stored and (ttl is None or n * 10 - stored[url] < ttl):
+                hits += 1
+                continue
+            expired += url in stored
+            if most is not None and 100 * url > most:
+                refused += 1
+                continue
+            missed[url] = missed.get(url, 0) + 1
+            if missed[url] < uses:
+                refused += 1
+                continue
+            stored[url] = n * 10
+        return hits, expired, refused
+
+    def test_pages_expire(self):
+        for text, seconds in (("5m", 300), ("10s", 10), ("24h", 86400)):
+            self.assertEqual(self.hits("--ttl", text), self.expected(ttl=seconds), text)
+        self.assertIn("pages expire after", self.simulate(
+            self.timed, "--policy", "lru", "--ttl", "5m").stdout.decode())
+
+    def test_large_pages_and_first_requests_are_not_stored(self):
+        self.assertEqual(self.hits("--max-page", "3000B"), self.expected(most=3000))
+        self.assertEqual(self.hits("--min-uses", "3"), self.expected(uses=3))
+        self.assertEqual(self.hits("--min-uses", "2", "--max-page", "4000B", "--ttl", "5m"),
+                         self.expected(300, 4000, 2))
+
+    def test_curves_and_advice_heed_it(self):
+        how = ["--policy", "lru,fifo", "--ttl", "5m"]
+        t, = self.summary(self.timed, "--curve=urls", *how)["traces"]
+        self.assertEqual(t["ttl_us"], 300000000)
+        last = {c["policy"]: c["points"][-1]["hit_ratio"] for c in t["curves"]}
+        self.assertEqual(set(last.values()), {self.expected(ttl=300)[0] / 2000})
+        a = self.summary(self.timed, *how, command="advise")
+        self.assertAlmostEqual(a["target"], 0.9 * last["lru"], places=5)
+        self.assertTrue(a["policies"][0]["reached"])
+
+    def test_what_a_trace_must_have(self):
+        trace = self.trace(["http://h/a", "http://h/a"])
+        self.assertIn("--ttl needs a trace with times", self.complaint(trace, "--ttl", "1m"))
+        self.assertIn("--max-page needs sizes", self.complaint(trace, "--max-page", "1K"))
+
+
 class SameFactsTest(SimulateCase):
     def test_every_command_says_the_same_of_a_trace_under_the_same_names(self):
         # Sizes that change, a request without one, lines that are left out.
