@@ -22,7 +22,7 @@ rank_free(struct rank_heap *heap)
 static inline bool
 rank_less(const struct rank_slot *a, const struct rank_slot *b)
 {
-    /* Without a branch on the first word: which of them decides cannot be foreseen. */
+    /* Without branches: with them GDSF and OPT took 2 to 20 % more CPU time (see rank.h). */
     return (a->major < b->major) | ((a->major == b->major) & (a->minor < b->minor));
 }
 

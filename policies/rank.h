@@ -7,7 +7,9 @@
  * hundred stores and is moved once.
  *
  * Measured against a balanced tree in which each hit moves its node: GDSF simulates 12 million
- * requests a second instead of 1.5 million (20 million Zipf requests, capacity 100,000).
+ * requests a second instead of 1.5 million (20 million Zipf requests, capacity 100,000). Two
+ * children a slot instead of four take 0 to 21 % more CPU time (GDSF, LFUDA and OPT at 40,000 pages
+ * and at 300 MB).
  *
  * The heap owns its array and no node.
  */

@@ -107,6 +107,14 @@ class ManualsTest(harness.SystemTest):
             else:
                 self.assertEqual(shared[heading], sections[section], heading)
 
+    def test_every_policy_is_described(self):
+        listed = self.run_program([harness.SUNPROXY, "policies"]).stdout.decode()
+        names = re.findall(r"(?m)^(\S+) +Evicts ", listed)
+        self.assertIn("lru", names)
+        text = (harness.TOP / "docs/POLICIES.md").read_text()
+        self.assertEqual(re.findall(r"(?m)^### (.*)$", text), names)
+        self.assertEqual(sorted(re.findall(r"(?m)^\| (\S+) \| \d", text)), sorted(names))
+
     def test_the_daemon(self):
         text = (harness.TOP / "docs/sunproxyd.8").read_text()
         self.assertEqual(options_of_help(self.help_of(harness.SUNPROXYD)), options_of_manual(text))
