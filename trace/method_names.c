@@ -25,16 +25,11 @@ method_names_put(struct method_names *m, struct span name)
 {
     if (name.len == 0)
         return 0;
-    if (span_equal(name, span_str(m->names[m->last])))
-        return (uint8_t)m->last;
-    for (m->last = METHOD_NAMES_OTHER; m->last < m->count; m->last++)
-        if (span_equal(name, span_str(m->names[m->last])))
-            return (uint8_t)m->last;
-    if (m->count == METHOD_NAMES_MOST || !is_method(name)) {
-        m->last = METHOD_NAMES_OTHER;
-    } else {
-        memcpy(m->names[m->count], name.ptr, name.len);
-        m->count++;
-    }
-    return (uint8_t)m->last;
+    for (unsigned i = METHOD_NAMES_OTHER; i < m->count; i++)
+        if (span_equal(name, span_str(m->names[i])))
+            return (uint8_t)i;
+    if (m->count == METHOD_NAMES_MOST || !is_method(name))
+        return METHOD_NAMES_OTHER;
+    memcpy(m->names[m->count], name.ptr, name.len);
+    return (uint8_t)m->count++;
 }

@@ -17,7 +17,6 @@
 struct method_names {
     char names[METHOD_NAMES_MOST][METHOD_NAME_BYTES];
     unsigned count;
-    unsigned last; /* the number returned last */
 };
 
 void method_names_init(struct method_names *m);
