@@ -24,6 +24,8 @@ struct options {
     uint64_t points;
     struct report_live *lives; /* owned */
     size_t live_count;
+    char **arguments; /* of the command, with the paths */
+    size_t argument_count;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -175,7 +177,7 @@ report_paths(const struct options *options, char **paths, int count)
     json_init(&j, &data);
     json_open_object(&j, NULL);
     json_cstring(&j, "title", options->title);
-    json_cstring(&j, "version", SUNPROXY_VERSION);
+    report_provenance(&j, &options->common, options->arguments, options->argument_count);
     status = add_traces(&j, options, paths, count, &added);
     interrupt_release();
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
@@ -211,7 +213,7 @@ parse_and_run(struct options *options, int argc, char **argv)
 static int
 report(int argc, char **argv)
 {
-    struct options options = {.points = 0};
+    struct options options = {.arguments = argv + 1, .argument_count = (size_t)argc - 1};
     int status;
 
     simulate_options_init(&options.common);

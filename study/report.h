@@ -1,8 +1,8 @@
 /*
  * The parts of `sunproxy report`: what was asked for and the page's file (report.c), what a trace
  * is without a cache (report_trace.c), simulations (report_runs.c), replays against a server
- * (report_live.c), tables as JSON (report_table.c), the page around them (report_page.c,
- * study/report/).
+ * (report_live.c), tables as JSON (report_table.c), how the page came about (report_provenance.c),
+ * the page around them (report_page.c, study/report/).
  *
  * Everything that the page draws is a table with named columns; the page offers the same tables as
  * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
@@ -48,6 +48,15 @@ bool report_trace_tables(struct json *j, const struct simulate_subject *subject)
 int report_runs(struct json *j, const struct simulate_subject *subject,
                 const struct simulate_options *options, size_t points);
 
+/* ---- how the page came about: report_provenance.c */
+
+/*
+ * Adds an object "provenance" to the open one: version, date (UTC), machine, the command's
+ * arguments without the program's name, and the seeds of randomised policies.
+ */
+void report_provenance(struct json *j, const struct simulate_options *options,
+                       char *const *arguments, size_t count);
+
 /* ---- replays: report_live.c */
 
 /* What `sunproxy replay --json` has measured. */
@@ -56,7 +65,7 @@ struct report_live {
     char *trace; /* owned; as the replay was told */
     char *policy;
     uint64_t requests;
-    uint64_t urls; /* capacity; both 0: no cache */
+    uint64_t urls; /* capacity; both 0: no cache, whatever capacity the file states */
     uint64_t bytes;
     double mean_us; /* averages over the runs */
     double hit_ratio;

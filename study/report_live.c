@@ -80,6 +80,9 @@ take(const cJSON *root, const cJSON *mean, const char *path, struct report_live 
                                  .mean_us = number(mean, "mean_us", 0),
                                  .hit_ratio = number(mean, "hit_ratio", 0),
                                  .byte_hit_ratio = number(mean, "byte_hit_ratio", -1)};
+    /* A daemon without a cache has a default capacity too, which is no size of this run. */
+    if (live->policy && strcmp(live->policy, "none") == 0)
+        live->urls = live->bytes = 0;
     return live->path && live->trace && live->policy;
 }
 

@@ -6,7 +6,7 @@
 
 const reportFigures = (() => {
     const { count, percent, bytes, short, list, plural, text, points, ratio, real, looks, policyKeys, plot,
-        byteTicks, policyLines, finished, complete, SPACE } = reportLooks;
+        labelledPlot, byteTicks, policyLines, finished, complete, SPACE } = reportLooks;
     const { pattern, shares, sizes } = reportTraceFigures;
 
     // ---- hit ratio and access time by size -------------------------------------------------------
@@ -19,22 +19,53 @@ const reportFigures = (() => {
         const names = new Map(sizeNames(rows));
         return { type: "point", domain: [...names.keys()], padding: 0.3,
             tickFormat: (urls) => `${Math.round(names.get(urls))}${SPACE}%\n(${count(urls)})`,
-            label: width < 480 ? "room: % of the distinct URLs (number)"
-                : "room, as a share of the distinct URLs (and their number)" };
+            label: width < 480 ? "capacity: % of the distinct URLs (number)"
+                : "capacity, as a share of the distinct URLs (and their number)" };
     };
     const byteAxis = (rows) => ({ type: "point", domain: [...new Set(d3.sort(rows.map((r) => r.capacity_bytes)))],
-        padding: 0.3, tickFormat: bytes, label: "room in bytes" });
+        padding: 0.3, tickFormat: bytes, label: "capacity in bytes" });
 
     const bestAndWorst = (rows, y) => [d3.greatest(rows, (r) => r[y]), d3.least(rows, (r) => r[y])];
 
-    // What the user asked to look at, and how people say that a policy gets it.
+    // What counts: the ratio, and how sentences name it.
     const goals = {
-        requests: { y: "hit_ratio", label: "hit ratio, %", most: "hits most", least: "least",
-            ideal: (trace) => `a cache that never forgets hits ${percent(trace.infinite.hit_ratio)}.` },
-        bytes: { y: "byte_hit_ratio", label: "byte hit ratio, %", most: "serves the most bytes", least: "the fewest",
-            ideal: (trace) => `a cache that never forgets serves ${percent(trace.infinite.byte_hit_ratio)} of the bytes.` },
+        requests: { y: "hit_ratio", miss: "miss_ratio", label: "hit ratio, %", name: "hit ratio",
+            ideal: (trace) => `an infinite cache has a hit ratio of ${percent(trace.infinite.hit_ratio)}.` },
+        bytes: { y: "byte_hit_ratio", miss: "byte_miss_ratio", label: "byte hit ratio, %", name: "byte hit ratio",
+            ideal: (trace) => `an infinite cache has a byte hit ratio of ${percent(trace.infinite.byte_hit_ratio)}.` },
     };
     const goalOf = (trace) => trace.by_bytes ? goals.bytes : goals.requests;
+
+    // Two ratios tie if they do not differ beyond the sample's error and the spread of the seeds.
+    const tie = (a, b, y) => Math.abs(a[y] - b[y]) <= Math.max(1e-6,
+        1.96 * Math.hypot(a[`${y}_error`] ?? 0, b[`${y}_error`] ?? 0),
+        2 * Math.hypot(a[`${y}_sd`] ?? 0, b[`${y}_sd`] ?? 0));
+    const tied = (rows, best, y) => rows.filter((r) => tie(r, best, y)).map((r) => text(r.policy));
+    const names = (all) => list(all) + (all.length > 1 ? " (a tie)" : "");
+
+    const REACHED = 0.9; // of an infinite cache's ratio, as advise takes it
+
+    // The smallest simulated cache that reaches a share of an infinite cache's ratio.
+    function recommendation(t, trace) {
+        const goal = goalOf(trace);
+        const table = t.curve_bytes ? "curve_bytes" : "curve_urls";
+        const x = t.curve_bytes ? "capacity_bytes" : "capacity_urls";
+        const there = complete(t, table);
+        const rows = t[table].filter((r) => real(t).includes(r.policy) && there.has(r.policy));
+        const wanted = REACHED * trace.infinite[goal.y];
+        const enough = rows.filter((r) => 1 - r[goal.miss] >= wanted - 1e-9);
+        if (wanted === 0)
+            return "No cache: no URL is requested twice.";
+        if (enough.length === 0)
+            return `No simulated cache reaches ${100 * REACHED}${SPACE}% of an infinite cache’s ${goal.name}.`;
+        const size = d3.min(enough, (r) => r[x]);
+        const best = d3.least(enough.filter((r) => r[x] === size), (r) => r[goal.miss]);
+        const winners = tied(enough.filter((r) => r[x] === size), best, goal.miss);
+        return `${names(winners)} with ${x === "capacity_bytes" ? bytes(size) : plural(size, "URL")}: the smallest ` +
+            `simulated cache that reaches ${100 * REACHED}${SPACE}% of an infinite cache’s ${goal.name} ` +
+            `(${percent(1 - best[goal.miss])} of ${percent(trace.infinite[goal.y])}). ` +
+            "“sunproxy advise” searches the sizes between those that are simulated here.";
+    }
 
     // Replays in so many URLs or bytes that have a place among sizes that were simulated.
     const replays = (t, column) => (t.live ?? []).filter((r) => r[column] > 0 &&
@@ -54,8 +85,8 @@ const reportFigures = (() => {
         if (groups.length === 0)
             return "";
         const why = !trace.sized && groups.some((g) => g.includes("fifo") && g.includes("maxs")) ?
-            " (without sizes all pages are as large, and MAXS takes the oldest)" : "";
-        return ` On one line here: ${groups.map((g) => list(g.map(text))).join("; ")}${why}.`;
+            " (without sizes all pages are equally large, and MAXS evicts the oldest)" : "";
+        return ` Ties at every size: ${groups.map((g) => list(g.map(text))).join("; ")}${why}.`;
     }
 
     // How far replays through the server are from their simulations.
@@ -80,7 +111,7 @@ const reportFigures = (() => {
             const there = real(t).filter((policy) => complete(t, "hits").has(policy));
             const rows = t.hits.filter((r) => there.includes(r.policy));
             if (real(t).length === 0)
-                return (t.policies.some((p) => p.needs_future) ? "No policy is here that a cache could have: OPT " +
+                return (t.policies.some((p) => p.needs_future) ? "No simulated policy can be used in a cache: OPT " +
                     "knows the future. For comparison, " : "Nothing is stored, so nothing hits; ") + goal.ideal(trace) +
                     liveAgrees(t);
             if (rows.length === 0)
@@ -89,17 +120,19 @@ const reportFigures = (() => {
             const [best, worst] = bestAndWorst(rows.filter((r) => r.capacity_urls === small), goal.y);
             const top = d3.greatest(rows, (r) => r[goal.y]);
             const enough = d3.least(rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01), (r) => r.capacity_urls);
-            const alike = there.length > 1 && best[goal.y] === worst[goal.y];
-            return `With room for ${plural(small, "URL")} ` + (alike ? `all do the same (${ratio(best, goal.y)}). ` :
-                `${text(best.policy)} ${goal.most} (${ratio(best, goal.y)})` + (there.length > 1 ?
-                    ` and ${text(worst.policy)} ${goal.least} (${ratio(worst, goal.y)}). ` : ". ")) +
-                `${text(enough.policy)} comes within one point of the best of all (${ratio(top, goal.y)}) with ` +
+            const smallest = rows.filter((r) => r.capacity_urls === small);
+            return `With ${plural(small, "URL")} ` + (there.length > 1 && tie(best, worst, goal.y) ?
+                `all policies tie (${ratio(best, goal.y)}). ` :
+                `the highest ${goal.name} is that of ${names(tied(smallest, best, goal.y))}: ${ratio(best, goal.y)}` +
+                (there.length > 1 ? `; the lowest that of ${names(tied(smallest, worst, goal.y))}: ` +
+                    `${ratio(worst, goal.y)}. ` : ". ")) +
+                `${text(enough.policy)} comes within one point of the highest of all sizes (${ratio(top, goal.y)}) with ` +
                 `${plural(enough.capacity_urls, "URL")}; ${goal.ideal(trace)}` + together(t, trace, goal.y) +
                 liveAgrees(t);
         },
         draw(t, width, trace) {
             const goal = goalOf(trace);
-            return plot(width, {
+            return labelledPlot(width, t.hits, t, "capacity_urls", goal.y, {
                 height: Math.round(Math.min(460, Math.max(300, width * 0.5))), marginBottom: 56,
                 x: sizeAxis(t.hits, width),
                 y: { label: goal.label, nice: true },
@@ -122,10 +155,10 @@ const reportFigures = (() => {
         return spread ? d3.sum(rows, (r) => (r[x] - mx) * (r[y] - my)) / spread : 0;
     }
 
-    // Access times, one figure for rooms in URLs and one for rooms in bytes.
+    // Access times, one figure for capacities in URLs and one for capacities in bytes.
     function access(id, title, column) {
         const inUrls = column === "capacity_urls";
-        const rowsOf = (t) => t.live.filter((r) => inUrls ? r.capacity_urls > 0
+        const rowsOf = (t) => t.live.filter((r) => r.policy === "none" ? false : inUrls ? r.capacity_urls > 0
             : r.capacity_bytes > 0 && r.capacity_urls === 0);
         const size = (r) => inUrls ? plural(r.capacity_urls, "URL") : bytes(r.capacity_bytes);
         return {
@@ -146,7 +179,7 @@ const reportFigures = (() => {
             draw(t, width) {
                 const rows = d3.sort(rowsOf(t), (r) => r[column]).map((r) => ({ ...r, ms: r.mean_ms / 100 }));
                 const none = t.live.filter((r) => r.policy === "none");
-                return plot(width, {
+                return labelledPlot(width, rows, t, column, "ms", {
                     height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
                     x: inUrls ? sizeAxis(rows, width) : byteAxis(rows),
                     y: { label: "mean access time, ms", nice: true, zero: true },
@@ -164,26 +197,26 @@ const reportFigures = (() => {
     }
 
     const accessUrls = access("access", "Access time by cache size and policy", "capacity_urls");
-    const accessBytes = access("access-bytes", "Access time by bytes of room and policy", "capacity_bytes");
+    const accessBytes = access("access-bytes", "Access time by capacity in bytes and policy", "capacity_bytes");
 
     // ---- as it goes ------------------------------------------------------------------------------
 
     const RUN_LINES = [
         { column: "hits", text: "hits", color: "var(--blue)", width: 2 },
         { column: "misses", text: "misses", color: "var(--red)", width: 2 },
-        { column: "initial_misses", text: "initial misses, which no cache avoids", color: "var(--ink)",
+        { column: "initial_misses", text: "compulsory misses", color: "var(--ink)",
             dash: "2 3", width: 1.5 },
     ];
 
     const runtime = {
         id: "runtime", title: "Run-time behaviour", wide: () => true, needs: ["runtime", "hits"],
         tables: ["runtime"],
-        keys: () => [...RUN_LINES, { color: "var(--soft)", text: "full: the first victim leaves", width: 1 }],
+        keys: () => [...RUN_LINES, { color: "var(--soft)", text: "full: the first eviction", width: 1 }],
         choose: (t) => ({ label: "Policy", start: t.policies[0].policy,
             values: t.policies.map((p) => [p.policy, text(p.policy)]) }),
-        say: (t, trace) => "Hits and misses as they add up, for each size, all on one scale. Where the misses leave the " +
-            "dotted line, pages are fetched again that the cache had and let go: the gap is what a larger cache would " +
-            "save. The thin upright line is the request at which the cache was full." +
+        say: (t, trace) => "Cumulative hits and misses by size, all on one scale. The dotted line counts compulsory " +
+            "misses (first requests); misses above it are pages that were evicted and fetched again, which a larger " +
+            "cache would save. The thin vertical line marks the first eviction." +
             (trace.sample_urls ? " Estimated for the whole trace from the sample." : "") +
             (trace.warmup ? " The lines begin with the first request; the shares of hits leave the warm-up out." : ""),
         draw(t, width, trace, policy) {
@@ -228,18 +261,19 @@ const reportFigures = (() => {
         keys: (t) => policyKeys(t, t.runtime),
         choose(t) {
             const sizesThere = sizeNames(t.runtime);
-            return { label: "Room for", start: sizesThere[Math.min(1, sizesThere.length - 1)][0],
+            return { label: "Capacity", start: sizesThere[Math.min(1, sizesThere.length - 1)][0],
                 values: sizesThere.map(([urls, share]) => [urls, `${plural(urls, "URL")} (${share}${SPACE}%)`]) };
         },
-        say: (t, trace) => "The hit ratio of the moment, a moving average over a twelfth of the trace. Where all lines " +
-            "fall together, much is new; where they part, the policy matters." +
+        say: (t, trace) => "Moving-average hit ratio (window: 1/12 of the trace). Where all lines fall together, many " +
+            "requests are first requests; where they differ, the policy matters." +
             (trace.sample_urls ? " Estimated for the whole trace from the sample." : ""),
         draw(t, width, trace, urls) {
-            return plot(width, {
+            const rows = smooth(t.runtime.filter((r) => r.capacity_urls === +urls));
+            return labelledPlot(width, rows, t, "request", "lately", {
                 x: { label: "request number", tickFormat: short },
-                y: { label: "hit ratio of late, %", nice: true },
-                marks: policyLines(smooth(t.runtime.filter((r) => r.capacity_urls === +urls)), t, "request", "lately",
-                    (r) => `${text(r.policy)}, about request ${count(r.request)}\nhit ratio of late ` +
+                y: { label: "moving-average hit ratio, %", nice: true },
+                marks: policyLines(rows, t, "request", "lately",
+                    (r) => `${text(r.policy)}, about request ${count(r.request)}\nmoving-average hit ratio ` +
                         percent(r.lately), { curve: "monotone-x" }),
             });
         },
@@ -260,15 +294,16 @@ const reportFigures = (() => {
                 const dips = lost(t, policy);
                 const worst = d3.greatest(dips, (r) => r.lost_to_a_smaller_cache);
                 const done = t.anomaly.filter((r) => r.policy === policy).length;
-                return (worst ? `${text(policy)} with room for ${plural(worst.capacity_urls, "URL")} hits ` +
+                return (worst ? `${text(policy)} with ${plural(worst.capacity_urls, "URL")} hits ` +
                     `${plural(worst.lost_to_a_smaller_cache, "request")} fewer than a smaller cache of the same ` +
-                    `policy (${plural(dips.length, "size")} in all)` : done === 0 ? `${text(policy)} was not begun` :
+                    `policy (${plural(dips.length, "size")} in all)` : done === 0 ? `${text(policy)} was not simulated` :
                     `${text(policy)} shows none`) + (done === sizes ? worst ? "" : " here" :
                     done === 0 ? "" : ` at the ${done} of ${sizes} sizes that were finished`);
             });
-            return "A larger cache can hit less, where the order of leaving does not follow use. " +
-                `${parts[0]}; ${parts[1]}. LRU and OPT cannot show it: what a smaller cache holds, a larger one ` +
-                "holds too." + (trace.sample_urls ? " Room and hits are those of the sample itself, " +
+            return "A larger cache can have fewer hits. Capacities here count pages: " +
+                `${parts[0]}; ${parts[1]}. In pages LRU and OPT cannot show the anomaly: a larger cache holds ` +
+                "whatever a smaller one holds. In bytes, with variable sizes, this does not hold, and every policy " +
+                "can show it." + (trace.sample_urls ? " Capacities and hits are those of the sample itself, " +
                 `${plural(trace.sample_requests, "request")} for ${plural(largest, "URL")}; the whole trace may ` +
                 "show it at other sizes." : "");
         },
@@ -276,7 +311,7 @@ const reportFigures = (() => {
             const all = [...lost(t, "fifo"), ...lost(t, "rand")];
             const big = t.planned.find((p) => p.table === "anomaly").largest > 500;
             return plot(width, {
-                x: { label: `room for so many ${trace.sample_urls ? "of the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
+                x: { label: `capacity in ${trace.sample_urls ? "the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
                 y: { label: "hits", tickFormat: short },
                 marks: [
                     ...["fifo", "rand"].map((policy) => Plot.line(t.anomaly.filter((r) => r.policy === policy), {
@@ -315,8 +350,8 @@ const reportFigures = (() => {
             say: (t, trace) => say(t, trace) + uncertain(t[table], y),
             draw(t, width) {
                 const ticks = inBytes ? byteTicks(t[table], x, width) : undefined;
-                return plot(width, {
-                    x: { label: `${inBytes ? "room in bytes" : "room for so many URLs"} (logarithmic)`, type: "log",
+                return labelledPlot(width, t[table], t, x, y, {
+                    x: { label: `capacity in ${inBytes ? "bytes" : "URLs"} (logarithmic)`, type: "log",
                         base: inBytes ? 2 : 10, tickFormat: inBytes ? bytes : short, ticks },
                     y: { label, zero: true, nice: true },
                     marks: [
@@ -330,36 +365,35 @@ const reportFigures = (() => {
         };
     }
 
-    // Which policy that can be had lies nearest to the bound, by the mean over all sizes of a curve.
+    // Which usable policy has the lowest curve, by the mean over all sizes; all that tie.
     function lowest(table, t, y) {
         const all = complete(t, table);
         const means = real(t).filter((policy) => all.has(policy))
             .map((policy) => [policy, d3.mean(t[table].filter((r) => r.policy === policy), (r) => r[y])]);
         const [low, high] = d3.extent(means, ([, mean]) => mean);
-        const first = means.find(([, mean]) => mean === low)?.[0];
-        return low < high ? `Over all sizes ${text(first)} lies lowest of those that can be had. ` : "";
+        const first = means.filter(([, mean]) => mean - low < 1e-6).map(([policy]) => text(policy));
+        return low < high ? `The lowest mean over all sizes, OPT aside, is that of ${names(first)}. ` : "";
     }
 
     const hasBound = (t) => t.policies.some((p) => p.needs_future);
 
     const curveUrls = curve("curve-urls", "Miss ratio curves, in URLs", "curve_urls", "capacity_urls", "miss_ratio",
-        (t, trace) => (hasBound(t) ? "OPT knows the future: no policy that stores whatever it misses can come below " +
-            "its line, and what lies between it and another line is what a cleverer one could still win. One that " +
-            "may turn pages away, such as TinyLFU, could come below even that. " : "") +
-            lowest("curve_urls", t, "miss_ratio") + `The floor is ${percent(1 - trace.infinite.hit_ratio)}: ` +
-            "first requests, which no cache can hit.",
+        (t, trace) => (hasBound(t) ? "OPT knows the future: with capacities in pages, no policy that stores every page it " +
+            "misses has a lower miss ratio. A policy with admission control, such as TinyLFU, can. " : "") +
+            lowest("curve_urls", t, "miss_ratio") + `The minimum is ${percent(1 - trace.infinite.hit_ratio)}: ` +
+            "compulsory misses.",
         "miss ratio, %", (trace) => !trace.by_bytes);
 
     const curveBytes = curve("curve-bytes", "Miss ratio curves, in bytes", "curve_bytes", "capacity_bytes", "miss_ratio",
-        (t, trace) => lowest("curve_bytes", t, "miss_ratio") + (hasBound(t) ? "Where sizes differ, OPT, which passes " +
-            "them over, is no strict bound: a policy that prefers small pages may hit more often." :
-            `The floor is ${percent(1 - trace.infinite.hit_ratio)}: first requests, which no cache can hit.`),
+        (t, trace) => lowest("curve_bytes", t, "miss_ratio") + (hasBound(t) ? "OPT ignores sizes; with variable " +
+            "sizes it is not an upper bound. " : "") + `The minimum is ${percent(1 - trace.infinite.hit_ratio)}: ` +
+            "compulsory misses.",
         "miss ratio, %", () => false);
 
     const curveByteMisses = curve("curve-byte-misses", "Byte miss ratio curves", "curve_bytes", "capacity_bytes",
         "byte_miss_ratio",
-        (t) => "The share of the bytes that must be fetched: what a slow line feels. " +
-            lowest("curve_bytes", t, "byte_miss_ratio") + "Who hits most often need not lie low here.",
+        (t) => "The share of the requested bytes that is fetched from origins. " +
+            lowest("curve_bytes", t, "byte_miss_ratio") + "A high hit ratio does not imply a low byte miss ratio.",
         "byte miss ratio, %", (trace) => trace.by_bytes);
 
     // What counts comes first.
@@ -367,6 +401,7 @@ const reportFigures = (() => {
         : [curveUrls, curveBytes, curveByteMisses];
 
     return {
+        recommendation,
         list: (trace) => [pattern, shares, sizes, hits, accessUrls, accessBytes, ...curves(trace), runtime, time,
             anomaly],
     };

@@ -10,12 +10,12 @@ const reportTraceFigures = (() => {
         id: "pattern", title: "Access pattern", wide: () => true, needs: ["pattern", "frontier"],
         tables: ["pattern", "frontier"],
         keys: () => [{ dot: true, color: "var(--dot)", text: "requests" },
-            { color: "var(--red)", text: "frontier: distinct URLs so far" }],
+            { color: "var(--red)", text: "first requests: distinct URLs so far" }],
         say(t, trace) {
             const again = 1 - trace.distinct_urls / trace.requests;
             const half = t.frontier.find((r) => r.urls_seen >= trace.distinct_urls / 2);
-            return "URLs are numbered as they first appear. What lies on the frontier is new and must be " +
-                "fetched; what lies below it has been asked for before, and could come from a cache: " +
+            return "URLs are numbered in the order of first appearance. Points on the line are first requests: " +
+                "compulsory misses. Points below it are repeated requests, which a cache can serve: " +
                 `${percent(again)} of the requests. Horizontal bands are URLs that stay popular. Half of ` +
                 `the URLs have been seen after ${percent(half.request / trace.requests)} of the requests.`;
         },
@@ -52,7 +52,7 @@ const reportTraceFigures = (() => {
             const [{ busiest_tenth, requests_for_busiest_tenth }] = t.popular;
             return `The busiest URL takes ${percent(t.busiest[0].share)} of the requests, the busiest tenth ` +
                 `(${plural(busiest_tenth, "URL")}) ${percent(requests_for_busiest_tenth / trace.requests)}. The ` +
-                "steeper, the more a small cache can do.";
+                "steeper the decline, the higher the hit ratio of a small cache.";
         },
         draw(t, width) {
             const low = 100 * t.popularity.at(-1).share, high = 100 * t.popularity[0].share;
@@ -95,11 +95,13 @@ const reportTraceFigures = (() => {
     const sizes = {
         id: "sizes", title: "Sizes of what is requested", needs: ["sizes"], tables: ["sizes"],
         keys: () => SIZE_LINES,
-        say(t) {
+        say(t, trace) {
             const at = (column, share) => t.sizes.find((r) => r[column] >= share)?.bytes ?? 0;
             return `Half of the requests are for pages of at most ${bytes(at("share_of_requests", 0.5))}, and ` +
                 `three quarters of at most ${bytes(at("share_of_requests", 0.75))}; half of the bytes come in pages of ` +
-                `more than ${bytes(at("share_of_bytes_requested", 0.5))}.`;
+                `more than ${bytes(at("share_of_bytes_requested", 0.5))}.` + (trace.sizes_assumed > 0 ?
+                ` The sizes of ${plural(trace.sizes_assumed, "URL")} of ${count(trace.distinct_urls)} are imputed: ` +
+                "the median of the known sizes, a step in these lines." : "");
         },
         draw(t, width) {
             const rows = t.sizes.filter((r) => r.bytes > 0);

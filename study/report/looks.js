@@ -43,15 +43,23 @@ const reportLooks = (() => {
 
     // ---- looks -----------------------------------------------------------------------------------
 
-    const HUES = ["sky", "red", "blue", "green", "orange", "purple"];
-    const DASHES = ["6 3", "1.5 3", "9 3 1.5 3"];
-    const CLASSICS = new Set(["lru", "lfu", "fifo", "rand", "maxs"]); // have colours of their own
+    // Related policies have the colour of the classic that they extend, in dashes.
+    const FAMILIES = {
+        lru: ["lru", "lru-k", "2q", "slru", "mq", "arc", "car", "lirs", "mru", "lecar", "cacheus"],
+        lfu: ["lfu", "lfu-da", "lfuda", "tinylfu", "w-tinylfu", "wtinylfu", "hyperbolic", "lhd"],
+        fifo: ["fifo", "clock", "clock-pro", "clockpro", "gclock", "sieve", "s3-fifo", "s3fifo", "qd-lp"],
+        rand: ["rand"],
+        maxs: ["maxs", "gds", "gdsf", "gd-size", "size"],
+    };
+    const DASHES = ["6 3", "1.5 3", "9 3 1.5 3", "12 4", "3 2", "9 3 1.5 3 1.5 3", "14 3 4 3", "2 6", "5 2 2 2 2 2"];
+    const CLASSICS = new Set(Object.keys(FAMILIES)); // have solid lines
+    const familyOf = (policy) => Object.keys(FAMILIES).find((f) => FAMILIES[f].includes(policy.replace(/:.*/, "")));
     const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "cross", "wye"];
 
-    // By policy: the classics in solid lines, OPT in ink, all others in dashes of several kinds.
+    // By policy: the classics in solid lines, OPT in ink, all others in their family's colour, dashed.
     function looks(t) {
         const of = new Map();
-        let others = 0;
+        const others = new Map(); // of each colour, the number of dashed lines so far
         const simulated = new Set(t.policies.map((p) => p.policy));
         const live = new Set((t.live ?? []).map((r) => r.policy).filter((p) => p !== "none" && !simulated.has(p)));
         [...t.policies, ...[...live].map((policy) => ({ policy, summary: "" }))].forEach((p, i) => {
@@ -62,9 +70,11 @@ const reportLooks = (() => {
             } else if (CLASSICS.has(p.policy)) {
                 look.color = `var(--${p.policy})`;
             } else {
-                look.color = `var(--${HUES[others % HUES.length]})`;
-                look.dash = DASHES[Math.floor(others / HUES.length) % DASHES.length];
-                others++;
+                const hue = familyOf(p.policy) ?? "sky";
+                const before = others.get(hue) ?? 0;
+                look.color = `var(--${hue})`;
+                look.dash = DASHES[before % DASHES.length];
+                others.set(hue, before + 1);
             }
             of.set(p.policy, look);
         });
@@ -90,6 +100,58 @@ const reportLooks = (() => {
         for (const style of drawn.querySelectorAll("style"))
             style.remove();
         return drawn;
+    }
+
+    const LABEL_WIDTH = 92; // right of a figure, where its lines are labelled
+    const LABEL_HEIGHT = 13;
+    const hasLabels = (width) => width >= 480; // below that keys alone name the lines
+
+    function svgElement(tag, attributes) {
+        const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        for (const [name, value] of Object.entries(attributes))
+            e.setAttribute(name, value);
+        return e;
+    }
+
+    // Names at the line ends, moved apart; a thin line leads from each end to its name.
+    function labelEnds(drawn, rows, t, x, y) {
+        const [xs, ys] = [drawn.scale("x"), drawn.scale("y")];
+        const middle = (xs.bandwidth ?? 0) / 2;
+        const ends = [];
+        for (const [policy, look] of looks(t)) {
+            const last = rows.findLast((r) => r.policy === policy && r[y] !== null);
+            if (last)
+                ends.push({ policy, look, x: xs.apply(last[x]) + middle, y: ys.apply(100 * last[y]) });
+        }
+        ends.sort((a, b) => a.y - b.y);
+        const bottom = Math.max(...ys.range);
+        ends.forEach((e, i) => { e.at = Math.max(e.y, i ? ends[i - 1].at + LABEL_HEIGHT : LABEL_HEIGHT / 2); });
+        // From below upward: nothing reaches under the axis.
+        let limit = Math.max(bottom, ends.length * LABEL_HEIGHT);
+        for (const e of [...ends].reverse()) {
+            e.at = Math.min(e.at, limit);
+            limit = e.at - LABEL_HEIGHT;
+        }
+        const from = Math.max(...xs.range, ...ends.map((e) => e.x));
+        for (const e of ends) {
+            const g = svgElement("g", { "aria-label": "line label", "aria-description": `policy ${e.policy}`,
+                "data-policy": e.policy, tabindex: "0" });
+            const leader = svgElement("line", { x1: e.x + 5, y1: e.y, x2: from + 14, y2: e.at });
+            Object.assign(leader.style, { stroke: e.look.color, strokeWidth: 0.7, strokeOpacity: 0.7 });
+            const name = svgElement("text", { x: from + 17, y: e.at, dy: "0.32em",
+                "text-anchor": "start" });
+            Object.assign(name.style, { fill: e.look.color, fontSize: "11px", fontWeight: 600 });
+            name.textContent = e.look.text.length > 12 ? `${e.look.text.slice(0, 11)}…` : e.look.text;
+            g.append(leader, name);
+            drawn.append(g);
+        }
+        return drawn;
+    }
+
+    // A plot of policyLines() with names at the line ends where the width allows.
+    function labelledPlot(width, rows, t, x, y, options) {
+        const drawn = plot(width, { ...options, marginRight: hasLabels(width) ? LABEL_WIDTH : 14 });
+        return hasLabels(width) ? labelEnds(drawn, rows, t, x, y) : drawn;
     }
 
     // Powers of two, or of the least power of it that leaves room for the labels.
@@ -151,5 +213,5 @@ const reportLooks = (() => {
     const text = (policy) => policy.toUpperCase();
 
     return { count, percent, bytes, span, short, list, plural, text, points, ratio, SPACE, real, looks, policyKeys,
-        plot, byteTicks, policyLines, finished, complete };
+        plot, labelledPlot, byteTicks, policyLines, finished, complete };
 })();

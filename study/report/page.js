@@ -136,6 +136,8 @@
             "aria-pressed": "false",
             onmouseenter: () => showOnly(key.policy),
             onmouseleave: () => showOnly(pressed),
+            onfocus: () => showOnly(key.policy),
+            onblur: () => showOnly(pressed),
             onclick: () => {
                 pressed = pressed === key.policy ? null : key.policy;
                 showOnly(pressed);
@@ -144,6 +146,18 @@
     }
 
     // ---- cards -----------------------------------------------------------------------------------
+
+    // A line's label and the line itself show their policy alone, under the pointer and with focus.
+    function highlight(drawing) {
+        for (const e of drawing.querySelectorAll("[aria-description^='policy ']")) {
+            const show = () => showOnly(e.getAttribute("aria-description").slice("policy ".length));
+            const end = () => showOnly(pressed);
+            e.addEventListener("mouseenter", show);
+            e.addEventListener("mouseleave", end);
+            e.addEventListener("focus", show);
+            e.addEventListener("blur", end);
+        }
+    }
 
     const redraw = []; // what to draw anew when there is another width
 
@@ -177,6 +191,7 @@
         const draw = () => {
             try {
                 drawing.replaceChildren(figure.draw(t, width, trace, state.choice));
+                highlight(drawing);
                 showOnly(pressed);
             } catch (error) {
                 complain(`${figure.id}: ${error.message}`);
@@ -221,12 +236,12 @@
             ["requests", count(trace.requests),
                 trace.first_us === undefined ? trace.format : reportLooks.span(trace)],
             ["distinct URLs", count(urls), `${percent(once / urls)} requested once`],
-            ["hit ratio at best", percent(trace.infinite.hit_ratio), "of a cache that never forgets"],
+            ["highest hit ratio", percent(trace.infinite.hit_ratio), "of an infinite cache"],
         ];
         if (trace.sized)
             list.push(["bytes requested", bytes(trace.bytes), `${bytes(trace.distinct_bytes)} distinct`],
-                ["byte hit ratio at best", percent(trace.infinite.byte_hit_ratio),
-                    "of a cache that never forgets"]);
+                ["highest byte hit ratio", percent(trace.infinite.byte_hit_ratio),
+                    "of an infinite cache"]);
         return element("dl", { class: "facts" }, ...list.map(([name, value, more]) =>
             element("div", {}, element("dt", {}, name),
                 element("dd", {}, value, element("small", {}, more)))));
@@ -244,8 +259,13 @@
     function section(trace) {
         const notes = [`${trace.trace}, read as ${trace.format}.`];
         if (trace.warmup)
-            notes.push(`The first ${reportLooks.count(trace.warmup)} requests warm the caches up ` +
-                "and do not count in hit ratios.");
+            notes.push(`The first ${reportLooks.count(trace.warmup)} requests are the warm-up, ` +
+                "which hit ratios exclude.");
+        if (trace.sizes_assumed > 0)
+            notes.push(`Imputed sizes: ${reportLooks.plural(trace.sizes_assumed, "URL")} of ` +
+                `${reportLooks.count(trace.distinct_urls)} (the median of the known sizes).`);
+        if (trace.sizes_inferred > 0)
+            notes.push(`Sizes taken from other requests for the same URL: ${reportLooks.count(trace.sizes_inferred)}.`);
         if (trace.sample_urls)
             notes.push(`What is simulated are estimates for the whole trace from a sample of ` +
                 `${reportLooks.percent(trace.sample)} of the URLs (${reportLooks.count(trace.sample_requests)} ` +
@@ -255,12 +275,40 @@
         return element("section", { id: trace.slug },
             element("h2", {}, trace.name),
             element("div", { class: "soft" }, notes.join(" ")),
+            trace.records.policies && trace.records.curve_urls ? element("p", { class: "recommendation" },
+                element("b", {}, "Recommendation: "), reportFigures.recommendation(trace.records, trace)) : null,
             facts(trace),
             element("div", { class: "figures" }, ...reportFigures.list(trace)
                 .filter((figure) => figure.needs.every((name) => trace.records[name]?.length) &&
                     (figure.when?.(trace.records) ?? true))
                 .map((figure) => cardOrNothing(trace, figure)).filter((e) => e !== null)),
             trace.records.live ? null : howToMeasure());
+    }
+
+    // ---- provenance ------------------------------------------------------------------------------
+
+    // A word of a command line, quoted where a shell needs it.
+    const quoted = (word) => /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+    function excluded(trace) {
+        const reasons = Object.entries(trace.left_out).filter(([, n]) => n > 0)
+            .map(([reason, n]) => `${reportLooks.count(n)} ${reason.replaceAll("_", " ")}`);
+        return `${trace.name}: ${reasons.length ? reasons.join(", ") : "none"}`;
+    }
+
+    function provenance() {
+        const { version, date, machine, arguments: words, seed, seeds } = data.provenance;
+        const rows = [
+            ["Command", element("code", {}, ["sunproxy", "report", ...words].map(quoted).join(" "))],
+            ["Excluded requests", data.traces.map(excluded).join("; ")],
+            ["Randomised policies", `${reportLooks.plural(seeds, "run")} with seeds from ${seed} on`],
+            ["Versions", `sunproxy ${version}; Observable Plot ${Plot.version} and D3 ${d3.version} (ISC licence)`],
+            ["Machine", `${machine.system} ${machine.release}, ${machine.architecture}, ` +
+                reportLooks.plural(machine.processors, "processor")],
+            ["Date", date ?? "unknown"],
+        ];
+        return element("footer", {}, element("h2", {}, "Provenance"), element("dl", { class: "provenance" },
+            ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])));
     }
 
     // Enough of each path to tell it from the others.
@@ -285,8 +333,8 @@
                 [name, records(table)]));
         page.append(element("header", {}, element("h1", {}, data.title),
             element("div", { class: "soft" },
-                "Who is asked for, and what caches of different policies and sizes make of it. Point at a " +
-                "figure for its numbers; press a policy's key to see it alone."),
+                "Requests of a trace, and hit ratios by replacement policy and cache size. Point at a figure for " +
+                "its numbers; point at a line's name, or press a policy's key, to highlight it."),
             data.traces.length > 1
                 ? element("nav", {}, ...data.traces.map((t) =>
                     element("a", { href: `#${t.slug}` }, t.name)))
@@ -295,9 +343,7 @@
             page.append(element("p", { class: "trouble" },
                 "The simulation was interrupted: only what was finished by then is here."));
         page.append(...data.traces.map(section));
-        page.append(element("footer", {},
-            `Made by sunproxy ${data.version}, without a network. Drawn by Observable Plot and D3 ` +
-            "(ISC licence)."));
+        page.append(provenance());
         const drawAll = () => redraw.forEach((draw) => draw());
         drawAll();
         document.body.dataset.errors = errors;
