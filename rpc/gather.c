@@ -10,7 +10,7 @@
 #define MARK_BYTES sizeof(uint32_t)
 #define MAX_FRAGMENT 0x7fffffffu
 
-/* More room for small pieces; never moved, since pieces point into it. */
+/* Further memory for small pieces; never moved, since pieces point into it. */
 struct rpc_chunk {
     struct rpc_chunk *next;
     char bytes[];
@@ -30,13 +30,37 @@ position(const struct rpc_gather *g)
     return g->xdr.x_private;
 }
 
-/* Stays charged until rpc_reply_free(), also where the allocation fails then. */
-static bool
-charge(struct rpc_reply *reply, size_t bytes)
+/*
+ * Charges beyond the share of replies, too. For what a reply needs besides data that exists: an
+ * array of pieces, and small parts between runs that are taken by reference. That is small and
+ * bounded by the data, and a page of the cache is sent even if waiting requests have used up the
+ * share.
+ */
+static void
+charge_anyway(struct rpc_reply *reply, size_t bytes)
 {
-    if (!memory_charge(reply->memory, MEMORY_REPLIES, bytes))
-        return false;
+    memory_charge_anyway(reply->memory, MEMORY_REPLIES, bytes);
     reply->charged += bytes;
+}
+
+/* Doubles the array of pieces; the charge of the new array replaces that of the old one. */
+static bool
+grow_pieces(struct rpc_reply *reply)
+{
+    struct net_output *output = &reply->output;
+    bool inlined = output->pieces == reply->inline_pieces;
+    size_t charged = inlined ? 0 : reply->capacity * sizeof(*output->pieces);
+    unsigned capacity = reply->capacity * 2;
+    size_t size = capacity * sizeof(*output->pieces);
+    struct iovec *pieces = memory_realloc(reply->memory, inlined ? NULL : output->pieces, size);
+
+    if (!pieces)
+        return false;
+    charge_anyway(reply, size - charged);
+    if (inlined)
+        memcpy(pieces, reply->inline_pieces, sizeof(reply->inline_pieces));
+    output->pieces = pieces;
+    reply->capacity = capacity;
     return true;
 }
 
@@ -45,22 +69,8 @@ add_piece(struct rpc_reply *reply, const void *bytes, size_t len)
 {
     struct net_output *output = &reply->output;
 
-    if (output->count == reply->room) {
-        unsigned room = reply->room * 2;
-        bool inlined = output->pieces == reply->inline_pieces;
-        struct iovec *pieces;
-
-        if (!charge(reply, room * sizeof(*pieces)))
-            return false;
-        pieces =
-            memory_realloc(reply->memory, inlined ? NULL : output->pieces, room * sizeof(*pieces));
-        if (!pieces)
-            return false;
-        if (inlined)
-            memcpy(pieces, reply->inline_pieces, sizeof(reply->inline_pieces));
-        output->pieces = pieces;
-        reply->room = room;
-    }
+    if (output->count == reply->capacity && !grow_pieces(reply))
+        return false;
     output->pieces[output->count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
     return true;
@@ -81,22 +91,35 @@ close_piece(struct rpc_gather *g)
     return true;
 }
 
+/*
+ * Adds a chunk of at least `need` bytes. Its charge stays until rpc_reply_free(), also where the
+ * allocation fails. A reply without references copies whole results, so its chunks are bounded by
+ * the share.
+ */
 static bool
-more_room(struct rpc_gather *g, size_t need)
+add_chunk(struct rpc_gather *g, size_t need)
 {
-    size_t size = need > CHUNK_BYTES ? need : CHUNK_BYTES;
     struct rpc_chunk *chunk;
+    size_t capacity = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+    size_t size = sizeof(*chunk) + capacity;
 
-    if (!close_piece(g) || !charge(g->reply, sizeof(*chunk) + size))
+    if (!close_piece(g))
         return false;
-    chunk = memory_realloc(g->reply->memory, NULL, sizeof(*chunk) + size);
+    if (g->by_reference) {
+        charge_anyway(g->reply, size);
+    } else {
+        if (!memory_charge(g->reply->memory, MEMORY_REPLIES, size))
+            return false;
+        g->reply->charged += size;
+    }
+    chunk = memory_realloc(g->reply->memory, NULL, size);
     if (!chunk)
         return false;
     chunk->next = g->reply->chunks;
     g->reply->chunks = chunk;
     g->segment = chunk->bytes;
     g->xdr.x_private = chunk->bytes;
-    g->xdr.x_handy = (u_int)size;
+    g->xdr.x_handy = (u_int)capacity;
     return true;
 }
 
@@ -105,7 +128,7 @@ put_long(XDR *xdr, const long *value)
 {
     struct rpc_gather *g = gather_of(xdr);
 
-    if (xdr->x_handy < sizeof(uint32_t) && !more_room(g, sizeof(uint32_t)))
+    if (xdr->x_handy < sizeof(uint32_t) && !add_chunk(g, sizeof(uint32_t)))
         return FALSE;
     rpc_store_u32(xdr->x_private, (uint32_t)*value);
     rpc_stream_advance(xdr, sizeof(uint32_t));
@@ -139,7 +162,7 @@ put_bytes(XDR *xdr, const char *bytes, u_int len)
 
     if (len >= RPC_BY_REFERENCE && g->by_reference)
         return refer_to(g, bytes, len);
-    if (len > MAX_FRAGMENT || (xdr->x_handy < len && !more_room(g, len)))
+    if (len > MAX_FRAGMENT || (xdr->x_handy < len && !add_chunk(g, len)))
         return FALSE;
     if (len)
         memcpy(xdr->x_private, bytes, len);
@@ -229,7 +252,7 @@ rpc_reply_init(struct rpc_reply *reply, struct memory_account *memory)
     reply->output.count = 0;
     reply->output.sent = 0;
     reply->output.len = 0;
-    reply->room = RPC_REPLY_PIECES;
+    reply->capacity = RPC_REPLY_PIECES;
     reply->charged = 0;
     reply->memory = memory;
     reply->chunks = NULL;

@@ -25,7 +25,7 @@ struct rpc_chunk;
 struct rpc_reply {
     struct net_output output; /* its pieces are inline_pieces, or allocated; its release is not set
                                  here */
-    unsigned room;            /* for pieces */
+    unsigned capacity;        /* pieces that the array can hold */
     size_t charged;           /* for pieces and chunks that were allocated (MEMORY_REPLIES) */
     struct memory_account *memory; /* to this account; or NULL */
     struct rpc_chunk *chunks;

@@ -1,10 +1,10 @@
 /*
  * The answer of PROXY_STAT: all metrics as pairs of name and value, encoded as one piece of bytes.
  *
- * The transport would copy its many small pieces into memory that it may be refused when replies
- * have used up their share, which is when statistics are wanted. One piece is sent from where it
- * stands, and it is charged beyond the share. Connections are read no further meanwhile, which
- * bounds the number of such answers.
+ * The transport copies many small pieces; without a held answer, it charges the copies to the share
+ * of replies and fails when that is used up, which is when statistics are wanted. One piece is sent
+ * from where it is, and it is charged beyond the share. A connection whose reply waits is not read
+ * while the share is used up, which bounds the number of such answers.
  */
 #ifndef SUNPROXY_SERVER_STATISTICS_H
 #define SUNPROXY_SERVER_STATISTICS_H

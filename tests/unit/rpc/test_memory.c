@@ -300,7 +300,7 @@ START_TEST(what_is_copied_into_a_reply_is_charged)
     rpc_reply_free(&reply);
     ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES), 0);
 
-    /* By reference it is the pieces' list alone. */
+    /* By reference it is the array of pieces alone. */
     rpc_gather_begin(&gather, &reply, true);
     for (unsigned i = 0; i < 20; i++) {
         long word = 1;
@@ -313,6 +313,72 @@ START_TEST(what_is_copied_into_a_reply_is_charged)
     ck_assert_uint_lt(memory_used(&account, MEMORY_REPLIES), 4096);
     rpc_reply_free(&reply);
     ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES), 0);
+}
+END_TEST
+
+enum { RUNS = 100, RUN_BYTES = 600 };
+
+/* Encodes a reply of RUNS words, each before a run that is taken by reference. */
+static void
+encode_runs(struct rpc_reply *reply)
+{
+    static char bytes[RUN_BYTES];
+    struct rpc_gather gather;
+
+    rpc_gather_begin(&gather, reply, true);
+    for (unsigned i = 0; i < RUNS; i++) {
+        long word = 1;
+
+        ck_assert(XDR_PUTLONG(&gather.xdr, &word));
+        ck_assert(XDR_PUTBYTES(&gather.xdr, bytes, sizeof(bytes)));
+    }
+    ck_assert(rpc_gather_end(&gather));
+}
+
+START_TEST(a_larger_array_of_pieces_replaces_the_charge_of_the_smaller)
+{
+    struct rpc_reply reply;
+
+    memory_account_init(&account, 8 * SHARE, NULL);
+    rpc_reply_init(&reply, &account);
+    encode_runs(&reply);
+    ck_assert_uint_ge(reply.output.count, 2 * RUNS);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES),
+                      reply.capacity * sizeof(*reply.output.pieces));
+    rpc_reply_free(&reply);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES), 0);
+}
+END_TEST
+
+START_TEST(data_that_exists_is_sent_when_the_share_is_used_up)
+{
+    static char bytes[RPC_BY_REFERENCE - 1];
+    struct rpc_reply reply;
+    struct rpc_gather gather;
+
+    memory_account_init(&account, 8 * SHARE, NULL);
+    memory_charge_anyway(&account, MEMORY_REQUESTS, SHARE);
+    rpc_reply_init(&reply, &account);
+    encode_runs(&reply);
+    ck_assert_uint_gt(memory_used(&account, MEMORY_REPLIES), 0);
+    rpc_reply_free(&reply);
+
+    /* Parts below the length of a reference, which the buffer alone cannot hold. */
+    rpc_gather_begin(&gather, &reply, true);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert(XDR_PUTBYTES(&gather.xdr, bytes, sizeof(bytes)));
+    ck_assert(rpc_gather_end(&gather));
+    rpc_reply_free(&reply);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES), 0);
+
+    /* A result that is copied is refused. */
+    rpc_gather_begin(&gather, &reply, false);
+    ck_assert(XDR_PUTBYTES(&gather.xdr, bytes, sizeof(bytes)));
+    ck_assert(!XDR_PUTBYTES(&gather.xdr, bytes, sizeof(bytes)) ||
+              !XDR_PUTBYTES(&gather.xdr, bytes, sizeof(bytes)));
+    rpc_reply_free(&reply);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_REPLIES), 0);
+    memory_uncharge(&account, MEMORY_REQUESTS, SHARE);
 }
 END_TEST
 
@@ -333,6 +399,8 @@ unit_suite(void)
     tcase_add_test(tests, calls_for_which_there_is_no_memory_are_not_read);
     tcase_add_test(tests, without_memory_a_slow_reader_is_read_no_more);
     tcase_add_test(tests, what_is_copied_into_a_reply_is_charged);
+    tcase_add_test(tests, a_larger_array_of_pieces_replaces_the_charge_of_the_smaller);
+    tcase_add_test(tests, data_that_exists_is_sent_when_the_share_is_used_up);
     suite_add_tcase(suite, tests);
     return suite;
 }
