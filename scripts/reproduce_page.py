@@ -7,7 +7,9 @@ that light, dark and paper each look as they should.
 import base64
 import hashlib
 import html
+import os
 import pathlib
+import platform
 import time
 
 import reproduce_claims as claims
@@ -55,6 +57,7 @@ figure { margin: 0; padding: .9rem; border: 1px solid var(--line); border-radius
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--soft); } svg .name { font-weight: 600; }
 svg .grid { stroke: var(--line); } svg .none { stroke: var(--soft); stroke-dasharray: 4 4; }
+svg .e { stroke: var(--own); stroke-width: 1.2; }
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
 svg .d, svg .k { fill: var(--own); }
@@ -79,7 +82,7 @@ NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2
 
 
 def verdict(finding):
-    return {True: "holds", False: "does not hold", None: "not judged"}[finding.holds]
+    return {True: "holds", False: "does not hold", None: "undecided"}[finding.holds]
 
 
 def escape(text):
@@ -134,11 +137,12 @@ def spread_labels(ends):
     return {name: y - over for name, y in placed.items()}
 
 
-def chart(title, x_title, xs, lines, none=None, top=None):
-    """lines: {policy: [value by x]}; `none` is drawn as a level of its own."""
+def chart(title, x_title, xs, lines, none=None, top=None, errors=None):
+    """lines: {policy: [value by x]}; `none`, the time without a cache, is the labelled baseline; errors:
+    {policy: [standard deviation by x]}, drawn as bars."""
     values = [v for line in lines.values() for v in line] + ([none] if none is not None else [])
     high = top or max(values) * 1.05 or 1
-    # A ratio's axis begins where the lines do; that of times at nothing.
+    # A ratio's axis begins where the lines do, and the caption says so; that of times begins at 0.
     low = max(0, int(min(values) // 10 * 10)) if top else 0
 
     def x_at(x):
@@ -166,12 +170,17 @@ def chart(title, x_title, xs, lines, none=None, top=None):
         points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
         out.append(f'<polyline class="s own-{policy}" points="'
                    + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
+        for (x, y), value, sd in zip(points, line, (errors or {}).get(policy, [])):
+            if sd > 0:
+                out.append(f'<line class="e own-{policy}" x1="{x:.1f}" x2="{x:.1f}" '
+                           f'y1="{y_at(max(low, value - sd)):.1f}" y2="{y_at(min(high, value + sd)):.1f}"/>')
         out += [f'<circle class="d own-{policy}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
                 f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
                 for (x, y), size, v in zip(points, xs, line)]
         out.append(f'<text class="name k own-{policy}" x="{WIDTH - RIGHT + 8}" '
                    f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
-    return f'<figure>{"".join(out)}</svg><figcaption>{escape(title)}</figcaption></figure>'
+    note = f" (the axis begins at {low})" if low else ""
+    return f'<figure>{"".join(out)}</svg><figcaption>{escape(title + note)}</figcaption></figure>'
 
 
 def numbers(columns, rows):
@@ -197,16 +206,19 @@ def part_section(part):
     hits = line(lambda run: 100 * run.hit_ratio)
     times = line(lambda run: run.mean_us / 1000)
     none = part.none.mean_us / 1000
+    hits_sd, times_sd = line(lambda run: 100 * run.hit_sd), line(lambda run: run.us_sd / 1000)
     note = ""
     if part.name == "authors":
         note = ("<p>The requests that the paper’s authors published, as logs of their server. "
                 f"{escape(claims.AUTHORS_NOTE)}</p>")
     return (f"<h2>{escape(NAMES[part.name])}</h2>{note}"
-            f'<p class="soft">{part.none.requests} requests; the cache’s room is a share of the '
-            "distinct URLs (and their number).</p>"
+            f'<p class="soft">{part.none.requests} requests, means of {part.none.runs} runs; bars are standard '
+            "deviations. The capacity is a share of the distinct URLs (and their number).</p>"
             '<div class="figures">'
-            + chart("Hit ratio, per cent", "room, per cent of the URLs", sizes, hits, top=100)
-            + chart("Mean access time, ms", "room, per cent of the URLs", sizes, times, none)
+            + chart("Hit ratio, per cent", "capacity, per cent of the URLs", sizes, hits, top=100,
+                    errors=hits_sd)
+            + chart("Mean access time, ms", "capacity, per cent of the URLs", sizes, times, none,
+                    errors=times_sd)
             + "</div><h3>Hit ratio, per cent</h3>" + table(hits, "%.1f", 0)
             + "<h3>Mean access time, ms</h3>" + table(times, "%.2f", none))
 
@@ -234,22 +246,30 @@ def workload_section(workload):
 
     return (f"<h2>Thrift study: {escape(NAMES[workload.name])}</h2>"
             f'<p class="soft">Means of {none.runs} runs, each with another seed for RAND, ± standard '
-            "deviation. The cache’s room counts the bytes of bodies; a page larger than the cache is "
+            "deviation, drawn as bars. The capacity counts the bytes of bodies; a page larger than the cache is "
             "not stored.</p>"
             '<div class="figures">'
-            + chart("Hit ratio, per cent", "room, KB", kb, line(ratio), top=100)
-            + chart("Mean access time, ms", "room, KB", kb, line(millis), millis(none))
+            + chart("Hit ratio, per cent", "capacity, KB", kb, line(ratio), top=100,
+                    errors=line(lambda m: 100 * m.hit_sd))
+            + chart("Mean access time, ms", "capacity, KB", kb, line(millis), millis(none),
+                    errors=line(lambda m: m.us_sd / 1000))
             + "</div><h3>Hit ratio, per cent</h3>" + table(ratio, lambda m: 100 * m.hit_sd)
             + "<h3>Mean access time, ms</h3>" + table(millis, lambda m: m.us_sd / 1000))
 
 
 # ---- the page ------------------------------------------------------------------------------------
 
-def page(rows, parts, authors, workloads, scale, seconds):
+def machine():
+    processors = os.cpu_count() or 1
+    return (f"{platform.system()} {platform.release()}, {platform.machine()}, {processors} "
+            f"processor{'' if processors == 1 else 's'}")
+
+
+def page(rows, parts, authors, workloads, scale, seconds, version):
     held = sum(row.finding.holds is True for row in rows)
     broken = sum(row.finding.holds is False for row in rows)
     rest = len(rows) - held - broken
-    tally = [(held, "hold"), (broken, "do not hold")] + ([(rest, "not judged")] if rest else [])
+    tally = [(held, "hold"), (broken, "do not hold")] + ([(rest, "undecided")] if rest else [])
     smoke = ("" if not scale.options else '<p><span class="badge no">smoke test</span> A few requests '
              "only: nothing here is a result.</p>")
     sections = [part_section(part) for part in parts.values()]
@@ -280,8 +300,8 @@ fixed before this evaluation was run for the first time, and stays as it is what
 {escape(claims.AUTHORS_NOTE) if authors else ""}</p>
 {claims_table(rows)}
 {"".join(sections)}
-<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {seconds:.0f} s. RAND of the Sun RPC paper
-draws a key for each page when it enters (one run, as published); RAND of the Thrift study draws each
-victim anew.</p>
+<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {seconds:.0f} s with {escape(version)} and Python
+{platform.python_version()} on {escape(machine())}. RAND of the Sun RPC paper draws a key for each page on
+insertion; RAND of the Thrift study draws each victim anew. Each run has another seed.</p>
 </body></html>
 """

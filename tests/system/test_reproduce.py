@@ -68,21 +68,27 @@ class ReproduceTest(harness.SystemTest):
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         self.assertEqual(self.running(), [])
-        page = Page((self.out / "reproduce.html").read_text())
+        text_of_page = (self.out / "reproduce.html").read_text()
+        page = Page(text_of_page)
         self.assertEqual(page.open, [])
         self.assertEqual(page.loads, [])
         self.assertEqual(page.counts["svg"], 8)
         self.assertNotIn("script", page.counts)
         # One look for both pages: the report's colours, by policy.
-        text_of_page = (self.out / "reproduce.html").read_text()
         self.assertIn((harness.TOP / "study/report/colours.css").read_text(), text_of_page)
         self.assertEqual(set(re.findall(r'class="s own-([a-z]+)"', text_of_page)),
                          {"lru", "lfu", "fifo", "rand", "maxs"})
         self.check_security(text_of_page)
         verdicts = re.findall(r"(?m)^(?:dataset1|dataset2|both|repeated) +"
-                              r"(holds|does not hold|not judged) ", text)
+                              r"(holds|does not hold|undecided) ", text)
         self.assertEqual(len(verdicts), 22, text)
         self.assertIn(f"{verdicts.count('holds')} of 22 claims hold", text)
+        self.assertRegex(text, f"{verdicts.count('does not hold')} do not, +"
+                         f"{verdicts.count('undecided')} are undecided")
+        # Runs are repeated, and their spread is drawn; machine and versions are stated.
+        self.assertIn("means of 2 runs", text_of_page)
+        self.assertIn('<line class="e own-rand"', text_of_page)
+        self.assertRegex(text_of_page, r"with sunproxyd [0-9.]+.* and Python\s[0-9.]+ on Linux .+, [0-9]+ processor")
         self.assertIn("A smoke test: nothing here is a result.", text)
         # What was measured is what the log says: 60 requests, LRU with room for 7.
         log = (self.out / "dataset1/lru-7-1.log").read_text().splitlines()[1:]
@@ -130,7 +136,7 @@ class ReproduceTest(harness.SystemTest):
 
 
 class ClaimsTest(harness.SystemTest):
-    """The judges, on measurements whose verdict is known."""
+    """Verdicts on measurements that are made up."""
 
     def setUp(self):
         super().setUp()
@@ -156,15 +162,18 @@ class ClaimsTest(harness.SystemTest):
                 "fifo": [26, 13, 12, 11, 10, 10], "rand": [28, 13, 12, 11, 11, 10],
                 "maxs": [30, 14, 13, 12, 11, 10]}
 
-    def judge(self, part, about="dataset1"):
+    def assess(self, part, about="dataset1"):
         part = part._replace(name=about)
-        return {c.published.split(",")[0]: c.judge(part) for c in self.claims.of_dataset(about)}
+        return {c.published.split(",")[0]: c.assess(part) for c in self.claims.of_dataset(about)}
 
     def test_all_that_can_hold(self):
-        found = self.judge(self.part(self.good(), none=120))
+        found = self.assess(self.part(self.good(), none=120))
         wrong = [name for name, f in found.items()
-                 if not f.holds and not name.startswith("LRU hits")]
+                 if f.holds is False and not name.startswith("LRU hits")]
         self.assertEqual(wrong, [], found)
+        # At the larger sizes LRU's times are ties with the others': its lead at 10 % decides.
+        held = {name.split(" ")[0] for name, f in found.items() if f.holds}
+        self.assertLessEqual({"LRU", "The", "Access", "Without", "Hit"}, held, found)
 
     def test_each_claim_can_fail(self):
         cases = {
@@ -179,17 +188,46 @@ class ClaimsTest(harness.SystemTest):
         }
         for name, change in cases.items():
             with self.subTest(claim=name):
-                found = self.judge(self.part({**self.good(), **change}, none=120))
+                found = self.assess(self.part({**self.good(), **change}, none=120))
                 self.assertIs(found[name].holds, False, found[name])
         flat = {policy: [0.5] * 6 for policy in self.good()}
-        found = self.judge(self.part(self.good(), ratios=flat))
+        found = self.assess(self.part(self.good(), ratios=flat))
         self.assertIs(found["Hit ratio and access time are almost mirror images"].holds, False)
 
-    def test_a_tie_is_not_against_a_claim(self):
-        times = {**self.good(), "lru": [24, 12, 11, 11, 11, 11]}
-        found = self.judge(self.part(times, none=120))["LRU is the fastest at all sizes"]
-        self.assertIs(found.holds, True, found)
-        self.assertIn("too close to call", found.measured)
+    def test_a_tie_decides_nothing(self):
+        name = "LRU is the fastest at all sizes"
+        # LRU is 1 ms behind LFU at each size, and 1 ms may be noise; ahead of the others at 10 %.
+        times = {**self.good(), "lru": [21, 12, 11, 11, 10, 10], "lfu": [20, 11, 10, 10, 10, 10]}
+        found = self.assess(self.part(times, none=120))[name]
+        self.assertIsNone(found.holds, found)
+        self.assertIn("tied at all sizes: LRU and LFU", found.measured)
+        # One decided comparison for it, and none against it.
+        times["lfu"][0] = 26
+        self.assertIs(self.assess(self.part(times, none=120))[name].holds, True)
+        times["lfu"][1] = 8
+        self.assertIs(self.assess(self.part(times, none=120))[name].holds, False)
+        # Ties everywhere: no claim about times of policies is decided.
+        same = {policy: [10] * 6 for policy in self.good()}
+        for name, finding in self.assess(self.part(same, none=120)).items():
+            if name.startswith(("LRU is", "The order", "MAXS", "Access", "The policies")):
+                self.assertIsNone(finding.holds, name)
+
+    def test_what_lies_within_the_measured_spread_is_undecided(self):
+        name = "MAXS is the slowest"
+        for sd, holds in ((0, False), (1000, False), (20000, None)):
+            part = self.part({**self.good(), "rand": [40, 14, 13, 12, 11, 10]}, none=120)
+            for key, run in part.runs.items():
+                part.runs[key] = run._replace(us_sd=sd, runs=3)
+            with self.subTest(sd=sd):
+                self.assertIs(self.assess(part)[name].holds, holds)
+
+    def test_repeated_runs_are_averaged(self):
+        runs = [self.claims.Run(7, 100, 50 + n, 0.5 + n / 100, 0.5, 1000.0 + 10 * n, ["hit"])
+                for n in range(3)]
+        one = self.claims.average(runs)
+        self.assertEqual((one.runs, one.hits, one.mean_us, one.us_sd), (3, 50, 1010, 10))
+        self.assertAlmostEqual(one.hit_ratio, 0.51)
+        self.assertAlmostEqual(one.hit_sd, 0.01)
 
     def test_published_hit_ratio(self):
         for ratio, about, holds in ((0.856, "authors", True), (0.857, "authors", False),
@@ -197,16 +235,16 @@ class ClaimsTest(harness.SystemTest):
             with self.subTest(ratio=ratio, about=about):
                 part = self.part({"lru": [0] * 6}, ratios={"lru": [ratio] * 6})
                 part.runs["lru", 10] = part.runs["lru", 10]._replace(room=7)
-                finding = self.claims.judge_lru_ratio(part._replace(name=about), 10, 7, 85.6)
+                finding = self.claims.assess_lru_ratio(part._replace(name=about), 10, 7, 85.6)
                 self.assertIs(finding.holds, holds)
 
     def test_anomaly_and_first_evictions(self):
         part = self.part({p: [1] * 6 for p in ("fifo", "rand", "lru")})
-        self.assertIs(self.claims.judge_belady(part, part).holds, False)
+        self.assertIs(self.claims.assess_belady(part, part).holds, False)
         for policy in ("fifo", "rand"):
             part.runs[policy, 20] = part.runs[policy, 20]._replace(outcomes=["miss"])
-        self.assertIs(self.claims.judge_belady(part, part).holds, True)
-        self.assertIsNone(self.claims.judge_first_evictions(part, part).holds)
+        self.assertIs(self.claims.assess_belady(part, part).holds, True)
+        self.assertIsNone(self.claims.assess_first_evictions(part, part).holds)
 
     def test_lfu_on_the_repeated_workload(self):
         def workload(lfu):
@@ -214,5 +252,6 @@ class ClaimsTest(harness.SystemTest):
                      for p, r in (("lru", 0.5), ("lfu", lfu), ("rand", 0.4))}
             return self.claims.Workload("repeated", ["lru", "lfu", "rand"], [65536], None, means)
 
-        self.assertIs(self.claims.judge_lfu_weak(workload(0.3)).holds, True)
-        self.assertIs(self.claims.judge_lfu_weak(workload(0.4)).holds, False)
+        self.assertIs(self.claims.assess_lfu_weak(workload(0.3)).holds, True)
+        self.assertIsNone(self.claims.assess_lfu_weak(workload(0.4)).holds)
+        self.assertIs(self.claims.assess_lfu_weak(workload(0.45)).holds, False)
