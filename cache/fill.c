@@ -134,6 +134,20 @@ mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t un
 }
 
 void
+cache_fill_unmark(struct cache_fill *fill)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct entry *entry = table_find(&place->shard.table, fill->hash, object_url(fill->name));
+    struct removed removed = {0};
+
+    if (fill->may_store && entry && entry_is_marker(entry))
+        shard_remove(&place->shard, entry, &removed);
+    table_tidy(&place->shard.table);
+    place_unlock(place);
+    shard_free_removed(&removed);
+}
+
+void
 cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
@@ -234,7 +248,7 @@ lifetime_in_ms(int64_t lifetime_us)
 }
 
 enum cache_outcome
-cache_fill_finish(struct cache_fill *fill, bool may_store, uint64_t fetch_us, int64_t fetched_us,
+cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int64_t fetched_us,
                   int64_t lifetime_us)
 {
     enum cache_outcome outcome = CACHE_NOT_STORED;
@@ -247,7 +261,7 @@ cache_fill_finish(struct cache_fill *fill, bool may_store, uint64_t fetch_us, in
     struct shard *shard;
 
     assert(fill->has_head && !fill->done);
-    if (may_store && object->segmented && object_length(object) <= COMPACT_MAX)
+    if (store_it && object->segmented && object_length(object) <= COMPACT_MAX)
         compact = object_compact(object);
     object_complete(object, fetch, fetched_us, lifetime);
     if (compact)
@@ -262,7 +276,7 @@ cache_fill_finish(struct cache_fill *fill, bool may_store, uint64_t fetch_us, in
         struct entry *own = shard_close_fill(fill);
 
         shard_remove_fill(shard, fill);
-        if (may_store)
+        if (store_it)
             outcome = store(shard, fill, own, fill->object, &replaced, &evicted);
         if (outcome == CACHE_NOT_STORED) {
             if (own)

@@ -141,16 +141,19 @@ int cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len);
  */
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
 
+/* The response may be shared, though it is not stored: a marker of its URL is removed. */
+void cache_fill_unmark(struct cache_fill *fill);
+
 /*
- * The object is complete, after the head. It is stored if `store` is true, no purge has come since
- * the lookup, and policy and capacity admit it. Then it replaces the URL's page or marker. If it is
- * not stored, an expired page of the URL is removed. For a bypass the table does not change.
+ * The object is complete, after the head. It is stored if `store_it` is true, no purge has come
+ * since the lookup, and policy and capacity admit it. Then it replaces the URL's page or marker. If
+ * it is not stored, an expired page of the URL is removed. For a bypass the table does not change.
  * Waiters get END. `fetched_us` is of the monotonic clock; `lifetime_us` is kept in whole
  * milliseconds, rounded down, at most 49 days, and INT64_MAX is unlimited. A segmented body of at
  * most 256 KiB is copied into one allocation first, if it may be stored; the table and the waiters
  * that do not stream get the copy.
  */
-enum cache_outcome cache_fill_finish(struct cache_fill *fill, bool store, uint64_t fetch_us,
+enum cache_outcome cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us,
                                      int64_t fetched_us, int64_t lifetime_us);
 
 /*

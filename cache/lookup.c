@@ -54,6 +54,9 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
 {
     struct cache_fill *busy;
 
+    /* Before each fill, which may make one: expired ones do not accumulate. */
+    if (!entry)
+        shard_remove_expired_markers(shard, now_us, removed);
     if (entry && entry_is_marker(entry)) {
         if (now_us < entry->object->fetched_us)
             return begin_pass(cache, shard, key, request, found);

@@ -323,7 +323,9 @@ object_compact(const struct object *object)
     struct span run;
     char *at;
 
-    if (!memory_charge(object->account, MEMORY_PAGES, size))
+    /* The copy is optional: no other memory is to be freed for it. */
+    if (memory_left(object->account, MEMORY_PAGES) < size ||
+        !memory_charge(object->account, MEMORY_PAGES, size))
         return NULL;
     copy = object_make(&parts);
     if (!copy) {

@@ -1,9 +1,13 @@
 #include "cache/shard.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/container_of.h"
 #include "policies/charge.h"
+
+/* Mean bytes of a marker's object that its shard has memory for; URLs have about 80. */
+#define MARKER_BYTES 1024u
 
 /* Where a marker's entry has them, in the memory of a node. */
 struct marker_links {
@@ -200,6 +204,7 @@ marker_unlink(struct shard *shard, struct entry *entry)
     else
         shard->newest_marker = links->older;
     shard->marker_count--;
+    shard->marker_bytes -= object_size(entry->object);
 }
 
 void
@@ -209,8 +214,8 @@ shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
         evictor_remove(&shard->evictor, entry->node, bytes_of(shard, entry->object));
     else if (entry_is_marker(entry))
         marker_unlink(shard, entry);
-    else if (entry->object->fill)
-        entry->object->fill->entry = NULL;
+    else
+        assert(!entry->object->fill); /* shard_close_fill() */
     shard_unlink(shard, entry, removed);
 }
 
@@ -349,7 +354,10 @@ void
 shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
                    struct removed *removed)
 {
-    if (shard->marker_count == shard->max_markers)
+    size_t bytes = object_size(entry->object);
+
+    while (shard->marker_count && (shard->marker_count == shard->max_markers ||
+                                   shard->marker_bytes + bytes > MARKER_BYTES * shard->max_markers))
         shard_remove(shard, shard->oldest_marker, removed);
     entry->entered = entered;
     *marker_links(entry) = (struct marker_links){.older = shard->newest_marker};
@@ -359,6 +367,7 @@ shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
         shard->oldest_marker = entry;
     shard->newest_marker = entry;
     shard->marker_count++;
+    shard->marker_bytes += bytes;
 }
 
 void
@@ -377,6 +386,16 @@ shard_mark(struct shard *shard, struct entry *entry, struct object *name, uint64
 }
 
 /* ---- capacity -------------------------------------------------------------------------------- */
+
+void
+shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed)
+{
+    for (int i = 0; i < 2 && shard->oldest_marker; i++) {
+        if (now_us < shard->oldest_marker->object->fetched_us)
+            return;
+        shard_remove(shard, shard->oldest_marker, removed);
+    }
+}
 
 void
 shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims)

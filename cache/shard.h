@@ -3,7 +3,7 @@
  * its markers. It takes no lock itself (places.h has those): the caller of these functions has the
  * lock of the shard's place, or is the only one that knows the shard.
  *
- * Nothing is freed under the lock. Removed entries are chained and handed to the caller, which
+ * No object is freed under the lock. Removed entries are chained and handed to the caller, which
  * frees them with shard_free_removed() after the unlock.
  */
 #ifndef SUNPROXY_CACHE_SHARD_H
@@ -30,6 +30,7 @@ struct shard {
 
     struct entry *oldest_marker, *newest_marker;
     size_t marker_count;
+    size_t marker_bytes; /* of their objects */
     size_t max_markers;
 };
 
@@ -117,6 +118,9 @@ entry_is_marker(const struct entry *entry)
 {
     return !entry->stored && object_state(entry->object) == OBJECT_UNCACHEABLE;
 }
+
+/* Removes up to two markers that have expired by `now_us`, the oldest first. */
+void shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed);
 
 /* The marker that was made after this one, or NULL. */
 struct entry *shard_next_marker(const struct entry *entry);

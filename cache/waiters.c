@@ -171,14 +171,9 @@ waiters_fail(struct cache_fill *fill, struct object *failure,
 struct object_waiter *
 waiters_leader(const struct cache_fill *fill)
 {
-    struct object_waiter *waiter;
+    struct object_waiter *first = TAILQ_FIRST(&fill->waiters);
 
-    TAILQ_FOREACH(waiter, &fill->waiters, link)
-    {
-        if (waiter->leader)
-            return waiter;
-    }
-    return NULL;
+    return first && first->leader ? first : NULL;
 }
 
 /* ---- the waiter's side ----------------------------------------------------------------------- */

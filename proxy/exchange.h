@@ -2,7 +2,8 @@
  * An exchange: one client's request and the response to it (RFC 9110, section 3), whatever protocol
  * the client speaks. A front makes it in memory of its own, all zero, and sets the first part;
  * exchange_start() looks the URL up and fetches it or joins a fetch; the front's functions are
- * called with what comes of it. Nothing is allocated for an exchange but the object, by the cache.
+ * called with what comes of it. A hit allocates nothing; a request that waits is counted for its
+ * client (base/client_tally.h).
  *
  * An exchange belongs to one thread, its worker's. Only front->wake() is called on others.
  *

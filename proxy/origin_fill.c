@@ -207,9 +207,12 @@ finish(struct origin_fill *fill, int64_t total_us)
     bool store = fill->base.object->status == 200 && !fill->bypass && !fill->no_store &&
                  !fill->sharing.unshared;
 
+    shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     /* The response may have become stale while it arrived. */
     if (fill->sharing.unshared)
         isolate(fill);
+    else if (!store)
+        cache_fill_unmark(&fill->base);
     cache_fill_finish(&fill->base, store, (uint64_t)total_us, now_us, lifetime_us);
 }
 
@@ -317,6 +320,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     enum failure why = FAILURE_INTERNAL;
     const char *sentence = out_of_memory;
     char text[FAILURE_SENTENCE];
+    enum fetch_error invalid;
     int64_t wait_us;
     int error;
 
@@ -324,8 +328,13 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->client = request->leader->client;
     fill->bypass = request->bypass;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
-    error = charge(fill, &fetch, request->waiting_bytes);
-    if (error) {
+    /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
+    invalid = fetch_check_request(&fetch, text, sizeof(text));
+    error = invalid ? 0 : charge(fill, &fetch, request->waiting_bytes);
+    if (invalid) {
+        why = failure_of_fetch(invalid);
+        sentence = text;
+    } else if (error) {
         sentence = origin_fill_refusal(error, &why);
     } else if ((wait_us = take_token(request, proxy_now_us(proxy)))) {
         char wait[32];
@@ -340,6 +349,10 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
             isolate(fill);
         if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch))
             return true;
+        if (errno == ESHUTDOWN) {
+            why = FAILURE_STOPPING;
+            sentence = "the server is shutting down";
+        }
     }
     /* No other thread has the fill yet. */
     request->leader->base.notify = ignore;

@@ -127,7 +127,7 @@ START_TEST(a_body_does_not_grow_beyond_the_account)
                                                                   .account = &account}),
         ENOBUFS);
     ck_assert_uint_eq(charged(), 0);
-    ck_assert_uint_eq(memory_refusals(&account), 3);
+    ck_assert_uint_eq(memory_refusals(&account), 2); /* the copy asks for none */
     fill_fail(request.found.fill);
     request_take(&request);
     request_end(&request);

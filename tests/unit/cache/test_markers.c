@@ -40,6 +40,44 @@ mark(const char *url, enum cache_answer answer, int64_t until_us)
     finish(&request, false, CACHE_NOT_STORED);
 }
 
+/* By a later miss of any URL, so that those which are not requested again do not stay. */
+START_TEST(expired_markers_are_removed)
+{
+    struct request request = {0};
+    char url[16];
+
+    for (unsigned i = 0; i < 10; i++) {
+        snprintf(url, sizeof(url), "m%u", i);
+        mark(url, CACHE_MISS, 1000 + i);
+    }
+    for (unsigned left = 8; left <= 8; left -= 2) {
+        ck_assert_int_eq(request_lookup(&request, cache, "other", 1009, false), CACHE_MISS);
+        ck_assert_uint_eq(pages_stats(cache).markers, left);
+        fill_fail(request.found.fill);
+        request_take(&request);
+        request_end(&request);
+        ck_assert(cache_is_valid(cache));
+    }
+}
+END_TEST
+
+/* Markers of long URLs are fewer: a mebibyte for 1,024 of them. */
+START_TEST(the_memory_of_markers_is_bounded)
+{
+    enum { COUNT = 2 * CACHE_MAX_MARKERS, LENGTH = 8000 };
+    static char url[LENGTH + 1];
+
+    memset(url, 'u', LENGTH);
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(url, sizeof(url), "%08u", i);
+        url[8] = 'u';
+        mark(url, CACHE_MISS, 1000);
+    }
+    ck_assert_uint_le(pages_stats(cache).markers, CACHE_MAX_MARKERS * 1024u / LENGTH);
+    ck_assert_uint_ge(pages_stats(cache).markers, CACHE_MAX_MARKERS * 1024u / LENGTH - 10);
+}
+END_TEST
+
 START_TEST(requests_pass_a_marker_until_it_expires)
 {
     struct request one = {0}, two = {0};
@@ -278,6 +316,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, requests_pass_a_marker_until_it_expires);
+    tcase_add_test(tc, expired_markers_are_removed);
+    tcase_add_test(tc, the_memory_of_markers_is_bounded);
     tcase_add_test(tc, the_marker_is_there_while_the_private_response_arrives);
     tcase_add_test(tc, without_a_marker_the_next_request_misses);
     tcase_add_test(tc, a_shared_response_replaces_the_marker);

@@ -1,5 +1,7 @@
 #include "tests/unit/proxy/scene.h"
 
+#include <errno.h>
+
 #include "tests/unit/net/stream.h"
 
 struct scene scene;
@@ -35,6 +37,7 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     pthread_mutex_lock(&scene.lock);
     if (scene.refuses) {
         pthread_mutex_unlock(&scene.lock);
+        errno = scene.refuses;
         return false;
     }
     while (fetch->id)

@@ -36,7 +36,7 @@ struct scene {
     pthread_mutex_t lock;                           /* protects the next three */
     TAILQ_HEAD(scene_fetches, scene_fetch) fetches; /* submitted, and not done */
     unsigned submitted;
-    bool refuses; /* the origin has no memory for a request */
+    int refuses; /* the error with which the origin refuses a request; 0: it does not */
     TAILQ_HEAD(scene_visits, visit) woken;
     struct proxy_fetched fetched; /* the last one */
     char fetched_sentence[FAILURE_SENTENCE];

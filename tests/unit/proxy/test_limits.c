@@ -66,6 +66,14 @@ START_TEST(the_rate_bounds_fetches_and_nothing_else)
             expect_failure(&v, FAILURE_OVERLOADED, "the rate of fetches for this client");
     }
     ck_assert_ptr_nonnull(strstr(v.sentence, "try again in 1.00 s"));
+    /* A URL that cannot be fetched is said to be one, and costs no token. */
+    for (unsigned i = 0; i < 2; i++) {
+        v = (struct visit){.url = "ftp://origin.test/", .limits = entry};
+        ck_assert(visit(&v));
+        expect_failure(&v, FAILURE_BAD_URL, "");
+        scene.now_us += i == 0 ? SECOND : 0;
+    }
+    scene.now_us -= SECOND;
     scene.now_us += SECOND;
     v = (struct visit){.url = "http://origin.test/other", .limits = entry};
     ck_assert(!visit(&v));
