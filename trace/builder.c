@@ -5,9 +5,7 @@
 
 #include "base/hash.h"
 #include "trace/base_url.h"
-#include "trace/columns.h"
 #include "trace/builder_parts.h"
-#include "trace/formats.h"
 
 #define FIRST_REQUESTS 256u
 
@@ -37,32 +35,6 @@ choose_statuses(struct trace_builder *b)
             wanted_set_status(&b->redirects, redirects[i], true);
     }
     return true;
-}
-
-bool
-trace_options_check(const struct trace_options *o, char *why, size_t why_size)
-{
-    struct wanted_statuses statuses;
-
-    const struct trace_format *format =
-        o->columns && o->format ? trace_format_find(o->format, span_of("", 0)) : NULL;
-    struct columns columns;
-
-    if (o->columns && !columns_parse(&columns, o->columns, why, why_size))
-        return false;
-    if (format && format != &trace_format_table)
-        snprintf(why, why_size, "columns are those of a table, not of the format %s", format->name);
-    else if (o->methods && !wanted_methods_ok(o->methods))
-        snprintf(why, why_size, "methods are names with commas between, or 'all', not '%s'",
-                 o->methods);
-    else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
-        snprintf(why, why_size, "statuses are such as 200,304,2xx,200-206, or 'all', not '%s'",
-                 o->statuses);
-    else if (o->site && !base_url_is_site(o->site))
-        snprintf(why, why_size, "a site is such as http://www.example.com, not '%s'", o->site);
-    else
-        return true;
-    return false;
 }
 
 struct trace_builder *

@@ -82,7 +82,4 @@ struct trace_counts *trace_builder_counts(struct trace_builder *builder);
 /* Turns what was built into a trace; the builder is then empty. NULL without memory. */
 struct trace *trace_builder_finish(struct trace_builder *builder, const char *format);
 
-/* Are methods, statuses and site what they should be? Otherwise a sentence. */
-bool trace_options_check(const struct trace_options *options, char *why, size_t why_size);
-
 #endif

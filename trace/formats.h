@@ -10,8 +10,6 @@
 /* The bytes of a file by which its format is detected. SQLite's schema may begin some pages behind
  * the first. */
 #define TRACE_HEAD_BYTES (256u * 1024u)
-#define TRACE_URL_MAX \
-    (2u * 1024u * 1024u) /* bytes of a URL, as in Chrome; a longer one is malformed */
 
 extern const struct trace_format trace_format_firefox;
 extern const struct trace_format trace_format_safari;

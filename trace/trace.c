@@ -6,11 +6,14 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "trace/base_url.h"
 #include "trace/builder.h"
+#include "trace/columns.h"
 #include "trace/formats.h"
 #include "trace/input.h"
 #include "trace/lines.h"
 #include "trace/similar.h"
+#include "trace/wanted.h"
 
 #define TEXT_SHOWN 160u
 #define BYTES_SHOWN 16u
@@ -249,6 +252,31 @@ read_all(struct input *in, const struct trace_format *format, const struct trace
     return TRACE_OK;
 }
 
+static bool
+check_options(const struct trace_options *o, char *why, size_t why_size)
+{
+    struct wanted_statuses statuses;
+    const struct trace_format *format =
+        o->columns && o->format ? trace_format_find(o->format, span_of("", 0)) : NULL;
+    struct columns columns;
+
+    if (o->columns && !columns_parse(&columns, o->columns, why, why_size))
+        return false;
+    if (format && format != &trace_format_table)
+        snprintf(why, why_size, "columns are those of a table, not of the format %s", format->name);
+    else if (o->methods && !wanted_methods_ok(o->methods))
+        snprintf(why, why_size, "methods are names with commas between, or 'all', not '%s'",
+                 o->methods);
+    else if (o->statuses && !wanted_parse_statuses(o->statuses, &statuses))
+        snprintf(why, why_size, "statuses are such as 200,304,2xx,200-206, or 'all', not '%s'",
+                 o->statuses);
+    else if (o->site && !base_url_is_site(o->site))
+        snprintf(why, why_size, "a site is such as http://www.example.com, not '%s'", o->site);
+    else
+        return true;
+    return false;
+}
+
 enum trace_error
 trace_load(const char *path, const struct trace_options *options, struct trace **trace, char *why,
            size_t why_size)
@@ -259,7 +287,7 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
     enum trace_error error;
 
     *trace = NULL;
-    if (!trace_options_check(options, why, why_size))
+    if (!check_options(options, why, why_size))
         return TRACE_BAD_OPTION;
     error = input_open(path, options->stop_fd, &in, why, why_size);
     if (error == TRACE_OK)

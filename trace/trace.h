@@ -138,6 +138,9 @@ enum trace_error {
 enum trace_error trace_load(const char *path, const struct trace_options *options,
                             struct trace **trace, char *why, size_t why_size);
 
+/* Bytes of a URL, as in Chrome; a longer one is malformed. */
+#define TRACE_URL_MAX (2u * 1024u * 1024u)
+
 /* The URL of a number, or the format's own number in digits, written into `text`. */
 #define TRACE_URL_TEXT 24u
 struct span trace_url_text(const struct trace *trace, uint32_t id, char text[TRACE_URL_TEXT]);
