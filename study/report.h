@@ -1,8 +1,9 @@
 /*
  * The parts of `sunproxy report`: what was asked for and the page's file (report.c), what a trace
  * is without a cache (report_trace.c), simulations (report_runs.c), replays against a server
- * (report_live.c), tables as JSON (report_table.c), how the page came about (report_provenance.c),
- * the page around them (report_page.c, study/report/).
+ * (report_live.c), a bound with variable sizes (report_bound.c), tables as JSON (report_table.c),
+ * how the page came about (report_provenance.c), the page around them (report_page.c,
+ * study/report/).
  *
  * Everything that the page draws is a table with named columns; the page offers the same tables as
  * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
@@ -12,6 +13,7 @@
 
 #include "base/json.h"
 #include "study/simulate.h"
+#include "study/size_scale.h"
 
 /* ---- tables: report_table.c */
 
@@ -40,13 +42,23 @@ bool report_trace_tables(struct json *j, const struct simulate_subject *subject)
 /*
  * Runs every policy of the options and adds tables: policies; planned (how many sizes each table
  * was to have); hits, runtime (both at a few shares of the URLs); anomaly (FIFO and RAND at many
- * sizes); curve_urls, and where sizes are known curve_bytes, at `points` sizes. Of a sample,
+ * sizes); curve_urls, and where sizes are known curve_bytes and, of a whole trace, bound_bytes, at
+ * `points` sizes. Of a sample,
  * numbers are estimates for the whole trace, with the standard errors of ratios; only those of the
  * anomaly are the sample's own, in caches of its URLs. EX_OK; EXIT_INTERRUPTED with tables of what
  * was finished; EX_SOFTWARE after a complaint.
  */
 int report_runs(struct json *j, const struct simulate_subject *subject,
                 const struct simulate_options *options, size_t points);
+
+/* ---- a bound with variable sizes: report_bound.c */
+
+/*
+ * Table bound_bytes: the lowest miss ratios that PFOO-L allows at these sizes in bytes. Of the
+ * whole trace, which has sizes. False without memory, with nothing added.
+ */
+bool report_bound_table(struct json *j, const struct simulate_subject *subject,
+                        const struct size_scale *sizes);
 
 /* ---- how the page came about: report_provenance.c */
 

@@ -431,7 +431,8 @@ add_curve_rows(struct json *j, const struct runs *runs, const struct sim_job *jo
     }
 }
 
-static void
+/* False without memory. */
+static bool
 add_tables(struct json *j, const struct runs *runs)
 {
     size_t policies_asked = runs->options->spec_count;
@@ -450,13 +451,14 @@ add_tables(struct json *j, const struct runs *runs)
     add_curve_rows(j, runs, jobs, &runs->urls, runs->subject->trace->url_count);
     report_table_close(j);
     if (!runs->subject->sized)
-        return;
+        return true;
     jobs += policies_asked * runs->urls.count;
     report_table_open(j, "curve_bytes", "policy", "capacity_bytes", "share_of_bytes", "miss_ratio",
                       "miss_ratio_error", "byte_miss_ratio", "byte_miss_ratio_error",
                       "error_unknown", "seeds", "miss_ratio_sd", "byte_miss_ratio_sd", NULL);
     add_curve_rows(j, runs, jobs, &runs->bytes, runs->subject->all_bytes);
     report_table_close(j);
+    return is_sampled(runs) || report_bound_table(j, runs->subject, &runs->bytes);
 }
 
 int
@@ -470,8 +472,10 @@ report_runs(struct json *j, const struct simulate_subject *subject,
         output_complain("%s: out of memory", subject->path);
     else
         status = simulate_run(runs.jobs, runs.job_count, (unsigned)options->jobs, "report");
-    if (status == EX_OK || status == EXIT_INTERRUPTED)
-        add_tables(j, &runs);
+    if ((status == EX_OK || status == EXIT_INTERRUPTED) && !add_tables(j, &runs)) {
+        output_complain("%s: out of memory", subject->path);
+        status = EX_SOFTWARE;
+    }
     size_scale_free(&runs.shares);
     size_scale_free(&runs.anomaly);
     size_scale_free(&runs.urls);

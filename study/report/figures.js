@@ -339,14 +339,18 @@ const reportFigures = (() => {
             unknown > 0 ? " From a sample that cannot tell how far off this is." : "";
     }
 
+    const BOUND = { color: "var(--soft)", dash: "2 4", width: 2, text: "PFOO-L: no policy has fewer misses" };
+
     function curve(id, title, table, x, y, say, label, wide) {
         const inBytes = x === "capacity_bytes";
         const size = (r) => inBytes ? bytes(r[x]) : plural(r[x], "URL");
         const measured = (t) => replays(t, x).map((r) => ({ ...r, miss_ratio: 1 - r.hit_ratio,
             byte_miss_ratio: r.byte_hit_ratio === null ? null : 1 - r.byte_hit_ratio })).filter((r) => r[y] !== null);
+        const bound = (t) => inBytes ? t.bound_bytes ?? [] : [];
         return {
-            id, title, needs: [table, "policies"], tables: [table], wide: (t, trace) => wide(trace),
-            keys: (t) => [...policyKeys(t, [...t[table], ...measured(t)]), ...liveKey(measured(t))],
+            id, title, needs: [table, "policies"], tables: inBytes ? [table, "bound_bytes"] : [table], wide: (t, trace) => wide(trace),
+            keys: (t) => [...policyKeys(t, [...t[table], ...measured(t)]), ...liveKey(measured(t)),
+                ...(bound(t).length ? [BOUND] : [])],
             say: (t, trace) => say(t, trace) + uncertain(t[table], y),
             draw(t, width) {
                 const ticks = inBytes ? byteTicks(t[table], x, width) : undefined;
@@ -359,6 +363,8 @@ const reportFigures = (() => {
                             `miss ratio ${ratio(r, "miss_ratio")}` + (r.byte_miss_ratio === null ? "" :
                             `\nbyte miss ratio ${ratio(r, "byte_miss_ratio")}`)),
                         ...circles(t, measured(t), x, y),
+                        Plot.line(bound(t), { x, y: (r) => 100 * r[y], stroke: BOUND.color,
+                            strokeWidth: BOUND.width, strokeDasharray: BOUND.dash, ariaDescription: "bound" }),
                     ],
                 });
             },
@@ -386,7 +392,7 @@ const reportFigures = (() => {
 
     const curveBytes = curve("curve-bytes", "Miss ratio curves, in bytes", "curve_bytes", "capacity_bytes", "miss_ratio",
         (t, trace) => lowest("curve_bytes", t, "miss_ratio") + (hasBound(t) ? "OPT ignores sizes; with variable " +
-            "sizes it is not an upper bound. " : "") + `The minimum is ${percent(1 - trace.infinite.hit_ratio)}: ` +
+            "sizes it is not an upper bound. " : "") + (t.bound_bytes ? "PFOO-L is a bound with variable sizes. " : "") + `The minimum is ${percent(1 - trace.infinite.hit_ratio)}: ` +
             "compulsory misses.",
         "miss ratio, %", () => false);
 

@@ -39,6 +39,21 @@ class DataTest(report_case.ReportCase):
                 if r[column] == everything and r["policy"] in ("lru", "fifo", "opt"):
                     self.assertAlmostEqual(1 - r["miss_ratio"], t["infinite"]["hit_ratio"], 6)
 
+    def test_no_policy_is_better_than_the_bound(self):
+        trace, sizes = SHIPPED / "dataset1/History", SHIPPED / "dataset1/sizes.tsv"
+        t, = self.data(trace, "--sizes", sizes, "--policy", "all", "--points", "12")["traces"]
+        bound = {r["capacity_bytes"]: r for r in self.table(t, "bound_bytes")}
+        curve = self.table(t, "curve_bytes")
+        self.assertEqual(sorted(bound), sorted({r["capacity_bytes"] for r in curve}))
+        for r in curve:
+            for column in ("miss_ratio", "byte_miss_ratio"):
+                self.assertGreaterEqual(r[column], bound[r["capacity_bytes"]][column] - 2e-6, r)
+        last = bound[max(bound)]
+        self.assertAlmostEqual(1 - last["miss_ratio"], t["infinite"]["hit_ratio"], 6)
+        # Of a sample there is none.
+        t, = self.data(trace, "--sizes", sizes, "--policy", "lru", "--points", "5", "--sample", "50%")["traces"]
+        self.assertNotIn("bound_bytes", t["tables"])
+
     def test_the_trace_itself(self):
         t, = self.data(self.trace([f"http://h/{u}\t{len(u)}00" for u in
                                    ["a", "bb", "a", "ccc", "a", "bb"]]))["traces"]

@@ -141,7 +141,11 @@ class PageTest(report_case.ReportCase):
         self.check(self.report(SHIPPED / "dataset1/History", "--sizes", SHIPPED / "dataset1/sizes.tsv"),
                    ALWAYS + SIZED)
         self.assertIn("with capacities in pages, no policy that stores", self.said("curve-urls"))
-        self.assertIn("OPT ignores sizes; with variable sizes it is not an upper bound.", self.said("curve-bytes"))
+        self.assertIn("OPT ignores sizes; with variable sizes it is not an upper bound. PFOO-L is a bound",
+                      self.said("curve-bytes"))
+        for name, bounds in (("curve-bytes", 1), ("curve-byte-misses", 1), ("curve-urls", 0)):
+            self.assertEqual(self.figure(name, """figure.querySelectorAll(
+                "[aria-label=line][aria-description=bound] path").length"""), bounds, name)
         self.assertIn("In pages LRU and OPT cannot show the anomaly", self.said("anomaly"))
         self.assertIn("In bytes, with variable sizes, this does not hold", self.said("anomaly"))
         self.assertIn("Points on the line are first requests: compulsory misses.", self.said("pattern"))
@@ -324,7 +328,8 @@ class PageTest(report_case.ReportCase):
         keys = "[...figure.querySelectorAll('.keys > *')].map((k) => k.textContent)"
         self.assertEqual(self.figure("access-bytes", keys), ["LRU", "RAND"])
         # Circles, and their key, stand where the sizes have a place.
-        self.assertEqual(self.figure("curve-bytes", keys), ["LRU", "RAND", "measured live"])
+        self.assertEqual(self.figure("curve-bytes", keys),
+                         ["LRU", "RAND", "measured live", "PFOO-L: no policy has fewer misses"])
         self.assertEqual(self.figure("curve-bytes", dots), 6)
         self.assertEqual(self.figure("curve-bytes", """figure.querySelectorAll(
             "g[aria-label=dot][aria-description='policy rand'] circle").length"""), 3)
