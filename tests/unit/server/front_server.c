@@ -1,0 +1,268 @@
+#include "tests/unit/server/front_server.h"
+
+#include "server/front.h"
+#include "tests/unit/rpc/messages.h"
+
+void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
+void proxy_fetchprog_2(struct svc_req *request, SVCXPRT *transport);
+
+enum { WORKERS = 2, STORE_XID = 900000 };
+
+struct service front_service;
+
+static struct options service_options;
+static char path[64];
+static int port;
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static bool
+is_privileged(void *context, const struct net_peer *peer)
+{
+    return service_is_admin(context, peer);
+}
+
+void
+front_server_start(const struct scene_options *options, enum show_victims show_victims)
+{
+    static const struct rpc_program programs[] = {
+        {PROXY_FETCHPROG, PROXY_FETCHVERS, proxy_fetchprog_1},
+        {PROXY_FETCHPROG, PROXY_VERS2, proxy_fetchprog_2},
+    };
+    struct scene_options with_workers = *options;
+    struct rpc_limits limits = RPC_LIMITS_DEFAULT;
+
+    with_workers.workers = WORKERS;
+    scene_begin(&with_workers);
+    /* Arrivals are times of the system's clock. */
+    scene.now_us = clock_monotonic_us();
+    service_options = (struct options){.show_victims = show_victims};
+    front_service = (struct service){
+        .magic = SERVICE_MAGIC,
+        .options = &service_options,
+        .cache = scene.cache,
+        .metrics = scene.metrics,
+        .workers = WORKERS,
+        .has_proxy = true,
+    };
+    memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
+    ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
+    limits.request_data = FRONT_REQUEST_DATA;
+    limits.net.memory = &scene.account;
+    limits.net.is_privileged = is_privileged;
+    front_service.rpc = rpc_server_create(&limits, WORKERS, programs, 2, &front_service);
+    ck_assert_ptr_nonnull(front_service.rpc);
+    snprintf(path, sizeof(path), "/tmp/sunproxy-test-fronts-%d", (int)getpid());
+    ck_assert_int_eq(rpc_server_listen(front_service.rpc, listen_unix(path)), 0);
+    ck_assert_int_eq(rpc_server_listen(front_service.rpc, listen_tcp(&port)), 0);
+    ck_assert_int_eq(rpc_server_start(front_service.rpc), 0);
+}
+
+unsigned
+front_server_halt(int64_t timeout_us)
+{
+    return rpc_server_stop(front_service.rpc, timeout_us);
+}
+
+void
+front_server_free(void)
+{
+    rpc_server_destroy(front_service.rpc);
+    unlink(path);
+    ck_assert_uint_eq(client_tally_clients(front_service.proxy.waiting), 0);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REPLIES), 0);
+    proxy_destroy(&front_service.proxy);
+    scene_end();
+}
+
+void
+front_server_stop(void)
+{
+    ck_assert_uint_eq(front_server_halt((int64_t)PATIENCE_MS * 1000), 0);
+    front_server_free();
+}
+
+/* ---- the peer -------------------------------------------------------------------------------- */
+
+int
+front_connect(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    connect_to_path(fd, path);
+    return fd;
+}
+
+int
+front_connect_tcp(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    connect_to_port(fd, port);
+    return fd;
+}
+
+void
+send_fetch(int fd, uint32_t xid, const char *url, size_t len)
+{
+    static const char padding[4];
+    struct buf b;
+
+    buf_init(&b, 1u << 20);
+    put_call_to(&b, xid, PROXY_FETCHPROG, PROXY_FETCHVERS, PROXY_FETCH);
+    put_word(&b, (uint32_t)len);
+    ck_assert(buf_append(&b, url, len));
+    ck_assert(buf_append(&b, padding, -len % 4));
+    ck_assert(peer_send(fd, &b));
+}
+
+void
+send_call(int fd, uint32_t xid, uint32_t procedure, xdrproc_t encode, void *args)
+{
+    char encoded[1024];
+    struct buf b;
+    XDR xdr;
+
+    xdrmem_create(&xdr, encoded, sizeof(encoded), XDR_ENCODE);
+    ck_assert(encode(&xdr, args, 0));
+    buf_init(&b, 1u << 20);
+    put_call_to(&b, xid, PROXY_FETCHPROG, PROXY_VERS2, procedure);
+    ck_assert(buf_append(&b, encoded, XDR_GETPOS(&xdr)));
+    ck_assert(peer_send(fd, &b));
+}
+
+void
+send_get(int fd, uint32_t xid, const char *url, unsigned flags)
+{
+    proxy_fetch_args args = {
+        .url = {(u_int)strlen(url), (char *)(uintptr_t)url},
+        .flags = flags,
+    };
+
+    send_call(fd, xid, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args, &args);
+}
+
+enum { REPLY_WORDS = 6 };
+
+static enum accept_stat
+receive(int fd, uint32_t xid, struct buf *reply)
+{
+    ck_assert(peer_receive(fd, reply));
+    ck_assert_uint_eq(get_word(reply, 0), xid);
+    ck_assert_uint_eq(get_word(reply, 1), REPLY);
+    ck_assert_uint_eq(get_word(reply, 2), MSG_ACCEPTED);
+    return (enum accept_stat)get_word(reply, 5);
+}
+
+enum accept_stat
+receive_status(int fd, uint32_t xid)
+{
+    struct buf reply;
+    enum accept_stat status = receive(fd, xid, &reply);
+
+    buf_free(&reply);
+    return status;
+}
+
+void
+receive_result(int fd, uint32_t xid, xdrproc_t decode, void *result)
+{
+    const size_t head = REPLY_WORDS * sizeof(uint32_t);
+    struct buf reply;
+    char *again;
+    XDR xdr;
+
+    ck_assert_int_eq(receive(fd, xid, &reply), SUCCESS);
+    xdrmem_create(&xdr, reply.data + head, (u_int)(reply.len - head), XDR_DECODE);
+    ck_assert(decode(&xdr, result, 0));
+    ck_assert_uint_eq(XDR_GETPOS(&xdr), reply.len - head);
+    /* Encoded again, it is the same: its padding, too, which decoding skips. */
+    again = calloc(1, reply.len);
+    ck_assert_ptr_nonnull(again);
+    xdrmem_create(&xdr, again, (u_int)(reply.len - head), XDR_ENCODE);
+    ck_assert(decode(&xdr, result, 0));
+    ck_assert(memcmp(again, reply.data + head, reply.len - head) == 0);
+    free(again);
+    buf_free(&reply);
+}
+
+void
+receive_page(int fd, uint32_t xid, proxy_status status, proxy_fetch_result *result)
+{
+    memset(result, 0, sizeof(*result));
+    receive_result(fd, xid, (xdrproc_t)xdr_proxy_fetch_result, result);
+    ck_assert_msg(result->status == status, "status %d: %s", (int)result->status,
+                  result->status == PROXY_OK ? "a page" : result->proxy_fetch_result_u.sentence);
+}
+
+void
+free_page(proxy_fetch_result *result)
+{
+    xdr_free((xdrproc_t)xdr_proxy_fetch_result, result);
+}
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+struct scene_fetch *
+await_fetch(const char *url)
+{
+    AWAIT(scene_find(url) != NULL);
+    return scene_fetch(url);
+}
+
+void
+origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,
+                size_t len)
+{
+    const size_t most = 16384;
+    struct scene_fetch *fetch = await_fetch(url);
+
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, form == BODY_INLINE ? (int64_t)len : -1),
+                     FETCH_CONTINUE);
+    while (len != 0) {
+        size_t now = len < most ? len : most;
+
+        ck_assert_int_eq(fetch->sink->body(fetch->context, bytes, now), FETCH_CONTINUE);
+        bytes += now;
+        len -= now;
+    }
+    scene_done(fetch, FETCH_OK, "");
+}
+
+void
+origin_fails(const char *url, enum fetch_error error, const char *sentence)
+{
+    struct scene_fetch *fetch = await_fetch(url);
+
+    scene_done(fetch, error, sentence);
+}
+
+void
+front_store(const char *url, const char *lines, enum body_form form, const char *bytes, size_t len)
+{
+    proxy_fetch_result result;
+    int fd = front_connect();
+
+    send_get(fd, STORE_XID, url, 0);
+    origin_responds(url, lines, form, bytes, len);
+    receive_page(fd, STORE_XID, PROXY_OK, &result);
+    ck_assert_int_eq(result.proxy_fetch_result_u.page.source, PROXY_MISS);
+    ck_assert(result.proxy_fetch_result_u.page.stored);
+    free_page(&result);
+    close(fd);
+}
+
+const char *
+plain_bytes(size_t len)
+{
+    static char bytes[2 * MIB];
+
+    ck_assert_uint_le(len, sizeof(bytes));
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (char)('!' + (i * 7 + i / 251) % 90);
+    return bytes;
+}

@@ -1,0 +1,80 @@
+/*
+ * What the tests of the fronts share: the service of both protocol versions on an RPC server of
+ * this process, over a proxy whose origin the test scripts (tests/unit/proxy/scene.h); and a peer
+ * that reads the replies byte by byte. The test's thread is the fetcher's; exchanges run on the
+ * server's workers.
+ */
+#ifndef SUNPROXY_TESTS_SERVER_FRONT_SERVER_H
+#define SUNPROXY_TESTS_SERVER_FRONT_SERVER_H
+
+#include "base/buf.h"
+#include "proxy.h"
+#include "server/service.h"
+#include "tests/unit/proxy/scene.h"
+
+#define MAX_AGE "Cache-Control: max-age=3600\r\n"
+
+/* Every body in segments that is not stored, or has more than 256 KiB: its length is not known. */
+enum body_form { BODY_INLINE, BODY_SEGMENTED };
+
+/* The running service; its proxy has the configuration of the scene's. */
+extern struct service front_service;
+
+/* Begins a scene with these options, and serves it with two workers. */
+void front_server_start(const struct scene_options *options, enum show_victims show_victims);
+
+/* Closes the listeners and what is left after `timeout_us`; returns the connections cut off. */
+unsigned front_server_halt(int64_t timeout_us);
+
+/* Frees everything, after front_server_halt(), and ends the scene: nothing is charged any more. */
+void front_server_free(void);
+
+/* Both, where no connection has a request in flight. */
+void front_server_stop(void);
+
+/* ---- the peer -------------------------------------------------------------------------------- */
+
+/* A connection over the AF_UNIX socket, of an administrator; and over TCP, of anyone. */
+int front_connect(void);
+int front_connect_tcp(void);
+
+/* Sends a call of version 1; the URL may contain any bytes. */
+void send_fetch(int fd, uint32_t xid, const char *url, size_t len);
+
+/* Sends a call of version 2: a fetch with flags, or any procedure. */
+void send_get(int fd, uint32_t xid, const char *url, unsigned flags);
+void send_call(int fd, uint32_t xid, uint32_t procedure, xdrproc_t encode, void *args);
+
+/* Receives an accepted reply: its accept_stat. */
+enum accept_stat receive_status(int fd, uint32_t xid);
+
+/*
+ * Receives a result, into zeroed memory that is to be freed by xdr_free(). The reply ends with it
+ * and its padding, which is of zeros.
+ */
+void receive_result(int fd, uint32_t xid, xdrproc_t decode, void *result);
+
+/* Receives the result of a fetch of version 2 that has this status. */
+void receive_page(int fd, uint32_t xid, proxy_status status, proxy_fetch_result *result);
+void free_page(proxy_fetch_result *result);
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+/* Waits until the URL is being fetched. */
+struct scene_fetch *await_fetch(const char *url);
+
+/* Waits for the fetch of a URL, and responds with status 200, field lines, and a body. */
+void origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,
+                     size_t len);
+
+/* Waits for the fetch of a URL, and has it fail. */
+void origin_fails(const char *url, enum fetch_error error, const char *sentence);
+
+/* Stores a page by a fetch of its own. */
+void front_store(const char *url, const char *lines, enum body_form form, const char *bytes,
+                 size_t len);
+
+/* `len` bytes (at most 2 MiB) without a zero byte, position by position the same. */
+const char *plain_bytes(size_t len);
+
+#endif
