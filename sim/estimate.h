@@ -10,10 +10,10 @@
  *
  * That is the error of the draw alone. The small cache also behaves as one a little larger or
  * smaller than its share: between two requests for a page not exactly the share of the other pages
- * was drawn. The standard deviation of that, relative to the capacity, is sqrt((1 - p) / pages)
- * with so many pages in the small cache (capacity_spread); what a cache larger by it hits more or
- * less is added to the error, at the price of a second run (sim/repeat.h). It matters where the
- * curve of hit ratios is steep.
+ * was drawn. The standard deviation of that, relative to the capacity, is sqrt((1 - p) / pages),
+ * with the number of pages in the small cache (capacity_spread). A second run in a cache larger by
+ * it measures the difference in hits, which is added to the error (sim/repeat.h). It matters where
+ * the curve of hit ratios is steep.
  *
  * No error is stated at all where
  *

@@ -192,7 +192,7 @@ START_TEST(deviation_is_of_a_sample)
 }
 END_TEST
 
-/* The length of what is drawn on a terminal with so many columns, escape sequence left out. */
+/* The length of the line on a terminal of this width, without its escape sequence. */
 static size_t
 drawn_on_a_terminal(unsigned short columns)
 {

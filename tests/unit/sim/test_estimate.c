@@ -6,7 +6,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Where each step of a policy is checked, at O(n), so many fewer samples. */
+/* Fewer samples where each step of a policy is checked, which takes O(n). */
 #ifdef SUNPROXY_CHECK_EACH_STEP
 #define FEWER 8u
 #else
