@@ -179,7 +179,8 @@ report_live_complain(const struct report_live *lives, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!lives[i].shown)
-            output_complain("%s: left out, for it is a replay of none of these traces: it was of "
-                            "'%s', with %ju requests",
-                            lives[i].path, lives[i].trace, (uintmax_t)lives[i].requests);
+            output_complain(
+                "%s: ignored: a replay of '%s' with %ju requests, which is none of these "
+                "traces",
+                lives[i].path, lives[i].trace, (uintmax_t)lives[i].requests);
 }

@@ -190,15 +190,15 @@ class DataTest(report_case.ReportCase):
                          [{"policy": "lru", "capacity_urls": 2, "capacity_bytes": 0,
                            "share_of_urls": 1, "mean_ms": 1.5, "hit_ratio": 0.5,
                            "byte_hit_ratio": None}])
-        # One that fits nothing is told of, with one trace and with several.
+        # A replay of no trace here is reported, with one trace and with several.
         other = self.live("elsewhere/three", "lru", 2, 5, "other.json")
         for traces in ([one], [one, two]):
             done = self.sunproxy("report", *traces, "--live", other, "--live", live, "-o",
                                  self.dir / "r.html")
             said = done.stderr.decode()
-            self.assertIn("other.json: left out, for it is a replay of none of these traces: it was "
-                          "of 'elsewhere/three', with 5 requests", said)
-            self.assertEqual("live.json: left out" in said, traces == [one])
+            self.assertIn("other.json: ignored: a replay of 'elsewhere/three' with 5 requests, which is "
+                          "none of these traces", said)
+            self.assertEqual("live.json: ignored" in said, traces == [one])
 
     def test_what_the_page_is_made_of_makes_the_program_anew(self):
         for variant in ("release", "debug", "asan", "tsan"):
