@@ -30,7 +30,7 @@ received(struct net_connection *net, struct span *input)
     switch (rpc_record_feed(&c->record, &c->worker->service->limits, input, &record)) {
     case RPC_RECORD_MORE:
         return NET_INPUT_PARTIAL;
-    case RPC_RECORD_NO_ROOM:
+    case RPC_RECORD_NO_SPACE:
         return NET_INPUT_NO_MEMORY;
     case RPC_RECORD_COMPLETE:
         dispatched = rpc_dispatch(c, record);

@@ -5,30 +5,30 @@
 #include "rpc/words.h"
 
 #define LAST_FRAGMENT 0x80000000u
-#define FIRST_ROOM 512u
+#define FIRST_CAPACITY 512u
 
 static enum rpc_record_status
 reserve(struct rpc_record *r, uint32_t more, const struct rpc_limits *limits)
 {
     uint32_t max_record = limits->max_record;
     uint32_t need = r->len + more;
-    uint32_t room = r->room ? r->room : FIRST_ROOM;
+    uint32_t capacity = r->capacity ? r->capacity : FIRST_CAPACITY;
     char *data;
 
-    if (need <= r->room)
+    if (need <= r->capacity)
         return RPC_RECORD_MORE;
-    while (room < need)
-        room = room > max_record / 2 ? max_record : room * 2;
-    if (!memory_charge(limits->net.memory, MEMORY_RECORDS, room - r->room))
-        return RPC_RECORD_NO_ROOM;
-    data = memory_realloc(limits->net.memory, r->data, room);
+    while (capacity < need)
+        capacity = capacity > max_record / 2 ? max_record : capacity * 2;
+    if (!memory_charge(limits->net.memory, MEMORY_RECORDS, capacity - r->capacity))
+        return RPC_RECORD_NO_SPACE;
+    data = memory_realloc(limits->net.memory, r->data, capacity);
     if (!data) {
-        memory_uncharge(limits->net.memory, MEMORY_RECORDS, room - r->room);
+        memory_uncharge(limits->net.memory, MEMORY_RECORDS, capacity - r->capacity);
         return RPC_RECORD_NO_MEMORY;
     }
     r->memory = limits->net.memory;
     r->data = data;
-    r->room = room;
+    r->capacity = capacity;
     return RPC_RECORD_MORE;
 }
 
@@ -108,7 +108,7 @@ rpc_record_reset(struct rpc_record *r)
 {
     if (!r->begun)
         return;
-    memory_uncharge(r->memory, MEMORY_RECORDS, r->room);
+    memory_uncharge(r->memory, MEMORY_RECORDS, r->capacity);
     free(r->data);
     memset(r, 0, sizeof(*r));
 }

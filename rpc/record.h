@@ -15,21 +15,21 @@
 struct rpc_record {
     char *data; /* what has come so far, without the fragment headers; NULL when nothing has */
     uint32_t len;
-    uint32_t room;
+    uint32_t capacity;
     uint32_t remaining; /* bytes of the current fragment still to come */
     uint32_t fragments; /* headers seen */
     unsigned char header[4];
     unsigned char header_len;      /* bytes of a header that came in part */
     bool begun;                    /* a byte of this record has come */
     bool last;                     /* the current fragment is the record's last */
-    struct memory_account *memory; /* charged for `room` bytes (MEMORY_RECORDS) */
+    struct memory_account *memory; /* charged for `capacity` bytes (MEMORY_RECORDS) */
 };
 
 enum rpc_record_status {
     RPC_RECORD_MORE,     /* all input is consumed, the record is not whole */
     RPC_RECORD_COMPLETE, /* *record is whole; input is what follows it */
     RPC_RECORD_BAD,      /* over a bound: the stream cannot be trusted any further */
-    RPC_RECORD_NO_ROOM,  /* the account is used up: as RPC_RECORD_MORE, but input is left */
+    RPC_RECORD_NO_SPACE, /* the account is used up: as RPC_RECORD_MORE, but input is left */
     RPC_RECORD_NO_MEMORY
 };
 

@@ -1,6 +1,7 @@
 /*
- * A call under way, dressed as the SVCXPRT that rpcgen's dispatcher and libtirpc's svc_sendreply()
- * and svcerr_*() expect. One object a call, so that an answer may come at any time, in any order.
+ * A call under way. It begins with the SVCXPRT that rpcgen's dispatcher and libtirpc's
+ * svc_sendreply() and svcerr_*() use. Each call has an object of its own, so that replies may be
+ * sent at any time and in any order.
  *
  * A connection has its requests that are deferred in a list, and those that are answered and not
  * yet written in its output. Everything here is for the connection's worker.

@@ -7,7 +7,7 @@
 #include "server/log.h"
 #include "server/service.h"
 
-#define TELL_EVERY_US ((int64_t)10000000)
+#define LOG_EVERY_US ((int64_t)10000000)
 #define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
 
 /* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
@@ -21,7 +21,7 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
     case MEMORY_PAGES:
     case MEMORY_FETCHES:
         freed = proxy_shed(&service->proxy, bytes);
-        /* Slow readers pay if they hold more than the bodies, not for another client's bodies. */
+        /* Slow readers are disconnected only if their pages take more memory than the bodies. */
         if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes)
             rpc_server_relieve(service->rpc);
         return freed > 0;
@@ -29,7 +29,7 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
     case MEMORY_REPLIES:
         rpc_server_relieve(service->rpc);
         return false;
-    case MEMORY_RECORDS: /* the connection's worker sees to it */
+    case MEMORY_RECORDS: /* the worker closes connections with incomplete calls */
     case MEMORY_KINDS:
         break;
     }
@@ -38,13 +38,13 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
 
 /* One line in ten seconds, whichever thread is first. */
 static bool
-may_tell(struct memory_reclaimed *reclaimed)
+is_time_to_log(struct memory_reclaimed *reclaimed)
 {
     int64_t now_us = clock_monotonic_us();
-    int64_t told_us = atomic_load_explicit(&reclaimed->told_us, memory_order_relaxed);
+    int64_t logged_us = atomic_load_explicit(&reclaimed->logged_us, memory_order_relaxed);
 
-    return (told_us == 0 || now_us - told_us >= TELL_EVERY_US) &&
-           atomic_compare_exchange_strong(&reclaimed->told_us, &told_us, now_us);
+    return (logged_us == 0 || now_us - logged_us >= LOG_EVERY_US) &&
+           atomic_compare_exchange_strong(&reclaimed->logged_us, &logged_us, now_us);
 }
 
 static bool
@@ -57,7 +57,7 @@ reclaim(void *context, size_t bytes)
     uint64_t all_pages = pages + atomic_fetch_add(&reclaimed->pages, pages);
     uint64_t all_bytes = evicted + atomic_fetch_add(&reclaimed->bytes, evicted);
 
-    if (may_tell(reclaimed)) {
+    if (is_time_to_log(reclaimed)) {
         char text[32], all[32];
 
         log_warning("out of memory: %zu bytes could not be allocated, so %" PRIu64

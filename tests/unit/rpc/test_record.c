@@ -113,11 +113,11 @@ START_TEST(an_announcement_takes_no_memory)
 
     ck_assert_int_eq(rpc_record_feed(&r, &wide, &input, &record), RPC_RECORD_MORE);
     ck_assert_uint_eq(r.len, 3);
-    ck_assert_uint_lt(r.room, 1024);
+    ck_assert_uint_lt(r.capacity, 1024);
     for (size_t i = 0; i < 1000; i++) {
         input = span_of(bytes + 4, 3);
         ck_assert_int_eq(rpc_record_feed(&r, &wide, &input, &record), RPC_RECORD_MORE);
-        ck_assert_uint_le(r.room, r.len < 256 ? 512 : 2 * r.len);
+        ck_assert_uint_le(r.capacity, r.len < 256 ? 512 : 2 * r.len);
     }
     rpc_record_reset(&r);
 }

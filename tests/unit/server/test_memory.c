@@ -53,7 +53,7 @@ START_TEST(many_failures_are_logged_once)
         ck_assert(hooks.reclaim(hooks.context, 1));
     ck_assert_uint_eq(service.reclaimed.failures, 3);
     ck_assert_uint_eq(logged_times("out of memory"), 1);
-    service.reclaimed.told_us = 1; /* long ago */
+    service.reclaimed.logged_us = 1; /* long ago */
     ck_assert(hooks.reclaim(hooks.context, 1));
     ck_assert_uint_eq(logged_times("out of memory"), 2);
     ck_assert_uint_eq(logged_times("since the start 4 failures"), 1);
