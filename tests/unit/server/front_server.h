@@ -14,7 +14,10 @@
 
 #define MAX_AGE "Cache-Control: max-age=3600\r\n"
 
-/* Every body in segments that is not stored, or has more than 256 KiB: its length is not known. */
+/*
+ * A segmented body comes without a length; one of at most 256 KiB that is stored becomes inline. An
+ * inline body of more than 1 MiB is segmented, too.
+ */
 enum body_form { BODY_INLINE, BODY_SEGMENTED };
 
 /* The running service; its proxy has the configuration of the scene's. */

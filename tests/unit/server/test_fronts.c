@@ -148,6 +148,32 @@ START_TEST(a_zero_byte_in_the_body)
 }
 END_TEST
 
+/* One byte more than version 1 can carry. */
+START_TEST(a_body_too_long_for_version_1)
+{
+    int fd;
+
+    front_server_start(&(struct scene_options){.max_page = 2 * PROXY_MAX_PAGE}, VICTIMS_NONE);
+    for (size_t len = PROXY_MAX_PAGE; len <= PROXY_MAX_PAGE + 1; len++) {
+        char *bytes = malloc(len);
+
+        ck_assert_ptr_nonnull(bytes);
+        memset(bytes, 'x', len);
+        fd = front_connect();
+        send_fetch(fd, 1, URL, strlen(URL));
+        origin_responds(URL, MAX_AGE, BODY_INLINE, bytes, len);
+        if (len > PROXY_MAX_PAGE)
+            ck_assert_int_eq(receive_status(fd, 1), SYSTEM_ERR);
+        else
+            expect_body_1(fd, 1, bytes, len);
+        ck_assert_uint_eq(cache_purge_all(scene.cache), 1);
+        close(fd);
+        free(bytes);
+    }
+    front_server_stop();
+}
+END_TEST
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 START_TEST(urls_of_version_1)
@@ -165,6 +191,19 @@ START_TEST(urls_of_version_1)
     send_fetch(fd, 1, rows[_i].sent, strlen(rows[_i].sent));
     origin_responds(rows[_i].fetched, MAX_AGE, BODY_INLINE, "x", 1);
     expect_body_1(fd, 1, "x", 1);
+    close(fd);
+}
+END_TEST
+
+/* Refused without a fetch, by all bytes that were counted on the wire. */
+START_TEST(a_zero_byte_in_the_url_of_version_1)
+{
+    static const char url[] = "http://host/\0secret";
+    int fd = front_connect_tcp();
+
+    send_fetch(fd, 1, url, sizeof(url) - 1);
+    ck_assert_int_eq(receive_status(fd, 1), GARBAGE_ARGS);
+    ck_assert_uint_eq(scene.submitted, 0);
     close(fd);
 }
 END_TEST
@@ -417,6 +456,7 @@ unit_suite(void)
     tcase_add_test(tests, last_runs_that_are_copied);
     tcase_add_loop_test(tests, a_zero_byte_in_the_body, 0, 5);
     tcase_add_loop_test(tests, urls_of_version_1, 0, 4);
+    tcase_add_test(tests, a_zero_byte_in_the_url_of_version_1);
     tcase_add_test(tests, requests_for_one_url_share_its_fetch);
     tcase_add_loop_test(tests, failures_of_fetches, 0, sizeof(failures) / sizeof(failures[0]));
     tcase_add_test(tests, failures_at_once);
@@ -425,8 +465,9 @@ unit_suite(void)
     tcase_add_test(tests, a_hit_with_many_short_parts_while_the_share_is_used_up);
     tcase_add_loop_test(tests, a_connection_that_is_gone_before_the_answer, 0, 4);
     suite_add_tcase(suite, tests);
-    tests = tcase_create("stop");
+    tests = tcase_create("servers of their own");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, a_body_too_long_for_version_1);
     tcase_add_test(tests, a_server_that_stops_answers_what_waits);
     tcase_add_test(tests, a_server_that_ends_with_replies_that_are_not_read);
     suite_add_tcase(suite, tests);
