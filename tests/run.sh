@@ -18,6 +18,10 @@ main=${MAIN:-asan}
 unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
 threaded="base net rpc cache fetch proxy sim server cli client study"
+# Of these folders, the programs that take long and start no thread.
+single="base/test_printable cache/test_cache cache/test_charges cache/test_markers cache/test_model \
+    fetch/test_address fetch/test_answer fetch/test_queue fetch/test_url sim/test_bound \
+    sim/test_charges sim/test_engine sim/test_storage"
 checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
 export SUNPROXY_ORIGIN=${SUNPROXY_ORIGIN:-build/$main/tests/origin/origin}
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
@@ -168,7 +172,10 @@ for folder in tests/fuzz/corpus/*/; do
 done
 threaded_sources=()
 for folder in $threaded; do
-    threaded_sources+=(tests/unit/"$folder"/test_*.c)
+    for source in tests/unit/"$folder"/test_*.c; do
+        name=${source#tests/unit/}
+        [[ " ${single//[[:space:]]/ } " == *" ${name%.c} "* ]] || threaded_sources+=("$source")
+    done
 done
 threaded_programs=()
 for source in "${threaded_sources[@]}"; do
