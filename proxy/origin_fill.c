@@ -167,7 +167,7 @@ fill_head(void *context, const struct fetch_head *head)
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
             .fields = head->headers,
             .length = head->content_length,
-            .max_length = proxy->config.max_page,
+            .max_length = proxy->config.max_body,
             .account = proxy->config.account,
         });
     fill->body.give_up = give_up;
@@ -205,7 +205,8 @@ finish(struct origin_fill *fill, int64_t total_us)
     int64_t lifetime_us = sharing_lifetime(&fill->sharing, now_us);
     /* Only 200: storing responses of other status codes needs more of HTTP's rules. */
     bool store = fill->base.object->status == 200 && !fill->bypass && !fill->no_store &&
-                 !fill->sharing.unshared;
+                 !fill->sharing.unshared &&
+                 object_length(fill->base.object) <= fill->proxy->config.max_page;
 
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     /* The response may have become stale while it arrived. */

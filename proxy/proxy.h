@@ -46,7 +46,8 @@ struct proxy_config {
     struct origin origin;
     struct proxy_clock clock;
     bool follows_http;    /* responses are shared and stored as their origins allow (--freshness) */
-    uint64_t max_page;    /* bytes of a body */
+    uint64_t max_body;    /* bytes of a body; the fetch of a larger one fails */
+    uint64_t max_page;    /* bytes of a body that is stored; larger ones are passed on */
     unsigned max_waiters; /* requests that may wait for one object */
     unsigned workers;     /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */

@@ -111,7 +111,7 @@ make_fetcher(struct parts *parts)
     config.max_redirects = (unsigned)options->max_redirects;
     config.resolver_threads = (unsigned)options->resolver_threads;
     config.reserved_descriptors = DESCRIPTOR_PLAN_RESERVE;
-    config.max_body = options->max_page;
+    config.max_body = PROXY_MAX_PAGE;
     config.max_headers = PROXY_MAX_HEADERS;
     config.resolve_timeout_us = options->resolve_timeout;
     config.connect_timeout_us = options->connect_timeout;
@@ -283,6 +283,7 @@ make_proxy(struct service *service)
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},
                              .clock = proxy_clock_system,
                              .follows_http = options->freshness == FRESHNESS_ON,
+                             .max_body = PROXY_MAX_PAGE,
                              .max_page = options->max_page,
                              .max_waiters = (unsigned)options->max_waiters,
                              .workers = service->workers,

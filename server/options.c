@@ -71,7 +71,7 @@ const struct option_row option_rows[] = {
     {"user-agent", 0, false, OPTION_STRING, AT(user_agent), "TEXT", "sunproxy/" SUNPROXY_VERSION, 0,
      0, "User-Agent field in requests to origins"},
     {"max-page", 0, false, OPTION_BYTES, AT(max_page), "SIZE", "20971520", 1, 20971520,
-     "largest body of a page"},
+     "largest body that is stored"},
     {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "1024", 1, 4096,
      "concurrent fetches"},
     {"max-fetches-waiting", 0, false, OPTION_UINT, AT(max_fetches_waiting), "N", "0", 0, 4096,

@@ -309,11 +309,17 @@ class LimitsTest(harness.SystemTest):
 
         harness.wait_until(served_again, what="room again")
 
-    def test_smaller_pages_only(self):
+    def test_larger_pages_are_passed_on_and_not_stored(self):
         d = self.daemon("--max-page", "1000", origin=self.origin())
         with rpc.Connection(d.address) as c:
-            self.assertEqual(c.get("http://a.test/fault/size:1001").status, "too_large")
-            self.assertEqual(c.get("http://a.test/fault/size:1000").status, "ok")
+            for size, sources in ((1000, ("miss", "hit")), (1001, ("miss", "miss")),
+                                  (20 << 20, ("miss", "miss"))):
+                for source in sources:
+                    page = c.get(f"http://a.test/?fault=size:{size}")
+                    self.assertEqual((page.status, page.source, len(page.body)),
+                                     ("ok", source, size))
+            self.assertEqual(c.get(f"http://a.test/?fault=size:{(20 << 20) + 1}").status,
+                             "too_large")
 
     def stop_with_a_hanging_fetch(self, d, times):
         with rpc.Connection(d.address) as c, rpc.Connection(d.socket) as admin:

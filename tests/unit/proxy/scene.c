@@ -239,6 +239,7 @@ scene_begin(const struct scene_options *options)
         .shards = options->shards ? options->shards : 1,
     };
     unsigned workers = options->workers ? options->workers : 1;
+    uint64_t max_body = options->max_body ? options->max_body : MIB;
     enum cache_error error;
     char why[256];
 
@@ -262,7 +263,8 @@ scene_begin(const struct scene_options *options)
                              .origin = {.ops = &origin, .context = &scene},
                              .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
                              .follows_http = !options->freshness_off,
-                             .max_page = options->max_page ? options->max_page : MIB,
+                             .max_body = max_body,
+                             .max_page = options->max_page ? options->max_page : max_body,
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                              .workers = workers,
                              .fetched = fetched,

@@ -20,7 +20,8 @@ struct scene_options {
     unsigned shards;         /* 0: 1 */
     uint64_t memory;         /* of the account; 0: not bounded */
     unsigned max_waiters;    /* 0: 1000 */
-    uint64_t max_page;       /* 0: 1 MiB */
+    uint64_t max_body;       /* 0: 1 MiB */
+    uint64_t max_page;       /* 0: max_body */
     unsigned workers;        /* 0: 1 */
     bool freshness_off;
 };

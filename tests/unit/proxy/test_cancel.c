@@ -14,7 +14,7 @@ START_TEST(a_stream_gets_the_body_as_it_arrives_and_wakes_are_merged)
     struct visit end = {.url = URL, .streams = true}, whole = {0};
     struct scene_fetch *fetch;
 
-    scene_begin(&(struct scene_options){.max_page = 10 * MIB});
+    scene_begin(&(struct scene_options){.max_body = 10 * MIB});
     visit_url(&early, URL, 1);
     visit_url(&whole, URL, 2);
     fetch = scene_fetch(URL);

@@ -310,7 +310,7 @@ START_TEST(a_body_that_is_too_large_fails_and_its_fetch_ends)
         struct visit v = {0};
         struct scene_fetch *fetch;
 
-        scene_begin(&(struct scene_options){.max_page = 1000});
+        scene_begin(&(struct scene_options){.max_body = 1000});
         visit_url(&v, URL, 1);
         fetch = scene_fetch(URL);
         scene_hop(fetch, "", false);
@@ -326,6 +326,25 @@ START_TEST(a_body_that_is_too_large_fails_and_its_fetch_ends)
         ck_assert(!scene_has(URL));
         scene_end();
     }
+}
+END_TEST
+
+START_TEST(a_body_that_is_too_large_to_be_stored_is_passed_on)
+{
+    struct visit first = {0}, second = {0};
+
+    scene_begin(&(struct scene_options){.max_body = 1000, .max_page = 999});
+    visit_url(&first, URL, 1);
+    visit_url(&second, URL, 2);
+    scene_respond(URL, "", 1000);
+    expect_body(&first, OUTCOME_MISS, 1000);
+    expect_body(&second, OUTCOME_COALESCED, 1000);
+    ck_assert(!first.stored && !scene_has(URL));
+    visit_url(&first, URL, 1);
+    scene_respond(URL, "", 999);
+    expect_body(&first, OUTCOME_MISS, 999);
+    ck_assert(first.stored && scene_has(URL));
+    scene_end();
 }
 END_TEST
 
@@ -440,6 +459,7 @@ unit_suite(void)
     tcase_add_test(cases, a_failure_before_the_head_fails_all_that_wait);
     tcase_add_test(cases, a_failure_after_the_head_breaks_off_what_streams);
     tcase_add_test(cases, a_body_that_is_too_large_fails_and_its_fetch_ends);
+    tcase_add_test(cases, a_body_that_is_too_large_to_be_stored_is_passed_on);
     tcase_add_test(cases, a_head_that_is_too_large_fails);
     tcase_add_test(cases, bad_urls_and_bad_fields_fail_as_the_check_says);
     tcase_add_test(cases, an_origin_that_stops_fails_new_requests_and_those_that_wait);

@@ -188,7 +188,7 @@ START_TEST(a_stalled_body_fails_at_once_for_a_fetch_that_needs_its_memory)
     struct visit stalled[2] = {{0}}, v = {0};
     struct scene_fetch *first, *second;
 
-    scene_begin(&(struct scene_options){.memory = LIMIT, .max_page = LIMIT});
+    scene_begin(&(struct scene_options){.memory = LIMIT, .max_body = LIMIT});
     first = begin_body(&stalled[0], "http://a.test/", 1, 4 * MIB);
     visit_url(&stalled[1], "http://a.test/", 2);
     scene.now_us += 2 * SECOND;
@@ -220,7 +220,7 @@ START_TEST(a_body_that_gets_no_memory_fails_at_once)
     struct scene_fetch *fetch;
     enum fetch_flow flow = FETCH_CONTINUE;
 
-    scene_begin(&(struct scene_options){.memory = LIMIT, .max_page = LIMIT});
+    scene_begin(&(struct scene_options){.memory = LIMIT, .max_body = LIMIT});
     fetch = begin_body(&v, "http://a.test/", 1, 4 * MIB);
     scene.now_us += 2 * SECOND;
     /* It is stalled, but it is the one that grows. */
@@ -242,7 +242,7 @@ START_TEST(a_head_that_gets_no_memory_fails_at_once)
     struct scene_fetch *fetch;
     size_t left;
 
-    scene_begin(&(struct scene_options){.memory = LIMIT, .max_page = LIMIT});
+    scene_begin(&(struct scene_options){.memory = LIMIT, .max_body = LIMIT});
     visit_url(&v, "http://a.test/", 1);
     fetch = scene_fetch(NULL);
     left = (size_t)memory_left(&scene.account, MEMORY_PAGES) - 10;
@@ -261,7 +261,7 @@ START_TEST(a_body_of_the_client_with_most_is_given_up_for_another)
     struct visit v[3] = {{0}};
     struct scene_fetch *first, *second, *third;
 
-    scene_begin(&(struct scene_options){.memory = LIMIT, .max_page = LIMIT});
+    scene_begin(&(struct scene_options){.memory = LIMIT, .max_body = LIMIT});
     first = begin_body(&v[0], "http://a.test/", 1, 2 * MIB);
     second = begin_body(&v[1], "http://b.test/", 1, 3 * MIB);
     third = begin_body(&v[2], "http://c.test/", 2, 2 * MIB);

@@ -21,7 +21,7 @@ struct reader {
 static void
 set_up(void)
 {
-    scene_begin(&(struct scene_options){.workers = WORKERS, .max_page = 64 * MIB});
+    scene_begin(&(struct scene_options){.workers = WORKERS, .max_body = 64 * MIB});
     stream_front_start(&scene.proxy, WORKERS);
 }
 

@@ -153,7 +153,7 @@ START_TEST(a_body_too_long_for_version_1)
 {
     int fd;
 
-    front_server_start(&(struct scene_options){.max_page = 2 * PROXY_MAX_PAGE}, VICTIMS_NONE);
+    front_server_start(&(struct scene_options){.max_body = 2 * PROXY_MAX_PAGE}, VICTIMS_NONE);
     for (size_t len = PROXY_MAX_PAGE; len <= PROXY_MAX_PAGE + 1; len++) {
         char *bytes = malloc(len);
 

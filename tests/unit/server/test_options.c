@@ -81,7 +81,7 @@ START_TEST(fetch_defaults_agree)
     ck_assert_uint_eq(options.max_fetches_queued, fetch.max_queued);
     ck_assert_uint_eq(options.max_redirects, fetch.max_redirects);
     ck_assert_uint_eq(options.resolver_threads, fetch.resolver_threads);
-    ck_assert_uint_eq(options.max_page, fetch.max_body);
+    ck_assert_uint_eq(options.max_page, fetch.max_body); /* all that is passed on is stored */
     ck_assert_int_eq(options.resolve_timeout, fetch.resolve_timeout_us);
     ck_assert_int_eq(options.connect_timeout, fetch.connect_timeout_us);
     ck_assert_int_eq(options.first_byte_timeout, fetch.first_byte_timeout_us);
