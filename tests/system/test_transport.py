@@ -219,7 +219,7 @@ class CallTest(HostileTest):
             reply = c.ask(version=version)
             self.assertEqual((reply.status, reply.low, reply.high), ("PROG_MISMATCH", 1, 2))
         for version in (1, 2):
-            for procedure in (5, 99, 0xFFFFFFFF):
+            for procedure in (7, 99, 0xFFFFFFFF):
                 self.assertEqual(c.ask(version=version, procedure=procedure).status, "PROC_UNAVAIL")
         self.assertTrue(c.ping(1) and c.ping(2))
 
@@ -229,7 +229,7 @@ class CallTest(HostileTest):
         for length in range(0, len(whole)):
             self.assertEqual(c.ask(procedure=rpc.V2_GET, arguments=whole[:length]).status,
                              "GARBAGE_ARGS", length)
-        for procedure in (rpc.V2_PURGE, rpc.V2_SET):
+        for procedure in (rpc.V2_PURGE, rpc.V2_SET, 5, 6):
             self.assertEqual(c.ask(procedure=procedure, arguments=b"\0\0").status, "GARBAGE_ARGS")
         whole = rpc.opaque("http://good.test/")
         for length in range(0, len(whole)):
