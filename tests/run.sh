@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-jobs=${JOBS:-2}
+jobs=${JOBS:-2} # of make; more tests than that run at once, since many of them wait
 main=${MAIN:-asan}
 unit_seconds=${UNIT_SECONDS:-180}
 logs=build/test-logs
@@ -133,7 +133,7 @@ run_units() { # variant, sources...
     done
     [ ${#programs[@]} = 0 ] && return
     printf '%s\n' "${programs[@]}" |
-        xargs -P "$jobs" -I{} bash -c "run_unit {} $logs/{}.log"
+        xargs -P $((jobs + 1)) -I{} bash -c "run_unit {} $logs/{}.log"
     for program in "${programs[@]}"; do
         count_unit "$variant" "$program" "$logs/$program.log"
     done
@@ -145,7 +145,7 @@ run_system() { # variant, arguments of tests/system/run.py
     shift
     printf 'system tests, %s\n' "$variant"
     rm -f "$results"
-    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs "$jobs" \
+    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs $((2 * jobs)) \
         --results "$results" --logs "$logs/system-$variant" "$@" ||
         [ -s "$results" ] || fail "system tests, $variant: the runner failed"
     [ -f "$results" ] || return
