@@ -345,13 +345,3 @@ cache_fill_free(struct cache_fill *fill)
     assert(fill->done);
     fill_free(fill);
 }
-
-unsigned
-cache_fill_waiters(struct cache_fill *fill)
-{
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    unsigned count = fill->waiter_count;
-
-    place_unlock(place);
-    return count;
-}

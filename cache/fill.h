@@ -171,7 +171,4 @@ void cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sente
  * more. */
 void cache_fill_free(struct cache_fill *fill);
 
-/* Waiters that have had no last event. [any thread that may use the fill] */
-unsigned cache_fill_waiters(struct cache_fill *fill);
-
 #endif

@@ -41,7 +41,7 @@ START_TEST(a_miss_inserts_a_busy_object_that_becomes_ready)
     ck_assert_ptr_null(late.found.fill);
     ck_assert_ptr_null(late.found.object);
     ck_assert(!late.waiter.leader);
-    ck_assert_uint_eq(cache_fill_waiters(fill), 2);
+    ck_assert_uint_eq(fill->waiter_count, 2);
 
     fill_head(fill, 3, NULL);
     ck_assert_int_eq(object_state(fill->object), OBJECT_BUSY);

@@ -181,7 +181,7 @@ START_TEST(a_waiter_may_leave_in_each_state)
             if (state == AFTER_MORE)
                 fill_letters(fill, 10);
             ck_assert(cache_leave(cache, &gone.waiter));
-            ck_assert_uint_eq(cache_fill_waiters(fill), 1);
+            ck_assert_uint_eq(fill->waiter_count, 1);
             ck_assert(!cache_leave(cache, &gone.waiter));
             /* A notification before that is still answered. */
             ck_assert_int_eq(request_take(&gone) != 0,
@@ -258,7 +258,7 @@ START_TEST(a_private_response_goes_to_the_leader_alone)
     ck_assert_uint_eq(request_take(&streaming), WAITER_RETRY);
     ck_assert(span_equal(object_url(late.waiter.object), span_str("a")));
     ck_assert_uint_eq(leader.notified, 0);
-    ck_assert_uint_eq(cache_fill_waiters(fill), 1);
+    ck_assert_uint_eq(fill->waiter_count, 1);
     fill_head(fill, 5, NULL);
     fill_letters(fill, 5);
     ck_assert_uint_eq(late.waiter.object->status, 0);
