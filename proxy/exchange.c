@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/container_of.h"
+#include "http/field.h"
 
 /* A request that was sent back to look up more often than this fetches for itself. */
 #define MAX_RETRIES 8
@@ -116,7 +117,9 @@ begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
     if (origin_fill_start(x->proxy, fill,
                           &(struct origin_fill_request){
                               .leader = &x->waiter,
+                              .method = x->method,
                               .fields = x->fields,
+                              .raw = x->raw,
                               .waiting_bytes = x->waiting_bytes,
                               .bypass = bypass,
                               .limits = x->front->limits ? x->front->limits(x) : NULL,
@@ -129,13 +132,35 @@ begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
     return true;
 }
 
+/*
+ * Is the response for this request only? To a raw request it is, if its method or one of its fields
+ * makes the origin send something other than the URL's representation.
+ */
+static bool
+is_bypass(const struct exchange *x)
+{
+    static const char *const selecting[] = {
+        "Authorization",       "Cookie",   "Range",           "If-Match",      "If-Modified-Since",
+        "If-Unmodified-Since", "If-Range", "Accept-Encoding", "If-None-Match", NULL};
+    struct span rest = x->fields, line, name, value;
+
+    if (x->no_store || (x->method.len && !span_equal(x->method, span_str("GET"))))
+        return true;
+    if (!x->raw)
+        return x->fields.len != 0;
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, selecting))
+            return true;
+    return false;
+}
+
 /* True: the last call of the front has been made. */
 static bool
 look_up(struct exchange *x)
 {
     const struct proxy_config *config = &x->proxy->config;
     const struct cache_key key = cache_key_of(x->url);
-    bool bypass = x->fields.len != 0 || x->no_store;
+    bool bypass = is_bypass(x);
     const struct cache_request request = {
         .waiter = &x->waiter.base,
         .fill_size = origin_fill_size(),

@@ -56,9 +56,21 @@ struct exchange {
      * exchange_start() only; in the front's functions this is always valid.
      */
     struct span url;
-    struct span fields; /* for the origin, each line ended by CR LF; read during exchange_start().
-                           Not empty: a bypass */
-    bool no_store;      /* a bypass, too: fetched from the origin, and not stored */
+    /*
+     * The objects are those of HTTP: as the origin sent them, with their content coding, and
+     * redirects are responses like any other. Otherwise bodies are decoded and redirects are
+     * followed. Objects of the two kinds are never given to exchanges of the other.
+     */
+    bool raw;
+    /*
+     * The end-to-end field lines of the request, each ended by CR LF, as fetch_check_request()
+     * takes them. Raw: valid until head() or fail(). Otherwise read during exchange_start() only,
+     * and a bypass unless empty.
+     */
+    struct span fields;
+    struct span method; /* empty: GET. Valid as the fields. Another method is not answered from the
+                           cache */
+    bool no_store;      /* a bypass: fetched from the origin, and not stored */
     struct client_key client; /* to which fetch and memory are counted */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */

@@ -315,8 +315,10 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     const struct origin *origin = &proxy->config.origin;
     const struct fetch_request fetch = {
         .client = request->leader->client,
+        .method = request->method,
         .url = object_url(base->object),
         .headers = request->fields,
+        .flags = request->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE : 0,
     };
     enum failure why = FAILURE_INTERNAL;
     const char *sentence = out_of_memory;

@@ -27,7 +27,9 @@ struct origin_waiter {
 /* What an object is filled for. Spans are valid during the call. */
 struct origin_fill_request {
     struct origin_waiter *leader; /* whose lookup gave the fill */
-    struct span fields;           /* of the request */
+    struct span method;           /* of the request; empty: GET */
+    struct span fields;           /* likewise */
+    bool raw;                     /* a response of HTTP: neither decoded nor redirected */
     size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
     bool bypass;                  /* the object is not stored, whatever the origin says */
     struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */

@@ -27,6 +27,16 @@ wall_us(void *context)
 /* No memory of the heap, where tests let allocations fail. */
 static struct scene_fetch pool[SCENE_FETCHES];
 
+/* A copy as a C string. */
+static void
+keep(char *to, size_t size, struct span text)
+{
+    REQUIRE(text.len < size);
+    memset(to, 0, size);
+    if (text.len)
+        memcpy(to, text.ptr, text.len);
+}
+
 static bool
 submit(void *context, const struct fetch_request *request, const struct fetch_sink *sink,
        void *sink_context, uint64_t *id)
@@ -47,13 +57,10 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     fetch->sink = sink;
     fetch->context = sink_context;
     fetch->cancelled = false;
-    REQUIRE(request->url.len < sizeof(fetch->url));
-    REQUIRE(request->headers.len < sizeof(fetch->fields));
-    memset(fetch->url, 0, sizeof(fetch->url));
-    memset(fetch->fields, 0, sizeof(fetch->fields));
-    memcpy(fetch->url, request->url.ptr, request->url.len);
-    if (request->headers.len)
-        memcpy(fetch->fields, request->headers.ptr, request->headers.len);
+    fetch->flags = request->flags;
+    keep(fetch->url, sizeof(fetch->url), request->url);
+    keep(fetch->method, sizeof(fetch->method), request->method);
+    keep(fetch->fields, sizeof(fetch->fields), request->headers);
     fetch->id = *id = ++scene.submitted;
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);

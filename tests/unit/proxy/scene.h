@@ -70,7 +70,8 @@ struct scene_fetch {
     void *context;
     uint64_t id;
     bool cancelled;
-    char url[256], fields[64];
+    unsigned flags;
+    char url[256], method[16], fields[512];
 };
 
 #define SCENE_FETCHES 1024 /* at a time */
@@ -101,8 +102,8 @@ char scene_byte(uint64_t position);
 /* A request. Set the first part, all else zero; then visit(). */
 struct visit {
     const char *url;
-    const char *fields;
-    bool no_store, streams;
+    const char *method, *fields;
+    bool raw, no_store, streams;
     struct client_key client;
     struct client_entry *limits;
     size_t waiting_bytes;

@@ -117,6 +117,8 @@ visit(struct visit *visit)
         .proxy = &scene.proxy,
         .front = visit->streams ? &streaming : &whole,
         .url = span_str(url),
+        .raw = visit->raw,
+        .method = span_str(visit->method ? visit->method : ""),
         .fields = span_str(visit->fields ? visit->fields : ""),
         .no_store = visit->no_store,
         .client = visit->client,
