@@ -10,6 +10,8 @@
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server and of the simulator (alone: make bench-sim)
 #   make calibrate       measure how often the stated errors of samples hold, by policy
+#   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
+#                        checkout, in which `npm install --omit=dev` has been run
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N), verify every body,
 #                        and check that memory, descriptors and threads stay flat
 #   make install         into DESTDIR and PREFIX (default /usr/local)
@@ -131,7 +133,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_PLOT_DIR='"$(PLOT_DIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -177,7 +179,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate setup \
+.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -415,6 +417,10 @@ soak: setup
 bench-sim:
 	$(Q)$(MAKE) VARIANT=release programs bench-programs
 	$(Q)tests/bench/sim.py
+
+cache-tests:
+	$(Q)$(MAKE) VARIANT=release programs
+	$(Q)tests/conformance/cache_tests.py --suite $(or $(CACHE_TESTS),$(error CACHE_TESTS=FOLDER is missing))
 
 # How often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
 # make calibrate TRACES="FILE..."
