@@ -36,8 +36,9 @@ has_cleared(const struct net_connection *c)
 {
     const struct net_limits *limits = c->set->limits;
 
-    return c->requests < limits->max_requests && c->out.bytes <= limits->max_queued_bytes / 2 &&
-           !net_throttle_waits(c->throttle) && !is_too_slow(c);
+    return !c->held && c->requests < limits->max_requests &&
+           c->out.bytes <= limits->max_queued_bytes / 2 && !net_throttle_waits(c->throttle) &&
+           !is_too_slow(c);
 }
 
 /* ---- the set's lists ------------------------------------------------------------------------- */
@@ -80,6 +81,8 @@ net_connection_excuse(struct net_connection *c)
 {
     struct net_connections *set = c->set;
 
+    if (!c->in_partial)
+        return;
     c->partial_since_us = set->worker->now_us;
     TAILQ_REMOVE(&set->partial, c, partial);
     TAILQ_INSERT_TAIL(&set->partial, c, partial);
@@ -98,6 +101,15 @@ net_connection_mark(struct net_connection *c)
         return;
     c->marked = true;
     STAILQ_INSERT_TAIL(&c->set->marked, c, mark);
+}
+
+void
+net_connection_release_input(struct net_connection *c)
+{
+    if (!c->held)
+        return;
+    c->held = false;
+    net_connection_mark(c);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -174,6 +186,33 @@ drop_backlog(struct net_connection *c)
     c->backlog = NULL;
 }
 
+/* Input that was not looked at becomes the backlog. False without memory for that. */
+static bool
+keep_input(struct net_connection *c, struct span rest)
+{
+    struct memory_account *memory = c->set->limits->memory;
+
+    c->backlog_rest = rest;
+    if (!rest.len)
+        return true;
+    if (c->resumed) {
+        c->backlog = c->resumed;
+        c->resumed = NULL;
+        return true;
+    }
+    if (!memory_charge(memory, MEMORY_REQUESTS, rest.len))
+        return false;
+    c->backlog = memory_realloc(memory, NULL, rest.len);
+    if (!c->backlog) {
+        memory_uncharge(memory, MEMORY_REQUESTS, rest.len);
+        return false;
+    }
+    memcpy(c->backlog, rest.ptr, rest.len);
+    c->backlog_len = rest.len;
+    c->backlog_rest = span_of(c->backlog, rest.len);
+    return true;
+}
+
 /*
  * Reads no more until a bound has cleared; keeps what has been read and not looked at. False
  * without memory for that.
@@ -181,23 +220,8 @@ drop_backlog(struct net_connection *c)
 static bool
 pause_reading(struct net_connection *c, struct span rest)
 {
-    struct memory_account *memory = c->set->limits->memory;
-    char *copy = NULL;
-
-    if (rest.len) {
-        if (!memory_charge(memory, MEMORY_REQUESTS, rest.len))
-            return false;
-        copy = memory_realloc(memory, NULL, rest.len);
-        if (!copy) {
-            memory_uncharge(memory, MEMORY_REQUESTS, rest.len);
-            return false;
-        }
-        memcpy(copy, rest.ptr, rest.len);
-    }
-    drop_backlog(c);
-    c->backlog = copy;
-    c->backlog_len = rest.len;
-    c->backlog_rest = span_of(copy, rest.len);
+    if (!keep_input(c, rest))
+        return false;
     if (!c->paused)
         event_del(&c->read_event);
     c->paused = true;
@@ -230,6 +254,9 @@ consume(struct net_connection *c, struct span input)
             end_partial(c);
             net_throttle_used(c->throttle);
             break;
+        case NET_INPUT_HOLD:
+            c->held = true;
+            return pause_reading(c, input);
         case NET_INPUT_NO_MEMORY:
             begin_partial(c);
             if (!c->set->hooks->make_room(c->set->owner, c))
@@ -248,14 +275,15 @@ consume(struct net_connection *c, struct span input)
 static void
 resume_reading(struct net_connection *c)
 {
-    char *backlog = c->backlog;
-    size_t len = c->backlog_len;
     bool alive;
 
+    /* Not freed by a close meanwhile. */
+    c->resumed = c->backlog;
     c->backlog = NULL;
     c->paused = false;
     alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
-    free_backlog(c, backlog, len);
+    free_backlog(c, c->resumed, c->backlog_len);
+    c->resumed = NULL;
     if (!alive)
         net_connection_finish(c);
     net_connection_mark(c);

@@ -38,7 +38,8 @@ struct net_connection {
     int fd;                              /* -1 when closed */
     bool marked;
     bool in_partial;
-    bool paused;       /* over a bound: not read */
+    bool paused;       /* over a bound, or held: not read */
+    bool held;         /* the protocol takes no input (NET_INPUT_HOLD) */
     bool writing;      /* the kernel takes no more: waiting for write_event */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
@@ -52,6 +53,7 @@ struct net_connection {
     char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */
     size_t backlog_len;
     struct span backlog_rest;
+    char *resumed; /* the backlog, while it is looked at */
     struct event read_event;
     struct event write_event;
     struct net_task adopt;
@@ -103,6 +105,10 @@ void net_connection_send(struct net_connection *connection, struct net_output *o
 
 /* Has the connection looked at before the worker sleeps. */
 void net_connection_mark(struct net_connection *connection);
+
+/* Input that the protocol held (NET_INPUT_HOLD) can be taken: received() is called before the
+ * worker sleeps. Harmless without a hold. */
+void net_connection_release_input(struct net_connection *connection);
 
 static inline bool
 net_connection_is_open(const struct net_connection *connection)
@@ -156,13 +162,17 @@ void net_connection_close(struct net_connection *connection);
 /* Closes, and counts it as timed out. */
 void net_connection_time_out(struct net_connection *connection);
 
-/* Reads no more; closes once all is answered and written, at once if that is so. */
+/*
+ * Reads no more; closes once all is answered and written, at once if that is so. A protocol may
+ * call it while a request of the connection is in work.
+ */
 void net_connection_finish(struct net_connection *connection);
 
 /* Closes a lingering connection once its peer has all that was sent, or after five seconds. */
 void net_connection_check_lingering(struct net_connection *connection);
 
-/* The time of a message that is begun runs anew: the net did not read it. */
+/* The time of a message that is begun runs anew, if there is one: the net did not read it, or the
+ * protocol has got as much of it as it demands in that time. */
 void net_connection_excuse(struct net_connection *connection);
 
 /*

@@ -38,9 +38,10 @@ net_output_queue_since(const struct net_output_queue *queue)
     return first ? first->queued_us : INT64_MAX;
 }
 
-/* The first pieces of the queue, as many as the kernel is given at once. */
+/* The first pieces of the queue, as many as the kernel is given at once, of at most `most` bytes.
+ */
 static unsigned
-gather_pieces(const struct net_output_queue *queue, struct iovec *pieces, size_t *len)
+gather_pieces(const struct net_output_queue *queue, struct iovec *pieces, size_t most, size_t *len)
 {
     const struct net_output *output;
     unsigned count = 0;
@@ -49,10 +50,12 @@ gather_pieces(const struct net_output_queue *queue, struct iovec *pieces, size_t
     STAILQ_FOREACH(output, &queue->outputs, link)
     {
         for (unsigned i = output->sent; i < output->count; i++) {
-            if (count == NET_SEND_PIECES)
+            if (count == NET_SEND_PIECES || *len == most)
                 return count;
-            pieces[count++] = output->pieces[i];
-            *len += output->pieces[i].iov_len;
+            pieces[count] = output->pieces[i];
+            if (pieces[count].iov_len > most - *len)
+                pieces[count].iov_len = most - *len;
+            *len += pieces[count++].iov_len;
         }
     }
     return count;
@@ -97,9 +100,13 @@ net_output_queue_send(struct net_output_queue *queue, int fd, struct iovec *piec
     *written = 0;
     while (!net_output_queue_is_empty(queue)) {
         size_t len;
-        unsigned count = gather_pieces(queue, pieces, &len);
-        ssize_t n = send_pieces(fd, pieces, count);
+        unsigned count;
+        ssize_t n;
 
+        if (*written == NET_TURN_BYTES)
+            return NET_SENT_PART;
+        count = gather_pieces(queue, pieces, NET_TURN_BYTES - *written, &len);
+        n = send_pieces(fd, pieces, count);
         if (n < 0) {
             if (errno == EINTR)
                 continue;

@@ -15,7 +15,10 @@
 #include <sys/queue.h>
 #include <sys/uio.h>
 
-enum { NET_SEND_PIECES = 128 /* given to the kernel at once */ };
+enum {
+    NET_SEND_PIECES = 128,   /* given to the kernel at once */
+    NET_TURN_BYTES = 1 << 18 /* written at once, so that other connections do not wait for long */
+};
 
 /* Part of its owner's object. The owner sets pieces, count, len and release, and `sent` to 0. */
 struct net_output {
@@ -47,13 +50,13 @@ int64_t net_output_queue_since(const struct net_output_queue *queue);
 
 enum net_send_status {
     NET_SENT,      /* the queue is empty */
-    NET_SENT_PART, /* the kernel takes no more at present */
+    NET_SENT_PART, /* the kernel takes no more at present, or NET_TURN_BYTES are written */
     NET_SEND_FAILED
 };
 
 /*
- * Writes to a non-blocking socket until the queue is empty or the kernel takes no more; *written
- * counts the bytes. `pieces` has place for NET_SEND_PIECES.
+ * Writes to a non-blocking socket until the queue is empty, the kernel takes no more, or
+ * NET_TURN_BYTES are written; *written counts the bytes. `pieces` has NET_SEND_PIECES elements.
  */
 enum net_send_status net_output_queue_send(struct net_output_queue *queue, int fd,
                                            struct iovec *pieces, size_t *written);

@@ -20,6 +20,8 @@ enum net_input {
     NET_INPUT_MESSAGE,   /* a message is over; what is left of the input follows it */
     NET_INPUT_NO_MEMORY, /* an account is used up, input is left: called again if the net can close
                             another connection with a message begun, otherwise as NET_INPUT_END */
+    NET_INPUT_HOLD,      /* input is left that cannot be taken now: no more is read, and received()
+                            is not called, until net_connection_release_input() */
     NET_INPUT_END        /* nothing more is to be read; what is in work is still answered */
 };
 

@@ -39,7 +39,7 @@ check_idle(struct net_connections *set, int64_t now_us)
 
     for (c = TAILQ_FIRST(&set->open); c && now_us - c->active_us >= timeout_us; c = next) {
         next = TAILQ_NEXT(c, link);
-        if (c->deferred || net_throttle_waits(c->throttle)) {
+        if ((c->deferred && !c->writing) || net_throttle_waits(c->throttle)) {
             /* Its peer waits for us. */
             c->active_us = now_us;
             TAILQ_REMOVE(&set->open, c, link);

@@ -14,6 +14,7 @@ struct echo_connection {
     char line[ECHO_LINE];
     size_t len;
     bool charged;
+    bool holding;
 };
 
 struct echo_reply {
@@ -68,6 +69,8 @@ answer_all(struct net_task *task)
     while ((reply = TAILQ_FIRST(&echo.waiting))) {
         TAILQ_REMOVE(&echo.waiting, reply, link);
         net_connection_resume_request(&reply->connection->net);
+        reply->connection->holding = false;
+        net_connection_release_input(&reply->connection->net);
         if (net_connection_is_open(&reply->connection->net))
             send_piece(reply, reply->text, strlen(reply->text));
         else
@@ -93,7 +96,9 @@ answer(struct echo_connection *c, struct span line)
     } else if (sscanf(reply->text, "stream %u", &n) == 1 && n > 0) {
         reply->chunks = n - 1;
         send_piece(reply, echo.body, ECHO_CHUNK);
-    } else if (span_starts_with(line, span_str("later "))) {
+    } else if (span_starts_with(line, span_str("later ")) ||
+               span_starts_with(line, span_str("hold "))) {
+        c->holding = reply->text[0] == 'h';
         net_connection_defer_request(&c->net);
         TAILQ_INSERT_TAIL(&echo.waiting, reply, link);
         atomic_fetch_add(&echo.deferred, 1);
@@ -130,6 +135,10 @@ take_line(struct net_connection *net, struct span *input)
     size_t take = end ? (size_t)(end - input->ptr) + 1 : input->len;
     bool answered;
 
+    if (c->holding) {
+        atomic_fetch_add(&echo.held, 1);
+        return NET_INPUT_HOLD;
+    }
     /* One byte stays for the end of a string. */
     if (take >= sizeof(c->line) - c->len)
         return NET_INPUT_END;

@@ -4,6 +4,7 @@
  * Lines, on TCP and AF_UNIX: a line of at most ECHO_LINE bytes comes back as it is, but for these:
  *   body N    N bytes by reference
  *   later X   comes back when echo_answer() says so; on servers of one worker only
+ *   hold X    likewise, and until then no further line is taken
  *   stream N  N times ECHO_CHUNK bytes, each queued when the one before has been written
  * Greetings, on a port of their own: ECHO_BODY bytes before anything is asked; the first byte from
  * the peer ends the input.
@@ -34,6 +35,7 @@ struct echo {
     atomic_uint replies; /* made, and */
     atomic_uint released;
     atomic_uint deferred;
+    atomic_uint held; /* times that input was refused for "hold" */
 };
 
 extern struct echo echo;

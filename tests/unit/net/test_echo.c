@@ -128,6 +128,34 @@ START_TEST(no_more_is_in_work_than_may_be)
 }
 END_TEST
 
+/* Whatever came behind the line waits, and with it what comes later. */
+START_TEST(held_input_waits)
+{
+    int fd;
+
+    echo_start(&small, 1);
+    fd = echo_connect();
+    echo_send(fd, "one\nhold 1\ntwo\nhold 2\nthree\nfo");
+    echo_expect(fd, "one\n");
+    AWAIT(atomic_load(&echo.held) == 1);
+    echo_send(fd, "ur\n");
+    ck_assert_uint_eq(atomic_load(&echo.lines), 2);
+    echo_answer();
+    echo_expect(fd, "hold 1\ntwo\n");
+    AWAIT(atomic_load(&echo.held) == 2);
+    ck_assert_uint_eq(atomic_load(&echo.lines), 4);
+    echo_answer();
+    echo_expect(fd, "hold 2\nthree\nfour\n");
+    /* A peer that closes meanwhile does no harm. */
+    echo_send(fd, "hold 3\nfive\n");
+    AWAIT(atomic_load(&echo.held) == 3);
+    close(fd);
+    echo_answer();
+    AWAIT(atomic_load(&echo.released) >= 7);
+    stop();
+}
+END_TEST
+
 START_TEST(output_follows_output)
 {
     enum { CHUNKS = 1000 };
@@ -172,6 +200,12 @@ START_TEST(lines_begun_and_idle_connections_time_out)
     echo_answer();
     echo_expect(waiting, "later yes\n");
     ck_assert(peer_is_cut(waiting));
+    close(waiting);
+    /* But it is if its peer does not read what it has got. */
+    waiting = echo_connect_unix();
+    echo_send(waiting, "body 4000000\nlater no\n");
+    AWAIT(echo_stats().connections_timed_out == 4);
+    echo_answer();
     close(slow);
     close(idle);
     close(waiting);
@@ -274,6 +308,7 @@ unit_suite(void)
     tcase_add_test(tcase, protocols_share_the_workers);
     tcase_add_test(tcase, a_slow_reader_is_not_read);
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);
+    tcase_add_test(tcase, held_input_waits);
     tcase_add_test(tcase, output_follows_output);
     tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
     tcase_add_test(tcase, a_slow_reader_is_given_up_for_memory);

@@ -98,6 +98,30 @@ START_TEST(all_comes_out_in_order)
 }
 END_TEST
 
+/* The kernel would take all of it: a connection on the loopback has 2.5 MB at once. */
+START_TEST(a_turn_is_bounded)
+{
+    int port, server = listen_tcp(&port), client = socket(AF_INET, SOCK_STREAM, 0), accepted;
+    static char got[NET_TURN_BYTES];
+    size_t written;
+
+    connect_to_port(client, port);
+    accepted = accept4(server, NULL, NULL, SOCK_NONBLOCK);
+    ck_assert_int_ge(accepted, 0);
+    for (size_t left = sizeof(bytes); left; left -= written) {
+        enum net_send_status status = net_output_queue_send(&queue, accepted, room, &written);
+        size_t expected = left < NET_TURN_BYTES ? left : NET_TURN_BYTES;
+
+        ck_assert_uint_eq(written, expected);
+        ck_assert_int_eq(status, expected == left ? NET_SENT : NET_SENT_PART);
+        ck_assert(peer_read(client, got, written));
+    }
+    close(server);
+    close(client);
+    close(accepted);
+}
+END_TEST
+
 START_TEST(a_lost_connection_is_a_failure)
 {
     size_t written;
@@ -118,6 +142,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, all_comes_out_in_order);
+    tcase_add_test(tcase, a_turn_is_bounded);
     tcase_add_test(tcase, a_lost_connection_is_a_failure);
     suite_add_tcase(suite, tcase);
     return suite;
