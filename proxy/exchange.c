@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/container_of.h"
 #include "http/field.h"
@@ -69,25 +70,42 @@ fail(struct exchange *x, enum failure why, struct span sentence)
     x->front->fail(x, why, sentence);
 }
 
-/* ---- lookup ---------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
+enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2 };
+
+/* Both call this under a lock that leave() takes, so that x is there until they have returned. */
 static void
-notify(struct object_waiter *waiter)
+wake(struct exchange *x, unsigned by)
 {
-    struct exchange *x = container_of(waiter, struct exchange, waiter.base);
-
-    atomic_store(&x->woken, true);
-    x->front->wake(x);
+    if (atomic_fetch_or(&x->wakes, by) == 0)
+        x->front->wake(x);
 }
 
-/* Leaves the object; true: there is no wake() whose exchange_run() is still to come. */
+static void
+wake_by_cache(struct object_waiter *waiter)
+{
+    wake(container_of(waiter, struct exchange, waiter.base), WOKEN_BY_CACHE);
+}
+
+static void
+wake_by_relay(void *context)
+{
+    wake(context, WOKEN_BY_RELAY);
+}
+
+/* Leaves object and relay; true: there is no wake() whose exchange_run() is still to come. */
 static bool
 leave(struct exchange *x, enum failure why, const char *sentence)
 {
     x->ending = why;
     x->sentence = sentence;
-    return cache_leave(x->proxy->config.cache, &x->waiter.base) && !atomic_load(&x->woken);
+    cache_leave(x->proxy->config.cache, &x->waiter.base);
+    relay_leave(&x->relay);
+    return atomic_load(&x->wakes) == 0;
 }
+
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 /* The exchange waits for an object that another request has caused to be fetched. */
 static bool
@@ -107,6 +125,19 @@ join(struct exchange *x)
     return true;
 }
 
+static bool
+make_relay(struct exchange *x)
+{
+    const struct proxy_config *config = &x->proxy->config;
+
+    x->relay = relay_create(&(struct relay_config){.origin = &config->origin,
+                                                   .account = config->account,
+                                                   .has_body = x->has_body,
+                                                   .wake = wake_by_relay,
+                                                   .context = x});
+    return x->relay != NULL;
+}
+
 /* The exchange is the first to wait for an object: it is fetched. */
 static bool
 begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
@@ -114,6 +145,8 @@ begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
     struct object_waiter *waiter = &x->waiter.base;
 
     x->outcome = bypass ? OUTCOME_BYPASS : OUTCOME_MISS;
+    if (!x->relay && x->front->interim)
+        make_relay(x); /* without memory for it interim responses are dropped */
     if (origin_fill_start(x->proxy, fill,
                           &(struct origin_fill_request){
                               .leader = &x->waiter,
@@ -121,12 +154,16 @@ begin_fill(struct exchange *x, struct cache_fill *fill, bool bypass)
                               .fields = x->fields,
                               .raw = x->raw,
                               .waiting_bytes = x->waiting_bytes,
+                              .relay = x->relay,
+                              .has_body = x->has_body,
+                              .body_length = x->body_length,
                               .bypass = bypass,
                               .limits = x->front->limits ? x->front->limits(x) : NULL,
                               .late = x->retries != 0,
                           }))
         return false;
     object_waiter_take(waiter);
+    relay_leave(&x->relay);
     x->url = object_url(waiter->object);
     fail(x, waiter->failure->status, object_failure(waiter->failure));
     return true;
@@ -144,7 +181,7 @@ is_bypass(const struct exchange *x)
         "If-Unmodified-Since", "If-Range", "Accept-Encoding", "If-None-Match", NULL};
     struct span rest = x->fields, line, name, value;
 
-    if (x->no_store || (x->method.len && !span_equal(x->method, span_str("GET"))))
+    if (x->no_store || x->has_body || (x->method.len && !span_equal(x->method, span_str("GET"))))
         return true;
     if (!x->raw)
         return x->fields.len != 0;
@@ -201,27 +238,57 @@ look_up(struct exchange *x)
 bool
 exchange_start(struct exchange *x)
 {
-    x->waiter.base.notify = notify;
+    x->waiter.base.notify = wake_by_cache;
     x->waiter.base.streams = x->front->streams;
     x->waiter.client = x->client;
+    if (x->has_body && !make_relay(x)) {
+        enum failure why;
+        const char *sentence = origin_fill_refusal(errno, &why);
+
+        fail(x, why, span_str(sentence));
+        return true;
+    }
     return look_up(x);
 }
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 
+size_t
+exchange_send(struct exchange *x, const void *bytes, size_t len)
+{
+    return x->relay ? relay_write(x->relay, bytes, len) : len;
+}
+
 void
-exchange_run(struct exchange *x)
+exchange_send_end(struct exchange *x)
+{
+    if (x->relay)
+        relay_end(x->relay);
+}
+
+/* What the relay has. */
+static void
+take_interims(struct exchange *x)
+{
+    struct relay_interim *interim;
+
+    while (x->relay && (interim = relay_take_interim(x->relay))) {
+        x->front->interim(x, interim->status, span_of(interim->lines, interim->len));
+        free(interim);
+    }
+}
+
+/* What the cache has. */
+static void
+take_events(struct exchange *x)
 {
     struct object_waiter *waiter = &x->waiter.base;
-    unsigned events;
+    unsigned events = x->events;
 
-    atomic_store(&x->woken, false);
-    events = object_waiter_take(waiter);
+    x->events = 0;
     /* It may be another object now. */
     x->url = object_url(waiter->object);
-    if (x->ending) {
-        fail(x, x->ending, span_str(x->sentence));
-    } else if (events & WAITER_FAILED) {
+    if (events & WAITER_FAILED) {
         fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
         assert(!x->has_head);
@@ -233,6 +300,31 @@ exchange_run(struct exchange *x)
             x->stored = waiter->outcome == CACHE_STORED || waiter->outcome == CACHE_REPLACED;
         respond(x, waiter->object, events & WAITER_END);
     }
+}
+
+void
+exchange_run(struct exchange *x)
+{
+    unsigned wakes = atomic_exchange(&x->wakes, 0);
+
+    if (wakes & WOKEN_BY_CACHE)
+        x->events |= object_waiter_take(&x->waiter.base);
+    if (wakes & WOKEN_BY_RELAY)
+        take_interims(x);
+    if (x->ending || x->events & WAITER_LAST) {
+        relay_leave(&x->relay);
+        if (atomic_load(&x->wakes) != 0)
+            return; /* the relay has called wake() meanwhile: the exchange ends then */
+    }
+    if (x->ending) {
+        x->url = object_url(x->waiter.base.object);
+        fail(x, x->ending, span_str(x->sentence));
+        return;
+    }
+    if (x->relay && relay_has_space(x->relay))
+        x->front->space(x);
+    if (x->events)
+        take_events(x);
 }
 
 bool
@@ -251,5 +343,6 @@ exchange_end(struct exchange *x)
     if (x->outcome == OUTCOME_HIT)
         object_release(&x->object);
     x->object = NULL;
+    relay_leave(&x->relay);
     object_waiter_clear(&x->waiter.base);
 }

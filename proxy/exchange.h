@@ -22,10 +22,15 @@
 
 #include "proxy/origin_fill.h"
 #include "proxy/outcome.h"
+#include "proxy/relay.h"
 
 struct exchange;
 
-/* What a front does for its exchanges, on their thread except where marked [any]. */
+/*
+ * What a front does for its exchanges, on their thread except where marked [any]. interim() and
+ * space() come between exchange_start() and the last call, and only to raw exchanges; they may not
+ * end or cancel the exchange.
+ */
 struct front {
     bool streams; /* head() as soon as there is a head; otherwise when the object is complete */
     /*
@@ -45,6 +50,13 @@ struct front {
      * until exchange_end().
      */
     void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
+    /*
+     * The origin has sent an interim response (RFC 9110, section 15.2) to this request, before
+     * head(): its status and field lines, valid during the call. NULL: not wanted.
+     */
+    void (*interim)(struct exchange *exchange, unsigned status, struct span lines);
+    /* There is memory for more of the request's body, after exchange_send() took not all. */
+    void (*space)(struct exchange *exchange);
 };
 
 struct exchange {
@@ -70,7 +82,13 @@ struct exchange {
     struct span fields;
     struct span method; /* empty: GET. Valid as the fields. Another method is not answered from the
                            cache */
-    bool no_store;      /* a bypass: fetched from the origin, and not stored */
+    /*
+     * Raw: the request has a body, which is passed on to the origin: exchange_send(). It is a
+     * bypass, too.
+     */
+    bool has_body;
+    int64_t body_length;      /* its bytes; -1: unknown */
+    bool no_store;            /* a bypass: fetched from the origin, and not stored */
     struct client_key client; /* to which fetch and memory are counted */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
@@ -87,9 +105,11 @@ struct exchange {
 
     /* ---- exchange.c's */
     struct origin_waiter waiter;
-    _Atomic bool woken; /* wake() has been called, and exchange_run() has not begun */
-    bool has_head;      /* head() has been called */
-    bool counted;       /* waiting_bytes, in the client's tally */
+    struct relay *relay;    /* to the fetch that it leads; or NULL */
+    _Atomic unsigned wakes; /* who has called wake(), and exchange_run() has not begun */
+    unsigned events;        /* of the waiter, taken, of which the front has not been notified */
+    bool has_head;          /* head() has been called */
+    bool counted;           /* waiting_bytes, in the client's tally */
     uint8_t retries;
     const char *sentence; /* of `ending` */
     enum failure ending;  /* it does not wait any more, for this reason of fail(); 0: it does */
@@ -105,9 +125,19 @@ bool exchange_start(struct exchange *exchange);
 void exchange_run(struct exchange *exchange);
 
 /*
+ * Passes on more of the request's body. Returns how many bytes were taken; after fewer than `len`
+ * the front's space() is called. Once the exchange waits for no fetch, all are taken and dropped.
+ */
+size_t exchange_send(struct exchange *exchange, const void *bytes, size_t len);
+
+/* The request's body is complete. */
+void exchange_send_end(struct exchange *exchange);
+
+/*
  * The client does not want the response any more. True: the front is not called again, and the
  * exchange may be ended. False: a wake() has been called whose exchange_run() has not begun; it
- * calls fail() with FAILURE_CANCELLED and nothing else. A fetch goes on, for others and the cache.
+ * calls fail() with FAILURE_CANCELLED and nothing else. A fetch goes on, for others and the cache,
+ * unless it has not got the whole body of the request: then it fails.
  */
 bool exchange_cancel(struct exchange *exchange);
 

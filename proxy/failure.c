@@ -30,7 +30,8 @@ failure_of_fetch(enum fetch_error error)
         return FAILURE_OVERLOADED;
     case FETCH_STOPPING:
         return FAILURE_STOPPING;
-    /* The proxy sends no bodies, and a fetch that it cancels has failed for its waiters before. */
+    /* A body fails when its client has left, and a fetch that the proxy cancels has failed for its
+     * waiters before. */
     case FETCH_BODY_FAILED:
     case FETCH_CANCELLED:
     case FETCH_INTERNAL:

@@ -8,9 +8,15 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
 }
 
 static void
+resume(void *context, uint64_t id)
+{
+    fetcher_resume(context, id);
+}
+
+static void
 cancel(void *context, uint64_t id)
 {
     fetcher_cancel(context, id);
 }
 
-const struct origin_ops origin_fetcher = {.submit = submit, .cancel = cancel};
+const struct origin_ops origin_fetcher = {.submit = submit, .resume = resume, .cancel = cancel};

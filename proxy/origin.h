@@ -11,6 +11,7 @@
 struct origin_ops {
     bool (*submit)(void *context, const struct fetch_request *request,
                    const struct fetch_sink *sink, void *sink_context, uint64_t *id);
+    void (*resume)(void *context, uint64_t id);
     void (*cancel)(void *context, uint64_t id);
 };
 

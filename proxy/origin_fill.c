@@ -13,6 +13,7 @@ struct origin_fill {
     struct proxy *proxy;
     struct client_key client; /* that it is fetched for */
     struct sharing sharing;
+    struct relay *relay; /* a reference, or NULL */
     struct shedding_body body;
     uint64_t fetch;       /* the fetch's id */
     size_t charged;       /* to the account, */
@@ -73,6 +74,7 @@ free_fill(struct origin_fill *fill)
 {
     struct proxy *proxy = fill->proxy;
 
+    relay_close(&fill->relay);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
         client_tally_give_back(proxy->waiting, &fill->client, fill->counted);
@@ -198,6 +200,14 @@ fill_body(void *context, const void *bytes, size_t len)
     return FETCH_CONTINUE;
 }
 
+static enum fetch_supply
+fill_supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct origin_fill *fill = context;
+
+    return relay_supply(fill->relay, fill->fetch, buffer, size, len);
+}
+
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
@@ -259,6 +269,7 @@ static const struct fetch_sink sink = {
     .hop = fill_hop,
     .head = fill_head,
     .body = fill_body,
+    .supply = fill_supply,
     .done = fill_done,
 };
 
@@ -318,6 +329,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
         .method = request->method,
         .url = object_url(base->object),
         .headers = request->fields,
+        .body = {.kind = request->has_body ? FETCH_BODY_SUPPLIED : FETCH_BODY_NONE,
+                 .length = request->body_length},
         .flags = request->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE : 0,
     };
     enum failure why = FAILURE_INTERNAL;
@@ -329,6 +342,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
 
     fill->proxy = proxy;
     fill->client = request->leader->client;
+    fill->relay = request->relay;
     fill->bypass = request->bypass;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
     /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */

@@ -14,6 +14,7 @@
 #include "base/client_table.h"
 #include "cache/fill.h"
 #include "proxy/proxy.h"
+#include "proxy/relay.h"
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
@@ -31,6 +32,9 @@ struct origin_fill_request {
     struct span fields;           /* likewise */
     bool raw;                     /* a response of HTTP: neither decoded nor redirected */
     size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
+    struct relay *relay;          /* a reference that the fill releases; NULL: none */
+    bool has_body;                /* the relay has the body of the request, */
+    int64_t body_length;          /* of which this is the length; -1: unknown */
     bool bypass;                  /* the object is not stored, whatever the origin says */
     struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */

@@ -57,7 +57,9 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     fetch->sink = sink;
     fetch->context = sink_context;
     fetch->cancelled = false;
+    fetch->resumes = 0;
     fetch->flags = request->flags;
+    fetch->body = request->body;
     keep(fetch->url, sizeof(fetch->url), request->url);
     keep(fetch->method, sizeof(fetch->method), request->method);
     keep(fetch->fields, sizeof(fetch->fields), request->headers);
@@ -65,6 +67,21 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);
     return true;
+}
+
+static void
+resume(void *context, uint64_t id)
+{
+    struct scene_fetch *fetch;
+
+    REQUIRE(context == &scene);
+    pthread_mutex_lock(&scene.lock);
+    TAILQ_FOREACH(fetch, &scene.fetches, link)
+    {
+        if (fetch->id == id)
+            fetch->resumes++;
+    }
+    pthread_mutex_unlock(&scene.lock);
 }
 
 /* On the fetcher's thread only. */
@@ -83,7 +100,7 @@ cancel(void *context, uint64_t id)
     pthread_mutex_unlock(&scene.lock);
 }
 
-static const struct origin_ops origin = {.submit = submit, .cancel = cancel};
+static const struct origin_ops origin = {.submit = submit, .resume = resume, .cancel = cancel};
 
 struct scene_fetch *
 scene_find(const char *url)
@@ -157,6 +174,13 @@ scene_body(struct scene_fetch *fetch, size_t len)
     for (size_t i = 0; i < len; i++)
         bytes[i] = scene_byte(from + i);
     return fetch->sink->body(fetch->context, bytes, len);
+}
+
+enum fetch_supply
+scene_supply(struct scene_fetch *fetch, void *buffer, size_t size, size_t *len)
+{
+    ck_assert_int_eq(fetch->body.kind, FETCH_BODY_SUPPLIED);
+    return fetch->sink->supply(fetch->context, buffer, size, len);
 }
 
 void

@@ -70,7 +70,9 @@ struct scene_fetch {
     void *context;
     uint64_t id;
     bool cancelled;
+    unsigned resumes;
     unsigned flags;
+    struct fetch_body body;
     char url[256], method[16], fields[512];
 };
 
@@ -91,6 +93,9 @@ enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const cha
 enum fetch_flow scene_body(struct scene_fetch *fetch, size_t len);
 void scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence);
 
+/* What the fetch gets of the request's body, at most `size` bytes. */
+enum fetch_supply scene_supply(struct scene_fetch *fetch, void *buffer, size_t size, size_t *len);
+
 /* All of a response with status 200 and `len` bytes, and then scene_run(). */
 void scene_respond(const char *url, const char *lines, size_t len);
 
@@ -104,6 +109,8 @@ struct visit {
     const char *url;
     const char *method, *fields;
     bool raw, no_store, streams;
+    bool has_body;
+    int64_t body_length;
     struct client_key client;
     struct client_entry *limits;
     size_t waiting_bytes;
@@ -114,7 +121,7 @@ struct visit {
     bool listed;
     struct object_place place;
     /* What came. */
-    unsigned heads, mores, fails, wakes;
+    unsigned heads, mores, fails, wakes, spaces, interims;
     bool ended;
     enum failure why;
     char sentence[FAILURE_SENTENCE];

@@ -102,9 +102,34 @@ failed(struct exchange *exchange, enum failure why, struct span sentence)
     end(visit);
 }
 
+static void
+interim(struct exchange *exchange, unsigned status, struct span lines)
+{
+    struct visit *visit = visit_of(exchange);
+
+    ck_assert_uint_eq(visit->heads, 0);
+    ck_assert_uint_eq(status, 103);
+    ck_assert(span_equal(lines, span_str("Link: </a>\r\n")));
+    visit->interims++;
+}
+
+static void
+space(struct exchange *exchange)
+{
+    visit_of(exchange)->spaces++;
+}
+
 static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = failed};
 static const struct front streaming = {
     .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
+static const struct front raw = {.streams = true,
+                                 .wake = wake,
+                                 .limits = limits,
+                                 .head = head,
+                                 .more = more,
+                                 .fail = failed,
+                                 .interim = interim,
+                                 .space = space};
 
 bool
 visit(struct visit *visit)
@@ -115,11 +140,15 @@ visit(struct visit *visit)
     snprintf(url, sizeof(url), "%s", visit->url);
     visit->exchange = (struct exchange){
         .proxy = &scene.proxy,
-        .front = visit->streams ? &streaming : &whole,
+        .front = visit->raw && visit->streams ? &raw
+                 : visit->streams             ? &streaming
+                                              : &whole,
         .url = span_str(url),
         .raw = visit->raw,
         .method = span_str(visit->method ? visit->method : ""),
         .fields = span_str(visit->fields ? visit->fields : ""),
+        .has_body = visit->has_body,
+        .body_length = visit->body_length,
         .no_store = visit->no_store,
         .client = visit->client,
         .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
