@@ -1,0 +1,132 @@
+/* Authorities, and the URLs under which responses are cached. */
+#include "http/target.h"
+
+#include "tests/unit/unit.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+START_TEST(authorities)
+{
+    static const struct {
+        const char *text, *host; /* no host: refused */
+        unsigned port;
+    } rows[] = {
+        {"h", "h", 0},
+        {"Example.COM:8080", "Example.COM", 8080},
+        {"a_b-c.d.", "a_b-c.d.", 0},
+        {"127.0.0.1:1", "127.0.0.1", 1},
+        {"h:", "h", 0},
+        {"h:00080", "h", 80},
+        {"h:65535", "h", 65535},
+        {"[::1]", "[::1]", 0},
+        {"[::1]:80", "[::1]", 80},
+        {"[::ffff:127.0.0.1]", "[::ffff:127.0.0.1]", 0},
+        {"", NULL, 0},
+        {":", NULL, 0},
+        {":80", NULL, 0},
+        {"h:0", NULL, 0},
+        {"h:65536", NULL, 0},
+        {"h:000080", NULL, 0},
+        {"h:8 0", NULL, 0},
+        {"h:-1", NULL, 0},
+        {"h:80:80", NULL, 0},
+        {"u@h", NULL, 0},
+        {"u:w@h", NULL, 0},
+        {"h,i", NULL, 0},
+        {"h i", NULL, 0},
+        {"h/", NULL, 0},
+        {"h%2e", NULL, 0},
+        {"h\xc3", NULL, 0},
+        {"[", NULL, 0},
+        {"[]", NULL, 0},
+        {"[::1", NULL, 0},
+        {"[::1]a", NULL, 0},
+        {"[::1]]", NULL, 0},
+        {"[1.2.3.4]", NULL, 0},
+        {"[::g]", NULL, 0},
+        {"[fe80::1%lo]", NULL, 0},
+        {"[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa]", NULL, 0},
+        {"::1", NULL, 0},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct http_authority authority;
+        bool read = http_authority_read(span_str(rows[i].text), &authority);
+
+        ck_assert_msg(read == (rows[i].host != NULL), "%s", rows[i].text);
+        if (!read)
+            continue;
+        ck_assert_msg(span_equal(authority.host, span_str(rows[i].host)), "%s", rows[i].text);
+        ck_assert_msg(authority.port == rows[i].port, "%s", rows[i].text);
+    }
+    ck_assert(!http_authority_read(span_of("h\0", 2), &(struct http_authority){0}));
+    ck_assert(!http_authority_read(span_of("[::1\0]", 6), &(struct http_authority){0}));
+    ck_assert(!http_authority_read(span_of(NULL, 0), &(struct http_authority){0}));
+}
+END_TEST
+
+START_TEST(urls)
+{
+    static const struct {
+        bool https;
+        const char *host;
+        uint16_t port;
+        const char *path, *url;
+    } rows[] = {
+        /* RFC 9110 section 4.2.3, RFC 3986 section 6.2.2.1 */
+        {false, "Example.COM", 0, "/", "http://example.com/"},
+        {false, "h", 80, "/a", "http://h/a"},
+        {false, "h", 443, "/a", "http://h:443/a"},
+        {true, "h", 443, "/a", "https://h/a"},
+        {true, "h", 80, "/a", "https://h:80/a"},
+        {false, "h", 65535, "/a", "http://h:65535/a"},
+        {false, "[FE80::A]", 8080, "/", "http://[fe80::a]:8080/"},
+        {false, "h", 0, "?x", "http://h/?x"},
+        {false, "h", 0, "", "http://h/"},
+        {false, "h", 0, "*", "http://h/"},
+        /* the path is the client's, byte by byte */
+        {false, "h", 0, "/A/../%2E%2e/./b//c?D=%41;e&&f", "http://h/A/../%2E%2e/./b//c?D=%41;e&&f"},
+        {false, "h", 0, "//i/a", "http://h//i/a"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        size_t wanted = strlen(rows[i].url), size;
+        char url[128];
+        size_t len = http_write_url(url, sizeof(url), rows[i].https, span_str(rows[i].host),
+                                    rows[i].port, span_str(rows[i].path));
+
+        ck_assert_msg(span_equal(span_of(url, len), span_str(rows[i].url)), "%.*s, not %s",
+                      (int)len, url, rows[i].url);
+        size = strlen(rows[i].host) + strlen(rows[i].path) + HTTP_URL_EXTRA;
+        ck_assert_uint_ge(size, wanted);
+        ck_assert_uint_eq(http_write_url(url, size, rows[i].https, span_str(rows[i].host),
+                                         rows[i].port, span_str(rows[i].path)),
+                          wanted);
+    }
+}
+END_TEST
+
+START_TEST(a_url_that_may_not_fit_is_not_written)
+{
+    char url[32] = "untouched";
+
+    for (size_t size = 0; size < 2 + 3 + HTTP_URL_EXTRA; size++)
+        ck_assert_uint_eq(http_write_url(url, size, false, span_str("ho"), 0, span_str("/ab")), 0);
+    ck_assert_str_eq(url, "untouched");
+    ck_assert_uint_gt(
+        http_write_url(url, 2 + 3 + HTTP_URL_EXTRA, false, span_str("ho"), 0, span_str("/ab")), 0);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("http/target");
+    TCase *tests = tcase_create("target");
+
+    tcase_add_test(tests, authorities);
+    tcase_add_test(tests, urls);
+    tcase_add_test(tests, a_url_that_may_not_fit_is_not_written);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
