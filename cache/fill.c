@@ -5,6 +5,7 @@
 
 #include "cache/places.h"
 #include "cache/waiters.h"
+#include "cache/window.h"
 
 #define COMPACT_MAX ((uint64_t)256 << 10)
 
@@ -92,6 +93,8 @@ int
 cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
 {
     uint64_t length = object_length(fill->object), limit;
+    bool windowed = object_is_windowed(fill->object), pause = false;
+    struct segment *chain = NULL;
     struct place *place;
     int error;
 
@@ -103,12 +106,17 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
         (uint64_t)fill->declared - length < limit)
         limit = (uint64_t)fill->declared - length;
     error = object_append(fill->object, bytes, len, limit);
-    if (error || atomic_load_explicit(&fill->streams, memory_order_seq_cst) == 0)
+    if (error || (atomic_load_explicit(&fill->streams, memory_order_seq_cst) == 0 && !windowed))
         return error;
     place = cache_lock(fill->cache, fill->hash);
     waiters_more(fill);
+    if (windowed) {
+        chain = window_move(fill, true);
+        pause = fill->paused;
+    }
     place_unlock(place);
-    return 0;
+    segments_free(chain);
+    return pause ? CACHE_FILL_PAUSE : 0;
 }
 
 /* ---- private responses ----------------------------------------------------------------------- */
@@ -298,18 +306,6 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     return outcome;
 }
 
-/* Writes a failure's number and sentence; no other thread knows the object yet. */
-static void
-make_failure(struct object *failure, unsigned number, const char *sentence)
-{
-    size_t len = strnlen(sentence, OBJECT_MAX_FAILURE);
-
-    failure->status = (uint16_t)number;
-    object_append(failure, sentence, len, 0); /* inline, and within its size */
-    object_complete(failure, 0, 0, OBJECT_UNLIMITED);
-    atomic_store_explicit(&failure->state, OBJECT_FAILED, memory_order_release);
-}
-
 void
 cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                 bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
@@ -319,7 +315,7 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
     struct place *place;
 
     assert(!fill->done);
-    make_failure(fill->reserve, number, sentence);
+    fill_set_failure(fill->reserve, number, sentence);
     if (fill->has_head)
         atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
     place = cache_lock(fill->cache, fill->hash);

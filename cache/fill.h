@@ -55,6 +55,10 @@ struct object_waiter {
     uint32_t hash;           /* constant */
     struct object *given;    /* a reference: becomes `object` when the events are taken */
     _Atomic unsigned events; /* not taken yet */
+    _Atomic uint64_t taken;  /* as reported; written by the waiter's thread */
+    struct cache *cache;     /* constant */
+    bool lags; /* has FAILED, and is listed still because it may be reading; constant from the
+                  event on */
 };
 
 /*
@@ -65,26 +69,59 @@ struct object_waiter {
 unsigned object_waiter_take(struct object_waiter *waiter);
 
 /*
- * The waiter gives up. False if its last event is under way already, which is still to be taken.
- * After true there are no new events, and a notify() that was called before is still to be answered
- * by object_waiter_take(), whose result then means nothing. [the waiter's thread]
+ * A waiter that streams does not need the body's bytes before `offset` any more, nor any run in
+ * which they are: it has read up to there or beyond. To be called for every object that is being
+ * filled, after at most a part of the smallest window; costs nothing but an atomic store where the
+ * object is not windowed. After the last event, or with an offset that is not new, it does nothing.
+ * [the waiter's thread]
+ */
+void cache_waiter_taken(struct object_waiter *waiter, uint64_t offset);
+
+/*
+ * The waiter gives up, and does not read the body any more. False if its last event is under way
+ * already, which is still to be taken. After true there are no new events, and a notify() that was
+ * called before is still to be answered by object_waiter_take(), whose result then means nothing.
+ * [the waiter's thread]
  */
 bool cache_leave(struct cache *cache, struct object_waiter *waiter);
 
 /*
- * Releases what the waiter holds (object, failure, victims). After its last event, or after
- * cache_leave() has returned true. Harmless on a zeroed waiter and a second time. [the waiter's
- * thread]
+ * Releases what the waiter holds (object, failure, victims), which it does not read any more. After
+ * its last event, or after cache_leave() has returned true. Harmless on a zeroed waiter and a
+ * second time. [the waiter's thread]
  */
 void object_waiter_clear(struct object_waiter *waiter);
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
+struct cache_fill;
 TAILQ_HEAD(object_waiters, object_waiter);
+
+struct cache_failure {
+    unsigned number;
+    const char *sentence;
+};
+
+/*
+ * Which part of a body that will not be stored is kept in memory. A fetch is to pause while the
+ * reader that is farthest is more than `size` bytes behind what has arrived, and to go on when that
+ * is half of it. So the only reader of an object slows its origin down. A reader that is more than
+ * `lag` bytes behind the farthest one gets FAILED. At most size + lag bytes are kept, and another
+ * `size` while a reader that has FAILED still reads; beside them a piece and two segments.
+ */
+struct cache_window {
+    uint64_t size, lag;
+    struct cache_failure lags;  /* the failure of a reader that lags */
+    struct cache_failure whole; /* of a waiter that does not stream; number 0: none may be there */
+    /* A pause may end. [any thread, under a lock of the cache: must not block nor call the cache]
+     */
+    void (*resume)(struct cache_fill *fill);
+};
 
 /*
  * First in the struct that the owner keeps: cache_lookup() allocates request->fill_size bytes,
- * zeroed beyond this part. The owner reads `object` and nothing else.
+ * zeroed beyond this part. The owner reads `object` and nothing else, and may set `unwanted` before
+ * it gives the fill to another thread.
  */
 struct cache_fill {
     struct cache *cache;
@@ -95,7 +132,16 @@ struct cache_fill {
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
     uint32_t hash;
-    _Atomic unsigned streams; /* waiters that stream. Changed under the lock; append() reads it */
+    /* Waiters without those that lag. Changed under the lock. */
+    _Atomic unsigned waiter_count;
+    _Atomic unsigned streams; /* of them, those that stream */
+
+    /*
+     * The last waiter has left by cache_leave(). True: the owner is going to fail the fill, and no
+     * later request joins. NULL: it goes on. [any thread, under a lock of the cache: must not block
+     * nor call the cache]
+     */
+    bool (*unwanted)(struct cache_fill *fill);
 
     /* Under the lock of the hash's shard. */
     struct entry *entry; /* in the table: its own, or that of the expired page to which it is the
@@ -105,7 +151,9 @@ struct cache_fill {
     bool has_head;
     bool isolated;
     bool done; /* finished or failed */
-    unsigned waiter_count;
+    bool paused;
+    struct cache_window window; /* of a windowed object */
+    struct object *laggard;     /* a reference: the failure of readers that lag */
     struct object_waiters waiters;
 };
 
@@ -125,10 +173,33 @@ struct object_head {
 int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
 
 /*
- * More of the body, after the head. 0, ENOMEM, ENOBUFS or EFBIG (more than max_length, or than the
+ * More of the body, after the head. 0, CACHE_FILL_PAUSE (windowed: it has been taken, and no more
+ * is to come until window.resume()), ENOMEM, ENOBUFS or EFBIG (more than max_length, or than the
  * declared length of an inline body); after an error the body is as it was.
  */
+#define CACHE_FILL_PAUSE (-1)
 int cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len);
+
+/*
+ * The object will not be stored, and of its body, which is in segments, only the window is kept
+ * from now on. No later request joins it. An expired page of the URL is removed. Waiters that do
+ * not stream, which need the whole body, get FAILED. 0, ENOMEM, or EBUSY: such a waiter is there,
+ * and the window has no failure for it. After an error nothing has changed. Once, after the head.
+ */
+int cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window);
+
+/* Does no request wait for it now? One that does may still leave or come, see below. */
+static inline bool
+cache_fill_is_unwanted(const struct cache_fill *fill)
+{
+    return atomic_load_explicit(&fill->waiter_count, memory_order_relaxed) == 0;
+}
+
+/*
+ * If no request waits, none joins from now on, and the object will not be stored: true, and the
+ * owner is going to fail it.
+ */
+bool cache_fill_abandon(struct cache_fill *fill);
 
 /*
  * The response may not be shared. Waiters get RETRY, except the leader and those that stream and

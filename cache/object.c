@@ -6,7 +6,7 @@
 #define SEGMENT_MIN ((size_t)16 << 10)
 #define SEGMENT_MAX ((size_t)256 << 10)
 
-/* A part of a body. Constant once a byte beyond it is published. */
+/* A part of a body. Constant once a byte beyond it is published, until it is unlinked. */
 struct segment {
     struct segment *next;
     uint64_t start; /* its first byte's offset in the body */
@@ -19,9 +19,10 @@ struct segment {
 
 /* The list of segments of an object. Written by the thread that appends. */
 struct segments {
-    struct segment *first; /* constant once a byte is published */
+    struct segment *first; /* constant once a byte is published, unless windowed */
     struct segment *last;
     _Atomic size_t allocated; /* bytes, the structs included */
+    _Atomic bool windowed;
 };
 
 /* Bytes of URL, final URL and field lines. */
@@ -106,19 +107,22 @@ object_make(const struct object_parts *parts)
     return object;
 }
 
+void
+segments_free(struct segment *chain)
+{
+    while (chain) {
+        struct segment *next = chain->next;
+
+        free(chain);
+        chain = next;
+    }
+}
+
 static void
 object_free(struct object *object)
 {
-    if (object->segmented) {
-        struct segment *segment = segments_of(object)->first;
-
-        while (segment) {
-            struct segment *next = segment->next;
-
-            free(segment);
-            segment = next;
-        }
-    }
+    if (object->segmented)
+        segments_free(segments_of(object)->first);
     free(object);
 }
 
@@ -304,6 +308,49 @@ object_append(struct object *object, const void *bytes, size_t len, uint64_t lim
     }
     publish(object, length + len, has_zero);
     return 0;
+}
+
+bool
+object_is_windowed(const struct object *object)
+{
+    return object->segmented &&
+           atomic_load_explicit(&segments_of(object)->windowed, memory_order_seq_cst);
+}
+
+void
+object_set_windowed(struct object *object)
+{
+    atomic_store_explicit(&segments_of(object)->windowed, true, memory_order_seq_cst);
+}
+
+/*
+ * A segment is kept until a byte behind it has been read: a reader's place still refers to it when
+ * it has read the segment's last byte. A published byte behind it also shows that it is not the
+ * last segment, the only one that a thread which appends may be writing.
+ */
+struct segment *
+object_trim(struct object *object, uint64_t offset)
+{
+    struct segments *list = segments_of(object);
+    struct segment *chain, *segment, *last = NULL;
+    uint64_t length = object_length(object), bytes = 0;
+
+    if (offset > length)
+        offset = length;
+    if (offset == 0)
+        return NULL; /* the first segment may be linked just now */
+    chain = list->first;
+    for (segment = chain; segment->start + segment->size < offset; segment = segment->next) {
+        bytes += sizeof(*segment) + segment->size;
+        last = segment;
+    }
+    if (!last)
+        return NULL;
+    last->next = NULL;
+    list->first = segment;
+    atomic_fetch_sub_explicit(&list->allocated, bytes, memory_order_relaxed);
+    memory_uncharge(object->account, MEMORY_PAGES, bytes);
+    return chain;
 }
 
 struct object *

@@ -8,6 +8,9 @@
  * most OBJECT_INLINE_MAX, is in the object's own allocation; any other body is a list of segments
  * of 16 KiB to 256 KiB.
  *
+ * A body that will not be stored may be windowed: while it grows, the segments that all its readers
+ * have passed are freed (fill.h, cache_fill_unstore()).
+ *
  * Objects are counted by references and freed with the last one, on any thread. The cache does not
  * interpret head and body.
  */
@@ -116,6 +119,11 @@ struct object_place {
 /*
  * The next run of published bytes at *place, up to the end of its segment; *place is then behind
  * it. Empty if nothing more has been published. Takes no lock. [any thread that has a reference]
+ *
+ * An object that is still being filled may be or become windowed. Its reader begins at the zero
+ * place, before its first cache_waiter_taken(), and goes on from where the last call left *place;
+ * it may move place->offset back within that run. Bytes before the offset that it has reported as
+ * taken may be freed at any time, and the others too once it has left the object.
  */
 struct span object_read(const struct object *object, struct object_place *place);
 
@@ -179,6 +187,22 @@ struct object *object_make(const struct object_parts *parts);
  * or `len`, whichever is more. [one thread at a time; the caller has no lock]
  */
 int object_append(struct object *object, const void *bytes, size_t len, uint64_t limit);
+
+/* Is the beginning of the body freed when it has been read? Sequentially consistent. */
+bool object_is_windowed(const struct object *object);
+
+/* From now on it is. The body is segmented, and the object not complete. */
+void object_set_windowed(struct object *object);
+
+/*
+ * Unlinks from a windowed body the segments that end before `offset` and before the published
+ * length, whose charge ends. Every reader has read a byte at or behind `offset`. Returns their
+ * chain, for segments_free(). [one thread at a time, beside object_append()]
+ */
+struct segment *object_trim(struct object *object, uint64_t offset);
+
+/* Frees a chain; NULL is harmless. */
+void segments_free(struct segment *chain);
 
 /*
  * A copy of a segmented object with its body inline, charged to the same account; NULL if account

@@ -3,6 +3,24 @@
 #include <stdlib.h>
 
 #include "cache/places.h"
+#include "cache/window.h"
+
+struct object *
+fill_make_reserve(void)
+{
+    return object_make(&(struct object_parts){.inline_size = OBJECT_MAX_FAILURE});
+}
+
+void
+fill_set_failure(struct object *failure, unsigned number, const char *sentence)
+{
+    size_t len = strnlen(sentence ? sentence : "", OBJECT_MAX_FAILURE);
+
+    failure->status = (uint16_t)number;
+    object_append(failure, sentence, len, 0); /* inline, and within its size */
+    object_complete(failure, 0, 0, OBJECT_UNLIMITED);
+    atomic_store_explicit(&failure->state, OBJECT_FAILED, memory_order_release);
+}
 
 struct cache_fill *
 fill_create(struct cache *cache, const struct cache_key *key, size_t size)
@@ -12,7 +30,7 @@ fill_create(struct cache *cache, const struct cache_key *key, size_t size)
     if (!fill)
         return NULL;
     fill->name = object_make(&(struct object_parts){.url = key->url});
-    fill->reserve = object_make(&(struct object_parts){.inline_size = OBJECT_MAX_FAILURE});
+    fill->reserve = fill_make_reserve();
     if (!fill->name || !fill->reserve) {
         object_release(&fill->name);
         object_release(&fill->reserve);
@@ -23,6 +41,7 @@ fill_create(struct cache *cache, const struct cache_key *key, size_t size)
     fill->object = object_retain(fill->name);
     fill->hash = key->hash;
     fill->key = key->key;
+    atomic_init(&fill->waiter_count, 0);
     atomic_init(&fill->streams, 0);
     TAILQ_INIT(&fill->waiters);
     return fill;
@@ -35,6 +54,7 @@ fill_free(struct cache_fill *fill)
     object_release(&fill->object);
     object_release(&fill->name);
     object_release(&fill->reserve);
+    object_release(&fill->laggard);
     free(fill);
 }
 
@@ -68,8 +88,11 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->hash = fill->hash;
     waiter->given = NULL;
     atomic_init(&waiter->events, 0);
+    atomic_init(&waiter->taken, 0);
+    waiter->cache = fill->cache;
+    waiter->lags = false;
     TAILQ_INSERT_TAIL(&fill->waiters, waiter, link);
-    fill->waiter_count++;
+    atomic_fetch_add(&fill->waiter_count, 1);
     if (!waiter->streams)
         return;
     atomic_fetch_add_explicit(&fill->streams, 1, memory_order_seq_cst);
@@ -82,14 +105,38 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     }
 }
 
+static void
+uncount(struct cache_fill *fill, const struct object_waiter *waiter)
+{
+    atomic_fetch_sub(&fill->waiter_count, 1);
+    if (waiter->streams)
+        atomic_fetch_sub_explicit(&fill->streams, 1, memory_order_seq_cst);
+}
+
 void
 waiters_remove(struct cache_fill *fill, struct object_waiter *waiter)
 {
     TAILQ_REMOVE(&fill->waiters, waiter, link);
-    fill->waiter_count--;
-    if (waiter->streams)
-        atomic_fetch_sub_explicit(&fill->streams, 1, memory_order_seq_cst);
+    if (!waiter->lags)
+        uncount(fill, waiter);
     waiter->fill = NULL;
+}
+
+void
+waiters_set_lagging(struct cache_fill *fill, struct object_waiter *waiter)
+{
+    uncount(fill, waiter);
+    waiter->lags = true;
+    waiter->failure = object_retain(fill->laggard);
+    notify(waiter, WAITER_FAILED);
+}
+
+void
+waiters_fail_one(struct cache_fill *fill, struct object_waiter *waiter, struct object *failure)
+{
+    waiters_remove(fill, waiter);
+    waiter->failure = object_retain(failure);
+    notify(waiter, WAITER_FAILED);
 }
 
 void
@@ -113,7 +160,7 @@ waiters_more(struct cache_fill *fill)
 
     TAILQ_FOREACH(waiter, &fill->waiters, link)
     {
-        if (waiter->streams)
+        if (waiter->streams && !waiter->lags)
             notify(waiter, WAITER_MORE);
     }
 }
@@ -139,7 +186,11 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
     struct object_waiter *waiter;
 
     while (waiter = TAILQ_FIRST(&fill->waiters), waiter) {
+        bool lags = waiter->lags;
+
         waiters_remove(fill, waiter);
+        if (lags)
+            continue;
         waiter->outcome = outcome;
         if (waiter->leader) {
             waiter->evicted = evicted;
@@ -159,12 +210,15 @@ waiters_fail(struct cache_fill *fill, struct object *failure,
     struct object_waiter *waiter;
 
     while (waiter = TAILQ_FIRST(&fill->waiters), waiter) {
-        bool retry = retries && !waiter->leader && retries(waiter, context);
+        bool lags = waiter->lags;
 
-        waiters_remove(fill, waiter);
-        if (!retry)
-            waiter->failure = object_retain(failure);
-        notify(waiter, retry ? WAITER_RETRY : WAITER_FAILED);
+        if (lags || (retries && !waiter->leader && retries(waiter, context))) {
+            waiters_remove(fill, waiter);
+            if (!lags)
+                notify(waiter, WAITER_RETRY);
+        } else {
+            waiters_fail_one(fill, waiter, failure);
+        }
     }
 }
 
@@ -173,7 +227,7 @@ waiters_leader(const struct cache_fill *fill)
 {
     struct object_waiter *first = TAILQ_FIRST(&fill->waiters);
 
-    return first && first->leader ? first : NULL;
+    return first && first->leader && !first->lags ? first : NULL;
 }
 
 /* ---- the waiter's side ----------------------------------------------------------------------- */
@@ -196,17 +250,27 @@ bool
 cache_leave(struct cache *cache, struct object_waiter *waiter)
 {
     struct place *place = cache_lock(cache, waiter->hash);
-    bool listed = waiter->fill != NULL;
+    struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
+    struct segment *chain = NULL;
+    struct removed removed = {0};
 
-    if (listed)
-        waiters_remove(waiter->fill, waiter);
+    if (fill) {
+        waiters_remove(fill, waiter);
+        if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
+            window_close_fill(&place->shard, fill, false, &removed);
+        chain = window_move_if_any(fill);
+    }
     place_unlock(place);
-    return listed;
+    segments_free(chain);
+    shard_free_removed(&removed);
+    return fill != NULL;
 }
 
 void
 object_waiter_clear(struct object_waiter *waiter)
 {
+    if (waiter->lags)
+        window_leave(waiter);
     object_release(&waiter->object);
     object_release(&waiter->given);
     object_release(&waiter->failure);

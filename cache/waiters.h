@@ -13,6 +13,12 @@
  */
 struct cache_fill *fill_create(struct cache *cache, const struct cache_key *key, size_t size);
 
+/* An object for a failure; NULL without memory. Needs no lock. */
+struct object *fill_make_reserve(void);
+
+/* Writes a failure's number and sentence; no other thread knows the object yet. */
+void fill_set_failure(struct object *failure, unsigned number, const char *sentence);
+
 /* Frees it. It has no waiters. */
 void fill_free(struct cache_fill *fill);
 
@@ -21,6 +27,13 @@ void waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool lea
 
 /* Removes a waiter that is in the fill's list. */
 void waiters_remove(struct cache_fill *fill, struct object_waiter *waiter);
+
+/* FAILED to one that lags: it does not count any more, but stays in the list. */
+void waiters_set_lagging(struct cache_fill *fill, struct object_waiter *waiter);
+
+/* FAILED with `failure` to one that is in the list. */
+void waiters_fail_one(struct cache_fill *fill, struct object_waiter *waiter,
+                      struct object *failure);
 
 /* HEAD and MORE, to those that stream. */
 void waiters_head(struct cache_fill *fill);

@@ -1,0 +1,210 @@
+#include "cache/window.h"
+
+#include <errno.h>
+
+#include "cache/places.h"
+#include "cache/waiters.h"
+
+/* How far the readers of a body are. */
+struct reading {
+    uint64_t length; /* of the body */
+    uint64_t front;  /* the reader that is farthest has taken this; the length without a reader */
+    uint64_t back;   /* the last one, also if it lags */
+};
+
+static uint64_t
+taken_by(const struct object_waiter *waiter, uint64_t length)
+{
+    /* As object_is_windowed(): what was taken before that was set is seen here. */
+    uint64_t taken = atomic_load_explicit(&waiter->taken, memory_order_seq_cst);
+
+    return taken < length ? taken : length;
+}
+
+static struct reading
+find_reading(const struct cache_fill *fill)
+{
+    uint64_t length = object_length(fill->object);
+    struct reading reading = {.length = length, .back = length};
+    const struct object_waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &fill->waiters, link)
+    {
+        uint64_t taken = taken_by(waiter, length);
+
+        if (taken < reading.back)
+            reading.back = taken;
+        if (taken > reading.front && !waiter->lags)
+            reading.front = taken;
+    }
+    if (cache_fill_is_unwanted(fill))
+        reading.front = length;
+    return reading;
+}
+
+/* Is more than `size` kept for the farthest reader, or more than all for the last one? */
+static bool
+is_full(const struct cache_window *window, const struct reading *reading, uint64_t size)
+{
+    return reading->length - reading->front > size ||
+           reading->length - reading->back > window->lag + 2 * window->size;
+}
+
+struct segment *
+window_move(struct cache_fill *fill, bool has_grown)
+{
+    const struct cache_window *window = &fill->window;
+    struct reading reading = find_reading(fill);
+    struct object_waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &fill->waiters, link)
+    {
+        if (!waiter->lags && taken_by(waiter, reading.front) + window->lag < reading.front)
+            waiters_set_lagging(fill, waiter);
+    }
+    if (has_grown && is_full(window, &reading, window->size)) {
+        fill->paused = true;
+    } else if (fill->paused && !is_full(window, &reading, window->size / 2)) {
+        fill->paused = false;
+        window->resume(fill);
+    }
+    return object_trim(fill->object, reading.back);
+}
+
+void
+window_close_fill(struct shard *shard, struct cache_fill *fill, bool and_expired,
+                  struct removed *removed)
+{
+    struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL, *own;
+
+    if (!fill->may_store)
+        return;
+    own = shard_close_fill(fill);
+    shard_remove_fill(shard, fill);
+    if (own)
+        shard_remove(shard, own, removed);
+    else if (expired && and_expired)
+        shard_remove(shard, expired, removed);
+    table_tidy(&shard->table);
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+static struct object *
+make_failure(const struct cache_failure *text)
+{
+    struct object *failure = fill_make_reserve();
+
+    if (failure)
+        fill_set_failure(failure, text->number, text->sentence);
+    return failure;
+}
+
+/* FAILED to the waiters that need the whole body. */
+static void
+fail_whole(struct cache_fill *fill, struct object *failure)
+{
+    struct object_waiter *waiter, *next;
+
+    for (waiter = TAILQ_FIRST(&fill->waiters); waiter; waiter = next) {
+        next = TAILQ_NEXT(waiter, link);
+        if (!waiter->streams)
+            waiters_fail_one(fill, waiter, failure);
+    }
+}
+
+static bool
+all_stream(const struct cache_fill *fill)
+{
+    return atomic_load(&fill->streams) == atomic_load(&fill->waiter_count);
+}
+
+int
+cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
+{
+    struct object *laggard, *whole;
+    struct segment *chain = NULL;
+    struct removed removed = {0};
+    struct place *place;
+    int error = 0;
+
+    assert(fill->has_head && fill->object->segmented && !object_is_windowed(fill->object));
+    if (!window->whole.number && !all_stream(fill))
+        return EBUSY;
+    laggard = make_failure(&window->lags);
+    whole = make_failure(&window->whole);
+    if (!laggard || !whole) {
+        object_release(&laggard);
+        object_release(&whole);
+        return ENOMEM;
+    }
+    place = cache_lock(fill->cache, fill->hash);
+    if (!window->whole.number && !all_stream(fill)) {
+        error = EBUSY;
+    } else {
+        window_close_fill(&place->shard, fill, true, &removed);
+        fail_whole(fill, whole);
+        fill->window = *window;
+        fill->laggard = laggard;
+        laggard = NULL;
+        object_set_windowed(fill->object);
+        chain = window_move(fill, false);
+    }
+    place_unlock(place);
+    segments_free(chain);
+    shard_free_removed(&removed);
+    object_release(&laggard);
+    object_release(&whole);
+    return error;
+}
+
+bool
+cache_fill_abandon(struct cache_fill *fill)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    bool unwanted = cache_fill_is_unwanted(fill);
+    struct removed removed = {0};
+
+    if (unwanted)
+        window_close_fill(&place->shard, fill, false, &removed);
+    place_unlock(place);
+    shard_free_removed(&removed);
+    return unwanted;
+}
+
+/* ---- the waiter's side ----------------------------------------------------------------------- */
+
+void
+cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
+{
+    struct segment *chain = NULL;
+    struct place *place;
+
+    if (offset <= atomic_load_explicit(&waiter->taken, memory_order_relaxed))
+        return;
+    /* Sequentially consistent: the change to a window either sees this, or is seen here. */
+    atomic_store_explicit(&waiter->taken, offset, memory_order_seq_cst);
+    if (!object_is_windowed(waiter->object))
+        return;
+    place = cache_lock(waiter->cache, waiter->hash);
+    if (waiter->fill)
+        chain = window_move(waiter->fill, false);
+    place_unlock(place);
+    segments_free(chain);
+}
+
+void
+window_leave(struct object_waiter *waiter)
+{
+    struct place *place = cache_lock(waiter->cache, waiter->hash);
+    struct cache_fill *fill = waiter->fill;
+    struct segment *chain = NULL;
+
+    if (fill) {
+        waiters_remove(fill, waiter);
+        chain = window_move(fill, false);
+    }
+    place_unlock(place);
+    segments_free(chain);
+    waiter->lags = false;
+}
