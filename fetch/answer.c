@@ -6,6 +6,7 @@
 
 #include "fetch/headers.h"
 #include "http/field.h"
+#include "http/hop_by_hop.h"
 
 /* ---- the status line ----------------------------------------------------------------- */
 
@@ -137,41 +138,6 @@ normalise(struct span lines, struct buf *out)
 
 /* ---- what the fields say ------------------------------------------------------------- */
 
-/* RFC 9110 section 7.6.1, beside those that Connection names. */
-static const char *const hop_by_hop[] = {
-    "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", NULL,
-};
-
-#define MAX_NAMED 64u /* fields that Connection names: a bound on the search below */
-
-struct named {
-    struct span names[MAX_NAMED];
-    size_t count;
-};
-
-/* Collects what the value of a Connection field names. False if that is too many. */
-static bool
-read_connection(struct span value, struct named *named)
-{
-    struct span member;
-
-    while (http_next_member(&value, &member)) {
-        if (named->count == MAX_NAMED)
-            return false;
-        named->names[named->count++] = member;
-    }
-    return true;
-}
-
-static bool
-is_named(struct span name, const struct named *named)
-{
-    for (size_t i = 0; i < named->count; i++)
-        if (http_same_name(name, named->names[i]))
-            return true;
-    return false;
-}
-
 /* A length is digits, and every statement of it the same (RFC 9112 section 6.3). */
 static bool
 read_length(struct span value, int64_t *length)
@@ -225,7 +191,7 @@ read_transfer_coding(struct answer_head *head, unsigned version, struct span val
 
 static const char *
 read_field(struct answer_head *head, unsigned version, struct span name, struct span value,
-           struct named *named)
+           struct http_connection_options *options)
 {
     if (http_name_is(name, "Content-Length")) {
         if (!read_length(value, &head->content_length))
@@ -233,7 +199,7 @@ read_field(struct answer_head *head, unsigned version, struct span name, struct 
     } else if (http_name_is(name, "Transfer-Encoding")) {
         return read_transfer_coding(head, version, value);
     } else if (http_name_is(name, "Connection")) {
-        if (!read_connection(value, named))
+        if (!http_connection_options_add(options, value))
             return "its Connection field names too many others";
     } else if (http_name_is(name, "Content-Encoding")) {
         read_codings(value, &head->coding);
@@ -247,7 +213,7 @@ read_field(struct answer_head *head, unsigned version, struct span name, struct 
 
 static const char *
 interpret(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
-          struct named *named)
+          struct http_connection_options *options)
 {
     struct span line, name, value;
 
@@ -255,7 +221,7 @@ interpret(struct answer_head *head, unsigned version, struct span lines, bool un
         const char *malformed = NULL;
 
         if (http_split_field(line, &name, &value))
-            malformed = read_field(head, version, name, value, named);
+            malformed = read_field(head, version, name, value, options);
         if (malformed)
             return malformed;
     }
@@ -272,10 +238,10 @@ interpret(struct answer_head *head, unsigned version, struct span lines, bool un
 }
 
 static bool
-goes_on(const struct answer_head *head, struct span name, const struct named *named)
+goes_on(const struct answer_head *head, struct span name,
+        const struct http_connection_options *options)
 {
-    if (http_name_is_one_of(name, hop_by_hop) || headers_is_proxy_field(name) ||
-        is_named(name, named))
+    if (http_is_hop_by_hop(name, options) || headers_is_proxy_field(name))
         return false;
     if (http_name_is(name, "Content-Length"))
         return head->content_length >= 0;
@@ -283,12 +249,13 @@ goes_on(const struct answer_head *head, struct span name, const struct named *na
 }
 
 static const char *
-select_fields(struct answer_head *head, struct span lines, const struct named *named)
+select_fields(struct answer_head *head, struct span lines,
+              const struct http_connection_options *options)
 {
     struct span line, name, value;
 
     while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !goes_on(head, name, named))
+        if (!http_split_field(line, &name, &value) || !goes_on(head, name, options))
             continue;
         buf_append(&head->fields, line.ptr, line.len);
         buf_append(&head->fields, "\r\n", 2);
@@ -300,7 +267,7 @@ const char *
 answer_head_read(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
                  bool *no_memory)
 {
-    struct named named = {.count = 0};
+    struct http_connection_options options = {.count = 0};
     const char *malformed;
     struct buf plain;
 
@@ -310,9 +277,9 @@ answer_head_read(struct answer_head *head, unsigned version, struct span lines, 
     buf_init(&plain, 2 * lines.len + 2);
     malformed = normalise(lines, &plain);
     if (!malformed)
-        malformed = interpret(head, version, buf_span(&plain), undecoded, &named);
+        malformed = interpret(head, version, buf_span(&plain), undecoded, &options);
     if (!malformed)
-        malformed = select_fields(head, buf_span(&plain), &named);
+        malformed = select_fields(head, buf_span(&plain), &options);
     buf_free(&plain);
     *no_memory = malformed == out_of_memory;
     return malformed;

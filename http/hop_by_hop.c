@@ -1,0 +1,216 @@
+#include "http/hop_by_hop.h"
+
+#include <stdio.h>
+
+#include "http/field.h"
+#include "http/octet.h"
+
+static const char *const hop_by_hop[] = {
+    "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", NULL,
+};
+
+/* Kept although Connection may list them. */
+static const char *const always_needed[] = {
+    "Age",
+    "Authorization",
+    "CDN-Cache-Control",
+    "Cache-Control",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Cookie",
+    "Date",
+    "ETag",
+    "Expires",
+    "Host",
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Last-Modified",
+    "Pragma",
+    "Range",
+    "Set-Cookie",
+    "Vary",
+    "Via",
+    "WWW-Authenticate",
+    NULL,
+};
+
+/* Set by the fetcher, or by http_forward_fields(). */
+static const char *const replaced[] = {
+    "Host", "Content-Length", "Expect", "HTTP2-Settings", "Forwarded", "X-Real-IP", NULL,
+};
+
+static const char *const overrides[] = {
+    "X-HTTP-Method",  "X-HTTP-Method-Override", "X-Method-Override",
+    "X-Original-URL", "X-Rewrite-URL",          NULL,
+};
+
+bool
+http_connection_options_add(struct http_connection_options *options, struct span value)
+{
+    struct span member;
+
+    while (http_next_member(&value, &member)) {
+        if (options->count == HTTP_CONNECTION_OPTIONS_MAX)
+            return false;
+        options->names[options->count++] = member;
+    }
+    return true;
+}
+
+static bool
+is_listed(struct span name, const struct http_connection_options *options)
+{
+    for (size_t i = 0; i < options->count; i++)
+        if (http_same_name(name, options->names[i]))
+            return true;
+    return false;
+}
+
+bool
+http_is_hop_by_hop(struct span name, const struct http_connection_options *options)
+{
+    return http_name_is_one_of(name, hop_by_hop) ||
+           (is_listed(name, options) && !http_name_is_one_of(name, always_needed));
+}
+
+/* ---- requests ------------------------------------------------------------------------ */
+
+#define LONGEST_NAME 32u /* of those that are left out, by far */
+
+/* The name with "-" for "_". One that is longer than any that matters stays as it is. */
+static struct span
+without_underscores(struct span name, char *copy)
+{
+    if (name.len > LONGEST_NAME || !memchr(name.ptr, '_', name.len))
+        return name;
+    for (size_t i = 0; i < name.len; i++)
+        copy[i] = name.ptr[i] == '_' ? '-' : name.ptr[i];
+    return span_of(copy, name.len);
+}
+
+static bool
+has_prefix(struct span name, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return name.len >= len && http_same_name(span_of(name.ptr, len), span_str(prefix));
+}
+
+static bool
+goes_on(struct span name, const struct http_connection_options *options,
+        const struct http_forwarding *forwarding)
+{
+    bool safe = forwarding->method == HTTP_GET || forwarding->method == HTTP_HEAD;
+    char copy[LONGEST_NAME];
+
+    if (http_is_hop_by_hop(name, options))
+        return false;
+    name = without_underscores(name, copy);
+    if (http_is_hop_by_hop(name, options) || http_name_is_one_of(name, replaced) ||
+        has_prefix(name, "Proxy-") || has_prefix(name, "X-Forwarded-"))
+        return false;
+    if (http_name_is(name, "Content-Encoding"))
+        return forwarding->has_body;
+    if (http_name_is(name, "Max-Forwards"))
+        return forwarding->max_forwards < 0;
+    return !safe || !http_name_is_one_of(name, overrides);
+}
+
+static void
+append_field(struct buf *out, const char *name, struct span value)
+{
+    if (value.len == 0)
+        return;
+    buf_append_str(out, name);
+    buf_append(out, ": ", 2);
+    buf_append(out, value.ptr, value.len);
+    buf_append(out, "\r\n", 2);
+}
+
+bool
+http_forward_fields(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
+{
+    struct http_connection_options options = {.count = 0};
+    struct span rest = fields, line, name, value;
+
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Connection") &&
+            !http_connection_options_add(&options, value))
+            return false;
+    rest = fields;
+    while (http_next_line(&rest, &line)) {
+        if (!http_split_field(line, &name, &value) || !goes_on(name, &options, forwarding))
+            continue;
+        buf_append(out, line.ptr, line.len);
+        buf_append(out, "\r\n", 2);
+    }
+    if (forwarding->max_forwards >= 0)
+        buf_printf(out, "Max-Forwards: %lld\r\n", (long long)forwarding->max_forwards);
+    append_field(out, "Via", forwarding->via);
+    append_field(out, "X-Forwarded-For", forwarding->for_);
+    append_field(out, "X-Forwarded-Proto", forwarding->proto);
+    append_field(out, "X-Forwarded-Host", forwarding->host);
+    append_field(out, "Forwarded", forwarding->standard);
+    return !buf_failed(out);
+}
+
+/* Digits, saturated; -1 if there is anything else. */
+static int64_t
+read_number(struct span value)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < value.len; i++) {
+        int digit = value.ptr[i] - '0';
+
+        if (!http_octet_is(value.ptr[i], HTTP_OCTET_DIGIT))
+            return -1;
+        number = number > (INT64_MAX - digit) / 10 ? INT64_MAX : number * 10 + digit;
+    }
+    return value.len ? number : -1;
+}
+
+int64_t
+http_max_forwards(struct span fields)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&fields, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Max-Forwards"))
+            return read_number(value);
+    return -1;
+}
+
+/* The second word of a member of Via: "[protocol/]version received-by [comment]". */
+static struct span
+received_by(struct span member)
+{
+    size_t from = 0, len = 0;
+
+    while (from < member.len && !http_is_blank(member.ptr[from]))
+        from++;
+    member = http_trim(span_of(member.ptr + from, member.len - from));
+    while (len < member.len && !http_is_blank(member.ptr[len]))
+        len++;
+    return span_of(member.ptr, len);
+}
+
+bool
+http_via_has(struct span fields, struct span pseudonym)
+{
+    struct span line, name, value, member;
+
+    while (http_next_line(&fields, &line)) {
+        if (!http_split_field(line, &name, &value) || !http_name_is(name, "Via"))
+            continue;
+        while (http_next_member(&value, &member))
+            if (http_same_name(received_by(member), pseudonym))
+                return true;
+    }
+    return false;
+}
