@@ -1,0 +1,216 @@
+"""The contestants of http.py: sunproxyd and other caches, each as a reverse proxy before one origin.
+
+Each has two threads or processes, stores everything in memory for an hour, and writes no access log.
+A server that is not installed is left out. Debian's packages have the names in PEERS.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+PEERS = {"nginx": "nginx-light", "trafficserver": "trafficserver", "varnish": "varnish",
+         "squid": "squid"}
+THREADS = 2
+
+
+class Failure(Exception):
+    """Something that was to be measured could not be."""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def family_of(pid):
+    """The process and its descendants."""
+    found, todo = [], [pid]
+    while todo:
+        found.append(todo.pop())
+        try:
+            for task in os.listdir(f"/proc/{found[-1]}/task"):
+                with open(f"/proc/{found[-1]}/task/{task}/children") as f:
+                    todo += [int(child) for child in f.read().split()]
+        except FileNotFoundError:
+            pass
+    return found
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, name, argv, port, folder, environment=None):
+        self.name, self.port, self.log = name, port, folder / f"{name}.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            cwd=folder, env=environment, start_new_session=True)
+
+    def wait_until_listening(self):
+        for _ in range(1500):
+            if self.process.poll() is not None:
+                raise Failure(f"{self.name} has ended with status {self.process.returncode}: "
+                              + self.log.read_text(errors="replace")[-500:])
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return self
+            time.sleep(0.02)
+        raise Failure(f"{self.name} does not listen on port {self.port}")
+
+    def pin(self, cpu):
+        for pid in family_of(self.process.pid):
+            for task in os.listdir(f"/proc/{pid}/task"):
+                try:
+                    os.sched_setaffinity(int(task), {cpu})
+                except ProcessLookupError:
+                    pass
+
+    def cpu_seconds(self):
+        """User and system time of all its processes so far."""
+        ticks = 0
+        for pid in family_of(self.process.pid):
+            with open(f"/proc/{pid}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        if self.process.poll() is None:
+            pids = family_of(self.process.pid)
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            for pid in pids[1:]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+
+def start_origin(build, folder):
+    """The scripted origin: any path with size=BYTES in its query, fresh for an hour."""
+    port = free_port()
+    return Server("origin", [build / "tests/origin/origin", "--quiet", "--http-port", str(port),
+                             "--header", "Cache-Control: max-age=3600"], port,
+                  folder).wait_until_listening()
+
+
+def start_sunproxyd(folder, origin_port, build):
+    port = free_port()
+    return Server("sunproxyd",
+                  [build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
+                   "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin_port}",
+                   "--allow-net", "127.0.0.0/8", "--allow-port", "any",
+                   "--workers", str(THREADS), "--capacity-bytes", "2G",
+                   "--max-connections-per-client", "0", "--max-fetches-per-origin", "256"],
+                  port, folder)
+
+
+def start_nginx(folder, origin_port, _build):
+    port = free_port()
+    (folder / "nginx.conf").write_text(f"""
+daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.error; worker_processes {THREADS};
+{"user root;" if os.getuid() == 0 else ""}
+worker_rlimit_nofile 65536;
+events {{ worker_connections 16384; }}
+http {{
+  access_log off; keepalive_requests 1000000000; sendfile on; tcp_nopush on;
+  open_file_cache max=10000; open_file_cache_valid 1h;
+  proxy_cache_path /dev/shm/{folder.name} keys_zone=pages:64m max_size=2g inactive=1h;
+  proxy_temp_path {folder}/proxy; client_body_temp_path {folder}/body;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 64; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=8192;
+    location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+                  proxy_cache pages; }}
+  }}
+}}""")
+    return Server("nginx", [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
+                  folder)
+
+
+def start_trafficserver(folder, origin_port, _build):
+    """Its files are below one folder, a copy of the packaged ones that is changed."""
+    port = free_port()
+    root = folder / "trafficserver"
+    layout = {"prefix": "/usr", "exec_prefix": "/usr", "bindir": "/usr/bin", "sbindir": "/usr/sbin",
+              "libdir": "/usr/lib/trafficserver", "includedir": "/usr/include",
+              "libexecdir": "/usr/lib/trafficserver/modules"}
+    for name in ("sysconfdir", "datadir", "localstatedir", "runtimedir", "logdir", "cachedir"):
+        (root / name).mkdir(parents=True)
+        layout[name] = root / name
+    (root / "runroot.yaml").write_text("".join(f"{key}: {path}\n" for key, path in layout.items()))
+    etc = root / "sysconfdir"
+    for path in pathlib.Path("/etc/trafficserver").iterdir():
+        if path.is_file():
+            shutil.copy(path, etc)
+    settings = {
+        "http.server_ports STRING": f"{port}:ip-in=127.0.0.1",
+        "exec_thread.autoconfig INT": 0,
+        "exec_thread.limit INT": THREADS,
+        "cache.ram_cache.size INT": 1 << 30,
+        "cache.ram_cache_cutoff INT": 200 << 20,
+        "http.cache.required_headers INT": 0,
+        "log.logging_enabled INT": 0,
+    }
+    if os.getuid() != 0:
+        settings["admin.user_id STRING"] = str(os.getuid())
+    records = etc / "records.config"
+    lines = [line for line in records.read_text().splitlines()
+             if not any(f"proxy.config.{name} " in line for name in settings)]
+    lines += [f"CONFIG proxy.config.{name} {value}" for name, value in settings.items()]
+    records.write_text("\n".join(lines) + "\n")
+    (etc / "storage.config").write_text(f"{root}/cachedir 2G\n")
+    (etc / "remap.config").write_text(f"map / http://127.0.0.1:{origin_port}/\n")
+    if os.getuid() == 0:  # it refuses to run as root
+        for path in (root, *root.rglob("*")):
+            shutil.chown(path, "trafficserver")
+        folder.chmod(0o755)
+        folder.parent.chmod(0o755)
+    environment = dict(os.environ, TS_RUNROOT=str(root))
+    return Server("trafficserver", ["/usr/bin/traffic_server"], port, folder, environment)
+
+
+def start_varnish(folder, origin_port, _build):
+    port = free_port()
+    user = ["-j", "none"]
+    return Server("varnish",
+                  ["/usr/sbin/varnishd", "-F", "-n", folder / "varnish", *user,
+                   "-a", f"127.0.0.1:{port}", "-b", f"127.0.0.1:{origin_port}", "-s", "malloc,2g",
+                   "-p", "thread_pools=2", "-p", "thread_pool_min=20", "-p", "http_max_hdr=128"],
+                  port, folder)
+
+
+def start_squid(folder, origin_port, _build):
+    port = free_port()
+    (folder / "squid.conf").write_text(f"""
+http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1 no-vhost
+cache_peer 127.0.0.1 parent {origin_port} 0 no-query originserver
+http_access allow all
+cache_mem 2 GB
+maximum_object_size_in_memory 200 MB
+maximum_object_size 200 MB
+access_log none
+cache_log stdio:/dev/stderr
+pid_filename {folder}/squid.pid
+coredump_dir {folder}
+max_filedescriptors 16384
+""")
+    return Server("squid", ["/usr/sbin/squid", "-N", "-f", folder / "squid.conf"], port, folder)
+
+
+STARTERS = {"sunproxyd": start_sunproxyd, "nginx": start_nginx, "trafficserver": start_trafficserver,
+            "varnish": start_varnish, "squid": start_squid}
+PROGRAMS = {"nginx": "nginx", "trafficserver": "/usr/bin/traffic_server",
+            "varnish": "/usr/sbin/varnishd", "squid": "/usr/sbin/squid"}
+
+
+def installed(name):
+    return name == "sunproxyd" or shutil.which(PROGRAMS[name]) is not None
