@@ -1,8 +1,11 @@
 #include "http/date.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 #define SECONDS_A_DAY 86400
+#define EARLIEST INT64_C(-62167219200) /* 0000-01-01 00:00:00 */
+#define LATEST INT64_C(253402300799)   /* 9999-12-31 23:59:59 */
 
 /* What a date says, before it is known to be one. */
 struct civil {
@@ -145,13 +148,20 @@ is_leap(int64_t year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
+/* Months from 0. */
+static unsigned
+days_in_month(int64_t year, unsigned month)
+{
+    static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+    return days[month] + (month == 1 && is_leap(year));
+}
+
 static bool
 is_valid(const struct civil *c)
 {
-    static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    unsigned last = days[c->month - 1] + (c->month == 2 && is_leap(c->year));
-
-    return c->day >= 1 && c->day <= last && c->hour <= 23 && c->minute <= 59 && c->second <= 60;
+    return c->day >= 1 && c->day <= days_in_month(c->year, c->month - 1) && c->hour <= 23 &&
+           c->minute <= 59 && c->second <= 60;
 }
 
 /* Days from 1970-01-01 to the first day of a year, which is not negative. */
@@ -205,4 +215,39 @@ http_date_parse(struct span text, int64_t now_s, int64_t *seconds)
         return false;
     *seconds = to_seconds(&c);
     return true;
+}
+
+/* The year of a day, from an estimate that is some years off at most. */
+static int64_t
+year_of(int64_t days)
+{
+    int64_t year = 1970 + days / 366;
+
+    while (year > 0 && days_to_year(year) > days)
+        year--;
+    while (days_to_year(year + 1) <= days)
+        year++;
+    return year;
+}
+
+void
+http_date_format(int64_t seconds, char text[HTTP_DATE_SIZE])
+{
+    int64_t days, year;
+    unsigned day, month = 0, second;
+
+    if (seconds < EARLIEST)
+        seconds = EARLIEST;
+    if (seconds > LATEST)
+        seconds = LATEST;
+    days = seconds / SECONDS_A_DAY - (seconds % SECONDS_A_DAY < 0);
+    second = (unsigned)(seconds - days * SECONDS_A_DAY);
+    year = year_of(days);
+    day = (unsigned)(days - days_to_year(year));
+    while (day >= days_in_month(year, month))
+        day -= days_in_month(year, month++);
+    /* 1970 began on a Thursday, which is index 3. */
+    snprintf(text, HTTP_DATE_SIZE, "%.3s, %02u %s %04u %02u:%02u:%02u GMT",
+             weekdays[((days + 3) % 7 + 7) % 7], (day + 1) % 100, months[month],
+             (unsigned)year % 10000, second / 3600 % 100, second / 60 % 60, second % 60);
 }

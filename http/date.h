@@ -20,4 +20,12 @@
  */
 bool http_date_parse(struct span text, int64_t now_s, int64_t *seconds);
 
+#define HTTP_DATE_SIZE 30 /* "Sun, 06 Nov 1994 08:49:37 GMT" and a zero byte */
+
+/*
+ * Writes the preferred format of a time, seconds since 1970-01-01 00:00:00 GMT. Times outside the
+ * years 0 to 9999 are written as the first or the last second of these.
+ */
+void http_date_format(int64_t seconds, char text[HTTP_DATE_SIZE]);
+
 #endif

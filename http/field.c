@@ -70,6 +70,15 @@ http_name_is(struct span name, const char *text)
     return http_same_name(name, span_str(text));
 }
 
+int
+http_compare_names(struct span a, struct span b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? strncasecmp(a.ptr, b.ptr, common) : 0;
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 bool
 http_name_is_one_of(struct span name, const char *const *list)
 {
@@ -124,4 +133,16 @@ http_next_member(struct span *list, struct span *member)
             return true;
     }
     return false;
+}
+
+void
+http_append_lower(struct buf *out, struct span text)
+{
+    size_t at = out->len;
+
+    if (!buf_append(out, text.ptr, text.len))
+        return;
+    for (; at < out->len; at++)
+        if (out->data[at] >= 'A' && out->data[at] <= 'Z')
+            out->data[at] = (char)(out->data[at] - 'A' + 'a');
 }

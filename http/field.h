@@ -1,11 +1,12 @@
 /*
  * Field lines of HTTP messages (RFC 9110 section 5) as spans of a head that the caller holds:
- * names, values, and the members of lists. Nothing is copied and nothing is allocated. Safe on any
- * thread.
+ * names, values, and the members of lists. Nothing is copied and nothing is allocated unless a
+ * buffer is given. Safe on any thread.
  */
 #ifndef SUNPROXY_HTTP_FIELD_H
 #define SUNPROXY_HTTP_FIELD_H
 
+#include "base/buf.h"
 #include "base/span.h"
 
 /* The next line of *rest without its end, CR LF or a bare LF; false at the end. */
@@ -27,6 +28,9 @@ bool http_is_value(struct span s);
 bool http_same_name(struct span a, struct span b);
 bool http_name_is(struct span name, const char *text);
 
+/* Below, at or above 0: an order of names without regard to case. */
+int http_compare_names(struct span a, struct span b);
+
 /* Is it one of the list, which NULL ends? */
 bool http_name_is_one_of(struct span name, const char *const *list);
 
@@ -42,5 +46,8 @@ bool http_split_field(struct span line, struct span *name, struct span *value);
  * quoted string that does not end takes all that follows with it.
  */
 bool http_next_member(struct span *list, struct span *member);
+
+/* Appends the text with its ASCII letters in lower case. The buffer says if that failed. */
+void http_append_lower(struct buf *out, struct span text);
 
 #endif

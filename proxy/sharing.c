@@ -1,6 +1,6 @@
 #include "proxy/sharing.h"
 
-#include "http/freshness.h"
+#include "http/storing.h"
 
 void
 sharing_init(struct sharing *sharing, bool any)
@@ -12,18 +12,25 @@ void
 sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t now_us,
                 int64_t wall_us)
 {
-    const struct http_arrival arrival = {.wall_s = wall_us / 1000000, .waited_us = hop->waited_us};
-    enum http_sharing verdict;
+    /* Which statuses and methods are stored is for the callers to say. */
+    static const struct http_storing_rules rules = {.any_status = true};
+    const struct http_received received = {
+        .lines = hop->lines,
+        .arrival = {.wall_s = wall_us / 1000000, .waited_us = hop->waited_us},
+    };
+    struct http_storing storing;
     int64_t fresh_us;
 
     if (sharing->any || sharing->unshared)
         return;
-    verdict = http_response_sharing(hop->lines, &arrival, &fresh_us);
-    if (verdict != HTTP_SHARED)
-        sharing->unshared = http_sharing_text(verdict);
+    http_evaluate_response(&received, &rules, &storing);
+    fresh_us = storing.lifetime_us - storing.age_us;
+    if (storing.refusal != HTTP_STORABLE)
+        sharing->unshared = storing.reason;
     else if (hop->has_user)
         sharing->unshared = "user information in the URL";
-    else if (fresh_us != HTTP_FRESH_UNSTATED && now_us + fresh_us < sharing->fresh_until_us)
+    else if (storing.lifetime != HTTP_LIFETIME_UNSTATED &&
+             now_us + fresh_us < sharing->fresh_until_us)
         sharing->fresh_until_us = now_us + fresh_us;
 }
 
@@ -37,6 +44,6 @@ sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
     lifetime_us = sharing->fresh_until_us - fetched_us;
     /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
     if (lifetime_us < 1000 && !sharing->unshared)
-        sharing->unshared = http_sharing_text(HTTP_STALE);
+        sharing->unshared = http_refusal_text(HTTP_REFUSED_STALE);
     return lifetime_us > 0 ? lifetime_us : 0;
 }

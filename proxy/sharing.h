@@ -4,7 +4,7 @@
  * redirect that sets a cookie, or leads to a URL with credentials, is for one client, wherever it
  * ends.
  *
- * Vary needs no more than http/freshness.h says about it: requests with fields of their own bypass
+ * Vary needs no more than http/storing.h says about it: requests with fields of their own bypass
  * the cache, and all others look the same to an origin.
  *
  * Belongs to one fetch, on the fetcher's thread. Times are those of the monotonic clock.

@@ -195,7 +195,7 @@ TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {
 TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, FORMATS + 1)})
 TRACES["table-columns"] = bytes([FORMATS + 1, 0]) + TABLE
 
-FRESHNESS = {
+STORING = {
     "max-age": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nAge: 5\r\nCache-Control: public, max-age=60, s-maxage=\"9\"\r\n",
     "expires": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nExpires: Sunday, 09-Sep-01 02:46:40 GMT\r\n",
     "private": b'Cache-Control: private="set-cookie", no-cache="a, b"\r\n',
@@ -249,7 +249,7 @@ CHUNKED = {
 CORPUS = {
     "chunked": CHUNKED,
     "coding": CODINGS,
-    "freshness": FRESHNESS,
+    "storing": STORING,
     "date": DATES,
     "record": {
         "one": b"\0" + fragment(CALLS["v2-stat"]),

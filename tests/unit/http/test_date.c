@@ -149,6 +149,42 @@ START_TEST(the_same_as_the_c_library)
 }
 END_TEST
 
+START_TEST(what_is_written)
+{
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } rows[] = {
+        {0, "Thu, 01 Jan 1970 00:00:00 GMT"},
+        {-1, "Wed, 31 Dec 1969 23:59:59 GMT"},
+        {784111777, "Sun, 06 Nov 1994 08:49:37 GMT"},
+        {951782400, "Tue, 29 Feb 2000 00:00:00 GMT"},
+        {1709251199, "Thu, 29 Feb 2024 23:59:59 GMT"},
+        {-62167219200, "Sat, 01 Jan 0000 00:00:00 GMT"},
+        {253402300799, "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {INT64_MIN, "Sat, 01 Jan 0000 00:00:00 GMT"},
+        {INT64_MAX, "Fri, 31 Dec 9999 23:59:59 GMT"},
+    };
+    char text[HTTP_DATE_SIZE];
+    uint64_t state = 1;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        http_date_format(rows[i].seconds, text);
+        ck_assert_str_eq(text, rows[i].text);
+    }
+    /* Any time is read as what was written. */
+    for (int i = 0; i < 20000; i++) {
+        int64_t seconds = (int64_t)unit_draw(&state, 1000000) * 315569 + unit_draw(&state, 86400) -
+                          62167219200,
+                again;
+
+        http_date_format(seconds, text);
+        ck_assert(http_date_parse(span_str(text), 0, &again));
+        ck_assert_int_eq(again, seconds);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -158,6 +194,7 @@ unit_suite(void)
     tcase_add_test(tests, dates);
     tcase_add_test(tests, no_dates);
     tcase_add_test(tests, the_same_as_the_c_library);
+    tcase_add_test(tests, what_is_written);
     suite_add_tcase(suite, tests);
     return suite;
 }

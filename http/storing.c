@@ -1,0 +1,402 @@
+#include "http/storing.h"
+
+#include "http/cache_control.h"
+#include "http/date.h"
+#include "http/field.h"
+
+#define US_A_SECOND ((int64_t)1000000)
+
+/* What of a head matters here. */
+struct head {
+    struct http_cache_control control;
+    struct span date, expires, age; /* of the first line each; no pointer: there is none */
+    struct span last_modified;
+    bool has_etag;
+    bool dates_differ;
+    bool expires_twice;
+    bool set_cookie;
+    bool malformed;
+};
+
+void
+http_storing_rules_init(struct http_storing_rules *rules)
+{
+    *rules = (struct http_storing_rules){
+        .validates = true,
+        .drops_named_fields = true,
+        .heuristic_max_us = HTTP_UNLIMITED,
+        .redirect_max_us = HTTP_UNLIMITED,
+        .negative_max_us = HTTP_UNLIMITED,
+    };
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+static void
+read_field(struct head *head, struct span name, struct span value)
+{
+    if (http_name_is(name, "Cache-Control")) {
+        http_cache_control_read(&head->control, value);
+    } else if (http_name_is(name, "Set-Cookie") || http_name_is(name, "Set-Cookie2")) {
+        head->set_cookie = true;
+    } else if (http_name_is(name, "Expires")) {
+        head->expires_twice = head->expires.ptr != NULL;
+        head->expires = value;
+    } else if (http_name_is(name, "Date")) {
+        head->dates_differ =
+            head->dates_differ || (head->date.ptr && !span_equal(head->date, value));
+        head->date = value;
+    } else if (http_name_is(name, "Age") && !head->age.ptr) {
+        head->age = value;
+    } else if (http_name_is(name, "Last-Modified")) {
+        head->last_modified = value;
+    } else if (http_name_is(name, "ETag")) {
+        head->has_etag = true;
+    }
+}
+
+/* Splits a line of a response. False if what it belongs to is not known. */
+static bool
+split_line(struct span line, struct span *name, struct span *value)
+{
+    const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
+
+    /* Without a colon, or folded: RFC 9112 section 5.2. */
+    if (!colon || http_is_blank(line.ptr[0]))
+        return false;
+    /* Blanks before the colon are taken off (RFC 9112 section 5.1), and the field counts. */
+    *name = http_trim(span_of(line.ptr, (size_t)(colon - line.ptr)));
+    *value = http_trim(span_of(colon + 1, line.len - (size_t)(colon - line.ptr) - 1));
+    return http_is_token(*name);
+}
+
+static void
+read_head(struct head *head, struct span lines)
+{
+    struct span line, name, value;
+
+    *head = (struct head){0};
+    http_cache_control_init(&head->control);
+    while (http_next_line(&lines, &line)) {
+        if (split_line(line, &name, &value))
+            read_field(head, name, value);
+        else
+            head->malformed = true;
+    }
+    head->malformed = head->malformed || head->control.malformed || head->dates_differ;
+}
+
+/* The first Age of a message, as its head has it. */
+static struct span
+find_age(struct span lines)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (split_line(line, &name, &value) && http_name_is(name, "Age"))
+            return value;
+    return span_of(NULL, 0);
+}
+
+static bool
+request_has(struct span lines, const char *wanted)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, wanted))
+            return true;
+    return false;
+}
+
+/* ---- age and lifetime -------------------------------------------------------------------------
+ */
+
+/*
+ * How old the response was on arrival: RFC 9111 section 4.2.3. A date that is none is taken for
+ * that of the arrival (RFC 9110 section 6.6.1).
+ */
+static int64_t
+initial_age_us(struct span ages, const struct http_arrival *arrival, int64_t date_s)
+{
+    struct span first;
+    int64_t apparent_s = arrival->wall_s > date_s ? arrival->wall_s - date_s : 0;
+    int64_t age_s = 0, age_us;
+
+    /* The first member counts, and one that is no number does not (RFC 9111 section 5.1). */
+    if (http_next_member(&ages, &first))
+        (void)http_seconds_parse(first, &age_s);
+    if (apparent_s > HTTP_SECONDS_MAX)
+        apparent_s = HTTP_SECONDS_MAX;
+    age_us = age_s * US_A_SECOND + arrival->waited_us;
+    return age_us > apparent_s * US_A_SECOND ? age_us : apparent_s * US_A_SECOND;
+}
+
+/* The explicit freshness lifetime of a shared cache: RFC 9111 section 4.2.1. */
+static bool
+find_lifetime(const struct head *head, const struct http_arrival *arrival, int64_t date_s,
+              int64_t *lifetime_s)
+{
+    int64_t expires_s;
+
+    if (head->control.s_maxage != HTTP_SECONDS_ABSENT) {
+        *lifetime_s = head->control.s_maxage;
+    } else if (head->control.max_age != HTTP_SECONDS_ABSENT) {
+        *lifetime_s = head->control.max_age;
+    } else if (head->expires.ptr) {
+        /* What is no date, "0" above all, has passed: RFC 9111 section 5.3. */
+        if (head->expires_twice || !http_date_parse(head->expires, arrival->wall_s, &expires_s) ||
+            expires_s < date_s)
+            *lifetime_s = 0;
+        else
+            *lifetime_s = expires_s - date_s;
+        if (*lifetime_s > HTTP_SECONDS_MAX)
+            *lifetime_s = HTTP_SECONDS_MAX;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* RFC 9111 section 4.2.2. */
+static bool
+find_heuristic(const struct head *head, const struct http_received *received,
+               const struct http_storing_rules *rules, int64_t date_s, int64_t *lifetime_us)
+{
+    int64_t modified_s, since_s;
+
+    if (rules->heuristic_percent == 0 || !head->last_modified.ptr ||
+        !(http_status_is_heuristic(received->status) || head->control.is_public) ||
+        !http_date_parse(head->last_modified, received->arrival.wall_s, &modified_s) ||
+        modified_s >= date_s)
+        return false;
+    since_s = date_s - modified_s;
+    if (since_s > HTTP_SECONDS_MAX)
+        since_s = HTTP_SECONDS_MAX;
+    *lifetime_us = since_s * (US_A_SECOND / 100) * rules->heuristic_percent;
+    if (*lifetime_us > rules->heuristic_max_us)
+        *lifetime_us = rules->heuristic_max_us;
+    return true;
+}
+
+static int64_t
+limit_of(unsigned status, const struct http_storing_rules *rules)
+{
+    if (status >= 400)
+        return rules->negative_max_us;
+    return status >= 300 ? rules->redirect_max_us : HTTP_UNLIMITED;
+}
+
+static int64_t
+limited(int64_t us, int64_t limit_us)
+{
+    return us < limit_us ? us : limit_us;
+}
+
+/* RFC 5861's windows, and whether what stands in the response forbids them. */
+static void
+set_staleness(const struct head *head, struct http_storing *storing, int64_t limit_us)
+{
+    const struct http_cache_control *control = &head->control;
+
+    storing->may_be_stale = !storing->always_validate && !control->must_revalidate &&
+                            !control->proxy_revalidate && control->s_maxage == HTTP_SECONDS_ABSENT;
+    if (!storing->may_be_stale)
+        return;
+    if (control->stale_while_revalidate > 0)
+        storing->stale_while_revalidate_us =
+            limited(control->stale_while_revalidate * US_A_SECOND, limit_us);
+    if (control->stale_if_error > 0)
+        storing->stale_if_error_us = limited(control->stale_if_error * US_A_SECOND, limit_us);
+}
+
+static void
+set_times(const struct head *head, const struct http_received *received,
+          const struct http_storing_rules *rules, struct http_storing *storing)
+{
+    const struct http_arrival *arrival = &received->arrival;
+    int64_t limit_us = rules->any_status ? HTTP_UNLIMITED : limit_of(received->status, rules);
+    int64_t date_s, lifetime_s;
+
+    if (!head->date.ptr || !http_date_parse(head->date, arrival->wall_s, &date_s))
+        date_s = arrival->wall_s;
+    storing->age_us = initial_age_us(
+        received->validated_by.ptr ? find_age(received->validated_by) : head->age, arrival, date_s);
+    if (find_lifetime(head, arrival, date_s, &lifetime_s)) {
+        storing->lifetime = HTTP_LIFETIME_EXPLICIT;
+        storing->lifetime_us = lifetime_s * US_A_SECOND;
+    } else if (find_heuristic(head, received, rules, date_s, &storing->lifetime_us)) {
+        storing->lifetime = HTTP_LIFETIME_HEURISTIC;
+    }
+    storing->lifetime_us = limited(storing->lifetime_us, limit_us);
+    set_staleness(head, storing, limit_us);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------
+ */
+
+bool
+http_status_is_heuristic(unsigned status)
+{
+    static const unsigned statuses[] = {200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (statuses[i] == status)
+            return true;
+    return false;
+}
+
+/*
+ * Statuses whose caching requirements are met: must-understand (RFC 9111 section 5.2.2.3). They are
+ * those of RFC 9110 except 206, which is not stored, and 304, which is not a response of its own.
+ */
+static bool
+is_understood(unsigned status)
+{
+    static const unsigned statuses[] = {200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305,
+                                        307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
+                                        409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422,
+                                        426, 428, 429, 431, 451, 500, 501, 502, 503, 504, 505};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (statuses[i] == status)
+            return true;
+    return false;
+}
+
+/* Caused by how a request was written, so that one client could have others receive it. */
+static bool
+is_client_error(unsigned status)
+{
+    return status == 400 || status == 413 || status == 414 || status == 431;
+}
+
+/* By method and status: RFC 9111 section 3. */
+static enum http_refusal
+refuse_status(const struct head *head, const struct http_received *received,
+              const struct http_storing_rules *rules, const struct http_storing *storing)
+{
+    unsigned status = received->status;
+
+    if (!span_equal(received->method, span_str("GET")))
+        return HTTP_REFUSED_METHOD;
+    if (status == 206)
+        return HTTP_REFUSED_PARTIAL;
+    if (status < 200 || status > 599 || status == 304 ||
+        (is_client_error(status) && !rules->client_errors))
+        return HTTP_REFUSED_STATUS;
+    if (storing->lifetime == HTTP_LIFETIME_UNSTATED && !head->control.is_public &&
+        !http_status_is_heuristic(status))
+        return HTTP_REFUSED_UNSTATED;
+    return HTTP_STORABLE;
+}
+
+/* RFC 9111 section 3.5. */
+static bool
+may_be_shared_despite_authorization(const struct http_cache_control *control)
+{
+    return control->is_public || control->must_revalidate ||
+           control->s_maxage != HTTP_SECONDS_ABSENT;
+}
+
+/* By the request. */
+static enum http_refusal
+refuse_request(const struct head *head, const struct http_received *received)
+{
+    struct http_request_control control;
+
+    http_request_control_read(&control, received->request_lines);
+    if (control.no_store)
+        return HTTP_REFUSED_REQUEST_NO_STORE;
+    if (request_has(received->request_lines, "Authorization") &&
+        !may_be_shared_despite_authorization(&head->control))
+        return HTTP_REFUSED_AUTHORIZATION;
+    return HTTP_STORABLE;
+}
+
+/* A response that no later request could be answered with, with or without a validation. */
+static enum http_refusal
+refuse_useless(const struct http_storing_rules *rules, const struct http_storing *storing)
+{
+    if (storing->lifetime == HTTP_LIFETIME_UNSTATED) {
+        if (!rules->validates || storing->has_validator)
+            return HTTP_STORABLE;
+        return HTTP_REFUSED_UNSTATED;
+    }
+    if (storing->lifetime_us > storing->age_us)
+        return HTTP_STORABLE;
+    if (rules->validates && (storing->has_validator || storing->stale_while_revalidate_us > 0 ||
+                             storing->stale_if_error_us > 0))
+        return HTTP_STORABLE;
+    return HTTP_REFUSED_STALE;
+}
+
+static enum http_refusal
+refuse(const struct head *head, const struct http_received *received,
+       const struct http_storing_rules *rules, const struct http_storing *storing)
+{
+    const struct http_cache_control *control = &head->control;
+    enum http_refusal refusal;
+
+    if (head->malformed)
+        return HTTP_REFUSED_MALFORMED;
+    if (control->no_store && !(control->must_understand && is_understood(received->status)))
+        return HTTP_REFUSED_NO_STORE;
+    if (control->is_private || (control->names_private && !rules->drops_named_fields))
+        return HTTP_REFUSED_PRIVATE;
+    if (head->set_cookie && !(rules->set_cookie && storing->lifetime == HTTP_LIFETIME_EXPLICIT))
+        return HTTP_REFUSED_SET_COOKIE;
+    if (storing->vary == HTTP_VARY_ANY)
+        return HTTP_REFUSED_VARY_ANY;
+    if (storing->always_validate && !rules->validates)
+        return HTTP_REFUSED_NO_CACHE;
+    refusal = refuse_request(head, received);
+    if (refusal == HTTP_STORABLE && !rules->any_status)
+        refusal = refuse_status(head, received, rules, storing);
+    return refusal != HTTP_STORABLE ? refusal : refuse_useless(rules, storing);
+}
+
+void
+http_evaluate_response(const struct http_received *received, const struct http_storing_rules *rules,
+                       struct http_storing *storing)
+{
+    struct head head;
+
+    *storing = (struct http_storing){0};
+    read_head(&head, received->lines);
+    /* RFC 9213 section 2.2: in place of Cache-Control and Expires. */
+    if (rules->cdn_cache_control && http_cdn_cache_control_read(&head.control, received->lines))
+        head.expires = span_of(NULL, 0);
+    storing->vary = http_vary_read(&storing->vary_names, received->lines);
+    storing->has_validator = head.has_etag || head.last_modified.ptr != NULL;
+    storing->always_validate =
+        head.control.no_cache || (head.control.names_no_cache && !rules->drops_named_fields);
+    set_times(&head, received, rules, storing);
+    storing->refusal = refuse(&head, received, rules, storing);
+    if (storing->refusal != HTTP_STORABLE)
+        storing->reason = http_refusal_text(storing->refusal);
+}
+
+const char *
+http_refusal_text(enum http_refusal refusal)
+{
+    static const char *const texts[] = {
+        [HTTP_STORABLE] = "storable",
+        [HTTP_REFUSED_MALFORMED] = "malformed head",
+        [HTTP_REFUSED_NO_STORE] = "no-store",
+        [HTTP_REFUSED_PRIVATE] = "private",
+        [HTTP_REFUSED_SET_COOKIE] = "sets a cookie",
+        [HTTP_REFUSED_VARY_ANY] = "varies by anything",
+        [HTTP_REFUSED_NO_CACHE] = "no-cache",
+        [HTTP_REFUSED_STALE] = "stale",
+        [HTTP_REFUSED_METHOD] = "method",
+        [HTTP_REFUSED_REQUEST_NO_STORE] = "no-store in the request",
+        [HTTP_REFUSED_AUTHORIZATION] = "authorized request",
+        [HTTP_REFUSED_PARTIAL] = "partial response",
+        [HTTP_REFUSED_STATUS] = "status",
+        [HTTP_REFUSED_UNSTATED] = "no lifetime",
+    };
+
+    return texts[refusal];
+}

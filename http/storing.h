@@ -1,0 +1,117 @@
+/*
+ * May a shared cache store a response, how old was it on arrival, how long is it fresh, and how may
+ * it be used afterwards: RFC 9111 sections 3, 4.2 and 5.2, RFC 5861, RFC 9213. One evaluation for
+ * every front; the rules say where fronts and operators differ. Pure arithmetic, nothing is
+ * allocated. Safe on any thread.
+ *
+ * Lifetimes and ages count from the moment at which the response's age was 0: arrival less
+ * `age_us`. A response is fresh while its age is below `lifetime_us`.
+ */
+#ifndef SUNPROXY_HTTP_STORING_H
+#define SUNPROXY_HTTP_STORING_H
+
+#include <stdint.h>
+
+#include "base/span.h"
+#include "http/variant.h"
+
+#define HTTP_UNLIMITED INT64_MAX
+
+/* When a response came. */
+struct http_arrival {
+    int64_t wall_s;    /* the wall clock as its head was complete, seconds since 1970 */
+    int64_t waited_us; /* since the request for it was sent */
+};
+
+/* A response and the request that it answers. */
+struct http_received {
+    struct span method;        /* of the request */
+    struct span request_lines; /* the request's field lines */
+    unsigned status;           /* of the stored response where a 304 updated it */
+    struct span lines;         /* the response's, as the origin sent them, hop-by-hop ones included;
+                                  where a 304 updated a stored response, the updated ones */
+    struct span validated_by;  /* the 304's lines, from which Age is taken; NULL pointer: no 304 */
+    struct http_arrival arrival;
+};
+
+struct http_storing_rules {
+    /* The caller validates stored responses. Otherwise what needs a validation is not stored. */
+    bool validates;
+    /* The caller evaluates status and method itself, and any of them counts as cacheable. */
+    bool any_status;
+    /*
+     * The caller does not store the fields that no-cache and private name (http/update.h).
+     * Otherwise these directives concern the whole response: RFC 9111 section 5.2.2.4.
+     */
+    bool drops_named_fields;
+    bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
+    bool set_cookie;        /* stores responses with Set-Cookie that state a lifetime */
+    bool client_errors;     /* stores 400, 413, 414 and 431 */
+    unsigned heuristic_percent; /* of the time since Last-Modified; 0: no heuristic */
+    int64_t heuristic_max_us;   /* of a lifetime that is a heuristic one */
+    int64_t redirect_max_us;    /* of any lifetime of a 3xx; HTTP_UNLIMITED */
+    int64_t negative_max_us;    /* of any lifetime of a 4xx or 5xx; likewise */
+};
+
+/*
+ * A cache that validates, drops named fields, uses no heuristic, stores no cookies, and limits
+ * nothing.
+ */
+void http_storing_rules_init(struct http_storing_rules *rules);
+
+enum http_refusal {
+    HTTP_STORABLE = 0,
+    HTTP_REFUSED_MALFORMED, /* the head is not what it should be: what it forbids is unknown */
+    HTTP_REFUSED_NO_STORE,
+    HTTP_REFUSED_PRIVATE,
+    HTTP_REFUSED_SET_COOKIE,
+    HTTP_REFUSED_VARY_ANY,
+    HTTP_REFUSED_NO_CACHE, /* only where the caller does not validate */
+    HTTP_REFUSED_STALE,    /* its lifetime had ended before it came, and it has no other use */
+    HTTP_REFUSED_METHOD,
+    HTTP_REFUSED_REQUEST_NO_STORE,
+    HTTP_REFUSED_AUTHORIZATION,
+    HTTP_REFUSED_PARTIAL, /* 206 */
+    HTTP_REFUSED_STATUS,
+    HTTP_REFUSED_UNSTATED, /* no lifetime where the status needs one, or no lifetime and no use */
+};
+
+enum http_lifetime {
+    HTTP_LIFETIME_UNSTATED, /* the response says nothing; `lifetime_us` is 0 */
+    HTTP_LIFETIME_EXPLICIT,
+    HTTP_LIFETIME_HEURISTIC,
+};
+
+struct http_storing {
+    enum http_refusal refusal;
+    const char *reason; /* of the refusal, a phrase for a person, static; NULL: storable */
+    enum http_lifetime lifetime;
+    int64_t age_us;       /* corrected initial age: RFC 9111 section 4.2.3 */
+    int64_t lifetime_us;  /* from the age 0 on; never negative */
+    bool always_validate; /* before each use: no-cache */
+    bool may_be_stale;    /* nothing forbids to use it stale: RFC 9111 section 4.2.4 */
+    bool has_validator;   /* ETag or Last-Modified */
+    /* Behind the lifetime; 0 if not stated or if it may not be used stale: RFC 5861. */
+    int64_t stale_while_revalidate_us;
+    int64_t stale_if_error_us;
+    enum http_vary_kind vary; /* HTTP_VARY_ANY is refused */
+    struct http_vary vary_names;
+};
+
+/*
+ * Evaluates a response. All of *storing is set, whatever the refusal, so that a refused response
+ * can be shared by requests that already wait where the caller's rules permit that.
+ *
+ * RFC 9111 section 5.2.2.10 gives s-maxage the meaning of proxy-revalidate, so a response with it
+ * is not used stale, by RFC 5861's windows neither.
+ */
+void http_evaluate_response(const struct http_received *received,
+                            const struct http_storing_rules *rules, struct http_storing *storing);
+
+/* The phrase of a refusal, static; "storable" for HTTP_STORABLE. */
+const char *http_refusal_text(enum http_refusal refusal);
+
+/* Defined as cacheable without an explicit lifetime: RFC 9110 section 15.1. */
+bool http_status_is_heuristic(unsigned status);
+
+#endif

@@ -1,0 +1,202 @@
+#include "http/variant.h"
+
+#include "http/field.h"
+#include "http/preference.h"
+
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+/* Inserts a name where it belongs, unless it is there. False: too many. */
+static bool
+add_name(struct http_vary *vary, struct span name)
+{
+    size_t at = vary->count;
+
+    while (at > 0 && http_compare_names(vary->names[at - 1], name) > 0)
+        at--;
+    if (at > 0 && http_same_name(vary->names[at - 1], name))
+        return true;
+    if (vary->count == HTTP_VARY_MAX)
+        return false;
+    memmove(vary->names + at + 1, vary->names + at, (vary->count - at) * sizeof(*vary->names));
+    vary->names[at] = name;
+    vary->count++;
+    return true;
+}
+
+/* Adds the members of one value. False: no other request matches. */
+static bool
+add_names(struct http_vary *vary, struct span value)
+{
+    struct span member;
+
+    while (http_next_member(&value, &member))
+        if (http_name_is(member, "*") || !http_is_token(member) || !add_name(vary, member))
+            return false;
+    return true;
+}
+
+static enum http_vary_kind
+kind_of(struct http_vary *vary, bool usable)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < vary->count; i++)
+        bytes += vary->names[i].len + 1;
+    if (!usable || bytes > HTTP_VARY_BYTES) {
+        vary->count = 0;
+        return HTTP_VARY_ANY;
+    }
+    return vary->count ? HTTP_VARY_FIELDS : HTTP_VARY_NONE;
+}
+
+enum http_vary_kind
+http_vary_read(struct http_vary *vary, struct span lines)
+{
+    struct span line, name, value;
+    bool usable = true;
+
+    vary->count = 0;
+    while (http_next_line(&lines, &line)) {
+        const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
+
+        if (!colon)
+            continue;
+        /* A blank before the colon hides nothing: RFC 9112 section 5.1. */
+        name = http_trim(span_of(line.ptr, (size_t)(colon - line.ptr)));
+        value = span_of(colon + 1, line.len - (size_t)(colon - line.ptr) - 1);
+        if (http_name_is(name, "Vary") && !add_names(vary, value))
+            usable = false;
+    }
+    return kind_of(vary, usable);
+}
+
+enum http_vary_kind
+http_vary_parse(struct http_vary *vary, struct span names)
+{
+    vary->count = 0;
+    return kind_of(vary, add_names(vary, names));
+}
+
+void
+http_vary_write(const struct http_vary *vary, struct buf *out)
+{
+    for (size_t i = 0; i < vary->count; i++) {
+        if (i > 0)
+            buf_append_char(out, ',');
+        http_append_lower(out, vary->names[i]);
+    }
+}
+
+/* ---- the key ----------------------------------------------------------------------------------
+ */
+
+/* Where the first comma outside quoted strings is, or the length. */
+static size_t
+member_end(struct span value)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        if (quoted && value.ptr[i] == '\\')
+            i++;
+        else if (value.ptr[i] == '"')
+            quoted = !quoted;
+        else if (value.ptr[i] == ',' && !quoted)
+            return i;
+    }
+    return value.len;
+}
+
+/* A value without the blanks around its commas. Empty members stay, since not all is a list. */
+static void
+write_value(struct span value, struct buf *out)
+{
+    for (;;) {
+        size_t end = member_end(value);
+        struct span member = http_trim(span_of(value.ptr, end));
+
+        buf_append(out, member.ptr, member.len);
+        if (end == value.len)
+            return;
+        buf_append_char(out, ',');
+        value = span_of(value.ptr + end + 1, value.len - end - 1);
+    }
+}
+
+/* The next line of this name with a value that may be in a message; *bad: one that may not. */
+static bool
+next_value(struct span *lines, struct span name, struct span *value, bool *bad)
+{
+    struct span line, other;
+
+    while (http_next_line(lines, &line)) {
+        if (!http_split_field(line, &other, value) || !http_same_name(other, name))
+            continue;
+        if (!http_is_value(*value))
+            *bad = true;
+        return true;
+    }
+    return false;
+}
+
+/* As the lists of preferences that they are. False: the lines are none. */
+static bool
+write_preferences(struct span name, struct span lines, struct buf *out)
+{
+    bool encodings = http_name_is(name, "Accept-Encoding");
+    struct http_preferences preferences;
+    struct span value;
+    bool bad = false;
+
+    if (!encodings && !http_name_is(name, "Accept-Language"))
+        return false;
+    http_preferences_init(&preferences);
+    while (next_value(&lines, name, &value, &bad))
+        if (!http_preferences_read(&preferences, value))
+            return false;
+    if (encodings)
+        http_preferences_write_codings(&preferences, out);
+    else
+        http_preferences_write_ranges(&preferences, out);
+    return true;
+}
+
+/* One name and what the request has of it, ended by LF, which is in neither. */
+static bool
+write_field(struct span name, struct span lines, struct buf *out)
+{
+    struct span rest = lines, value;
+    bool any = false, bad = false;
+
+    http_append_lower(out, name);
+    while (next_value(&rest, name, &value, &bad))
+        any = true;
+    if (bad)
+        return false;
+    /* Without the colon: the field is absent, which no value matches. */
+    if (any) {
+        buf_append_char(out, ':');
+        if (!write_preferences(name, lines, out)) {
+            for (any = false; next_value(&lines, name, &value, &bad); any = true) {
+                if (any)
+                    buf_append_char(out, ',');
+                write_value(value, out);
+            }
+        }
+    }
+    buf_append_char(out, '\n');
+    return true;
+}
+
+bool
+http_variant_key(const struct http_vary *vary, struct span request_lines, struct buf *out)
+{
+    size_t before = out->len;
+
+    for (size_t i = 0; i < vary->count; i++)
+        if (!write_field(vary->names[i], request_lines, out) || buf_failed(out) ||
+            out->len - before > HTTP_VARIANT_MAX)
+            return false;
+    return true;
+}

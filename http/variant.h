@@ -1,0 +1,50 @@
+/*
+ * Vary and the secondary keys of a cache (RFC 9111 section 4.1): the names of the fields that
+ * select a response, and the key that a request's fields of these names make. Two requests with the
+ * same key match. Values are normalised as far as their meaning stays the same. Safe on any thread.
+ */
+#ifndef SUNPROXY_HTTP_VARIANT_H
+#define SUNPROXY_HTTP_VARIANT_H
+
+#include "base/buf.h"
+#include "base/span.h"
+
+#define HTTP_VARY_MAX 16       /* names */
+#define HTTP_VARY_BYTES 1024   /* of all names and the commas between them */
+#define HTTP_VARIANT_MAX 4096u /* bytes of a secondary key */
+
+enum http_vary_kind {
+    HTTP_VARY_NONE,   /* the response does not vary */
+    HTTP_VARY_FIELDS, /* it is selected by the fields named */
+    HTTP_VARY_ANY,    /* no other request matches: '*', a member that is no name, too many names */
+};
+
+/* Different names, without regard to case, in ascending order. They point into what was read. */
+struct http_vary {
+    struct span names[HTTP_VARY_MAX];
+    size_t count;
+};
+
+/* Reads every Vary line of a response; the names are those of HTTP_VARY_FIELDS, otherwise none. */
+enum http_vary_kind http_vary_read(struct http_vary *vary, struct span lines);
+
+/*
+ * Appends the names in lower case, separated by commas: the same text for the same set of names.
+ * http_vary_parse() reads such a text, or any value of Vary. The buffer says if an append failed.
+ */
+void http_vary_write(const struct http_vary *vary, struct buf *out);
+enum http_vary_kind http_vary_parse(struct http_vary *vary, struct span names);
+
+/*
+ * Appends the secondary key that the field lines of a request make for these names. The key holds
+ * the names, so that keys of different sets of names differ. False if the request has no usable
+ * key: it is longer than HTTP_VARIANT_MAX, or a value contains control characters, or the buffer
+ * failed; the request then bypasses the cache, and the buffer may hold a part of the key.
+ *
+ * Lines of one name are joined, blanks at ends and around commas are dropped. In Accept-Encoding
+ * and Accept-Language order, case and the form of weights do not count; weights of Accept-Encoding
+ * count as zero or more.
+ */
+bool http_variant_key(const struct http_vary *vary, struct span request_lines, struct buf *out);
+
+#endif
