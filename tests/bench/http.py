@@ -94,7 +94,7 @@ class Bench:
         server.pin(self.cpu)
         before = server.cpu_seconds()
         result = self.finish_load(server, self.start_load(server, script, connections, seconds))
-        return {"cpu_us": (server.cpu_seconds() - before) * 1e6 / result["requests"],
+        return {"cpu_us": (server.cpu_seconds() - before) * 1e6 / max(1, result["requests"]),
                 "per_second": result["requests"] * 1e6 / result["us"], "p99_us": result["p99"]}
 
     def take_turns(self, measure):
