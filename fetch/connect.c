@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -108,4 +109,25 @@ connect_begin_lookup(void *resolver, void *reserved, void *context)
     (void)resolver;
     (void)reserved;
     return !t->literal_route;
+}
+
+int
+transfer_take_socket(struct transfer *t)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    int own;
+
+    if (curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
+        fd == CURL_SOCKET_BAD) {
+        errno = ENOTCONN;
+        return -1;
+    }
+    /* libcurl closes its own descriptor, and the connection stays. */
+    own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own >= 0 && descriptors_is_reserved(own, t->settings->config.reserved_descriptors)) {
+        close(own);
+        errno = EMFILE;
+        return -1;
+    }
+    return own;
 }

@@ -131,6 +131,12 @@ enum fetch_flags {
      * streams of HTTP/2 and buffers up to 32 MiB for each.
      */
     FETCH_MAY_PAUSE = 1u << 2,
+    /*
+     * Connects to the URL's host and port and sends nothing: for a tunnel. The same addresses and
+     * ports are permitted as for any fetch. sink.connected() gets the socket, and then done() is
+     * called with FETCH_OK. The URL is http; method, headers and body are not given.
+     */
+    FETCH_CONNECT_ONLY = 1u << 3,
 };
 
 enum fetch_body_kind {
@@ -243,6 +249,9 @@ struct fetch_sink {
      * the response is complete, the rest of the request's body is not asked for.
      */
     enum fetch_supply (*supply)(void *context, void *buffer, size_t size, size_t *len);
+    /* With FETCH_CONNECT_ONLY, once: a connected, non-blocking socket, which is the callee's now.
+     * NULL without that flag. */
+    void (*connected)(void *context, int fd);
     /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well;
      * it names host and reason, and is valid during the call. */
     void (*done)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);

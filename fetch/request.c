@@ -1,6 +1,7 @@
 #include "fetch/request.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -425,6 +426,21 @@ redirect(struct request *r)
     wait_for_turn(r);
 }
 
+/* Hands the socket over. */
+static void
+finish_connected(struct request *r)
+{
+    int fd = transfer_take_socket(&r->transfer);
+
+    if (fd < 0) {
+        finish_with(r, errno == EMFILE ? FETCH_OVERLOADED : FETCH_INTERNAL,
+                    "the connection to %s: %s", r->target.host, strerror(errno));
+        return;
+    }
+    r->sink.connected(r->context, fd);
+    request_finish(r, FETCH_OK, "");
+}
+
 void
 request_take_result(struct request *r, CURLcode code)
 {
@@ -447,7 +463,9 @@ request_take_result(struct request *r, CURLcode code)
         return;
     }
     error = transfer_evaluate(&r->transfer, code);
-    if (error == FETCH_DENIED)
+    if (!error && r->asked.flags & FETCH_CONNECT_ONLY)
+        finish_connected(r);
+    else if (error == FETCH_DENIED)
         deny(r, r->transfer.sentence);
     else
         request_finish(r, error, r->transfer.sentence);

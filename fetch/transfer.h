@@ -121,6 +121,12 @@ bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settin
                     struct resolved *addresses, const struct fetch_request *request,
                     bool credentials, struct span final_url, const struct transfer_owner *owner);
 
+/*
+ * After the end of a transfer with FETCH_CONNECT_ONLY: a descriptor for its connection, which stays
+ * when the transfer is cleared. -1 with errno.
+ */
+int transfer_take_socket(struct transfer *transfer);
+
 /* libcurl's call-backs, for transfer_start(). */
 size_t transfer_on_header(char *line, size_t size, size_t count, void *transfer);
 size_t transfer_on_body(char *bytes, size_t size, size_t count, void *transfer);

@@ -101,7 +101,7 @@ check_length(struct transfer *t)
 enum fetch_error
 transfer_evaluate(struct transfer *t, CURLcode code)
 {
-    if (t->error)
+    if (t->error || (code == CURLE_OK && t->request->flags & FETCH_CONNECT_ONLY))
         return t->error;
     if (code == CURLE_OK && t->head_read) {
         const char *lack = body_end(&t->body);

@@ -192,6 +192,11 @@ set_request(struct transfer *t, CURL *easy)
         return code;
     SET(CURLOPT_CURLU, t->target->url);
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    if (t->request->flags & FETCH_CONNECT_ONLY) {
+        SET(CURLOPT_CONNECT_ONLY, 1L);
+        SET(CURLOPT_FRESH_CONNECT, 1L);
+        SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
+    }
     if (t->settings->config.user_agent)
         SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
