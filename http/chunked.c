@@ -7,6 +7,8 @@ enum {
     SIZE,          /* in the digits of a chunk's size */
     SIZE_BLANK,    /* blanks after the size, which some origins pad it with */
     EXTENSION,     /* in a chunk extension */
+    QUOTED,        /* in a quoted string of it */
+    QUOTED_PAIR,   /* behind a backslash there */
     SIZE_LF,       /* the LF of that line */
     DATA,          /* in the data */
     DATA_CR,       /* the CR after the data */
@@ -85,17 +87,28 @@ read_size(struct chunked *chunked, unsigned char c)
         chunked->state = SIZE_LF;
     } else if (c == ';') {
         chunked->state = EXTENSION;
-    } else if (is_blank(c)) {
+    } else if (is_blank(c) && !chunked->no_padding) {
         chunked->state = SIZE_BLANK;
     } else {
         fail(chunked, "a chunk's size is not a hexadecimal number");
     }
 }
 
+/* Where an extension goes on behind this byte: RFC 9110 section 5.6.4. */
+static unsigned
+next_in_extension(unsigned state, unsigned char c)
+{
+    if (state == QUOTED_PAIR)
+        return QUOTED;
+    if (c == '"')
+        return state == QUOTED ? EXTENSION : QUOTED;
+    return state == QUOTED && c == '\\' ? QUOTED_PAIR : state;
+}
+
 static void
 read_extension(struct chunked *chunked, unsigned char c)
 {
-    if (c == '\r')
+    if (c == '\r' && chunked->state != QUOTED && chunked->state != QUOTED_PAIR)
         chunked->state = SIZE_LF;
     else if (++chunked->extensions > MAX_EXTENSIONS)
         fail(chunked, "its chunk extensions are too long");
@@ -105,6 +118,8 @@ read_extension(struct chunked *chunked, unsigned char c)
         fail(chunked, "a chunk's size is not a hexadecimal number");
     else if (!is_text(c))
         fail(chunked, "there is a control character in a chunk extension");
+    else if (chunked->state != SIZE_BLANK)
+        chunked->state = next_in_extension(chunked->state, c);
 }
 
 static void
@@ -150,6 +165,8 @@ read_byte(struct chunked *chunked, unsigned char c)
         break;
     case SIZE_BLANK:
     case EXTENSION:
+    case QUOTED:
+    case QUOTED_PAIR:
         read_extension(chunked, c);
         break;
     case SIZE_LF:

@@ -3,7 +3,8 @@
  * and nothing else, lines end with CR LF, and what follows the last chunk belongs to no message.
  * The decoder allocates nothing and copies nothing. Each one belongs to one thread.
  *
- * Chunk extensions and trailer fields are checked, counted and dropped.
+ * Chunk extensions and trailer fields are checked, counted and dropped. A line break in a quoted
+ * string of an extension is refused, since recipients differ in where the line ends then.
  */
 #ifndef SUNPROXY_HTTP_CHUNKED_H
 #define SUNPROXY_HTTP_CHUNKED_H
@@ -19,7 +20,7 @@ enum chunked_step {
     CHUNKED_BROKEN /* the reason is in chunked->reason; every later step says the same */
 };
 
-/* The members are the decoder's, but for reason and too_large. */
+/* The members are the decoder's, but for reason, too_large and no_padding. */
 struct chunked {
     unsigned state;
     unsigned digits;     /* of the size so far */
@@ -31,6 +32,11 @@ struct chunked {
     uint32_t max_trailer_lines;
     bool too_large;     /* it broke for exceeding one of these two */
     const char *reason; /* static */
+    /*
+     * The owner's to set before the first byte: a blank behind a size is refused. Some origins pad
+     * sizes, clients do not.
+     */
+    bool no_padding;
 };
 
 /* Begins a message with at most these bytes and lines of trailer fields. */

@@ -67,6 +67,7 @@ START_TEST(whole_messages)
     expect("00005\r\nhello\r\n1\r\n!\r\n0000\r\n\r\n", CHUNKED_END, "hello!");
     expect("a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n", CHUNKED_END, "01234567890123456789");
     expect("5;a=b;c=\"d;e\"\r\nhello\r\n0;x\r\n\r\n", CHUNKED_END, "hello");
+    expect("5;a=\"b\\\";\"\r\nhello\r\n0;a=\"\\\\\"\r\n\r\n", CHUNKED_END, "hello");
     expect("5  \r\nhello\r\n0 ; x\r\n\r\n", CHUNKED_END, "hello");
     expect("5\r\na\r\nb\n\r\n0\r\nA: b\r\nC: d\r\n\r\n", CHUNKED_END, "a\r\nb\n");
 }
@@ -102,6 +103,10 @@ START_TEST(broken_messages)
         "5\r\nhello\n0\r\n\r\n",
         "5\r\nhello0\r\n\r\n",
         "5\r\nhellox\r\n",
+        "5;a=\"\r\nhello\r\n0\r\n\r\n",
+        "5;a=\"\r\n\";b\r\nhello\r\n0\r\n\r\n",
+        "5;a=\"\\\"\r\nhello\r\n0\r\n\r\n",
+        "5;a=\"\\\r\nhello\r\n0\r\n\r\n",
         "5;a\nb\r\nhello\r\n",
         "5;a=\"\n\"\r\nhello\r\n",
         "5;a\rb\r\nhello\r\n",
@@ -117,6 +122,25 @@ START_TEST(broken_messages)
 
     for (size_t i = 0; i < LENGTH(cases); i++)
         expect(cases[i], CHUNKED_BROKEN, NULL);
+}
+END_TEST
+
+START_TEST(padding_may_be_refused)
+{
+    static const char *const cases[] = {"5 \r\n", "5\t\r\n", "5 ;a\r\n"};
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct span input = span_str(cases[i]), data;
+        struct chunked chunked;
+
+        chunked_init(&chunked, 64, 4);
+        chunked.no_padding = true;
+        ck_assert_int_eq(chunked_read(&chunked, &input, &data), CHUNKED_BROKEN);
+        input = span_str("5;a = b\r\n");
+        chunked_init(&chunked, 64, 4);
+        chunked.no_padding = true;
+        ck_assert_int_eq(chunked_read(&chunked, &input, &data), CHUNKED_WANTS);
+    }
 }
 END_TEST
 
@@ -152,6 +176,7 @@ unit_suite(void)
     tcase_add_test(tc, whole_messages);
     tcase_add_test(tc, parts_of_messages);
     tcase_add_test(tc, broken_messages);
+    tcase_add_test(tc, padding_may_be_refused);
     tcase_add_test(tc, bounds);
     suite_add_tcase(suite, tc);
     return suite;
