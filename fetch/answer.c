@@ -50,7 +50,7 @@ status_line_read(struct status_line *status, struct span line)
 bool
 status_has_body(unsigned status)
 {
-    return status != 204 && status != 304;
+    return status >= 200 && status != 204 && status != 304;
 }
 
 /* ---- lines --------------------------------------------------------------------------- */
@@ -249,23 +249,30 @@ goes_on(const struct answer_head *head, struct span name,
 }
 
 static const char *
-select_fields(struct answer_head *head, struct span lines,
+select_fields(struct answer_head *head, unsigned status, struct span lines,
               const struct http_connection_options *options)
 {
+    bool length_forbidden = status < 200 || status == 204;
     struct span line, name, value;
 
     while (http_next_line(&lines, &line)) {
         if (!http_split_field(line, &name, &value) || !goes_on(head, name, options))
             continue;
-        buf_append(&head->fields, line.ptr, line.len);
-        buf_append(&head->fields, "\r\n", 2);
+        if (!http_name_is(name, "Content-Length")) {
+            buf_append(&head->fields, line.ptr, line.len);
+            buf_append(&head->fields, "\r\n", 2);
+        } else if (!length_forbidden) {
+            buf_append(&head->fields, name.ptr, name.len);
+            buf_printf(&head->fields, ": %lld\r\n", (long long)head->content_length);
+            length_forbidden = true; /* a second one */
+        }
     }
     return buf_failed(&head->fields) ? out_of_memory : NULL;
 }
 
 const char *
-answer_head_read(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
-                 bool *no_memory)
+answer_head_read(struct answer_head *head, const struct status_line *status, struct span lines,
+                 bool undecoded, bool *no_memory)
 {
     struct http_connection_options options = {.count = 0};
     const char *malformed;
@@ -277,9 +284,9 @@ answer_head_read(struct answer_head *head, unsigned version, struct span lines, 
     buf_init(&plain, 2 * lines.len + 2);
     malformed = normalise(lines, &plain);
     if (!malformed)
-        malformed = interpret(head, version, buf_span(&plain), undecoded, &options);
+        malformed = interpret(head, status->version, buf_span(&plain), undecoded, &options);
     if (!malformed)
-        malformed = select_fields(head, buf_span(&plain), &options);
+        malformed = select_fields(head, status->status, buf_span(&plain), &options);
     buf_free(&plain);
     *no_memory = malformed == out_of_memory;
     return malformed;

@@ -22,7 +22,7 @@ struct status_line {
 /* "HTTP/1.1 200 OK" or "HTTP/2 200", with or without its end. False if it is something else. */
 bool status_line_read(struct status_line *status, struct span line);
 
-/* 204 and 304 have no body, whatever their fields say (RFC 9112 section 6.3). */
+/* Interim responses, 204 and 304 have no body, whatever their fields say (RFC 9112 section 6.3). */
 bool status_has_body(unsigned status);
 
 struct answer_head {
@@ -37,16 +37,18 @@ struct answer_head {
 };
 
 /*
- * Reads the field lines (without the status line) as they came with a message of this version:
- * folded lines are unfolded (RFC 9112 section 5.2), blanks before the colon removed (section 5.1),
- * control characters but NUL and CR blanked out (RFC 9110 section 5.5), hop-by-hop fields dropped
- * (RFC 9110 section 7.6.1), and Content-Length and Content-Encoding where the body is decoded on
- * the way. With `undecoded` it never is, and its coding is not looked at. Returns NULL, or a static
+ * Reads the field lines (without the status line) as they came with a message of this status and
+ * version, interim ones included: folded lines are unfolded (RFC 9112 section 5.2), blanks before
+ * the colon removed (section 5.1), control characters but NUL and CR blanked out (RFC 9110
+ * section 5.5), hop-by-hop fields dropped (RFC 9110 section 7.6.1), as are Content-Length and
+ * Content-Encoding where the body is decoded on the way, and a Content-Length of a response whose
+ * status forbids it (RFC 9110 section 8.6). One Content-Length goes on, in decimal without zeros in
+ * front. With `undecoded` it never is, and its coding is not looked at. Returns NULL, or a static
  * sentence on what is malformed beyond repair, or out of memory
  * (*no_memory set). *head is to be freed in any case.
  */
-const char *answer_head_read(struct answer_head *head, unsigned version, struct span lines,
-                             bool undecoded, bool *no_memory);
+const char *answer_head_read(struct answer_head *head, const struct status_line *status,
+                             struct span lines, bool undecoded, bool *no_memory);
 
 void answer_head_free(struct answer_head *head);
 

@@ -117,7 +117,9 @@ enum fetch_flags {
     /*
      * The body is delivered in the content coding in which the origin sent it, and the head's
      * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
-     * without one none is sent. The framing (chunked) is checked and removed all the same.
+     * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
+     * beyond a stated length are dropped, and their connection is closed; without this flag they
+     * are FETCH_ORIGIN_BROKE.
      */
     FETCH_UNDECODED = 1u << 0,
     /*
@@ -238,6 +240,12 @@ struct fetch_sink {
     /* For each response, redirects included, before head() is called for the final one. NULL: not
      * wanted. */
     void (*hop)(void *context, const struct fetch_hop *hop);
+    /*
+     * For each interim response but 100, before the final one: 102, 103 and any other 1xx (RFC 9110
+     * section 15.2), at most 16 a response. The lines are as in fetch_head. 101 ends the fetch with
+     * FETCH_ORIGIN_BROKE. NULL: not wanted.
+     */
+    void (*interim)(void *context, unsigned status, struct span lines);
     /* Once, before the body, unless the fetch fails earlier. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
     /* A piece of the body; never more than max_body bytes in all. */

@@ -120,6 +120,15 @@ on_hop(void *context, const struct fetch_hop *hop)
         r->sink.hop(r->context, hop);
 }
 
+static void
+on_interim(void *context, unsigned status, struct span lines)
+{
+    struct request *r = context;
+
+    if (r->sink.interim && !is_cancelled(r))
+        r->sink.interim(r->context, status, lines);
+}
+
 /* A resume that came before this call-back began does not end the pause that it may begin. */
 static enum fetch_flow
 on_head(void *context, const struct fetch_head *head)
@@ -210,6 +219,7 @@ connect_to(struct request *r, struct resolved *addresses)
     struct transfer_owner owner = {
         .context = r,
         .hop = on_hop,
+        .interim = on_interim,
         .head = on_head,
         .body = on_body,
         .supply = on_supply,

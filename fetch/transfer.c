@@ -79,16 +79,16 @@ take_flow(struct transfer *t, enum fetch_flow flow)
     return flow;
 }
 
+/* Reads the lines of a head, interim or final, into t->head. */
 static bool
-take_answer(struct transfer *t)
+read_lines(struct transfer *t)
 {
     const struct fetch_config *config = &t->settings->config;
-    struct fetch_head head;
     const char *malformed;
     bool no_memory;
 
     answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, t->status.version, buf_span(&t->lines),
+    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
                                  t->request->flags & FETCH_UNDECODED, &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
@@ -101,6 +101,17 @@ take_answer(struct transfer *t)
                       (unsigned)config->max_headers);
         return false;
     }
+    return true;
+}
+
+static bool
+take_answer(struct transfer *t)
+{
+    const struct fetch_config *config = &t->settings->config;
+    struct fetch_head head;
+
+    if (!read_lines(t))
+        return false;
     t->has_body = status_has_body(t->status.status) && !method_is(t->request->method, "HEAD");
     if (!t->has_body)
         t->head.content_length = 0;
@@ -151,28 +162,36 @@ check_complete(struct transfer *t)
         t->owner.complete(t->owner.context);
 }
 
-/* The empty line. */
+/* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). */
 static bool
-end_head(struct transfer *t)
+take_interim(struct transfer *t)
 {
     const char *host = t->target->host;
 
-    if (t->status.status >= 200) {
-        if (!take_answer(t))
-            return false;
-        transfer_enter(t, TRANSFER_BODY);
-        check_complete(t);
-        return true;
-    }
     if (t->status.status == 101)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s switched protocols (status 101) unasked", host);
     else if (t->status.version < 11)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
     else if (++t->interim > MAX_INTERIM)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
+    else if (t->status.status != 100 && read_lines(t) && t->owner.interim)
+        t->owner.interim(t->owner.context, t->status.status, buf_span(&t->head.fields));
     t->status = (struct status_line){0};
     buf_reset(&t->lines);
     return !t->error;
+}
+
+/* The empty line. */
+static bool
+end_head(struct transfer *t)
+{
+    if (t->status.status < 200)
+        return take_interim(t);
+    if (!take_answer(t))
+        return false;
+    transfer_enter(t, TRANSFER_BODY);
+    check_complete(t);
+    return true;
 }
 
 /*

@@ -42,6 +42,8 @@ struct transfer_owner {
     void *context;
     /* The head of any final answer, as it came. */
     void (*hop)(void *context, const struct fetch_hop *hop);
+    /* An interim answer but 100, and its end-to-end fields. */
+    void (*interim)(void *context, unsigned status, struct span lines);
     /* The head of an answer that is no redirect to follow, and its body. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
     enum fetch_flow (*body)(void *context, const void *bytes, size_t len);

@@ -88,12 +88,16 @@ fail_connecting(struct transfer *t, CURLcode code)
                       reason(t, code));
 }
 
-/* The bytes of a body are those stated; libcurl itself reports too few, and broken framing. */
+/*
+ * The bytes of a body are those stated; libcurl itself reports too few, and broken framing. What
+ * goes on undecoded has gone on already when more comes: it ends where its length says (RFC 9112
+ * section 6.3).
+ */
 static void
 check_length(struct transfer *t)
 {
-    if (t->head.stated_length >= 0 && t->wire_bytes > (uint64_t)t->head.stated_length &&
-        t->has_body)
+    if (!(t->request->flags & FETCH_UNDECODED) && t->head.stated_length >= 0 &&
+        t->wire_bytes > (uint64_t)t->head.stated_length && t->has_body)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);
 }

@@ -74,8 +74,23 @@ outcome_hop(void *context, const struct fetch_hop *hop)
     pthread_mutex_unlock(&o->lock);
 }
 
+void
+outcome_interim(void *context, unsigned status, struct span lines)
+{
+    struct outcome *o = context;
+    size_t len;
+
+    pthread_mutex_lock(&o->lock);
+    o->interims++;
+    len = strlen(o->interim);
+    snprintf(o->interim + len, sizeof(o->interim) - len, "%u %.*s", status, (int)lines.len,
+             lines.ptr ? lines.ptr : "");
+    pthread_mutex_unlock(&o->lock);
+}
+
 const struct fetch_sink outcome_sink = {
     .hop = outcome_hop,
+    .interim = outcome_interim,
     .head = outcome_head,
     .body = outcome_body,
     .done = outcome_done,

@@ -21,8 +21,9 @@ struct outcome {
     pthread_cond_t changed;
     bool over;
     char url[9000]; /* that was asked for, if a shorthand did */
-    unsigned hops, heads, dones;
+    unsigned hops, interims, heads, dones;
     struct outcome_hop hop[4]; /* the first ones */
+    char interim[512];         /* "status lines" of all of them, one behind the other */
     unsigned status;
     int64_t content_length;
     char final_url[8300];
@@ -47,6 +48,7 @@ extern const struct client_key outcome_client;
 /* The sink for fetcher_submit(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
 void outcome_hop(void *context, const struct fetch_hop *hop);
+void outcome_interim(void *context, unsigned status, struct span lines);
 enum fetch_flow outcome_head(void *context, const struct fetch_head *head);
 enum fetch_flow outcome_body(void *context, const void *bytes, size_t len);
 void outcome_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us);

@@ -4,6 +4,8 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+static const struct status_line ok = {.version = 11, .status = 200};
+
 START_TEST(status_lines)
 {
     static const struct {
@@ -52,8 +54,11 @@ START_TEST(answers_headers)
     } cases[] = {
         {"", "", -1, CODING_IDENTITY},
         {"A: b\r\nContent-Length: 5\r\n", "A: b\r\nContent-Length: 5\r\n", 5, CODING_IDENTITY},
-        {"content-length: 5\r\nContent-Length: 5\r\n", "content-length: 5\r\nContent-Length: 5\r\n",
-         5, CODING_IDENTITY},
+        {"content-length: 5\r\nContent-Length: 05\r\n", "content-length: 5\r\n", 5,
+         CODING_IDENTITY},
+        {"Content-Length: 00012\r\n", "Content-Length: 12\r\n", 12, CODING_IDENTITY},
+        {"Connection: Content-Length, Cache-Control\r\nContent-Length: 5\r\nCache-Control: private\r\n",
+         "Content-Length: 5\r\nCache-Control: private\r\n", 5, CODING_IDENTITY},
         {"Content-Length: 5\r\nContent-Encoding: gzip\r\nA: b\r\n", "A: b\r\n", -1, CODING_GZIP},
         {"Content-Length: 5\r\nContent-Encoding: identity\r\n",
          "Content-Length: 5\r\nContent-Encoding: identity\r\n", 5, CODING_IDENTITY},
@@ -82,7 +87,7 @@ START_TEST(answers_headers)
         struct answer_head head;
         bool no_memory;
         const char *malformed =
-            answer_head_read(&head, 11, span_str(cases[i].lines), false, &no_memory);
+            answer_head_read(&head, &ok, span_str(cases[i].lines), false, &no_memory);
 
         ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
         ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
@@ -98,22 +103,50 @@ START_TEST(framing)
     struct answer_head head;
     bool no_memory;
 
-    ck_assert_ptr_null(
-        answer_head_read(&head, 11, span_str("Transfer-Encoding: Chunked\r\n"), false, &no_memory));
+    ck_assert_ptr_null(answer_head_read(&head, &ok, span_str("Transfer-Encoding: Chunked\r\n"),
+                                        false, &no_memory));
     ck_assert(head.chunked && !head.ambiguous);
     answer_head_free(&head);
-    ck_assert_ptr_null(
-        answer_head_read(&head, 11, span_str("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
-                         false, &no_memory));
+    ck_assert_ptr_null(answer_head_read(
+        &head, &ok, span_str("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), false,
+        &no_memory));
     ck_assert(head.chunked && head.ambiguous);
     ck_assert_int_eq(head.stated_length, -1);
     answer_head_free(&head);
-    ck_assert_ptr_null(answer_head_read(
-        &head, 10, span_str("Content-Length: 5\r\nContent-Encoding: br\r\n"), false, &no_memory));
+    ck_assert_ptr_null(answer_head_read(&head, &(struct status_line){.version = 10, .status = 200},
+                                        span_str("Content-Length: 5\r\nContent-Encoding: br\r\n"),
+                                        false, &no_memory));
     ck_assert(!head.chunked && !head.ambiguous);
     ck_assert_int_eq(head.stated_length, 5);
     ck_assert_int_eq(head.content_length, -1);
     answer_head_free(&head);
+}
+END_TEST
+
+/* RFC 9110 section 8.6: which statuses may state a length. */
+START_TEST(lengths_of_answers_without_body)
+{
+    static const struct {
+        unsigned status;
+        const char *fields;
+    } rows[] = {
+        {103, "A: b\r\n"},
+        {204, "A: b\r\n"},
+        {304, "Content-Length: 5\r\nA: b\r\n"},
+        {200, "Content-Length: 5\r\nA: b\r\n"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct status_line status = {.version = 11, .status = rows[i].status};
+        struct answer_head head;
+        bool no_memory;
+
+        ck_assert_ptr_null(answer_head_read(
+            &head, &status, span_str("Content-Length: 5\r\nA: b\r\n"), true, &no_memory));
+        ck_assert_str_eq(buf_str(&head.fields), rows[i].fields);
+        ck_assert_int_eq(status_has_body(rows[i].status), rows[i].status == 200);
+        answer_head_free(&head);
+    }
 }
 END_TEST
 
@@ -153,19 +186,21 @@ START_TEST(answers_that_contradict_themselves)
     bool no_memory;
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        ck_assert_msg(answer_head_read(&head, 11, span_str(cases[i]), false, &no_memory) != NULL,
+        ck_assert_msg(answer_head_read(&head, &ok, span_str(cases[i]), false, &no_memory) != NULL,
                       "%s", cases[i]);
         ck_assert(!no_memory);
         answer_head_free(&head);
     }
     ck_assert_ptr_nonnull(
-        answer_head_read(&head, 11, span_of("A: b\0c\r\n", 8), false, &no_memory));
+        answer_head_read(&head, &ok, span_of("A: b\0c\r\n", 8), false, &no_memory));
     answer_head_free(&head);
     /* Chunks are of HTTP/1.1 alone. */
     for (unsigned version = 10; version <= 20; version += 10) {
         struct span lines = span_str("Transfer-Encoding: chunked\r\n");
 
-        ck_assert_ptr_nonnull(answer_head_read(&head, version, lines, false, &no_memory));
+        ck_assert_ptr_nonnull(
+            answer_head_read(&head, &(struct status_line){.version = version, .status = 200}, lines,
+                             false, &no_memory));
         answer_head_free(&head);
     }
     buf_init(&many, 65536);
@@ -173,7 +208,7 @@ START_TEST(answers_that_contradict_themselves)
     for (unsigned i = 0; i < 100; i++)
         buf_printf(&many, "x%u,", i);
     buf_append_str(&many, "\r\n");
-    ck_assert_ptr_nonnull(answer_head_read(&head, 11, buf_span(&many), false, &no_memory));
+    ck_assert_ptr_nonnull(answer_head_read(&head, &ok, buf_span(&many), false, &no_memory));
     answer_head_free(&head);
     buf_free(&many);
 }
@@ -188,6 +223,7 @@ unit_suite(void)
     tcase_add_test(tc, status_lines);
     tcase_add_test(tc, answers_headers);
     tcase_add_test(tc, framing);
+    tcase_add_test(tc, lengths_of_answers_without_body);
     tcase_add_test(tc, answers_that_contradict_themselves);
     suite_add_tcase(suite, tc);
     return suite;
