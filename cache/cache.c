@@ -116,15 +116,44 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
 }
 
 uint64_t
+cache_expire(struct cache *cache, struct span url, int64_t now_us)
+{
+    uint32_t hash = djb_hash(url);
+    struct place *place = cache_lock(cache, hash);
+    struct removed removed = {0};
+    uint64_t count = shard_expire(&place->shard, hash, url, now_us, &removed);
+
+    place_unlock(place);
+    shard_free_removed(&removed);
+    return count;
+}
+
+uint64_t
+cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
+{
+    struct walk walk = {0};
+    struct place *place;
+    uint64_t count = 0;
+
+    while ((place = cache_walk(cache, &walk))) {
+        struct removed removed = {0};
+
+        count += shard_expire_prefix(&place->shard, prefix, now_us, &removed);
+        place_unlock(place);
+        shard_free_removed(&removed);
+    }
+    return count;
+}
+
+uint64_t
 cache_count(struct cache *cache, struct span url)
 {
     uint32_t hash = djb_hash(url);
     struct place *place = cache_lock(cache, hash);
-    const struct entry *entry = table_find(&place->shard.table, hash, url);
-    bool found = entry && entry->stored;
+    uint64_t count = shard_count(&place->shard, hash, url);
 
     place_unlock(place);
-    return found;
+    return count;
 }
 
 uint64_t
@@ -182,7 +211,7 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
         stats->pages += place->shard.evictor.pages;
         stats->bytes += place->shard.evictor.bytes;
         stats->busy += place->shard.fill_count;
-        stats->markers += place->shard.marker_count;
+        stats->markers += place->shard.markers.count;
         stats->insertions += place->shard.evictor.insertions;
         stats->evictions += place->shard.evictor.evictions;
         place_unlock(place);

@@ -62,6 +62,8 @@ enum cache_outcome {
     CACHE_NOT_STORED, /* not asked for, purged meanwhile, no policy, larger than a shard's share,
                          refused by the policy, no memory, or a newer object of the URL is being
                          filled. Nothing was evicted */
+    CACHE_FELL_BACK,  /* nothing was: the fetch failed, and waiters got the object that had expired
+                         (fill.h, cache_fill_fall_back()) */
     CACHE_PASSED_ON,  /* it entered, and was itself chosen as the victim, perhaps with others: so do
                          policies whose newcomers compete (policy.h, enters_first). It counts neither
                          as an insertion nor as an eviction; an older page of the same URL is gone */
@@ -88,54 +90,82 @@ void cache_destroy(struct cache *cache);
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* A URL with both hashes: `hash` finds it in a table, `key` is its identity for policies. */
+/*
+ * A URL and a variant (object.h) with both hashes: `hash` is the URL's alone and finds it in a
+ * table, so that all variants are in one shard; `key` is the identity of both for policies. At most
+ * OBJECT_MAX_META and OBJECT_MAX_VARIANT bytes.
+ */
 struct cache_key {
     struct span url;
+    struct span variant;
     uint32_t hash;
     uint64_t key;
 };
 
-/* Computed before any lock is taken; the URL's bytes are the caller's. */
+/* Computed before any lock is taken; the bytes of URL and variant are the caller's. */
+static inline struct cache_key
+cache_key_of_variant(struct span url, struct span variant)
+{
+    uint64_t key = hash64_bytes(url);
+
+    if (variant.len)
+        key = hash64_uint(key ^ HASH64_STEP * hash64_bytes(variant));
+    return (struct cache_key){url, variant, djb_hash(url), key};
+}
+
+/* The same with the empty variant. */
 static inline struct cache_key
 cache_key_of(struct span url)
 {
-    return (struct cache_key){.url = url, .hash = djb_hash(url), .key = hash64_bytes(url)};
+    return cache_key_of_variant(url, span_of(NULL, 0));
 }
+
+/* What a request demands of a cached object beyond its freshness (RFC 9111, section 5.2.1). */
+struct cache_conditions {
+    bool no_cache;        /* none is good enough */
+    bool only_cached;     /* neither begin nor join a fill */
+    int64_t max_age_us;   /* the age is at most this; INT64_MAX: any */
+    int64_t min_fresh_us; /* it stays fresh for at least this */
+};
 
 struct cache_request {
     struct object_waiter *waiter; /* joins a busy object, or leads a new fill. Untouched unless the
                                      answer is BUSY, MISS, STALE or PASS; what it had before is
-                                     overwritten, not released */
+                                     overwritten, not released. Not read if conditions->only_cached
+                                     is set */
+    const struct cache_conditions *conditions; /* NULL: any fresh object will do */
     size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
     bool pass;            /* neither look up nor join nor store: a bypass */
 };
 
 enum cache_answer {
-    CACHE_HIT,   /* found->object is ready and fresh; the policy has seen the request */
-    CACHE_STALE, /* found->object has expired; found->fill: the caller fills its successor. To the
-                    policy the request has not happened: the page stays a candidate for eviction
-                    until its successor replaces it */
-    CACHE_BUSY,  /* the waiter has joined the object that is being filled, which may be the
-                    successor of an expired one */
-    CACHE_MISS,  /* found->fill: a busy object has been inserted, the waiter is its leader, and
-                    the caller fills it */
-    CACHE_PASS,  /* found->fill: the URL has a marker, or request->pass. The object is in no table,
-                    the waiter is its only one, and the caller fills it. With a marker, it may be
-                    stored at the end; after request->pass it is not */
-    CACHE_FULL,  /* the URL's busy object has max_waiters */
+    CACHE_HIT,    /* found->object is ready and fresh; the policy has seen the request */
+    CACHE_STALE,  /* found->object has expired, or does not meet the conditions; found->fill: the
+                     caller fills its successor (NULL if conditions->only_cached is set). To the
+                     policy the request has not happened: the page stays a candidate for eviction
+                     until its successor replaces it */
+    CACHE_BUSY,   /* the waiter has joined the object that is being filled. If that is the successor
+                     of another one, as for STALE, found->object is the other one */
+    CACHE_MISS,   /* found->fill: a busy object has been inserted, the waiter is its leader, and
+                     the caller fills it */
+    CACHE_PASS,   /* found->fill: the URL has a marker, or request->pass. The object is in no table,
+                     the waiter is its only one, and the caller fills it. With a marker, it may be
+                     stored at the end; after request->pass it is not */
+    CACHE_ABSENT, /* conditions->only_cached, and there is no ready object. Nothing has changed */
+    CACHE_FULL,   /* the URL's busy object has max_waiters */
     CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */
 };
 
 struct cache_found {
-    struct object *object;   /* HIT, STALE: a reference of the caller's; otherwise NULL */
-    struct cache_fill *fill; /* STALE, MISS, PASS: the caller's, as fill.h has it; otherwise NULL */
+    struct object *object;   /* HIT, STALE, BUSY: a reference of the caller's; or NULL */
+    struct cache_fill *fill; /* STALE, MISS, PASS: the caller's, as fill.h has it; or NULL */
 };
 
 /*
  * Looks a URL up for a request that arrived at `now_us` of the monotonic clock. A hit allocates
- * nothing, and reads neither waiter nor request except request->pass. With BUSY, the waiter is
- * notified at once (before this returns) of what it has missed. Where a policy evicts others
+ * nothing, and reads no waiter, and of the request `pass` and `conditions`. With BUSY, the waiter
+ * is notified at once (before this returns) of what it has missed. Where a policy evicts others
  * because of a hit (SLRU may, see policy.h, has_surplus) they are counted as evictions, and not
  * named.
  */
@@ -158,13 +188,21 @@ void cache_victims_free(struct cache_victims *victims);
 uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 
 /*
- * Purging removes objects of a URL, of all URLs with a prefix, or all. Returns the number of ready
- * ones, which are not counted as evictions. Busy objects are completed for their waiters and not
- * stored, and no later request joins them; markers are dropped.
+ * Purging removes objects of a URL, of all URLs with a prefix, or all, in every variant. Returns
+ * the number of ready ones, which are not counted as evictions. Busy objects are completed for
+ * their waiters and not stored, and no later request joins them; markers are dropped.
  */
 uint64_t cache_purge(struct cache *cache, struct span url);
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
+
+/*
+ * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
+ * for requests that arrived before. Returns the number of those that were not expired so before.
+ * Busy objects and markers are treated as by cache_purge().
+ */
+uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
+uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);
 
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
 uint64_t cache_count(struct cache *cache, struct span url);

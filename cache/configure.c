@@ -154,7 +154,8 @@ copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
     struct entry *copy;
 
     if (entry->stored) {
-        struct cache_key key = cache_key_of(object_url(entry->object));
+        struct cache_key key =
+            cache_key_of_variant(object_url(entry->object), object_variant(entry->object));
         enum evictor_outcome outcome =
             shard_store(to, &key, NULL, entry->object, entry->entered, &removed, victims);
 
@@ -165,8 +166,8 @@ copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
     if (!copy)
         return false;
     table_insert(&to->table, copy);
-    if (entry_is_marker(entry)) {
-        shard_adopt_marker(to, copy, entry->entered, &removed);
+    if (entry_is_mark(entry)) {
+        shard_adopt_mark(to, copy, entry->entered, &removed);
         shard_free_removed(&removed);
     }
     return true;
@@ -238,7 +239,8 @@ cache_move_fills(struct cache *cache, struct shard *fresh, unsigned shards)
             shard_add_fill(to, fill);
             if (!entry)
                 continue;
-            fill->entry = table_find(&to->table, fill->hash, object_url(fill->name));
+            fill->entry = table_find(&to->table, fill->hash, object_url(fill->name),
+                                     object_variant(fill->name));
             if (!fill->entry)
                 entry->object->fill = NULL; /* its expired page has been evicted */
         }

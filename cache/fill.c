@@ -26,6 +26,14 @@ fill_set_object(struct cache_fill *fill, struct object *object)
     fill->object = object;
 }
 
+/* What the table has for the fill's URL and variant, or NULL. Under the lock. */
+static struct entry *
+fill_find_entry(struct shard *shard, const struct cache_fill *fill)
+{
+    return table_find(&shard->table, fill->hash, object_url(fill->name),
+                      object_variant(fill->name));
+}
+
 static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
@@ -33,22 +41,32 @@ head_is_valid(const struct cache_fill *fill, const struct object_head *head)
            head->fields.len <= OBJECT_MAX_META && head->status <= UINT16_MAX;
 }
 
+/* What an object with this head is made of, but for its body. */
+static struct object_parts
+parts_of(const struct cache_fill *fill, const struct object_head *head)
+{
+    struct object_parts parts = {
+        .url = object_url(fill->name),
+        .variant = object_variant(fill->name),
+        .final_url = head->final_url,
+        .fields = head->fields,
+        .status = head->status,
+        .account = head->account,
+    };
+
+    if (span_equal(parts.url, parts.final_url))
+        parts.final_url.len = 0;
+    return parts;
+}
+
 /* An object with this head, charged: 0 or an errno. */
 static int
 make_headed(const struct cache_fill *fill, const struct object_head *head, struct object **object)
 {
-    struct object_parts parts = {
-        .url = object_url(fill->name),
-        .final_url = head->final_url,
-        .fields = head->fields,
-        .status = head->status,
-        .segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX,
-        .account = head->account,
-    };
+    struct object_parts parts = parts_of(fill, head);
     size_t size;
 
-    if (span_equal(parts.url, parts.final_url))
-        parts.final_url.len = 0;
+    parts.segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX;
     if (!parts.segmented)
         parts.inline_size =
             (uint32_t)((uint64_t)head->length < head->max_length ? (uint64_t)head->length
@@ -129,7 +147,7 @@ mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t un
     struct entry *entry = own;
 
     if (!entry)
-        entry = table_find(&shard->table, fill->hash, object_url(fill->name));
+        entry = fill_find_entry(shard, fill);
     if (!entry) {
         entry = shard_make_entry(shard, fill->name, fill->hash);
         if (!entry)
@@ -138,14 +156,16 @@ mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t un
     } else if (entry != own && !entry_is_marker(entry)) {
         return;
     }
-    shard_mark(shard, entry, fill->name, cache_draw_entered(fill->cache), until_us, removed);
+    fill->name->fetched_us = until_us;
+    shard_mark(shard, entry, fill->name, OBJECT_UNCACHEABLE, cache_draw_entered(fill->cache),
+               removed);
 }
 
 void
 cache_fill_unmark(struct cache_fill *fill)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
-    struct entry *entry = table_find(&place->shard.table, fill->hash, object_url(fill->name));
+    struct entry *entry = fill_find_entry(&place->shard, fill);
     struct removed removed = {0};
 
     if (fill->may_store && entry && entry_is_marker(entry))
@@ -204,17 +224,18 @@ hand_over(struct removed *removed, struct cache_victims *victims)
 }
 
 /*
- * Stores the fill's object, which is in its own entry if it has one. Without one the URL may have a
- * marker, which is replaced, or a busy object, which is newer than this one.
+ * Stores the fill's object, which is in its own entry if it has one. Without one there may be a
+ * mark in its place, which is replaced, or a busy object, which is newer than this one.
  */
 static enum cache_outcome
 store(struct shard *shard, struct cache_fill *fill, struct entry *own, struct object *object,
       struct removed *replaced, struct removed *victims)
 {
-    struct cache_key key = {object_url(fill->name), fill->hash, fill->key};
-    struct entry *other = own ? NULL : table_find(&shard->table, key.hash, key.url);
+    struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
+                            fill->key};
+    struct entry *other = own ? NULL : fill_find_entry(shard, fill);
 
-    if (other && entry_is_marker(other))
+    if (other && entry_is_mark(other))
         shard_remove(shard, other, replaced);
     else if (other && !other->stored)
         return CACHE_NOT_STORED;
@@ -232,55 +253,28 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, struct ob
     return CACHE_NOT_STORED;
 }
 
-/* Removes the URL's page if it has expired and has no successor. */
+/* Removes the page in the fill's place if it had expired at the lookup and has no successor. */
 static void
-remove_expired(struct shard *shard, struct cache_fill *fill, struct entry *expired, int64_t now_us,
-               struct removed *removed)
+remove_expired(struct shard *shard, const struct cache_fill *fill, struct removed *removed)
 {
-    struct entry *entry =
-        expired ? expired : table_find(&shard->table, fill->hash, object_url(fill->name));
+    struct entry *entry = fill_find_entry(shard, fill);
 
     if (entry && entry->stored && !entry->object->fill &&
-        (entry == expired || !object_is_fresh(entry->object, now_us)))
+        !object_is_fresh(entry->object, fill->begun_us))
         shard_remove(shard, entry, removed);
 }
 
-static uint32_t
-lifetime_in_ms(int64_t lifetime_us)
-{
-    int64_t ms = lifetime_us > 0 ? lifetime_us / 1000 : 0;
-
-    if (lifetime_us == INT64_MAX)
-        return OBJECT_UNLIMITED;
-    return ms < OBJECT_UNLIMITED ? (uint32_t)ms : OBJECT_UNLIMITED - 1;
-}
-
-enum cache_outcome
-cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int64_t fetched_us,
-                  int64_t lifetime_us)
+/* The fill's object is ready: stores it, notifies the waiters, and unlocks the place. */
+static enum cache_outcome
+end(struct cache_fill *fill, struct place *place, bool store_it)
 {
     enum cache_outcome outcome = CACHE_NOT_STORED;
-    struct object *object = fill->object, *compact = NULL;
     struct removed replaced = {0}, evicted = {0};
-    uint32_t fetch = fetch_us < UINT32_MAX ? (uint32_t)fetch_us : UINT32_MAX;
-    uint32_t lifetime = lifetime_in_ms(lifetime_us);
+    struct object *previous = fill->previous;
     struct cache_victims victims = {0};
-    struct place *place;
-    struct shard *shard;
+    struct shard *shard = &place->shard;
 
-    assert(fill->has_head && !fill->done);
-    if (store_it && object->segmented && object_length(object) <= COMPACT_MAX)
-        compact = object_compact(object);
-    object_complete(object, fetch, fetched_us, lifetime);
-    if (compact)
-        object_complete(compact, fetch, fetched_us, lifetime);
-
-    place = cache_lock(fill->cache, fill->hash);
-    shard = &place->shard;
-    if (compact)
-        fill_set_object(fill, compact);
     if (fill->may_store) {
-        struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
         struct entry *own = shard_close_fill(fill);
 
         shard_remove_fill(shard, fill);
@@ -290,27 +284,124 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
             if (own)
                 shard_remove(shard, own, &replaced);
             else
-                remove_expired(shard, fill, expired, fetched_us, &replaced);
+                remove_expired(shard, fill, &replaced);
         }
         table_tidy(&shard->table);
     }
     if (waiters_leader(fill))
         hand_over(&evicted, &victims);
     fill->done = true;
+    fill->previous = NULL;
     waiters_end(fill, fill->object, outcome, evicted.count, &victims);
     place_unlock(place);
+    object_release(&previous);
     shard_free_removed(&evicted);
     shard_free_removed(&replaced);
+    return outcome;
+}
+
+static uint32_t
+saturated(uint64_t us)
+{
+    return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+enum cache_outcome
+cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int64_t fetched_us,
+                  int64_t lifetime_us)
+{
+    struct object *object = fill->object, *compact = NULL;
+    uint32_t lifetime = object_lifetime_of(lifetime_us);
+    enum cache_outcome outcome;
+    struct place *place;
+
+    assert(fill->has_head && !fill->done);
+    if (store_it && object->segmented && object_length(object) <= COMPACT_MAX)
+        compact = object_compact(object);
+    object_complete(object, saturated(fetch_us), fetched_us, lifetime);
+    if (compact)
+        object_complete(compact, saturated(fetch_us), fetched_us, lifetime);
+
+    place = cache_lock(fill->cache, fill->hash);
+    if (compact)
+        fill_set_object(fill, compact);
+    outcome = end(fill, place, store_it);
     if (compact)
         object_release(&object);
     return outcome;
+}
+
+struct object *
+cache_fill_previous(const struct cache_fill *fill)
+{
+    return fill->previous;
+}
+
+int
+cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool store_it,
+                   uint64_t fetch_us, int64_t fetched_us, int64_t lifetime_us,
+                   enum cache_outcome *outcome)
+{
+    struct object_parts parts = parts_of(fill, head);
+    struct object *object, *before = fill->object;
+    struct place *place;
+    int error;
+
+    assert(fill->previous && !fill->has_head && !fill->done);
+    if (!head_is_valid(fill, head))
+        return EINVAL;
+    error = object_remake(fill->previous, &parts, &object);
+    if (error)
+        return error;
+    object_complete(object, saturated(fetch_us), fetched_us, object_lifetime_of(lifetime_us));
+
+    place = cache_lock(fill->cache, fill->hash);
+    fill_set_object(fill, object);
+    fill->has_head = true;
+    waiters_head(fill);
+    waiters_more(fill);
+    *outcome = end(fill, place, store_it);
+    object_release(&before);
+    return 0;
+}
+
+/* The fill ends, and is not stored. Its own entry is removed; an expired page stays. */
+static void
+give_up(struct cache_fill *fill, struct shard *shard, struct removed *removed)
+{
+    if (fill->may_store) {
+        shard_purge_fill(shard, fill, removed);
+        table_tidy(&shard->table);
+    }
+    fill->done = true;
+}
+
+void
+cache_fill_fall_back(struct cache_fill *fill)
+{
+    struct object *before = fill->object;
+    struct cache_victims none = {0};
+    struct removed removed = {0};
+    struct place *place;
+
+    assert(fill->previous && !fill->has_head && !fill->done);
+    place = cache_lock(fill->cache, fill->hash);
+    give_up(fill, &place->shard, &removed);
+    fill->object = fill->previous;
+    fill->previous = NULL;
+    waiters_head(fill);
+    waiters_more(fill);
+    waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);
+    place_unlock(place);
+    shard_free_removed(&removed);
+    object_release(&before);
 }
 
 void
 cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                 bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
 {
-    struct object *object = fill->object;
+    struct object *object = fill->object, *previous = fill->previous;
     struct removed removed = {0};
     struct place *place;
 
@@ -319,20 +410,14 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
     if (fill->has_head)
         atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
     place = cache_lock(fill->cache, fill->hash);
-    if (fill->may_store) {
-        struct entry *own = shard_close_fill(fill);
-
-        shard_remove_fill(&place->shard, fill);
-        if (own)
-            shard_remove(&place->shard, own, &removed);
-        table_tidy(&place->shard.table);
-    }
-    fill->done = true;
+    give_up(fill, &place->shard, &removed);
     fill->object = object_retain(fill->name);
+    fill->previous = NULL;
     waiters_fail(fill, fill->reserve, retries, context);
     place_unlock(place);
     shard_free_removed(&removed);
     object_release(&object);
+    object_release(&previous);
 }
 
 void

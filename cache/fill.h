@@ -3,8 +3,9 @@
  *
  * cache_lookup() gives a fill to the caller that has to fetch. Its owner then reports what arrives:
  * cache_fill_head(), cache_fill_append() any number of times, and exactly one of
- * cache_fill_finish() and cache_fill_fail(); then it calls cache_fill_free(). These functions are
- * for one thread at a time, the fetcher's. A fill is used while its cache exists.
+ * cache_fill_finish() and cache_fill_fail(), or of cache_fill_refresh() and cache_fill_fall_back()
+ * instead of the head; then it calls cache_fill_free(). These functions are for one thread at a
+ * time, the fetcher's. A fill is used while its cache exists.
  *
  * Waiters are notified of head, more data, end and failure by their own notify(), with wake-ups
  * merged: while a waiter has events that it has not taken, it is not notified again. Every waiter
@@ -125,9 +126,12 @@ struct cache_window {
  */
 struct cache_fill {
     struct cache *cache;
-    struct object *object;  /* a reference; URL alone before the head, then as the waiters' */
-    struct object *name;    /* a reference: URL alone, becomes the marker */
-    struct object *reserve; /* a reference: becomes the failure, so that it needs no memory */
+    struct object *object;   /* a reference; URL alone before the head, then as the waiters' */
+    struct object *name;     /* a reference: URL alone, becomes the marker */
+    struct object *reserve;  /* a reference: becomes the failure, so that it needs no memory */
+    struct object *previous; /* a reference: the object that had expired or did not meet the
+                                conditions at the lookup; NULL if there was none, and at the end */
+    int64_t begun_us;        /* the time of the lookup */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -217,15 +221,47 @@ void cache_fill_unmark(struct cache_fill *fill);
 
 /*
  * The object is complete, after the head. It is stored if `store_it` is true, no purge has come
- * since the lookup, and policy and capacity admit it. Then it replaces the URL's page or marker. If
- * it is not stored, an expired page of the URL is removed. For a bypass the table does not change.
- * Waiters get END. `fetched_us` is of the monotonic clock; `lifetime_us` is kept in whole
- * milliseconds, rounded down, at most 49 days, and INT64_MAX is unlimited. A segmented body of at
- * most 256 KiB is copied into one allocation first, if it may be stored; the table and the waiters
- * that do not stream get the copy.
+ * since the lookup, and policy and capacity admit it. Then it replaces the page or mark of its URL
+ * and variant. If it is not stored, a page that had expired at the lookup is removed. For a bypass
+ * the table does not change. Waiters get END.
+ *
+ * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
+ * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from
+ * then. It is kept in whole milliseconds up to 24 days and in whole seconds beyond, rounded down,
+ * at most 34 years; INT64_MAX is unlimited.
+ *
+ * A segmented body of at most 256 KiB is copied into one allocation first, if it may be stored; the
+ * table and the waiters that do not stream get the copy.
  */
 enum cache_outcome cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us,
                                      int64_t fetched_us, int64_t lifetime_us);
+
+/*
+ * The object that had expired, or did not meet the conditions, when this fill began (CACHE_STALE).
+ * The fill keeps a reference until it is finished or fails, though the object may be evicted. NULL
+ * if there was none.
+ */
+struct object *cache_fill_previous(const struct cache_fill *fill);
+
+/*
+ * The origin has confirmed the previous object (a 304, RFC 9111, section 4.3.4): the new object has
+ * the body of that one, under this head, whose `length` and `max_length` are ignored. Instead of
+ * head, append and finish, whose description holds otherwise; streaming waiters get HEAD and MORE
+ * too. The body is not copied if it is segmented. Those that have the previous object keep it as it
+ * is. 0, with the outcome in *outcome, or the errors of cache_fill_head(), after which nothing has
+ * changed.
+ */
+int cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool store_it,
+                       uint64_t fetch_us, int64_t fetched_us, int64_t lifetime_us,
+                       enum cache_outcome *outcome);
+
+/*
+ * The fetch has failed before the head, and the previous object is good enough instead (RFC 5861,
+ * section 4): waiters get END with it, as CACHE_FELL_BACK, and streaming ones HEAD and MORE too.
+ * The table keeps the object if it is still there. As an end it stands for cache_fill_fail(), and
+ * may be called where that may. Cannot fail.
+ */
+void cache_fill_fall_back(struct cache_fill *fill);
 
 /*
  * The fetch has failed. Waiters get FAILED with this number and sentence; those for which

@@ -8,7 +8,8 @@
 /* Begins a fill that requests can join by `entry`; NULL: by a new entry. */
 static bool
 begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, struct entry *entry, struct cache_found *found)
+           const struct cache_request *request, int64_t now_us, struct entry *entry,
+           struct cache_found *found)
 {
     struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
@@ -22,8 +23,11 @@ begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key
         }
         table_insert(&shard->table, entry);
     }
+    if (entry->stored)
+        fill->previous = object_retain(entry->object);
     entry->object->fill = fill;
     fill->entry = entry;
+    fill->begun_us = now_us;
     shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);
     found->fill = fill;
@@ -33,12 +37,13 @@ begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key
 /* Begins one that no request can join. `shard` is NULL if it may not be stored. */
 static enum cache_answer
 begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, struct cache_found *found)
+           const struct cache_request *request, int64_t now_us, struct cache_found *found)
 {
     struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
+    fill->begun_us = now_us;
     if (shard)
         shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);
@@ -46,7 +51,7 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
     return CACHE_PASS;
 }
 
-/* The answer where there is no fresh object; `entry` is the URL's, or NULL. */
+/* The answer where no object will do; `entry` is the key's, or NULL. */
 static enum cache_answer
 answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
             const struct cache_request *request, int64_t now_us, struct entry *entry,
@@ -54,12 +59,18 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
 {
     struct cache_fill *busy;
 
+    if (request->conditions && request->conditions->only_cached) {
+        if (!entry || !entry->stored)
+            return CACHE_ABSENT;
+        found->object = object_retain(entry->object);
+        return CACHE_STALE;
+    }
     /* Before each fill, which may make one: expired ones do not accumulate. */
     if (!entry)
         shard_remove_expired_markers(shard, now_us, removed);
     if (entry && entry_is_marker(entry)) {
         if (now_us < entry->object->fetched_us)
-            return begin_pass(cache, shard, key, request, found);
+            return begin_pass(cache, shard, key, request, now_us, found);
         shard_remove(shard, entry, removed);
         entry = NULL;
     }
@@ -68,9 +79,11 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
         if (request->max_waiters && busy->waiter_count >= request->max_waiters)
             return CACHE_FULL;
         waiters_add(busy, request->waiter, false);
+        if (entry->stored)
+            found->object = object_retain(entry->object);
         return CACHE_BUSY;
     }
-    if (!begin_fill(cache, shard, key, request, entry, found))
+    if (!begin_fill(cache, shard, key, request, now_us, entry, found))
         return CACHE_NO_MEMORY;
     if (!entry)
         return CACHE_MISS;
@@ -90,9 +103,9 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
 
     *found = (struct cache_found){0};
     if (request->pass)
-        return begin_pass(cache, NULL, key, request, found);
+        return begin_pass(cache, NULL, key, request, now_us, found);
     place = cache_lock(cache, key->hash);
-    object = shard_lookup(&place->shard, key, now_us, &entry, &removed);
+    object = shard_lookup(&place->shard, key, request->conditions, now_us, &entry, &removed);
     if (object)
         found->object = object_retain(object);
     else

@@ -11,6 +11,7 @@ struct segment {
     struct segment *next;
     uint64_t start; /* its first byte's offset in the body */
     size_t size;
+    _Atomic uint32_t owners; /* of a first one: the objects that have the list (object_remake()) */
     char bytes[];
 };
 
@@ -25,11 +26,12 @@ struct segments {
     _Atomic bool windowed;
 };
 
-/* Bytes of URL, final URL and field lines. */
+/* Bytes of all that is in front of the body. */
 static size_t
 meta_size(const struct object *object)
 {
-    return (size_t)object->url_len + object->final_url_len + object->fields_len;
+    return (size_t)object->url_len + object->variant_len + object->final_url_len +
+           object->fields_len + object->tags_len;
 }
 
 static size_t
@@ -57,8 +59,9 @@ whole_size(size_t meta, bool segmented, size_t inline_size)
 size_t
 object_make_size(const struct object_parts *parts)
 {
-    return whole_size(parts->url.len + parts->final_url.len + parts->fields.len, parts->segmented,
-                      parts->inline_size);
+    return whole_size(parts->url.len + parts->variant.len + parts->final_url.len +
+                          parts->fields.len + parts->tags.len,
+                      parts->segmented, parts->inline_size);
 }
 
 size_t
@@ -92,16 +95,20 @@ object_make(const struct object_parts *parts)
         .state = OBJECT_BUSY,
         .segmented = parts->segmented,
         .status = (uint16_t)parts->status,
-        .url_len = (uint32_t)parts->url.len,
+        .url_len = (uint32_t)parts->url.len & 0x3ffffu,
+        .variant_len = (uint32_t)parts->variant.len & 0x3fffu,
         .final_url_len = (uint32_t)parts->final_url.len,
-        .fields_len = (uint32_t)parts->fields.len,
+        .fields_len = (uint32_t)parts->fields.len & 0x3ffffu,
+        .tags_len = (uint32_t)parts->tags.len & 0x3fffu,
         .inline_size = parts->segmented ? 0 : parts->inline_size,
-        .lifetime_ms = OBJECT_UNLIMITED,
+        .lifetime = OBJECT_UNLIMITED,
         .account = parts->account,
     };
     at = put(object->bytes, parts->url);
+    at = put(at, parts->variant);
     at = put(at, parts->final_url);
-    put(at, parts->fields);
+    at = put(at, parts->fields);
+    put(at, parts->tags);
     if (parts->segmented)
         *segments_of(object) = (struct segments){0};
     return object;
@@ -121,8 +128,12 @@ segments_free(struct segment *chain)
 static void
 object_free(struct object *object)
 {
-    if (object->segmented)
-        segments_free(segments_of(object)->first);
+    if (object->segmented) {
+        struct segment *first = segments_of(object)->first;
+
+        if (first && atomic_fetch_sub_explicit(&first->owners, 1, memory_order_acq_rel) == 1)
+            segments_free(first);
+    }
     free(object);
 }
 
@@ -246,6 +257,7 @@ segments_grow(struct object *object, uint64_t length, size_t len, uint64_t limit
     segment->next = NULL;
     segment->start = end;
     segment->size = size;
+    atomic_init(&segment->owners, 1);
     if (last)
         last->next = segment;
     else
@@ -353,13 +365,25 @@ object_trim(struct object *object, uint64_t offset)
     return chain;
 }
 
+/* Whole seconds of a duration, less than 2^30 - 1. */
+static uint32_t
+in_seconds(int64_t duration_us)
+{
+    int64_t seconds = duration_us > 0 ? duration_us / 1000000 : 0;
+    const uint32_t most = OBJECT_UNLIMITED - OBJECT_EXPIRED - 1;
+
+    return seconds < most ? (uint32_t)seconds : most;
+}
+
 struct object *
 object_compact(const struct object *object)
 {
     struct object_parts parts = {
         .url = object_url(object),
+        .variant = object_variant(object),
         .final_url = object->final_url_len ? object_final_url(object) : span_of(NULL, 0),
         .fields = object_fields(object),
+        .tags = object_tags(object),
         .status = object->status,
         .inline_size = (uint32_t)object_length(object),
         .account = object->account,
@@ -386,13 +410,72 @@ object_compact(const struct object *object)
     return copy;
 }
 
+int
+object_remake(const struct object *ready, const struct object_parts *parts, struct object **object)
+{
+    struct object_parts same = *parts;
+    uint64_t length = object_length(ready);
+    struct segments *list = ready->segmented ? segments_of(ready) : NULL;
+    size_t size;
+
+    same.segmented = ready->segmented;
+    same.inline_size = list ? 0 : (uint32_t)length;
+    size = object_make_size(&same);
+    if (list)
+        size += atomic_load_explicit(&list->allocated, memory_order_relaxed);
+    if (!memory_charge(parts->account, MEMORY_PAGES, size))
+        return ENOBUFS;
+    *object = object_make(&same);
+    if (!*object && memory_reclaim(parts->account, size))
+        *object = object_make(&same);
+    if (!*object) {
+        memory_uncharge(parts->account, MEMORY_PAGES, size);
+        return ENOMEM;
+    }
+    if (!list) {
+        memcpy(inline_body(*object), object_body(ready).ptr, (size_t)length);
+    } else {
+        *segments_of(*object) = *list;
+        if (list->first)
+            atomic_fetch_add_explicit(&list->first->owners, 1, memory_order_relaxed);
+    }
+    publish(*object, length, object_has_zero_byte(ready));
+    return 0;
+}
+
+uint32_t
+object_lifetime_of(int64_t lifetime_us)
+{
+    int64_t ms = lifetime_us > 0 ? lifetime_us / 1000 : 0;
+
+    if (lifetime_us == INT64_MAX)
+        return OBJECT_UNLIMITED;
+    if (ms < OBJECT_SECONDS)
+        return (uint32_t)ms;
+    return OBJECT_SECONDS + in_seconds(lifetime_us);
+}
+
+bool
+object_expire(struct object *object, int64_t now_us)
+{
+    int64_t lifetime_us = object_lifetime(object), age_us = object_age(object, now_us);
+
+    if (atomic_load_explicit(&object->lifetime, memory_order_relaxed) - OBJECT_EXPIRED <
+        OBJECT_UNLIMITED - OBJECT_EXPIRED)
+        return false;
+    atomic_store_explicit(&object->lifetime,
+                          OBJECT_EXPIRED + in_seconds(age_us < lifetime_us ? age_us : lifetime_us),
+                          memory_order_relaxed);
+    return true;
+}
+
 void
-object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us, uint32_t lifetime_ms)
+object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us, uint32_t lifetime)
 {
     if (!object->segmented)
         inline_body(object)[object_length(object)] = '\0';
     object->fetch_us = fetch_us;
     object->fetched_us = fetched_us;
-    object->lifetime_ms = lifetime_ms;
+    atomic_store_explicit(&object->lifetime, lifetime, memory_order_relaxed);
     atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
 }

@@ -2,6 +2,10 @@
  * An object: what the cache has for a URL, from the first miss on. It is busy while it is filled,
  * then ready, or failed; or it is a marker, which records that the URL's responses are not shared.
  *
+ * A URL may have several objects, told apart by the variant: bytes that the cache compares and
+ * does not interpret, such as the field values that select a representation (RFC 9111, section
+ * 4.1).
+ *
  * The head (status, final URL, field lines) is complete before the first waiter is notified of it,
  * and does not change. The body grows: published bytes never move, and the published length only
  * grows and is read without a lock. A body whose length is known when the head arrives, and is at
@@ -28,38 +32,55 @@ enum object_state {
     OBJECT_READY,       /* complete; does not change any more */
     OBJECT_FAILED,      /* its filling has failed; in no table */
     OBJECT_UNCACHEABLE, /* a marker: has a URL only */
+    OBJECT_VARIES,      /* a record that the URL has variants: its field lines are the names of the
+                           request's fields that select one */
 };
+
+/*
+ * A freshness lifetime in 32 bits: milliseconds below OBJECT_SECONDS (24 days), seconds above it
+ * (34 years); above OBJECT_EXPIRED the object has been expired at an age of that number of seconds
+ * and is not fresh to any request, whenever that arrived.
+ */
+#define OBJECT_SECONDS 0x80000000u
+#define OBJECT_EXPIRED 0xc0000000u
+#define OBJECT_UNLIMITED UINT32_MAX
 
 struct cache_fill;
 struct segment;
 
 struct object {
     _Atomic uint32_t references;
-    _Atomic uint8_t state;  /* of enum object_state */
-    bool segmented;         /* the body is a list of segments, not inline */
-    uint16_t status;        /* the origin's status code; of a failure its number */
-    uint32_t url_len;       /* at most OBJECT_MAX_META, as the next two */
-    uint32_t final_url_len; /* 0: the same as the URL */
-    uint32_t fields_len;
-    uint32_t inline_size; /* bytes allocated for an inline body */
-    uint32_t fetch_us;    /* duration of the fetch, saturating; set when ready */
-    uint32_t lifetime_ms; /* freshness lifetime from fetched_us on, or OBJECT_UNLIMITED; likewise */
-    int64_t fetched_us;   /* monotonic clock; likewise. Of a marker: the time when it expires */
+    _Atomic uint8_t state;     /* of enum object_state */
+    bool segmented;            /* the body is a list of segments, not inline */
+    uint16_t status;           /* the origin's status code; of a failure its number */
+    uint32_t url_len : 18;     /* at most OBJECT_MAX_META, as the next two */
+    uint32_t variant_len : 14; /* at most OBJECT_MAX_VARIANT */
+    uint32_t final_url_len;    /* 0: the same as the URL */
+    uint32_t fields_len : 18;
+    uint32_t tags_len : 14;    /* at most OBJECT_MAX_TAG_BYTES */
+    uint32_t inline_size;      /* bytes allocated for an inline body */
+    uint32_t fetch_us;         /* duration of the fetch, saturating; set when ready */
+    _Atomic uint32_t lifetime; /* freshness lifetime from fetched_us on; set when ready, and again
+                                  when a cache expires the object */
+    int64_t fetched_us; /* monotonic clock: when the response's age was 0; set when ready. Of a
+                           marker: the time when it expires */
     _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
     struct cache_fill
         *fill;    /* under the shard's lock, while the object is in a table: the fill that
                      requests join. Busy: its own; ready: of its successor; or NULL */
-    char bytes[]; /* URL, final URL, field lines; then the inline body and a zero byte that is not
-                     part of it, or, aligned, the list of segments */
+    char bytes[]; /* URL, variant, final URL, field lines, tags; then the inline body and a zero
+                     byte that is not part of it, or, aligned, the list of segments */
 };
 
 _Static_assert(sizeof(struct object) == 64, "a hit reads one cache line of an object");
 
 #define OBJECT_MAX_META 131072u
+#define OBJECT_MAX_VARIANT 8192u
+#define OBJECT_MAX_TAG_BYTES 8192u
+#define OBJECT_MAX_TAGS 64u
 #define OBJECT_INLINE_MAX 1048576u
 #define OBJECT_MAX_FAILURE 383u /* bytes of a failure's sentence; longer ones are cut off */
-#define OBJECT_UNLIMITED UINT32_MAX
 #define OBJECT_HAS_ZERO ((uint64_t)1 << 63)
 
 /* Acquires: after OBJECT_READY the whole object may be read. */
@@ -83,12 +104,35 @@ object_has_zero_byte(const struct object *object)
     return atomic_load_explicit(&object->published, memory_order_acquire) & OBJECT_HAS_ZERO;
 }
 
+/* Of a ready object: its freshness lifetime; INT64_MAX if it is not limited. */
+static inline int64_t
+object_lifetime(const struct object *object)
+{
+    uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
+
+    if (lifetime < OBJECT_SECONDS)
+        return (int64_t)lifetime * 1000;
+    if (lifetime == OBJECT_UNLIMITED)
+        return INT64_MAX;
+    return (int64_t)(lifetime & ~OBJECT_EXPIRED) * 1000000;
+}
+
+/* Of a ready object: the age of the response at `now_us` of the monotonic clock. */
+static inline int64_t
+object_age(const struct object *object, int64_t now_us)
+{
+    return now_us - object->fetched_us;
+}
+
 /* Of a ready object: may it answer a request that arrived at `now_us` of the monotonic clock? */
 static inline bool
 object_is_fresh(const struct object *object, int64_t now_us)
 {
-    return object->lifetime_ms == OBJECT_UNLIMITED ||
-           now_us - object->fetched_us < (int64_t)object->lifetime_ms * 1000;
+    uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
+
+    if (lifetime == OBJECT_UNLIMITED)
+        return true;
+    return lifetime < OBJECT_EXPIRED && object_age(object, now_us) < object_lifetime(object);
 }
 
 static inline struct span
@@ -98,16 +142,33 @@ object_url(const struct object *object)
 }
 
 static inline struct span
+object_variant(const struct object *object)
+{
+    return span_of(object->bytes + object->url_len, object->variant_len);
+}
+
+static inline struct span
 object_final_url(const struct object *object)
 {
-    return object->final_url_len ? span_of(object->bytes + object->url_len, object->final_url_len)
+    return object->final_url_len ? span_of(object->bytes + object->url_len + object->variant_len,
+                                           object->final_url_len)
                                  : object_url(object);
 }
 
 static inline struct span
 object_fields(const struct object *object)
 {
-    return span_of(object->bytes + object->url_len + object->final_url_len, object->fields_len);
+    return span_of(object->bytes + object->url_len + object->variant_len + object->final_url_len,
+                   object->fields_len);
+}
+
+/* Words that name groups of objects (cache_purge_tag()), with one space between two. */
+static inline struct span
+object_tags(const struct object *object)
+{
+    struct span fields = object_fields(object);
+
+    return span_of(fields.ptr + fields.len, object->tags_len);
 }
 
 /* A position in a body; all zero is its beginning. It is valid for one object only. */
@@ -134,8 +195,9 @@ struct span object_read(const struct object *object, struct object_place *place)
 static inline struct span
 object_body(const struct object *object)
 {
-    return span_of(object->bytes + object->url_len + object->final_url_len + object->fields_len,
-                   (size_t)object_length(object));
+    struct span tags = object_tags(object);
+
+    return span_of(tags.ptr + tags.len, (size_t)object_length(object));
 }
 
 /* Of a waiter's failure (cache/fill.h): a sentence. Its number is object->status. */
@@ -164,8 +226,10 @@ size_t object_size(const struct object *object);
 /* What an object is made of. */
 struct object_parts {
     struct span url;
+    struct span variant;
     struct span final_url; /* empty: the same as the URL */
     struct span fields;
+    struct span tags;
     unsigned status;
     bool segmented;
     uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
@@ -210,9 +274,29 @@ void segments_free(struct segment *chain);
  */
 struct object *object_compact(const struct object *object);
 
-/* Makes the object ready. [as object_append()] */
+/*
+ * An object with the body of a ready one under another head, charged to parts->account: a segmented
+ * body is shared, an inline one copied (parts->segmented and inline_size are ignored). 0, ENOMEM or
+ * ENOBUFS (the account is used up).
+ */
+int object_remake(const struct object *ready, const struct object_parts *parts,
+                  struct object **object);
+
+/*
+ * Makes the object ready. `fetched_us` is the moment of the monotonic clock when the response's age
+ * was 0. [as object_append()]
+ */
 void object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us,
-                     uint32_t lifetime_ms);
+                     uint32_t lifetime);
+
+/* A duration as object->lifetime has it, rounded down; INT64_MAX is OBJECT_UNLIMITED. */
+uint32_t object_lifetime_of(int64_t lifetime_us);
+
+/*
+ * A ready object is fresh to no request from now on; its lifetime ended now, or when it ended
+ * anyway. False if that has been done before. [under the shard's lock]
+ */
+bool object_expire(struct object *object, int64_t now_us);
 
 /* Its charge ends, because a cache counts the object from now on. */
 void object_enter_cache(struct object *object);

@@ -1,25 +1,13 @@
-#include "cache/shard.h"
-
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "policies/charge.h"
-
-/* Mean bytes of a marker's object that its shard has memory for; URLs have about 80. */
-#define MARKER_BYTES 1024u
-
-/* Where a marker's entry has them, in the memory of a node. */
-struct marker_links {
-    struct entry *older;
-    struct entry *newer;
-};
+#include "cache/shard_parts.h"
 
 _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
                "policies/charge.h has the object's size");
 _Static_assert(sizeof(struct entry) == CHARGE_ENTRY_STRUCT,
                "policies/charge.h has the entry's size");
-_Static_assert(sizeof(struct marker_links) == CHARGE_LEAST_NODE,
+_Static_assert(sizeof(struct mark_links) == CHARGE_LEAST_NODE,
                "policies/charge.h has the least memory of a node");
 
 /* Every entry has memory for a marker's links, since an object may turn out to be private. */
@@ -29,7 +17,7 @@ entry_size(const struct policy_ops *ops)
     size_t node = ops ? ops->node_size : 0;
 
     return sizeof(struct entry) +
-           (node > sizeof(struct marker_links) ? node : sizeof(struct marker_links));
+           (node > sizeof(struct mark_links) ? node : sizeof(struct mark_links));
 }
 
 uint64_t
@@ -111,20 +99,12 @@ shard_move(struct shard *to, struct shard *from)
         LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
 }
 
-static uint64_t
-bytes_of(const struct shard *shard, const struct object *object)
-{
-    if (shard->body_only)
-        return object_length(object);
-    return object_size(object) - sizeof(*object) - 1 + shard->overhead;
-}
-
 /* What the policy may know of a page. */
 static struct policy_page
 describe_page(const struct shard *shard, const struct object *object, uint64_t key)
 {
     return (struct policy_page){
-        .bytes = bytes_of(shard, object),
+        .bytes = shard_bytes_of(shard, object),
         .key = key,
         .cost_us = object->fetch_us,
         .next = POLICY_NEVER,
@@ -164,8 +144,7 @@ removed_add(struct removed *removed, struct entry *entry)
     removed->count += entry->stored;
 }
 
-/* Removes an entry from the table and adds it to a chain. */
-static void
+void
 shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
 {
     struct object *object = entry->object;
@@ -178,42 +157,13 @@ shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
     removed_add(removed, entry);
 }
 
-static struct marker_links *
-marker_links(struct entry *entry)
-{
-    return (struct marker_links *)(void *)entry->node;
-}
-
-struct entry *
-shard_next_marker(const struct entry *entry)
-{
-    return ((const struct marker_links *)(const void *)entry->node)->newer;
-}
-
-static void
-marker_unlink(struct shard *shard, struct entry *entry)
-{
-    struct marker_links *links = marker_links(entry);
-
-    if (links->older)
-        marker_links(links->older)->newer = links->newer;
-    else
-        shard->oldest_marker = links->newer;
-    if (links->newer)
-        marker_links(links->newer)->older = links->older;
-    else
-        shard->newest_marker = links->older;
-    shard->marker_count--;
-    shard->marker_bytes -= object_size(entry->object);
-}
-
 void
 shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
 {
     if (entry->stored)
-        evictor_remove(&shard->evictor, entry->node, bytes_of(shard, entry->object));
-    else if (entry_is_marker(entry))
-        marker_unlink(shard, entry);
+        evictor_remove(&shard->evictor, entry->node, shard_bytes_of(shard, entry->object));
+    else if (entry_is_mark(entry))
+        shard_unlink_mark(shard, entry);
     else
         assert(!entry->object->fill); /* shard_close_fill() */
     shard_unlink(shard, entry, removed);
@@ -257,23 +207,47 @@ unlink_entry(void *owner, void *node, enum evictor_departure why)
     bool victim = why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS;
 
     shard_unlink(call->shard, entry, victim ? call->victims : call->replaced);
-    return bytes_of(call->shard, entry->object);
+    return shard_bytes_of(call->shard, entry->object);
 }
 
 static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
+void
+shard_free_removed(struct removed *removed)
+{
+    struct entry *entry = removed->first;
 
+    while (entry) {
+        struct entry *next = RB_RIGHT(entry, links);
+
+        entry_free(entry);
+        entry = next;
+    }
+    *removed = (struct removed){0};
+}
 /* ---- requests -------------------------------------------------------------------------------- */
 
+static bool
+meets(const struct object *object, const struct cache_conditions *conditions, int64_t now_us)
+{
+    int64_t age_us = object_age(object, now_us);
+
+    return !conditions->no_cache && age_us <= conditions->max_age_us &&
+           object_lifetime(object) - age_us >= conditions->min_fresh_us;
+}
+
 struct object *
-shard_lookup(struct shard *shard, const struct cache_key *key, int64_t now_us, struct entry **entry,
+shard_lookup(struct shard *shard, const struct cache_key *key,
+             const struct cache_conditions *conditions, int64_t now_us, struct entry **entry,
              struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
     struct policy_page described;
-    struct entry *e = table_find(&shard->table, key->hash, key->url);
+    struct entry *e = table_find(&shard->table, key->hash, key->url, key->variant);
 
     *entry = e;
     if (!e || !e->stored || !object_is_fresh(e->object, now_us))
+        return NULL;
+    if (conditions && !meets(e->object, conditions, now_us))
         return NULL;
     described = describe_page(shard, e->object, key->key);
     if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))
@@ -291,7 +265,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
     struct entry *entry, *old = NULL;
     enum evictor_outcome outcome;
 
-    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, bytes_of(shard, object)))
+    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object)))
         return EVICTOR_TOO_LARGE;
     /*
      * Also in place of its own: that was allocated together with what a fill needs for a moment, so
@@ -304,7 +278,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
     if (!entry)
         entry = own;
     if (!own)
-        old = table_find(&shard->table, key->hash, key->url);
+        old = table_find(&shard->table, key->hash, key->url, key->variant);
     entry->entered = entered;
     call.entry = entry;
     described = describe_page(shard, object, key->key);
@@ -348,54 +322,7 @@ shard_close_fill(struct cache_fill *fill)
     return entry && !entry->stored ? entry : NULL;
 }
 
-/* ---- markers --------------------------------------------------------------------------------- */
-
-void
-shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
-                   struct removed *removed)
-{
-    size_t bytes = object_size(entry->object);
-
-    while (shard->marker_count && (shard->marker_count == shard->max_markers ||
-                                   shard->marker_bytes + bytes > MARKER_BYTES * shard->max_markers))
-        shard_remove(shard, shard->oldest_marker, removed);
-    entry->entered = entered;
-    *marker_links(entry) = (struct marker_links){.older = shard->newest_marker};
-    if (shard->newest_marker)
-        marker_links(shard->newest_marker)->newer = entry;
-    else
-        shard->oldest_marker = entry;
-    shard->newest_marker = entry;
-    shard->marker_count++;
-    shard->marker_bytes += bytes;
-}
-
-void
-shard_mark(struct shard *shard, struct entry *entry, struct object *name, uint64_t entered,
-           int64_t until_us, struct removed *removed)
-{
-    struct object *before = entry->object;
-
-    if (entry_is_marker(entry))
-        marker_unlink(shard, entry);
-    name->fetched_us = until_us;
-    atomic_store_explicit(&name->state, OBJECT_UNCACHEABLE, memory_order_release);
-    entry->object = object_retain(name);
-    object_release(&before);
-    shard_adopt_marker(shard, entry, entered, removed);
-}
-
 /* ---- capacity -------------------------------------------------------------------------------- */
-
-void
-shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed)
-{
-    for (int i = 0; i < 2 && shard->oldest_marker; i++) {
-        if (now_us < shard->oldest_marker->object->fetched_us)
-            return;
-        shard_remove(shard, shard->oldest_marker, removed);
-    }
-}
 
 void
 shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims)
@@ -411,7 +338,7 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct rem
     /* Pages that are too large now are removed first, so that none is evicted for their bytes. */
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (entry->stored && !evictor_can_hold(evictor, bytes_of(shard, entry->object))) {
+        if (entry->stored && !evictor_can_hold(evictor, shard_bytes_of(shard, entry->object))) {
             shard_remove(shard, entry, victims);
             evictor->evictions++;
         }
@@ -432,152 +359,4 @@ shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims)
     }
     table_tidy(&shard->table);
     return evicted;
-}
-
-/* ---- purging --------------------------------------------------------------------------------- */
-
-/* A purge concerns a fill: it is not stored, and its own entry is removed. */
-static void
-purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed)
-{
-    struct entry *own = shard_close_fill(fill);
-
-    shard_remove_fill(shard, fill);
-    if (own)
-        shard_unlink(shard, own, removed);
-}
-
-void
-shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
-{
-    struct cache_fill *fill, *next;
-    struct entry *entry;
-
-    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
-        next = LIST_NEXT(fill, link);
-        if (fill->hash == hash && span_equal(object_url(fill->name), url))
-            purge_fill(shard, fill, removed);
-    }
-    entry = table_find(&shard->table, hash, url);
-    if (entry)
-        shard_remove(shard, entry, removed);
-    table_tidy(&shard->table);
-}
-
-uint64_t
-shard_count_prefix(const struct shard *shard, struct span prefix)
-{
-    uint64_t count = 0;
-
-    for (struct entry *entry = table_first(&shard->table); entry;
-         entry = table_next(&shard->table, entry))
-        count += entry->stored && span_starts_with(object_url(entry->object), prefix);
-    return count;
-}
-
-void
-shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed)
-{
-    struct cache_fill *fill, *next_fill;
-    struct entry *entry, *next;
-
-    for (fill = LIST_FIRST(&shard->fills); fill; fill = next_fill) {
-        next_fill = LIST_NEXT(fill, link);
-        if (span_starts_with(object_url(fill->name), prefix))
-            purge_fill(shard, fill, removed);
-    }
-    for (entry = table_first(&shard->table); entry; entry = next) {
-        next = table_next(&shard->table, entry);
-        if (span_starts_with(object_url(entry->object), prefix))
-            shard_remove(shard, entry, removed);
-    }
-    table_tidy(&shard->table);
-}
-
-uint64_t
-shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
-{
-    uint64_t count = shard->evictor.pages;
-    struct cache_fill *fill;
-    struct shard fresh;
-
-    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_markers)) {
-        *old = (struct shard){0};
-        shard_purge_prefix(shard, span_of(NULL, 0), removed);
-        return count;
-    }
-    while (fill = LIST_FIRST(&shard->fills), fill) {
-        shard_close_fill(fill);
-        shard_remove_fill(shard, fill);
-    }
-    fresh.evictor.insertions = shard->evictor.insertions;
-    fresh.evictor.evictions = shard->evictor.evictions;
-    *old = *shard;
-    *shard = fresh;
-    return count;
-}
-
-void
-shard_free_removed(struct removed *removed)
-{
-    struct entry *entry = removed->first;
-
-    while (entry) {
-        struct entry *next = RB_RIGHT(entry, links);
-
-        entry_free(entry);
-        entry = next;
-    }
-    *removed = (struct removed){0};
-}
-
-/* ---- for tests ------------------------------------------------------------------------------- */
-
-/* An entry's object and its fill refer to each other, and its kind is what it says. */
-static bool
-entry_is_valid(const struct entry *entry)
-{
-    const struct object *object = entry->object;
-
-    if (object->fill && (object->fill->entry != entry || !object->fill->may_store))
-        return false;
-    if (entry->stored)
-        return object_state(object) == OBJECT_READY;
-    return entry_is_marker(entry) ? !object->fill : object->fill != NULL;
-}
-
-bool
-shard_is_valid(const struct shard *shard)
-{
-    size_t stored = 0, markers = 0, listed = 0, fills = 0, own = 0;
-    const struct cache_fill *fill;
-    struct entry *entry;
-    uint64_t bytes = 0;
-
-    if (!table_is_valid(&shard->table))
-        return false;
-    for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
-        if (!entry_is_valid(entry))
-            return false;
-        stored += entry->stored;
-        markers += entry_is_marker(entry);
-        if (entry->stored)
-            bytes += bytes_of(shard, entry->object);
-    }
-    for (entry = shard->oldest_marker; entry; entry = shard_next_marker(entry))
-        listed += entry_is_marker(entry);
-    LIST_FOREACH(fill, &shard->fills, link)
-    {
-        if (!fill->may_store || fill->done)
-            return false;
-        if (fill->entry && fill->entry->object->fill != fill)
-            return false;
-        own += fill->entry && !fill->entry->stored;
-        fills++;
-    }
-    if (fills != shard->fill_count || listed != markers || markers != shard->marker_count ||
-        markers > shard->max_markers || stored + markers + own != shard->table.entry_count ||
-        stored != shard->evictor.pages || bytes != shard->evictor.bytes)
-        return false;
-    return shard->evictor.ops ? evictor_is_valid(&shard->evictor) : !shard->evictor.policy;
 }

@@ -1,7 +1,7 @@
 /*
- * A shard: a table, an instance of the policy, a share of the capacity, the fills of its URLs and
- * its markers. It takes no lock itself (places.h has those): the caller of these functions has the
- * lock of the shard's place, or is the only one that knows the shard.
+ * A shard: a table, an instance of the policy, a share of the capacity, the fills of its URLs
+ * and its markers and records. It takes no lock itself (places.h has those): the caller of these
+ * functions has the lock of the shard's place, or is the only one that knows the shard.
  *
  * No object is freed under the lock. Removed entries are chained and handed to the caller, which
  * frees them with shard_free_removed() after the unlock.
@@ -14,6 +14,13 @@
 #include "cache/fill.h"
 #include "cache/table.h"
 #include "policies/evictor.h"
+
+/* A list of entries that are no objects. */
+struct marks {
+    struct entry *oldest, *newest;
+    size_t count;
+    size_t bytes; /* of their objects */
+};
 
 struct shard {
     struct table table;
@@ -28,9 +35,8 @@ struct shard {
     LIST_HEAD(, cache_fill) fills; /* that may be stored */
     size_t fill_count;
 
-    struct entry *oldest_marker, *newest_marker;
-    size_t marker_count;
-    size_t marker_bytes; /* of their objects */
+    struct marks markers; /* URLs that requests pass (fill.h, cache_fill_isolate()) */
+    struct marks records; /* URLs that vary (fill.h, cache_fill_vary()) */
     size_t max_markers;
 };
 
@@ -61,11 +67,13 @@ void shard_move(struct shard *to, struct shard *from);
 struct entry *shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash);
 
 /*
- * The fresh object of this URL, without a reference of its own, after the policy's access(); NULL
- * if there is none, with the URL's entry, or NULL, in *entry; the policy does not see that. If the
- * policy has a surplus afterwards, other pages are evicted to `victims`.
+ * The object of this key that is fresh and meets the conditions (NULL: none), without a reference
+ * of its own, after the policy's access(); NULL if there is none, with the key's entry, or NULL, in
+ * *entry; the policy does not see that. If the policy has a surplus afterwards, other pages are
+ * evicted to `victims`.
  */
-struct object *shard_lookup(struct shard *shard, const struct cache_key *key, int64_t now_us,
+struct object *shard_lookup(struct shard *shard, const struct cache_key *key,
+                            const struct cache_conditions *conditions, int64_t now_us,
                             struct entry **entry, struct removed *victims);
 
 /*
@@ -99,19 +107,19 @@ void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
  */
 struct entry *shard_close_fill(struct cache_fill *fill);
 
-/* ---- markers --------------------------------------------------------------------------------- */
+/* ---- marks: markers and records -------------------------------------------------------------- */
 
 /*
- * Makes a marker of an entry that is in the table and not stored, or renews one that is a marker.
- * `name` has the URL alone; it expires at `until_us`. Drops the oldest marker if there are too
- * many.
+ * Makes a marker (OBJECT_UNCACHEABLE) or a record (OBJECT_VARIES) of an entry that is in the table
+ * and not stored, or renews one that is either. `mark` becomes its object; that of a marker has its
+ * end in fetched_us. Drops the oldest of its kind if there are too many.
  */
-void shard_mark(struct shard *shard, struct entry *entry, struct object *name, uint64_t entered,
-                int64_t until_us, struct removed *removed);
+void shard_mark(struct shard *shard, struct entry *entry, struct object *mark,
+                enum object_state state, uint64_t entered, struct removed *removed);
 
-/* The same for an entry that has a marker's object already, in another shard. */
-void shard_adopt_marker(struct shard *shard, struct entry *entry, uint64_t entered,
-                        struct removed *removed);
+/* The same for an entry that has such an object already, in another shard. */
+void shard_adopt_mark(struct shard *shard, struct entry *entry, uint64_t entered,
+                      struct removed *removed);
 
 static inline bool
 entry_is_marker(const struct entry *entry)
@@ -119,11 +127,23 @@ entry_is_marker(const struct entry *entry)
     return !entry->stored && object_state(entry->object) == OBJECT_UNCACHEABLE;
 }
 
+static inline bool
+entry_is_record(const struct entry *entry)
+{
+    return !entry->stored && object_state(entry->object) == OBJECT_VARIES;
+}
+
+static inline bool
+entry_is_mark(const struct entry *entry)
+{
+    return entry_is_marker(entry) || entry_is_record(entry);
+}
+
 /* Removes up to two markers that have expired by `now_us`, the oldest first. */
 void shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed);
 
-/* The marker that was made after this one, or NULL. */
-struct entry *shard_next_marker(const struct entry *entry);
+/* The mark of the same kind that was made after this one, or NULL. */
+struct entry *shard_next_mark(const struct entry *entry);
 
 /* ---- capacity -------------------------------------------------------------------------------- */
 
@@ -139,11 +159,23 @@ void shard_resize(struct shard *shard, const struct policy_config *config, struc
  */
 uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims);
 
-/* Purging, as cache.h has it. */
+/* ---- purging, as cache.h has it -------------------------------------------------------------- */
+
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed);
-/* The number of pages that shard_purge_prefix() would remove. */
-uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
+
+/* The number of pages that shard_purge() and shard_purge_prefix() would remove. */
+uint64_t shard_count(const struct shard *shard, uint32_t hash, struct span url);
+uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
+
+/* Soft purging; `removed` gets the own entries of fills, and marks. Returns the number of pages. */
+uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+                      struct removed *removed);
+uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
+                             struct removed *removed);
+
+/* A purge concerns a fill: it is not stored, and its own entry is removed. */
+void shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed);
 
 /*
  * Purges everything and returns the number of stored objects. With memory for an empty shard this

@@ -7,8 +7,10 @@
 #define TABLE_MIN_BUCKETS 16u
 
 static int
-table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
+table_compare_key(uint32_t hash, struct span url, struct span variant, const struct entry *entry)
 {
+    int order;
+
     if (hash != entry->hash)
         return hash < entry->hash ? -1 : 1;
     /*
@@ -18,13 +20,14 @@ table_compare_key(uint32_t hash, struct span url, const struct entry *entry)
     __builtin_prefetch(entry->node);
     __builtin_prefetch(entry->object->bytes + 64);
     __builtin_prefetch(entry->object->bytes + 128);
-    return span_compare(url, object_url(entry->object));
+    order = span_compare(url, object_url(entry->object));
+    return order ? order : span_compare(variant, object_variant(entry->object));
 }
 
 static int
 table_compare(const struct entry *a, const struct entry *b)
 {
-    return table_compare_key(a->hash, object_url(a->object), b);
+    return table_compare_key(a->hash, object_url(a->object), object_variant(a->object), b);
 }
 
 /* libbsd does not define __unused, which the macros for static functions need. */
@@ -63,18 +66,46 @@ table_free(struct table *table)
 }
 
 struct entry *
-table_find(const struct table *table, uint32_t hash, struct span url)
+table_find(const struct table *table, uint32_t hash, struct span url, struct span variant)
 {
     struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]);
 
     while (entry) {
-        int order = table_compare_key(hash, url, entry);
+        int order = table_compare_key(hash, url, variant, entry);
 
         if (order == 0)
             break;
         entry = order < 0 ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
     }
     return entry;
+}
+
+struct entry *
+table_first_variant(const struct table *table, uint32_t hash, struct span url)
+{
+    struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]), *first = NULL;
+
+    /* The empty variant is the first one of all. */
+    while (entry) {
+        bool before = table_compare_key(hash, url, span_of(NULL, 0), entry) <= 0;
+
+        if (before)
+            first = entry;
+        entry = before ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
+    }
+    return first && first->hash == hash && span_equal(object_url(first->object), url) ? first
+                                                                                      : NULL;
+}
+
+struct entry *
+table_next_variant(struct entry *entry)
+{
+    struct entry *next = RB_NEXT(bucket, NULL, entry);
+
+    return next && next->hash == entry->hash &&
+                   span_equal(object_url(next->object), object_url(entry->object))
+               ? next
+               : NULL;
 }
 
 /* Moves to `to` what is in `from` but belongs there under the mask as it is now. */

@@ -1,7 +1,8 @@
 /*
- * The hash table of a shard: URL to entry, by djb hash (base/djb.h). djb collides on demand, so a
- * bucket is a balanced binary search tree, ordered by (hash, URL bytes): with n entries in one
- * bucket a search takes at most 2 log2(n + 1) comparisons, for any choice of URLs.
+ * The hash table of a shard: URL and variant to entry, by the URL's djb hash (base/djb.h). djb
+ * collides on demand, so a bucket is a balanced binary search tree, ordered by (hash, URL bytes,
+ * variant): with n entries in one bucket a search takes at most 2 log2(n + 1) comparisons, for any
+ * choice of URLs.
  *
  * The table grows and shrinks by linear hashing (W. Litwin, VLDB 1980): one bucket is split when an
  * entry is inserted, or merged when entries are removed, so that no request pays for rehashing the
@@ -46,13 +47,21 @@ bool table_init(struct table *table);
 /* Frees the buckets; entries are not touched. Harmless on a zeroed table. */
 void table_free(struct table *table);
 
-/* The entry of that URL, whose djb hash is `hash`, or NULL. */
-struct entry *table_find(const struct table *table, uint32_t hash, struct span url);
+/* The entry of that URL, whose djb hash is `hash`, and that variant, or NULL. */
+struct entry *table_find(const struct table *table, uint32_t hash, struct span url,
+                         struct span variant);
 
-/* Inserts an entry whose URL is not in the table yet. Cannot fail. */
+/*
+ * Iterates over the entries of a URL in the order of their variants: the first one, and the one
+ * after an entry; NULL at the end. Another one than the next may be removed meanwhile.
+ */
+struct entry *table_first_variant(const struct table *table, uint32_t hash, struct span url);
+struct entry *table_next_variant(struct entry *entry);
+
+/* Inserts an entry whose URL is not in the table yet in this variant. Cannot fail. */
 void table_insert(struct table *table, struct entry *entry);
 
-/* Puts an entry with the same URL into the place of another. */
+/* Puts an entry with the same URL and variant into the place of another. */
 void table_replace(struct table *table, struct entry *entry, struct entry *replacement);
 
 /* Removes an entry; the number of buckets stays. */

@@ -29,7 +29,7 @@ fill_create(struct cache *cache, const struct cache_key *key, size_t size)
 
     if (!fill)
         return NULL;
-    fill->name = object_make(&(struct object_parts){.url = key->url});
+    fill->name = object_make(&(struct object_parts){.url = key->url, .variant = key->variant});
     fill->reserve = fill_make_reserve();
     if (!fill->name || !fill->reserve) {
         object_release(&fill->name);
@@ -55,6 +55,7 @@ fill_free(struct cache_fill *fill)
     object_release(&fill->name);
     object_release(&fill->reserve);
     object_release(&fill->laggard);
+    object_release(&fill->previous);
     free(fill);
 }
 

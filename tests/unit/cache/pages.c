@@ -11,10 +11,10 @@ count_notify(struct object_waiter *waiter)
 }
 
 enum cache_answer
-request_lookup_with(struct request *request, struct cache *cache, const char *url, int64_t now_us,
-                    struct cache_request with)
+request_lookup_variant(struct request *request, struct cache *cache, const char *url,
+                       const char *variant, int64_t now_us, struct cache_request with)
 {
-    struct cache_key key = cache_key_of(span_str(url));
+    struct cache_key key = cache_key_of_variant(span_str(url), span_str(variant));
     bool streams = request->waiter.streams;
 
     *request = (struct request){.waiter = {.notify = count_notify, .streams = streams}};
@@ -23,6 +23,13 @@ request_lookup_with(struct request *request, struct cache *cache, const char *ur
         with.fill_size = sizeof(struct cache_fill);
     request->answer = cache_lookup(cache, &key, &with, now_us, &request->found);
     return request->answer;
+}
+
+enum cache_answer
+request_lookup_with(struct request *request, struct cache *cache, const char *url, int64_t now_us,
+                    struct cache_request with)
+{
+    return request_lookup_variant(request, cache, url, "", now_us, with);
 }
 
 enum cache_answer
@@ -198,9 +205,11 @@ pages_get(struct cache *cache, struct span url, int64_t now_us)
         object_waiter_clear(&waiter);
         break;
     case CACHE_BUSY:
+        object_release(&found.object);
         ck_assert(cache_leave(cache, &waiter));
         object_waiter_clear(&waiter);
         break;
+    case CACHE_ABSENT:
     case CACHE_FULL:
     case CACHE_NO_MEMORY:
         break;

@@ -29,6 +29,11 @@ enum cache_answer request_lookup(struct request *request, struct cache *cache, c
 enum cache_answer request_lookup_with(struct request *request, struct cache *cache, const char *url,
                                       int64_t now_us, struct cache_request with);
 
+/* The same for a URL and a variant. */
+enum cache_answer request_lookup_variant(struct request *request, struct cache *cache,
+                                         const char *url, const char *variant, int64_t now_us,
+                                         struct cache_request with);
+
 /* Takes the waiter's events if it has been notified; returns them. */
 unsigned request_take(struct request *request);
 

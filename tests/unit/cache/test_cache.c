@@ -324,14 +324,17 @@ START_TEST(an_expired_page_is_removed_when_its_successor_is_not_stored)
 }
 END_TEST
 
-START_TEST(a_lifetime_is_kept_in_milliseconds_or_is_unlimited)
+START_TEST(a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited)
 {
     static const struct {
         int64_t lifetime_us;
-        uint32_t ms;
-    } cases[] = {{INT64_MAX, OBJECT_UNLIMITED},
-                 {INT64_MAX - 1, OBJECT_UNLIMITED - 1},
-                 {1999, 1},
+        int64_t kept_us;
+    } cases[] = {{INT64_MAX, INT64_MAX},
+                 {INT64_MAX - 1, ((INT64_C(1) << 30) - 2) * 1000000},
+                 {INT64_C(1) << 49, (INT64_C(1) << 49) / 1000000 * 1000000},
+                 {INT64_C(2147483648123), INT64_C(2147483000000)},
+                 {INT64_C(2147483647999), INT64_C(2147483647000)},
+                 {1999, 1000},
                  {999, 0},
                  {0, 0},
                  {-5000, 0}};
@@ -345,13 +348,13 @@ START_TEST(a_lifetime_is_kept_in_milliseconds_or_is_unlimited)
         ck_assert_int_eq(
             cache_fill_finish(request.found.fill, true, UINT64_MAX, 1000, cases[i].lifetime_us),
             CACHE_STORED);
-        ck_assert_uint_eq(request.found.fill->object->lifetime_ms, cases[i].ms);
+        ck_assert_int_eq(object_lifetime(request.found.fill->object), cases[i].kept_us);
         ck_assert_uint_eq(request.found.fill->object->fetch_us, UINT32_MAX);
         cache_fill_free(request.found.fill);
         request_take(&request);
         request_end(&request);
-        ck_assert_int_eq(pages_hit_at(cache, "a", 1000), cases[i].ms > 0);
-        ck_assert_int_eq(pages_hit_at(cache, "a", INT64_MAX), cases[i].ms == OBJECT_UNLIMITED);
+        ck_assert_int_eq(pages_hit_at(cache, "a", 1000), cases[i].kept_us > 0);
+        ck_assert_int_eq(pages_hit_at(cache, "a", INT64_MAX), cases[i].kept_us == INT64_MAX);
         cache_destroy(cache);
     }
 }
@@ -531,7 +534,7 @@ unit_suite(void)
     tcase_add_test(lifetimes, an_expired_page_is_a_miss_until_it_is_replaced);
     tcase_add_test(lifetimes, a_lookup_of_an_expired_page_is_no_request_to_the_policy);
     tcase_add_test(lifetimes, an_expired_page_is_removed_when_its_successor_is_not_stored);
-    tcase_add_test(lifetimes, a_lifetime_is_kept_in_milliseconds_or_is_unlimited);
+    tcase_add_test(lifetimes, a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited);
     tcase_add_test(lifetimes, a_lifetime_outlives_another_configuration);
     suite_add_tcase(suite, lifetimes);
     tcase_add_test(shards, shards_share_the_pages_evenly);

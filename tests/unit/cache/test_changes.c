@@ -107,6 +107,7 @@ is_joined(struct scene *scene)
         request_take(&request);
         break;
     case CACHE_HIT:
+    case CACHE_ABSENT:
     case CACHE_FULL:
     case CACHE_NO_MEMORY:
         break;

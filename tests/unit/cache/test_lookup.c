@@ -109,7 +109,8 @@ START_TEST(an_expired_page_has_one_successor)
     ck_assert_uint_eq(request_take(&second), WAITER_END);
     ck_assert_uint_eq(object_length(second.waiter.object), 7);
     ck_assert_uint_eq(object_length(first.found.object), 1);
-    ck_assert_uint_eq(first.found.object->references, 1);
+    ck_assert_ptr_eq(second.found.object, first.found.object);
+    ck_assert_uint_eq(first.found.object->references, 2);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
     request_end(&first);
     request_end(&second);

@@ -225,6 +225,55 @@ START_TEST(requesting_a_page)
 }
 END_TEST
 
+/* A confirmed successor: without memory for its head the expired object is good enough. */
+static void
+refresh_page(struct cache *cache)
+{
+    const struct object_head head = {.status = 200, .fields = span_str("h")};
+    struct request leader = {0}, late = {0};
+    enum cache_outcome outcome;
+
+    if (request_lookup(&leader, cache, "u", 5000, false) == CACHE_NO_MEMORY)
+        request_lookup(&leader, cache, "u", 5000, false);
+    ck_assert_int_eq(leader.answer, CACHE_STALE);
+    ck_assert_int_eq(request_lookup(&late, cache, "u", 5000, true), CACHE_BUSY);
+    if (cache_fill_refresh(leader.found.fill, &head, true, 1, 5000, 0, &outcome) != 0) {
+        ck_assert(torture_failed());
+        ck_assert(cache_is_valid(cache));
+        cache_fill_fall_back(leader.found.fill);
+        outcome = CACHE_FELL_BACK;
+    } else {
+        ck_assert(outcome == CACHE_REPLACED || (outcome == CACHE_NOT_STORED && torture_failed()));
+    }
+    cache_fill_free(leader.found.fill);
+    ck_assert_uint_eq(request_take(&leader), WAITER_END);
+    ck_assert(request_take(&late) & WAITER_END);
+    ck_assert_int_eq(late.waiter.outcome, outcome);
+    ck_assert_uint_eq(object_length(late.waiter.object), 10);
+    request_end(&leader);
+    request_end(&late);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+}
+
+START_TEST(refreshing_a_page)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+    unsigned n = 1;
+
+    do {
+        torture_fail_at(0);
+        cache_purge_all(cache);
+        pages_store_until(cache, "u", 10, 2000);
+        torture_fail_at(n++);
+        refresh_page(cache);
+    } while (torture_failed());
+    torture_fail_at(0);
+    ck_assert_uint_ge(n - 2, 5); /* the fill, its two objects, the new object and its entry */
+    cache_destroy(cache);
+}
+END_TEST
+
 /* ---- where an account is charged ------------------------------------------------------------- */
 
 static struct cache *reclaimed;
@@ -646,6 +695,7 @@ unit_suite(void)
     tcase_add_unchecked_fixture(tc, make_urls, NULL);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, requesting_a_page);
+    tcase_add_test(tc, refreshing_a_page);
     tcase_add_test(tc, filling_evicts_others_where_memory_fails);
     tcase_add_test(tc, a_charge_without_memory_is_taken_back);
     tcase_add_test(tc, creating);

@@ -1,0 +1,158 @@
+/*
+ * Purges of a shard: hard ones remove entries, soft ones expire pages and remove other entries.
+ */
+#include "cache/shard_parts.h"
+
+void
+shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed)
+{
+    struct entry *own = shard_close_fill(fill);
+
+    shard_remove_fill(shard, fill);
+    if (own)
+        shard_unlink(shard, own, removed);
+}
+
+/* The fills that a URL, in any variant, or a prefix matches. */
+static void
+purge_fills(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
+{
+    struct cache_fill *fill, *next;
+
+    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
+        next = LIST_NEXT(fill, link);
+        if (fill->hash == hash && span_equal(object_url(fill->name), url))
+            shard_purge_fill(shard, fill, removed);
+    }
+}
+
+static void
+purge_fills_prefix(struct shard *shard, struct span prefix, struct removed *removed)
+{
+    struct cache_fill *fill, *next;
+
+    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
+        next = LIST_NEXT(fill, link);
+        if (span_starts_with(object_url(fill->name), prefix))
+            shard_purge_fill(shard, fill, removed);
+    }
+}
+
+void
+shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
+{
+    struct entry *entry, *next;
+
+    purge_fills(shard, hash, url, removed);
+    for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
+        next = table_next_variant(entry);
+        shard_remove(shard, entry, removed);
+    }
+    table_tidy(&shard->table);
+}
+
+void
+shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed)
+{
+    struct entry *entry, *next;
+
+    purge_fills_prefix(shard, prefix, removed);
+    for (entry = table_first(&shard->table); entry; entry = next) {
+        next = table_next(&shard->table, entry);
+        if (span_starts_with(object_url(entry->object), prefix))
+            shard_remove(shard, entry, removed);
+    }
+    table_tidy(&shard->table);
+}
+
+uint64_t
+shard_count(const struct shard *shard, uint32_t hash, struct span url)
+{
+    struct entry *entry = table_first_variant(&shard->table, hash, url);
+    uint64_t count = 0;
+
+    for (; entry; entry = table_next_variant(entry))
+        count += entry->stored;
+    return count;
+}
+
+uint64_t
+shard_count_prefix(const struct shard *shard, struct span prefix)
+{
+    uint64_t count = 0;
+
+    for (struct entry *entry = table_first(&shard->table); entry;
+         entry = table_next(&shard->table, entry))
+        count += entry->stored && span_starts_with(object_url(entry->object), prefix);
+    return count;
+}
+
+/* ---- soft ones ------------------------------------------------------------------------------- */
+
+/* Expires a page, and removes any other entry, whose fill has been purged. */
+static bool
+expire_entry(struct shard *shard, struct entry *entry, int64_t now_us, struct removed *removed)
+{
+    if (entry->stored)
+        return object_expire(entry->object, now_us);
+    shard_remove(shard, entry, removed);
+    return false;
+}
+
+uint64_t
+shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
+             struct removed *removed)
+{
+    struct entry *entry, *next;
+    uint64_t count = 0;
+
+    purge_fills(shard, hash, url, removed);
+    for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
+        next = table_next_variant(entry);
+        count += expire_entry(shard, entry, now_us, removed);
+    }
+    table_tidy(&shard->table);
+    return count;
+}
+
+uint64_t
+shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
+                    struct removed *removed)
+{
+    struct entry *entry, *next;
+    uint64_t count = 0;
+
+    purge_fills_prefix(shard, prefix, removed);
+    for (entry = table_first(&shard->table); entry; entry = next) {
+        next = table_next(&shard->table, entry);
+        if (span_starts_with(object_url(entry->object), prefix))
+            count += expire_entry(shard, entry, now_us, removed);
+    }
+    table_tidy(&shard->table);
+    return count;
+}
+
+/* ---- everything ------------------------------------------------------------------------------ */
+
+uint64_t
+shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
+{
+    uint64_t count = shard->evictor.pages;
+    struct cache_fill *fill;
+    struct shard fresh;
+
+    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_markers)) {
+        *old = (struct shard){0};
+        shard_purge_prefix(shard, span_of(NULL, 0), removed);
+        return count;
+    }
+    while (fill = LIST_FIRST(&shard->fills), fill) {
+        shard_close_fill(fill);
+        shard_remove_fill(shard, fill);
+    }
+    fresh.evictor.insertions = shard->evictor.insertions;
+    fresh.evictor.evictions = shard->evictor.evictions;
+    *old = *shard;
+    *shard = fresh;
+    return count;
+}
