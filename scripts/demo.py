@@ -84,7 +84,8 @@ def write_page(children, results):
     """The report on both data sets, simulated, with what was measured here."""
     page = LOGS / "report.html"
     argv = [harness.BUILD / "sunproxy", "report", "-o", page, "--title",
-            "Two browsing histories through a cache"]
+            "Two browsing histories through a cache",
+            "--capacity", ",".join(f"{percent}%" for percent in PERCENT)]
     argv += [f"datasets/{dataset}/History" for dataset in DATASETS]
     for dataset in DATASETS:
         argv += ["--sizes", f"datasets/{dataset}/sizes.tsv"]

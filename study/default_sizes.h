@@ -18,9 +18,6 @@
 /* Shares of everything, ended by 0; static. */
 const double *default_sizes_shares(const struct simulate_subject *subject);
 
-/* Those shares of the URLs as sizes, each at least 1 and once. False without memory. */
-bool default_sizes_of_urls(const struct simulate_subject *subject, struct size_scale *scale);
-
 /*
  * At most `points` sizes of a curve, in bytes or in URLs: from a thousandth of everything to
  * everything, evenly on a logarithmic scale. False without memory.

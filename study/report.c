@@ -22,7 +22,8 @@ struct options {
     const char *output;
     const char *title;
     uint64_t points;
-    struct report_live *lives; /* owned */
+    struct capacity_list capacities; /* owned */
+    struct report_live *lives;       /* owned */
     size_t live_count;
     char **arguments; /* of the command, with the paths */
     size_t argument_count;
@@ -58,6 +59,10 @@ static const struct option_row rows[] = {
     {"title", 0, "TEXT", option_text, AT(title), 0, 0, "What a cache would hit",
      "title of the page"},
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
+    {"capacity", 0, "LIST", capacity_list_take, AT(capacities), 0, 0, NULL,
+     CAPACITY_LIST_HELP DEFAULT_SHARES_HELP
+     "), all in bytes or all in URLs; for the figures of hit "
+     "ratios and of the course over the trace"},
     {"points", 0, "N", option_uint, AT(points), 2, MAX_POINTS, DEFAULT_POINTS,
      "number of sizes of each miss ratio curve"},
     {"live", 0, "FILE", add_live, 0, 0, 0, NULL,
@@ -94,7 +99,7 @@ add_trace(struct json *j, const struct options *options, const char *path, const
     json_open_object(j, "tables");
     if (report_trace_tables(j, &subject)) {
         report_live_table(j, &subject, only, options->lives, options->live_count);
-        status = report_runs(j, &subject, &common, (size_t)options->points);
+        status = report_runs(j, &subject, &common, &options->capacities, (size_t)options->points);
     } else {
         output_complain("%s: out of memory", path);
         status = EX_SOFTWARE;
@@ -204,9 +209,14 @@ parse_and_run(struct options *options, int argc, char **argv)
         output_complain("--sizes is given once, or once for each trace");
         return command_usage(&command_report);
     }
+    if (!capacity_list_is_of_one_unit(&options->capacities)) {
+        output_complain("--capacity: a figure has sizes in bytes or in URLs, all above 0");
+        return command_usage(&command_report);
+    }
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
-    options->common.needs_sizes = options->common.by_bytes;
+    options->common.needs_sizes =
+        options->common.by_bytes || capacity_list_has_bytes(&options->capacities);
     return report_paths(options, argv + optind, argc - optind);
 }
 
@@ -224,6 +234,7 @@ report(int argc, char **argv)
     for (size_t i = 0; i < options.live_count; i++)
         report_live_free(&options.lives[i]);
     free(options.lives);
+    capacity_list_free(&options.capacities);
     return status;
 }
 

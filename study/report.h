@@ -1,9 +1,9 @@
 /*
  * The parts of `sunproxy report`: what was asked for and the page's file (report.c), what a trace
  * is without a cache (report_trace.c), simulations (report_runs.c), replays against a server
- * (report_live.c), a bound with variable sizes (report_bound.c), tables as JSON (report_table.c),
- * how the page came about (report_provenance.c), the page around them (report_page.c,
- * study/report/).
+ * (report_live.c), large pages (report_large.c), a bound with variable sizes (report_bound.c),
+ * tables as JSON (report_table.c), how the page came about (report_provenance.c), the page around
+ * them (report_page.c, study/report/).
  *
  * Everything that the page draws is a table with named columns; the page offers the same tables as
  * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
@@ -12,6 +12,7 @@
 #define SUNPROXY_STUDY_REPORT_H
 
 #include "base/json.h"
+#include "study/capacity_list.h"
 #include "study/simulate.h"
 #include "study/size_scale.h"
 
@@ -30,26 +31,53 @@ void report_table_close(struct json *j);
 void report_trace_facts(struct json *j, const struct simulate_subject *subject);
 
 /*
+ * The trace's times if its requests are in their order, so that they have a place on an axis of
+ * time: no request is earlier than one before it by more than a hundredth of the time of all. NULL
+ * otherwise, and without times.
+ */
+const int64_t *report_times(const struct trace *trace);
+
+/* A value of a row: the time of a request in microseconds; null where it is unknown. */
+void report_time(struct json *j, const int64_t *times, size_t request);
+
+/*
  * Tables: pattern, frontier, popularity, busiest, popular; shares where there are few URLs; sizes
- * where they are known. False without memory.
+ * and large_pages where they are known. False without memory.
  */
 bool report_trace_tables(struct json *j, const struct simulate_subject *subject);
 
 /* ---- simulations: report_runs.c */
 
-#define REPORT_WINDOWS 60u /* parts of a trace in which hits are counted */
+/*
+ * Parts of a trace in which hits are counted: at most this many, and fewer where a part would have
+ * fewer requests than REPORT_WINDOW_LEAST, of which a ratio would say little.
+ */
+#define REPORT_WINDOWS 60u
+#define REPORT_WINDOW_LEAST 10u
 
 /*
  * Runs every policy of the options and adds tables: policies; planned (how many sizes each table
- * was to have); hits, runtime (both at a few shares of the URLs); anomaly (FIFO and RAND at many
- * sizes); curve_urls, and where sizes are known curve_bytes and, of a whole trace, bound_bytes, at
- * `points` sizes. Of a sample,
- * numbers are estimates for the whole trace, with the standard errors of ratios; only those of the
- * anomaly are the sample's own, in caches of its URLs. EX_OK; EXIT_INTERRUPTED with tables of what
- * was finished; EX_SOFTWARE after a complaint.
+ * was to have); hits, runtime (both at the capacities given, or at the default shares); anomaly
+ * (FIFO and RAND at many sizes); curve_urls, and where sizes are known curve_bytes and, of a whole
+ * trace, bound_bytes, at `points` sizes. Of a sample, numbers are estimates for the whole trace,
+ * with the standard errors of ratios; only those of the anomaly are the sample's own, in caches of
+ * its URLs. EX_OK; EXIT_INTERRUPTED with tables of what was finished; EX_SOFTWARE after a
+ * complaint.
  */
 int report_runs(struct json *j, const struct simulate_subject *subject,
-                const struct simulate_options *options, size_t points);
+                const struct simulate_options *options, const struct capacity_list *capacities,
+                size_t points);
+
+/* ---- large pages: report_large.c */
+
+/*
+ * Table large_pages: the few pages that take at least 0.2 % of what holds every page and whose
+ * repeated requests are 5 % of the requests or have 2 % of the requested bytes, the smallest first:
+ * url; bytes, the capacity from which on a cache can hold it, without the policy's overhead;
+ * requests and their share; share_of_bytes_saved, if only its first request is a miss. Of a trace
+ * with sizes. False without memory, with nothing added.
+ */
+bool report_large_table(struct json *j, const struct simulate_subject *subject);
 
 /* ---- a bound with variable sizes: report_bound.c */
 

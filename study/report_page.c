@@ -24,6 +24,7 @@ EMBED(report_colours_css, "study/report/colours.css");
 EMBED(report_page_css, "study/report/page.css");
 EMBED(report_page_js, "study/report/page.js");
 EMBED(report_looks_js, "study/report/looks.js");
+EMBED(report_times_js, "study/report/times.js");
 EMBED(report_figures_trace_js, "study/report/figures_trace.js");
 EMBED(report_figures_js, "study/report/figures.js");
 EMBED(report_d3_js, SUNPROXY_PLOT_DIR "/d3.min.js");
@@ -80,6 +81,7 @@ static const struct part {
     {"{{d3}}", report_d3_js},
     {"{{plot}}", report_plot_js},
     {"{{looks.js}}", report_looks_js},
+    {"{{times.js}}", report_times_js},
     {"{{figures_trace.js}}", report_figures_trace_js},
     {"{{figures.js}}", report_figures_js},
     {"{{page.js}}", report_page_js},

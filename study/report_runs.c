@@ -23,17 +23,21 @@ static const char *const anomalous[ANOMALY_POLICIES] = {"fifo", "rand"};
 struct course {
     const uint32_t *numbers; /* by request that is simulated: its number; NULL: the same */
     uint64_t requests;       /* of the whole trace */
+    uint64_t windows;        /* parts of it, of which `misses` has the misses */
     uint64_t misses[REPORT_WINDOWS];
-    uint64_t first_victim; /* the request that pushed somebody out, from 1; 0: none */
+    uint64_t first_victim; /* the first request with an eviction, from 1; 0: none */
 };
 
 struct runs {
     const struct simulate_subject *subject;
     const struct simulate_options *options;
-    struct size_scale shares, anomaly, urls, bytes;
+    const int64_t *times; /* of requests; NULL: none that an axis could have */
+    uint64_t windows;
+    struct capacity_list sizes; /* owned: of hit ratios */
+    struct size_scale anomaly, urls, bytes;
     uint32_t *numbers;      /* owned: of a sample's requests in the whole trace; NULL: no sample */
-    struct course *courses; /* owned: by policy, then by share */
-    struct sim_job *jobs;   /* owned: shares, anomaly, urls, bytes; by policy, then by size */
+    struct course *courses; /* owned: by policy, then by size */
+    struct sim_job *jobs;   /* owned: sizes, anomaly, urls, bytes; by policy, then by size */
     size_t job_count;
 };
 
@@ -48,13 +52,15 @@ simulated(const struct simulate_subject *subject)
 
 /* The anomaly is looked for in what is simulated as it is: it is a matter of single requests. */
 static bool
-choose_sizes(struct runs *runs, size_t points)
+choose_sizes(struct runs *runs, const struct capacity_list *capacities, size_t points)
 {
     const struct simulate_subject *subject = runs->subject;
     uint64_t pages = simulated(subject)->page_count;
 
-    return default_sizes_of_urls(subject, &runs->shares) &&
-           size_scale_make(&runs->anomaly, 1, pages,
+    if (!capacity_list_resolve(capacities, subject, &runs->sizes))
+        return false;
+    capacity_list_sort(&runs->sizes);
+    return size_scale_make(&runs->anomaly, 1, pages,
                            pages <= ANOMALY_ALL ? ANOMALY_ALL : ANOMALY_SOME) &&
            default_sizes_curve(subject, false, points, &runs->urls) &&
            (!subject->sized || default_sizes_curve(subject, true, points, &runs->bytes));
@@ -109,7 +115,7 @@ tell(void *context, const struct sim_event *event)
     uint64_t number = course->numbers ? course->numbers[event->number] : event->number;
 
     if (event->outcome != SIM_HIT)
-        course->misses[number * REPORT_WINDOWS / course->requests]++;
+        course->misses[number * course->windows / course->requests]++;
     if (event->victim_count != 0 && course->first_victim == 0)
         course->first_victim = number + 1;
     return true;
@@ -129,7 +135,7 @@ static bool
 make_jobs(struct runs *runs)
 {
     size_t policies_asked = runs->options->spec_count;
-    size_t with_course = policies_asked * runs->shares.count;
+    size_t with_course = policies_asked * runs->sizes.count;
     size_t room = with_course + ANOMALY_POLICIES * runs->anomaly.count +
                   policies_asked * (runs->urls.count + runs->bytes.count);
 
@@ -137,13 +143,19 @@ make_jobs(struct runs *runs)
     runs->courses = calloc(with_course ? with_course : 1, sizeof(*runs->courses));
     if (!runs->jobs || !runs->courses)
         return false;
-    for (size_t p = 0; p < policies_asked; p++)
-        add_jobs(runs, &runs->options->specs[p], &runs->shares, false);
+    for (size_t i = 0; i < with_course; i++) {
+        const struct capacity *size = &runs->sizes.items[i % runs->sizes.count];
+
+        runs->jobs[runs->job_count++] =
+            simulate_job(runs->subject, runs->options, &runs->options->specs[i / runs->sizes.count],
+                         size->urls, size->bytes);
+    }
     for (size_t i = 0; i < with_course; i++) {
         struct sim_config *config = &runs->jobs[i].config;
 
         runs->courses[i].numbers = runs->numbers;
         runs->courses[i].requests = runs->subject->trace->request_count;
+        runs->courses[i].windows = runs->windows;
         config->tell = tell;
         config->context = &runs->courses[i];
     }
@@ -192,6 +204,23 @@ add_policy_and_size(struct json *j, const struct sim_job *job, uint64_t size, ui
     json_double(j, NULL, all ? (double)size / (double)all : 0, 6);
 }
 
+/* Of hit ratios: the job's place among policies and sizes gives the size. */
+static void
+add_policy_and_capacity(struct json *j, const struct runs *runs, size_t run)
+{
+    const struct capacity *size = &runs->sizes.items[run % runs->sizes.count];
+    const struct simulate_subject *subject = runs->subject;
+    char text[POLICY_MAX_TEXT];
+
+    json_cstring(j, NULL, policy_format(&runs->jobs[run].config.spec, text, sizeof(text)));
+    json_uint(j, NULL, size->urls);
+    json_uint(j, NULL, size->bytes);
+    json_double(j, NULL,
+                size->bytes ? (double)size->bytes / (double)subject->all_bytes
+                            : (double)size->urls / (double)subject->trace->url_count,
+                6);
+}
+
 static void
 add_byte_ratio(struct json *j, const struct runs *runs, double ratio)
 {
@@ -230,48 +259,56 @@ add_spread(struct json *j, const struct runs *runs, const struct sim_spread *spr
     add_byte_ratio(j, runs, spread->byte_hit_ratio);
 }
 
-/* How many sizes a policy was to have: an interrupted report has fewer. */
+/* The number of sizes that each policy has in a table, unless the report is interrupted. */
+static void
+add_plan(struct json *j, const char *table, size_t policies_asked, size_t sizes, uint64_t largest)
+{
+    if (sizes == 0)
+        return;
+    json_open_array(j, NULL);
+    json_cstring(j, NULL, table);
+    json_uint(j, NULL, policies_asked);
+    json_uint(j, NULL, sizes);
+    json_uint(j, NULL, largest);
+    json_close_array(j);
+}
+
+static void
+add_scale_plan(struct json *j, const char *table, size_t policies_asked,
+               const struct size_scale *scale)
+{
+    add_plan(j, table, policies_asked, scale->count,
+             scale->count ? scale->sizes[scale->count - 1] : 0);
+}
+
 static void
 add_planned(struct json *j, const struct runs *runs)
 {
-    const struct {
-        const char *table;
-        size_t policies;
-        const struct size_scale *scale;
-    } plans[] = {{"hits", runs->options->spec_count, &runs->shares},
-                 {"anomaly", ANOMALY_POLICIES, &runs->anomaly},
-                 {"curve_urls", runs->options->spec_count, &runs->urls},
-                 {"curve_bytes", runs->options->spec_count, &runs->bytes}};
+    const struct capacity *largest = &runs->sizes.items[runs->sizes.count - 1];
+    size_t asked = runs->options->spec_count;
 
     report_table_open(j, "planned", "table", "policies", "sizes", "largest", NULL);
-    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-        if (plans[i].scale->count == 0)
-            continue;
-        json_open_array(j, NULL);
-        json_cstring(j, NULL, plans[i].table);
-        json_uint(j, NULL, plans[i].policies);
-        json_uint(j, NULL, plans[i].scale->count);
-        json_uint(j, NULL, plans[i].scale->sizes[plans[i].scale->count - 1]);
-        json_close_array(j);
-    }
+    add_plan(j, "hits", asked, runs->sizes.count, largest->bytes ? largest->bytes : largest->urls);
+    add_scale_plan(j, "anomaly", ANOMALY_POLICIES, &runs->anomaly);
+    add_scale_plan(j, "curve_urls", asked, &runs->urls);
+    add_scale_plan(j, "curve_bytes", asked, &runs->bytes);
     report_table_close(j);
 }
 
 static void
 add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 {
-    report_table_open(j, "hits", "policy", "capacity_urls", "share_of_urls", "hit_ratio",
-                      "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error", "error_unknown",
-                      "evictions", "not_admitted", "first_victim_at_request", "seeds",
-                      "hit_ratio_sd", "byte_hit_ratio_sd", NULL);
-    for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++) {
+    report_table_open(j, "hits", "policy", "capacity_urls", "capacity_bytes", "capacity_share",
+                      "hit_ratio", "hit_ratio_error", "byte_hit_ratio", "byte_hit_ratio_error",
+                      "error_unknown", "evictions", "not_admitted", "first_victim_at_request",
+                      "seeds", "hit_ratio_sd", "byte_hit_ratio_sd", NULL);
+    for (size_t i = 0; i < runs->options->spec_count * runs->sizes.count; i++) {
         const struct sim_result *r = &jobs[i].result;
 
         if (jobs[i].error != SIM_OK)
             continue;
         json_open_array(j, NULL);
-        add_policy_and_size(j, &jobs[i], runs->shares.sizes[i % runs->shares.count],
-                            runs->subject->trace->url_count);
+        add_policy_and_capacity(j, runs, i);
         json_double(j, NULL, r->hit_ratio, 6);
         add_error(j, runs, r->hit_ratio_error);
         add_byte_ratio(j, runs, r->byte_hit_ratio);
@@ -289,14 +326,23 @@ add_hits(struct json *j, const struct runs *runs, const struct sim_job *jobs)
     report_table_close(j);
 }
 
-/* The last request, from 1, of each window. */
+/* How many windows a trace has. */
 static uint64_t
-window_end(size_t window, uint64_t requests)
+count_windows(uint64_t requests)
 {
-    return ((window + 1) * requests + REPORT_WINDOWS - 1) / REPORT_WINDOWS;
+    uint64_t windows = requests / REPORT_WINDOW_LEAST;
+
+    return windows < 1 ? 1 : windows > REPORT_WINDOWS ? REPORT_WINDOWS : windows;
 }
 
-/* How many pages are asked for the first time in each window: misses that no cache can avoid. */
+/* The last request, from 1, of each window. */
+static uint64_t
+window_end(size_t window, uint64_t requests, uint64_t windows)
+{
+    return ((window + 1) * requests + windows - 1) / windows;
+}
+
+/* First requests for a page in each window: misses that no cache can avoid. */
 static void
 count_first(const struct runs *runs, uint64_t first[REPORT_WINDOWS])
 {
@@ -311,7 +357,7 @@ count_first(const struct runs *runs, uint64_t first[REPORT_WINDOWS])
         if (trace->ids[i] < seen) /* pages are numbered in the order of first appearance */
             continue;
         seen = trace->ids[i] + 1;
-        first[number * REPORT_WINDOWS / all]++;
+        first[number * runs->windows / all]++;
     }
 }
 
@@ -324,19 +370,17 @@ add_course(struct json *j, const struct runs *runs, size_t run, const struct sim
     const uint64_t seeds = job->spread.runs;
     uint64_t misses = 0, initial = 0, before = 0;
 
-    for (size_t w = 0; w < REPORT_WINDOWS; w++) {
-        uint64_t end = window_end(w, course->requests), missed;
+    for (size_t w = 0; w < course->windows; w++) {
+        uint64_t end = window_end(w, course->requests, course->windows), missed;
 
-        if (end == before)
-            continue; /* fewer requests than windows */
         misses += course->misses[w];
         initial += first[w];
         missed = scaled(runs, (misses + seeds / 2) / seeds);
         missed = missed < end ? missed : end;
         json_open_array(j, NULL);
-        add_policy_and_size(j, job, runs->shares.sizes[run % runs->shares.count],
-                            runs->subject->trace->url_count);
+        add_policy_and_capacity(j, runs, run);
         json_uint(j, NULL, end);
+        report_time(j, runs->times, end - 1);
         json_uint(j, NULL, end - missed);
         json_uint(j, NULL, missed);
         json_uint(j, NULL, scaled(runs, initial) < missed ? scaled(runs, initial) : missed);
@@ -354,10 +398,11 @@ add_runtime(struct json *j, const struct runs *runs, const struct sim_job *jobs)
 {
     uint64_t first[REPORT_WINDOWS];
 
-    report_table_open(j, "runtime", "policy", "capacity_urls", "share_of_urls", "request", "hits",
-                      "misses", "initial_misses", "hit_ratio_lately", NULL);
+    report_table_open(j, "runtime", "policy", "capacity_urls", "capacity_bytes", "capacity_share",
+                      "request", "time_us", "hits", "misses", "compulsory_misses",
+                      "window_hit_ratio", NULL);
     count_first(runs, first);
-    for (size_t i = 0; i < runs->options->spec_count * runs->shares.count; i++)
+    for (size_t i = 0; i < runs->options->spec_count * runs->sizes.count; i++)
         if (jobs[i].error == SIM_OK)
             add_course(j, runs, i, &jobs[i], first);
     report_table_close(j);
@@ -442,7 +487,7 @@ add_tables(struct json *j, const struct runs *runs)
     add_planned(j, runs);
     add_hits(j, runs, jobs);
     add_runtime(j, runs, jobs);
-    jobs += policies_asked * runs->shares.count;
+    jobs += policies_asked * runs->sizes.count;
     add_anomaly(j, runs, jobs);
     jobs += ANOMALY_POLICIES * runs->anomaly.count;
     report_table_open(j, "curve_urls", "policy", "capacity_urls", "share_of_urls", "miss_ratio",
@@ -463,12 +508,16 @@ add_tables(struct json *j, const struct runs *runs)
 
 int
 report_runs(struct json *j, const struct simulate_subject *subject,
-            const struct simulate_options *options, size_t points)
+            const struct simulate_options *options, const struct capacity_list *capacities,
+            size_t points)
 {
-    struct runs runs = {.subject = subject, .options = options};
+    struct runs runs = {.subject = subject,
+                        .options = options,
+                        .times = report_times(subject->trace),
+                        .windows = count_windows(subject->trace->request_count)};
     int status = EX_SOFTWARE;
 
-    if (!choose_sizes(&runs, points) || !number_requests(&runs) || !make_jobs(&runs))
+    if (!choose_sizes(&runs, capacities, points) || !number_requests(&runs) || !make_jobs(&runs))
         output_complain("%s: out of memory", subject->path);
     else
         status = simulate_run(runs.jobs, runs.job_count, (unsigned)options->jobs, "report");
@@ -476,7 +525,7 @@ report_runs(struct json *j, const struct simulate_subject *subject,
         output_complain("%s: out of memory", subject->path);
         status = EX_SOFTWARE;
     }
-    size_scale_free(&runs.shares);
+    capacity_list_free(&runs.sizes);
     size_scale_free(&runs.anomaly);
     size_scale_free(&runs.urls);
     size_scale_free(&runs.bytes);

@@ -52,6 +52,34 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
     }
 }
 
+/* ---- times ----------------------------------------------------------------------------------- */
+
+const int64_t *
+report_times(const struct trace *trace)
+{
+    int64_t first = INT64_MAX, latest = INT64_MIN, back = 0;
+
+    for (size_t i = 0; trace->times_us && i < trace->request_count; i++) {
+        int64_t time = trace->times_us[i];
+
+        if (time == TRACE_TIME_UNKNOWN)
+            continue;
+        first = time < first ? time : first;
+        latest = time > latest ? time : latest;
+        back = latest - time > back ? latest - time : back;
+    }
+    return first < latest && back <= (latest - first) / 100 ? trace->times_us : NULL;
+}
+
+void
+report_time(struct json *j, const int64_t *times, size_t request)
+{
+    if (times && times[request] != TRACE_TIME_UNKNOWN)
+        json_int(j, NULL, times[request]);
+    else
+        json_null(j, NULL);
+}
+
 /* ---- order of the requests ------------------------------------------------------------------- */
 
 static void
@@ -123,14 +151,20 @@ static void
 add_frontier(struct json *j, const struct trace *trace)
 {
     size_t step = (trace->request_count + FRONTIER_POINTS - 1) / FRONTIER_POINTS;
+    const int64_t *times = report_times(trace);
     uint64_t seen = 0;
 
-    report_table_open(j, "frontier", "request", "urls_seen", NULL);
+    report_table_open(j, "frontier", "request", "time_us", "urls_seen", NULL);
     for (size_t i = 0; i < trace->request_count; i++) {
         if (trace->ids[i] >= seen)
             seen = (uint64_t)trace->ids[i] + 1;
-        if ((i + 1) % step == 0 || i == 0 || i + 1 == trace->request_count)
-            row_of_uints(j, (const uint64_t[]){i + 1, seen}, 2);
+        if ((i + 1) % step != 0 && i != 0 && i + 1 != trace->request_count)
+            continue;
+        json_open_array(j, NULL);
+        json_uint(j, NULL, i + 1);
+        report_time(j, times, i);
+        json_uint(j, NULL, seen);
+        json_close_array(j);
     }
     report_table_close(j);
 }
@@ -302,7 +336,8 @@ report_trace_tables(struct json *j, const struct simulate_subject *subject)
     add_frontier(j, subject->trace);
     if (!add_shares(j, subject->trace))
         return false;
-    if (subject->sized)
-        add_sizes(j, subject);
-    return true;
+    if (!subject->sized)
+        return true;
+    add_sizes(j, subject);
+    return report_large_table(j, subject);
 }

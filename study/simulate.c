@@ -2,19 +2,18 @@
  * sunproxy simulate: what caches of any policy and size would have made of a trace.
  */
 #include "study/simulate.h"
-#include "study/default_sizes.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/capacity.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "study/simulate_run.h"
+#include "study/capacity_list.h"
 #include "study/commands.h"
+#include "study/default_sizes.h"
+#include "study/simulate_run.h"
 
-#define MAX_CAPACITIES 1000
 #define MAX_POINTS 100000
 
 /* As --curve was given, in the order of "urls|bytes". */
@@ -22,8 +21,7 @@ enum curve { CURVE_NONE, CURVE_BY_SIZES, CURVE_URLS, CURVE_BYTES };
 
 struct options {
     struct simulate_options common;
-    struct capacity *capacities; /* owned; all zero: nothing */
-    size_t capacity_count;
+    struct capacity_list capacities; /* owned */
     enum simulate_output output;
     enum curve curve;
     uint64_t points;
@@ -33,60 +31,12 @@ struct options {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* EX_OK, or the exit status after a complaint. */
-static int
-add_capacity(struct options *options, const char *text)
-{
-    struct capacity capacity = {0}, *grown;
-    char why[256];
-
-    if (!capacity_is_nothing(text) && !capacity_parse(text, &capacity)) {
-        output_complain("--capacity: %s", capacity_explain(text, why, sizeof(why)));
-        return EX_USAGE;
-    }
-    if (options->capacity_count == MAX_CAPACITIES) {
-        output_complain("--capacity: at most %d at once", MAX_CAPACITIES);
-        return EX_USAGE;
-    }
-    grown = realloc(options->capacities, (options->capacity_count + 1) * sizeof(*grown));
-    if (!grown) {
-        output_complain("out of memory");
-        return EX_SOFTWARE;
-    }
-    options->capacities = grown;
-    grown[options->capacity_count++] = capacity;
-    return EX_OK;
-}
-
-static int
-take_capacities(const struct option_row *row, void *field, const char *list)
-{
-    (void)row;
-    while (true) {
-        size_t len = strcspn(list, ",");
-        char *text = strndup(list, len);
-        int status;
-
-        if (!text) {
-            output_complain("out of memory");
-            return EX_SOFTWARE;
-        }
-        status = add_capacity(field, text);
-        free(text);
-        if (status != EX_OK || list[len] == '\0')
-            return status;
-        list += len + 1;
-    }
-}
-
 #define AT(field) offsetof(struct options, field)
 
 static const struct option_row option_rows[] = {
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
-    {"capacity", 0, "LIST", take_capacities, 0, 0, 0, NULL,
-     "capacities, separated by commas: a number of URLs (700); bytes with a unit (64M, 1.5GB); a "
-     "share of the distinct URLs (10%) or of their bytes (10%B) (default: " DEFAULT_SHARES_HELP
-     ")"},
+    {"capacity", 0, "LIST", capacity_list_take, AT(capacities), 0, 0, NULL,
+     CAPACITY_LIST_HELP DEFAULT_SHARES_HELP ")"},
     {"curve", 0, "[=urls|bytes]", option_choice, AT(curve), CURVE_URLS, 0, NULL,
      "hit ratios over all sizes: exact and in one pass for lru in URLs, at --points sizes for the "
      "others (default: bytes where sizes are known); of " SIMULATE_ENOUGH_HELP " a sample, "
@@ -122,12 +72,12 @@ check_options(const struct options *options, int traces)
 {
     const char *why = NULL;
 
-    if (options->curve && options->capacity_count != 0)
+    if (options->curve && options->capacities.count != 0)
         why = "--curve chooses sizes itself; leave --capacity out";
     else if (options->curve && options->log)
         why = "a curve has no log";
     else if (options->log &&
-             (traces != 1 || options->common.spec_count != 1 || options->capacity_count != 1))
+             (traces != 1 || options->common.spec_count != 1 || options->capacities.count != 1))
         why = "a log is of one trace, one policy and one capacity";
     else if (options->log && strcmp(options->log, "-") == 0)
         why = "standard output has the results; name a file for the log";
@@ -140,71 +90,35 @@ check_options(const struct options *options, int traces)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Shares of the bytes where sizes are known, else of the URLs. */
-static bool
-default_capacities(struct options *options, const struct simulate_subject *subject)
-{
-    const double *shares = default_sizes_shares(subject);
-    size_t count = 0;
-
-    while (shares[count] > 0)
-        count++;
-    options->capacities = calloc(count, sizeof(*options->capacities));
-    if (!options->capacities) {
-        output_complain("out of memory");
-        return false;
-    }
-    for (size_t i = 0; i < count; i++)
-        *(subject->sized ? &options->capacities[i].percent_bytes
-                         : &options->capacities[i].percent) = 100 * shares[i];
-    options->capacity_count = count;
-    return true;
-}
-
 static bool
 wants_bytes(const struct options *options)
 {
-    if (options->common.by_bytes || options->curve == CURVE_BYTES)
-        return true;
-    for (size_t i = 0; i < options->capacity_count; i++)
-        if (options->capacities[i].bytes != 0 || options->capacities[i].percent_bytes > 0)
-            return true;
-    return false;
+    return options->common.by_bytes || options->curve == CURVE_BYTES ||
+           capacity_list_has_bytes(&options->capacities);
 }
 
-static bool
-same_capacity(const struct simulate_row *a, const struct simulate_row *b)
-{
-    return a->urls == b->urls && a->bytes == b->bytes;
-}
-
-/* Every policy at every capacity; shares that come to the same number are one. */
+/* Every policy at every capacity. */
 static size_t
 fill_rows(const struct options *options, const struct simulate_subject *subject,
-          struct simulate_row *rows)
+          const struct capacity_list *sizes, struct simulate_row *rows)
 {
     const struct simulate_options *common = &options->common;
     size_t count = 0;
 
-    for (size_t i = 0; i < options->capacity_count; i++) {
-        struct capacity capacity = options->capacities[i];
-        struct simulate_row row = {.path = subject->path};
-        bool twice = false;
+    for (size_t i = 0; i < sizes->count; i++)
+        for (size_t j = 0; j < common->spec_count; j++) {
+            const struct capacity *size = &sizes->items[i];
+            struct simulate_row row = {.path = subject->path,
+                                       .urls = size->urls,
+                                       .bytes = size->bytes,
+                                       .spec = common->specs[j]};
 
-        capacity_resolve(&capacity, subject->trace->url_count, subject->all_bytes);
-        row.urls = capacity.urls;
-        row.bytes = capacity.bytes;
-        row.share = row.bytes ? (double)row.bytes / (double)subject->all_bytes
-                              : (double)row.urls / (double)subject->trace->url_count;
-        for (size_t j = 0; j < count; j++)
-            twice = twice || same_capacity(&rows[j], &row);
-        for (size_t j = 0; j < common->spec_count && !twice; j++) {
-            row.spec = common->specs[j];
+            row.share = row.bytes ? (double)row.bytes / (double)subject->all_bytes
+                                  : (double)row.urls / (double)subject->trace->url_count;
             row.job = simulate_job(subject, common, &row.spec, row.urls, row.bytes);
             row.order = count;
             rows[count++] = row;
         }
-    }
     return count;
 }
 
@@ -249,34 +163,39 @@ before_print(const struct options *options)
 }
 
 static int
-simulate_rows(struct options *options, const struct simulate_subject *subject,
-              struct simulate_report *report)
+simulate_sizes(const struct options *options, const struct simulate_subject *subject,
+               const struct capacity_list *sizes, struct simulate_report *report)
 {
-    struct simulate_row *rows;
-    bool defaults = options->capacity_count == 0;
+    struct simulate_row *rows = calloc(sizes->count * options->common.spec_count, sizeof(*rows));
     size_t count;
     int status;
 
-    if (defaults && !default_capacities(options, subject))
-        return EX_SOFTWARE;
-    rows = calloc(options->capacity_count * options->common.spec_count, sizeof(*rows));
     if (!rows) {
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
-    count = fill_rows(options, subject, rows);
+    count = fill_rows(options, subject, sizes, rows);
     status = run_rows(options, subject, rows, count);
     if (status == EX_OK || status == EXIT_INTERRUPTED) {
         before_print(options);
         simulate_report_trace(report, subject, rows, count);
     }
     free(rows);
-    if (defaults) {
-        /* The next trace may know sizes, or not. */
-        free(options->capacities);
-        options->capacities = NULL;
-        options->capacity_count = 0;
-    }
+    return status;
+}
+
+static int
+simulate_rows(const struct options *options, const struct simulate_subject *subject,
+              struct simulate_report *report)
+{
+    struct capacity_list sizes;
+    int status = EX_SOFTWARE;
+
+    if (capacity_list_resolve(&options->capacities, subject, &sizes))
+        status = simulate_sizes(options, subject, &sizes, report);
+    else
+        output_complain("out of memory");
+    capacity_list_free(&sizes);
     return status;
 }
 
@@ -300,7 +219,7 @@ simulate_curve(const struct options *options, const struct simulate_subject *sub
 
 /* One less is unread, unless it is given up. */
 static int
-simulate_path(struct options *options, const char *path, struct simulate_report *report,
+simulate_path(const struct options *options, const char *path, struct simulate_report *report,
               size_t *unread)
 {
     struct simulate_subject subject;
@@ -317,7 +236,7 @@ simulate_path(struct options *options, const char *path, struct simulate_report 
 
 /* A trace that cannot be read does not keep the others from being simulated. */
 static int
-simulate_paths(struct options *options, char **paths, int count)
+simulate_paths(const struct options *options, char **paths, int count)
 {
     struct simulate_report report;
     int status = EX_OK, printed;
@@ -369,7 +288,7 @@ simulate(int argc, char **argv)
     simulate_options_init(&options.common);
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
-    free(options.capacities);
+    capacity_list_free(&options.capacities);
     return status;
 }
 

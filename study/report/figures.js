@@ -5,22 +5,30 @@
 "use strict";
 
 const reportFigures = (() => {
-    const { count, percent, bytes, short, list, plural, text, points, ratio, real, looks, policyKeys, plot,
-        labelledPlot, byteTicks, policyLines, finished, complete, SPACE } = reportLooks;
+    const { count, percent, bytes, short, list, plural, text, points, ratio, real, looks, policyKeys, bandKeys, plot,
+        labelledPlot, byteTicks, policyLines, ratioAxis, finished, complete, SPACE } = reportLooks;
+    const { timeAxis, timeMarks, place, scale } = reportTimes;
     const { pattern, shares, sizes } = reportTraceFigures;
 
     // ---- hit ratio and access time by size -------------------------------------------------------
 
-    // Sizes as words of an ordinal axis.
-    const sizeNames = (rows) => [...new Map(d3.sort(rows, (r) => r.capacity_urls)
-        .map((r) => [r.capacity_urls, Math.round(1000 * r.share_of_urls) / 10]))];
+    // Sizes of hit ratios: in bytes where sizes are known, unless the command line has others.
+    const inBytes = (t) => t.hits.some((r) => r.capacity_bytes > 0);
+    const sizeOf = (r) => r.capacity_bytes || r.capacity_urls;
+    const sizeText = (size, isBytes) => isBytes ? bytes(size) : plural(size, "URL");
+    const shareText = (share) => `${+(100 * share).toPrecision(3)}${SPACE}%`;
 
-    const sizeAxis = (rows, width) => {
-        const names = new Map(sizeNames(rows));
-        return { type: "point", domain: [...names.keys()], padding: 0.3,
-            tickFormat: (urls) => `${Math.round(names.get(urls))}${SPACE}%\n(${count(urls)})`,
-            label: width < 480 ? "capacity: % of the distinct URLs (number)"
-                : "capacity, as a share of the distinct URLs (and their number)" };
+    // By size, its share of everything.
+    const sharesOf = (rows) => new Map(d3.sort(rows, sizeOf)
+        .map((r) => [sizeOf(r), r.capacity_share ?? r.share_of_urls]));
+
+    const sizeAxis = (rows, width, isBytes) => {
+        const shares = sharesOf(rows);
+        const all = isBytes ? "distinct bytes" : "distinct URLs";
+        return { type: "point", domain: [...shares.keys()], padding: 0.3,
+            tickFormat: (size) => shareText(shares.get(size)) + (width < 480 ? "" :
+                `\n(${isBytes ? bytes(size) : count(size)})`),
+            label: width < 480 ? `capacity: share of the ${all}` : `capacity, as a share of the ${all} (and ${isBytes ? "in bytes" : "their number"})` };
     };
     const byteAxis = (rows) => ({ type: "point", domain: [...new Set(d3.sort(rows.map((r) => r.capacity_bytes)))],
         padding: 0.3, tickFormat: bytes, label: "capacity in bytes" });
@@ -64,14 +72,16 @@ const reportFigures = (() => {
         return `${names(winners)} with ${x === "capacity_bytes" ? bytes(size) : plural(size, "URL")}: the smallest ` +
             `simulated cache that reaches ${100 * REACHED}${SPACE}% of an infinite cache’s ${goal.name} ` +
             `(${percent(1 - best[goal.miss])} of ${percent(trace.infinite[goal.y])}). ` +
-            "“sunproxy advise” searches the sizes between those that are simulated here.";
+            (t.curve_bytes && trace.count_bytes === "body" ? "Bytes are those of bodies; the server counts " +
+                "more for a page, as --count-bytes whole does here. " : "") + "“sunproxy advise” searches the sizes between those that are simulated here.";
     }
 
     // Replays in so many URLs or bytes that have a place among sizes that were simulated.
     const replays = (t, column) => (t.live ?? []).filter((r) => r[column] > 0 &&
         r[column === "capacity_urls" ? "capacity_bytes" : "capacity_urls"] === 0);
-    const replaysAt = (t, rows) => replays(t, "capacity_urls").filter((r) =>
-        rows.some((h) => h.capacity_urls === r.capacity_urls));
+    const unitOf = (t) => inBytes(t) ? "capacity_bytes" : "capacity_urls";
+    const replaysAt = (t, rows) => replays(t, unitOf(t)).map((r) => ({ ...r, size: sizeOf(r) }))
+        .filter((r) => rows.some((h) => sizeOf(h) === r.size));
     const circles = (t, rows, x, y) => [...d3.group(rows.filter((r) => r[y] !== null), (r) => r.policy)]
         .map(([policy, own]) => Plot.dot(own, { x, y: (r) => 100 * r[y], r: 8, strokeWidth: 1.2,
             stroke: looks(t).get(policy)?.color ?? "var(--soft)", ariaDescription: `policy ${policy}` }));
@@ -91,9 +101,9 @@ const reportFigures = (() => {
 
     // How far replays through the server are from their simulations.
     function liveAgrees(t) {
-        const simulated = new Map(t.hits.map((r) => [`${r.policy} ${r.capacity_urls}`, r.hit_ratio]));
-        const apart = replays(t, "capacity_urls").map((r) =>
-            Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${r.capacity_urls}`)))
+        const simulated = new Map(t.hits.map((r) => [`${r.policy} ${sizeOf(r)}`, r.hit_ratio]));
+        const apart = replays(t, unitOf(t)).map((r) =>
+            Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${sizeOf(r)}`)))
             .filter((difference) => !Number.isNaN(difference));
         if (apart.length === 0)
             return "";
@@ -105,7 +115,8 @@ const reportFigures = (() => {
     const hits = {
         id: "hits", title: (trace) => trace.by_bytes ? "Byte hit ratio by cache size and policy" :
             "Hit ratio by cache size and policy", wide: () => true, needs: ["hits"], tables: ["hits"],
-        keys: (t) => [...policyKeys(t, [...t.hits, ...replaysAt(t, t.hits)], true), ...liveKey(replaysAt(t, t.hits))],
+        keys: (t, trace) => [...policyKeys(t, [...t.hits, ...replaysAt(t, t.hits)], true),
+            ...bandKeys(t.hits, goalOf(trace).y), ...liveKey(replaysAt(t, t.hits))],
         say(t, trace) {
             const goal = goalOf(trace);
             const there = real(t).filter((policy) => complete(t, "hits").has(policy));
@@ -116,32 +127,34 @@ const reportFigures = (() => {
                     liveAgrees(t);
             if (rows.length === 0)
                 return `No policy has all its sizes here. For comparison, ${goal.ideal(trace)}`;
-            const small = d3.min(rows, (r) => r.capacity_urls);
-            const [best, worst] = bestAndWorst(rows.filter((r) => r.capacity_urls === small), goal.y);
+            const small = d3.min(rows, sizeOf);
+            const smallest = rows.filter((r) => sizeOf(r) === small);
+            const [best, worst] = bestAndWorst(smallest, goal.y);
             const top = d3.greatest(rows, (r) => r[goal.y]);
-            const enough = d3.least(rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01), (r) => r.capacity_urls);
-            const smallest = rows.filter((r) => r.capacity_urls === small);
-            return `With ${plural(small, "URL")} ` + (there.length > 1 && tie(best, worst, goal.y) ?
+            const enough = d3.least(rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01), sizeOf);
+            return `With ${sizeText(small, inBytes(t))} ` + (there.length > 1 && tie(best, worst, goal.y) ?
                 `all policies tie (${ratio(best, goal.y)}). ` :
                 `the highest ${goal.name} is that of ${names(tied(smallest, best, goal.y))}: ${ratio(best, goal.y)}` +
                 (there.length > 1 ? `; the lowest that of ${names(tied(smallest, worst, goal.y))}: ` +
                     `${ratio(worst, goal.y)}. ` : ". ")) +
                 `${text(enough.policy)} comes within one point of the highest of all sizes (${ratio(top, goal.y)}) with ` +
-                `${plural(enough.capacity_urls, "URL")}; ${goal.ideal(trace)}` + together(t, trace, goal.y) +
+                `${sizeText(sizeOf(enough), inBytes(t))}; ${goal.ideal(trace)}` + together(t, trace, goal.y) +
                 liveAgrees(t);
         },
         draw(t, width, trace) {
             const goal = goalOf(trace);
-            return labelledPlot(width, t.hits, t, "capacity_urls", goal.y, {
+            const isBytes = inBytes(t);
+            const rows = t.hits.map((r) => ({ ...r, size: sizeOf(r) }));
+            return labelledPlot(width, rows, t, "size", goal.y, {
                 height: Math.round(Math.min(460, Math.max(300, width * 0.5))), marginBottom: 56,
-                x: sizeAxis(t.hits, width),
-                y: { label: goal.label, nice: true },
+                x: sizeAxis(t.hits, width, isBytes),
+                y: ratioAxis(goal.label, t.hits.map((r) => r[goal.y]), trace),
                 marks: [
-                    ...policyLines(t.hits, t, "capacity_urls", goal.y, (r) =>
-                        `${text(r.policy)}, ${plural(r.capacity_urls, "URL")}\nhit ratio ${ratio(r, "hit_ratio")}` +
+                    ...policyLines(rows, t, "size", goal.y, (r) =>
+                        `${text(r.policy)}, ${sizeText(r.size, isBytes)}\nhit ratio ${ratio(r, "hit_ratio")}` +
                         (r.byte_hit_ratio === null ? "" : `\nbyte hit ratio ${ratio(r, "byte_hit_ratio")}`) +
                         `\n${plural(r.evictions, "eviction")}`, { dots: true }),
-                    ...circles(t, replaysAt(t, t.hits), "capacity_urls", goal.y),
+                    ...circles(t, replaysAt(t, t.hits), "size", goal.y),
                 ],
             });
         },
@@ -181,7 +194,7 @@ const reportFigures = (() => {
                 const none = t.live.filter((r) => r.policy === "none");
                 return labelledPlot(width, rows, t, column, "ms", {
                     height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
-                    x: inUrls ? sizeAxis(rows, width) : byteAxis(rows),
+                    x: inUrls ? sizeAxis(rows, width, false) : byteAxis(rows),
                     y: { label: "mean access time, ms", nice: true, zero: true },
                     marks: [
                         ...policyLines(rows, t, column, "ms", (r) => `${text(r.policy)}, ${size(r)}\n` +
@@ -204,19 +217,20 @@ const reportFigures = (() => {
     const RUN_LINES = [
         { column: "hits", text: "hits", color: "var(--blue)", width: 2 },
         { column: "misses", text: "misses", color: "var(--red)", width: 2 },
-        { column: "initial_misses", text: "compulsory misses", color: "var(--ink)",
+        { column: "compulsory_misses", text: "compulsory misses", color: "var(--ink)",
             dash: "2 3", width: 1.5 },
     ];
 
     const runtime = {
         id: "runtime", title: "Run-time behaviour", wide: () => true, needs: ["runtime", "hits"],
         tables: ["runtime"],
-        keys: () => [...RUN_LINES, { color: "var(--soft)", text: "full: the first eviction", width: 1 }],
+        keys: () => [...RUN_LINES, { color: "var(--soft)", text: "first eviction", width: 1.2 }],
         choose: (t) => ({ label: "Policy", start: t.policies[0].policy,
             values: t.policies.map((p) => [p.policy, text(p.policy)]) }),
         say: (t, trace) => "Cumulative hits and misses by size, all on one scale. The dotted line counts compulsory " +
             "misses (first requests); misses above it are pages that were evicted and fetched again, which a larger " +
-            "cache would save. The thin vertical line marks the first eviction." +
+            "cache would save. The thin dark vertical line marks the first eviction" +
+            (timeAxis(t) ? "; times (UTC, or since the beginning) stand at the top." : ".") +
             (trace.sample_urls ? " Estimated for the whole trace from the sample." : "") +
             (trace.warmup ? " The lines begin with the first request; the shares of hits leave the warm-up out." : ""),
         draw(t, width, trace, policy) {
@@ -225,26 +239,28 @@ const reportFigures = (() => {
             const columns = Math.max(1, Math.min(3, Math.floor((width + 18) / 268)));
             const own = Math.floor((width + 18) / columns) - 18;
             const most = d3.max(t.runtime, (r) => Math.max(r.hits, r.misses));
-            for (const [urls, rows] of d3.group(t.runtime.filter((r) => r.policy === policy), (r) => r.capacity_urls)) {
+            const dates = timeMarks(t, trace.requests, own - 58);
+            for (const [size, rows] of d3.group(t.runtime.filter((r) => r.policy === policy), sizeOf)) {
                 const box = several.appendChild(document.createElement("div"));
                 const title = box.appendChild(document.createElement("h4"));
-                const all = t.hits.find((r) => r.policy === policy && r.capacity_urls === urls);
-                const start = { request: 0, hits: 0, misses: 0, initial_misses: 0 };
-                title.textContent = `${plural(urls, "URL")} (${+(100 * all.share_of_urls).toFixed(1)}${SPACE}%): ` +
+                const all = t.hits.find((r) => r.policy === policy && sizeOf(r) === size);
+                const start = { request: 0, hits: 0, misses: 0, compulsory_misses: 0 };
+                title.textContent = `${sizeText(size, inBytes(t))} (${shareText(all.capacity_share)}): ` +
                     `${ratio(all, "hit_ratio")} hits`;
                 box.append(plot(own, {
-                    height: 190, marginTop: 10, marginLeft: 44, marginBottom: 36,
+                    height: 190, marginTop: 18, marginLeft: 44, marginBottom: 36,
                     x: { label: "request number", tickFormat: short, ticks: 4, domain: [0, trace.requests] },
                     y: { label: null, tickFormat: short, ticks: 4, domain: [0, most] },
                     marks: [
+                        ...dates,
                         Plot.ruleX([all].filter((r) => r.first_victim_at_request !== null),
-                            { x: "first_victim_at_request", stroke: "var(--soft)" }),
+                            { x: "first_victim_at_request", stroke: "var(--soft)", strokeWidth: 1.2 }),
                         ...RUN_LINES.map((l) => Plot.line([start, ...rows], { x: "request", y: l.column,
                             stroke: l.color, strokeWidth: l.width, strokeDasharray: l.dash })),
                         Plot.tip(rows, Plot.pointerX({ x: "request", y: "hits", fill: "var(--card)",
                             stroke: "var(--line)", title: (r) => `by request ${count(r.request)}\n` +
                                 `${count(r.hits)} hits\n${count(r.misses)} misses\n` +
-                                `${count(r.initial_misses)} initial misses` })),
+                                `${count(r.compulsory_misses)} compulsory misses` })),
                     ],
                 }));
             }
@@ -252,29 +268,41 @@ const reportFigures = (() => {
         },
     };
 
-    // The mean of a window and the two on either side, by policy.
-    const smooth = (rows) => [...d3.group(rows, (r) => r.policy).values()].flatMap((own) => own.map((r, i) =>
-        ({ ...r, lately: d3.mean(own.slice(Math.max(0, i - 2), i + 3), (w) => w.hit_ratio_lately) })));
+    // How many windows on either side a window's mean covers: none where there are few.
+    const windowsOf = (t) => new Set(t.runtime.map((r) => r.request)).size;
+    const besideOf = (windows) => windows >= 24 ? 2 : windows >= 9 ? 1 : 0;
+
+    const smooth = (rows, beside) => [...d3.group(rows, (r) => r.policy).values()].flatMap((own) => own.map((r, i) =>
+        ({ ...r, mean: d3.mean(own.slice(Math.max(0, i - beside), i + beside + 1), (w) => w.window_hit_ratio) })));
 
     const time = {
         id: "time", title: "Hit ratio over time", wide: () => true, needs: ["runtime"], tables: ["runtime"],
         keys: (t) => policyKeys(t, t.runtime),
         choose(t) {
-            const sizesThere = sizeNames(t.runtime);
-            return { label: "Capacity", start: sizesThere[Math.min(1, sizesThere.length - 1)][0],
-                values: sizesThere.map(([urls, share]) => [urls, `${plural(urls, "URL")} (${share}${SPACE}%)`]) };
+            const there = [...sharesOf(t.runtime)];
+            return { label: "Capacity", start: there[Math.min(1, there.length - 1)][0],
+                values: there.map(([size, share]) => [size, `${sizeText(size, inBytes(t))} (${shareText(share)})`]) };
         },
-        say: (t, trace) => "Moving-average hit ratio (window: 1/12 of the trace). Where all lines fall together, many " +
-            "requests are first requests; where they differ, the policy matters." +
-            (trace.sample_urls ? " Estimated for the whole trace from the sample." : ""),
-        draw(t, width, trace, urls) {
-            const rows = smooth(t.runtime.filter((r) => r.capacity_urls === +urls));
-            return labelledPlot(width, rows, t, "request", "lately", {
-                x: { label: "request number", tickFormat: short },
-                y: { label: "moving-average hit ratio, %", nice: true },
-                marks: policyLines(rows, t, "request", "lately",
+        say(t, trace) {
+            const windows = windowsOf(t);
+            const share = windows / (2 * besideOf(windows) + 1);
+            return `Moving-average hit ratio (window: 1/${Math.round(share)} of the trace): each point is the mean of ` +
+                `about ${plural(Math.round(trace.requests / share), "request")}. Where all lines fall together, many ` +
+                "requests are first requests; where they differ, the policy matters." +
+                (trace.sample_urls ? " Estimated for the whole trace from the sample." : "");
+        },
+        draw(t, width, trace, size) {
+            const windows = windowsOf(t);
+            const axis = t.runtime.every((r) => r.time_us !== null) ? timeAxis(t) : null;
+            const rows = smooth(t.runtime.filter((r) => sizeOf(r) === +size), besideOf(windows))
+                .map((r) => ({ ...r, at: axis ? place(axis, r.time_us / 1000) : r.request }));
+            return labelledPlot(width, rows, t, "at", "mean", {
+                x: axis ? scale(axis, width) : { label: "request number", tickFormat: short },
+                y: ratioAxis("moving-average hit ratio, %", rows.map((r) => r.mean), trace,
+                    trace.requests * (2 * besideOf(windows) + 1) / windows),
+                marks: policyLines(rows, t, "at", "mean",
                     (r) => `${text(r.policy)}, about request ${count(r.request)}\nmoving-average hit ratio ` +
-                        percent(r.lately), { curve: "monotone-x" }),
+                        percent(r.mean), { curve: axis ? "linear" : "monotone-x", dots: windows < 9 }),
             });
         },
     };
@@ -312,7 +340,7 @@ const reportFigures = (() => {
             const big = t.planned.find((p) => p.table === "anomaly").largest > 500;
             return plot(width, {
                 x: { label: `capacity in ${trace.sample_urls ? "the sample’s " : ""}URLs`, type: big ? "log" : "linear", tickFormat: short },
-                y: { label: "hits", tickFormat: short },
+                y: { label: "hits", tickFormat: short, zero: true, nice: true },
                 marks: [
                     ...["fifo", "rand"].map((policy) => Plot.line(t.anomaly.filter((r) => r.policy === policy), {
                         x: "capacity_urls", y: "hits", stroke: `var(--${policy})`, strokeWidth: 1.8,
@@ -341,24 +369,56 @@ const reportFigures = (() => {
 
     const BOUND = { color: "var(--soft)", dash: "2 4", width: 2, text: "PFOO-L: no policy has fewer misses" };
 
+    const LARGE = { color: "var(--soft)", dash: "1 3", width: 1, text: "a large page first fits" };
+
+    // Large pages within the range of the curves, numbered.
+    const largePages = (t) => {
+        const least = d3.min(t.curve_bytes, (r) => r.capacity_bytes);
+        return (t.large_pages ?? []).filter((r) => r.bytes >= least).map((r, i) => ({ ...r, mark: String(i + 1) }));
+    };
+    const largeText = (pages) => pages.length === 0 ? "" : ` Dotted lines: the capacit${pages.length === 1 ? "y" : "ies"} ` +
+        "at which a large page first fits, where curves can step, because smaller caches never store it: " +
+        pages.map((r) => `${pages.length === 1 ? "" : `${r.mark}: `}${r.url.replace(/^https?:\/\//, "").slice(0, 40)} ` +
+            `(${bytes(r.bytes)}, ${percent(r.share_of_requests)} of the requests, ` +
+            `${percent(r.share_of_bytes_saved)} of the bytes)`).join("; ") + ".";
+
+    // Their numbers above the lines; those of near lines stand together.
+    function largeMarks(pages, rows, x, width) {
+        const [low, high] = d3.extent(rows, (r) => r[x]);
+        const at = (r) => Math.log(r.bytes / low) / Math.log(high / low) * (width - 140);
+        const labels = [];
+        for (const r of pages.length > 1 ? pages : [])
+            if (labels.length && at(r) - at(labels.at(-1)) < 16)
+                labels.at(-1).mark += `,${r.mark}`;
+            else
+                labels.push({ ...r });
+        return [
+            Plot.ruleX(pages, { x: "bytes", stroke: "var(--soft)", strokeDasharray: "1 3", ariaDescription: "large page" }),
+            Plot.text(labels, { x: "bytes", text: "mark", frameAnchor: "top", dy: -9, fontSize: 11,
+                fill: "var(--soft)", ariaDescription: "large page label" }),
+        ];
+    }
+
     function curve(id, title, table, x, y, say, label, wide) {
-        const inBytes = x === "capacity_bytes";
-        const size = (r) => inBytes ? bytes(r[x]) : plural(r[x], "URL");
+        const isBytes = x === "capacity_bytes";
+        const size = (r) => isBytes ? bytes(r[x]) : plural(r[x], "URL");
         const measured = (t) => replays(t, x).map((r) => ({ ...r, miss_ratio: 1 - r.hit_ratio,
             byte_miss_ratio: r.byte_hit_ratio === null ? null : 1 - r.byte_hit_ratio })).filter((r) => r[y] !== null);
-        const bound = (t) => inBytes ? t.bound_bytes ?? [] : [];
+        const bound = (t) => isBytes ? t.bound_bytes ?? [] : [];
+        const large = (t) => isBytes ? largePages(t) : [];
         return {
-            id, title, needs: [table, "policies"], tables: inBytes ? [table, "bound_bytes"] : [table], wide: (t, trace) => wide(trace),
-            keys: (t) => [...policyKeys(t, [...t[table], ...measured(t)]), ...liveKey(measured(t)),
-                ...(bound(t).length ? [BOUND] : [])],
-            say: (t, trace) => say(t, trace) + uncertain(t[table], y),
+            id, title, needs: [table, "policies"], tables: isBytes ? [table, "bound_bytes"] : [table], wide: (t, trace) => wide(trace),
+            keys: (t) => [...policyKeys(t, [...t[table], ...measured(t)]), ...bandKeys(t[table], y),
+                ...liveKey(measured(t)), ...(bound(t).length ? [BOUND] : []), ...(large(t).length ? [LARGE] : [])],
+            say: (t, trace) => say(t, trace) + uncertain(t[table], y) + largeText(large(t)),
             draw(t, width) {
-                const ticks = inBytes ? byteTicks(t[table], x, width) : undefined;
+                const ticks = isBytes ? byteTicks(t[table], x, width) : undefined;
                 return labelledPlot(width, t[table], t, x, y, {
-                    x: { label: `capacity in ${inBytes ? "bytes" : "URLs"} (logarithmic)`, type: "log",
-                        base: inBytes ? 2 : 10, tickFormat: inBytes ? bytes : short, ticks },
+                    x: { label: `capacity in ${isBytes ? "bytes" : "URLs"} (logarithmic)`, type: "log",
+                        base: isBytes ? 2 : 10, tickFormat: isBytes ? bytes : short, ticks },
                     y: { label, zero: true, nice: true },
                     marks: [
+                        ...largeMarks(large(t), t[table], x, width),
                         ...policyLines(t[table], t, x, y, (r) => `${text(r.policy)}, ${size(r)}\n` +
                             `miss ratio ${ratio(r, "miss_ratio")}` + (r.byte_miss_ratio === null ? "" :
                             `\nbyte miss ratio ${ratio(r, "byte_miss_ratio")}`)),

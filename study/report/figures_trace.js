@@ -5,22 +5,33 @@
 
 const reportTraceFigures = (() => {
     const { count, percent, bytes, short, plural, text, plot, byteTicks } = reportLooks;
+    const { timeAxis, timeMarks } = reportTimes;
+
+    // Opacity of a cell by its requests, on a logarithmic scale.
+    const shade = (requests, most) => 0.12 + 0.88 * Math.log(requests + 1) / Math.log(most + 1);
+    const isDots = (t) => t.pattern.every((r) => r.requests === 1 && r.request === r.request_to);
 
     const pattern = {
         id: "pattern", title: "Access pattern", wide: () => true, needs: ["pattern", "frontier"],
         tables: ["pattern", "frontier"],
-        keys: () => [{ dot: true, color: "var(--dot)", text: "requests" },
-            { color: "var(--red)", text: "first requests: distinct URLs so far" }],
+        keys(t) {
+            const most = d3.max(t.pattern, (r) => r.requests);
+            return [isDots(t) ? { dot: true, color: "var(--dot)", text: "requests" } :
+                { shades: [1, most ** (1 / 3), most ** (2 / 3), most].map((n) => shade(n, most)), color: "var(--dot)",
+                    text: `requests in a cell: 1 to ${count(most)}, logarithmic` },
+            { color: "var(--red)", text: "first requests: distinct URLs so far" }];
+        },
         say(t, trace) {
             const again = 1 - trace.distinct_urls / trace.requests;
             const half = t.frontier.find((r) => r.urls_seen >= trace.distinct_urls / 2);
             return "URLs are numbered in the order of first appearance. Points on the line are first requests: " +
                 "compulsory misses. Points below it are repeated requests, which a cache can serve: " +
                 `${percent(again)} of the requests. Horizontal bands are URLs that stay popular. Half of ` +
-                `the URLs have been seen after ${percent(half.request / trace.requests)} of the requests.`;
+                `the URLs have been seen after ${percent(half.request / trace.requests)} of the requests.` +
+                (timeAxis(t) ? " Times (UTC, or since the beginning of the trace) stand at the top." : "");
         },
         draw(t, width, trace) {
-            const dots = t.pattern.every((r) => r.requests === 1 && r.request === r.request_to);
+            const dots = isDots(t);
             const most = d3.max(t.pattern, (r) => r.requests);
             const tip = (r) => dots ? `request ${count(r.request)}: URL ${count(r.url_number)}`
                 : `${count(r.requests)} requests\nrequests ${count(r.request)} to ${count(r.request_to)}\n` +
@@ -30,11 +41,12 @@ const reportTraceFigures = (() => {
                 x: { label: "request number", tickFormat: short, domain: [0, trace.requests] },
                 y: { label: "URL number", tickFormat: short, domain: [0, trace.distinct_urls] },
                 marks: [
+                    ...timeMarks(t, trace.requests, width - 62),
                     dots ? Plot.dot(t.pattern, { x: "request", y: "url_number", r: width < 500 ? 1.2 : 1.7,
                         fill: "var(--dot)", fillOpacity: 0.75 })
                         : Plot.rect(t.pattern, { x1: (r) => r.request - 1, x2: "request_to",
                             y1: (r) => r.url_number - 1, y2: "url_number_to", fill: "var(--dot)",
-                            fillOpacity: (r) => 0.12 + 0.88 * Math.log(r.requests + 1) / Math.log(most + 1) }),
+                            fillOpacity: (r) => shade(r.requests, most) }),
                     Plot.line(t.frontier, { x: "request", y: "urls_seen", stroke: "var(--red)", strokeWidth: 2,
                         curve: "step-after" }),
                     Plot.tip(t.pattern, Plot.pointer({ x: (r) => (r.request + r.request_to) / 2,

@@ -66,7 +66,7 @@ const reportLooks = (() => {
             const look = { policy: p.policy, text: p.policy.toUpperCase().replace(/:.*/, (s) => s.toLowerCase()),
                 title: p.summary, symbol: SYMBOLS[i % SYMBOLS.length], width: 2 };
             if (p.needs_future) {
-                Object.assign(look, { color: "var(--ink)", width: 3 });
+                Object.assign(look, { color: "var(--ink)", width: 3, future: true });
             } else if (CLASSICS.has(p.policy)) {
                 look.color = `var(--${p.policy})`;
             } else {
@@ -86,6 +86,27 @@ const reportLooks = (() => {
         .filter((look) => rows.some((r) => r.policy === look.policy))
         .map((look) => dots ? look : { ...look, symbol: undefined });
 
+    // The key of bands: what lies within one standard deviation of means over several seeds.
+    const bandKeys = (rows, y) => rows.some((r) => r[`${y}_sd`] > 0) ? [{ band: true, color: "var(--rand)",
+        text: `± 1 standard deviation over ${d3.max(rows, (r) => r.seeds)} seeds` }] : [];
+
+    /*
+     * An axis of ratios, in per cent. Of n requests it spans at least twice the 95 % interval of a ratio, and 5
+     * points, so that differences of a few requests do not fill the figure.
+     */
+    function ratioAxis(label, ratios, trace, n = trace.sample_requests ?? trace.requests - trace.warmup) {
+        const p = d3.mean(ratios);
+        let [low, high] = d3.extent(ratios, (r) => 100 * r);
+        const least = Math.min(100, Math.max(5, 4 * 196 * Math.sqrt(p * (1 - p) / Math.max(1, n))));
+        if (high - low < least) {
+            low = Math.min(100 - least, Math.max(0, (low + high - least) / 2));
+            high = low + least;
+        }
+        const step = high - low > 30 ? 10 : high - low > 12 ? 5 : 1;
+        const domain = [Math.max(0, step * Math.floor(low / step)), Math.min(100, step * Math.ceil(high / step))];
+        return { label: domain[0] > 0 ? `${label} (from ${domain[0]})` : label, domain };
+    }
+
     // What all plots share. On a narrow screen there are fewer ticks.
     function plot(width, options) {
         const height = options.height ?? Math.round(Math.min(380, Math.max(240, width * 0.62)));
@@ -104,7 +125,7 @@ const reportLooks = (() => {
 
     const LABEL_WIDTH = 92; // right of a figure, where its lines are labelled
     const LABEL_HEIGHT = 13;
-    const hasLabels = (width) => width >= 480; // below that keys alone name the lines
+    const hasLabels = (width) => width >= 480;
 
     function svgElement(tag, attributes) {
         const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -148,10 +169,33 @@ const reportLooks = (() => {
         return drawn;
     }
 
-    // A plot of policyLines() with names at the line ends where the width allows.
+    const FEW_LINES = 4; // as many can be told apart on a narrow screen
+
+    // On a narrow screen a panel for each family: its lines in colour with their names, OPT, the others in grey.
+    function panels(width, rows, t, x, y, options) {
+        const all = [...looks(t)].filter(([policy]) => rows.some((r) => r.policy === policy && r[y] !== null));
+        const box = document.createElement("div");
+        box.className = "panels";
+        const groups = d3.group(all.filter(([, look]) => !look.future), ([policy]) => familyOf(policy) ?? "others");
+        for (const [family, members] of groups) {
+            const own = new Set([...members, ...all.filter(([, look]) => look.future)].map(([policy]) => policy));
+            const title = box.appendChild(document.createElement("h4"));
+            title.textContent = members.length > 1 ? `${CLASSICS.has(family) ? family.toUpperCase() : "Others"} and ` +
+                "related" : members[0][1].text;
+            const drawn = plot(width, { ...options, height: 200, marginRight: LABEL_WIDTH });
+            for (const e of drawn.querySelectorAll("[aria-description^='policy '], [aria-description^='seeds of ']"))
+                e.toggleAttribute("data-back", !own.has(e.getAttribute("aria-description").replace(/^(policy|seeds of) /, "")));
+            box.append(labelEnds(drawn, rows.filter((r) => own.has(r.policy)), t, x, y));
+        }
+        return box;
+    }
+
+    // A plot of policyLines() with names at the line ends.
     function labelledPlot(width, rows, t, x, y, options) {
-        const drawn = plot(width, { ...options, marginRight: hasLabels(width) ? LABEL_WIDTH : 14 });
-        return hasLabels(width) ? labelEnds(drawn, rows, t, x, y) : drawn;
+        if (hasLabels(width))
+            return labelEnds(plot(width, { ...options, marginRight: LABEL_WIDTH }), rows, t, x, y);
+        return new Set(rows.map((r) => r.policy)).size > FEW_LINES ? panels(width, rows, t, x, y, options)
+            : plot(width, { ...options, marginRight: 14 });
     }
 
     // Powers of two, or of the least power of it that leaves room for the labels.
@@ -212,6 +256,6 @@ const reportLooks = (() => {
 
     const text = (policy) => policy.toUpperCase();
 
-    return { count, percent, bytes, span, short, list, plural, text, points, ratio, SPACE, real, looks, policyKeys,
-        plot, labelledPlot, byteTicks, policyLines, finished, complete };
+    return { count, percent, bytes, span, short, list, plural, text, points, ratio, SPACE, real, looks, policyKeys, bandKeys,
+        plot, ratioAxis, labelledPlot, byteTicks, policyLines, finished, complete };
 })();

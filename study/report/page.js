@@ -107,6 +107,17 @@
         svg.setAttribute("width", 26);
         svg.setAttribute("height", 12);
         svg.setAttribute("aria-hidden", "true");
+        if (key.shades || key.band) {
+            const opacities = key.shades ?? [0.25];
+            opacities.forEach((opacity, i) => {
+                const rect = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"));
+                const width = 24 / opacities.length;
+                for (const [name, value] of Object.entries({ x: 1 + i * width, y: 1, width, height: 10 }))
+                    rect.setAttribute(name, value);
+                Object.assign(rect.style, { fill: key.color, fillOpacity: opacity });
+            });
+            return svg;
+        }
         svg.innerHTML = key.dot
             ? '<circle cx="13" cy="6" r="4"></circle>'
             : '<line x1="1" x2="25" y1="6" y2="6"></line>';
@@ -159,6 +170,11 @@
         }
     }
 
+    // On paper a drawing's width does not depend on the screen's; the style sheet scales it to its place.
+    const PAPER_WIDTHS = [480, 860];
+    const paper = matchMedia("print");
+    let onPaper = paper.matches;
+
     const redraw = []; // what to draw anew when there is another width
 
     function chooser(figure, t, state, draw) {
@@ -197,7 +213,7 @@
                 complain(`${figure.id}: ${error.message}`);
             }
         };
-        const keys = figure.keys ? figure.keys(t) : [];
+        const keys = figure.keys ? figure.keys(t, trace) : [];
         const title = typeof figure.title === "function" ? figure.title(trace) : figure.title;
         const e = element("figure", {
             class: figure.wide?.(t, trace) ? "wide" : false, id: `${trace.slug}-${figure.id}`, "data-figure": figure.id,
@@ -208,7 +224,8 @@
             figure.choose ? chooser(figure, t, state, draw) : null,
             drawing, dataOf(trace, figure.tables.filter((name) => trace.tables[name])));
         redraw.push(() => {
-            const now = Math.floor(drawing.clientWidth);
+            const now = onPaper ? PAPER_WIDTHS[e.classList.contains("wide") ? 1 : 0]
+                : Math.floor(drawing.clientWidth);
             if (now > 0 && now !== width) {
                 width = now;
                 draw();
@@ -348,6 +365,13 @@
         drawAll();
         document.body.dataset.errors = errors;
         document.body.dataset.figures = document.querySelectorAll("figure .drawing svg").length;
+        const print = (is) => {
+            onPaper = is;
+            drawAll();
+        };
+        window.addEventListener("beforeprint", () => print(true));
+        window.addEventListener("afterprint", () => print(paper.matches));
+        paper.addEventListener("change", () => print(paper.matches));
         let waiting = 0;
         new ResizeObserver(() => {
             cancelAnimationFrame(waiting);

@@ -204,9 +204,103 @@ class PageTest(report_case.ReportCase):
         self.browser.run("""document.querySelector("[data-figure=hits] g[data-policy=lru]").dispatchEvent(
             new MouseEvent("mouseenter"))""")
         self.assertEqual(self.browser.run(dimmed), ["policy lru"])
-        # On a phone the keys alone name the lines.
+    def test_on_a_phone_each_family_has_a_panel(self):
         self.check(self.report(SHIPPED / "dataset1/History"), ALWAYS, width=390)
-        self.assertEqual(self.figure("hits", "figure.querySelectorAll(\"[aria-label='line label']\").length"), 0)
+        for name in ("hits", "curve-urls", "time"):
+            panels = self.figure(name, """[...figure.querySelectorAll(".panels svg")].map((svg) => [
+                [...svg.querySelectorAll("[aria-label='line label']")].map((g) => g.dataset.policy),
+                [...svg.querySelectorAll("g[aria-label=line]:not([data-back])")].map((g) =>
+                    g.getAttribute("aria-description").slice("policy ".length)),
+                svg.querySelectorAll("g[aria-label=line]").length])""")
+            keys = self.figure(name, "[...figure.querySelectorAll('.keys button')].map((k) => k.dataset.policy)")
+            self.assertEqual(len(panels), 5)
+            for labelled, shown, lines in panels:
+                self.assertEqual(sorted(labelled), sorted(shown))
+                self.assertIn("opt", labelled)
+                self.assertLessEqual(len(labelled), 4)
+                self.assertEqual(lines, len(keys))
+            self.assertEqual({p for labelled, *_ in panels for p in labelled}, set(keys))
+        # A few lines need none.
+        self.check(self.report(SHIPPED / "dataset1/History", "--policy", "lru,fifo,opt"), ALWAYS, width=390)
+        self.assertEqual(self.figure("hits", "figure.querySelectorAll('.panels').length"), 0)
+
+    def labels(self, name, kind):
+        return self.figure(name, f"""[...figure.querySelectorAll("[aria-description='{kind}'] text")].map((e) =>
+            e.textContent)""")
+
+    def ticks(self, name, axis):
+        return self.figure(name, f"""[...figure.querySelectorAll(
+            "g[aria-label^='{axis}-axis tick label'] text")].map((tick) => tick.textContent)""")
+
+    def test_axes_of_time(self):
+        self.check(self.report(SHIPPED / "dataset1/History"), ALWAYS)
+        # 26 sittings, two a day from 4 March on.
+        for name in ("pattern", "runtime"):
+            self.assertTrue(self.labels(name, "date label"))
+            for text in self.labels(name, "date label"):
+                self.assertRegex(text, r"^([4-9]|1[0-7]) Mar$")
+        said = "[...figure.querySelectorAll('svg text')].map((e) => e.textContent).join(' ')"
+        self.assertIn("time (UTC)", self.figure("time", said))
+        self.assertIn("request number", self.figure("pattern", said))
+        # Times from the beginning of a trace are no dates.
+        table = self.dir / "relative.csv"
+        table.write_text("time,url\n" + "".join(f"{n * 60},http://h/{n % 50}\n" for n in range(600)))
+        self.check(self.report(table), ALWAYS)
+        self.assertIn("2 h", self.labels("pattern", "date label"))
+        self.assertIn("hours since the beginning of the trace", self.figure("time", said))
+        # Without times requests are numbered.
+        self.check(self.report(self.trace([f"http://h/{n % 50}" for n in range(600)])), ALWAYS)
+        self.assertEqual(self.labels("pattern", "date label"), [])
+        self.assertIn("request number", self.figure("time", said))
+
+    def test_shades_and_bands_have_keys(self):
+        keys = "[...figure.querySelectorAll('.keys > span')].map((k) => k.textContent)"
+        self.check(self.report(self.trace([f"http://h/{n * n % 4999}" for n in range(20000)])), ALWAYS)
+        self.assertRegex(self.figure("pattern", keys)[0], r"^requests in a cell: 1 to [0-9]+, logarithmic$")
+        shades = self.figure("pattern", """[...figure.querySelectorAll('.keys rect')].map((r) =>
+            +getComputedStyle(r).fillOpacity)""")
+        self.assertEqual((len(shades), shades), (4, sorted(shades)))
+        for name in ("hits", "curve-urls"):
+            self.assertIn("± 1 standard deviation over 5 seeds", self.figure(name, keys))
+        self.check(self.report(SHIPPED / "dataset1/History", "--policy", "lru,opt"), ALWAYS)
+        self.assertNotIn("± 1 standard deviation over 5 seeds", self.figure("hits", keys))
+
+    def test_axes_do_not_exaggerate_a_few_requests(self):
+        # 40 requests: their policies differ by a request or two, which is 2.5 points each.
+        few = [f"http://h/{n * n % 7}" for n in range(40)]
+        self.check(self.report(self.trace(few), "--policy", "lru,fifo,arc", "--capacity", "4"), ALWAYS)
+        for name in ("hits", "time"):
+            ticks = [float(t) for t in self.ticks(name, "y")]
+            self.assertGreaterEqual(max(ticks) - min(ticks), 40, name)
+        # Of 40,000 the same ratios may be told apart.
+        self.check(self.report(self.trace(few * 1000), "--policy", "lru,fifo,arc", "--capacity", "4"), ALWAYS)
+        ticks = [float(t) for t in self.ticks("hits", "y")]
+        self.assertLess(max(ticks) - min(ticks), 40)
+        # Counts begin at 0.
+        self.assertIn("0", self.ticks("anomaly", "y"))
+
+    def test_the_capacity_at_which_a_large_page_first_fits_is_marked(self):
+        self.check(self.report(SHIPPED / "dataset1/History", "--sizes", SHIPPED / "dataset1/sizes.tsv"), ALWAYS + SIZED)
+        for name in ("curve-bytes", "curve-byte-misses"):
+            pages = self.figure(name, "tables.large_pages.rows")
+            self.assertGreater(len(pages), 1)
+            marks = self.labels(name, "large page label")
+            self.assertEqual(",".join(marks), ",".join(str(n + 1) for n in range(len(pages))))
+            self.assertEqual(self.figure(name, "figure.querySelectorAll(\"[aria-description='large page'] line\").length"),
+                             len(pages))
+            self.assertIn("at which a large page first fits", self.said(name))
+            for url, *_ in pages:
+                self.assertIn(url.removeprefix("https://").removeprefix("http://")[:40], self.said(name))
+        self.assertNotIn("large page", self.said("curve-urls"))
+
+    def test_paper_is_compact(self):
+        page = self.report(SHIPPED / "dataset1/History", "--sizes", SHIPPED / "dataset1/sizes.tsv")
+        for width in (390, 1200):
+            self.check(page, ALWAYS + SIZED, width=width)
+            sheets = base64.b64decode(self.browser.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+            self.assertIn(len(re.findall(rb"/Type ?/Page\b", sheets)), (3, 4), width)
+            # The screen has its own widths again.
+            self.assertLessEqual(*self.browser.run("[document.documentElement.scrollWidth, innerWidth]"))
 
     def test_related_policies_have_the_colour_of_their_family(self):
         self.check(self.report(SHIPPED / "dataset1/History", "--policy", "all"), ALWAYS)
@@ -267,10 +361,10 @@ class PageTest(report_case.ReportCase):
     def test_a_sample_is_one_page_of_one_mind(self):
         urls = [f"http://h/{n * n % 7919}\t{100 + n % 7}" for n in range(20000)]
         page = self.report(self.trace(urls), "--policy", "lru,sieve", "--points", "5", "--sample",
-                           "40%", "--warmup", "20%")
+                           "40%", "--warmup", "20%", "--capacity", "1%,2%,5%,10%,20%,50%")
         self.check(page, ALWAYS + SIZED)
         at = self.figure("hits", """tables.hits.rows.filter((r) => r[0] === "lru").map((r) =>
-            `${(100 * r[3]).toFixed(1)} % ± ${r[4] === null ? "?" : (196 * r[4]).toFixed(1)} hits`)""")
+            `${(100 * r[4]).toFixed(1)} % ± ${r[5] === null ? "?" : (196 * r[5]).toFixed(1)} hits`)""")
         # The error is told of large caches only.
         self.assertEqual({a.split("± ")[1] == "? hits" for a in at}, {False, True})
         panels = self.figure("runtime", "[...figure.querySelectorAll('h4')].map((h) => h.textContent)")
@@ -293,7 +387,7 @@ class PageTest(report_case.ReportCase):
         order = "[...document.querySelectorAll('figure')].map((f) => f.dataset.figure)"
         self.check(self.report(trace, "--sizes", sizes), ALWAYS + SIZED)
         self.assertEqual(self.browser.run(order)[4:7], ["curve-urls", "curve-bytes", "curve-byte-misses"])
-        page = self.report(trace, "--sizes", sizes, "--by-bytes")
+        page = self.report(trace, "--sizes", sizes, "--by-bytes", "--capacity", "7,14,20")
         self.check(page, ALWAYS + SIZED)
         self.assertEqual(self.browser.run(order)[4:7], ["curve-byte-misses", "curve-bytes", "curve-urls"])
         self.assertEqual(self.figure("hits", "figure.querySelector('h3').textContent"),
@@ -329,7 +423,8 @@ class PageTest(report_case.ReportCase):
         self.assertEqual(self.figure("access-bytes", keys), ["LRU", "RAND"])
         # Circles, and their key, stand where the sizes have a place.
         self.assertEqual(self.figure("curve-bytes", keys),
-                         ["LRU", "RAND", "measured live", "PFOO-L: no policy has fewer misses"])
+                         ["LRU", "RAND", "measured live", "PFOO-L: no policy has fewer misses",
+                          "a large page first fits"])
         self.assertEqual(self.figure("curve-bytes", dots), 6)
         self.assertEqual(self.figure("curve-bytes", """figure.querySelectorAll(
             "g[aria-label=dot][aria-description='policy rand'] circle").length"""), 3)

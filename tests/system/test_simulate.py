@@ -519,8 +519,8 @@ class SameFactsTest(SimulateCase):
                 sizes = [r[unit] for r in one["results"]]
                 self.assertEqual(sizes, [max(1, int(all_of_it * p / 100 + 0.5)) for p in shares])
                 tables = self.report_tables(trace)
-                if trace is plain:
-                    self.assertEqual([r[1] for r in tables["hits"]["rows"]], sizes)
+                column = tables["hits"]["columns"].index(unit)
+                self.assertEqual([r[column] for r in tables["hits"]["rows"] if r[0] == "lru"], sizes)
                 for curve in ("urls", "bytes")[:1 if trace is plain else 2]:
                     two, = self.summary(trace, "--policy", "lru", f"--curve={curve}")["traces"]
                     points = {p["capacity_" + curve]: p["hit_ratio"]

@@ -65,6 +65,7 @@ tables(void *context)
 static void
 runs(void *context)
 {
+    const struct capacity_list defaults = {0};
     struct buf out;
     struct json j;
     int status;
@@ -73,7 +74,7 @@ runs(void *context)
     buf_init(&out, 1u << 22);
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    status = report_runs(&j, &subject, &options, 3);
+    status = report_runs(&j, &subject, &options, &defaults, 3);
     json_close_object(&j);
     /* Of allocations in other threads nothing is known here: they do not fail. */
     ck_assert((status == EX_OK && !buf_failed(&out)) == !torture_failed());
