@@ -74,6 +74,27 @@ lower(int64_t *bound, int64_t seconds)
         *bound = seconds;
 }
 
+/*
+ * Fields without which a stored response would mean something else, or be reused where it may not:
+ * a response whose directive names one of them is treated as a whole.
+ */
+static const char *const indispensable[] = {
+    "Age",
+    "CDN-Cache-Control",
+    "Cache-Control",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Date",
+    "ETag",
+    "Expires",
+    "Last-Modified",
+    "Location",
+    "Vary",
+    NULL,
+};
+
 /* Adds the names of fields of an argument. False if there are none, odd ones, or too many. */
 static bool
 add_names(struct http_cache_control *control, struct span argument)
@@ -82,7 +103,7 @@ add_names(struct http_cache_control *control, struct span argument)
     bool any = false;
 
     while (http_next_member(&argument, &name)) {
-        if (!http_is_token(name))
+        if (!http_is_token(name) || http_name_is_one_of(name, indispensable))
             return false;
         any = true;
         if (http_cache_control_names(control, name))

@@ -25,7 +25,7 @@
  */
 struct http_cache_control {
     bool no_store;
-    bool no_cache;   /* without names, or with names that cannot be read, or with too many */
+    bool no_cache;   /* without names, or with names that are not usable */
     bool is_private; /* likewise */
     bool is_public;
     bool must_revalidate;
@@ -40,7 +40,9 @@ struct http_cache_control {
     int64_t stale_if_error;         /* RFC 5861 section 4 */
     /*
      * Fields that may not be stored (private) or not be reused without validation (no-cache). A
-     * cache that stores neither of them obeys both: RFC 9111 sections 5.2.2.4 and 5.2.2.7.
+     * cache that stores neither of them obeys both: RFC 9111 sections 5.2.2.4 and 5.2.2.7. Not
+     * usable are more names than that, what is no name, and fields such as Vary, Content-Encoding
+     * and Content-Type, without which the response could not be reused.
      */
     struct span named[HTTP_NAMED_FIELDS_MAX];
     size_t named_count;

@@ -23,7 +23,6 @@ http_storing_rules_init(struct http_storing_rules *rules)
 {
     *rules = (struct http_storing_rules){
         .validates = true,
-        .drops_named_fields = true,
         .heuristic_max_us = HTTP_UNLIMITED,
         .redirect_max_us = HTTP_UNLIMITED,
         .negative_max_us = HTTP_UNLIMITED,
@@ -273,7 +272,7 @@ is_client_error(unsigned status)
 }
 
 /* By method and status: RFC 9111 section 3. */
-static enum http_refusal
+static enum http_unstorable
 refuse_status(const struct head *head, const struct http_received *received,
               const struct http_storing_rules *rules, const struct http_storing *storing)
 {
@@ -301,7 +300,7 @@ may_be_shared_despite_authorization(const struct http_cache_control *control)
 }
 
 /* By the request. */
-static enum http_refusal
+static enum http_unstorable
 refuse_request(const struct head *head, const struct http_received *received)
 {
     struct http_request_control control;
@@ -316,7 +315,7 @@ refuse_request(const struct head *head, const struct http_received *received)
 }
 
 /* A response that no later request could be answered with, with or without a validation. */
-static enum http_refusal
+static enum http_unstorable
 refuse_useless(const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     if (storing->lifetime == HTTP_LIFETIME_UNSTATED) {
@@ -332,12 +331,12 @@ refuse_useless(const struct http_storing_rules *rules, const struct http_storing
     return HTTP_REFUSED_STALE;
 }
 
-static enum http_refusal
+static enum http_unstorable
 refuse(const struct head *head, const struct http_received *received,
        const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     const struct http_cache_control *control = &head->control;
-    enum http_refusal refusal;
+    enum http_unstorable refusal;
 
     if (head->malformed)
         return HTTP_REFUSED_MALFORMED;
@@ -375,11 +374,11 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     set_times(&head, received, rules, storing);
     storing->refusal = refuse(&head, received, rules, storing);
     if (storing->refusal != HTTP_STORABLE)
-        storing->reason = http_refusal_text(storing->refusal);
+        storing->reason = http_unstorable_text(storing->refusal);
 }
 
 const char *
-http_refusal_text(enum http_refusal refusal)
+http_unstorable_text(enum http_unstorable refusal)
 {
     static const char *const texts[] = {
         [HTTP_STORABLE] = "storable",

@@ -40,8 +40,9 @@ struct http_storing_rules {
     /* The caller evaluates status and method itself, and any of them counts as cacheable. */
     bool any_status;
     /*
-     * The caller does not store the fields that no-cache and private name (http/update.h).
-     * Otherwise these directives concern the whole response: RFC 9111 section 5.2.2.4.
+     * The caller does not store the fields that no-cache and private name (http/update.h), and yet
+     * forwards them to the client that the response was fetched for. Otherwise these directives
+     * concern the whole response: RFC 9111 sections 5.2.2.4 and 5.2.2.7.
      */
     bool drops_named_fields;
     bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
@@ -53,13 +54,10 @@ struct http_storing_rules {
     int64_t negative_max_us;    /* of any lifetime of a 4xx or 5xx; likewise */
 };
 
-/*
- * A cache that validates, drops named fields, uses no heuristic, stores no cookies, and limits
- * nothing.
- */
+/* A cache that validates, uses no heuristic, stores no cookies, and limits nothing. */
 void http_storing_rules_init(struct http_storing_rules *rules);
 
-enum http_refusal {
+enum http_unstorable {
     HTTP_STORABLE = 0,
     HTTP_REFUSED_MALFORMED, /* the head is not what it should be: what it forbids is unknown */
     HTTP_REFUSED_NO_STORE,
@@ -83,7 +81,7 @@ enum http_lifetime {
 };
 
 struct http_storing {
-    enum http_refusal refusal;
+    enum http_unstorable refusal;
     const char *reason; /* of the refusal, a phrase for a person, static; NULL: storable */
     enum http_lifetime lifetime;
     int64_t age_us;       /* corrected initial age: RFC 9111 section 4.2.3 */
@@ -109,7 +107,7 @@ void http_evaluate_response(const struct http_received *received,
                             const struct http_storing_rules *rules, struct http_storing *storing);
 
 /* The phrase of a refusal, static; "storable" for HTTP_STORABLE. */
-const char *http_refusal_text(enum http_refusal refusal);
+const char *http_unstorable_text(enum http_unstorable refusal);
 
 /* Defined as cacheable without an explicit lifetime: RFC 9110 section 15.1. */
 bool http_status_is_heuristic(unsigned status);

@@ -88,6 +88,17 @@ http_vary_write(const struct http_vary *vary, struct buf *out)
     }
 }
 
+bool
+http_vary_equal(const struct http_vary *a, const struct http_vary *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!http_same_name(a->names[i], b->names[i]))
+            return false;
+    return true;
+}
+
 /* ---- the key ----------------------------------------------------------------------------------
  */
 

@@ -35,6 +35,9 @@ enum http_vary_kind http_vary_read(struct http_vary *vary, struct span lines);
 void http_vary_write(const struct http_vary *vary, struct buf *out);
 enum http_vary_kind http_vary_parse(struct http_vary *vary, struct span names);
 
+/* The same set of names? */
+bool http_vary_equal(const struct http_vary *a, const struct http_vary *b);
+
 /*
  * Appends the secondary key that the field lines of a request make for these names. The key holds
  * the names, so that keys of different sets of names differ. False if the request has no usable

@@ -44,6 +44,6 @@ sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
     lifetime_us = sharing->fresh_until_us - fetched_us;
     /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
     if (lifetime_us < 1000 && !sharing->unshared)
-        sharing->unshared = http_refusal_text(HTTP_REFUSED_STALE);
+        sharing->unshared = http_unstorable_text(HTTP_REFUSED_STALE);
     return lifetime_us > 0 ? lifetime_us : 0;
 }

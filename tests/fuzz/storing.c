@@ -23,7 +23,7 @@ evaluate(struct span lines, const struct http_storing_rules *rules, struct http_
 }
 
 /* The same head with a line of ours, in front or behind. */
-static enum http_refusal
+static enum http_unstorable
 evaluate_with(struct span lines, const struct http_storing_rules *rules, const char *line,
               bool in_front)
 {
@@ -54,7 +54,7 @@ check(struct span lines, const struct http_storing_rules *rules)
     struct http_storing storing;
 
     evaluate(lines, rules, &storing);
-    FUZZ_CHECK(http_refusal_text(storing.refusal)[0]);
+    FUZZ_CHECK(http_unstorable_text(storing.refusal)[0]);
     FUZZ_CHECK((storing.reason == NULL) == (storing.refusal == HTTP_STORABLE));
     FUZZ_CHECK(storing.lifetime_us >= 0 && storing.lifetime_us <= LONGEST_US);
     FUZZ_CHECK(storing.age_us >= 1500000 && storing.age_us <= LONGEST_US);

@@ -61,6 +61,8 @@ START_TEST(directives)
         {"private=", PRIVATE, NONE, NONE},
         {"no-cache=\" , \"", NO_CACHE, NONE, NONE},
         {"no-cache=\"a b\"", NO_CACHE, NONE, NONE},
+        {"no-cache=\"x, vary\"", NO_CACHE, NONE, NONE},
+        {"private=Content-Encoding", PRIVATE, NONE, NONE},
         {"private=\"a, b:\"", PRIVATE, NONE, NONE},
         {"no-store=\"x\"", NO_STORE, NONE, NONE},
         /* 5.2.2.1, 5.2.2.10 */

@@ -51,7 +51,7 @@ START_TEST(statuses_and_methods)
         const char *method;
         unsigned status;
         const char *lines;
-        enum http_refusal refusal;
+        enum http_unstorable refusal;
     } rows[] = {
         {"GET", 200, FRESH, OK},
         {"HEAD", 200, FRESH, NO_METHOD},
@@ -125,7 +125,7 @@ START_TEST(statuses_and_methods)
             evaluate(rows[i].method, "", rows[i].status, rows[i].lines, &rules);
 
         ck_assert_msg(storing.refusal == rows[i].refusal, "%s %u %s: %s", rows[i].method,
-                      rows[i].status, rows[i].lines, http_refusal_text(storing.refusal));
+                      rows[i].status, rows[i].lines, http_unstorable_text(storing.refusal));
     }
     rules.client_errors = true;
     ck_assert_int_eq(evaluate("GET", "", 400, FRESH, &rules).refusal, OK);
@@ -139,13 +139,12 @@ START_TEST(directives)
     static const struct {
         unsigned status;
         const char *request, *lines;
-        enum http_refusal refusal;
+        enum http_unstorable refusal;
     } rows[] = {
         {200, "", "Cache-Control: no-store, max-age=60\r\n", HTTP_REFUSED_NO_STORE},
         {200, "", "Cache-Control: No-StOrE\r\n" TAG, HTTP_REFUSED_NO_STORE},
         {200, "", "Cache-Control: private, max-age=60\r\n", HTTP_REFUSED_PRIVATE},
-        /* 5.2.2.7: only the fields named are not stored */
-        {200, "", "Cache-Control: private=\"a\", max-age=60\r\n", OK},
+        {200, "", "Cache-Control: private=\"a\", max-age=60\r\n", HTTP_REFUSED_PRIVATE},
         {200, "", "Cache-Control: private=\"a b\", max-age=60\r\n", HTTP_REFUSED_PRIVATE},
         /* 5.2.2.3 */
         {200, "", "Cache-Control: max-age=3600, no-store, must-understand\r\n", OK},
@@ -182,9 +181,38 @@ START_TEST(directives)
             evaluate("GET", rows[i].request, rows[i].status, rows[i].lines, &rules);
 
         ck_assert_msg(storing.refusal == rows[i].refusal, "%s %s: %s", rows[i].request,
-                      rows[i].lines, http_refusal_text(storing.refusal));
+                      rows[i].lines, http_unstorable_text(storing.refusal));
         if (storing.refusal != OK)
-            ck_assert_str_eq(storing.reason, http_refusal_text(storing.refusal));
+            ck_assert_str_eq(storing.reason, http_unstorable_text(storing.refusal));
+    }
+}
+END_TEST
+
+/* 5.2.2.4, 5.2.2.7: where the fields named are not stored, the rest is. */
+START_TEST(named_fields_by_a_switch)
+{
+    static const struct {
+        const char *lines;
+        enum http_unstorable refusal;
+        bool always_validate;
+    } rows[] = {
+        {"Cache-Control: private=\"a\", max-age=60\r\n", OK, false},
+        {"Cache-Control: no-cache=\"a\", max-age=60\r\n", OK, false},
+        {"Cache-Control: private=\"a b\", max-age=60\r\n", HTTP_REFUSED_PRIVATE, false},
+        {"Cache-Control: private=\"a\", private, max-age=60\r\n", HTTP_REFUSED_PRIVATE, false},
+        {"Cache-Control: no-cache=\"vary\", max-age=60\r\n", OK, true},
+        {"Cache-Control: private=\"set-cookie\", max-age=60\r\nSet-Cookie: a\r\n",
+         HTTP_REFUSED_SET_COOKIE, false},
+    };
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    rules.drops_named_fields = true;
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct http_storing storing = evaluate("GET", "", 200, rows[i].lines, &rules);
+
+        ck_assert_msg(storing.refusal == rows[i].refusal, "%s", rows[i].lines);
+        ck_assert_msg(storing.always_validate == rows[i].always_validate, "%s", rows[i].lines);
     }
 }
 END_TEST
@@ -338,7 +366,7 @@ START_TEST(use_after_the_lifetime)
         {"Cache-Control: s-maxage=1, stale-while-revalidate=60\r\n", false, false, 0, 0},
         {"Cache-Control: no-cache, stale-while-revalidate=60\r\n" TAG, true, false, 0, 0},
         {"Cache-Control: no-cache=\"a b\", max-age=9\r\n" TAG, true, false, 0, 0},
-        {"Cache-Control: no-cache=\"a\", max-age=9\r\n", false, true, 0, 0},
+        {"Cache-Control: no-cache=\"a\", max-age=9\r\n", true, false, 0, 0},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -359,7 +387,7 @@ START_TEST(the_field_for_caches_of_the_origin)
 {
     static const struct {
         const char *lines;
-        enum http_refusal with, without;
+        enum http_unstorable with, without;
         int64_t lifetime_us;
     } rows[] = {
         {"CDN-Cache-Control: max-age=9\r\n" FRESH, OK, OK, 9 * S},
@@ -383,11 +411,11 @@ START_TEST(the_field_for_caches_of_the_origin)
         struct http_storing storing = evaluate("GET", "", 200, rows[i].lines, &with);
 
         ck_assert_msg(storing.refusal == rows[i].with, "%s: %s", rows[i].lines,
-                      http_refusal_text(storing.refusal));
+                      http_unstorable_text(storing.refusal));
         ck_assert_msg(storing.lifetime_us == rows[i].lifetime_us, "%s", rows[i].lines);
         storing = evaluate("GET", "", 200, rows[i].lines, &without);
         ck_assert_msg(storing.refusal == rows[i].without, "%s: %s", rows[i].lines,
-                      http_refusal_text(storing.refusal));
+                      http_unstorable_text(storing.refusal));
     }
 }
 END_TEST
@@ -441,6 +469,7 @@ unit_suite(void)
 
     tcase_add_test(tests, statuses_and_methods);
     tcase_add_test(tests, directives);
+    tcase_add_test(tests, named_fields_by_a_switch);
     tcase_add_test(tests, cookies_by_a_switch);
     tcase_add_test(tests, ages_and_lifetimes);
     tcase_add_test(tests, heuristic_lifetimes);

@@ -17,12 +17,12 @@
 
 struct row {
     const char *lines;
-    enum http_refusal refusal;
+    enum http_unstorable refusal;
     int64_t fresh_us;
 };
 
 /* The refusal, and how long the response is fresh from its arrival on; EVER: it does not say. */
-static enum http_refusal
+static enum http_unstorable
 evaluate(struct span lines, int64_t waited_us, int64_t *fresh_us)
 {
     static const struct http_storing_rules rules = {.any_status = true};
@@ -47,10 +47,10 @@ check(const struct row *rows, size_t count, int64_t waited_us)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t fresh_us = -1;
-        enum http_refusal refusal = evaluate(span_str(rows[i].lines), waited_us, &fresh_us);
+        enum http_unstorable refusal = evaluate(span_str(rows[i].lines), waited_us, &fresh_us);
 
         ck_assert_msg(refusal == rows[i].refusal, "%s: %s", rows[i].lines,
-                      http_refusal_text(refusal));
+                      http_unstorable_text(refusal));
         ck_assert_msg(fresh_us == rows[i].fresh_us, "%s: %lld us", rows[i].lines,
                       (long long)fresh_us);
     }

@@ -59,6 +59,20 @@ START_TEST(names)
 }
 END_TEST
 
+START_TEST(equal_sets)
+{
+    struct http_vary a, b;
+
+    http_vary_parse(&a, span_str("Foo, bar"));
+    http_vary_parse(&b, span_str("BAR, foo, bar"));
+    ck_assert(http_vary_equal(&a, &b));
+    http_vary_parse(&b, span_str("foo"));
+    ck_assert(!http_vary_equal(&a, &b));
+    http_vary_parse(&b, span_str("foo, baz"));
+    ck_assert(!http_vary_equal(&a, &b));
+}
+END_TEST
+
 START_TEST(long_names_are_no_key)
 {
     char lines[HTTP_VARY_BYTES + 16];
@@ -206,6 +220,7 @@ unit_suite(void)
     TCase *tests = tcase_create("variant");
 
     tcase_add_test(tests, names);
+    tcase_add_test(tests, equal_sets);
     tcase_add_test(tests, long_names_are_no_key);
     tcase_add_test(tests, keys);
     tcase_add_test(tests, keys_are_bounded);

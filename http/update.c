@@ -1,0 +1,228 @@
+#include "http/update.h"
+
+#include <strings.h>
+
+#include "http/cache_control.h"
+#include "http/conditional.h"
+#include "http/date.h"
+#include "http/field.h"
+#include "http/hop_by_hop.h"
+
+/* What is left out of a set of lines. */
+struct exclusions {
+    struct http_connection_options connection;
+    struct http_cache_control control; /* the fields that it names */
+    bool named;                        /* these count */
+};
+
+static bool
+has_field(struct span lines, const char *wanted)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, wanted))
+            return true;
+    return false;
+}
+
+static bool
+read_connection(struct http_connection_options *options, struct span lines)
+{
+    struct span line, name, value;
+
+    options->count = 0;
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Connection") &&
+            !http_connection_options_add(options, value))
+            return false;
+    return true;
+}
+
+/* The directives that count: those of the field for caches of the origin where it is honoured. */
+static void
+read_control(struct exclusions *exclusions, struct span lines,
+             const struct http_storing_rules *rules)
+{
+    exclusions->named = rules->drops_named_fields;
+    if (!rules->cdn_cache_control || !http_cdn_cache_control_read(&exclusions->control, lines))
+        http_cache_control_read_lines(&exclusions->control, lines);
+}
+
+static bool
+is_proxy_field(struct span name)
+{
+    return name.len > 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
+}
+
+static bool
+is_stored(struct span name, const struct exclusions *exclusions)
+{
+    return !http_is_hop_by_hop(name, &exclusions->connection) && !is_proxy_field(name) &&
+           !http_name_is(name, "Age") &&
+           !(exclusions->named && http_cache_control_names(&exclusions->control, name));
+}
+
+static void
+write_line(struct span line, struct buf *out)
+{
+    buf_append(out, line.ptr, line.len);
+    buf_append_str(out, "\r\n");
+}
+
+static void
+write_date(int64_t wall_s, struct buf *out)
+{
+    char text[HTTP_DATE_SIZE];
+
+    http_date_format(wall_s, text);
+    buf_append_str(out, "Date: ");
+    buf_append_str(out, text);
+    buf_append_str(out, "\r\n");
+}
+
+bool
+http_stored_fields(struct span lines, const struct http_storing_rules *rules, int64_t wall_s,
+                   struct buf *out)
+{
+    struct exclusions exclusions;
+    struct span rest = lines, line, name, value;
+
+    if (!read_connection(&exclusions.connection, lines))
+        return false;
+    read_control(&exclusions, lines, rules);
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && is_stored(name, &exclusions))
+            write_line(line, out);
+    if (!has_field(lines, "Date"))
+        write_date(wall_s, out);
+    return !buf_failed(out);
+}
+
+/* ---- updates ----------------------------------------------------------------------------------
+ */
+
+/* The names of the fields that a 304 changes. */
+struct updates {
+    struct span names[HTTP_UPDATES_MAX];
+    size_t count;
+};
+
+static bool
+changes(const struct updates *updates, struct span name)
+{
+    for (size_t i = 0; i < updates->count; i++)
+        if (http_same_name(updates->names[i], name))
+            return true;
+    return false;
+}
+
+/* Of the stored content rather than of the response: RFC 9111 section 3.2. */
+static bool
+is_of_content(struct span name)
+{
+    static const char *const names[] = {
+        "Content-Length",
+        "Content-Encoding",
+        "Content-Range",
+        NULL,
+    };
+
+    return http_name_is_one_of(name, names);
+}
+
+static bool
+read_updates(struct updates *updates, struct span lines, const struct exclusions *exclusions)
+{
+    struct span line, name, value;
+
+    updates->count = 0;
+    while (http_next_line(&lines, &line)) {
+        if (!http_split_field(line, &name, &value) || !is_stored(name, exclusions) ||
+            is_of_content(name) || changes(updates, name))
+            continue;
+        if (updates->count == HTTP_UPDATES_MAX)
+            return false;
+        updates->names[updates->count++] = name;
+    }
+    return true;
+}
+
+bool
+http_update_fields(struct span stored, struct span update, const struct http_storing_rules *rules,
+                   int64_t wall_s, struct buf *out)
+{
+    struct exclusions exclusions, none = {.named = false};
+    struct span rest = update, line, name, value;
+    struct updates updates;
+
+    if (!read_connection(&exclusions.connection, update))
+        return false;
+    read_control(&exclusions,
+                 has_field(update, "Cache-Control") || has_field(update, "CDN-Cache-Control")
+                     ? update
+                     : stored,
+                 rules);
+    if (!read_updates(&updates, update, &exclusions))
+        return false;
+    /* What a Connection field lists belongs to its own message. */
+    none.control = exclusions.control;
+    none.named = exclusions.named;
+    while (http_next_line(&stored, &line)) {
+        if (!http_split_field(line, &name, &value) || !is_stored(name, &none) ||
+            changes(&updates, name) || http_name_is(name, "Date"))
+            continue;
+        write_line(line, out);
+    }
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && changes(&updates, name))
+            write_line(line, out);
+    if (!has_field(update, "Date"))
+        write_date(wall_s, out);
+    return !buf_failed(out);
+}
+
+/* ---- HEAD -------------------------------------------------------------------------------------
+ */
+
+/* Content-Length; -1: none, or none that is a number. */
+static int64_t
+content_length(struct span lines)
+{
+    struct span line, name, value;
+    int64_t length = -1;
+
+    while (http_next_line(&lines, &line)) {
+        if (!http_split_field(line, &name, &value) || !http_name_is(name, "Content-Length"))
+            continue;
+        if (value.len == 0 || value.len > 18)
+            return -1;
+        length = 0;
+        for (size_t i = 0; i < value.len; i++) {
+            if (value.ptr[i] < '0' || value.ptr[i] > '9')
+                return -1;
+            length = length * 10 + (value.ptr[i] - '0');
+        }
+    }
+    return length;
+}
+
+enum http_head_effect
+http_head_effect(unsigned status, struct span lines, unsigned stored_status, struct span stored,
+                 int64_t stored_length)
+{
+    struct http_validators fresh, old;
+    int64_t length = content_length(lines);
+
+    if (status != 200)
+        return HTTP_HEAD_NO_EFFECT;
+    /* The centuries of years of two digits do not matter, since both are read alike. */
+    http_validators_read(&fresh, lines, 0);
+    http_validators_read(&old, stored, 0);
+    if (stored_status != 200 || (length >= 0 && stored_length >= 0 && length != stored_length) ||
+        (fresh.etag.ptr && !span_equal(fresh.etag, old.etag)) ||
+        (fresh.last_modified.ptr &&
+         (!old.last_modified.ptr || fresh.last_modified_s != old.last_modified_s)))
+        return HTTP_HEAD_OUTDATES;
+    return HTTP_HEAD_UPDATES;
+}

@@ -1,0 +1,54 @@
+/*
+ * Fields of stored responses: which are stored (RFC 9111 section 3.1), how a 304 updates them
+ * (section 3.2), and what a response to HEAD says about a stored one (section 4.3.5). Safe on any
+ * thread.
+ */
+#ifndef SUNPROXY_HTTP_UPDATE_H
+#define SUNPROXY_HTTP_UPDATE_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "http/storing.h"
+
+#define HTTP_UPDATES_MAX 256u /* fields of a 304, a bound on the search for each stored one */
+
+/*
+ * Appends the lines of a response that are stored, each ended by CR LF, and Date of `wall_s` if the
+ * response has none (RFC 9110 section 6.6.1). Left out: hop-by-hop fields, those that Connection
+ * lists, Proxy-*, and Age, which is written anew for each use; where the rules say so, those that
+ * no-cache and private name.
+ *
+ * False if Connection lists too many fields to be searched, with out->failed unset: the response is
+ * not stored. Without memory the buffer says so, too.
+ */
+bool http_stored_fields(struct span lines, const struct http_storing_rules *rules, int64_t wall_s,
+                        struct buf *out);
+
+/*
+ * Appends the fields of a stored response as the 304 with `update` has them changed: each field of
+ * the 304 replaces the stored lines of its name. Not changed are Content-Length, Content-Encoding
+ * and Content-Range, which belong to the stored content; otherwise as http_stored_fields().
+ *
+ * The result is evaluated again, with `update` as http_received.validated_by. It may name other
+ * fields in Vary than before (http_vary_equal()), for which the stored response was not selected.
+ *
+ * False, with out->failed unset, also if the 304 has more than HTTP_UPDATES_MAX fields.
+ */
+bool http_update_fields(struct span stored, struct span update,
+                        const struct http_storing_rules *rules, int64_t wall_s, struct buf *out);
+
+enum http_head_effect {
+    HTTP_HEAD_NO_EFFECT, /* the response is no 200 */
+    HTTP_HEAD_UPDATES,   /* the stored response is the same: http_update_fields() applies */
+    HTTP_HEAD_OUTDATES,  /* it is another one, and the stored one is to be treated as stale */
+};
+
+/*
+ * What a response to HEAD means for a stored response to GET of the same URL and variant.
+ * `stored_length` is the length of the stored content, -1 if it is not known.
+ */
+enum http_head_effect http_head_effect(unsigned status, struct span lines, unsigned stored_status,
+                                       struct span stored, int64_t stored_length);
+
+#endif
