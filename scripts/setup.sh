@@ -49,6 +49,7 @@ strace:command:strace
 ip:command:iproute2
 chromium:command:chromium
 ensurepip:python:python3-venv
+/usr/lib/python3/dist-packages/h11/__init__.py:file:python3-h11
 systemd-analyze:command:systemd
 zsh:command:zsh
 fish:command:fish

@@ -246,6 +246,22 @@ CHUNKED = {
     "too-large": b"\0\2" + b"00000000000000001\r\nhello",
 }
 
+HOST = b"Host: example.com\r\n"
+REQUEST_HEADS = {
+    "get": b"\0GET /a?b HTTP/1.1\r\n" + HOST + b"\r\n",
+    "pieces": b"\3GET /a HTTP/1.1\r\nhost: [::1]:8080\r\nAccept: */*\r\n\r\n",
+    "old": b"\0GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "absolute": b"\0GET https://Example.com:8443?a HTTP/1.1\r\n" + HOST + b"Proxy-Connection: keep-alive\r\n\r\n",
+    "connect": b"\0CONNECT example.com:443 HTTP/1.1\r\n" + HOST + b"\r\n",
+    "options": b"\0OPTIONS * HTTP/1.1\r\n" + HOST + b"Max-Forwards: 3\r\n\r\n",
+    "post": b"\0POST /a HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+    "chunked": b"\0PUT /a HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n5\r\n",
+    "upgrade": b"\0GET / HTTP/1.1\r\n" + HOST + b"Connection: upgrade, x\r\nUpgrade: websocket\r\nX: y\r\n\r\n",
+    "both": b"\0POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "two": b"\7\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\nGET /b HTTP/1.1\r\n" + HOST + b"\r\n",
+    "long": b"\20GET /" + b"a" * 600 + b" HTTP/1.1\r\n" + HOST + b"\r\n",
+}
+
 CORPUS = {
     "chunked": CHUNKED,
     "coding": CODINGS,
@@ -259,6 +275,7 @@ CORPUS = {
         "too-long": b"\0" + words(0xFFFFFFFF) + b"abc",
     },
     "call": CALLS,
+    "request_head": REQUEST_HEADS,
     "url": URLS,
     "headers": HEADERS,
     "reply": {name: bytes([which]) + data for name, (which, data) in REPLIES.items()},
