@@ -3,24 +3,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/networks.h"
 #include "fetch/own_addresses.h"
 
-/* A block; IPv4 stands in the first four bytes. */
-struct block {
-    int family;
-    unsigned prefix;
-    unsigned char bytes[16];
-};
-
 struct address_policy {
-    struct block *allowed;
-    size_t count;
-    size_t capacity;
+    struct networks allowed;
     struct own_addresses *own; /* owned; NULL: the host's own addresses are like others */
 };
 
@@ -95,94 +86,14 @@ address_policy_destroy(struct address_policy *policy)
     if (!policy)
         return;
     own_addresses_close(policy->own);
-    free(policy->allowed);
+    networks_free(&policy->allowed);
     free(policy);
-}
-
-static bool
-same_prefix(const unsigned char *a, const unsigned char *b, unsigned prefix)
-{
-    unsigned whole = prefix / 8;
-    unsigned rest = prefix % 8;
-
-    if (memcmp(a, b, whole) != 0)
-        return false;
-    return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
-}
-
-/* Is every bit past the prefix zero? */
-static bool
-is_block_start(const struct block *block, unsigned bits)
-{
-    for (unsigned bit = block->prefix; bit < bits; bit++)
-        if (block->bytes[bit / 8] & (0x80u >> bit % 8))
-            return false;
-    return true;
 }
 
 bool
 address_policy_allow(struct address_policy *policy, const char *cidr, char *why, size_t why_size)
 {
-    const char *slash = strchr(cidr, '/');
-    size_t len = slash ? (size_t)(slash - cidr) : strlen(cidr);
-    char text[INET6_ADDRSTRLEN];
-    struct block block = {0};
-    unsigned bits;
-
-    if (len >= sizeof(text))
-        goto no_block;
-    memcpy(text, cidr, len);
-    text[len] = '\0';
-    if (inet_pton(AF_INET, text, block.bytes) == 1)
-        block.family = AF_INET;
-    else if (inet_pton(AF_INET6, text, block.bytes) == 1)
-        block.family = AF_INET6;
-    else
-        goto no_block;
-    bits = block.family == AF_INET ? 32 : 128;
-    block.prefix = bits;
-    if (slash) {
-        size_t digits = strspn(slash + 1, "0123456789");
-
-        if (digits == 0 || digits > 3 || slash[1 + digits] != '\0')
-            goto no_block;
-        block.prefix = (unsigned)strtoul(slash + 1, NULL, 10);
-        if (block.prefix > bits)
-            goto no_block;
-    }
-    if (!is_block_start(&block, bits)) {
-        snprintf(why, why_size, "\"%.64s\" has bits set past its prefix of %u", cidr, block.prefix);
-        return false;
-    }
-    if (policy->count == policy->capacity) {
-        size_t capacity = policy->capacity ? policy->capacity * 2 : 8;
-        struct block *grown = realloc(policy->allowed, capacity * sizeof(*grown));
-
-        if (!grown) {
-            snprintf(why, why_size, "no memory for another network");
-            return false;
-        }
-        policy->allowed = grown;
-        policy->capacity = capacity;
-    }
-    policy->allowed[policy->count++] = block;
-    return true;
-
-no_block:
-    snprintf(why, why_size, "\"%.64s\" is no network such as 192.168.0.0/16 or fd00::/8", cidr);
-    return false;
-}
-
-static bool
-is_allowed(const struct address_policy *policy, int family, const unsigned char *bytes)
-{
-    for (size_t i = 0; i < policy->count; i++) {
-        const struct block *block = &policy->allowed[i];
-
-        if (block->family == family && same_prefix(bytes, block->bytes, block->prefix))
-            return true;
-    }
-    return false;
+    return networks_add(&policy->allowed, cidr, why, why_size);
 }
 
 enum verdict { PERMITTED, NOT_PUBLIC, OWN };
@@ -202,10 +113,10 @@ check_own(const struct address_policy *policy, int family, const unsigned char *
 static enum verdict
 check4(const struct address_policy *policy, const unsigned char *bytes)
 {
-    if (is_allowed(policy, AF_INET, bytes))
+    if (networks_have(&policy->allowed, AF_INET, bytes))
         return PERMITTED;
     for (size_t i = 0; i < LENGTH(special4); i++)
-        if (same_prefix(bytes, special4[i].bytes, special4[i].prefix))
+        if (networks_same_prefix(bytes, special4[i].bytes, special4[i].prefix))
             return NOT_PUBLIC;
     return check_own(policy, AF_INET, bytes);
 }
@@ -219,10 +130,10 @@ static enum verdict
 check6(const struct address_policy *policy, struct checked *checked)
 {
     const unsigned char *bytes = checked->bytes;
-    bool allowed = is_allowed(policy, AF_INET6, bytes);
+    bool allowed = networks_have(&policy->allowed, AF_INET6, bytes);
 
     for (size_t i = 0; i < LENGTH(special6); i++) {
-        if (!same_prefix(bytes, special6[i].bytes, special6[i].prefix))
+        if (!networks_same_prefix(bytes, special6[i].bytes, special6[i].prefix))
             continue;
         if (!allowed)
             return NOT_PUBLIC;
@@ -233,7 +144,7 @@ check6(const struct address_policy *policy, struct checked *checked)
         unsigned char inner[4];
         enum verdict verdict;
 
-        if (!same_prefix(bytes, carriers[i].bytes, carriers[i].prefix))
+        if (!networks_same_prefix(bytes, carriers[i].bytes, carriers[i].prefix))
             continue;
         for (unsigned j = 0; j < 4; j++)
             inner[j] = bytes[carriers[i].at + j] ^ carriers[i].flip;
