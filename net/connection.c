@@ -249,7 +249,9 @@ consume(struct net_connection *c, struct span input)
         switch (c->protocol->received(c, &input)) {
         case NET_INPUT_PARTIAL:
             begin_partial(c);
-            return true;
+            if (!input.len)
+                return true;
+            break;
         case NET_INPUT_MESSAGE:
             end_partial(c);
             net_throttle_used(c->throttle);

@@ -16,7 +16,7 @@
 struct net_connection;
 
 enum net_input {
-    NET_INPUT_PARTIAL,   /* all input is taken, a message is begun: its time runs */
+    NET_INPUT_PARTIAL,   /* a message is begun: its time runs. Called again if input is left */
     NET_INPUT_MESSAGE,   /* a message is over; what is left of the input follows it */
     NET_INPUT_NO_MEMORY, /* an account is used up, input is left: called again if the net can close
                             another connection with a message begun, otherwise as NET_INPUT_END */

@@ -80,14 +80,24 @@ give_folder(const char *path, uid_t uid, gid_t gid)
 
 /* So that the user can remove the socket, and take the lock at another start. */
 static bool
+give_local(const struct local_socket *local, uid_t uid, gid_t gid, struct buf *why)
+{
+    if (!local->bound ||
+        (fchown(local->lock, uid, gid) == 0 && give_socket(local->path, uid, gid) &&
+         (!local->default_path || give_folder(local->path, uid, gid))))
+        return true;
+    buf_printf(why, "socket %s cannot be given to its user: %s", local->path, strerror(errno));
+    return false;
+}
+
+static bool
 give_listening(const struct listening *listening, uid_t uid, gid_t gid, struct buf *why)
 {
-    if (!listening->bound ||
-        (fchown(listening->lock, uid, gid) == 0 && give_socket(listening->path, uid, gid) &&
-         (!listening->default_path || give_folder(listening->path, uid, gid))))
-        return true;
-    buf_printf(why, "socket %s cannot be given to its user: %s", listening->path, strerror(errno));
-    return false;
+    bool given = give_local(&listening->local, uid, gid, why);
+
+    for (unsigned i = 0; given && i < listening->http_count; i++)
+        given = give_local(&listening->http[i], uid, gid, why);
+    return given;
 }
 
 /* ---- user and sandbox ------------------------------------------------------------------------ */
@@ -110,13 +120,18 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
 {
     const char *log = options->access_log;
     struct sandbox_files files = {
-        .socket = listening->bound ? listening->path : NULL,
         .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
         .cacert = options->cacert,
     };
     struct buf measures;
+    size_t count = 0;
     bool ok;
 
+    if (listening->local.bound)
+        files.sockets[count++] = listening->local.path;
+    for (unsigned i = 0; i < listening->http_count; i++)
+        if (listening->http[i].bound)
+            files.sockets[count++] = listening->http[i].path;
     buf_init(&measures, 1024);
     ok = privileges_give_up(why) && sandbox_enter(&files, &measures, why);
     if (ok)

@@ -19,6 +19,7 @@
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/front.h"
+#include "server/http_service.h"
 #include "server/notify.h"
 #include "server/registration.h"
 #include "server/service.h"
@@ -46,6 +47,7 @@ struct parts {
     struct descriptor_plan descriptors;
     struct service_user user; /* of --user */
     struct service service;
+    struct http_service http;
 };
 
 static unsigned
@@ -293,6 +295,20 @@ make_proxy(struct service *service)
     return service->has_proxy;
 }
 
+static int
+make_http(struct parts *parts)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 1024);
+    made = http_service_init(&parts->http, &parts->service, &why);
+    if (!made)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
 /* Parts that start threads, which inherit the privileges of the process. */
 static int
 make_parts(struct parts *parts)
@@ -306,6 +322,8 @@ make_parts(struct parts *parts)
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
+    if (status == EX_OK)
+        status = make_http(parts);
     return status;
 }
 
@@ -374,15 +392,25 @@ start(struct parts *parts)
         if (error == 0)
             listening->tcp[i] = -1;
     }
-    if (error == 0 && listening->local >= 0)
-        error = rpc_server_listen(service->rpc, listening->local);
+    if (error == 0 && listening->local.fd >= 0)
+        error = rpc_server_listen(service->rpc, listening->local.fd);
+    for (unsigned i = 0; error == 0 && i < listening->http_count; i++) {
+        char name[LISTEN_NAME];
+
+        log_info("serving HTTP on %s%s", listen_describe(listening->http[i].fd, name, sizeof(name)),
+                 listening->http_passed ? ", passed by the service manager" : "");
+        error =
+            http_service_listen(&parts->http, rpc_server_net(service->rpc), listening->http[i].fd);
+        if (error == 0)
+            listening->http[i].fd = -1;
+    }
     if (error == 0) {
         if (!parts->options->no_rpcbind) {
             parts->registration = registration_start(listening);
             if (!parts->registration)
                 log_warning("not registered with rpcbind: %s", strerror(errno));
         }
-        listening->local = -1;
+        listening->local.fd = -1;
         error = rpc_server_start(service->rpc);
     }
     if (error == 0)
@@ -400,6 +428,7 @@ free_parts(struct parts *parts)
 
     fetcher_destroy(service->fetcher);
     rpc_server_destroy(service->rpc);
+    http_service_free(&parts->http);
     access_log_close(service->access_log);
     if (parts->log_file >= 0)
         close(parts->log_file);
@@ -478,8 +507,8 @@ log_start(const struct parts *parts)
         log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
                  listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",
                  listening->ipv6 ? "IPv6" : "", listening->tcp_passed ? passed : "");
-    if (listening->bound || listening->local_passed)
-        log_info("listening on socket %s%s", listening->path,
+    if (listening->local.bound || listening->local_passed)
+        log_info("listening on socket %s%s", listening->local.path,
                  listening->local_passed ? passed : "");
     log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, parts->service.workers);
 }
@@ -505,8 +534,7 @@ serve_until_stopped(struct parts *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct parts parts = {
-        .options = options, .listening = {.local = -1, .lock = -1}, .log_file = -1};
+    struct parts parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1};
     sigset_t signals;
     int status;
 

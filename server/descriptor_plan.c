@@ -3,8 +3,9 @@
 #include <sys/resource.h>
 
 enum {
-    /* Standard streams, listeners (16 and a socket), logs, the lock, the fetcher's loop, spare. */
-    FOR_THE_DAEMON = 64,
+    /* Standard streams, listeners (16 and a socket, and 16 of HTTP), logs, the locks of the
+       sockets, the fetcher's loop, spare. */
+    FOR_THE_DAEMON = 96,
     /* An event loop and what wakes it. */
     PER_WORKER = 2,
     /* Two while a name is looked up or connections over IPv4 and IPv6 race, and one that is kept

@@ -13,11 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/paths.h"
+#include "base/units.h"
 #include "server/holder.h"
 #include "server/passed_sockets.h"
 
-#define BACKLOG 4096
 #define PORT_TRIES 20 /* for a port that is free on every address */
 
 static const char nothing_left[] = "there is no address and no socket to listen on";
@@ -47,7 +46,7 @@ open_tcp(const struct sockaddr *address, socklen_t len)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
         (address->sa_family != AF_INET6 ||
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
-        bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
+        bind(fd, address, len) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
         return fd;
     error = errno;
     close(fd);
@@ -56,15 +55,19 @@ open_tcp(const struct sockaddr *address, socklen_t len)
 }
 
 static uint16_t
+port_in(const struct sockaddr_storage *address)
+{
+    return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                                : ((const struct sockaddr_in *)address)->sin_port);
+}
+
+static uint16_t
 port_of(int fd)
 {
     struct sockaddr_storage address;
     socklen_t len = sizeof(address);
 
-    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return getsockname(fd, (struct sockaddr *)&address, &len) == 0 ? port_in(&address) : 0;
 }
 
 static void
@@ -145,6 +148,15 @@ open_all(struct listening *listening, char *const *addresses, bool optional, uin
 }
 
 static enum listen_error
+refuse_port(uint16_t port, struct buf *why)
+{
+    buf_printf(why, "TCP port %u is in use by ", (unsigned)port);
+    if (!holder_of_port(port, why))
+        buf_append_str(why, "an unknown process");
+    return LISTEN_IN_USE;
+}
+
+static enum listen_error
 open_every_tcp(struct listening *listening, const struct options *options, struct buf *why)
 {
     static char any4[] = "0.0.0.0", any6[] = "::";
@@ -168,11 +180,7 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
     close_tcp(listening);
     switch (error) {
     case EADDRINUSE:
-        buf_printf(why, "TCP port %u is in use", (unsigned)port);
-        buf_append_str(why, " by ");
-        if (!holder_of_port(port, why))
-            buf_append_str(why, "an unknown process");
-        return LISTEN_IN_USE;
+        return refuse_port(port, why);
     case EINVAL:
         bad_address(why, failed);
         return LISTEN_BAD_ADDRESS;
@@ -190,216 +198,121 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
 
 /* ---- AF_UNIX ------------------------------------------------------------------------------- */
 
-/*
- * Creates the folder of a default path if it does not exist. In a place where every user may create
- * folders, an existing one must belong to this user.
- */
-static bool
-prepare_folder(const char *path, struct buf *why)
-{
-    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    char *slash;
-
-    snprintf(folder, sizeof(folder), "%s", path);
-    slash = strrchr(folder, '/');
-    if (!slash || slash == folder)
-        return true;
-    *slash = '\0';
-    if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
-        buf_printf(why, "%s: %s", folder, strerror(errno));
-        return false;
-    }
-    if (!paths_folder_is_safe(path)) {
-        struct stat st;
-
-        buf_printf(why, "%s is not a folder that this user owns", folder);
-        if (lstat(folder, &st) == 0) {
-            buf_append_str(why, "; it belongs to ");
-            holder_describe_user(st.st_uid, why);
-        }
-        buf_append_str(why, "; give --socket PATH, or set XDG_RUNTIME_DIR");
-        return false;
-    }
-    return true;
-}
-
-/* The sentence on a lock file that cannot be opened; it names an owner other than this user. */
-static enum listen_error
-refuse_lock_file(const char *path, int error, struct buf *why)
-{
-    struct stat st;
-
-    buf_printf(why, "%s: %s", path, strerror(error));
-    if (lstat(path, &st) == 0 && st.st_uid != geteuid()) {
-        buf_append_str(why, "; it belongs to ");
-        holder_describe_user(st.st_uid, why);
-    }
-    return LISTEN_FAILED;
-}
-
-/*
- * flock() needs only read permission, so other users must not be able to open the file. While root
- * starts, the folder may belong to --user: a file with a second name may be any other file of
- * root's, and is not changed.
- */
-static bool
-close_to_others(int lock)
-{
-    struct stat st;
-
-    if (fstat(lock, &st) != 0)
-        return false;
-    if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
-        errno = EMLINK;
-        return false;
-    }
-    return (st.st_mode & 077) == 0 || fchmod(lock, 0600) == 0;
-}
-
-/* The process that holds a lock, from the kernel or else from the number in the file. */
-static void
-describe_lock_holder(int lock, struct buf *why)
-{
-    char text[32];
-    ssize_t len;
-
-    if (holder_of_lock(lock, why))
-        return;
-    len = pread(lock, text, sizeof(text) - 1, 0);
-    text[len > 0 ? len : 0] = '\0';
-    if (atol(text) > 0)
-        holder_describe((pid_t)atol(text), why);
-    else
-        buf_append_str(why, "another process");
-}
-
-/*
- * Takes PATH.lock. Only its holder replaces the socket, so that a stale socket can be distinguished
- * from a live one. The file has mode 0600; one of mode 0644 from an earlier version is changed.
- */
-static enum listen_error
-take_lock(struct listening *listening, struct buf *why)
-{
-    char path[sizeof(listening->path) + 8], text[32];
-    int n;
-
-    snprintf(path, sizeof(path), "%s.lock", listening->path);
-    listening->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (listening->lock < 0)
-        return refuse_lock_file(path, errno, why);
-    if (!close_to_others(listening->lock)) {
-        enum listen_error error = refuse_lock_file(path, errno, why);
-
-        close(listening->lock);
-        listening->lock = -1;
-        return error;
-    }
-    if (flock(listening->lock, LOCK_EX | LOCK_NB) != 0) {
-        buf_printf(why, "socket %s is in use by ", listening->path);
-        describe_lock_holder(listening->lock, why);
-        close(listening->lock);
-        listening->lock = -1;
-        return LISTEN_IN_USE;
-    }
-    n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    if (ftruncate(listening->lock, 0) != 0 || pwrite(listening->lock, text, (size_t)n, 0) != n) {
-        /* The lock is held; only the process number is missing from the file. */
-        errno = 0;
-    }
-    return LISTEN_OK;
-}
-
-/*
- * The folder of systemd's RuntimeDirectory= if there is one, else the default that clients know.
- * With --user, the runtime directory of root's session is not used.
- */
-static bool
-default_path(char *path, size_t size, bool has_user)
-{
-    const char *folder = getenv("RUNTIME_DIRECTORY");
-
-    if (folder && folder[0] == '/')
-        return (size_t)snprintf(path, size, "%s/sunproxy.sock", folder) < size;
-    if (has_user && geteuid() == 0)
-        return (size_t)snprintf(path, size, "%s", PATHS_SYSTEM_SOCKET) < size;
-    return paths_default_socket(path, size);
-}
-
-/* Makes the path absolute, for rpcbind and clients in other folders. False, with a sentence, if it
- * does not fit. */
-static bool
-absolute_path(const char *given, char *path, size_t size, struct buf *why)
-{
-    char folder[PATH_MAX] = "";
-
-    if ((given[0] == '/' || getcwd(folder, sizeof(folder))) &&
-        (size_t)snprintf(path, size, given[0] == '/' ? "%s%s" : "%s/%s", folder, given) < size)
-        return true;
-    buf_printf(why, "socket: the whole path of %s is longer than %zu bytes", given, size - 1);
-    return false;
-}
-
-/*
- * By the mask, since chmod() uses the name: in another user's folder the name may refer to another
- * file by then.
- */
-static bool
-bind_with_mode(int fd, const struct sockaddr_un *address, uint64_t mode)
-{
-    mode_t before = umask((mode_t)(~mode & 0777));
-    bool done = bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
-    int error = errno;
-
-    umask(before);
-    errno = error;
-    return done;
-}
-
 static enum listen_error
 open_local(struct listening *listening, const struct options *options, struct buf *why)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    enum listen_error error;
-    struct stat st;
-
-    if (options->socket && strcmp(options->socket, "none") == 0)
+    if (!options->socket)
+        return local_socket_open_default(&listening->local, options->user, options->socket_mode,
+                                         why);
+    if (strcmp(options->socket, "none") == 0)
         return LISTEN_OK;
-    if (options->socket) {
-        if (!absolute_path(options->socket, listening->path, sizeof(listening->path), why))
-            return LISTEN_BAD_ADDRESS;
-    } else if (!default_path(listening->path, sizeof(listening->path), options->user)) {
-        buf_append_str(why, "the socket has no default path; give --socket");
-        return LISTEN_FAILED;
-    } else if (!prepare_folder(listening->path, why)) {
-        return LISTEN_FAILED;
+    return local_socket_open(&listening->local, options->socket, options->socket_mode, why);
+}
+
+/* ---- HTTP ---------------------------------------------------------------------------------- */
+
+bool
+listen_parse_http(const char *text, struct listen_http_address *http, struct buf *why)
+{
+    const char *colon = strrchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    bool brackets = len > 2 && text[0] == '[' && text[len - 1] == ']';
+    char address[INET6_ADDRSTRLEN + 2];
+    uint64_t port;
+
+    *http = (struct listen_http_address){0};
+    if (strncmp(text, "unix:", 5) == 0) {
+        http->path = text + 5;
+        if (*http->path)
+            return local_socket_check(http->path, why) == LISTEN_OK;
+    } else if (len && len < sizeof(address) && units_parse_uint(colon + 1, 0, UINT16_MAX, &port)) {
+        memcpy(address, text, len);
+        address[len - brackets] = '\0';
+        if (parse_address(address + brackets, &http->address, &http->len) &&
+            brackets == (http->address.ss_family == AF_INET6)) {
+            set_port(&http->address, (uint16_t)port);
+            return true;
+        }
     }
-    listening->default_path = !options->socket;
-    error = take_lock(listening, why);
-    if (error != LISTEN_OK)
-        return error;
-    /* No other process holds the lock, so a socket that is still there is stale. */
-    if (lstat(listening->path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-        buf_printf(why, "socket: %s exists and is not a socket", listening->path);
+    buf_printf(why, "http: \"%s\" is not ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or unix:PATH",
+               text);
+    return false;
+}
+
+const char *
+listen_describe(int fd, char *name, size_t size)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof(address);
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    (void)getsockname(fd, (struct sockaddr *)&address, &len);
+    if (address.ss_family == AF_UNIX) {
+        snprintf(name, size, "unix:%.*s", (int)sizeof(((struct sockaddr_un *)NULL)->sun_path),
+                 ((const struct sockaddr_un *)&address)->sun_path);
+    } else if (address.ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address)->sin6_addr, text,
+                  sizeof(text));
+        snprintf(name, size, "[%s]:%u", text, (unsigned)port_in(&address));
+    } else {
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)&address)->sin_addr, text, sizeof(text));
+        snprintf(name, size, "%s:%u", text, (unsigned)port_in(&address));
+    }
+    return name;
+}
+
+static enum listen_error
+open_http(struct local_socket *socket, const char *text, uint64_t mode, struct buf *why)
+{
+    struct listen_http_address http;
+
+    *socket = LOCAL_SOCKET_NONE;
+    if (!listen_parse_http(text, &http, why))
+        return LISTEN_BAD_ADDRESS;
+    if (http.path)
+        return local_socket_open(socket, http.path, mode, why);
+    socket->fd = open_tcp((const struct sockaddr *)&http.address, http.len);
+    if (socket->fd >= 0)
+        return LISTEN_OK;
+    if (errno == EADDRINUSE)
+        return refuse_port(port_in(&http.address), why);
+    buf_printf(why, "http: %s: %s", text, strerror(errno));
+    return errno == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
+}
+
+static enum listen_error
+check_http(const struct options *options, struct buf *why)
+{
+    struct listen_http_address http;
+
+    if (options->http.count > LISTEN_MOST_HTTP) {
+        buf_printf(why, "http: more than %d addresses", LISTEN_MOST_HTTP);
         return LISTEN_BAD_ADDRESS;
     }
-    unlink(listening->path);
-    memcpy(address.sun_path, listening->path, sizeof(address.sun_path));
-    listening->bound = true;
-    listening->local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listening->local < 0 || !bind_with_mode(listening->local, &address, options->socket_mode) ||
-        listen(listening->local, BACKLOG) != 0) {
-        buf_printf(why, "socket %s: %s", listening->path, strerror(errno));
-        return LISTEN_FAILED;
-    }
+    for (size_t i = 0; i < options->http.count; i++)
+        if (!listen_parse_http(options->http.items[i], &http, why))
+            return LISTEN_BAD_ADDRESS;
     return LISTEN_OK;
 }
+
+static enum listen_error
+open_every_http(struct listening *listening, const struct options *options, struct buf *why)
+{
+    enum listen_error error = check_http(options, why);
+
+    for (size_t i = 0; error == LISTEN_OK && i < options->http.count; i++)
+        error = open_http(&listening->http[listening->http_count++], options->http.items[i],
+                          options->socket_mode, why);
+    return error;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
 
 enum listen_error
 listen_check(const struct options *options, struct buf *why)
 {
     bool tcp = options->listen.count == 0 || strcmp(options->listen.items[0], "none") != 0;
     bool local = !options->socket || strcmp(options->socket, "none") != 0;
-    char path[sizeof(((struct listening *)NULL)->path)];
     struct sockaddr_storage address;
     socklen_t len;
 
@@ -413,13 +326,13 @@ listen_check(const struct options *options, struct buf *why)
         too_many_addresses(why);
         return LISTEN_BAD_ADDRESS;
     }
-    if (local && options->socket && !absolute_path(options->socket, path, sizeof(path), why))
+    if (local && options->socket && local_socket_check(options->socket, why) != LISTEN_OK)
         return LISTEN_BAD_ADDRESS;
-    if (!tcp && !local) {
+    if (!tcp && !local && !options->http.count) {
         buf_append_str(why, nothing_left);
         return LISTEN_BAD_ADDRESS;
     }
-    return LISTEN_OK;
+    return check_http(options, why);
 }
 
 enum listen_error
@@ -428,7 +341,7 @@ listen_open(struct listening *listening, const struct options *options, struct b
     struct passed_sockets passed;
     enum listen_error error;
 
-    *listening = (struct listening){.local = -1, .lock = -1};
+    *listening = LISTENING_NONE;
     if (!passed_sockets_read(&passed, why))
         return LISTEN_BAD_ADDRESS;
     error = passed_sockets_adopt(&passed, listening, why);
@@ -436,7 +349,10 @@ listen_open(struct listening *listening, const struct options *options, struct b
         error = open_every_tcp(listening, options, why);
     if (error == LISTEN_OK && !listening->local_passed)
         error = open_local(listening, options, why);
-    if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local < 0) {
+    if (error == LISTEN_OK && !listening->http_passed)
+        error = open_every_http(listening, options, why);
+    if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local.fd < 0 &&
+        listening->http_count == 0) {
         buf_append_str(why, nothing_left);
         error = LISTEN_BAD_ADDRESS;
     }
@@ -449,14 +365,8 @@ void
 listen_close(struct listening *listening)
 {
     close_tcp(listening);
-    if (listening->local >= 0)
-        close(listening->local);
-    listening->local = -1;
-    if (listening->lock >= 0) {
-        if (listening->bound)
-            unlink(listening->path);
-        close(listening->lock);
-    }
-    listening->lock = -1;
-    listening->bound = false;
+    local_socket_close(&listening->local);
+    for (unsigned i = 0; i < listening->http_count; i++)
+        local_socket_close(&listening->http[i]);
+    listening->http_count = 0;
 }

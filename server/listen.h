@@ -1,8 +1,8 @@
 /*
- * The daemon's sockets: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. Sockets that a
- * service manager passed (passed_sockets.h) replace own ones of the same kind: no TCP socket is
- * opened if one was passed, and no AF_UNIX socket if one of these was. When an address is in use,
- * the sentence names the process.
+ * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. For
+ * HTTP: any of both kinds. Sockets that a service manager passed (passed_sockets.h) replace own
+ * ones of the same kind: no TCP socket for RPC is opened if one was passed, and so on. When an
+ * address is in use, the sentence names the process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -12,12 +12,13 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/un.h>
 
 #include "base/buf.h"
+#include "server/local_socket.h"
 #include "server/options.h"
 
 #define LISTEN_MOST_TCP 16
+#define LISTEN_MOST_HTTP 16
 
 struct listening {
     int tcp[LISTEN_MOST_TCP]; /* owned until rpc_server_listen() takes them */
@@ -25,19 +26,28 @@ struct listening {
     uint16_t port; /* 0: no TCP */
     bool ipv4, ipv6;
     bool tcp_passed, local_passed; /* by a service manager; its name is not removed */
-    int local;                     /* -1: none */
-    bool bound;        /* the socket's name was created here and is removed at the end */
-    int lock;          /* on PATH.lock while the socket is in use; -1: none */
-    bool default_path; /* no --socket was given */
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    struct local_socket local;
+    struct local_socket http[LISTEN_MOST_HTTP]; /* of TCP only `fd`; owned until it is -1 */
+    unsigned http_count;
+    bool http_passed;
 };
 
-enum listen_error {
-    LISTEN_OK,
-    LISTEN_BAD_ADDRESS, /* not an address of this machine */
-    LISTEN_IN_USE,      /* by another process */
-    LISTEN_FAILED,
+#define LISTENING_NONE ((struct listening){.local = {.fd = -1, .lock = -1}})
+
+/*
+ * An address of HTTP: "ADDRESS:PORT", with an IPv6 address in brackets, or "unix:PATH". False with
+ * a sentence in `why` for anything else.
+ */
+struct listen_http_address {
+    struct sockaddr_storage address;
+    socklen_t len;
+    const char *path; /* in the text; NULL: TCP */
 };
+bool listen_parse_http(const char *text, struct listen_http_address *http, struct buf *why);
+
+/* Writes the name of a listening socket as --http has it; returns `name`. */
+#define LISTEN_NAME 128
+const char *listen_describe(int fd, char *name, size_t size);
 
 /* Checks the addresses and the path of the socket. Opens nothing. */
 enum listen_error listen_check(const struct options *options, struct buf *why);

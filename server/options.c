@@ -30,6 +30,18 @@ const struct option_row option_rows[] = {
      "user that may administer over the socket, besides root and the daemon's own; may be "
      "repeated"},
 
+    {.help = "HTTP"},
+    {"http", 0, false, OPTION_LIST, AT(http), "ADDRESS:PORT", NULL, 0, 0,
+     "serve HTTP there, or on an AF_UNIX socket with unix:PATH; may be repeated"},
+    {"origin", 0, false, OPTION_LIST, AT(origin), "[HOST]/PREFIX=URL[,URL...]", NULL, 0, 0,
+     "reverse proxy: fetch from URL what is requested of HOST (any, if empty) below /PREFIX; of "
+     "several URLs, the next one if a connection fails; may be repeated, the longest match counts"},
+    {"client-net", 0, false, OPTION_LIST, AT(client_net), "CIDR", NULL, 0, 0,
+     "clients that may use the forward proxy over TCP; may be repeated (default: loopback)"},
+    {"purge-net", 0, false, OPTION_LIST, AT(purge_net), "CIDR", NULL, 0, 0,
+     "clients that may use the method PURGE, besides administrators over an AF_UNIX socket; may be "
+     "repeated"},
+
     {.help = "Privileges"},
     {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
      "run as this user after root has opened ports, socket and access log"},

@@ -34,6 +34,12 @@ struct options {
     bool no_rpcbind;
     struct option_list admin_uid;
 
+    /* HTTP */
+    struct option_list http;
+    struct option_list origin;
+    struct option_list client_net; /* empty: loopback */
+    struct option_list purge_net;
+
     /* privileges */
     char *user; /* NULL: the user that started the daemon */
     uint64_t sandbox;

@@ -35,9 +35,9 @@ passed_sockets_read(struct passed_sockets *passed, struct buf *why)
     return true;
 }
 
-/* Appends 'passed descriptor 4 ("NAME")', with the name if there is one. */
-static void
-append_descriptor(const struct passed_sockets *passed, unsigned i, struct buf *why)
+/* The name of a descriptor; empty if it has none. */
+static struct span
+name_of(const struct passed_sockets *passed, unsigned i)
 {
     const char *name = passed->names;
 
@@ -45,9 +45,18 @@ append_descriptor(const struct passed_sockets *passed, unsigned i, struct buf *w
         name = strchr(name, ':');
         name = name ? name + 1 : NULL;
     }
+    return name ? span_of(name, strcspn(name, ":")) : span_of(NULL, 0);
+}
+
+/* Appends 'passed descriptor 4 ("NAME")', with the name if there is one. */
+static void
+append_descriptor(const struct passed_sockets *passed, unsigned i, struct buf *why)
+{
+    struct span name = name_of(passed, i);
+
     buf_printf(why, "passed descriptor %d", passed->first + (int)i);
-    if (name && *name && *name != ':')
-        buf_printf(why, " (\"%.*s\")", (int)strcspn(name, ":"), name);
+    if (name.len)
+        buf_printf(why, " (\"%.*s\")", (int)name.len, name.ptr);
 }
 
 static int
@@ -80,7 +89,7 @@ unusable(int fd)
     return NULL;
 }
 
-/* Both take over `fd`, or append what is wrong with it to `why`. */
+/* All of them take over `fd`, or append what is wrong with it to `why`. */
 static bool
 adopt_tcp(struct listening *listening, int fd, uint16_t port, bool inet6, struct buf *why)
 {
@@ -108,7 +117,7 @@ adopt_local(struct listening *listening, int fd, const struct sockaddr_un *addre
 {
     size_t size = len - offsetof(struct sockaddr_un, sun_path);
 
-    if (listening->local >= 0) {
+    if (listening->local.fd >= 0) {
         buf_append_str(why, " is a second AF_UNIX socket; only one can be served");
         return false;
     }
@@ -116,17 +125,32 @@ adopt_local(struct listening *listening, int fd, const struct sockaddr_un *addre
         buf_append_str(why, " is an AF_UNIX socket without an absolute path");
         return false;
     }
-    if (size > sizeof(listening->path))
-        size = sizeof(listening->path);
-    memcpy(listening->path, address->sun_path, size);
-    listening->path[sizeof(listening->path) - 1] = '\0';
-    listening->local = fd;
+    if (size > sizeof(listening->local.path))
+        size = sizeof(listening->local.path);
+    memcpy(listening->local.path, address->sun_path, size);
+    listening->local.path[sizeof(listening->local.path) - 1] = '\0';
+    listening->local.fd = fd;
     listening->local_passed = true;
     return true;
 }
 
+/* Of any family: addresses of HTTP are independent of each other. */
 static bool
-adopt(struct listening *listening, int fd, struct buf *why)
+adopt_http(struct listening *listening, int fd, struct buf *why)
+{
+    if (listening->http_count == LISTEN_MOST_HTTP) {
+        buf_printf(why, " is one more than the %d sockets for HTTP that can be served",
+                   LISTEN_MOST_HTTP);
+        return false;
+    }
+    listening->http[listening->http_count] = LOCAL_SOCKET_NONE;
+    listening->http[listening->http_count++].fd = fd;
+    listening->http_passed = true;
+    return true;
+}
+
+static bool
+adopt(struct listening *listening, int fd, bool http, struct buf *why)
 {
     const char *reason = unusable(fd);
     struct sockaddr_storage address = {0};
@@ -140,6 +164,9 @@ adopt(struct listening *listening, int fd, struct buf *why)
         buf_printf(why, ": %s", strerror(errno));
         return false;
     }
+    if (http && (address.ss_family == AF_INET || address.ss_family == AF_INET6 ||
+                 address.ss_family == AF_UNIX))
+        return adopt_http(listening, fd, why);
     switch (address.ss_family) {
     case AF_INET:
         return adopt_tcp(listening, fd, ntohs(((struct sockaddr_in *)&address)->sin_port), false,
@@ -164,7 +191,8 @@ passed_sockets_adopt(const struct passed_sockets *passed, struct listening *list
         bool adopted;
 
         buf_init(&detail, 512);
-        adopted = adopt(listening, passed->first + (int)i, &detail);
+        adopted = adopt(listening, passed->first + (int)i,
+                        span_equal(name_of(passed, i), span_str("http")), &detail);
         if (!adopted) {
             append_descriptor(passed, i, why);
             buf_append_str(why, buf_str(&detail));

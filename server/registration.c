@@ -317,8 +317,8 @@ registration_start(const struct listening *listening)
                  listening->port & 255u);
         add_entries(registration, "tcp6", address);
     }
-    if (listening->local >= 0)
-        add_entries(registration, "local", listening->path);
+    if (listening->local.fd >= 0)
+        add_entries(registration, "local", listening->local.path);
     error = thread_start(&registration->thread, run, registration);
     if (error) {
         release(registration);

@@ -130,8 +130,8 @@ allow_files(struct landlock *landlock, const struct sandbox_files *files)
         error = allow_resolv_conf(landlock);
     if (error == 0 && files->cacert)
         error = landlock_allow(landlock, files->cacert, LANDLOCK_READ);
-    if (error == 0 && files->socket)
-        error = allow_in_folder_of(landlock, files->socket, LANDLOCK_REMOVE);
+    for (const char *const *socket = files->sockets; error == 0 && *socket; socket++)
+        error = allow_in_folder_of(landlock, *socket, LANDLOCK_REMOVE);
     if (error == 0 && files->access_log)
         error = allow_access_log(landlock, files->access_log);
 #if INSTRUMENTED

@@ -12,11 +12,13 @@
 
 #include "base/buf.h"
 
+#define SANDBOX_MOST_SOCKETS 17
+
 /* Files of this daemon's, beside those that any program reads. NULL: none. */
 struct sandbox_files {
-    const char *socket;     /* removed at the end */
-    const char *access_log; /* opened already, and again on SIGHUP */
-    const char *cacert;     /* read */
+    const char *sockets[SANDBOX_MOST_SOCKETS + 1]; /* removed at the end */
+    const char *access_log;                        /* opened already, and again on SIGHUP */
+    const char *cacert;                            /* read */
 };
 
 /*

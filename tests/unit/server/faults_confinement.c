@@ -85,13 +85,14 @@ set_up(void)
     options.access_log = strdup(in("@/log/access.log"));
     options.cacert = strdup(in("@/ca.pem"));
     options.user = strdup("4000");
-    listening = (struct listening){.local = make_socket(in("@/run/socket")),
-                                   .bound = true,
-                                   .lock = make_file(in("@/run/socket.lock")),
-                                   .default_path = true};
-    snprintf(listening.path, sizeof(listening.path), "%s", in("@/run/socket"));
-    files = (struct sandbox_files){
-        .socket = listening.path, .access_log = options.access_log, .cacert = options.cacert};
+    listening = (struct listening){.local = {.fd = make_socket(in("@/run/socket")),
+                                             .bound = true,
+                                             .lock = make_file(in("@/run/socket.lock")),
+                                             .default_path = true}};
+    snprintf(listening.local.path, sizeof(listening.local.path), "%s", in("@/run/socket"));
+    files = (struct sandbox_files){.sockets = {listening.local.path},
+                                   .access_log = options.access_log,
+                                   .cacert = options.cacert};
     user = (struct service_user){.uid = 4000, .gid = 300, .groups = groups, .group_count = 2};
     unsetenv("NOTIFY_SOCKET");
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
@@ -111,8 +112,8 @@ tear_down(void)
     process_model_end();
     faults_fail_at(0, 0);
     options_free(&options);
-    close(listening.local);
-    close(listening.lock);
+    close(listening.local.fd);
+    close(listening.local.lock);
     buf_free(&told);
     buf_free(&why);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -245,21 +246,21 @@ START_TEST(sockets_anywhere)
     static char too_long[PATH_MAX + 16];
     char here[PATH_MAX], line[PATH_MAX + 32];
 
-    files.socket = "socket";
+    files.sockets[0] = "socket";
     ck_assert(sandbox_enter(&files, &told, &why));
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
     snprintf(line, sizeof(line), "allow %s remove_file", here);
     ck_assert_msg(process_model_called(line), "%s", process_model_calls());
 
     process_model_begin(true);
-    files.socket = "/socket";
+    files.sockets[0] = "/socket";
     ck_assert(sandbox_enter(&files, &told, &why));
     ck_assert(process_model_called("allow / remove_file"));
 
     process_model_begin(true);
     memset(too_long, 'x', sizeof(too_long) - 1);
     too_long[PATH_MAX + 1] = '/';
-    files.socket = too_long;
+    files.sockets[0] = too_long;
     ck_assert(!sandbox_enter(&files, &told, &why));
     ck_assert_ptr_nonnull(strstr(buf_str(&why), strerror(ENAMETOOLONG)));
     ck_assert(!process_model.files_restricted && !process_model.calls_filtered);
@@ -595,7 +596,7 @@ START_TEST(options_leave_things_out)
     ck_assert_ptr_nonnull(strstr(logged_text(), "serving as root; --user NAME"));
 
     options.sandbox = SANDBOX_ON;
-    listening.bound = false;
+    listening.local.bound = false;
     free(options.access_log);
     options.access_log = strdup("-");
     ck_assert_int_eq(enter(), EX_OK);
@@ -615,7 +616,7 @@ END_TEST
 /* A given path's folder is not ours to give. */
 START_TEST(only_the_default_folder_is_given)
 {
-    listening.default_path = false;
+    listening.local.default_path = false;
     ck_assert_int_eq(enter(), EX_OK);
     ck_assert(process_model_called(in("chown @/run/socket 4000 300")));
     ck_assert(!process_model_called(in("chown @/run 4000 300")));
@@ -625,8 +626,8 @@ END_TEST
 /* Who can write in the folder could put root's file in the socket's place. */
 START_TEST(what_is_not_a_socket_is_not_given)
 {
-    ck_assert_int_eq(unlink(listening.path), 0);
-    ck_assert_int_eq(symlink("/etc/passwd", listening.path), 0);
+    ck_assert_int_eq(unlink(listening.local.path), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", listening.local.path), 0);
     ck_assert_int_eq(enter(), EX_OSERR);
     ck_assert_ptr_nonnull(strstr(logged_text(), "cannot be given to its user"));
     ck_assert_ptr_null(strstr(process_model_calls(), "passwd"));

@@ -98,7 +98,7 @@ describe_holders(void *context)
     buf_init(&wanted, 64);
     buf_printf(&wanted, "process %ld", (long)getpid());
     found = holder_of_port(listening->port, &port);
-    found_lock = holder_of_lock(listening->lock, &lock_holder);
+    found_lock = holder_of_lock(listening->local.lock, &lock_holder);
     ck_assert((found && found_lock) || faults_failed());
     ck_assert(found == (strncmp(buf_str(&port), buf_str(&wanted), wanted.len) == 0));
     ck_assert(found_lock == (strncmp(buf_str(&lock_holder), buf_str(&wanted), wanted.len) == 0));

@@ -29,7 +29,7 @@ set_up(void)
     logged_begin();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
     listening = (struct listening){
-        .port = 8000, .ipv4 = true, .ipv6 = true, .local = 0, .lock = -1, .path = LOCAL};
+        .port = 8000, .ipv4 = true, .ipv6 = true, .local = {.fd = 0, .lock = -1, .path = LOCAL}};
     rpcbind_model_begin();
 }
 
@@ -113,7 +113,7 @@ START_TEST(only_what_is_listened_on_is_registered)
 {
     struct registration *registration;
 
-    listening.local = -1;
+    listening.local.fd = -1;
     listening.ipv6 = false;
     registration = start();
     ck_assert(rpcbind_model_wait(registered));
@@ -121,7 +121,7 @@ START_TEST(only_what_is_listened_on_is_registered)
     ck_assert_str_eq(rpcbind_model_address(1, "tcp"), TCP);
     registration_stop(registration);
 
-    listening.local = 0;
+    listening.local.fd = 0;
     listening.ipv4 = false;
     registration = start();
     ck_assert(rpcbind_model_wait(registered_again));

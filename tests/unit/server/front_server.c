@@ -1,6 +1,9 @@
 #include "tests/unit/server/front_server.h"
 
+#include <strings.h>
+
 #include "server/front.h"
+#include "server/http_service.h"
 #include "tests/unit/rpc/messages.h"
 
 void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
@@ -10,7 +13,11 @@ enum { WORKERS = 2, STORE_XID = 900000 };
 
 struct service front_service;
 
-static struct options service_options;
+struct options front_options;
+
+static struct http_service http;
+static char http_path[64];
+static int http_port;
 static char path[64];
 static int port;
 
@@ -20,6 +27,19 @@ static bool
 is_privileged(void *context, const struct net_peer *peer)
 {
     return service_is_admin(context, peer);
+}
+
+static void
+start_http(void)
+{
+    struct net_server *net = rpc_server_net(front_service.rpc);
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_msg(http_service_init(&http, &front_service, &why), "%s", buf_str(&why));
+    snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
+    ck_assert_int_eq(http_service_listen(&http, net, listen_unix(http_path)), 0);
+    ck_assert_int_eq(http_service_listen(&http, net, listen_tcp(&http_port)), 0);
 }
 
 void
@@ -36,10 +56,10 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     scene_begin(&with_workers);
     /* Arrivals are times of the system's clock. */
     scene.now_us = clock_monotonic_us();
-    service_options = (struct options){.show_victims = show_victims};
+    front_options.show_victims = show_victims;
     front_service = (struct service){
         .magic = SERVICE_MAGIC,
-        .options = &service_options,
+        .options = &front_options,
         .cache = scene.cache,
         .metrics = scene.metrics,
         .workers = WORKERS,
@@ -55,6 +75,7 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     snprintf(path, sizeof(path), "/tmp/sunproxy-test-fronts-%d", (int)getpid());
     ck_assert_int_eq(rpc_server_listen(front_service.rpc, listen_unix(path)), 0);
     ck_assert_int_eq(rpc_server_listen(front_service.rpc, listen_tcp(&port)), 0);
+    start_http();
     ck_assert_int_eq(rpc_server_start(front_service.rpc), 0);
 }
 
@@ -68,7 +89,12 @@ void
 front_server_free(void)
 {
     rpc_server_destroy(front_service.rpc);
+    http_service_free(&http);
     unlink(path);
+    unlink(http_path);
+    front_options = (struct options){0};
+    for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
+        ck_assert_uint_eq(memory_used(&front_service.memory, (enum memory_kind)kind), 0);
     ck_assert_uint_eq(client_tally_clients(front_service.proxy.waiting), 0);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REPLIES), 0);
     proxy_destroy(&front_service.proxy);
@@ -201,6 +227,144 @@ void
 free_page(proxy_fetch_result *result)
 {
     xdr_free((xdrproc_t)xdr_proxy_fetch_result, result);
+}
+
+/* ---- HTTP ------------------------------------------------------------------------------------ */
+
+int
+http_connect(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    connect_to_port(fd, http_port);
+    return fd;
+}
+
+int
+http_connect_local(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    connect_to_path(fd, http_path);
+    return fd;
+}
+
+bool
+http_send(int fd, const char *text)
+{
+    return peer_write(fd, text, strlen(text));
+}
+
+bool
+http_has(const struct http_answer *answer, const char *line)
+{
+    char wanted[1024];
+
+    snprintf(wanted, sizeof(wanted), "\r\n%s\r\n", line);
+    return strstr(answer->head, wanted) != NULL;
+}
+
+/* The value of a field of the head, or NULL. */
+static const char *
+field(const struct http_answer *answer, const char *name)
+{
+    size_t len = strlen(name);
+    const char *line = answer->head;
+
+    while ((line = strstr(line, "\r\n"))) {
+        line += 2;
+        if (strncasecmp(line, name, len) == 0 && line[len] == ':')
+            return line + len + 2;
+    }
+    return NULL;
+}
+
+/* Reads through the end of a line. */
+static bool
+read_line(int fd, char *text, size_t size, size_t *len)
+{
+    size_t begin = *len;
+
+    for (;;) {
+        ck_assert_uint_lt(*len, size - 1);
+        if (!peer_read(fd, text + *len, 1))
+            return false;
+        (*len)++;
+        text[*len] = '\0';
+        if (*len - begin >= 2 && memcmp(text + *len - 2, "\r\n", 2) == 0)
+            return true;
+    }
+}
+
+static bool
+read_chunks(int fd, struct http_answer *answer)
+{
+    for (;;) {
+        char line[32];
+        size_t len = 0, size;
+
+        if (!read_line(fd, line, sizeof(line), &len))
+            return false;
+        size = strtoul(line, NULL, 16);
+        ck_assert_uint_lt(answer->body_len + size, sizeof(answer->body));
+        if (!peer_read(fd, answer->body + answer->body_len, size) || !peer_read(fd, line, 2))
+            return false;
+        ck_assert(memcmp(line, "\r\n", 2) == 0);
+        answer->body_len += size;
+        if (size == 0)
+            return true;
+    }
+}
+
+bool
+http_receive(int fd, struct http_answer *answer, bool no_body)
+{
+    const char *length;
+    size_t before;
+    bool whole = true;
+
+    answer->head_len = answer->body_len = 0;
+    answer->until_close = false;
+    do {
+        before = answer->head_len;
+        if (!read_line(fd, answer->head, sizeof(answer->head), &answer->head_len))
+            return false;
+    } while (answer->head_len - before > 2);
+    ck_assert_int_eq(sscanf(answer->head, "HTTP/1.1 %3u ", &answer->status), 1);
+    length = field(answer, "Content-Length");
+    if (no_body || answer->status < 200 || answer->status == 204 || answer->status == 304) {
+        whole = true;
+    } else if (http_has(answer, "Transfer-Encoding: chunked")) {
+        ck_assert_ptr_null(length);
+        whole = read_chunks(fd, answer);
+    } else if (length) {
+        answer->body_len = strtoul(length, NULL, 10);
+        ck_assert_uint_lt(answer->body_len, sizeof(answer->body));
+        whole = peer_read(fd, answer->body, answer->body_len);
+    } else {
+        answer->until_close = true;
+        while (peer_read(fd, answer->body + answer->body_len, 1))
+            answer->body_len++;
+    }
+    answer->body[answer->body_len] = '\0';
+    return whole;
+}
+
+void
+http_expect_hit(int fd, const char *url, const char *body, size_t len)
+{
+    static struct http_answer answer;
+    char request[512];
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: ignored.test\r\n\r\n", url);
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    ck_assert(http_has(&answer, "Cache-Status: sunproxy; hit"));
+    ck_assert_uint_eq(answer.body_len, len);
+    ck_assert(memcmp(answer.body, body, len) == 0);
 }
 
 /* ---- the origin ------------------------------------------------------------------------------ */

@@ -23,7 +23,10 @@ enum body_form { BODY_INLINE, BODY_SEGMENTED };
 /* The running service; its proxy has the configuration of the scene's. */
 extern struct service front_service;
 
-/* Begins a scene with these options, and serves it with two workers. */
+/* The options of the service; zero but for what is set here before front_server_start(). */
+extern struct options front_options;
+
+/* Begins a scene with these options, and serves it with two workers, over HTTP, too. */
 void front_server_start(const struct scene_options *options, enum show_victims show_victims);
 
 /* Closes the listeners and what is left after `timeout_us`; returns the connections cut off. */
@@ -40,6 +43,32 @@ void front_server_stop(void);
 /* A connection over the AF_UNIX socket, of an administrator; and over TCP, of anyone. */
 int front_connect(void);
 int front_connect_tcp(void);
+
+/* A connection to the HTTP front over TCP, and over an AF_UNIX socket, of an administrator. */
+int http_connect(void);
+int http_connect_local(void);
+
+/* Sends text; false when the connection is lost. */
+bool http_send(int fd, const char *text);
+
+/*
+ * Receives a response whole: its head in `head`, its body in `body` (each ended by a zero byte),
+ * framed as the head has it. `no_body`: it answers HEAD. False if the connection ends before.
+ */
+struct http_answer {
+    unsigned status;
+    size_t head_len, body_len;
+    bool until_close; /* its body ended with the connection */
+    char head[8192];
+    char body[3 * MIB];
+};
+bool http_receive(int fd, struct http_answer *answer, bool no_body);
+
+/* Is there such a line in the head? Case counts. */
+bool http_has(const struct http_answer *answer, const char *line);
+
+/* A request for a URL that is stored, by the forward proxy; and the expected response. */
+void http_expect_hit(int fd, const char *url, const char *body, size_t len);
 
 /* Sends a call of version 1; the URL may contain any bytes. */
 void send_fetch(int fd, uint32_t xid, const char *url, size_t len);

@@ -54,7 +54,7 @@ START_TEST(the_plan_fits_the_limit)
         ck_assert_uint_ge(plan.fetches, 1);
         ck_assert_uint_ge(plan.connections_per_client, 1);
         ck_assert_uint_le(plan.connections_per_client, plan.connections / 4 + 1);
-        if (limit >= 120) {
+        if (limit >= 152) {
             ck_assert(!descriptor_plan_is_short(&again));
         }
     }

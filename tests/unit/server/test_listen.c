@@ -214,7 +214,7 @@ START_TEST(a_socket_left_behind_is_replaced)
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
     /* As after kill -9: descriptors and lock are gone, the name is not. */
-    first.bound = false;
+    first.local.bound = false;
     listen_close(&first);
     ck_assert_int_eq(access(path, F_OK), 0);
     ck_assert_msg(listen_open(&second, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
@@ -271,7 +271,7 @@ START_TEST(a_relative_path_is_told_whole)
     free(options.socket);
     options.socket = strdup("socket");
     ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
-    ck_assert_str_eq(listening.path, path);
+    ck_assert_str_eq(listening.local.path, path);
     ck_assert_int_eq(chdir(before), 0);
     listen_close(&listening);
     ck_assert_int_ne(access(path, F_OK), 0);
@@ -289,7 +289,7 @@ START_TEST(without_tcp_there_is_still_the_socket)
     options.listen = (struct option_list){.items = items, .count = 1};
     ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
     ck_assert_uint_eq(listening.tcp_count, 0);
-    ck_assert_int_ge(listening.local, 0);
+    ck_assert_int_ge(listening.local.fd, 0);
     listen_close(&listening);
     free(options.socket);
     options.socket = strdup("none");
@@ -340,12 +340,12 @@ default_path(enum listen_error wanted)
     options.listen = (struct option_list){.items = items, .count = 1};
     error = listen_open(&listening, &options, &why);
     options.listen = (struct option_list){0};
-    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.path : buf_str(&why));
+    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.local.path : buf_str(&why));
     if (error == LISTEN_OK) {
         char left[160];
 
-        ck_assert(listening.default_path);
-        snprintf(left, sizeof(left), "%s.lock", listening.path);
+        ck_assert(listening.local.default_path);
+        snprintf(left, sizeof(left), "%s.lock", listening.local.path);
         listen_close(&listening);
         unlink(left);
     }

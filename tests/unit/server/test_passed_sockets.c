@@ -24,7 +24,7 @@ setup(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/socket", folder);
     snprintf(second_path, sizeof(second_path), "%s/second", folder);
-    listening = (struct listening){.local = -1, .lock = -1};
+    listening = LISTENING_NONE;
     passed = (struct passed_sockets){.first = FIRST};
     buf_init(&why, 1024);
 }
@@ -116,11 +116,11 @@ START_TEST(tcp_and_a_local_socket_are_taken)
     ck_assert_uint_ne(listening.port, 0);
     ck_assert(listening.ipv4);
     ck_assert(!listening.ipv6);
-    ck_assert_int_eq(listening.local, FIRST + 1);
-    ck_assert_str_eq(listening.path, path);
+    ck_assert_int_eq(listening.local.fd, FIRST + 1);
+    ck_assert_str_eq(listening.local.path, path);
     ck_assert(listening.tcp_passed);
     ck_assert(listening.local_passed);
-    ck_assert(!listening.bound);
+    ck_assert(!listening.local.bound);
     for (int fd = FIRST; fd < FIRST + 2; fd++) {
         flags = fcntl(fd, F_GETFL);
         ck_assert_msg(flags & O_NONBLOCK, "non-blocking");

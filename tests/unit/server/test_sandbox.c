@@ -56,7 +56,7 @@ setup(void)
     make_file(in("log/access.log"));
     make_file(in("ca.pem"));
     make_file(in("other"));
-    files = (struct sandbox_files){.socket = strdup(in("run/socket")),
+    files = (struct sandbox_files){.sockets = {strdup(in("run/socket"))},
                                    .access_log = strdup(in("log/access.log")),
                                    .cacert = strdup(in("ca.pem"))};
 }
@@ -72,7 +72,7 @@ teardown(void)
     rmdir(in("run"));
     rmdir(in("log"));
     ck_assert_int_eq(rmdir(folder), 0);
-    free((char *)(uintptr_t)files.socket);
+    free((char *)(uintptr_t)files.sockets[0]);
     free((char *)(uintptr_t)files.access_log);
     free((char *)(uintptr_t)files.cacert);
 }

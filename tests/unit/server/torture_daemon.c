@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(registrations)
 {
-    const struct listening listening = {.local = -1, .lock = -1};
+    const struct listening listening = LISTENING_NONE;
 
     torture_fail_at(1);
     ck_assert_ptr_null(registration_start(&listening));

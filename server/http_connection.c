@@ -1,0 +1,253 @@
+/*
+ * A connection's input: heads and bodies of requests, one request at a time. What follows a request
+ * whose response is not queued whole waits in the net (NET_INPUT_HOLD), so that responses are in
+ * order, and so that of many pipelined requests no more than one waits for an origin.
+ */
+#include <stdlib.h>
+
+#include "base/container_of.h"
+#include "server/http_front.h"
+
+/* A request's body must grow by that much in the time that a message has (--record-timeout). */
+#define BODY_PROGRESS 4096u
+
+/* Of a chunked body. They are dropped (RFC 9112, section 7.1.2). */
+#define MAX_TRAILER_BYTES 16384u
+#define MAX_TRAILER_LINES 100u
+
+#define FIRST_HEAD 2048u /* bytes allocated for a part of a head */
+
+static struct http_connection *
+connection_of(struct net_connection *net)
+{
+    return container_of(net, struct http_connection, net);
+}
+
+static void
+opened(struct net_connection *net)
+{
+    const struct http_service *http = net->context;
+
+    connection_of(net)->worker = &http->workers[net_worker_number(net->set->worker)];
+}
+
+/* ---- heads ----------------------------------------------------------------------------------- */
+
+static void
+drop_head(struct http_connection *c)
+{
+    if (c->head)
+        memory_uncharge(c->net.set->limits->memory, MEMORY_RECORDS, c->head_size);
+    free(c->head);
+    c->head = NULL;
+    c->head_len = c->head_size = c->searched = 0;
+}
+
+/* Adds input to the part of a head that has come; false without memory. */
+static bool
+keep_head(struct http_connection *c, struct span input)
+{
+    struct memory_account *memory = c->net.set->limits->memory;
+    size_t size = c->head_size ? c->head_size : FIRST_HEAD;
+    char *grown;
+
+    while (size < c->head_len + input.len)
+        size *= 2;
+    if (size != c->head_size) {
+        if (!memory_charge(memory, MEMORY_RECORDS, size - c->head_size))
+            return false;
+        grown = memory_realloc(memory, c->head, size);
+        if (!grown) {
+            memory_uncharge(memory, MEMORY_RECORDS, size - c->head_size);
+            return false;
+        }
+        c->head = grown;
+        c->head_size = size;
+    }
+    memcpy(c->head + c->head_len, input.ptr, input.len);
+    c->head_len += input.len;
+    return true;
+}
+
+static void
+begin_body(struct http_connection *c, const struct http_request *request)
+{
+    c->in_body = true;
+    c->body_is_chunked = request->chunked;
+    c->body_left = request->chunked ? 0 : (uint64_t)request->content_length;
+    c->body_progress = 0;
+    if (request->chunked)
+        chunked_init(&c->chunked, MAX_TRAILER_BYTES, MAX_TRAILER_LINES);
+}
+
+/* A head has been read. */
+static enum net_input
+begin_request(struct http_connection *c, const struct http_request *request, struct span head)
+{
+    bool has_body = request->chunked || request->content_length > 0;
+
+    if (has_body)
+        begin_body(c, request);
+    if (!http_exchange_begin(c, request, head) || c->ending)
+        return NET_INPUT_END;
+    if (!c->in_body)
+        return NET_INPUT_MESSAGE;
+    net_connection_excuse(&c->net);
+    return NET_INPUT_PARTIAL;
+}
+
+static enum net_input
+take_head(struct http_connection *c, struct span *input)
+{
+    const struct http_head_limits *limits = &c->worker->http->limits;
+    size_t before = c->head_len;
+    struct span bytes = *input;
+    struct http_request request;
+    struct http_refusal refusal;
+    enum net_input result;
+
+    if (before) {
+        if (bytes.len > limits->max_bytes + 2 - before)
+            bytes.len = limits->max_bytes + 2 - before;
+        if (!keep_head(c, bytes))
+            return NET_INPUT_NO_MEMORY;
+        bytes = span_of(c->head, c->head_len);
+    }
+    switch (http_request_head_read(&request, bytes, &c->searched, limits, &refusal)) {
+    case HTTP_HEAD_PARTIAL:
+        if (!before && !keep_head(c, bytes)) {
+            c->searched = 0;
+            return NET_INPUT_NO_MEMORY;
+        }
+        *input = span_of(input->ptr + input->len, 0);
+        return NET_INPUT_PARTIAL;
+    case HTTP_HEAD_COMPLETE:
+        *input = span_of(input->ptr + (request.head_len - before),
+                         input->len - (request.head_len - before));
+        c->searched = 0;
+        result = begin_request(c, &request, span_of(bytes.ptr, request.head_len));
+        drop_head(c);
+        return result;
+    default:
+        http_exchange_refuse(c, &request, &refusal);
+        drop_head(c);
+        return NET_INPUT_END;
+    }
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static enum net_input
+end_body(struct http_connection *c)
+{
+    c->in_body = false;
+    http_exchange_send_end(c->current);
+    return NET_INPUT_MESSAGE;
+}
+
+/* Passes data on; false if not all of it is taken now. */
+static bool
+pass_data(struct http_connection *c, struct span data, size_t *taken)
+{
+    *taken = http_exchange_send(c->current, data);
+    c->body_progress += (uint32_t)*taken;
+    if (c->body_progress >= BODY_PROGRESS) {
+        c->body_progress = 0;
+        net_connection_excuse(&c->net);
+    }
+    return *taken == data.len;
+}
+
+static enum net_input
+take_chunks(struct http_connection *c, struct span *input)
+{
+    struct span data;
+    size_t taken;
+    bool all;
+
+    for (;;) {
+        switch (chunked_read(&c->chunked, input, &data)) {
+        case CHUNKED_WANTS:
+            return NET_INPUT_PARTIAL;
+        case CHUNKED_DATA:
+            all = pass_data(c, data, &taken);
+            chunked_take(&c->chunked, input, taken);
+            if (!all)
+                return NET_INPUT_HOLD;
+            break;
+        case CHUNKED_END:
+            return end_body(c);
+        default:
+            http_exchange_break(c->current, c->chunked.too_large ? 431 : 400, c->chunked.reason);
+            return NET_INPUT_END;
+        }
+    }
+}
+
+static enum net_input
+take_bytes(struct http_connection *c, struct span *input)
+{
+    struct span data = *input;
+    size_t taken;
+    bool all;
+
+    if (data.len > c->body_left)
+        data.len = (size_t)c->body_left;
+    all = pass_data(c, data, &taken);
+    *input = span_of(input->ptr + taken, input->len - taken);
+    c->body_left -= taken;
+    if (!all)
+        return NET_INPUT_HOLD;
+    return c->body_left ? NET_INPUT_PARTIAL : end_body(c);
+}
+
+/* ---- the protocol ---------------------------------------------------------------------------- */
+
+static enum net_input
+received(struct net_connection *net, struct span *input)
+{
+    struct http_connection *c = connection_of(net);
+    enum net_input result;
+
+    c->receiving = true;
+    if (c->in_body)
+        result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);
+    else if (c->current || net->out.bytes >= HTTP_QUEUED)
+        result = NET_INPUT_HOLD;
+    else
+        result = take_head(c, input);
+    c->receiving = false;
+    return c->ending ? NET_INPUT_END : result;
+}
+
+/* A request whose body has not come whole cannot be completed any more. */
+static void
+stopped(struct net_connection *net)
+{
+    struct http_connection *c = connection_of(net);
+    struct http_exchange *x = c->current;
+    bool incomplete = c->in_body;
+
+    drop_head(c);
+    c->in_body = false;
+    if (x && (incomplete || !net_connection_is_open(net)))
+        http_exchange_abandon(x);
+}
+
+/* Only a request whose exchange has not ended can be left. */
+static void
+closed(struct net_connection *net)
+{
+    struct http_connection *c = connection_of(net);
+
+    if (c->current)
+        http_exchange_discard(c->current);
+}
+
+const struct net_protocol http_protocol = {
+    .connection_size = sizeof(struct http_connection),
+    .opened = opened,
+    .received = received,
+    .stopped = stopped,
+    .closed = closed,
+};

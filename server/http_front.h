@@ -1,0 +1,180 @@
+/*
+ * What the files of the HTTP front share. A connection takes one request at a time
+ * (http_connection.c): its head is read, routed (http_route.c), and becomes an exchange
+ * (http_exchange.c), which answers with an object of the cache, as it stands or while it grows
+ * (http_response.c), or with a page of the proxy's own (http_page.c). The next request is read once
+ * the response is queued whole and the request's body has been read.
+ *
+ * Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_FRONT_H
+#define SUNPROXY_SERVER_HTTP_FRONT_H
+
+#include "http/chunked.h"
+#include "http/request_head.h"
+#include "http/response_head.h"
+#include "net/connection.h"
+#include "net/protocol.h"
+#include "proxy.h"
+#include "proxy/exchange.h"
+#include "server/http_service.h"
+
+enum {
+    HTTP_QUEUED = 1 << 18,       /* bytes of bodies that are queued at once on a connection */
+    HTTP_RUNS = 17,              /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
+    HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent */
+    HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
+    HTTP_POOLED_EXCHANGES = 256, /* kept by a worker for reuse, and not charged */
+    HTTP_FIELDS_MAX = 1 << 17,   /* of a request, as they go on to the origin */
+};
+
+/* What is sent of an object's body: bytes from `next` up to `end`. */
+struct http_body {
+    struct object_place place;
+    struct span run; /* read at `place`, and not queued yet */
+    uint64_t begin;  /* of what is sent */
+    uint64_t next;
+    uint64_t end; /* UINT64_MAX: the end of the object */
+    bool chunked;
+    bool until_close; /* its end is that of the connection */
+};
+
+/* A request and its response. */
+struct http_exchange {
+    struct exchange exchange; /* first */
+    struct net_task task;     /* runs the exchange after a wake-up */
+    struct http_connection *connection;
+    SLIST_ENTRY(http_exchange) free; /* the worker's pool */
+
+    /* The request. Its spans are valid while it is started, and from then on in `kept`. */
+    struct http_request request;
+    char *kept; /* its head and its end-to-end fields, where it is not answered at once; charged */
+    size_t kept_len;
+    const struct http_origin *origin; /* of a reverse proxy; NULL: forward */
+    unsigned url_number;              /* of the origin's, that is used */
+
+    bool charged;
+    bool persistent; /* the connection persists behind the response */
+    bool cancelled;  /* the exchange: exchange_cancel() has been called */
+    bool over;       /* the exchange does not call any more, or was never started */
+    bool has_head;   /* the response's is made */
+    bool waiting;    /* the connection waits for the exchange: net_connection_defer_request() */
+    bool sending;    /* the output is queued */
+    bool last;       /* and has the end of the response */
+    bool broken;     /* the response breaks off behind what is queued */
+    bool finished;   /* nothing more is sent for it: it is freed once it is over */
+
+    /* The response. */
+    unsigned status;
+    struct http_body body;
+    struct net_output output;
+    unsigned piece_count; /* of the head, until it is queued */
+    size_t head_bytes;    /* of those */
+    /* From here on not zero at first. */
+    struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
+    char frame[24]; /* of a chunk */
+    char head[HTTP_HEAD_BYTES];
+};
+
+/* What a worker keeps for all of its connections, on cache lines of its own. */
+struct http_worker {
+    _Alignas(64) struct http_service *http;
+    SLIST_HEAD(, http_exchange) pool;
+    unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
+    char url[PROXY_MAX_URL]; /* of the request that is started */
+    struct buf fields;       /* likewise: its end-to-end fields */
+};
+
+struct http_connection {
+    struct net_connection net; /* first */
+    struct http_worker *worker;
+    struct http_exchange *current; /* whose response is not queued whole yet */
+    char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
+    size_t head_len, head_size;
+    size_t searched; /* of the head that is read */
+    bool receiving;  /* received() runs */
+    bool ending;     /* the response that is queued is the last one */
+
+    /* The body of the current request, while it is received. */
+    bool in_body;
+    bool body_is_chunked;
+    uint64_t body_left;     /* of a body that is not chunked */
+    uint32_t body_progress; /* bytes since its time began anew */
+    struct chunked chunked;
+};
+
+extern const struct net_protocol http_protocol; /* of listeners, whose context is http_service */
+
+static inline struct http_exchange *
+http_exchange_of(struct exchange *exchange)
+{
+    return (struct http_exchange *)exchange;
+}
+
+static inline struct http_service *
+http_service_of(const struct http_exchange *x)
+{
+    return x->connection->worker->http;
+}
+
+/* ---- http_exchange.c ------------------------------------------------------------------------- */
+
+/*
+ * A request has come: answers it, now or later. `head` are the bytes of its head. False without
+ * memory: the connection ends.
+ */
+bool http_exchange_begin(struct http_connection *connection, const struct http_request *request,
+                         struct span head);
+
+/* Answers a request that cannot be read with a page, after which the connection ends. */
+void http_exchange_refuse(struct http_connection *connection, const struct http_request *request,
+                          const struct http_refusal *refusal);
+
+/* Nothing more is sent: the connection has been closed, or the request is not whole. */
+void http_exchange_abandon(struct http_exchange *x);
+
+/* The body of the request is broken: the response is a page, unless it has begun. The connection
+ * ends. */
+void http_exchange_break(struct http_exchange *x, unsigned status, const char *reason);
+
+/* More of the request's body. Returns the bytes that were taken; after fewer than `len` the input
+ * is released (net_connection_release_input()) when there is memory for more. */
+size_t http_exchange_send(struct http_exchange *x, struct span bytes);
+void http_exchange_send_end(struct http_exchange *x);
+
+/* Frees an exchange whose worker's thread has ended. */
+void http_exchange_discard(struct http_exchange *x);
+
+void http_worker_free_pool(struct http_worker *worker);
+
+/* ---- http_route.c ---------------------------------------------------------------------------- */
+
+struct http_route {
+    const struct http_origin *origin; /* NULL: forward */
+    struct span url;                  /* in the worker's memory */
+};
+
+/*
+ * Where a request leads. 0, or the status of a refusal with a static sentence part in *reason.
+ */
+unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
+                         struct http_route *route, const char **reason);
+
+/* ---- http_response.c ------------------------------------------------------------------------- */
+
+/* Makes the head for exchange->object: x->pieces, x->body and x->status. */
+void http_response_make(struct http_exchange *x);
+
+/* Writes the field Date. */
+void http_write_date(struct http_writer *writer, int64_t seconds);
+
+/* ---- http_page.c ----------------------------------------------------------------------------- */
+
+/*
+ * Makes a whole response of the proxy's own, with a short page that states `reason`. `detail` is
+ * for Cache-Status (RFC 9211 section 2.8); NULL: none.
+ */
+void http_page_make(struct http_exchange *x, unsigned status, struct span reason,
+                    const char *detail);
+
+#endif

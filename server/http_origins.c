@@ -1,0 +1,164 @@
+#include "server/http_origins.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch/fetch.h"
+#include "http/field.h"
+
+/* ---- reading rows ---------------------------------------------------------------------------- */
+
+/* The URL without a slash at its end, if it can stand before a path. */
+static bool
+read_url(struct span text, struct span *url, struct buf *why)
+{
+    char sentence[256];
+    bool has_user;
+
+    if (fetch_check_url(text, &has_user, sentence, sizeof(sentence)) != FETCH_OK) {
+        buf_printf(why, "origin: \"%.*s\": %s", (int)text.len, text.ptr, sentence);
+        return false;
+    }
+    if (has_user || memchr(text.ptr, '?', text.len) || memchr(text.ptr, '#', text.len)) {
+        buf_printf(why, "origin: \"%.*s\" has user information, a query or a fragment",
+                   (int)text.len, text.ptr);
+        return false;
+    }
+    if (text.ptr[text.len - 1] == '/')
+        text.len--;
+    *url = text;
+    return true;
+}
+
+static bool
+read_urls(const char *text, struct http_origin *row, struct buf *why)
+{
+    while (*text) {
+        size_t len = strcspn(text, ",");
+
+        if (row->url_count == HTTP_ORIGIN_MOST_URLS) {
+            buf_printf(why, "origin: more than %d URLs in one row", HTTP_ORIGIN_MOST_URLS);
+            return false;
+        }
+        if (!read_url(span_of(text, len), &row->urls[row->url_count++], why))
+            return false;
+        text += len + (text[len] == ',');
+    }
+    return true;
+}
+
+static bool
+read_row(const char *text, struct http_origin *row, struct buf *why)
+{
+    const char *slash = strchr(text, '/'), *equals = strchr(text, '=');
+
+    *row = (struct http_origin){0};
+    if (!slash || !equals || slash > equals || equals[1] == '\0' ||
+        memchr(text, ':', (size_t)(slash - text))) {
+        buf_printf(why, "origin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", text);
+        return false;
+    }
+    row->host = span_of(text, (size_t)(slash - text));
+    row->prefix = span_of(slash, (size_t)(equals - slash));
+    row->below = equals[-1] == '/';
+    row->prefix.len -= row->below;
+    return read_urls(equals + 1, row, why);
+}
+
+/* Below 0: `a` is the more specific one. */
+static int
+compare_rows(const void *a, const void *b)
+{
+    const struct http_origin *first = a, *second = b;
+
+    if (!first->host.len != !second->host.len)
+        return first->host.len ? -1 : 1;
+    return (first->prefix.len < second->prefix.len) - (first->prefix.len > second->prefix.len);
+}
+
+bool
+http_origins_init(struct http_origins *origins, const struct option_list *rows, struct buf *why)
+{
+    *origins = (struct http_origins){0};
+    if (rows->count == 0)
+        return true;
+    origins->rows = calloc(rows->count, sizeof(*origins->rows));
+    if (!origins->rows) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    for (; origins->count < rows->count; origins->count++) {
+        if (!read_row(rows->items[origins->count], &origins->rows[origins->count], why)) {
+            http_origins_free(origins);
+            return false;
+        }
+    }
+    qsort(origins->rows, origins->count, sizeof(*origins->rows), compare_rows);
+    return true;
+}
+
+void
+http_origins_free(struct http_origins *origins)
+{
+    free(origins->rows);
+    *origins = (struct http_origins){0};
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool
+has_prefix(const struct http_origin *row, struct span path)
+{
+    /* "?query" stands for "/?query". */
+    bool no_path = path.len == 0 || path.ptr[0] == '?';
+
+    if (row->prefix.len == 0)
+        return true;
+    if (no_path || !span_starts_with(path, row->prefix))
+        return false;
+    if (path.len == row->prefix.len)
+        return !row->below;
+    return path.ptr[row->prefix.len] == '/' || (path.ptr[row->prefix.len] == '?' && !row->below);
+}
+
+const struct http_origin *
+http_origins_find(const struct http_origins *origins, struct span host, struct span path)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        const struct http_origin *row = &origins->rows[i];
+
+        if ((row->host.len == 0 || http_same_name(row->host, host)) && has_prefix(row, path))
+            return row;
+    }
+    return NULL;
+}
+
+/* Has the URL nothing behind its authority? */
+static bool
+is_authority(struct span url)
+{
+    const char *after = memmem(url.ptr, url.len, "://", 3);
+
+    return !memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
+}
+
+size_t
+http_origin_write_url(const struct http_origin *row, unsigned number, struct span path, char *out,
+                      size_t size)
+{
+    struct span url = row->urls[number];
+    struct span rest =
+        row->prefix.len ? span_of(path.ptr + row->prefix.len, path.len - row->prefix.len) : path;
+    bool slash = (rest.len == 0 || rest.ptr[0] != '/') && is_authority(url);
+
+    if (rest.len == 1 && rest.ptr[0] == '*')
+        rest.len = 0;
+    if (url.len + slash + rest.len > size)
+        return 0;
+    memcpy(out, url.ptr, url.len);
+    if (slash)
+        out[url.len] = '/';
+    memcpy(out + url.len + slash, rest.ptr, rest.len);
+    return url.len + slash + rest.len;
+}

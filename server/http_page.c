@@ -1,0 +1,66 @@
+/* Responses of the proxy's own. */
+#include <stdio.h>
+
+#include "http/field.h"
+#include "http/response_head.h"
+#include "server/http_front.h"
+
+/* Does the request accept HTML? Without a closer look at weights: a browser says so by name. */
+static bool
+accepts_html(struct span fields)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&fields, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Accept"))
+            return memmem(value.ptr, value.len, "text/html", 9) != NULL;
+    return false;
+}
+
+/* The field lines of a page beside those that each one has. */
+static void
+write_lines(struct http_writer *lines, const struct http_exchange *x, unsigned status,
+            const char *detail)
+{
+    const struct proxy_clock *clock = &http_service_of(x)->service->proxy.config.clock;
+
+    http_write_date(lines, clock->wall_us(clock->context) / 1000000);
+    if (status == 405)
+        http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
+    if (detail) {
+        http_write_text(lines, "Cache-Status: sunproxy; fwd=uri-miss; detail=");
+        http_write_text(lines, detail);
+        http_write_text(lines, "\r\n");
+    }
+    if (x->persistent && !x->request.minor)
+        http_write_text(lines, "Connection: keep-alive\r\n");
+}
+
+void
+http_page_make(struct http_exchange *x, unsigned status, struct span reason, const char *detail)
+{
+    char bytes[512];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
+    struct http_error_page page = {
+        .status = status,
+        .detail = reason,
+        .html = accepts_html(x->request.fields),
+        .close = !x->persistent,
+        .no_body = x->request.method_id == HTTP_HEAD,
+    };
+
+    write_lines(&lines, x, status, detail);
+    page.lines = http_written(&lines);
+    http_write_error_page(&writer, &page);
+    if (writer.full) {
+        page.detail = span_of(NULL, 0);
+        writer = http_writer_of(x->head, sizeof(x->head));
+        http_write_error_page(&writer, &page);
+    }
+    x->status = status;
+    x->pieces[0] = (struct iovec){.iov_base = x->head, .iov_len = writer.len};
+    x->piece_count = 1;
+    x->head_bytes = writer.len;
+    x->body = (struct http_body){.end = 0};
+}

@@ -1,0 +1,70 @@
+/* Where requests lead, and who may send them. */
+#include "http/hop_by_hop.h"
+#include "http/target.h"
+#include "server/http_front.h"
+
+/* May the client use the forward proxy? Over AF_UNIX the permissions of the socket decide. */
+static bool
+may_forward(const struct http_connection *c)
+{
+    const struct net_peer *peer = &c->net.peer;
+
+    return peer->has_uid || networks_have_address(&c->worker->http->clients,
+                                                  (const struct sockaddr *)&peer->address);
+}
+
+static unsigned
+refuse(unsigned status, const char *sentence, const char **reason)
+{
+    *reason = sentence;
+    return status;
+}
+
+/* By a row of --origin. */
+static unsigned
+find_reverse(struct http_connection *c, const struct http_request *request,
+             struct http_route *route, const char **reason)
+{
+    struct http_worker *worker = c->worker;
+
+    route->origin = http_origins_find(&worker->http->origins, request->host, request->path);
+    if (!route->origin)
+        return refuse(421, "this server does not serve that host and path", reason);
+    route->url = span_of(worker->url, http_origin_write_url(route->origin, 0, request->path,
+                                                            worker->url, sizeof(worker->url)));
+    return 0;
+}
+
+static unsigned
+find_forward(struct http_connection *c, const struct http_request *request,
+             struct http_route *route, const char **reason)
+{
+    struct http_worker *worker = c->worker;
+
+    if (request->form != HTTP_ABSOLUTE_FORM)
+        return refuse(400, "this is a proxy: the request has to name a whole URL", reason);
+    if (!may_forward(c))
+        return refuse(403, "this client may not use the proxy", reason);
+    route->url =
+        span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
+                                            request->host, request->port, request->path));
+    return 0;
+}
+
+unsigned
+http_route_find(struct http_connection *c, const struct http_request *request,
+                struct http_route *route, const char **reason)
+{
+    unsigned status;
+
+    *route = (struct http_route){0};
+    if (request->method_id == HTTP_CONNECT)
+        return refuse(501, "this proxy makes no tunnels", reason);
+    if (request->method_id == HTTP_TRACE)
+        return refuse(405, "this proxy does not answer TRACE", reason);
+    status = c->worker->http->origins.count ? find_reverse(c, request, route, reason)
+                                            : find_forward(c, request, route, reason);
+    if (!status && route->url.len == 0)
+        return refuse(414, "the URL is longer than 8,192 bytes", reason);
+    return status;
+}

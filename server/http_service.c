@@ -1,0 +1,85 @@
+#include "server/http_service.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "server/http_front.h"
+
+/* Adds the networks of an option; false with a sentence. */
+static bool
+add_networks(struct networks *networks, const struct option_list *list, const char *option,
+             struct buf *why)
+{
+    char sentence[256];
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (!networks_add(networks, list->items[i], sentence, sizeof(sentence))) {
+            buf_printf(why, "%s: %s", option, sentence);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+read_options(struct http_service *http, const struct options *options, struct buf *why)
+{
+    static char loopback4[] = "127.0.0.0/8", loopback6[] = "::1";
+    static char *loopback[] = {loopback4, loopback6, NULL};
+    static const struct option_list by_default = {.items = loopback, .count = 2};
+
+    return http_origins_init(&http->origins, &options->origin, why) &&
+           add_networks(&http->clients,
+                        options->client_net.count ? &options->client_net : &by_default,
+                        "client-net", why) &&
+           add_networks(&http->purgers, &options->purge_net, "purge-net", why);
+}
+
+static bool
+make_workers(struct http_service *http, unsigned count)
+{
+    http->workers = aligned_alloc(_Alignof(struct http_worker), count * sizeof(*http->workers));
+    if (!http->workers)
+        return false;
+    memset(http->workers, 0, count * sizeof(*http->workers));
+    for (unsigned i = 0; i < count; i++) {
+        http->workers[i].http = http;
+        SLIST_INIT(&http->workers[i].pool);
+        buf_init(&http->workers[i].fields, HTTP_FIELDS_MAX);
+    }
+    return true;
+}
+
+bool
+http_service_init(struct http_service *http, struct service *service, struct buf *why)
+{
+    *http = (struct http_service){.service = service};
+    http_head_limits_default(&http->limits);
+    if (read_options(http, service->options, why)) {
+        if (make_workers(http, service->workers))
+            return true;
+        buf_append_str(why, strerror(ENOMEM));
+    }
+    http_service_free(http);
+    return false;
+}
+
+int
+http_service_listen(struct http_service *http, struct net_server *net, int fd)
+{
+    return net_server_listen(net, fd, &http_protocol, http);
+}
+
+void
+http_service_free(struct http_service *http)
+{
+    for (unsigned i = 0; http->workers && i < http->service->workers; i++) {
+        http_worker_free_pool(&http->workers[i]);
+        buf_free(&http->workers[i].fields);
+    }
+    free(http->workers);
+    http_origins_free(&http->origins);
+    networks_free(&http->clients);
+    networks_free(&http->purgers);
+    *http = (struct http_service){0};
+}

@@ -1,0 +1,38 @@
+/*
+ * The HTTP front as a part of the daemon: what --http, --origin, --client-net and --purge-net say,
+ * and the protocol of its listeners, which share the workers of the RPC server.
+ *
+ * One per process. It is made before the workers start, and freed after they have ended.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_SERVICE_H
+#define SUNPROXY_SERVER_HTTP_SERVICE_H
+
+#include "base/networks.h"
+#include "http/request_head.h"
+#include "net/server.h"
+#include "server/http_origins.h"
+#include "server/service.h"
+
+struct http_worker;
+
+struct http_service {
+    struct service *service; /* not owned */
+
+    /* read-only while workers run */
+    struct http_origins origins;
+    struct networks clients; /* of the forward proxy */
+    struct networks purgers;
+    struct http_head_limits limits;
+    struct http_worker *workers; /* owned; by the numbers of the net's */
+};
+
+/* False with a sentence in `why`. The options must stay. */
+bool http_service_init(struct http_service *http, struct service *service, struct buf *why);
+
+/* Takes over a listening socket, as net_server_listen(). 0 or an errno. */
+int http_service_listen(struct http_service *http, struct net_server *net, int fd);
+
+/* The server is destroyed. Harmless if all is zero. */
+void http_service_free(struct http_service *http);
+
+#endif
