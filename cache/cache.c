@@ -212,6 +212,7 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
         stats->bytes += place->shard.evictor.bytes;
         stats->busy += place->shard.fill_count;
         stats->markers += place->shard.markers.count;
+        stats->records += place->shard.records.count;
         stats->insertions += place->shard.evictor.insertions;
         stats->evictions += place->shard.evictor.evictions;
         place_unlock(place);

@@ -26,6 +26,7 @@
 
 #define CACHE_MAX_SHARDS 64u
 #define CACHE_MAX_MARKERS 4096u /* of all shards */
+#define CACHE_MAX_VARIANTS 64u  /* stored ones of a URL, beside that of the empty variant */
 
 struct cache;
 struct object_waiter;
@@ -44,6 +45,7 @@ struct cache_stats {
     uint64_t bytes; /* of those */
     uint64_t busy;  /* objects that are being filled and may be stored */
     uint64_t markers;
+    uint64_t records;    /* of URLs that vary */
     uint64_t insertions; /* pages stored, replacements included */
     uint64_t evictions;  /* pages evicted as victims */
 };
@@ -152,13 +154,16 @@ enum cache_answer {
     CACHE_PASS,   /* found->fill: the URL has a marker, or request->pass. The object is in no table,
                      the waiter is its only one, and the caller fills it. With a marker, it may be
                      stored at the end; after request->pass it is not */
+    CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
+                     found->object is the record of the names (object_fields()) by which the caller
+                     chooses one, to look that up */
     CACHE_ABSENT, /* conditions->only_cached, and there is no ready object. Nothing has changed */
     CACHE_FULL,   /* the URL's busy object has max_waiters */
     CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */
 };
 
 struct cache_found {
-    struct object *object;   /* HIT, STALE, BUSY: a reference of the caller's; or NULL */
+    struct object *object;   /* HIT, STALE, BUSY, VARIES: a reference of the caller's; or NULL */
     struct cache_fill *fill; /* STALE, MISS, PASS: the caller's, as fill.h has it; or NULL */
 };
 
@@ -190,7 +195,7 @@ uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 /*
  * Purging removes objects of a URL, of all URLs with a prefix, or all, in every variant. Returns
  * the number of ready ones, which are not counted as evictions. Busy objects are completed for
- * their waiters and not stored, and no later request joins them; markers are dropped.
+ * their waiters and not stored, and no later request joins them; markers and records are dropped.
  */
 uint64_t cache_purge(struct cache *cache, struct span url);
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
@@ -199,7 +204,7 @@ uint64_t cache_purge_all(struct cache *cache);
 /*
  * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
  * for requests that arrived before. Returns the number of those that were not expired so before.
- * Busy objects and markers are treated as by cache_purge().
+ * Busy objects, markers and records are treated as by cache_purge().
  */
 uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);

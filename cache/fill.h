@@ -216,6 +216,27 @@ bool cache_fill_abandon(struct cache_fill *fill);
  */
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
 
+/*
+ * The response answers the requests of one variant only (RFC 9111, section 4.1); before the head.
+ * From now on the fill is at (URL, `variant`), where requests can join it unless there is another
+ * fill, and where it is stored. At (URL, `base`), for which a request looks first, stands a record
+ * of `names`, which are any bytes to the cache: in place of this fill, a page or a marker, but not
+ * of a newer fill. Waiters other than the leader get RETRY, unless the fill was at that variant
+ * already and the record had these names.
+ *
+ * Without names the response answers all requests: `variant` is `base`, to which the fill moves, in
+ * place of a record.
+ *
+ * Records stay until they are purged or too many: CACHE_MAX_MARKERS, and one for each stored page,
+ * of a mean of 1 KiB. Then the oldest is dropped.
+ *
+ * Does nothing for a bypass, after a purge, and after cache_fill_isolate(). False without memory,
+ * or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then isolated without a
+ * marker, and is not stored.
+ */
+bool cache_fill_vary(struct cache_fill *fill, struct span base, struct span names,
+                     struct span variant);
+
 /* The response may be shared, though it is not stored: a marker of its URL is removed. */
 void cache_fill_unmark(struct cache_fill *fill);
 

@@ -59,6 +59,10 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
 {
     struct cache_fill *busy;
 
+    if (entry && entry_is_record(entry)) {
+        found->object = object_retain(entry->object);
+        return CACHE_VARIES;
+    }
     if (request->conditions && request->conditions->only_cached) {
         if (!entry || !entry->stored)
             return CACHE_ABSENT;

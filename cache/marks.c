@@ -25,13 +25,11 @@ list_of(struct shard *shard, const struct entry *entry)
     return entry_is_record(entry) ? &shard->records : &shard->markers;
 }
 
-/* A URL that varies has pages beside its record: with many pages there may be as many records. */
+/* A URL that varies has pages beside its record: there may be one more for each stored page. */
 static size_t
 most_marks(const struct shard *shard, const struct marks *marks)
 {
-    if (marks == &shard->records && shard->evictor.pages > shard->max_markers)
-        return (size_t)shard->evictor.pages;
-    return shard->max_markers;
+    return shard->max_markers + (marks == &shard->records ? (size_t)shard->evictor.pages : 0);
 }
 
 void

@@ -51,8 +51,8 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
     return true;
 }
 
-static void
-entry_free(struct entry *entry)
+void
+shard_free_entry(struct entry *entry)
 {
     if (entry->stored)
         object_release_from_cache(&entry->object);
@@ -81,7 +81,7 @@ shard_free(struct shard *shard)
                 RB_RIGHT(entry, links) = NULL;
             } else {
                 next = RB_PARENT(entry, links);
-                entry_free(entry);
+                shard_free_entry(entry);
             }
             entry = next;
         }
@@ -219,7 +219,7 @@ shard_free_removed(struct removed *removed)
     while (entry) {
         struct entry *next = RB_RIGHT(entry, links);
 
-        entry_free(entry);
+        shard_free_entry(entry);
         entry = next;
     }
     *removed = (struct removed){0};
@@ -229,10 +229,10 @@ shard_free_removed(struct removed *removed)
 static bool
 meets(const struct object *object, const struct cache_conditions *conditions, int64_t now_us)
 {
-    int64_t age_us = object_age(object, now_us);
+    int64_t age_us = object_age(object, now_us), lifetime_us = object_lifetime(object);
 
     return !conditions->no_cache && age_us <= conditions->max_age_us &&
-           object_lifetime(object) - age_us >= conditions->min_fresh_us;
+           (lifetime_us == INT64_MAX || lifetime_us - age_us >= conditions->min_fresh_us);
 }
 
 struct object *
@@ -253,6 +253,27 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
     if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))
         table_tidy(&shard->table);
     return e->object;
+}
+
+/* After a variant has been stored: evicts the oldest one of its URL if there are too many. */
+static void
+limit_variants(struct shard *shard, const struct cache_key *key, const struct entry *latest,
+               struct removed *victims)
+{
+    struct entry *entry = table_first_variant(&shard->table, key->hash, key->url), *oldest = NULL;
+    size_t count = 0;
+
+    for (; entry; entry = table_next_variant(entry)) {
+        if (!entry->stored || object_variant(entry->object).len == 0)
+            continue;
+        count++;
+        if (entry != latest && (!oldest || entry->entered < oldest->entered))
+            oldest = entry;
+    }
+    if (count > CACHE_MAX_VARIANTS) {
+        shard_remove(shard, oldest, victims);
+        shard->evictor.evictions++;
+    }
 }
 
 enum evictor_outcome
@@ -284,12 +305,14 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
     described = describe_page(shard, object, key->key);
     described.old = old ? old->node : NULL;
     outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
+    if (outcome == EVICTOR_ENTERED && key->variant.len)
+        limit_variants(shard, key, entry, victims);
     if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON) {
         object_enter_cache(object);
         if (own && own != entry)
-            entry_free(own);
+            shard_free_entry(own);
     } else if (entry != own) {
-        entry_free(entry);
+        shard_free_entry(entry);
     }
     table_tidy(&shard->table); /* a large page may have evicted many small ones */
     return outcome;

@@ -53,6 +53,24 @@ fills_are_valid(const struct shard *shard, size_t own)
     return count == shard->fill_count && found == own;
 }
 
+/* No URL has more stored variants than it may have. */
+static bool
+variants_are_bounded(const struct table *table)
+{
+    const struct object *before = NULL;
+    size_t count = 0;
+
+    for (struct entry *entry = table_first(table); entry; entry = table_next(table, entry)) {
+        if (!before || !span_equal(object_url(entry->object), object_url(before)))
+            count = 0;
+        before = entry->object;
+        count += entry->stored && before->variant_len != 0;
+        if (count > CACHE_MAX_VARIANTS)
+            return false;
+    }
+    return true;
+}
+
 bool
 shard_is_valid(const struct shard *shard)
 {
@@ -60,7 +78,7 @@ shard_is_valid(const struct shard *shard)
     struct entry *entry;
     uint64_t bytes = 0;
 
-    if (!table_is_valid(&shard->table))
+    if (!table_is_valid(&shard->table) || !variants_are_bounded(&shard->table))
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
         if (!entry_is_valid(entry))

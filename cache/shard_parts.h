@@ -24,6 +24,9 @@ shard_bytes_of(const struct shard *shard, const struct object *object)
     return object_size(object) - sizeof(*object) - 1 + shard->overhead;
 }
 
+/* Frees an entry, and drops its object; it is in no table. */
+void shard_free_entry(struct entry *entry);
+
 /* Removes an entry from the table and adds it to a chain; a stored one has left the evictor. */
 void shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed);
 

@@ -228,6 +228,7 @@ look_up(struct exchange *x)
         fail(x, FAILURE_OVERLOADED,
              span_str("too many requests wait for this URL already; try again"));
         return true;
+    case CACHE_VARIES: /* no fill has said so */
     case CACHE_ABSENT: /* only to requests with conditions */
     case CACHE_NO_MEMORY:
         break;

@@ -209,6 +209,9 @@ pages_get(struct cache *cache, struct span url, int64_t now_us)
         ck_assert(cache_leave(cache, &waiter));
         object_waiter_clear(&waiter);
         break;
+    case CACHE_VARIES:
+        object_release(&found.object);
+        break;
     case CACHE_ABSENT:
     case CACHE_FULL:
     case CACHE_NO_MEMORY:

@@ -5,6 +5,7 @@
 #include "tests/unit/cache/pages.h"
 
 #define URL "http://a/1"
+#define VARIANT "v"
 
 enum state {
     BUSY,
@@ -14,13 +15,14 @@ enum state {
     SUCCESSOR_WITH_BODY,
     PASSING, /* a marker is in the table */
     ORPHAN,  /* a successor whose expired page was evicted */
+    VARYING, /* its fill was moved to a variant */
     READY,
     STATES
 };
 
 static const char *const state_names[STATES] = {
     "busy",    "busy with head", "busy with body", "successor", "successor with body",
-    "passing", "orphan",         "ready"};
+    "passing", "orphan",         "varying",        "ready"};
 
 enum { NOW = 6000 };
 
@@ -41,6 +43,18 @@ append(struct scene *scene)
     scene->has_head = true;
     fill_letters(scene->leader.found.fill, 20000);
     scene->filled += 20000;
+}
+
+/* Looks the URL up, and if there is a record of its variants, the variant. */
+static enum cache_answer
+look_up(struct request *request, struct cache *cache)
+{
+    bool streams = request->waiter.streams;
+
+    if (request_lookup(request, cache, URL, NOW, streams) != CACHE_VARIES)
+        return request->answer;
+    request_end(request);
+    return request_lookup_variant(request, cache, URL, VARIANT, NOW, (struct cache_request){0});
 }
 
 static void
@@ -71,8 +85,12 @@ scene_set_up(struct scene *scene, enum state state)
     }
     ck_assert_int_eq(request_lookup(&scene->leader, scene->cache, URL, NOW, false), answer);
     object_release(&scene->leader.found.object);
+    if (state == VARYING)
+        ck_assert(cache_fill_vary(scene->leader.found.fill, span_str(""), span_str("names"),
+                                  span_str(VARIANT)));
+    scene->late.waiter.streams = true;
     if (state != PASSING)
-        ck_assert_int_eq(request_lookup(&scene->late, scene->cache, URL, NOW, true), CACHE_BUSY);
+        ck_assert_int_eq(look_up(&scene->late, scene->cache), CACHE_BUSY);
     if (state == BUSY_WITH_HEAD) {
         fill_head(scene->leader.found.fill, -1, &scene->account);
         scene->has_head = true;
@@ -93,7 +111,7 @@ is_joined(struct scene *scene)
     struct request request = {0};
     bool joined = false;
 
-    switch (request_lookup(&request, scene->cache, URL, NOW, false)) {
+    switch (look_up(&request, scene->cache)) {
     case CACHE_BUSY:
         joined = request.waiter.fill == scene->leader.found.fill;
         ck_assert(joined);
@@ -107,6 +125,7 @@ is_joined(struct scene *scene)
         request_take(&request);
         break;
     case CACHE_HIT:
+    case CACHE_VARIES:
     case CACHE_ABSENT:
     case CACHE_FULL:
     case CACHE_NO_MEMORY:
@@ -145,6 +164,12 @@ scene_tear_down(struct scene *scene)
     ck_assert_int_eq(atomic_load(&scene->account.kinds[MEMORY_PAGES]), 0);
 }
 
+static bool
+is_successor(enum state state)
+{
+    return state == SUCCESSOR || state == SUCCESSOR_WITH_BODY;
+}
+
 /* ---- purges ---------------------------------------------------------------------------------- */
 
 static uint64_t
@@ -174,6 +199,7 @@ check_purge(enum state state, uint64_t (*purge)(struct cache *cache), uint64_t o
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages - was_ready - others);
     ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).records, 0);
     ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
     ck_assert(!is_joined(&scene));
     if (state == READY) {
@@ -199,6 +225,46 @@ START_TEST(a_purge_in_each_state)
         check_purge(state, purge_url, 0);
         check_purge(state, purge_prefix, 0);
         check_purge(state, cache_purge_all, 1);
+    }
+}
+END_TEST
+
+/* Pages stay, and have expired for requests of any time; the rest is as after a purge. */
+static void
+check_expire(enum state state, bool by_prefix)
+{
+    bool was_ready = state == READY || is_successor(state);
+    struct request next = {0};
+    struct scene scene;
+    uint64_t pages, count;
+
+    scene_set_up(&scene, state);
+    pages = pages_stats(scene.cache).pages;
+    count = by_prefix ? cache_expire_prefix(scene.cache, span_str("http://a/"), NOW)
+                      : cache_expire(scene.cache, span_str(URL), NOW);
+    ck_assert_msg(count == was_ready, "%s", state_names[state]);
+    ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
+    ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);
+    ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).records, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
+    ck_assert(!is_joined(&scene));
+    ck_assert_int_eq(request_lookup(&next, scene.cache, URL, 0, false),
+                     was_ready ? CACHE_STALE : CACHE_MISS);
+    if (state != READY)
+        ck_assert_int_eq(scene_finish(&scene), CACHE_NOT_STORED);
+    ck_assert_int_eq(fill_page(next.found.fill, 3), was_ready ? CACHE_REPLACED : CACHE_STORED);
+    request_take(&next);
+    request_end(&next);
+    ck_assert(pages_hit(scene.cache, URL));
+    scene_tear_down(&scene);
+}
+
+START_TEST(a_soft_purge_in_each_state)
+{
+    for (enum state state = 0; state < STATES; state++) {
+        check_expire(state, false);
+        check_expire(state, true);
     }
 }
 END_TEST
@@ -237,12 +303,6 @@ static const struct change changes[] = {
     {"lirs", 30, 0, 1, 30}, {"lfu", 1, 0, 1, 1}, {"maxs", 20, 100, 16, 0}, {NULL, 0, 0, 3, 0},
 };
 
-static bool
-is_successor(enum state state)
-{
-    return state == SUCCESSOR || state == SUCCESSOR_WITH_BODY;
-}
-
 static void
 check_change(enum state state, const struct change *change)
 {
@@ -262,13 +322,14 @@ check_change(enum state state, const struct change *change)
     ck_assert_uint_le(pages_stats(scene.cache).pages, change->kept);
     ck_assert_uint_eq(pages_stats(scene.cache).busy, state != READY);
     ck_assert_uint_eq(pages_stats(scene.cache).markers, state == PASSING);
+    ck_assert_uint_eq(pages_stats(scene.cache).records, state == VARYING);
     if (state == READY) {
         scene_tear_down(&scene);
         return;
     }
     /* Whether the expired page was kept shows in a lookup from before it expired. */
     kept = is_successor(state) && pages_hit_at(scene.cache, URL, 0);
-    joins = state <= BUSY_WITH_BODY || kept;
+    joins = state <= BUSY_WITH_BODY || state == VARYING || kept;
     ck_assert_msg(is_joined(&scene) == joins, "%s", state_names[state]);
     outcome = scene_finish(&scene);
     if (!change->policy || change->bytes)
@@ -279,7 +340,10 @@ check_change(enum state state, const struct change *change)
         ck_assert_msg(outcome == CACHE_STORED || outcome == CACHE_PASSED_ON, "%s",
                       state_names[state]);
     if (outcome == CACHE_STORED || outcome == CACHE_REPLACED) {
-        ck_assert(pages_hit_at(scene.cache, URL, NOW));
+        struct request request = {0};
+
+        ck_assert_int_eq(look_up(&request, scene.cache), CACHE_HIT);
+        request_end(&request);
         ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
     }
     scene_tear_down(&scene);
@@ -400,6 +464,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_purge_in_each_state);
+    tcase_add_test(tc, a_soft_purge_in_each_state);
     tcase_add_test(tc, a_purge_before_a_failure_and_of_others);
     tcase_add_test(tc, another_configuration_in_each_state);
     tcase_add_test(tc, many_configurations_during_one_fill);

@@ -25,7 +25,7 @@ struct user {
     bool purges;
     bool alike; /* all threads draw the same */
     bool all;   /* failures, private responses, bypasses, waiters that leave */
-    uint64_t hits, joined, stored, evicted, purged, retries, passed;
+    uint64_t hits, joined, stored, evicted, purged, retries, passed, fell_back, refreshed, varied;
     bool wrong; /* an object that is not the one asked for, or a waiter with a wrong answer */
 };
 
@@ -86,6 +86,42 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
     return true;
 }
 
+/* Ends a fill without a head of its own, by the object that was there before. */
+static bool
+end_by_previous(struct user *user, struct cache_fill *fill, int64_t now)
+{
+    const struct object_head head = {.status = 200, .account = &account};
+    enum cache_outcome outcome;
+
+    if (!user->all || !cache_fill_previous(fill) || unit_draw(&user->dice, 2))
+        return false;
+    if (unit_draw(&user->dice, 2)) {
+        cache_fill_fall_back(fill);
+        user->fell_back++;
+        return true;
+    }
+    if (cache_fill_refresh(fill, &head, unit_draw(&user->dice, 8) != 0, 1, now,
+                           1000 * unit_draw(&user->dice, 20), &outcome) != 0)
+        return false;
+    user->stored += outcome == CACHE_STORED;
+    user->refreshed++;
+    return true;
+}
+
+/* The response is that of the variant "x", or of none. */
+static void
+vary(struct user *user, struct cache_fill *fill)
+{
+    const char *names = unit_draw(&user->dice, 3) ? "n" : "m";
+
+    if (!user->all || unit_draw(&user->dice, 4))
+        return;
+    if (unit_draw(&user->dice, 3))
+        user->wrong |= !cache_fill_vary(fill, span_str(""), span_str(names), span_str("x"));
+    else
+        user->wrong |= !cache_fill_vary(fill, span_str(""), span_str(""), span_str(""));
+}
+
 static bool
 retry_some(const struct object_waiter *waiter, void *context)
 {
@@ -96,6 +132,11 @@ retry_some(const struct object_waiter *waiter, void *context)
 static void
 fill(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
 {
+    vary(user, fill);
+    if (end_by_previous(user, fill, now)) {
+        cache_fill_free(fill);
+        return;
+    }
     if (fill_body(user, fill, number)) {
         bool store = !user->all || (!fill->isolated && unit_draw(&user->dice, 10));
         int64_t lifetime =
@@ -143,10 +184,15 @@ wait_for_end(struct user *user, struct sleeper *sleeper, unsigned number)
 
 /* One request; true: it is to be repeated. */
 static bool
-use_url(struct user *user, const char *url, unsigned number, int64_t now)
+use_variant(struct user *user, const char *url, const char *variant, unsigned number, int64_t now)
 {
     struct sleeper sleeper = {.waiter = {.notify = wake}};
-    struct cache_key key = cache_key_of(span_str(url));
+    struct cache_key key = cache_key_of_variant(span_str(url), span_str(variant));
+    struct cache_conditions conditions = {
+        .no_cache = unit_draw(&user->dice, 4) == 0,
+        .only_cached = unit_draw(&user->dice, 4) == 0,
+        .max_age_us = unit_draw(&user->dice, 4000),
+    };
     struct cache_request request = {
         .waiter = &sleeper.waiter,
         .fill_size = sizeof(struct cache_fill) + 8,
@@ -159,13 +205,25 @@ use_url(struct user *user, const char *url, unsigned number, int64_t now)
     sem_init(&sleeper.wake, 0, 0);
     sleeper.waiter.streams = unit_draw(&user->dice, 2);
     request.pass = user->all && unit_draw(&user->dice, 40) == 0;
+    if (user->all && unit_draw(&user->dice, 8) == 0)
+        request.conditions = &conditions;
     answer = cache_lookup(cache, &key, &request, now, &found);
     user->hits += answer == CACHE_HIT;
     user->joined += answer == CACHE_BUSY;
     user->passed += answer == CACHE_PASS;
     user->wrong |= answer == CACHE_NO_MEMORY;
-    user->wrong |= (found.fill != NULL) !=
-                   (answer == CACHE_MISS || answer == CACHE_STALE || answer == CACHE_PASS);
+    user->wrong |=
+        (found.fill != NULL) !=
+        (answer == CACHE_MISS || answer == CACHE_PASS ||
+         (answer == CACHE_STALE && !(request.conditions && request.conditions->only_cached)));
+    if (answer == CACHE_VARIES) {
+        user->wrong |= !span_equal(object_url(found.object), key.url) ||
+                       object_fields(found.object).len != 1 || variant[0] != '\0';
+        object_release(&found.object);
+        sem_destroy(&sleeper.wake);
+        user->varied++;
+        return use_variant(user, url, "x", number, now);
+    }
     if (found.object) {
         user->wrong |= !span_equal(object_url(found.object), key.url) ||
                        object_length(found.object) != 50 * (uint64_t)number ||
@@ -174,7 +232,7 @@ use_url(struct user *user, const char *url, unsigned number, int64_t now)
     }
     if (found.fill)
         fill(user, found.fill, number, now);
-    if (answer != CACHE_HIT && answer != CACHE_FULL) {
+    if (found.fill || answer == CACHE_BUSY) {
         user->wrong |= !span_equal(object_url(sleeper.waiter.object), key.url);
         retry = wait_for_end(user, &sleeper, number);
         object_waiter_clear(&sleeper.waiter);
@@ -183,6 +241,12 @@ use_url(struct user *user, const char *url, unsigned number, int64_t now)
     sem_destroy(&sleeper.wake);
     user->retries += retry;
     return retry;
+}
+
+static bool
+use_url(struct user *user, const char *url, unsigned number, int64_t now)
+{
+    return use_variant(user, url, "", number, now);
 }
 
 static void *
@@ -197,6 +261,8 @@ use(void *context)
         snprintf(url, sizeof(url), "http://h/%u", number);
         if (user->purges && unit_draw(&user->dice, 50) == 0)
             user->purged += cache_purge(cache, span_str(url));
+        if (user->all && unit_draw(&user->dice, 50) == 0)
+            cache_expire(cache, span_str(url), i);
         while (use_url(user, url, number, i))
             continue;
     }
@@ -231,6 +297,9 @@ users_join(struct user *users)
         sum.purged += users[i].purged;
         sum.retries += users[i].retries;
         sum.passed += users[i].passed;
+        sum.fell_back += users[i].fell_back;
+        sum.refreshed += users[i].refreshed;
+        sum.varied += users[i].varied;
     }
     ck_assert(!sum.wrong);
     ck_assert(cache_is_valid(cache));
@@ -274,6 +343,9 @@ START_TEST(every_waiter_is_answered_once)
         sum = users_join(users);
         ck_assert_uint_gt(sum.hits, 0);
         ck_assert_uint_gt(sum.passed, 0);
+        ck_assert_uint_gt(sum.fell_back, 0);
+        ck_assert_uint_gt(sum.refreshed, 0);
+        ck_assert_uint_gt(sum.varied, 0);
         cache_destroy(cache);
     }
     /* The same requests on each thread, until some have met in one fill. */
@@ -363,6 +435,8 @@ START_TEST(configuring_under_load)
             cache_purge_prefix(cache, span_str("http://h/1"));
         if (round % 25 == 0)
             cache_purge_all(cache);
+        if (round % 8 == 3)
+            cache_expire_prefix(cache, span_str("http://h/2"), 1);
         if (round % 10 == 5)
             ck_assert(cache_is_valid(cache));
     }

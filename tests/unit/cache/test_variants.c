@@ -146,6 +146,458 @@ START_TEST(variants_survive_another_configuration)
 }
 END_TEST
 
+/* ---- responses that vary --------------------------------------------------------------------- */
+
+#define NAMES "accept-encoding"
+
+static enum cache_answer
+look_up(struct request *request, const char *variant, int64_t now_us)
+{
+    return request_lookup_variant(request, cache, "u", variant, now_us, (struct cache_request){0});
+}
+
+static bool
+vary(struct request *request, const char *names, const char *variant)
+{
+    bool done =
+        cache_fill_vary(request->found.fill, span_str("h"), span_str(names), span_str(variant));
+
+    ck_assert(cache_is_valid(cache));
+    return done;
+}
+
+/* Fills with that many letters; fresh until 5000. */
+static void
+finish(struct request *request, size_t body, enum cache_outcome outcome)
+{
+    fill_head(request->found.fill, (int64_t)body, NULL);
+    fill_letters(request->found.fill, body);
+    ck_assert_int_eq(cache_fill_finish(request->found.fill, true, 1, 0, 5000), outcome);
+    cache_fill_free(request->found.fill);
+    ck_assert_uint_eq(request_take(request), WAITER_END);
+    ck_assert_uint_eq(object_length(request->waiter.object), body);
+    request_end(request);
+    ck_assert(cache_is_valid(cache));
+}
+
+/* A fetch for (u, h) whose response is that of a variant. */
+static void
+put_varying(const char *variant, size_t body)
+{
+    struct request request = {0};
+
+    ck_assert_int_eq(look_up(&request, "h", 0), CACHE_MISS);
+    ck_assert(vary(&request, NAMES, variant));
+    finish(&request, body, CACHE_STORED);
+}
+
+/* Is there a record for (u, h), with these names? */
+static bool
+is_recorded(const char *names)
+{
+    struct request request = {0};
+    bool found = look_up(&request, "h", 0) == CACHE_VARIES;
+
+    if (found) {
+        ck_assert_int_eq(object_state(request.found.object), OBJECT_VARIES);
+        ck_assert_ptr_null(request.found.fill);
+        ck_assert_ptr_null(request.waiter.object);
+        ck_assert(span_equal(object_url(request.found.object), span_str("u")));
+        found = span_equal(object_fields(request.found.object), span_str(names));
+    } else if (request.found.fill) {
+        fill_fail(request.found.fill);
+        request_take(&request);
+    }
+    request_end(&request);
+    ck_assert_uint_eq(pages_stats(cache).records, found);
+    return found;
+}
+
+START_TEST(a_response_that_varies_moves_and_leaves_a_record)
+{
+    struct request leader = {0}, late = {0}, streaming = {.waiter.streams = true}, same = {0};
+    struct request other = {0};
+
+    ck_assert_int_eq(look_up(&leader, "h", 0), CACHE_MISS);
+    ck_assert_int_eq(look_up(&late, "h", 0), CACHE_BUSY);
+    ck_assert_int_eq(look_up(&streaming, "h", 0), CACHE_BUSY);
+    ck_assert(vary(&leader, NAMES, "hgzip"));
+    ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
+    ck_assert_uint_eq(request_take(&streaming), WAITER_RETRY);
+    ck_assert_uint_eq(request_take(&leader), 0);
+    ck_assert_uint_eq(pages_stats(cache).busy, 1);
+    ck_assert(is_recorded(NAMES));
+    ck_assert_int_eq(look_up(&same, "hgzip", 0), CACHE_BUSY);
+    ck_assert_ptr_eq(same.waiter.fill, leader.found.fill);
+    ck_assert_int_eq(look_up(&other, "hbr", 0), CACHE_MISS);
+    finish(&leader, 5, CACHE_STORED);
+    finish(&other, 6, CACHE_STORED);
+    ck_assert_uint_eq(request_take(&same), WAITER_END);
+    ck_assert(span_equal(object_variant(same.waiter.object), span_str("hgzip")));
+    ck_assert_int_eq(length_of("u", "hgzip"), 5);
+    ck_assert_int_eq(length_of("u", "hbr"), 6);
+    ck_assert(is_recorded(NAMES));
+    request_end(&late);
+    request_end(&streaming);
+    request_end(&same);
+    /* The marker of a private response of one variant. */
+    ck_assert_int_eq(look_up(&leader, "hfr", 0), CACHE_MISS);
+    ck_assert(vary(&leader, NAMES, "hfr"));
+    cache_fill_isolate(leader.found.fill, 5000);
+    finish(&leader, 1, CACHE_STORED);
+    ck_assert_int_eq(length_of("u", "hfr"), 1);
+    ck_assert(is_recorded(NAMES));
+}
+END_TEST
+
+START_TEST(a_known_variant_stays_where_it_is)
+{
+    struct request leader = {0}, late = {0};
+
+    put_varying("hgzip", 1);
+    /* Expired, or for the first time. */
+    for (unsigned i = 0; i < 2; i++) {
+        const char *variant = i ? "hgzip" : "hbr";
+
+        ck_assert_int_eq(look_up(&leader, variant, 6000), i ? CACHE_STALE : CACHE_MISS);
+        ck_assert_int_eq(look_up(&late, variant, 6000), CACHE_BUSY);
+        ck_assert(vary(&leader, NAMES, variant));
+        ck_assert_uint_eq(request_take(&late), 0);
+        finish(&leader, 2, i ? CACHE_REPLACED : CACHE_STORED);
+        ck_assert_uint_eq(request_take(&late), WAITER_END);
+        request_end(&late);
+        ck_assert(is_recorded(NAMES));
+    }
+    /* Though its record was dropped. */
+    ck_assert_int_eq(look_up(&leader, "hbr", 6000), CACHE_STALE);
+    put("other", "", 1);
+    cache_purge(cache, span_str("u"));
+    ck_assert_uint_eq(pages_stats(cache).records, 0);
+    finish(&leader, 2, CACHE_NOT_STORED);
+}
+END_TEST
+
+START_TEST(other_names_replace_the_record)
+{
+    struct request leader = {0}, late = {0}, old = {0};
+
+    put_varying("hgzip", 1);
+    ck_assert_int_eq(look_up(&leader, "hbr", 0), CACHE_MISS);
+    ck_assert_int_eq(look_up(&late, "hbr", 0), CACHE_BUSY);
+    ck_assert(vary(&leader, "accept-language", "hfr"));
+    ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
+    request_end(&late);
+    ck_assert(is_recorded("accept-language"));
+    ck_assert_int_eq(look_up(&late, "hfr", 0), CACHE_BUSY);
+    finish(&leader, 2, CACHE_STORED);
+    request_take(&late);
+    request_end(&late);
+    ck_assert_int_eq(length_of("u", "hfr"), 2);
+    ck_assert_int_eq(length_of("u", "hbr"), -1);
+    /* The variant is the same, the names are not: who joined may want another one. */
+    ck_assert_int_eq(look_up(&leader, "hde", 0), CACHE_MISS);
+    ck_assert_int_eq(look_up(&late, "hde", 0), CACHE_BUSY);
+    ck_assert(vary(&leader, "cookie", "hde"));
+    ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
+    ck_assert(is_recorded("cookie"));
+    ck_assert_int_eq(look_up(&old, "hde", 0), CACHE_BUSY);
+    finish(&leader, 3, CACHE_STORED);
+    request_take(&old);
+    request_end(&old);
+    request_end(&late);
+}
+END_TEST
+
+START_TEST(a_response_without_names_takes_the_place_of_the_record)
+{
+    struct request leader = {0}, late = {0};
+
+    for (unsigned successor = 0; successor < 2; successor++) {
+        put_varying("hgzip", 1);
+        ck_assert_int_eq(look_up(&leader, successor ? "hgzip" : "hbr", 6000),
+                         successor ? CACHE_STALE : CACHE_MISS);
+        ck_assert(vary(&leader, "", "h"));
+        ck_assert_uint_eq(pages_stats(cache).records, 0);
+        ck_assert_int_eq(look_up(&late, "h", 0), CACHE_BUSY);
+        finish(&leader, 2, CACHE_STORED);
+        request_take(&late);
+        request_end(&late);
+        ck_assert_int_eq(length_of("u", "h"), 2);
+        ck_assert_int_eq(length_of("u", "hgzip"), 1); /* which no request looks for */
+        cache_purge_all(cache);
+    }
+    /* At the base already. */
+    ck_assert_int_eq(look_up(&leader, "h", 0), CACHE_MISS);
+    ck_assert_int_eq(look_up(&late, "h", 0), CACHE_BUSY);
+    ck_assert(vary(&leader, "", "h"));
+    ck_assert_uint_eq(request_take(&late), 0);
+    finish(&leader, 2, CACHE_STORED);
+    request_take(&late);
+    request_end(&late);
+}
+END_TEST
+
+/* ---- what is at the two places --------------------------------------------------------------- */
+
+enum there { NOTHING, FRESH, EXPIRED, SUCCEEDED, BUSY, MARKER, RECORD, THERE };
+
+/* Puts something at (u, variant), with a fill in *other if that has one. */
+static void
+place_there(enum there there, const char *variant, struct request *other)
+{
+    *other = (struct request){0};
+    if (there == FRESH || there == EXPIRED || there == SUCCEEDED) {
+        ck_assert_int_eq(look_up(other, variant, 0), CACHE_MISS);
+        fill_head(other->found.fill, 9, NULL);
+        fill_letters(other->found.fill, 9);
+        cache_fill_finish(other->found.fill, true, 1, 0, there == FRESH ? INT64_MAX : 3000);
+        cache_fill_free(other->found.fill);
+        request_take(other);
+        request_end(other);
+        other->found.fill = NULL;
+    }
+    if (there == BUSY)
+        ck_assert_int_eq(look_up(other, variant, 4000), CACHE_MISS);
+    if (there == SUCCEEDED)
+        ck_assert_int_eq(look_up(other, variant, 4000), CACHE_STALE);
+    if (there == MARKER || there == RECORD) {
+        ck_assert_int_eq(look_up(other, variant, 4000), CACHE_MISS);
+        if (there == MARKER)
+            cache_fill_isolate(other->found.fill, INT64_MAX);
+        else
+            ck_assert(cache_fill_vary(other->found.fill, span_str(variant), span_str("x"),
+                                      span_str("somewhere")));
+        fill_fail(other->found.fill);
+        request_take(other);
+        request_end(other);
+        other->found.fill = NULL;
+    }
+    ck_assert(cache_is_valid(cache));
+}
+
+/* The fill comes from a place that is neither of the two. */
+static void
+check_places(enum there at_base, enum there at_target)
+{
+    struct request leader = {0}, base, target, found = {0};
+    bool joins = at_target == NOTHING || at_target == FRESH || at_target == EXPIRED;
+    enum cache_answer answer;
+
+    ck_assert_int_eq(look_up(&leader, "hold", 4000), CACHE_MISS);
+    place_there(at_base, "h", &base);
+    place_there(at_target, "hnew", &target);
+    ck_assert(vary(&leader, NAMES, "hnew"));
+    ck_assert_int_eq(length_of("u", "hold"), -1);
+    ck_assert_uint_eq(pages_stats(cache).records,
+                      (at_base != BUSY) + (uint64_t)(at_target == RECORD));
+    ck_assert_ptr_eq(leader.found.fill->entry != NULL ? leader.found.fill : NULL,
+                     joins ? leader.found.fill : NULL);
+    answer = look_up(&found, "h", 4000);
+    if (at_base == BUSY) {
+        ck_assert_int_eq(answer, CACHE_BUSY);
+        ck_assert(cache_leave(cache, &found.waiter));
+    } else {
+        ck_assert_int_eq(answer, CACHE_VARIES);
+        ck_assert(span_equal(object_fields(found.found.object), span_str(NAMES)));
+    }
+    request_end(&found);
+    fill_head(leader.found.fill, 2, NULL);
+    fill_letters(leader.found.fill, 2);
+    ck_assert_int_eq(cache_fill_finish(leader.found.fill, true, 1, 4000, INT64_MAX),
+                     at_target == BUSY ? CACHE_NOT_STORED
+                     : at_target == FRESH || at_target == EXPIRED || at_target == SUCCEEDED
+                         ? CACHE_REPLACED
+                         : CACHE_STORED);
+    cache_fill_free(leader.found.fill);
+    request_take(&leader);
+    request_end(&leader);
+    ck_assert(cache_is_valid(cache));
+    if (at_target != BUSY)
+        ck_assert_int_eq(length_of("u", "hnew"), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        struct request *other = i ? &target : &base;
+
+        if (!other->found.fill)
+            continue;
+        fill_page(other->found.fill, 4);
+        ck_assert(request_take(other) & WAITER_END);
+        request_end(other);
+        ck_assert(cache_is_valid(cache));
+    }
+    cache_purge_all(cache);
+}
+
+START_TEST(whatever_is_at_the_two_places)
+{
+    for (enum there base = 0; base < THERE; base++)
+        for (enum there target = 0; target < THERE; target++)
+            check_places(base, target);
+}
+END_TEST
+
+/* The fill is the successor of a page at the base, which has expired or was evicted. */
+START_TEST(the_successor_of_a_page_at_the_base_varies)
+{
+    struct request leader = {0};
+
+    for (unsigned evicted = 0; evicted < 2; evicted++) {
+        put("u", "h", 9);
+        ck_assert_int_eq(look_up(&leader, "h", 6000), CACHE_STALE);
+        if (evicted)
+            ck_assert_int_eq(cache_configure(cache, &(struct cache_config){.shards = 1}), CACHE_OK);
+        ck_assert(vary(&leader, NAMES, "hgzip"));
+        ck_assert_uint_eq(pages_stats(cache).pages, 0);
+        ck_assert_ptr_nonnull(cache_fill_previous(leader.found.fill));
+        ck_assert(is_recorded(NAMES));
+        finish(&leader, 2, evicted ? CACHE_NOT_STORED : CACHE_STORED);
+        cache_purge_all(cache);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_stored_does_not_vary)
+{
+    struct request request = {0};
+    static char variant[OBJECT_MAX_VARIANT + 2];
+
+    request_lookup_variant(&request, cache, "u", "h", 0, (struct cache_request){.pass = true});
+    ck_assert(vary(&request, NAMES, "hgzip"));
+    finish(&request, 1, CACHE_NOT_STORED);
+    ck_assert_int_eq(look_up(&request, "h", 0), CACHE_MISS);
+    cache_purge(cache, span_str("u"));
+    ck_assert(vary(&request, NAMES, "hgzip"));
+    finish(&request, 1, CACHE_NOT_STORED);
+    ck_assert(!is_recorded(NAMES));
+    /* A private response stays so. */
+    ck_assert_int_eq(look_up(&request, "h", 0), CACHE_MISS);
+    cache_fill_isolate(request.found.fill, 1000);
+    ck_assert(vary(&request, NAMES, "hgzip"));
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).records, 0);
+    fill_fail(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+    cache_purge_all(cache);
+    /* Too long. */
+    memset(variant, 'x', OBJECT_MAX_VARIANT + 1);
+    ck_assert_int_eq(look_up(&request, "h", 0), CACHE_MISS);
+    ck_assert(!vary(&request, NAMES, variant));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+    finish(&request, 1, CACHE_NOT_STORED);
+    ck_assert(!is_recorded(NAMES));
+}
+END_TEST
+
+START_TEST(a_variant_is_validated_and_refreshed)
+{
+    const struct object_head head = {.status = 200, .fields = span_str("new")};
+    struct request request = {0};
+    enum cache_outcome outcome;
+
+    put_varying("hgzip", 7);
+    ck_assert_int_eq(look_up(&request, "hgzip", 6000), CACHE_STALE);
+    ck_assert(vary(&request, NAMES, "hgzip"));
+    ck_assert_int_eq(
+        cache_fill_refresh(request.found.fill, &head, true, 1, 6000, INT64_MAX, &outcome), 0);
+    ck_assert_int_eq(outcome, CACHE_REPLACED);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    ck_assert(span_equal(object_variant(request.waiter.object), span_str("hgzip")));
+    request_end(&request);
+    ck_assert_int_eq(length_of("u", "hgzip"), 7);
+}
+END_TEST
+
+/* ---- bounds, purges -------------------------------------------------------------------------- */
+
+START_TEST(the_oldest_of_too_many_variants_is_evicted)
+{
+    enum { MANY = CACHE_MAX_VARIANTS + 20 };
+    struct cache *many = pages_cache("lru", 1000, 0, 1), *before = cache;
+    char variant[16];
+
+    cache = many;
+    put("u", "", 1000); /* does not count */
+    for (int i = 0; i < MANY; i++) {
+        snprintf(variant, sizeof(variant), "h%d", (i * 37) % 256);
+        put("u", variant, (size_t)i);
+        put("v", variant, 1);
+        if (i >= 63)
+            cache_purge(cache, span_str("v"));
+    }
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(cache_count(cache, span_str("u")), CACHE_MAX_VARIANTS + 1);
+    ck_assert_uint_eq(pages_stats(cache).evictions, 20);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(variant, sizeof(variant), "h%d", (i * 37) % 256);
+        ck_assert_int_eq(length_of("u", variant), i < 20 ? -1 : i);
+    }
+    ck_assert_int_eq(length_of("u", ""), 1000);
+    cache = before;
+    cache_destroy(many);
+}
+END_TEST
+
+/* Makes the record of a URL at "h", and stores no page if there is no policy. */
+static void
+record(const char *url)
+{
+    struct request request = {0};
+
+    request_lookup_variant(&request, cache, url, "h", 0, (struct cache_request){0});
+    ck_assert(cache_fill_vary(request.found.fill, span_str("h"), span_str(NAMES), span_str("hx")));
+    fill_page(request.found.fill, 1);
+    request_take(&request);
+    request_end(&request);
+}
+
+START_TEST(records_are_bounded_and_pages_have_theirs)
+{
+    struct cache *before = cache;
+
+    for (unsigned stored = 0; stored < 2; stored++) {
+        cache =
+            stored ? pages_cache("lru", 2 * CACHE_MAX_MARKERS, 0, 1) : pages_cache(NULL, 0, 0, 1);
+        for (int i = 0; i < (int)CACHE_MAX_MARKERS + 100; i++)
+            record(pages_url(i));
+        ck_assert_uint_eq(pages_stats(cache).records, CACHE_MAX_MARKERS + (stored ? 100 : 0));
+        ck_assert_uint_eq(pages_stats(cache).markers, 0);
+        ck_assert(cache_is_valid(cache));
+        cache_destroy(cache);
+    }
+    cache = before;
+}
+END_TEST
+
+START_TEST(purges_drop_records_and_configurations_keep_them)
+{
+    for (unsigned how = 0; how < 5; how++) {
+        put_varying("hgzip", 1);
+        ck_assert_int_eq(cache_configure(cache,
+                                         &(struct cache_config){
+                                             .policy = policy_spec_of(policy_find("lru")),
+                                             .capacity_pages = 1000,
+                                             .shards = 1 + how,
+                                         }),
+                         CACHE_OK);
+        ck_assert(is_recorded(NAMES));
+        if (how == 0)
+            ck_assert_uint_eq(cache_purge(cache, span_str("u")), 1);
+        else if (how == 1)
+            ck_assert_uint_eq(cache_purge_prefix(cache, span_str("u")), 1);
+        else if (how == 2)
+            ck_assert_uint_eq(cache_purge_all(cache), 1);
+        else if (how == 3)
+            ck_assert_uint_eq(cache_expire(cache, span_str("u"), 0), 1);
+        else
+            ck_assert_uint_eq(cache_expire_prefix(cache, span_str(""), 0), 1);
+        ck_assert_uint_eq(pages_stats(cache).records, 0);
+        ck_assert_uint_eq(pages_stats(cache).pages, how >= 3);
+        cache_purge_all(cache);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -157,6 +609,17 @@ unit_suite(void)
     tcase_add_test(tc, variants_are_objects_of_their_own);
     tcase_add_test(tc, purges_and_counts_concern_all_variants);
     tcase_add_test(tc, variants_survive_another_configuration);
+    tcase_add_test(tc, a_response_that_varies_moves_and_leaves_a_record);
+    tcase_add_test(tc, a_known_variant_stays_where_it_is);
+    tcase_add_test(tc, other_names_replace_the_record);
+    tcase_add_test(tc, a_response_without_names_takes_the_place_of_the_record);
+    tcase_add_test(tc, whatever_is_at_the_two_places);
+    tcase_add_test(tc, the_successor_of_a_page_at_the_base_varies);
+    tcase_add_test(tc, what_is_not_stored_does_not_vary);
+    tcase_add_test(tc, a_variant_is_validated_and_refreshed);
+    tcase_add_test(tc, the_oldest_of_too_many_variants_is_evicted);
+    tcase_add_test(tc, records_are_bounded_and_pages_have_theirs);
+    tcase_add_test(tc, purges_drop_records_and_configurations_keep_them);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -274,6 +274,57 @@ START_TEST(refreshing_a_page)
 }
 END_TEST
 
+/* A response that varies is stored under its variant, or without memory given to its leader alone.
+ */
+static void
+vary_page(struct cache *cache)
+{
+    struct request leader = {0}, late = {0};
+    struct cache_fill *fill;
+    bool varies;
+
+    if (request_lookup(&leader, cache, "u", 0, false) == CACHE_NO_MEMORY)
+        request_lookup(&leader, cache, "u", 0, false);
+    fill = leader.found.fill;
+    ck_assert_int_eq(request_lookup(&late, cache, "u", 0, true), CACHE_BUSY);
+    varies = cache_fill_vary(fill, span_str(""), span_str("names"), span_str("variant"));
+    ck_assert(varies || torture_failed());
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
+    request_end(&late);
+    ck_assert_uint_eq(pages_stats(cache).records, varies);
+    ck_assert_uint_eq(pages_stats(cache).busy, varies);
+    if (cache_fill_head(fill, &(struct object_head){.status = 200}) == 0) {
+        enum cache_outcome outcome = cache_fill_finish(fill, true, 1, 0, INT64_MAX);
+
+        ck_assert(outcome == CACHE_STORED || (outcome == CACHE_NOT_STORED && torture_failed()));
+        ck_assert_uint_eq(request_take(&leader), WAITER_END);
+    } else {
+        cache_fill_fail(fill, 1, "no memory", NULL, NULL);
+        ck_assert_uint_eq(request_take(&leader), WAITER_FAILED);
+    }
+    cache_fill_free(fill);
+    request_end(&leader);
+    ck_assert(cache_is_valid(cache));
+}
+
+START_TEST(varying)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+    unsigned n = 1;
+
+    do {
+        torture_fail_at(0);
+        cache_purge_all(cache);
+        torture_fail_at(n++);
+        vary_page(cache);
+    } while (torture_failed());
+    torture_fail_at(0);
+    ck_assert_uint_ge(n - 2, 9); /* a fill, its objects and entry; two objects, an entry; a page */
+    cache_destroy(cache);
+}
+END_TEST
+
 /* ---- where an account is charged ------------------------------------------------------------- */
 
 static struct cache *reclaimed;
@@ -696,6 +747,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, requesting_a_page);
     tcase_add_test(tc, refreshing_a_page);
+    tcase_add_test(tc, varying);
     tcase_add_test(tc, filling_evicts_others_where_memory_fails);
     tcase_add_test(tc, a_charge_without_memory_is_taken_back);
     tcase_add_test(tc, creating);
