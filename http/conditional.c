@@ -27,6 +27,35 @@ read_date(const struct single *field, int64_t now_s, int64_t *seconds)
     return field->value.ptr && !field->differ && http_date_parse(field->value, now_s, seconds);
 }
 
+/*
+ * The next member of a list of entity-tags. A comma between the quotes belongs to the tag, and a
+ * backslash has no meaning: RFC 9110 section 8.8.3.
+ */
+static bool
+next_etag(struct span *list, struct span *etag)
+{
+    size_t start = 0, end;
+    bool quoted = false;
+
+    while (start < list->len && (http_is_blank(list->ptr[start]) || list->ptr[start] == ','))
+        start++;
+    for (end = start; end < list->len && (quoted || list->ptr[end] != ','); end++)
+        if (list->ptr[end] == '"')
+            quoted = !quoted;
+    *etag = http_trim(span_of(list->ptr + start, end - start));
+    *list = span_of(list->ptr + end, list->len - end);
+    return etag->len > 0;
+}
+
+/* Would it come back as one member of a list? */
+static bool
+is_one_etag(struct span value)
+{
+    struct span list = value, etag;
+
+    return next_etag(&list, &etag) && span_equal(etag, value);
+}
+
 void
 http_validators_read(struct http_validators *validators, struct span lines, int64_t now_s)
 {
@@ -44,7 +73,7 @@ http_validators_read(struct http_validators *validators, struct span lines, int6
             add_single(&date, value);
     }
     *validators = (struct http_validators){.etag = span_of(NULL, 0)};
-    if (etag.value.len && !etag.differ)
+    if (etag.value.len && !etag.differ && is_one_etag(etag.value))
         validators->etag = etag.value;
     if (read_date(&last_modified, now_s, &validators->last_modified_s))
         validators->last_modified = last_modified.value;
@@ -143,26 +172,6 @@ bool
 http_etag_matches_weakly(struct span a, struct span b)
 {
     return a.len && b.len && span_equal(opaque(a), opaque(b));
-}
-
-/*
- * The next member of a list of entity-tags. A comma between the quotes belongs to the tag, and a
- * backslash has no meaning: RFC 9110 section 8.8.3.
- */
-static bool
-next_etag(struct span *list, struct span *etag)
-{
-    size_t start = 0, end;
-    bool quoted = false;
-
-    while (start < list->len && (http_is_blank(list->ptr[start]) || list->ptr[start] == ','))
-        start++;
-    for (end = start; end < list->len && (quoted || list->ptr[end] != ','); end++)
-        if (list->ptr[end] == '"')
-            quoted = !quoted;
-    *etag = http_trim(span_of(list->ptr + start, end - start));
-    *list = span_of(list->ptr + end, list->len - end);
-    return etag->len > 0;
 }
 
 /* Does any line of this name match the stored response, '*' included (RFC 9110 section 13.1.1)? */

@@ -13,7 +13,7 @@
 
 /* What a stored response can be compared by. */
 struct http_validators {
-    struct span etag;          /* as it stands; NULL pointer: none, or several that differ */
+    struct span etag; /* as it stands; NULL pointer: none, several that differ, or a list */
     struct span last_modified; /* as it stands; NULL pointer: none, several, or no date */
     int64_t last_modified_s;
     int64_t date_s;

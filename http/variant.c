@@ -119,6 +119,21 @@ member_end(struct span value)
     return value.len;
 }
 
+/* Do all quoted strings end in the line that they begin in? */
+static bool
+is_balanced(struct span value)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        if (quoted && value.ptr[i] == '\\')
+            i++;
+        else if (value.ptr[i] == '"')
+            quoted = !quoted;
+    }
+    return !quoted;
+}
+
 /* A value without the blanks around its commas. Empty members stay, since not all is a list. */
 static void
 write_value(struct span value, struct buf *out)
@@ -173,28 +188,45 @@ write_preferences(struct span name, struct span lines, struct buf *out)
     return true;
 }
 
+/*
+ * The lines of one name, joined. Where a quoted string spans lines, what stands in quotes is not
+ * certain, and blanks stay.
+ */
+static void
+write_values(struct span name, struct span lines, bool balanced, struct buf *out)
+{
+    bool any = false, bad = false;
+    struct span value;
+
+    for (; next_value(&lines, name, &value, &bad); any = true) {
+        if (any)
+            buf_append_char(out, ',');
+        if (balanced)
+            write_value(value, out);
+        else
+            buf_append(out, value.ptr, value.len);
+    }
+}
+
 /* One name and what the request has of it, ended by LF, which is in neither. */
 static bool
 write_field(struct span name, struct span lines, struct buf *out)
 {
+    bool any = false, bad = false, balanced = true;
     struct span rest = lines, value;
-    bool any = false, bad = false;
 
     http_append_lower(out, name);
-    while (next_value(&rest, name, &value, &bad))
+    while (next_value(&rest, name, &value, &bad)) {
         any = true;
+        balanced = balanced && is_balanced(value);
+    }
     if (bad)
         return false;
     /* Without the colon: the field is absent, which no value matches. */
     if (any) {
         buf_append_char(out, ':');
-        if (!write_preferences(name, lines, out)) {
-            for (any = false; next_value(&lines, name, &value, &bad); any = true) {
-                if (any)
-                    buf_append_char(out, ',');
-                write_value(value, out);
-            }
-        }
+        if (!write_preferences(name, lines, out))
+            write_values(name, lines, balanced, out);
     }
     buf_append_char(out, '\n');
     return true;

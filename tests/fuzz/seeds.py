@@ -204,6 +204,36 @@ STORING = {
     "none": b"Content-Type: text/html\r\n",
 }
 
+CACHE_CONTROLS = {
+    "response": b'Cache-Control: public, max-age=60, no-cache="a, b", stale-while-revalidate=5\r\n'
+                b'Cache-Control: s-maxage="9", private=x, must-understand\r\n',
+    "request": b"Cache-Control: max-age=0, min-fresh=5, max-stale, only-if-cached\r\nPragma: no-cache\r\n",
+    "cdn": b'CDN-Cache-Control: max-age=60;x="y", no-store=?0, a=(1 2.5 :YQ==:);b\r\nCDN-Cache-Control: private\r\n',
+    "cdn-invalid": b'CDN-Cache-Control: max-age="60"\r\nCache-Control: max-age=\'60\'\r\n',
+}
+
+CONDITIONS = {
+    "etag": b'If-None-Match: "a", W/"b"\r\n\0ETag: W/"b"\r\nContent-Type: text/html\r\n',
+    "date": b"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\nCache-Control: max-age=5\r\n"
+            b"\0Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 09:49:37 GMT\r\n",
+    "origin": b'If-Match: *\r\nIf-Unmodified-Since: x\r\nIf-Range: "a"\r\n\0ETag: "a"\r\n',
+    "odd": b'If-None-Match: "a\\", "b,c"\r\nConnection: x, etag\r\nX: 1\r\n\0ETag: a, "b"\r\nAge: 5\r\nX: 2\r\n',
+}
+
+RANGES = {
+    "one": b"\x0a\x00bytes=0-1\nbytes 0-1/10\n",
+    "several": b"\xff\x05bytes=0-0, 5-9 ,-1\nbytes=5-\nbytes=-5\n",
+    "overlapping": b"\xff\x01bytes=0-5,3-9\nbytes */5\nbytes 0-5/*\n",
+    "large": b"\xff\x36bytes=9223372036854775806-9223372036854775807\nbytes 0-9223372036854775806/*\n",
+}
+
+VARIANTS = {
+    "encoding": b"Accept-Encoding: gzip;q=0.5, x-gzip, br;q=0, *\r\n\0Vary: Accept-Encoding\r\n",
+    "language": b"Accept-Language: en-US, de;q=0.250\r\naccept-language: *;q=0\r\n\0Vary: accept-language, Foo\r\n",
+    "unknown": b'Foo: 1 , 2\r\nBar: "a , b"\r\nFoo: 3\r\n\0Vary: foo\r\nVary: Bar, BAZ\r\n',
+    "any": b"Foo: 1\r\n\0Vary: Foo, Other:\r\n",
+}
+
 DATES = {
     "preferred": b"Sun, 06 Nov 1994 08:49:37 GMT",
     "rfc850": b"Sunday, 06-Nov-94 08:49:37 GMT",
@@ -266,6 +296,10 @@ CORPUS = {
     "chunked": CHUNKED,
     "coding": CODINGS,
     "storing": STORING,
+    "cache_control": CACHE_CONTROLS,
+    "conditional": CONDITIONS,
+    "range": RANGES,
+    "variant": VARIANTS,
     "date": DATES,
     "record": {
         "one": b"\0" + fragment(CALLS["v2-stat"]),

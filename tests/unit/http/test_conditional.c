@@ -158,6 +158,8 @@ START_TEST(validations)
         {"ETag:\r\n", ""},
         {TAG "ETag: \"b\"\r\n" LM, "If-Modified-Since: " MODIFIED "\r\n"},
         {TAG TAG, "If-None-Match: \"a\"\r\n"},
+        {"ETag: a, b\r\n" LM, "If-Modified-Since: " MODIFIED "\r\n"},
+        {"ETag: \"a,b\"\r\n", "If-None-Match: \"a,b\"\r\n"},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {

@@ -118,6 +118,8 @@ START_TEST(keys)
         {"foo", "Foo: \"a , b\" , c\r\n", "foo:\"a , b\",c\n"},
         {"foo", "Foo: \"a\\\" , b\" , c\r\n", "foo:\"a\\\" , b\",c\n"},
         {"foo", "Foo: \"a , b\r\n", "foo:\"a , b\n"},
+        {"foo", "Foo: \"a\r\nFoo: b , c\"\r\n", "foo:\"a,b , c\"\n"},
+        {"foo", "Foo: b , c\r\nFoo: \"a\r\n", "foo:b , c,\"a\n"},
         /* Accept-Encoding */
         {"accept-encoding", "", "accept-encoding\n"},
         {"accept-encoding", "Accept-Encoding:\r\n", "accept-encoding:\n"},
