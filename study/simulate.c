@@ -25,11 +25,24 @@ struct options {
     enum simulate_output output;
     enum curve curve;
     uint64_t points;
+    struct window_length window;
     const char *log;
     enum replay_log_format log_format;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
+
+/* Times are read only where they are needed. */
+static int
+take_window(const struct option_row *row, void *field, const char *text)
+{
+    struct options *options = field;
+    int status = window_length_take(row, &options->window, text);
+
+    if (status == EX_OK && options->window.us)
+        options->common.trace.without_times = false;
+    return status;
+}
 
 #define AT(field) offsetof(struct options, field)
 
@@ -43,6 +56,9 @@ static const struct option_row option_rows[] = {
      "except for lru in URLs, unless --sample is given"},
     {"points", 0, "N", option_uint, AT(points), 1, MAX_POINTS, DEFAULT_POINTS,
      "number of sizes of a curve"},
+    {"window", 0, "LENGTH", take_window, 0, 0, 0, NULL,
+     "print hit ratios by window too: of so many requests (10000), or of time (1h), from multiples "
+     "of that on; the trace must have times then"},
     {"log", 0, "FILE", option_text, AT(log), 0, 0, NULL,
      "write a line for each request, the same as 'sunproxy replay' does but for the time, which is "
      "0; for one policy at one capacity"},
@@ -50,6 +66,8 @@ static const struct option_row option_rows[] = {
      "format of the log (default: jsonl for *.jsonl, else tsv)"},
     {"json", 0, NULL, option_value, AT(output), SIMULATE_JSON, 0, NULL, "print one JSON object"},
     {"csv", 0, NULL, option_value, AT(output), SIMULATE_CSV, 0, NULL, "print CSV"},
+    {"markdown", 0, NULL, option_value, AT(output), SIMULATE_MARKDOWN, 0, NULL,
+     "print tables in Markdown"},
     {0},
 };
 
@@ -76,6 +94,13 @@ check_options(const struct options *options, int traces)
         why = "--curve chooses sizes itself; leave --capacity out";
     else if (options->curve && options->log)
         why = "a curve has no log";
+    else if (options->curve && window_length_is_given(&options->window))
+        why = "a curve has no windows; leave --window out";
+    else if (options->log && window_length_is_given(&options->window))
+        why = "--log and --window exclude each other";
+    else if (window_length_is_given(&options->window) && options->common.rate > 0 &&
+             options->common.rate < 1)
+        why = "windows count all requests; leave --sample out";
     else if (options->log &&
              (traces != 1 || options->common.spec_count != 1 || options->capacities.count != 1))
         why = "a log is of one trace, one policy and one capacity";
@@ -122,6 +147,34 @@ fill_rows(const struct options *options, const struct simulate_subject *subject,
     return count;
 }
 
+static void
+free_tallies(struct window_tally *tallies, size_t count)
+{
+    for (size_t i = 0; tallies && i < count; i++)
+        window_tally_free(&tallies[i]);
+    free(tallies);
+}
+
+/* Tallies by window for all rows, or NULL after a complaint; free_tallies() frees them. */
+static struct window_tally *
+make_tallies(const struct simulate_windows *windows, struct simulate_row *rows, size_t count)
+{
+    struct window_tally *tallies = calloc(count, sizeof(*tallies));
+    bool good = tallies;
+
+    for (size_t i = 0; good && i < count; i++) {
+        good = window_tally_make(&tallies[i], windows);
+        rows[i].tally = &tallies[i];
+        rows[i].job.config.tell = window_tally_tell;
+        rows[i].job.config.context = &tallies[i];
+    }
+    if (good)
+        return tallies;
+    output_complain("out of memory");
+    free_tallies(tallies, count);
+    return NULL;
+}
+
 static int
 run_rows(const struct options *options, const struct simulate_subject *subject,
          struct simulate_row *rows, size_t count)
@@ -162,24 +215,45 @@ before_print(const struct options *options)
         interrupt_release();
 }
 
+/* Runs and reports rows, with windows unless they are NULL. */
+static int
+simulate_and_report(const struct options *options, const struct simulate_subject *subject,
+                    const struct simulate_windows *windows, struct simulate_row *rows, size_t count,
+                    struct simulate_report *report)
+{
+    struct window_tally *tallies = windows ? make_tallies(windows, rows, count) : NULL;
+    int status = windows && !tallies ? EX_SOFTWARE : run_rows(options, subject, rows, count);
+
+    if (status == EX_OK || status == EXIT_INTERRUPTED) {
+        before_print(options);
+        simulate_report_trace(report, subject, rows, count);
+    }
+    free_tallies(tallies, count);
+    return status;
+}
+
 static int
 simulate_sizes(const struct options *options, const struct simulate_subject *subject,
                const struct capacity_list *sizes, struct simulate_report *report)
 {
+    bool has_windows = window_length_is_given(&options->window);
     struct simulate_row *rows = calloc(sizes->count * options->common.spec_count, sizeof(*rows));
-    size_t count;
-    int status;
+    struct simulate_windows windows = {0};
+    int status = EX_OK;
 
     if (!rows) {
         output_complain("out of memory");
         return EX_SOFTWARE;
     }
-    count = fill_rows(options, subject, sizes, rows);
-    status = run_rows(options, subject, rows, count);
-    if (status == EX_OK || status == EXIT_INTERRUPTED) {
-        before_print(options);
-        simulate_report_trace(report, subject, rows, count);
+    if (has_windows)
+        status = simulate_windows_make(&windows, subject, &options->window);
+    if (status == EX_OK) {
+        size_t count = fill_rows(options, subject, sizes, rows);
+
+        status = simulate_and_report(options, subject, has_windows ? &windows : NULL, rows, count,
+                                     report);
     }
+    simulate_windows_free(&windows);
     free(rows);
     return status;
 }

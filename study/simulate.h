@@ -1,6 +1,7 @@
 /*
- * The parts of `sunproxy simulate`: options (simulate.c), the tables
- * (simulate_report.c), curves (simulate_curve.c) and the log of a run (simulate_log.c).
+ * The parts of `sunproxy simulate`: options (simulate.c), the tables (simulate_report.c), the same
+ * as Markdown (simulate_markdown.c), hit ratios by window (simulate_windows.c), curves
+ * (simulate_curve.c) and the log of a run (simulate_log.c).
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_H
 #define SUNPROXY_STUDY_SIMULATE_H
@@ -8,9 +9,10 @@
 #include "base/json.h"
 #include "cli/replay_log.h"
 #include "study/simulate_subject.h"
+#include "study/simulate_windows.h"
 #include "study/size_scale.h"
 
-enum simulate_output { SIMULATE_TABLE, SIMULATE_JSON, SIMULATE_CSV };
+enum simulate_output { SIMULATE_TABLE, SIMULATE_JSON, SIMULATE_CSV, SIMULATE_MARKDOWN };
 
 /* A policy at a size, and what came of it. */
 struct simulate_row {
@@ -21,7 +23,27 @@ struct simulate_row {
     double share; /* of the distinct URLs or bytes */
     size_t order; /* of the options */
     struct sim_job job;
+    const struct window_tally *tally; /* hits by window; NULL: they were not asked for */
 };
+
+/* What is printed of a row: of a sample, estimates for the whole trace. */
+struct simulate_figures {
+    uint64_t requests;
+    uint64_t hits;
+    uint64_t bytes;
+    uint64_t bytes_hit;
+    uint64_t evictions;
+    uint64_t insertions;
+    uint64_t expired;
+    uint64_t not_admitted;
+    uint64_t too_large;
+    double admitted; /* share of the misses */
+};
+
+void simulate_figures_of(const struct simulate_row *row, struct simulate_figures *figures);
+
+/* Rows come by size: how many from the first on have its size. */
+size_t simulate_rows_of_a_size(const struct simulate_row *rows, size_t count);
 
 /*
  * ---- tables: simulate_report.c. Tables are printed as they are reported, lines of CSV by
@@ -51,6 +73,17 @@ void simulate_report_trace(struct simulate_report *report, const struct simulate
 void simulate_note_errors(const struct simulate_subject *subject, const struct simulate_row *rows,
                           size_t count);
 
+/* The command ends early, at a signal; `unread` of the traces were not read. */
+void simulate_report_interrupted(struct simulate_report *report, size_t unread);
+
+/* Prints of tables and lines what is not printed yet: as simulate_report_end(). */
+int simulate_report_flush(struct simulate_report *report);
+
+/* Prints what is not printed yet: EX_OK, or the exit status after a complaint. */
+int simulate_report_end(struct simulate_report *report);
+
+/* ---- CSV: simulate_csv.c */
+
 /* Two fields of CSV, each with its comma: the error is empty where it is unknown. */
 void simulate_csv_ratio(struct buf *out, double ratio, double error);
 
@@ -66,14 +99,22 @@ void simulate_csv_spread(struct buf *out, const struct sim_spread *spread, bool 
 /* A field of CSV (RFC 4180), in quotes where it must be. */
 void simulate_csv_text(struct buf *out, const char *text);
 
-/* The command ends early, at a signal; `unread` of the traces were not read. */
-void simulate_report_interrupted(struct simulate_report *report, size_t unread);
+/* A line for each row, or for each window of each row. */
+void simulate_csv_rows(struct buf *out, const struct simulate_subject *subject,
+                       const struct simulate_row *rows, size_t count, bool with_names);
 
-/* Prints of tables and lines what is not printed yet: as simulate_report_end(). */
-int simulate_report_flush(struct simulate_report *report);
+/* ---- Markdown: simulate_markdown.c */
 
-/* Prints what is not printed yet: EX_OK, or the exit status after a complaint. */
-int simulate_report_end(struct simulate_report *report);
+/* Of sorted rows that are finished: a heading, what was read, a table, tables of windows. */
+void simulate_markdown_rows(const struct simulate_subject *subject, const struct simulate_row *rows,
+                            size_t count);
+
+struct simulate_curves;
+
+void simulate_markdown_curves(const struct simulate_curves *curves);
+
+/* Seeds with which a policy that draws was run; 1 if there is none. */
+unsigned simulate_most_seeds(const struct simulate_row *rows, size_t count);
 
 /* ---- JSON that several commands share: simulate_json.c */
 

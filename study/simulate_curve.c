@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,15 +136,33 @@ has_band(const struct simulate_curves *curves, size_t policy)
     return row_at(curves, policy, 0)->job.runs > 1;
 }
 
+/* What 95 % of all samples are as near as to the truth; "?" where the sample cannot tell. */
+static void
+print_error(const struct sim_job *job, bool of_bytes)
+{
+    double error = of_bytes ? job->result.byte_hit_ratio_error : job->result.hit_ratio_error;
+
+    if (job->error != SIM_OK || !job->config.sampling)
+        printf(" %6s", "-");
+    else if (isnan(error))
+        printf(" %6s", "?");
+    else
+        printf(" %6.2f", 1.96 * 100 * error);
+}
+
 static void
 print_table(const struct simulate_curves *curves, bool of_bytes)
 {
+    bool sampled = curves->subject->rate < 1;
+
     char text[POLICY_MAX_TEXT];
 
     printf("\n%s hit ratio, %%\n%14s", of_bytes ? "byte" : "object",
            curves->in_bytes ? "capacity" : "URLs");
     for (size_t p = 0; p < curves->options->spec_count; p++) {
         printf(" %10.10s", policy_format(&curves->options->specs[p], text, sizeof(text)));
+        if (sampled)
+            printf(" %6s", "+-");
         if (has_band(curves, p))
             printf(" %6s", "sd");
     }
@@ -161,6 +180,8 @@ print_table(const struct simulate_curves *curves, bool of_bytes)
                        100 * (of_bytes ? job->result.byte_hit_ratio : job->result.hit_ratio));
             else
                 printf(" %10s", "-");
+            if (sampled)
+                print_error(job, of_bytes);
             if (has_band(curves, p) && job->error == SIM_OK)
                 printf(" %6.2f",
                        100 * (of_bytes ? job->spread.byte_hit_ratio : job->spread.hit_ratio));
@@ -194,7 +215,6 @@ print_curves(const struct simulate_curves *curves)
     if (subject->rate < 1) {
         printf("\nfrom a sample: ");
         simulate_print_counts(&subject->sample.trace);
-        printf(" (errors: --json, --csv)");
     }
     putchar('\n');
     print_table(curves, false);
@@ -299,6 +319,8 @@ simulate_report_curves(struct simulate_report *report, const struct simulate_cur
         json_curves(&report->json, curves);
     else if (report->output == SIMULATE_CSV)
         csv_curves(&report->out, curves, report->first);
+    else if (report->output == SIMULATE_MARKDOWN)
+        simulate_markdown_curves(curves);
     else
         print_curves(curves);
     report->first = false;

@@ -15,35 +15,21 @@
 
 #define MAX_REPORT (1u << 30)
 
-/* What is printed of a row: of a sample, estimates for the whole trace. */
-struct figures {
-    uint64_t requests;
-    uint64_t hits;
-    uint64_t bytes;
-    uint64_t bytes_hit;
-    uint64_t evictions;
-    uint64_t insertions;
-    uint64_t expired;
-    uint64_t not_admitted;
-    uint64_t too_large;
-    double admitted; /* share of the misses */
-};
-
 static uint64_t
 scale(uint64_t count, double rate)
 {
     return rate < 1 ? (uint64_t)((double)count / rate + 0.5) : count;
 }
 
-static void
-find_figures(const struct simulate_row *row, struct figures *f)
+void
+simulate_figures_of(const struct simulate_row *row, struct simulate_figures *f)
 {
     const struct sim_result *r = &row->job.result;
     const struct sim_sampling *sampling = row->job.config.sampling;
     double rate = sampling ? sampling->rate : 1;
     uint64_t misses = r->requests - r->hits;
 
-    *f = (struct figures){
+    *f = (struct simulate_figures){
         .requests = r->requests,
         .hits = r->hits,
         .bytes = r->bytes,
@@ -88,6 +74,16 @@ compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? -1 : 1;
     return a->urls < b->urls ? -1 : a->urls > b->urls;
+}
+
+size_t
+simulate_rows_of_a_size(const struct simulate_row *rows, size_t count)
+{
+    size_t same = 0;
+
+    while (same < count && compare_sizes(&rows[same], rows) == 0)
+        same++;
+    return same;
 }
 
 static int
@@ -175,9 +171,9 @@ print_row(struct columns *columns, const struct simulate_row *row)
     const struct sim_spread *spread = &row->job.spread;
     const char *nothing = stored_nothing(row);
     char name[POLICY_MAX_TEXT], text[32];
-    struct figures f;
+    struct simulate_figures f;
 
-    find_figures(row, &f);
+    simulate_figures_of(row, &f);
     columns_cell(columns, "  %s", policy_format(&row->spec, name, sizeof(name)));
     print_ratio(columns, r->hit_ratio, r->hit_ratio_error, spread->hit_ratio, spread->runs);
     print_ratio(columns, r->byte_hit_ratio, r->byte_hit_ratio_error, spread->byte_hit_ratio,
@@ -194,9 +190,8 @@ print_row(struct columns *columns, const struct simulate_row *row)
     columns_end(columns);
 }
 
-/* Seeds with which a policy that draws was run; 1 if there is none. */
-static unsigned
-most_seeds(const struct simulate_row *rows, size_t count)
+unsigned
+simulate_most_seeds(const struct simulate_row *rows, size_t count)
 {
     unsigned most = 1;
 
@@ -210,7 +205,7 @@ static void
 print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
 {
     bool sampled = subject->rate < 1, sized = subject->sized;
-    unsigned seeds = most_seeds(rows, count);
+    unsigned seeds = simulate_most_seeds(rows, count);
     const struct column list[] = {
         {"  policy", -26, false},
         {"hit ratio", 9, false},
@@ -236,6 +231,8 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
     if (seeds > 1)
         printf("\nsd: standard deviation over %u seeds, of policies that draw random numbers.\n",
                seeds);
+    if (count != 0 && rows[0].tally)
+        simulate_windows_print(rows, count);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -246,9 +243,9 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
     const struct sim_result *r = &row->job.result;
     const char *nothing = stored_nothing(row);
     char name[POLICY_MAX_TEXT];
-    struct figures f;
+    struct simulate_figures f;
 
-    find_figures(row, &f);
+    simulate_figures_of(row, &f);
     json_open_object(j, NULL);
     json_cstring(j, "policy", policy_format(&row->spec, name, sizeof(name)));
     json_uint(j, "capacity_urls", row->urls);
@@ -274,6 +271,8 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
         json_cstring(j, "note", nothing);
     else
         json_null(j, "note");
+    if (row->tally)
+        window_tally_json(j, row->tally, row->job.spread.runs);
     json_close_object(j);
 }
 
@@ -288,72 +287,6 @@ json_rows(struct json *j, const struct simulate_subject *subject, const struct s
         json_row(j, &rows[i], subject);
     json_close_array(j);
     json_close_object(j);
-}
-
-/* RFC 4180: in quotes where it must be. */
-void
-simulate_csv_text(struct buf *out, const char *text)
-{
-    if (strcspn(text, ",\"\r\n") == strlen(text)) {
-        buf_append_str(out, text);
-        return;
-    }
-    buf_append_char(out, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            buf_append_char(out, '"');
-        buf_append_char(out, *text);
-    }
-    buf_append_char(out, '"');
-}
-
-/* A ratio and its error, which is empty where it is unknown. */
-void
-simulate_csv_ratio(struct buf *out, double ratio, double error)
-{
-    buf_printf(out, "%.6f,", ratio);
-    if (!isnan(error))
-        buf_printf(out, "%.6f", error);
-    buf_append_char(out, ',');
-}
-
-static void
-csv_row(struct buf *out, const struct simulate_row *row, const struct simulate_subject *subject)
-{
-    const struct sim_result *r = &row->job.result;
-    char name[POLICY_MAX_TEXT];
-    struct figures f;
-
-    find_figures(row, &f);
-    simulate_csv_text(out, row->path);
-    buf_append_char(out, ',');
-    simulate_csv_text(out, policy_format(&row->spec, name, sizeof(name)));
-    buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%.9g,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row->urls,
-               row->bytes, row->share, f.requests, f.hits, f.requests - f.hits);
-    simulate_csv_ratio(out, r->hit_ratio, r->hit_ratio_error);
-    if (subject->sized) {
-        buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", f.bytes, f.bytes_hit,
-                   f.bytes - f.bytes_hit);
-        simulate_csv_ratio(out, r->byte_hit_ratio, r->byte_hit_ratio_error);
-    } else {
-        buf_append_str(out, ",,,,,");
-    }
-    buf_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%" PRId64 ",",
-               f.evictions, f.insertions, f.not_admitted, f.too_large, f.admitted, r->cpu_us);
-    simulate_csv_spread(out, &row->job.spread, subject->sized);
-    buf_append_char(out, '\n');
-}
-
-void
-simulate_csv_spread(struct buf *out, const struct sim_spread *spread, bool sized)
-{
-    buf_printf(out, "%u,%.6f,%.6f,%.6f,", spread->runs, spread->hit_ratio, spread->hit_ratio_low,
-               spread->hit_ratio_high);
-    if (sized)
-        buf_printf(out, "%.6f,%.6f,%.6f", spread->byte_hit_ratio, spread->byte_hit_ratio_low,
-                   spread->byte_hit_ratio_high);
-    else
-        buf_append_str(out, ",,");
 }
 
 void
@@ -423,14 +356,12 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
         json_rows(&report->json, subject, rows, finished);
         break;
     case SIMULATE_CSV:
-        if (report->first)
-            buf_append_str(&report->out,
-                           "trace,policy,capacity_urls,capacity_bytes,capacity_share,requests,hits,"
-                           "misses,hit_ratio,hit_ratio_error,bytes,bytes_hit,bytes_missed,"
-                           "byte_hit_ratio,byte_hit_ratio_error,evictions,insertions,not_admitted,"
-                           "too_large,admitted,cpu_us," SIMULATE_CSV_SPREAD "\n");
-        for (size_t i = 0; i < finished; i++)
-            csv_row(&report->out, &rows[i], subject);
+        simulate_csv_rows(&report->out, subject, rows, finished, report->first);
+        break;
+    case SIMULATE_MARKDOWN:
+        if (!report->first)
+            putchar('\n');
+        simulate_markdown_rows(subject, rows, finished);
         break;
     }
     report->first = false;
@@ -440,7 +371,7 @@ void
 simulate_report_interrupted(struct simulate_report *report, size_t unread)
 {
     report->interrupted = true;
-    if (report->output != SIMULATE_TABLE)
+    if (report->output != SIMULATE_TABLE && report->output != SIMULATE_MARKDOWN)
         return;
     printf("%sinterrupted: %zu of %zu runs are finished", report->first ? "" : "\n",
            report->finished, report->runs);
