@@ -3,6 +3,9 @@
 int64_t
 deadline_of_all(const struct request *r)
 {
+    if (r->asked.flags & FETCH_ANY_LENGTH && r->stage == REQUEST_TRANSFER &&
+        r->transfer.stage == TRANSFER_BODY && !r->transfer.redirecting)
+        return INT64_MAX;
     return r->submitted_us + r->loop->settings.config.total_timeout_us + r->held_us;
 }
 

@@ -13,7 +13,10 @@
  */
 int64_t deadline_find(const struct request *request, const char **what);
 
-/* The end of the whole fetch: the total limit and the pauses that are over. */
+/*
+ * The end of the whole fetch: the total limit and the pauses that are over. INT64_MAX: there is
+ * none any more.
+ */
 int64_t deadline_of_all(const struct request *request);
 
 #endif

@@ -72,13 +72,14 @@ struct fetch_config {
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
-    uint64_t max_body;             /* decoded bytes */
+    uint64_t max_body;             /* decoded bytes; see FETCH_ANY_LENGTH */
     uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
     int64_t stall_timeout_us;      /* without a byte of either body */
-    int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded */
+    int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded;
+                                      see FETCH_ANY_LENGTH */
     int64_t pause_timeout_us;      /* one pause by the consumer; 0: not bounded */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
@@ -112,7 +113,7 @@ void fetch_config_default(struct fetch_config *config);
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-/* Without any flag redirects are followed, and the body is decoded and cannot be paused. */
+/* Without any flag redirects are followed, and the body is decoded, bounded and not paused. */
 enum fetch_flags {
     /*
      * The body is delivered in the content coding in which the origin sent it, and the head's
@@ -139,6 +140,11 @@ enum fetch_flags {
      * called with FETCH_OK. The URL is http; method, headers and body are not given.
      */
     FETCH_CONNECT_ONLY = 1u << 3,
+    /*
+     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
+     * that stall_timeout_us is its only time limit.
+     */
+    FETCH_ANY_LENGTH = 1u << 4,
 };
 
 enum fetch_body_kind {
@@ -248,7 +254,7 @@ struct fetch_sink {
     void (*interim)(void *context, unsigned status, struct span lines);
     /* Once, before the body, unless the fetch fails earlier. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
-    /* A piece of the body; never more than max_body bytes in all. */
+    /* A piece of the body; never more than max_body bytes in all without FETCH_ANY_LENGTH. */
     enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
     /*
      * Asks for the next piece of a body that is FETCH_BODY_SUPPLIED, at most `size` bytes, which

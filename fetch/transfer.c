@@ -79,6 +79,12 @@ take_flow(struct transfer *t, enum fetch_flow flow)
     return flow;
 }
 
+static uint64_t
+max_body(const struct transfer *t)
+{
+    return t->request->flags & FETCH_ANY_LENGTH ? UINT64_MAX : t->settings->config.max_body;
+}
+
 /* Reads the lines of a head, interim or final, into t->head. */
 static bool
 read_lines(struct transfer *t)
@@ -107,7 +113,6 @@ read_lines(struct transfer *t)
 static bool
 take_answer(struct transfer *t)
 {
-    const struct fetch_config *config = &t->settings->config;
     struct fetch_head head;
 
     if (!read_lines(t))
@@ -133,10 +138,10 @@ take_answer(struct transfer *t)
                                    });
     if (t->redirecting)
         return true;
-    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > config->max_body) {
+    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,
-                      (unsigned long long)config->max_body);
+                      (unsigned long long)max_body(t));
         return false;
     }
     head = (struct fetch_head){
@@ -279,7 +284,7 @@ static enum fetch_flow
 take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
-    uint64_t max = t->settings->config.max_body;
+    uint64_t max = max_body(t);
     enum fetch_flow flow;
 
     if (t->redirecting) {

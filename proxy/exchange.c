@@ -40,12 +40,28 @@ count_response(const struct exchange *x)
                         proxy_now_us(x->proxy) - x->arrived_us);
 }
 
+static void
+fail(struct exchange *x, enum failure why, struct span sentence)
+{
+    uncount(x);
+    if (why != FAILURE_CANCELLED)
+        metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
+    x->front->fail(x, why, sentence);
+}
+
 /* The object has come as far as it has: if `complete`, this is the last call. */
 static void
 respond(struct exchange *x, struct object *object, bool complete)
 {
     bool had_head = x->has_head;
 
+    if (!x->front->streams && object_length(object) > x->proxy->config.max_body) {
+        if (x->outcome == OUTCOME_HIT)
+            object_release(&object);
+        fail(x, FAILURE_TOO_LARGE,
+             span_str("the response is larger than the proxy takes for this client"));
+        return;
+    }
     x->object = object;
     x->has_head = true;
     x->complete = complete;
@@ -59,15 +75,6 @@ respond(struct exchange *x, struct object *object, bool complete)
         x->front->more(x);
     else
         x->front->head(x);
-}
-
-static void
-fail(struct exchange *x, enum failure why, struct span sentence)
-{
-    uncount(x);
-    if (why != FAILURE_CANCELLED)
-        metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
-    x->front->fail(x, why, sentence);
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
@@ -327,6 +334,13 @@ exchange_run(struct exchange *x)
         x->front->space(x);
     if (x->events)
         take_events(x);
+}
+
+void
+exchange_taken(struct exchange *x, uint64_t offset)
+{
+    if (!x->complete)
+        cache_waiter_taken(&x->waiter.base, offset);
 }
 
 bool

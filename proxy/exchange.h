@@ -134,10 +134,20 @@ size_t exchange_send(struct exchange *exchange, const void *bytes, size_t len);
 void exchange_send_end(struct exchange *exchange);
 
 /*
- * The client does not want the response any more. True: the front is not called again, and the
- * exchange may be ended. False: a wake() has been called whose exchange_run() has not begun; it
- * calls fail() with FAILURE_CANCELLED and nothing else. A fetch goes on, for others and the cache,
- * unless it has not got the whole body of the request: then it fails.
+ * A front that streams has sent the body up to this offset, and uses no run before it any more. To
+ * be called from head() until the exchange is complete, as often as something has been sent: what a
+ * client does not take is not fetched from the origin beyond a window, if the object is not stored.
+ * A front that sends only a part of the body reads what is before that part, too, and reports it.
+ * Later calls do nothing.
+ */
+void exchange_taken(struct exchange *exchange, uint64_t offset);
+
+/*
+ * The client does not want the response any more, of which the front uses no run from now on. True:
+ * the front is not called again, and the exchange may be ended. False: a wake() has been called
+ * whose exchange_run() has not begun; it calls fail() with FAILURE_CANCELLED and nothing else. A
+ * fetch goes on for others. Without others it goes on if the object is to be stored and little of
+ * it is missing (origin_fill.h), but not without the whole body of the request.
  */
 bool exchange_cancel(struct exchange *exchange);
 

@@ -21,7 +21,7 @@ enum failure {
     FAILURE_OVERLOADED, /* a limit of the proxy; the request may be repeated */
     FAILURE_STOPPING,
     FAILURE_INTERNAL,
-    FAILURE_CANCELLED, /* exchange_cancel() */
+    FAILURE_CANCELLED, /* exchange_cancel(); of a fetch: no request waited for it any more */
 };
 
 /* A sentence for people about a failure is shorter than this. */

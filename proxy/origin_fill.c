@@ -22,6 +22,11 @@ struct origin_fill {
     const char *sentence; /* then: static text */
     bool bypass;
     bool no_store; /* the fetch says so */
+    bool streams;  /* the leader's front does */
+    bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
+    _Atomic bool may_keep; /* false once it is known that the object will not be stored */
+    uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
+    int64_t unwanted_us;   /* since when no request waits for it, as far as was seen; 0: some did */
 };
 
 size_t
@@ -96,6 +101,7 @@ fill_begin(void *context)
 static void
 isolate(struct origin_fill *fill)
 {
+    atomic_store(&fill->may_keep, false);
     if (!fill->bypass)
         cache_fill_isolate(&fill->base, proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
 }
@@ -112,6 +118,14 @@ fill_hop(void *context, const struct fetch_hop *hop)
                     config->clock.wall_us(config->clock.context));
     if (fill->sharing.unshared)
         isolate(fill);
+}
+
+/* Do the origin and the request allow that the object is stored? */
+static bool
+may_store(const struct origin_fill *fill, unsigned status)
+{
+    /* Only 200: storing responses of other status codes needs more of HTTP's rules. */
+    return status == 200 && !fill->bypass && !fill->no_store && !fill->sharing.unshared;
 }
 
 /* Fails the object now, since the memory that it takes is needed; the fetch ends later. */
@@ -131,6 +145,10 @@ fail_early(struct origin_fill *fill, int error)
     case EINVAL:
         fill->failure = FAILURE_INTERNAL;
         fill->sentence = "the head of the response is larger than the proxy takes";
+        break;
+    case ECANCELED:
+        fill->failure = FAILURE_CANCELLED;
+        fill->sentence = "no request waits for the response any more";
         break;
     default:
         fill->failure = FAILURE_INTERNAL;
@@ -152,16 +170,142 @@ give_up(struct shedding_body *body)
     origin->ops->cancel(origin->context, fill->fetch);
 }
 
+/* ---- bodies that are not stored -------------------------------------------------------------- */
+
+/* The largest body that is stored. */
+static uint64_t
+largest_stored(const struct origin_fill *fill)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+    struct cache_config cache;
+
+    if (config->max_page)
+        return config->max_page;
+    if (!fill->streams)
+        return config->max_body;
+    cache_get_config(config->cache, &cache);
+    return cache.capacity_bytes ? cache.capacity_bytes / 8 : config->max_body;
+}
+
+static void
+resume(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    origin->ops->resume(origin->context, fill->fetch);
+}
+
+/* Can the body get a window? An inline one has all its memory already. */
+static bool
+can_open_window(const struct origin_fill *fill)
+{
+    return fill->streams && fill->base.object->segmented && !object_is_windowed(fill->base.object);
+}
+
+/*
+ * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream
+ * fail for the reason `why`; 0: if there are any, the answer is EBUSY.
+ */
+static int
+open_window(struct origin_fill *fill, enum failure why)
+{
+    static const char *const sentences[] = {
+        [FAILURE_TOO_LARGE] = "the response is larger than the proxy takes for this client",
+        [FAILURE_OVERLOADED] = "too many bytes are being fetched; try again",
+    };
+    const struct cache_window window = {
+        .size = ORIGIN_FILL_WINDOW,
+        .lag = ORIGIN_FILL_LAG,
+        .lags = {FAILURE_OVERLOADED,
+                 "the response is not stored, and another client reads it much faster; try again"},
+        .whole = {why, why ? sentences[why] : NULL},
+        .resume = resume,
+    };
+
+    atomic_store(&fill->may_keep, false);
+    if (!fill->sharing.unshared)
+        cache_fill_unmark(&fill->base);
+    return cache_fill_unstore(&fill->base, &window);
+}
+
+/* The body has or is going to have `length` bytes: opens the window if that is too much. */
+static int
+open_window_for(struct origin_fill *fill, uint64_t length)
+{
+    uint64_t max_body = fill->proxy->config.max_body;
+    int error;
+
+    if (length <= fill->max_whole || !can_open_window(fill))
+        return 0;
+    error = open_window(fill, length > max_body ? FAILURE_TOO_LARGE : 0);
+    return error == EBUSY ? 0 : error;
+}
+
+/* ---- fetches that no request waits for ------------------------------------------------------- */
+
+/* With the lock of the cache, or on the fetcher's thread. */
+static bool
+is_worth_finishing(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    uint64_t length = object_length(base->object), declared = (uint64_t)base->declared;
+
+    if (!base->has_head && !fill->safe)
+        return true;
+    if (!atomic_load(&fill->may_keep))
+        return false;
+    if (!base->has_head || base->declared < 0)
+        return length < ORIGIN_FILL_LITTLE;
+    return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;
+}
+
+static bool
+unwanted(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    if (is_worth_finishing(fill))
+        return false;
+    origin->ops->cancel(origin->context, fill->fetch);
+    return true;
+}
+
+/* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
+static int
+check_wanted(struct origin_fill *fill)
+{
+    int64_t now_us = proxy_now_us(fill->proxy);
+
+    if (!cache_fill_is_unwanted(&fill->base)) {
+        fill->unwanted_us = 0;
+        return 0;
+    }
+    if (!fill->unwanted_us)
+        fill->unwanted_us = now_us;
+    if (is_worth_finishing(fill) && now_us - fill->unwanted_us <= ORIGIN_FILL_UNWANTED_US)
+        return 0;
+    return cache_fill_abandon(&fill->base) ? ECANCELED : 0;
+}
+
+/* ---- the response ---------------------------------------------------------------------------- */
+
 static enum fetch_flow
 fill_head(void *context, const struct fetch_head *head)
 {
     struct origin_fill *fill = context;
     struct proxy *proxy = fill->proxy;
     struct span url = object_url(fill->base.object);
+    uint64_t largest = largest_stored(fill);
     int error;
 
     shedding_charge_for(&proxy->shedding, &fill->client, NULL);
     fill->no_store = head->no_store;
+    if (!may_store(fill, head->status) ||
+        (head->content_length > 0 && (uint64_t)head->content_length > largest))
+        atomic_store(&fill->may_keep, false);
+    fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
         &fill->base,
         &(struct object_head){
@@ -169,9 +313,13 @@ fill_head(void *context, const struct fetch_head *head)
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
             .fields = head->headers,
             .length = head->content_length,
-            .max_length = proxy->config.max_body,
+            .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
             .account = proxy->config.account,
         });
+    if (!error && head->content_length > 0)
+        error = open_window_for(fill, (uint64_t)head->content_length);
+    if (!error)
+        error = check_wanted(fill);
     fill->body.give_up = give_up;
     if (!error && !shedding_add(&proxy->shedding, &fill->body, &fill->client,
                                 object_size(fill->base.object), proxy_now_us(proxy)))
@@ -190,14 +338,24 @@ fill_body(void *context, const void *bytes, size_t len)
     int error;
 
     shedding_charge_for(shedding, &fill->client, &fill->body);
-    error = cache_fill_append(&fill->base, bytes, len);
-    if (error) {
+    error = check_wanted(fill);
+    if (!error)
+        error = open_window_for(fill, object_length(fill->base.object) + len);
+    if (!error)
+        error = cache_fill_append(&fill->base, bytes, len);
+    /* Out of memory the object is passed on and not stored. */
+    if ((error == ENOBUFS || error == ENOMEM) && can_open_window(fill)) {
+        error = open_window(fill, FAILURE_OVERLOADED);
+        if (!error)
+            error = cache_fill_append(&fill->base, bytes, len);
+    }
+    if (error && error != CACHE_FILL_PAUSE) {
         fail_early(fill, error);
         return FETCH_ABORT;
     }
     shedding_grow(shedding, &fill->body, object_size(fill->base.object),
                   (size_t)object_length(fill->base.object), proxy_now_us(fill->proxy));
-    return FETCH_CONTINUE;
+    return error ? FETCH_PAUSE : FETCH_CONTINUE;
 }
 
 static enum fetch_supply
@@ -213,10 +371,8 @@ finish(struct origin_fill *fill, int64_t total_us)
 {
     int64_t now_us = proxy_now_us(fill->proxy);
     int64_t lifetime_us = sharing_lifetime(&fill->sharing, now_us);
-    /* Only 200: storing responses of other status codes needs more of HTTP's rules. */
-    bool store = fill->base.object->status == 200 && !fill->bypass && !fill->no_store &&
-                 !fill->sharing.unshared &&
-                 object_length(fill->base.object) <= fill->proxy->config.max_page;
+    bool store = atomic_load(&fill->may_keep) && may_store(fill, fill->base.object->status) &&
+                 object_length(fill->base.object) <= fill->max_whole;
 
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     /* The response may have become stale while it arrived. */
@@ -249,7 +405,9 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
     } else if (error == FETCH_OK) {
         finish(fill, total_us);
     } else {
-        failure = failure_of_fetch(error);
+        failure = error == FETCH_CANCELLED && cache_fill_is_unwanted(&fill->base)
+                      ? FAILURE_CANCELLED
+                      : failure_of_fetch(error);
         cache_fill_fail(&fill->base, failure, sentence,
                         error == FETCH_DISPLACED ? is_of_another_client : NULL, &fill->client);
     }
@@ -331,7 +489,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
         .headers = request->fields,
         .body = {.kind = request->has_body ? FETCH_BODY_SUPPLIED : FETCH_BODY_NONE,
                  .length = request->body_length},
-        .flags = request->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE : 0,
+        .flags = (request->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
+                 (request->leader->base.streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u),
     };
     enum failure why = FAILURE_INTERNAL;
     const char *sentence = out_of_memory;
@@ -344,6 +503,11 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->client = request->leader->client;
     fill->relay = request->relay;
     fill->bypass = request->bypass;
+    fill->streams = request->leader->base.streams;
+    fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
+                 span_equal(request->method, span_str("HEAD"));
+    atomic_init(&fill->may_keep, !request->bypass);
+    base->unwanted = unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
     /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
     invalid = fetch_check_request(&fetch, text, sizeof(text));

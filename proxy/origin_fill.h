@@ -7,6 +7,12 @@
  * - A fetch that was displaced from the fetcher's queue fails for its own client; the requests of
  *   other clients look up again.
  * - When memory is short, a body may be given up (shedding.h), which fails its object.
+ * - If the leader's front streams, the body may have any length. One that is too large to be
+ * stored, or that is not stored for another reason, has a window (cache/fill.h): its memory is
+ * bounded, and its only reader slows the origin down. Otherwise max_body bounds the body, which is
+ * whole.
+ * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
+ * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_H
@@ -18,6 +24,17 @@
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
+
+/* The window of a body that is not stored, and how far a reader may be behind another one. */
+#define ORIGIN_FILL_WINDOW ((uint64_t)1 << 20)
+#define ORIGIN_FILL_LAG ((uint64_t)4 << 20)
+
+/*
+ * A fetch for which no request waits goes on while less than this is missing, or an unknown length
+ * has not reached it, or less than a quarter is missing; but for this long at most.
+ */
+#define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
+#define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
 
 /* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {

@@ -45,11 +45,15 @@ struct proxy_config {
     struct metrics *metrics;
     struct origin origin;
     struct proxy_clock clock;
-    bool follows_http;    /* responses are shared and stored as their origins allow (--freshness) */
-    uint64_t max_body;    /* bytes of a body; the fetch of a larger one fails */
-    uint64_t max_page;    /* bytes of a body that is stored; larger ones are passed on */
-    unsigned max_waiters; /* requests that may wait for one object */
-    unsigned workers;     /* threads that run exchanges: for control_suitable_shards() */
+    bool follows_http; /* responses are shared and stored as their origins allow (--freshness) */
+    uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
+    /*
+     * Bytes of a body that is stored; larger ones are passed on. 0: max_body, and for fronts that
+     * stream an eighth of the cache's capacity if that is bounded in bytes.
+     */
+    uint64_t max_page;
+    unsigned max_waiters;  /* requests that may wait for one object */
+    unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */
     void (*fetched)(const struct proxy_fetched *fetched); /* NULL: not wanted. [fetcher's thread] */
 };

@@ -85,9 +85,11 @@ void
 shedding_grow(struct shedding *shedding, struct shedding_body *body, size_t size, size_t length,
               int64_t now_us)
 {
+    size_t held = body->moved_at < size ? body->moved_at : size;
+
     shedding->growing = NULL;
     set_size(shedding, body, size);
-    if (length - body->moved_at <= body->moved_at / LEAST_GROWTH)
+    if (length - body->moved_at <= held / LEAST_GROWTH)
         return;
     body->moved_at = length;
     body->moved_us = now_us;

@@ -2,10 +2,10 @@
  * The bodies that are being received from origins, and which of them are given up when the memory
  * for objects is used up.
  *
- * A body moves while it grows by at least a 64th of its size a second, so the more a body holds the
- * faster it has to come. When memory is short, bodies that have not moved for more than a second
- * are given up, the largest first. Otherwise bodies that stall would hold the memory until they
- * time out, and every new fetch would be refused.
+ * A body moves while it grows by at least a 64th of its memory a second, so the more a body holds
+ * the faster it has to come. When memory is short, bodies that have not moved for more than a
+ * second are given up, the largest first. Otherwise bodies that stall would hold the memory until
+ * they time out, and every new fetch would be refused.
  *
  * If none is stalled, the largest body of the client whose bodies hold most is given up, unless
  * the client for which memory is charged would then hold more itself. Otherwise one client could
@@ -57,7 +57,9 @@ void shedding_charge_for(struct shedding *shedding, const struct client_key *cli
 bool shedding_add(struct shedding *shedding, struct shedding_body *body,
                   const struct client_key *client, size_t size, int64_t now_us);
 
-/* The body takes `size` bytes of memory now and its length is `length`. It may be given up again.
+/*
+ * The body takes `size` bytes of memory now, which may be fewer than before, and its length is
+ * `length`. It may be given up again.
  */
 void shedding_grow(struct shedding *shedding, struct shedding_body *body, size_t size,
                    size_t length, int64_t now_us);

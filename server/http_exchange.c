@@ -336,6 +336,8 @@ release(struct net_output *output)
     struct http_connection *c = x->connection;
 
     x->sending = false;
+    if (!x->over && !x->cancelled)
+        exchange_taken(&x->exchange, x->body.next);
     if (x->last)
         finish(x);
     else

@@ -84,7 +84,6 @@ resume(void *context, uint64_t id)
     pthread_mutex_unlock(&scene.lock);
 }
 
-/* On the fetcher's thread only. */
 static void
 cancel(void *context, uint64_t id)
 {
@@ -137,6 +136,28 @@ scene_fetches(void)
     count++;
     pthread_mutex_unlock(&scene.lock);
     return count;
+}
+
+unsigned
+scene_resumes(const struct scene_fetch *fetch)
+{
+    unsigned resumes;
+
+    pthread_mutex_lock(&scene.lock);
+    resumes = fetch->resumes;
+    pthread_mutex_unlock(&scene.lock);
+    return resumes;
+}
+
+bool
+scene_is_cancelled(const struct scene_fetch *fetch)
+{
+    bool cancelled;
+
+    pthread_mutex_lock(&scene.lock);
+    cancelled = fetch->cancelled;
+    pthread_mutex_unlock(&scene.lock);
+    return cancelled;
 }
 
 void
@@ -267,6 +288,7 @@ scene_begin(const struct scene_options *options)
     const struct memory_hooks hooks = {.relieve = relieve, .reclaim = reclaim};
     struct cache_config config = {
         .capacity_pages = options->capacity_pages ? options->capacity_pages : 100,
+        .capacity_bytes = options->capacity_bytes,
         .shards = options->shards ? options->shards : 1,
     };
     unsigned workers = options->workers ? options->workers : 1;
@@ -295,7 +317,7 @@ scene_begin(const struct scene_options *options)
                              .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
                              .follows_http = !options->freshness_off,
                              .max_body = max_body,
-                             .max_page = options->max_page ? options->max_page : max_body,
+                             .max_page = options->max_page,
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                              .workers = workers,
                              .fetched = fetched,

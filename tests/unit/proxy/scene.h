@@ -17,11 +17,12 @@
 struct scene_options {
     const char *policy;      /* NULL: lru */
     uint64_t capacity_pages; /* 0: 100 */
+    uint64_t capacity_bytes; /* 0: not bounded */
     unsigned shards;         /* 0: 1 */
     uint64_t memory;         /* of the account; 0: not bounded */
     unsigned max_waiters;    /* 0: 1000 */
     uint64_t max_body;       /* 0: 1 MiB */
-    uint64_t max_page;       /* 0: max_body */
+    uint64_t max_page;       /* 0: the default */
     unsigned workers;        /* 0: 1 */
     bool freshness_off;
 };
@@ -86,6 +87,10 @@ struct scene_fetch *scene_fetch(const char *url);
 struct scene_fetch *scene_find(const char *url);
 size_t scene_fetches(void);
 
+/* What was asked of a fetch on any thread so far. */
+unsigned scene_resumes(const struct scene_fetch *fetch);
+bool scene_is_cancelled(const struct scene_fetch *fetch);
+
 /* The response's parts. `lines` are field lines as C strings. */
 void scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user);
 enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const char *lines,
@@ -115,6 +120,8 @@ struct visit {
     struct client_entry *limits;
     size_t waiting_bytes;
     bool cancels_in_head; /* of a visit that streams */
+    bool paces;           /* likewise: it reads up to `reads_to` at most */
+    size_t reads_to;
 
     struct exchange exchange; /* poisoned when it has ended */
     TAILQ_ENTRY(visit) link;
@@ -137,6 +144,9 @@ bool visit(struct visit *visit);
 
 /* visit() of a URL, by a client of its own number, that is answered later. */
 void visit_url(struct visit *visit, const char *url, unsigned client);
+
+/* Reads on, of a visit that paces. It ends when it has read a body that is complete. */
+void visit_read_to(struct visit *visit, size_t offset);
 
 /* exchange_cancel(). */
 bool visit_cancel(struct visit *visit);

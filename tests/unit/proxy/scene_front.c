@@ -54,13 +54,19 @@ read_body(struct visit *visit)
     ck_assert(visit->streams || exchange->complete);
     visit->outcome = exchange->outcome;
     visit->status = exchange->object->status;
-    while ((run = object_read(exchange->object, &visit->place)).len) {
+    while ((!visit->paces || visit->got < visit->reads_to) &&
+           (run = object_read(exchange->object, &visit->place)).len) {
+        if (visit->paces && run.len > visit->reads_to - visit->got)
+            run.len = visit->reads_to - visit->got;
         for (size_t i = 0; i < run.len; i++)
             same = same && run.ptr[i] == scene_byte(visit->got + i);
         ck_assert(same);
         visit->got += run.len;
+        visit->place.offset = visit->got;
     }
-    if (!exchange->complete)
+    if (visit->streams)
+        exchange_taken(&visit->exchange, visit->got);
+    if (!exchange->complete || (visit->paces && visit->got < object_length(exchange->object)))
         return;
     ck_assert_int_eq(object_state(exchange->object), OBJECT_READY);
     ck_assert_uint_eq(visit->got, object_length(exchange->object));
@@ -68,6 +74,14 @@ read_body(struct visit *visit)
     visit->evicted = exchange->evicted;
     visit->victims = exchange->victims->count;
     end(visit);
+}
+
+void
+visit_read_to(struct visit *visit, size_t offset)
+{
+    ck_assert(visit->paces && !visit->ended && visit->heads == 1);
+    visit->reads_to = offset;
+    read_body(visit);
 }
 
 static void
@@ -168,7 +182,8 @@ visit(struct visit *visit)
 void
 visit_url(struct visit *v, const char *url, unsigned client)
 {
-    *v = (struct visit){.url = url, .client = client_key_of_uid(client), .streams = v->streams};
+    *v = (struct visit){
+        .url = url, .client = client_key_of_uid(client), .streams = v->streams, .paces = v->paces};
     ck_assert(!visit(v));
 }
 

@@ -103,6 +103,8 @@ release(struct net_output *output)
     struct request *r = container_of(output, struct request, output);
 
     r->sending = false;
+    if (!r->complete)
+        exchange_taken(&r->exchange, r->place.offset);
     if (r->last)
         finish(r);
     else

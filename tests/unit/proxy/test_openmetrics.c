@@ -150,8 +150,7 @@ unit_suite(void)
     tcase_add_test(tcase, text_of_prometheus);
     tcase_add_test(tcase, a_histogram);
     tcase_add_test(tcase, too_little_space_is_an_error);
-    tcase_add_loop_test(tcase, the_choice_of_a_format, 0,
-                        sizeof(choices) / sizeof(choices[0]));
+    tcase_add_loop_test(tcase, the_choice_of_a_format, 0, sizeof(choices) / sizeof(choices[0]));
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -17,7 +17,7 @@ START_TEST(a_raw_request_is_fetched_as_it_came_shared_and_stored)
     ck_assert_uint_eq(scene_fetches(), 1);
     fetch = scene_fetch(URL);
     ck_assert_str_eq(fetch->fields, "Accept: text/html\r\n");
-    ck_assert_uint_eq(fetch->flags, FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE);
+    ck_assert_uint_eq(fetch->flags, FETCH_UNDECODED | FETCH_NO_REDIRECTS);
     scene_respond(URL, "Cache-Control: max-age=10\r\n", 20);
     expect_body(&first, OUTCOME_MISS, 20);
     expect_body(&second, OUTCOME_COALESCED, 20);

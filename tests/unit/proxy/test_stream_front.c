@@ -21,7 +21,7 @@ struct reader {
 static void
 set_up(void)
 {
-    scene_begin(&(struct scene_options){.workers = WORKERS, .max_body = 64 * MIB});
+    scene_begin(&(struct scene_options){.workers = WORKERS, .max_page = 35 * MIB});
     stream_front_start(&scene.proxy, WORKERS);
 }
 
@@ -293,6 +293,92 @@ START_TEST(a_purge_meanwhile_gives_new_readers_a_new_body)
 }
 END_TEST
 
+/*
+ * A body that is not stored is sent as fast as its only reader reads, in little memory. After a
+ * pause the reader reads until the fetch goes on; what is behind the window stands in sockets.
+ */
+START_TEST(a_slow_reader_slows_down_a_body_that_is_not_stored)
+{
+    const size_t pieces = 1049; /* 100 MiB */
+    struct reader slow = join(URL);
+    struct scene_fetch *fetch = await_fetch();
+    unsigned pauses = 0;
+    size_t most = 0;
+
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, "Cache-Control: no-store\r\n", false);
+    ck_assert_int_eq(scene_head(fetch, 200, "", -1), FETCH_CONTINUE);
+    for (size_t i = 0; i < pieces; i++) {
+        unsigned before = scene_resumes(fetch);
+        enum fetch_flow flow = scene_body(fetch, PIECE);
+        size_t used = memory_used(&scene.account, MEMORY_PAGES);
+
+        ck_assert_int_ne(flow, FETCH_ABORT);
+        most = used > most ? used : most;
+        if (flow == FETCH_CONTINUE)
+            continue;
+        pauses++;
+        while (scene_resumes(fetch) == before)
+            expect(&slow, PIECE / 4);
+    }
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert_uint_ge(pauses, 20);
+    ck_assert_uint_le(most, 3 * MIB);
+    expect(&slow, pieces * PIECE - slow.got);
+    expect_end(&slow);
+    close(slow.fd);
+    AWAIT(atomic_load(&stream_front.ended) == 1);
+    ck_assert_uint_eq(scene_stats().pages, 0);
+}
+END_TEST
+
+/* The quick one reads all that comes; the slow one is disconnected when it is far behind. */
+START_TEST(of_two_readers_of_a_body_that_is_not_stored_the_quick_one_sets_the_pace)
+{
+    struct reader quick = join(URL), slow = join(URL);
+    struct scene_fetch *fetch = await_fetch();
+    const size_t pieces = 400; /* more than is stored */
+    size_t most = 0;
+
+    AWAIT(atomic_load(&stream_front.requests) == 2);
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, "", false);
+    ck_assert_int_eq(scene_head(fetch, 200, "", (int64_t)(pieces * PIECE)), FETCH_CONTINUE);
+    for (size_t i = 0; i < pieces; i++) {
+        unsigned before = scene_resumes(fetch);
+        enum fetch_flow flow = scene_body(fetch, PIECE);
+        size_t used = memory_used(&scene.account, MEMORY_PAGES);
+
+        most = used > most ? used : most;
+        expect(&quick, PIECE);
+        if (flow == FETCH_PAUSE)
+            AWAIT(scene_resumes(fetch) > before);
+    }
+    ck_assert_uint_le(most, 8 * MIB);
+    scene_done(fetch, FETCH_OK, "");
+    expect_end(&quick);
+    expect_break(&slow, pieces * PIECE - 1);
+    close(quick.fd);
+}
+END_TEST
+
+START_TEST(a_body_that_is_not_stored_ends_with_its_last_reader)
+{
+    struct reader reader = join(URL);
+    struct scene_fetch *fetch = await_fetch();
+
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, "Cache-Control: no-store\r\n", false);
+    ck_assert_int_eq(scene_head(fetch, 200, "", 100 * MIB), FETCH_CONTINUE);
+    while (scene_body(fetch, PIECE) == FETCH_CONTINUE)
+        continue;
+    close(reader.fd);
+    AWAIT(scene_is_cancelled(fetch));
+    AWAIT(atomic_load(&stream_front.ended) == 1);
+    scene_done(fetch, FETCH_CANCELLED, "cancelled");
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -306,6 +392,9 @@ unit_suite(void)
     tcase_add_test(tests, a_failure_is_sent_before_the_head_and_breaks_off_after_it);
     tcase_add_test(tests, a_reader_that_disconnects_is_cancelled_and_the_fetch_goes_on);
     tcase_add_test(tests, a_purge_meanwhile_gives_new_readers_a_new_body);
+    tcase_add_test(tests, a_slow_reader_slows_down_a_body_that_is_not_stored);
+    tcase_add_test(tests, of_two_readers_of_a_body_that_is_not_stored_the_quick_one_sets_the_pace);
+    tcase_add_test(tests, a_body_that_is_not_stored_ends_with_its_last_reader);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -81,7 +81,7 @@ START_TEST(fetch_defaults_agree)
     ck_assert_uint_eq(options.max_fetches_queued, fetch.max_queued);
     ck_assert_uint_eq(options.max_redirects, fetch.max_redirects);
     ck_assert_uint_eq(options.resolver_threads, fetch.resolver_threads);
-    ck_assert_uint_eq(options.max_page, fetch.max_body); /* all that is passed on is stored */
+    ck_assert_uint_eq(options.max_page, 0); /* it follows the capacity */
     ck_assert_int_eq(options.resolve_timeout, fetch.resolve_timeout_us);
     ck_assert_int_eq(options.connect_timeout, fetch.connect_timeout_us);
     ck_assert_int_eq(options.first_byte_timeout, fetch.first_byte_timeout_us);
@@ -162,7 +162,7 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         {"idle-timeout = soon\n", "is not a time such as"},
         {"stop-timeout = 366d\n", "of at most 365d"},
         {"stop-timeout = 106751991d\n", "of at most 365d"},
-        {"max-page = 21M\n", "is not a size such as 64M of at most 20971520 bytes"},
+        {"max-page = large\n", "max-page: \"large\" is not a size such as 64M"},
         {"socket-mode = 0888\n", "is not an octal number"},
         {"socket-mode = u+r\n", "socket-mode: \"u+r\" is not an octal number"},
         {"socket-mode = 77777\n", "is not an octal number"},
