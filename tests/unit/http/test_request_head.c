@@ -337,6 +337,20 @@ START_TEST(limits_hold_for_heads_that_do_not_end)
 }
 END_TEST
 
+/* Heads that end for a lenient parser: the client waits, and must not run into a timeout. */
+START_TEST(a_malformed_end_is_refused_at_once)
+{
+    static const char *const heads[] = {
+        "GET /a HTTP/1.1\nHost: h\n\n",
+        "GET /a HTTP/1.1\r\nHost: h\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: h\r\n\n",
+    };
+
+    for (size_t i = 0; i < LENGTH(heads); i++)
+        ck_assert_uint_le(refused_after(heads[i]), strlen(heads[i]));
+}
+END_TEST
+
 START_TEST(nonsense_is_refused_before_its_end)
 {
     ck_assert_int_eq(read_once("\x16\x03\x01"), HTTP_HEAD_REFUSED);
@@ -384,6 +398,7 @@ unit_suite(void)
     tcase_add_test(tests, the_request_line_has_a_limit);
     tcase_add_test(tests, the_head_has_a_limit);
     tcase_add_test(tests, limits_hold_for_heads_that_do_not_end);
+    tcase_add_test(tests, a_malformed_end_is_refused_at_once);
     tcase_add_test(tests, nonsense_is_refused_before_its_end);
     tcase_add_test(tests, the_next_request_is_not_part_of_the_head);
     suite_add_tcase(suite, tests);
