@@ -199,102 +199,14 @@ break_off(struct http_exchange *x)
         net_connection_finish(&c->net);
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
-
-static void
-add_piece(struct http_exchange *x, const void *bytes, size_t len)
-{
-    x->pieces[x->output.count++] =
-        (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
-    x->output.len += len;
-}
-
-/* Adds what there is of the body, up to HTTP_QUEUED bytes; returns the number of bytes. */
-static size_t
-add_body(struct http_exchange *x)
-{
-    struct http_body *body = &x->body;
-    size_t bytes = 0;
-
-    for (unsigned runs = 0; runs < HTTP_RUNS && bytes < HTTP_QUEUED && body->next < body->end;
-         runs++) {
-        size_t len;
-
-        if (body->run.len == 0)
-            body->run = object_read(x->exchange.object, &body->place);
-        len = body->run.len;
-        if (len == 0)
-            break;
-        if (len > HTTP_QUEUED - bytes)
-            len = HTTP_QUEUED - bytes;
-        if (len > body->end - body->next)
-            len = (size_t)(body->end - body->next);
-        add_piece(x, body->run.ptr, len);
-        body->run = span_of(body->run.ptr + len, body->run.len - len);
-        body->next += len;
-        bytes += len;
-    }
-    return bytes;
-}
-
-/* Hexadecimal, and CR LF; the chunk before it is ended first. Returns the number of bytes. */
-static size_t
-write_frame(char *frame, bool first, size_t size)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *at = frame;
-    unsigned shift = 60;
-
-    if (!first) {
-        *at++ = '\r';
-        *at++ = '\n';
-    }
-    while (shift && !(size >> shift))
-        shift -= 4;
-    for (;; shift -= 4) {
-        *at++ = digits[size >> shift & 15];
-        if (shift == 0)
-            break;
-    }
-    *at++ = '\r';
-    *at++ = '\n';
-    return (size_t)(at - frame);
-}
-
-/* Adds a chunk with what there is of the body. */
-static size_t
-add_chunk(struct http_exchange *x)
-{
-    bool first = x->body.next == x->body.begin;
-    unsigned place = x->output.count++;
-    size_t bytes = add_body(x), frame;
-
-    if (bytes == 0) {
-        x->output.count--;
-        return 0;
-    }
-    frame = write_frame(x->frame, first, bytes);
-    x->pieces[place] = (struct iovec){.iov_base = x->frame, .iov_len = frame};
-    x->output.len += frame;
-    return bytes;
-}
-
-static bool
-body_is_complete(const struct http_exchange *x)
-{
-    const struct http_body *body = &x->body;
-
-    return body->next == body->end ||
-           (x->exchange.complete && body->next == object_length(x->exchange.object));
-}
+/* ---- output ------------------------------------------------------------------------------------
+ */
 
 /* Queues what can be sent, once the output before it has been written. */
 static void
 advance(struct http_exchange *x)
 {
     struct http_connection *c = x->connection;
-    bool chunked = x->body.chunked;
-    bool first = x->body.next == x->body.begin;
 
     if (x->sending || x->finished || !x->has_head)
         return;
@@ -302,22 +214,8 @@ advance(struct http_exchange *x)
         finish(x);
         return;
     }
-    x->output.pieces = x->pieces;
-    x->output.count = x->piece_count;
-    x->output.len = x->head_bytes;
-    x->output.sent = 0;
-    x->piece_count = 0;
-    x->head_bytes = 0;
-    if (chunked)
-        add_chunk(x);
-    else
-        add_body(x);
-    if (body_is_complete(x)) {
-        first = first && x->body.next == x->body.begin;
-        if (chunked)
-            add_piece(x, first ? "0\r\n\r\n" : "\r\n0\r\n\r\n", first ? 5 : 7);
+    if (http_output_fill(x))
         end_response(x);
-    }
     if (x->output.count) {
         set_waiting(x, false);
         x->sending = true;
@@ -352,7 +250,7 @@ send_page(struct http_exchange *x, unsigned status, struct span reason, const ch
 {
     if (x->connection->in_body)
         x->persistent = false;
-    http_page_make(x, status, reason, detail);
+    http_page_make(x, &(struct http_page){.status = status, .reason = reason, .detail = detail});
     x->has_head = true;
     advance(x);
 }

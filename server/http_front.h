@@ -11,6 +11,7 @@
 #define SUNPROXY_SERVER_HTTP_FRONT_H
 
 #include "http/chunked.h"
+#include "http/range.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
 #include "net/connection.h"
@@ -31,12 +32,18 @@ enum {
 /* What is sent of an object's body: bytes from `next` up to `end`. */
 struct http_body {
     struct object_place place;
-    struct span run; /* read at `place`, and not queued yet */
-    uint64_t begin;  /* of what is sent */
+    struct span run;    /* read at `place`, and not queued yet */
+    uint64_t run_begin; /* where the run began whose rest that is */
     uint64_t next;
     uint64_t end; /* UINT64_MAX: the end of the object */
     bool chunked;
     bool until_close; /* its end is that of the connection */
+
+    /* Of a multipart/byteranges; count 0: it is none. Only of an object that is complete. */
+    struct http_ranges parts;
+    unsigned part; /* that is begun next */
+    struct http_multipart multipart;
+    char boundary[HTTP_BOUNDARY_SIZE];
 };
 
 /* A request and its response. */
@@ -70,6 +77,7 @@ struct http_exchange {
     struct net_output output;
     unsigned piece_count; /* of the head, until it is queued */
     size_t head_bytes;    /* of those */
+    size_t head_len;      /* of `head`, that are used, until it is queued */
     /* From here on not zero at first. */
     struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
     char frame[24]; /* of a chunk */
@@ -160,6 +168,12 @@ struct http_route {
 unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
                          struct http_route *route, const char **reason);
 
+/* ---- http_output.c --------------------------------------------------------------------------- */
+
+/* Makes the output of what can be sent; x->output.count is 0 if that is nothing. True if the end of
+ * the response is in it. */
+bool http_output_fill(struct http_exchange *x);
+
 /* ---- http_response.c ------------------------------------------------------------------------- */
 
 /* Makes the head for exchange->object: x->pieces, x->body and x->status. */
@@ -170,11 +184,16 @@ void http_write_date(struct http_writer *writer, int64_t seconds);
 
 /* ---- http_page.c ----------------------------------------------------------------------------- */
 
-/*
- * Makes a whole response of the proxy's own, with a short page that states `reason`. `detail` is
- * for Cache-Status (RFC 9211 section 2.8); NULL: none.
- */
-void http_page_make(struct http_exchange *x, unsigned status, struct span reason,
-                    const char *detail);
+/* A response of the proxy's own. */
+struct http_page {
+    unsigned status;
+    struct span reason; /* a sentence for a person */
+    const char *detail; /* for Cache-Status (RFC 9211, section 2.8), a token; NULL: none */
+    struct span lines;  /* further field lines */
+    bool empty;         /* without a body */
+};
+
+/* Makes a whole response with a short page that states the reason. */
+void http_page_make(struct http_exchange *x, const struct http_page *page);
 
 #endif

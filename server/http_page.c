@@ -19,46 +19,70 @@ accepts_html(struct span fields)
 
 /* The field lines of a page beside those that each one has. */
 static void
-write_lines(struct http_writer *lines, const struct http_exchange *x, unsigned status,
-            const char *detail)
+write_lines(struct http_writer *lines, const struct http_exchange *x, const struct http_page *page)
 {
     const struct proxy_clock *clock = &http_service_of(x)->service->proxy.config.clock;
 
     http_write_date(lines, clock->wall_us(clock->context) / 1000000);
-    if (status == 405)
+    if (page->status == 405)
         http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
-    if (detail) {
+    http_write(lines, page->lines);
+    if (page->detail) {
         http_write_text(lines, "Cache-Status: sunproxy; fwd=uri-miss; detail=");
-        http_write_text(lines, detail);
+        http_write_text(lines, page->detail);
         http_write_text(lines, "\r\n");
     }
     if (x->persistent && !x->request.minor)
         http_write_text(lines, "Connection: keep-alive\r\n");
 }
 
-void
-http_page_make(struct http_exchange *x, unsigned status, struct span reason, const char *detail)
+/* A status that has no body, or a response to HEAD. */
+static void
+make_empty(struct http_exchange *x, unsigned status, struct span lines, struct http_writer *writer)
 {
-    char bytes[512];
-    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
-    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
+    http_write_status(writer, status);
+    http_write(writer, lines);
+    if (status != 204)
+        http_write_text(writer, "Content-Length: 0\r\n");
+    if (!x->persistent)
+        http_write_text(writer, "Connection: close\r\n");
+    http_write_end(writer);
+}
+
+static void
+make_page(struct http_exchange *x, const struct http_page *about, struct span lines,
+          struct http_writer *writer)
+{
     struct http_error_page page = {
-        .status = status,
-        .detail = reason,
+        .status = about->status,
+        .detail = about->reason,
+        .lines = lines,
         .html = accepts_html(x->request.fields),
         .close = !x->persistent,
         .no_body = x->request.method_id == HTTP_HEAD,
     };
 
-    write_lines(&lines, x, status, detail);
-    page.lines = http_written(&lines);
-    http_write_error_page(&writer, &page);
-    if (writer.full) {
-        page.detail = span_of(NULL, 0);
-        writer = http_writer_of(x->head, sizeof(x->head));
-        http_write_error_page(&writer, &page);
-    }
-    x->status = status;
+    http_write_error_page(writer, &page);
+    if (!writer->full)
+        return;
+    page.detail = span_of(NULL, 0);
+    *writer = http_writer_of(writer->bytes, writer->size);
+    http_write_error_page(writer, &page);
+}
+
+void
+http_page_make(struct http_exchange *x, const struct http_page *page)
+{
+    char bytes[512];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
+
+    write_lines(&lines, x, page);
+    if (page->empty)
+        make_empty(x, page->status, http_written(&lines), &writer);
+    else
+        make_page(x, page, http_written(&lines), &writer);
+    x->status = page->status;
     x->pieces[0] = (struct iovec){.iov_base = x->head, .iov_len = writer.len};
     x->piece_count = 1;
     x->head_bytes = writer.len;

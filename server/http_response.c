@@ -1,37 +1,57 @@
 /*
  * The head of a response with an object: status line, the object's field lines from where they
- * stand, and those that depend on time and request; and which bytes of the body follow.
+ * stand, and those that depend on time and request; and which bytes of the body follow. Conditions
+ * and ranges of the request are evaluated here (RFC 9110, sections 13 and 14), of an object that
+ * still grows, too, if its length is known.
  */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/units.h"
+#include "http/cache_status.h"
+#include "http/conditional.h"
 #include "http/date.h"
 #include "http/field.h"
-#include "http/response_head.h"
 #include "server/http_front.h"
 
-/* What is to be known of an object's field lines. */
-struct stored {
-    bool has_date;
-    bool has_length;
+#define MAX_PART_TYPE 256u /* bytes of a Content-Type that is repeated in each part */
+
+/* ---- the object's fields --------------------------------------------------------------------- */
+
+enum {
+    FIELD_AGE = 1,
+    FIELD_DATE = 2,
+    FIELD_LENGTH = 4,
+    FIELD_TYPE = 8,
+    FIELD_RANGE = 16,
+    FIELD_CODING = 32,
+    FIELD_LANGUAGE = 64,
 };
 
-enum field { FIELD_OTHER, FIELD_AGE, FIELD_DATE, FIELD_CONTENT_LENGTH };
-
 /* Most names are excluded by their length. */
-static enum field
+static unsigned
 field_of(struct span line)
 {
+    static const struct {
+        const char *name;
+        unsigned field;
+    } fields[] = {
+        {"Age", FIELD_AGE},
+        {"Date", FIELD_DATE},
+        {"Content-Type", FIELD_TYPE},
+        {"Content-Range", FIELD_RANGE},
+        {"Content-Length", FIELD_LENGTH},
+        {"Content-Encoding", FIELD_CODING},
+        {"Content-Language", FIELD_LANGUAGE},
+    };
     const char *colon = memchr(line.ptr, ':', line.len);
     struct span name = span_of(line.ptr, colon ? (size_t)(colon - line.ptr) : line.len);
 
-    switch (name.len) {
-    case sizeof("Age") - 1:
-        return http_name_is(name, "Age") ? FIELD_AGE : FIELD_OTHER;
-    case sizeof("Date") - 1:
-        return http_name_is(name, "Date") ? FIELD_DATE : FIELD_OTHER;
-    case sizeof("Content-Length") - 1:
-        return http_name_is(name, "Content-Length") ? FIELD_CONTENT_LENGTH : FIELD_OTHER;
-    default:
-        return FIELD_OTHER;
-    }
+    if (name.len > sizeof("Date") - 1 && (name.len < 12 || (name.ptr[0] | 0x20) != 'c'))
+        return 0;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (http_name_is(name, fields[i].name))
+            return fields[i].field;
+    return 0;
 }
 
 static void
@@ -44,48 +64,98 @@ add_run(struct http_exchange *x, const char *begin, const char *end)
     x->head_bytes += (size_t)(end - begin);
 }
 
+/* What is to be known of an object's field lines. */
+struct stored {
+    unsigned has; /* of the fields above */
+    struct span type;
+    uint64_t length; /* if it has one */
+};
+
+/* The value of a line, without blanks and line end. */
+static struct span
+value_of(struct span line)
+{
+    const char *colon = memchr(line.ptr, ':', line.len);
+
+    while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
+        line.len--;
+    return colon ? http_trim(span_of(colon + 1, (size_t)(line.ptr + line.len - colon - 1)))
+                 : span_of(NULL, 0);
+}
+
+static bool
+parse_length(struct span value, uint64_t *length)
+{
+    char digits[24];
+
+    if (value.len == 0 || value.len >= sizeof(digits))
+        return false;
+    memcpy(digits, value.ptr, value.len);
+    digits[value.len] = '\0';
+    return units_parse_uint(digits, 0, INT64_MAX, length);
+}
+
+static void
+note(struct stored *stored, unsigned field, struct span line)
+{
+    if (field == FIELD_LENGTH && !parse_length(value_of(line), &stored->length))
+        return;
+    if (field == FIELD_TYPE)
+        stored->type = value_of(line);
+    stored->has |= field;
+}
+
+static bool
+next_line(struct span *rest, struct span *line)
+{
+    const char *feed;
+
+    if (rest->len == 0)
+        return false;
+    feed = memchr(rest->ptr, '\n', rest->len);
+    *line = span_of(rest->ptr, feed ? (size_t)(feed + 1 - rest->ptr) : rest->len);
+    *rest = span_of(rest->ptr + line->len, rest->len - line->len);
+    return true;
+}
+
+static void
+read_stored(struct stored *stored, struct span lines)
+{
+    struct span line;
+
+    *stored = (struct stored){0};
+    while (next_line(&lines, &line)) {
+        unsigned field = field_of(line);
+
+        if (field)
+            note(stored, field, line);
+    }
+}
+
 /*
- * Adds the object's field lines, without Age if it is ours to state. Should there be more runs
- * between lines that are left out than HTTP_FIELD_RUNS, the lines after the last one are left out.
+ * Adds the object's field lines without those in `drop`. Should there be more runs between lines
+ * that are left out than HTTP_FIELD_RUNS, the lines after the last one are left out, too.
  */
 static void
-add_fields(struct http_exchange *x, bool drop_age, struct stored *stored)
+add_fields(struct http_exchange *x, unsigned drop)
 {
-    struct span rest = object_fields(x->exchange.object);
+    struct span rest = object_fields(x->exchange.object), line;
     const char *begin = rest.ptr;
     unsigned runs = 0;
 
-    while (rest.len) {
-        const char *line = rest.ptr;
-        const char *feed = memchr(line, '\n', rest.len);
-        size_t len = feed ? (size_t)(feed + 1 - line) : rest.len;
-
-        switch (field_of(span_of(line, len))) {
-        case FIELD_AGE:
-            if (drop_age) {
-                if (runs + 1 == HTTP_FIELD_RUNS) {
-                    rest = span_of(line, 0);
-                    len = 0;
-                    break;
-                }
-                runs += begin != line;
-                add_run(x, begin, line);
-                begin = line + len;
-            }
-            break;
-        case FIELD_DATE:
-            stored->has_date = true;
-            break;
-        case FIELD_CONTENT_LENGTH:
-            stored->has_length = true;
-            break;
-        case FIELD_OTHER:
-            break;
-        }
-        rest = span_of(line + len, rest.len - len);
+    while (next_line(&rest, &line)) {
+        if (!(field_of(line) & drop))
+            continue;
+        runs += begin != line.ptr;
+        add_run(x, begin, line.ptr);
+        begin = line.ptr + line.len;
+        if (runs == HTTP_FIELD_RUNS)
+            return;
     }
     add_run(x, begin, rest.ptr);
 }
+
+/* ---- fields of our own ----------------------------------------------------------------------- */
 
 void
 http_write_date(struct http_writer *writer, int64_t seconds)
@@ -96,51 +166,89 @@ http_write_date(struct http_writer *writer, int64_t seconds)
     http_write_field(writer, "Date", span_str(text));
 }
 
-static void
-write_cache_status(struct http_writer *writer, const struct exchange *exchange)
+static int64_t
+wall_s(const struct http_exchange *x)
 {
-    static const char *const text[] = {
-        [OUTCOME_HIT] = "Cache-Status: sunproxy; hit\r\n",
-        [OUTCOME_MISS] = "Cache-Status: sunproxy; fwd=uri-miss\r\n",
-        [OUTCOME_COALESCED] = "Cache-Status: sunproxy; fwd=uri-miss; collapsed\r\n",
-        [OUTCOME_BYPASS] = "Cache-Status: sunproxy; fwd=bypass\r\n",
+    const struct proxy_clock *clock = &x->exchange.proxy->config.clock;
+
+    return clock->wall_us(clock->context) / 1000000;
+}
+
+static enum http_forwarded
+forwarded(const struct http_exchange *x)
+{
+    switch (x->exchange.outcome) {
+    case OUTCOME_HIT:
+        return HTTP_FORWARDED_NOT;
+    case OUTCOME_MISS:
+    case OUTCOME_COALESCED:
+        return HTTP_FORWARDED_URI_MISS;
+    case OUTCOME_BYPASS:
+        break;
+    }
+    return x->request.method_id == HTTP_GET || x->request.method_id == HTTP_HEAD
+               ? HTTP_FORWARDED_BYPASS
+               : HTTP_FORWARDED_METHOD;
+}
+
+static void
+write_cache_status(struct http_writer *writer, const struct http_exchange *x)
+{
+    const struct exchange *exchange = &x->exchange;
+    const struct object *object = exchange->object;
+    struct http_cache_status status = {
+        .cache = "sunproxy",
+        .hit = exchange->outcome == OUTCOME_HIT,
+        .forwarded = forwarded(x),
+        .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_HIT,
+        .collapsed = exchange->outcome == OUTCOME_COALESCED,
     };
 
-    http_write_text(writer, text[exchange->outcome]);
+    if (exchange->complete && exchange->stored && object_lifetime(object) != INT64_MAX) {
+        status.has_ttl = true;
+        status.ttl_s =
+            (object_lifetime(object) - object_age(object, exchange->arrived_us)) / 1000000;
+    }
+    http_write_cache_status(writer, &status);
 }
 
-/* Whole seconds since the origin made the response, of an object that is complete. */
-static uint64_t
-age_of(const struct exchange *exchange)
-{
-    int64_t us = exchange->arrived_us - exchange->object->fetched_us;
-
-    return us > 0 ? (uint64_t)us / 1000000 : 0;
-}
-
-/* Is there no body, whatever the field lines say (RFC 9112, section 6.3)? */
-static bool
-has_no_body(const struct http_exchange *x)
-{
-    unsigned status = x->exchange.object->status;
-
-    return x->request.method_id == HTTP_HEAD || status == 204 || status == 304;
-}
-
-/* Which bytes follow, and by what the client finds their end. */
+/* Of an object that is complete: of one that is not, an Age of the origin's is passed on. */
 static void
-frame_body(struct http_exchange *x, struct http_writer *writer, const struct stored *stored)
+write_age(struct http_writer *writer, const struct exchange *exchange)
+{
+    int64_t age_us = exchange->arrived_us - exchange->object->fetched_us;
+
+    if (exchange->outcome == OUTCOME_HIT || age_us >= 1000000)
+        http_write_age(writer, age_us > 0 ? age_us : 0);
+}
+
+static void
+write_connection(struct http_writer *writer, const struct http_exchange *x)
+{
+    if (!x->persistent)
+        http_write_text(writer, "Connection: close\r\n");
+    else if (!x->request.minor)
+        http_write_text(writer, "Connection: keep-alive\r\n");
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+/* The whole, and by what the client finds its end. */
+static void
+frame_whole(struct http_exchange *x, struct http_writer *writer, const struct stored *stored)
 {
     const struct exchange *exchange = &x->exchange;
     struct http_body *body = &x->body;
 
     body->end = UINT64_MAX;
-    if (has_no_body(x)) {
+    if (x->status == 204 || x->status == 304) {
         body->end = 0;
-        if (x->request.method_id == HTTP_HEAD && !stored->has_length && exchange->complete &&
+    } else if (x->request.method_id == HTTP_HEAD) {
+        body->end = 0;
+        if (!(stored->has & FIELD_LENGTH) && exchange->complete &&
             exchange->outcome != OUTCOME_BYPASS)
             http_write_number(writer, "Content-Length", object_length(exchange->object));
-    } else if (stored->has_length) {
+    } else if (stored->has & FIELD_LENGTH) {
         return;
     } else if (exchange->complete) {
         http_write_number(writer, "Content-Length", object_length(exchange->object));
@@ -153,35 +261,198 @@ frame_body(struct http_exchange *x, struct http_writer *writer, const struct sto
     }
 }
 
+static void
+frame_range(struct http_exchange *x, struct http_writer *writer, const struct http_range *range,
+            int64_t length)
+{
+    struct http_body *body = &x->body;
+
+    body->next = (uint64_t)range->first;
+    body->end = (uint64_t)range->last + 1;
+    /* The reader of an object that grows begins at its beginning, since segments may be freed. */
+    if (x->exchange.complete)
+        body->place.offset = body->next;
+    http_write_content_range(
+        writer,
+        &(struct http_content_range){.first = range->first, .last = range->last, .length = length});
+    http_write_number(writer, "Content-Length", body->end - body->next);
+}
+
+static void
+frame_parts(struct http_exchange *x, struct http_writer *writer, const struct stored *stored,
+            const struct http_ranges *ranges, int64_t length)
+{
+    struct http_body *body = &x->body;
+    uint64_t random = hash64_uint((uint64_t)clock_monotonic_us() ^ (uint64_t)(uintptr_t)x);
+
+    http_boundary_make(body->boundary, random);
+    body->parts = *ranges;
+    body->multipart = (struct http_multipart){
+        .boundary = body->boundary,
+        .content_type = stored->type.len <= MAX_PART_TYPE ? stored->type : span_of(NULL, 0),
+        .length = length,
+    };
+    http_write_multipart_type(writer, &body->multipart);
+    http_write_number(writer, "Content-Length",
+                      (uint64_t)http_multipart_length(&body->multipart, ranges));
+}
+
+/* ---- what the request asks for --------------------------------------------------------------- */
+
+/*
+ * The ranges to send, if the request asks for some and they can be sent: the length of the whole
+ * must be known, and for several ranges all of its bytes.
+ */
+static enum http_range_result
+find_ranges(const struct http_exchange *x, const struct stored *stored, struct http_ranges *ranges,
+            int64_t *length)
+{
+    const struct exchange *exchange = &x->exchange;
+    const struct http_request *request = &x->request;
+    struct http_ranges requested;
+    enum http_range_result result;
+
+    if (!(request->has & HTTP_HAS_RANGE) || request->method_id != HTTP_GET || x->status != 200 ||
+        exchange->outcome == OUTCOME_BYPASS ||
+        (!exchange->complete && !(stored->has & FIELD_LENGTH)) ||
+        !http_ranges_read(&requested, request->fields) ||
+        ((request->has & HTTP_HAS_IF_RANGE) &&
+         !http_if_range(request->fields, object_fields(exchange->object), wall_s(x))))
+        return HTTP_RANGE_WHOLE;
+    *length = (int64_t)(exchange->complete ? object_length(exchange->object) : stored->length);
+    result = http_ranges_resolve(&requested, *length, ranges);
+    if (result == HTTP_RANGE_PARTIAL && ranges->count > 1 && !exchange->complete)
+        return HTTP_RANGE_WHOLE;
+    return result;
+}
+
+static enum http_condition
+evaluate_conditions(const struct http_exchange *x)
+{
+    const struct http_request *request = &x->request;
+
+    if (!(request->has & HTTP_HAS_CONDITION) || x->exchange.outcome == OUTCOME_BYPASS ||
+        (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD) || x->status / 100 != 2)
+        return HTTP_CONDITION_PROCEED;
+    return http_evaluate_conditions(request->fields, object_fields(x->exchange.object), wall_s(x));
+}
+
+static void
+refuse_range(struct http_exchange *x, int64_t length)
+{
+    char bytes[128];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+
+    http_write_content_range(
+        &lines, &(struct http_content_range){.first = -1, .last = -1, .length = length});
+    http_page_make(x, &(struct http_page){
+                          .status = 416,
+                          .reason = span_str("no requested range is in the content"),
+                          .lines = http_written(&lines),
+                      });
+}
+
+/* Status line and fields; the body is framed by the caller in between. */
+static struct http_writer
+begin_head(struct http_exchange *x, unsigned drop, size_t *status_line)
+{
+    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
+
+    http_write_status(&writer, x->status);
+    *status_line = writer.len;
+    add_run(x, x->head, x->head + writer.len);
+    add_fields(x, drop | (x->exchange.complete ? FIELD_AGE : 0));
+    return writer;
+}
+
+static void
+end_head(struct http_exchange *x, struct http_writer *writer, size_t status_line,
+         const struct stored *stored)
+{
+    if (!(stored->has & FIELD_DATE))
+        http_write_date(writer, wall_s(x));
+    if (x->exchange.complete)
+        write_age(writer, &x->exchange);
+    http_write_text(writer, "Via: 1.1 sunproxy\r\n");
+    write_cache_status(writer, x);
+    write_connection(writer, x);
+    http_write_end(writer);
+    add_run(x, x->head + status_line, x->head + writer->len);
+    x->head_len = writer->len;
+}
+
+static void
+make_not_modified(struct http_exchange *x, const struct stored *stored)
+{
+    struct http_writer writer;
+    size_t status_line;
+
+    x->status = 304;
+    writer = begin_head(x, FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
+                        &status_line);
+    x->body.end = 0;
+    end_head(x, &writer, status_line, stored);
+}
+
+static void
+make_partial(struct http_exchange *x, const struct stored *stored, const struct http_ranges *ranges,
+             int64_t length)
+{
+    struct http_writer writer;
+    size_t status_line;
+
+    x->status = 206;
+    if (ranges->count == 1) {
+        writer = begin_head(x, FIELD_LENGTH | FIELD_RANGE, &status_line);
+        frame_range(x, &writer, &ranges->of[0], length);
+    } else {
+        writer = begin_head(x, FIELD_LENGTH | FIELD_RANGE | FIELD_TYPE, &status_line);
+        frame_parts(x, &writer, stored, ranges, length);
+    }
+    end_head(x, &writer, status_line, stored);
+}
+
+static void
+make_whole(struct http_exchange *x, const struct stored *stored)
+{
+    struct http_writer writer;
+    size_t status_line;
+
+    writer = begin_head(x, 0, &status_line);
+    frame_whole(x, &writer, stored);
+    end_head(x, &writer, status_line, stored);
+}
+
 void
 http_response_make(struct http_exchange *x)
 {
-    const struct exchange *exchange = &x->exchange;
-    const struct proxy_clock *clock = &exchange->proxy->config.clock;
-    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
-    struct stored stored = {0};
-    size_t status_line;
+    struct http_ranges ranges;
+    struct stored stored;
+    int64_t length;
 
-    x->status = exchange->object->status;
-    http_write_status(&writer, x->status);
-    status_line = writer.len;
-    add_run(x, x->head, x->head + status_line);
-    add_fields(x, exchange->complete, &stored);
-    if (exchange->complete) {
-        uint64_t age = age_of(exchange);
-
-        if (age || exchange->outcome == OUTCOME_HIT)
-            http_write_number(&writer, "Age", age);
+    x->status = x->exchange.object->status;
+    read_stored(&stored, object_fields(x->exchange.object));
+    switch (evaluate_conditions(x)) {
+    case HTTP_CONDITION_NOT_MODIFIED:
+        make_not_modified(x, &stored);
+        return;
+    case HTTP_CONDITION_FAILED:
+        http_page_make(
+            x, &(struct http_page){.status = 412,
+                                   .reason = span_str("a condition of the request is false")});
+        return;
+    case HTTP_CONDITION_PROCEED:
+        break;
     }
-    if (!stored.has_date)
-        http_write_date(&writer, clock->wall_us(clock->context) / 1000000);
-    http_write_text(&writer, "Via: 1.1 sunproxy\r\n");
-    write_cache_status(&writer, exchange);
-    frame_body(x, &writer, &stored);
-    if (!x->persistent)
-        http_write_text(&writer, "Connection: close\r\n");
-    else if (!x->request.minor)
-        http_write_text(&writer, "Connection: keep-alive\r\n");
-    http_write_end(&writer);
-    add_run(x, x->head + status_line, x->head + writer.len);
+    switch (find_ranges(x, &stored, &ranges, &length)) {
+    case HTTP_RANGE_PARTIAL:
+        make_partial(x, &stored, &ranges, length);
+        break;
+    case HTTP_RANGE_UNSATISFIABLE:
+        refuse_range(x, length);
+        break;
+    case HTTP_RANGE_WHOLE:
+        make_whole(x, &stored);
+        break;
+    }
 }

@@ -127,17 +127,21 @@ def http_address(daemon):
     return match and (match[1], int(match[2]))
 
 
+def is_hit(response):
+    return response.field("Cache-Status").startswith("sunproxy; hit")
+
+
 class ForwardTest(HttpTest):
     def test_a_miss_then_hits(self):
         url = "http://a.test/page?bytes=3000"
         first = self.c.get(url)
-        self.assertEqual((first.status, first.field("Cache-Status")),
-                         (200, "sunproxy; fwd=uri-miss"))
+        self.assertEqual(first.status, 200)
+        self.assertTrue(first.field("Cache-Status").startswith("sunproxy; fwd=uri-miss"))
         self.assertEqual(first.body, harness.origin_text(url, len(first.body)))
         for connection in (self.c, self.connect(), self.connect(self.unix)):
             again = connection.get(url)
             self.assertEqual((again.status, again.body), (200, first.body))
-            self.assertEqual(again.field("Cache-Status"), "sunproxy; hit")
+            self.assertTrue(is_hit(again))
             self.assertIsNotNone(again.field("Age"))
         self.assertEqual(len(self.o.requests()), 1)
 
@@ -147,7 +151,7 @@ class ForwardTest(HttpTest):
         again = self.c.get(url)
         self.assertEqual((first.status, again.status), (200, 200))
         self.assertEqual(again.body, first.body)
-        self.assertEqual(again.field("Cache-Status"), "sunproxy; hit")
+        self.assertTrue(is_hit(again))
         self.assertEqual([row[0] for row in self.o.requests()], ["https"])
 
     def test_by_curl(self):
@@ -160,7 +164,7 @@ class ForwardTest(HttpTest):
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             self.assertEqual(result.stdout.count(b"HTTP/1.1 200 OK\r\n"), 2)
         self.assertEqual(len(self.o.requests()), 2)
-        self.assertEqual(result.stdout.count(b"Cache-Status: sunproxy; hit\r\n"), 2)
+        self.assertEqual(result.stdout.count(b"Cache-Status: sunproxy; hit"), 2)
 
     def test_addresses_are_refused_as_for_fetches(self):
         response = self.c.get("http://10.0.0.1:8080/")

@@ -64,8 +64,9 @@ struct http_answer {
 };
 bool http_receive(int fd, struct http_answer *answer, bool no_body);
 
-/* Is there such a line in the head? Case counts. */
+/* Is there such a line in the head, or one that begins so? Case counts. */
 bool http_has(const struct http_answer *answer, const char *line);
+bool http_has_start(const struct http_answer *answer, const char *start);
 
 /* A request for a URL that is stored, by the forward proxy; and the expected response. */
 void http_expect_hit(int fd, const char *url, const char *body, size_t len);
