@@ -199,11 +199,11 @@ http_cache_control_read(struct http_cache_control *control, struct span value)
 void
 http_cache_control_read_lines(struct http_cache_control *control, struct span lines)
 {
-    struct span line, name, value;
+    struct span line, value;
 
     http_cache_control_init(control);
     while (http_next_line(&lines, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "Cache-Control"))
+        if (http_line_is(line, span_str("Cache-Control"), &value))
             http_cache_control_read(control, value);
 }
 
@@ -266,12 +266,12 @@ bool
 http_cdn_cache_control_read(struct http_cache_control *control, struct span lines)
 {
     struct http_cache_control read;
-    struct span line, name, value;
+    struct span line, value;
     bool any = false;
 
     http_cache_control_init(&read);
     while (http_next_line(&lines, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "CDN-Cache-Control") &&
+        if (http_line_is(line, span_str("CDN-Cache-Control"), &value) &&
             !read_dictionary(&read, value, &any))
             return false;
     if (!any)
@@ -318,13 +318,9 @@ http_request_control_read(struct http_request_control *control, struct span line
         .max_stale = HTTP_SECONDS_ABSENT,
     };
     while (http_next_line(&lines, &line)) {
-        bool is_control, is_pragma;
+        bool is_control = http_line_is(line, span_str("Cache-Control"), &value);
 
-        if (!http_split_field(line, &name, &value))
-            continue;
-        is_control = http_name_is(name, "Cache-Control");
-        is_pragma = http_name_is(name, "Pragma");
-        if (!is_control && !is_pragma)
+        if (!is_control && !http_line_is(line, span_str("Pragma"), &value))
             continue;
         has_control = has_control || is_control;
         while (http_next_member(&value, &directive)) {

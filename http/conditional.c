@@ -60,16 +60,14 @@ void
 http_validators_read(struct http_validators *validators, struct span lines, int64_t now_s)
 {
     struct single etag = {.differ = false}, last_modified = etag, date = etag;
-    struct span line, name, value;
+    struct span line, value;
 
     while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value))
-            continue;
-        if (http_name_is(name, "ETag"))
+        if (http_line_is(line, span_str("ETag"), &value))
             add_single(&etag, value);
-        else if (http_name_is(name, "Last-Modified"))
+        else if (http_line_is(line, span_str("Last-Modified"), &value))
             add_single(&last_modified, value);
-        else if (http_name_is(name, "Date"))
+        else if (http_line_is(line, span_str("Date"), &value))
             add_single(&date, value);
     }
     *validators = (struct http_validators){.etag = span_of(NULL, 0)};
@@ -89,21 +87,19 @@ struct conditions {
 static void
 read_conditions(struct conditions *conditions, struct span lines)
 {
-    struct span line, name, value;
+    struct span line, value;
 
     *conditions = (struct conditions){0};
     while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value))
-            continue;
-        if (http_name_is(name, "If-Match"))
+        if (http_line_is(line, span_str("If-Match"), &value))
             conditions->if_match = true;
-        else if (http_name_is(name, "If-None-Match"))
+        else if (http_line_is(line, span_str("If-None-Match"), &value))
             conditions->if_none_match = true;
-        else if (http_name_is(name, "If-Modified-Since"))
+        else if (http_line_is(line, span_str("If-Modified-Since"), &value))
             add_single(&conditions->if_modified_since, value);
-        else if (http_name_is(name, "If-Unmodified-Since"))
+        else if (http_line_is(line, span_str("If-Unmodified-Since"), &value))
             add_single(&conditions->if_unmodified_since, value);
-        else if (http_name_is(name, "If-Range"))
+        else if (http_line_is(line, span_str("If-Range"), &value))
             add_single(&conditions->if_range, value);
     }
 }
@@ -124,7 +120,8 @@ http_has_condition(struct span request_lines)
     struct span line, name, value;
 
     while (http_next_line(&request_lines, &line))
-        if (http_split_field(line, &name, &value) && http_is_condition(name))
+        if (line.len > 3 && line.ptr[2] == '-' && http_split_field(line, &name, &value) &&
+            http_is_condition(name))
             return true;
     return false;
 }
@@ -179,10 +176,10 @@ static bool
 any_matches(struct span lines, const char *wanted, struct span stored,
             bool (*matches)(struct span, struct span))
 {
-    struct span line, name, value, etag;
+    struct span line, value, etag;
 
     while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !http_name_is(name, wanted))
+        if (!http_line_is(line, span_str(wanted), &value))
             continue;
         if (value.len == 1 && value.ptr[0] == '*')
             return true;
@@ -219,6 +216,8 @@ http_evaluate_conditions(struct span request_lines, struct span stored_lines, in
     struct http_validators stored;
     int64_t since_s;
 
+    if (!http_has_condition(request_lines))
+        return HTTP_CONDITION_PROCEED;
     read_conditions(&conditions, request_lines);
     http_validators_read(&stored, stored_lines, now_s);
     if (conditions.if_match) {
@@ -311,8 +310,7 @@ http_write_not_modified(struct span stored_lines, struct buf *out)
     bool has_etag = false;
 
     while (http_next_line(&rest, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "ETag"))
-            has_etag = true;
+        has_etag = has_etag || http_line_is(line, span_str("ETag"), &value);
     while (http_next_line(&stored_lines, &line)) {
         if (!http_split_field(line, &name, &value) || http_name_is_one_of(name, content) ||
             (has_etag && http_name_is(name, "Last-Modified")))

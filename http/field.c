@@ -1,7 +1,8 @@
 #include "http/field.h"
 
-#include <ctype.h>
 #include <strings.h>
+
+#include "http/octet.h"
 
 bool
 http_next_line(struct span *rest, struct span *line)
@@ -41,7 +42,7 @@ bool
 http_is_token(struct span s)
 {
     for (size_t i = 0; i < s.len; i++)
-        if (!isalnum((unsigned char)s.ptr[i]) && !(s.ptr[i] && strchr("!#$%&'*+-.^_`|~", s.ptr[i])))
+        if (!http_octet_is(s.ptr[i], HTTP_OCTET_TOKEN))
             return false;
     return s.len > 0;
 }
@@ -49,12 +50,9 @@ http_is_token(struct span s)
 bool
 http_is_value(struct span s)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-
-        if ((c < ' ' && c != '\t') || c == 127)
+    for (size_t i = 0; i < s.len; i++)
+        if (!http_octet_is(s.ptr[i], HTTP_OCTET_VALUE))
             return false;
-    }
     return true;
 }
 

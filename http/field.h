@@ -40,6 +40,18 @@ bool http_name_is_one_of(struct span name, const char *const *list);
  */
 bool http_split_field(struct span line, struct span *name, struct span *value);
 
+/* Does the line begin with this name, in any case, and a colon? The value comes trimmed. */
+static inline bool
+http_line_is(struct span line, struct span name, struct span *value)
+{
+    /* The colon is compared first, since it rarely stands there by chance. */
+    if (line.len <= name.len || line.ptr[name.len] != ':' ||
+        !http_same_name(span_of(line.ptr, name.len), name))
+        return false;
+    *value = http_trim(span_of(line.ptr + name.len + 1, line.len - name.len - 1));
+    return true;
+}
+
 /*
  * The next member of a list of comma-separated values, trimmed; false at the end. Empty members are
  * passed over (RFC 9110 section 5.6.1.2), and a comma in a quoted string separates nothing. A

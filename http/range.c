@@ -77,10 +77,10 @@ parse_ranges(struct http_ranges *ranges, struct span value)
 bool
 http_ranges_read(struct http_ranges *ranges, struct span request_lines)
 {
-    struct span line, name, value, range = span_of(NULL, 0);
+    struct span line, value, range = span_of(NULL, 0);
 
     while (http_next_line(&request_lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !http_name_is(name, "Range"))
+        if (!http_line_is(line, span_str("Range"), &value))
             continue;
         if (range.ptr)
             return false;

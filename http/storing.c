@@ -101,10 +101,10 @@ find_age(struct span lines)
 static bool
 request_has(struct span lines, const char *wanted)
 {
-    struct span line, name, value;
+    struct span line, value;
 
     while (http_next_line(&lines, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, wanted))
+        if (http_line_is(line, span_str(wanted), &value))
             return true;
     return false;
 }

@@ -154,10 +154,10 @@ write_value(struct span value, struct buf *out)
 static bool
 next_value(struct span *lines, struct span name, struct span *value, bool *bad)
 {
-    struct span line, other;
+    struct span line;
 
     while (http_next_line(lines, &line)) {
-        if (!http_split_field(line, &other, value) || !http_same_name(other, name))
+        if (!http_line_is(line, name, value))
             continue;
         if (!http_is_value(*value))
             *bad = true;
