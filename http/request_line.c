@@ -22,26 +22,30 @@ http_refuse(struct http_refusal *refusal, unsigned status, const char *reason)
     return HTTP_READ_REFUSED;
 }
 
+#define LONGEST_KNOWN 7u
+
+struct known_method {
+    const char *name; /* NULL ends a row */
+    enum http_method id;
+};
+
+/* By the length of the name. */
+static const struct known_method known[LONGEST_KNOWN + 1][3] = {
+    [3] = {{"GET", HTTP_GET}, {"PUT", HTTP_PUT}},
+    [4] = {{"HEAD", HTTP_HEAD}, {"POST", HTTP_POST}},
+    [5] = {{"TRACE", HTTP_TRACE}, {"PATCH", HTTP_PATCH}, {"PURGE", HTTP_PURGE}},
+    [6] = {{"DELETE", HTTP_DELETE}},
+    [7] = {{"CONNECT", HTTP_CONNECT}, {"OPTIONS", HTTP_OPTIONS}},
+};
+
 static enum http_method
 identify_method(struct span method)
 {
-    static const struct {
-        const char name[8];
-        enum http_method id;
-    } rows[] = {
-        {"GET", HTTP_GET},         {"HEAD", HTTP_HEAD},     {"POST", HTTP_POST},
-        {"PUT", HTTP_PUT},         {"DELETE", HTTP_DELETE}, {"CONNECT", HTTP_CONNECT},
-        {"OPTIONS", HTTP_OPTIONS}, {"TRACE", HTTP_TRACE},   {"PATCH", HTTP_PATCH},
-        {"PURGE", HTTP_PURGE},
-    };
-    char name[8] = {0};
-
-    if (method.len >= sizeof(name))
+    if (method.len > LONGEST_KNOWN)
         return HTTP_OTHER;
-    memcpy(name, method.ptr, method.len);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (memcmp(name, rows[i].name, sizeof(name)) == 0)
-            return rows[i].id;
+    for (size_t i = 0; i < 3 && known[method.len][i].name; i++)
+        if (span_equal(method, span_of(known[method.len][i].name, method.len)))
+            return known[method.len][i].id;
     return HTTP_OTHER;
 }
 

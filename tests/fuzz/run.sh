@@ -41,9 +41,9 @@ fuzz() { # target, seconds
                    / cov: / { for (i = 1; i < NF; i++) if ($i == "cov:") edges = $(i + 1) }
                    END { printf "%12d inputs  %6d edges", runs, edges }' "$log")
     if [ $status = 0 ]; then
-        printf '%-10s %s  no finding\n' "$1" "$figures"
+        printf '%-12s %s  no finding\n' "$1" "$figures"
     else
-        printf '%-10s %s  FINDING (%s)\n' "$1" "$figures" "$log"
+        printf '%-12s %s  FINDING (%s)\n' "$1" "$figures" "$log"
     fi
     return $status
 }
