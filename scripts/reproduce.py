@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Repeats the Sun RPC paper's evaluation and the Thrift study's, and says which claims hold.
+"""Repeats the Sun RPC paper's evaluation and the Thrift study's, and states which claims hold.
 
-Started by scripts/reproduce.sh. Every run is a replay over RPC against a daemon of its own, that
-fetches from a local origin with a latency like the web's; several go on at once. The claims and
-what is asked of them are in reproduce_claims.py, the page in reproduce_page.py.
+Started by scripts/reproduce.sh. Every run is a replay over RPC against a daemon of its own, which
+fetches from a local origin with a latency like that of the web; several runs take place at once. The
+claims and their criteria are in reproduce_claims.py, the paper's numbers in reproduce_published.py, the
+page in reproduce_page.py.
 
-If the folder sunrpc-paper with the authors' own requests is there (in $SUNPROXY_DATASETS, by default
-../shared/datasets), they are replayed too.
+The authors' own requests are replayed too, if $SUNPROXY_DATASETS (by default ../shared/datasets) has
+the folder sunrpc-paper.
 """
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import shutil
@@ -30,14 +32,13 @@ AT_ONCE = 4
 # The Thrift study's RAND draws each victim anew.
 THRIFT_POLICIES = {"lru": "lru", "lfu": "lfu", "rand": "rand:draw=each"}
 
-# How much of it is done: sizes in per cent of the URLs, sizes in KB, runs averaged of the data sets and
-# of the workloads, the latency of the origin, options of replay. A smoke test only shows that
-# everything works.
+# The extent: sizes in per cent of the URLs, sizes in KB, runs averaged of the data sets and of the
+# workloads, the latency of the origin, options of replay. A smoke test only shows that everything works.
 Scale = collections.namedtuple("Scale", "percent kb repeats runs latency options")
 FULL = Scale([10, 20, 30, 40, 50, 80], [64, 128, 192, 256], 3, 5, "lognormal:20ms:0.5", [])
 SMOKE = Scale([10, 20, 30], [64, 256], 2, 2, "1ms", ["--limit", 60])
 
-# A trace: where it is, what the origin is told of sizes, what the daemon is told.
+# A trace: its path, options of the origin for sizes, options of the daemon.
 Trace = collections.namedtuple("Trace", "path sizes options")
 
 
@@ -51,7 +52,7 @@ def find_traces():
               for name in ("dataset1", "dataset2")}
     path = DATASETS / "sunrpc-paper/dataset1-urls.txt"
     if path.exists():
-        # The sizes of these pages are not known: the origin draws them.
+        # The sizes of these pages are unknown: the origin draws them.
         traces["authors"] = Trace(path, [], [])
     traces.update({name: thrift_trace(name) for name in ("random", "repeated")})
     return traces
@@ -64,7 +65,7 @@ def read_outcomes(log):
 
 
 class Bench:
-    """The traces, an origin for each, and what is run on them."""
+    """The traces, an origin for each, and the replays."""
 
     def __init__(self, children, out, scale):
         self.children = children
@@ -101,7 +102,7 @@ def count_urls(trace):
 
 
 def plan(bench):
-    """Arguments of Bench.run for all that is wanted, the longest runs first."""
+    """Arguments of Bench.run for all replays, the longest ones first."""
     scale, wanted = bench.scale, []
     urls = [name for name in bench.traces if name not in ("random", "repeated")]
     seeds = range(1, scale.repeats + 1)
@@ -140,6 +141,32 @@ def gather_workload(bench, name, results):
                            mean("none", None),
                            {(policy, kb * 1024): mean(spec, f"{kb}K")
                             for policy, spec in THRIFT_POLICIES.items() for kb in bench.scale.kb})
+
+
+# The random workload of the Thrift study: LRU and others hit less with the second of these sizes, in KB.
+FALL = ("random", 64, 128)
+
+
+def explain_fall(children, out):
+    """Simulates the two sizes of FALL: claims.Fall."""
+    name, small, large = FALL
+    path = pathlib.Path(thrift_trace(name).path)
+    policies = ",".join(THRIFT_POLICIES.values())
+    names = {spec: policy for policy, spec in THRIFT_POLICIES.items()}
+    sizes = list(dict(line.split("\t") for line in path.read_text().splitlines()).values())
+
+    def simulate(kb, *options):
+        argv = [harness.BUILD / "sunproxy", "simulate", "--json", "--policy", policies, "--capacity", f"{kb}K",
+                *options, path]
+        log = out / f"simulate-{kb}{''.join(options)}"
+        trace, = json.loads(children.run(argv, log.with_suffix(".err"), log.with_suffix(".json")))["traces"]
+        return {names[r["policy"]]: claims.Simulated(r["hit_ratio"], r["evictions"])
+                for r in sorted(trace["results"], key=lambda r: list(names).index(r["policy"]))}
+
+    return claims.Fall(name, small * 1024, large * 1024, len(sizes),
+                       sum(int(size) > small * 1024 for size in sizes),
+                       sum(int(size) > large * 1024 for size in sizes),
+                       simulate(small), simulate(large), simulate(large, "--max-page", f"{small}K"))
 
 
 # ---- what is printed -----------------------------------------------------------------------------
@@ -182,7 +209,7 @@ def reproduce(children, out, scale, at_once):
     started = time.monotonic()
     bench = Bench(children, out, scale)
     if "authors" not in bench.traces:
-        print(f"{DATASETS}/sunrpc-paper is not there: without the authors' own requests")
+        print(f"without the authors' own requests: {DATASETS}/sunrpc-paper does not exist")
     wanted = plan(bench)
     print(f"origins: {len(bench.origins)}, latency {scale.latency}; {len(wanted)} replays, "
           f"{at_once} at a time, each against a sunproxyd of its own")
@@ -195,7 +222,8 @@ def reproduce(children, out, scale, at_once):
     print_rows(rows)
     seconds = time.monotonic() - started
     page = out / "reproduce.html"
-    page.write_text(reproduce_page.page(rows, parts, authors, workloads, scale, seconds, version()))
+    page.write_text(reproduce_page.page(rows, parts, authors, workloads, explain_fall(children, out), scale,
+                                        seconds, version()))
     held = sum(row.finding.holds is True for row in rows)
     broken = sum(row.finding.holds is False for row in rows)
     unsteady = claims.unsteadiness(workloads)

@@ -1,10 +1,9 @@
 """What the two studies claim, and what is asked of a measurement for a claim to hold.
 
 The Sun RPC paper is "RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
-libcurl"; `source` is its section. Where it says "significant" or "almost" and gives no number, the
-number is chosen here. Of the Thrift study only what datasets/thrift/README.md and the claim below
-tell is at hand. Nothing here is to be changed so that something comes out: a claim that does not
-hold is a result.
+libcurl"; `source` is its section. Where it says "significant" or "almost" without a number, the
+number is chosen here. Of the Thrift study only the facts of datasets/thrift/README.md and the claim
+below are known. Do not change a criterion because of a result: a claim that does not hold is a result.
 
 There are three verdicts. A claim is made of comparisons, grouped by what is compared (two policies, the
 steps of one policy). A comparison within the measured spread is a tie, which decides nothing. A claim
@@ -239,7 +238,7 @@ def assess_belady(*parts):
 
 
 def first_eviction(run):
-    """The number of the first request for which a page had to leave; None: none did."""
+    """The number of the first request that caused an eviction; None: there was none."""
     return next((n for n, o in enumerate(run.outcomes, 1) if o == "evicted"), None)
 
 
@@ -256,8 +255,8 @@ TIES = "at each size"
 NOTE = (f"Two access times tie if they differ by at most {100 * NOISE:.0f} % of the time without a cache, "
         f"or by at most {SPREADS} standard errors over the repeated runs. Ties decide nothing: a claim "
         "without a decided comparison is undecided.")
-AUTHORS_NOTE = ("The sizes of the pages that the authors requested are unknown and were drawn: the result "
-                "for MAXS there is no evidence.")
+AUTHORS_NOTE = ("The sizes of the pages that the authors requested are unknown; random sizes are used instead. "
+                "So the results for MAXS on these requests are not evidence for or against a claim.")
 ORDERS = {"dataset1": ["lru", "lfu", "fifo", "rand", "maxs"],
           "dataset2": ["lru", "fifo", "lfu", "rand", "maxs"]}
 KNEES = {"dataset1": 20, "dataset2": 30}
@@ -292,7 +291,7 @@ def of_dataset(name):
     if name == "dataset1":
         for size, room, ratio in ((10, 7, 85.6), (20, 14, 90.5)):
             claims.append(Claim(
-                name, "logs", f"LRU hits {ratio} % with room for {room} URLs",
+                name, "logs", f"LRU has a hit ratio of {ratio} % with a capacity of {room} URLs",
                 f"within {POINTS:.0f} point; exactly, of the authors' own requests",
                 lambda part, s=size, n=room, r=ratio: assess_lru_ratio(part, s, n, r)))
     return claims
@@ -340,8 +339,8 @@ def average(runs):
 
 
 def unsteadiness(workloads):
-    """By how much runs of the same requests without a cache differ: the largest standard deviation,
-    as a share of the mean."""
+    """How much runs of the same requests without a cache differ: the largest standard deviation, as a
+    share of the mean."""
     return max(w.none.us_sd / w.none.mean_us for w in workloads.values())
 
 
@@ -366,6 +365,14 @@ THRIFT = [
           "LFU's hit ratio against each other policy's, at each size (mean of the runs)",
           assess_lfu_weak),
 ]
+
+
+# Two sizes of a workload of which the larger one hits less, as simulated: what each policy does with both,
+# and with the larger one if pages that do not fit the smaller one are refused. Of the pages, how many
+# are larger than either size.
+Simulated = collections.namedtuple("Simulated", "hit_ratio evictions")
+Fall = collections.namedtuple("Fall", "workload small large pages too_large_for_small too_large_for_large "
+                              "at_small at_large refusing")
 
 
 # ---- all of it -----------------------------------------------------------------------------------

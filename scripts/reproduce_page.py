@@ -13,6 +13,7 @@ import platform
 import time
 
 import reproduce_claims as claims
+import reproduce_published as published
 
 # The report's colours, so that a policy looks the same on both pages.
 COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
@@ -58,6 +59,7 @@ svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-seri
 svg text { fill: var(--soft); } svg .name { font-weight: 600; }
 svg .grid { stroke: var(--line); } svg .none { stroke: var(--soft); stroke-dasharray: 4 4; }
 svg .e { stroke: var(--own); stroke-width: 1.2; }
+svg .p { fill: none; stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 3; }
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
 svg .d, svg .k { fill: var(--own); }
@@ -137,10 +139,12 @@ def spread_labels(ends):
     return {name: y - over for name, y in placed.items()}
 
 
-def chart(title, x_title, xs, lines, none=None, top=None, errors=None):
+def chart(title, x_title, xs, lines, none=None, top=None, errors=None, printed=None):
     """lines: {policy: [value by x]}; `none`, the time without a cache, is the labelled baseline; errors:
-    {policy: [standard deviation by x]}, drawn as bars."""
-    values = [v for line in lines.values() for v in line] + ([none] if none is not None else [])
+    {policy: [standard deviation by x]}, drawn as bars; printed: what a paper prints, as `lines`, dotted."""
+    printed = printed or {}
+    values = [v for some in (lines, printed) for line in some.values() for v in line if v is not None]
+    values += [none] if none is not None else []
     high = top or max(values) * 1.05 or 1
     # A ratio's axis begins where the lines do, and the caption says so; that of times begins at 0.
     low = max(0, int(min(values) // 10 * 10)) if top else 0
@@ -165,6 +169,10 @@ def chart(title, x_title, xs, lines, none=None, top=None, errors=None):
         out.append(f'<line class="none" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(none):.1f}" '
                    f'y2="{y_at(none):.1f}"/><text x="{LEFT + 4}" y="{y_at(none) + 14:.1f}">no cache'
                    "</text>")
+    for policy, line in printed.items():
+        points = [(x_at(x), y_at(v), v) for x, v in zip(xs, line) if v is not None]
+        out.append(f'<polyline class="p own-{policy}" points="'
+                   + " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points) + '"/>')
     labels = spread_labels([(y_at(line[-1]), policy) for policy, line in lines.items()])
     for policy, line in lines.items():
         points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
@@ -180,6 +188,7 @@ def chart(title, x_title, xs, lines, none=None, top=None, errors=None):
         out.append(f'<text class="name k own-{policy}" x="{WIDTH - RIGHT + 8}" '
                    f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
     note = f" (the axis begins at {low})" if low else ""
+    note += "; dotted: published" if printed else ""
     return f'<figure>{"".join(out)}</svg><figcaption>{escape(title + note)}</figcaption></figure>'
 
 
@@ -207,24 +216,75 @@ def part_section(part):
     times = line(lambda run: run.mean_us / 1000)
     none = part.none.mean_us / 1000
     hits_sd, times_sd = line(lambda run: 100 * run.hit_sd), line(lambda run: run.us_sd / 1000)
+    printed = published.hit_ratios(part.name, sizes)
+    seconds = published.NO_CACHE_SECONDS.get(part.name)
     note = ""
     if part.name == "authors":
         note = ("<p>The requests that the paper’s authors published, as logs of their server. "
                 f"{escape(claims.AUTHORS_NOTE)}</p>")
+    source = ""
+    if printed:
+        source = (" Dotted lines are the published hit ratios, read from Figure 8 of the paper "
+                  f"(±\u00a0{published.READING} points).")
+    if seconds:
+        requests = published.REQUESTS[part.name]
+        source += (f" Without a cache the paper’s {requests} requests took {seconds} s, "
+                   f"{1000 * seconds / requests:.0f} ms each, from the web; the origin here answers in "
+                   f"{none:.0f} ms, so the paper’s times are not drawn.")
     return (f"<h2>{escape(NAMES[part.name])}</h2>{note}"
             f'<p class="soft">{part.none.requests} requests, means of {part.none.runs} runs; bars are standard '
-            "deviations. The capacity is a share of the distinct URLs (and their number).</p>"
+            f"deviations. The capacity is a share of the distinct URLs (and their number).{source}</p>"
             '<div class="figures">'
             + chart("Hit ratio, per cent", "capacity, per cent of the URLs", sizes, hits, top=100,
-                    errors=hits_sd)
+                    errors=hits_sd, printed=printed)
             + chart("Mean access time, ms", "capacity, per cent of the URLs", sizes, times, none,
                     errors=times_sd)
             + "</div><h3>Hit ratio, per cent</h3>" + table(hits, "%.1f", 0)
+            + published_table(printed, hits, columns)
             + "<h3>Mean access time, ms</h3>" + table(times, "%.2f", none))
 
 
-def workload_section(workload):
-    sizes, kb = workload.sizes, [size // 1024 for size in workload.sizes]
+def published_table(printed, measured, columns):
+    """Published hit ratios, and in brackets by how many points the measured ones are higher."""
+    if not printed:
+        return ""
+
+    def cell(value, own):
+        return "" if value is None else f"{value:.1f} ({own - value:+.1f})"
+
+    return ("<h3>Published hit ratio, per cent (measured minus published, points)</h3>"
+            + numbers(columns, [[policy.upper(), *map(cell, line, measured[policy])]
+                                for policy, line in printed.items()]))
+
+
+def kb(size):
+    return f"{size // 1024} KB"
+
+
+def fall_section(fall):
+    """Why a larger cache hits less in the Thrift study's random workload: claims.Fall."""
+    small, large = kb(fall.small), kb(fall.large)
+    falls = [p.upper() for p in fall.at_small if fall.at_large[p].hit_ratio < fall.at_small[p].hit_ratio]
+    policy = next(iter(fall.at_small))
+    first, second, third = fall.at_small[policy], fall.at_large[policy], fall.refusing[policy]
+    rows = [[p.upper(), *(f"{100 * run.hit_ratio:.1f} ({run.evictions})"
+                          for run in (fall.at_small[p], fall.at_large[p], fall.refusing[p]))]
+            for p in fall.at_small]
+    return (f"<h3>Why the hit ratio falls from {small} to {large}</h3>"
+            f"<p>The sizes of the pages cause this, not an error of the proxy: a simulation of the same requests "
+            f"shows it for {escape(claims.join(falls) or 'no policy')}. Of {fall.pages} pages {fall.too_large_for_small} are "
+            f"larger than {small}, so a cache of {small} never stores them, and their requests evict nothing. A cache "
+            f"of {large} stores {fall.too_large_for_small - fall.too_large_for_large} of these, and each of them "
+            f"evicts most of the small pages. {policy.upper()} then evicts {second.evictions} pages instead of "
+            f"{first.evictions}, and hits {100 * second.hit_ratio:.1f} % instead of {100 * first.hit_ratio:.1f} %. With "
+            f"{large} and without pages over {small} (<code>sunproxy simulate --max-page</code>) it hits "
+            f"{100 * third.hit_ratio:.1f} %. In bytes a larger cache can hit less under every policy.</p>"
+            + numbers([small, large, f"{large}, no page over {small}"], rows)
+            + '<p class="soft">Simulated hit ratio, per cent, and number of evictions.</p>')
+
+
+def workload_section(workload, fall):
+    sizes, kilobytes = workload.sizes, [size // 1024 for size in workload.sizes]
     none = workload.none
 
     def line(figure):
@@ -234,7 +294,7 @@ def workload_section(workload):
         def cell(mean):
             return f"{value(mean):.2f} ± {deviation(mean):.2f}"
 
-        return numbers([f"{k} KB" for k in kb], [
+        return numbers([f"{k} KB" for k in kilobytes], [
             [p.upper(), *(cell(workload.means[p, size]) for size in sizes)]
             for p in workload.policies] + [["no cache", *[cell(none)] * len(sizes)]])
 
@@ -249,12 +309,13 @@ def workload_section(workload):
             "deviation, drawn as bars. The capacity counts the bytes of bodies; a page larger than the cache is "
             "not stored.</p>"
             '<div class="figures">'
-            + chart("Hit ratio, per cent", "capacity, KB", kb, line(ratio), top=100,
+            + chart("Hit ratio, per cent", "capacity, KB", kilobytes, line(ratio), top=100,
                     errors=line(lambda m: 100 * m.hit_sd))
-            + chart("Mean access time, ms", "capacity, KB", kb, line(millis), millis(none),
+            + chart("Mean access time, ms", "capacity, KB", kilobytes, line(millis), millis(none),
                     errors=line(lambda m: m.us_sd / 1000))
             + "</div><h3>Hit ratio, per cent</h3>" + table(ratio, lambda m: 100 * m.hit_sd)
-            + "<h3>Mean access time, ms</h3>" + table(millis, lambda m: m.us_sd / 1000))
+            + "<h3>Mean access time, ms</h3>" + table(millis, lambda m: m.us_sd / 1000)
+            + (fall_section(fall) if fall.workload == workload.name else ""))
 
 
 # ---- the page ------------------------------------------------------------------------------------
@@ -265,7 +326,7 @@ def machine():
             f"processor{'' if processors == 1 else 's'}")
 
 
-def page(rows, parts, authors, workloads, scale, seconds, version):
+def page(rows, parts, authors, workloads, fall, scale, seconds, version):
     held = sum(row.finding.holds is True for row in rows)
     broken = sum(row.finding.holds is False for row in rows)
     rest = len(rows) - held - broken
@@ -275,7 +336,7 @@ def page(rows, parts, authors, workloads, scale, seconds, version):
     sections = [part_section(part) for part in parts.values()]
     if authors:
         sections.append(part_section(authors))
-    sections += [workload_section(workload) for workload in workloads.values()]
+    sections += [workload_section(workload, fall) for workload in workloads.values()]
     steady = claims.unsteadiness(workloads) <= claims.NOISE
     unsteady = ("quiet enough." if steady else "this machine was busy, and verdicts on close times "
                 "may differ from run to run. Those on hit ratios do not.")
@@ -291,9 +352,9 @@ libcurl”, and that of the study of policies in a caching proxy on Apache Thrif
 each replay live over RPC, against a daemon of its own that fetches from an origin on this machine
 with a latency drawn once for each URL ({escape(scale.latency)}).</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
-<p>The data sets that ship with sunproxy were made after the figures that the papers give of theirs; they
-are not theirs. So a claim that does not hold here may have held there. What is asked of a claim was
-fixed before this evaluation was run for the first time, and stays as it is whatever comes out.</p>
+<p>The data sets that ship with sunproxy are made from the figures that the papers publish of theirs, and differ
+from them. A claim that does not hold here may have held there. The criterion of each claim was fixed before
+the first run of this evaluation, and does not depend on the results.</p>
 <h2>The claims</h2>
 <p class="soft">{escape(claims.NOTE)} Runs of the same requests without a cache differed by
 {100 * claims.unsteadiness(workloads):.1f} % (standard deviation): {unsteady}

@@ -90,6 +90,16 @@ class ReproduceTest(harness.SystemTest):
         self.assertIn('<line class="e own-rand"', text_of_page)
         self.assertRegex(text_of_page, r"with sunproxyd [0-9.]+.* and Python\s[0-9.]+ on Linux .+, [0-9]+ processor")
         self.assertIn("A smoke test: nothing here is a result.", text)
+        # The paper's own curves are drawn beside, and what it prints of times is stated.
+        self.assertEqual(len(re.findall(r'<polyline class="p own-[a-z]+"', text_of_page)), 2 * 5)
+        self.assertIn("took 707.35 s", text_of_page)
+        self.assertRegex(text_of_page, r"<td>LRU</td><td>85\.6 \([+-][0-9.]+\)</td>")
+        # Why a larger cache hits less is simulated, whatever the scale of the replays.
+        self.assertIn("Why the hit ratio falls from 64 KB to 128 KB", text_of_page)
+        self.assertIn("Of 25 pages 10 are larger than 64 KB", text_of_page)
+        self.assertIn("evicts 116 pages instead of 67, and hits 7.3 % instead of 10.7 %", text_of_page)
+        self.assertIn("no page over 64 KB</th>", text_of_page)
+        self.assertIn("it hits 16.7 %", text_of_page)
         # What was measured is what the log says: 60 requests, LRU with room for 7.
         log = (self.out / "dataset1/lru-7-1.log").read_text().splitlines()[1:]
         self.assertEqual(len(log), 60)
