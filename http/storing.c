@@ -271,6 +271,15 @@ is_client_error(unsigned status)
     return status == 400 || status == 413 || status == 414 || status == 431;
 }
 
+static bool
+is_method_storable(const struct http_received *received, const struct http_storing *storing)
+{
+    if (span_equal(received->method, span_str("GET")))
+        return true;
+    return received->own_location && storing->lifetime == HTTP_LIFETIME_EXPLICIT &&
+           span_equal(received->method, span_str("POST"));
+}
+
 /* By method and status: RFC 9111 section 3. */
 static enum http_unstorable
 refuse_status(const struct head *head, const struct http_received *received,
@@ -278,7 +287,7 @@ refuse_status(const struct head *head, const struct http_received *received,
 {
     unsigned status = received->status;
 
-    if (!span_equal(received->method, span_str("GET")))
+    if (!is_method_storable(received, storing))
         return HTTP_REFUSED_METHOD;
     if (status == 206)
         return HTTP_REFUSED_PARTIAL;

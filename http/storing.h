@@ -32,6 +32,11 @@ struct http_received {
                                   where a 304 updated a stored response, the updated ones */
     struct span validated_by;  /* the 304's lines, from which Age is taken; NULL pointer: no 304 */
     struct http_arrival arrival;
+    /*
+     * Content-Location of the response to a POST is the URL of the request: with an explicit
+     * lifetime it answers later GET requests (RFC 9110 section 9.3.3).
+     */
+    bool own_location;
 };
 
 struct http_storing_rules {
@@ -66,7 +71,7 @@ enum http_unstorable {
     HTTP_REFUSED_VARY_ANY,
     HTTP_REFUSED_NO_CACHE, /* only where the caller does not validate */
     HTTP_REFUSED_STALE,    /* its lifetime had ended before it came, and it has no other use */
-    HTTP_REFUSED_METHOD,
+    HTTP_REFUSED_METHOD,   /* neither GET nor such a POST */
     HTTP_REFUSED_REQUEST_NO_STORE,
     HTTP_REFUSED_AUTHORIZATION,
     HTTP_REFUSED_PARTIAL, /* 206 */

@@ -134,6 +134,43 @@ START_TEST(statuses_and_methods)
 }
 END_TEST
 
+/* RFC 9110 section 9.3.3. */
+START_TEST(responses_to_post)
+{
+    static const struct {
+        const char *method, *lines;
+        bool own_location;
+        enum http_unstorable refusal;
+    } rows[] = {
+        {"POST", FRESH, true, OK},
+        {"POST", FRESH, false, NO_METHOD},
+        {"POST", TAG, true, NO_METHOD},
+        {"POST", DATE AN_HOUR_BEFORE, true, NO_METHOD},
+        {"POST", "Cache-Control: no-store, max-age=9\r\n", true, HTTP_REFUSED_NO_STORE},
+        {"PUT", FRESH, true, NO_METHOD},
+        {"HEAD", FRESH, true, NO_METHOD},
+    };
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    rules.heuristic_percent = 10;
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        const struct http_received received = {
+            .method = span_str(rows[i].method),
+            .request_lines = span_str(""),
+            .status = 200,
+            .lines = span_str(rows[i].lines),
+            .arrival = {.wall_s = NOW},
+            .own_location = rows[i].own_location,
+        };
+        struct http_storing storing;
+
+        http_evaluate_response(&received, &rules, &storing);
+        ck_assert_msg(storing.refusal == rows[i].refusal, "row %zu", i);
+    }
+}
+END_TEST
+
 START_TEST(directives)
 {
     static const struct {
@@ -468,6 +505,7 @@ unit_suite(void)
     TCase *tests = tcase_create("storing");
 
     tcase_add_test(tests, statuses_and_methods);
+    tcase_add_test(tests, responses_to_post);
     tcase_add_test(tests, directives);
     tcase_add_test(tests, named_fields_by_a_switch);
     tcase_add_test(tests, cookies_by_a_switch);
