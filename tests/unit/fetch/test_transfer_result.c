@@ -8,10 +8,13 @@
 
 static struct target target = {.host = "h.test"};
 
+static const struct fetch_request plain, undecoded = {.flags = FETCH_UNDECODED};
+
 static struct transfer
 transfer_at(enum transfer_stage stage)
 {
     return (struct transfer){.target = &target,
+                             .request = &plain,
                              .stage = stage,
                              .head_read = stage == TRANSFER_BODY,
                              .has_body = stage == TRANSFER_BODY,
@@ -129,6 +132,12 @@ START_TEST(of_lengths)
     expect(&t, CURLE_OK, FETCH_OK, "");
     t.wire_bytes = 6;
     expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, "h.test sent more than the 5 bytes");
+    /* What goes on undecoded ends at its length. */
+    t = transfer_at(TRANSFER_BODY);
+    t.request = &undecoded;
+    t.head.stated_length = 5;
+    t.wire_bytes = 6;
+    expect(&t, CURLE_OK, FETCH_OK, "");
     /* What follows an answer that has no body is not one. */
     t = transfer_at(TRANSFER_BODY);
     t.status.status = 304;
