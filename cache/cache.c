@@ -146,6 +146,43 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
 }
 
 uint64_t
+cache_purge_tag(struct cache *cache, struct span tag)
+{
+    struct walk walk = {0};
+    struct place *place;
+    uint64_t count = 0;
+
+    tag_purges_add(&cache->tag_purges, tag);
+    while ((place = cache_walk(cache, &walk))) {
+        struct removed removed = {0};
+
+        shard_purge_tag(&place->shard, tag, &removed);
+        place_unlock(place);
+        count += removed.count;
+        shard_free_removed(&removed);
+    }
+    return count;
+}
+
+uint64_t
+cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
+{
+    struct walk walk = {0};
+    struct place *place;
+    uint64_t count = 0;
+
+    tag_purges_add(&cache->tag_purges, tag);
+    while ((place = cache_walk(cache, &walk))) {
+        struct removed removed = {0};
+
+        count += shard_expire_tag(&place->shard, tag, now_us, &removed);
+        place_unlock(place);
+        shard_free_removed(&removed);
+    }
+    return count;
+}
+
+uint64_t
 cache_count(struct cache *cache, struct span url)
 {
     uint32_t hash = djb_hash(url);

@@ -9,9 +9,9 @@
  * counts towards the capacity when it is complete. Without a policy nothing is stored, but requests
  * still join.
  *
- * Bytes count an object whole: URL, final URL, field lines, the memory of the body and
- * cache_page_overhead() of bookkeeping; or the body alone, for studies in which a cache has to
- * count as a trace does.
+ * Bytes count an object whole: URL, final URL, field lines, the memory of the body, tags and their
+ * index, and cache_page_overhead() of bookkeeping; or the body alone, for studies in which a cache
+ * has to count as a trace does.
  *
  * Every function is safe on any thread and blocks on nothing but the locks of the shards. No hook
  * of a memory account is called under such a lock.
@@ -208,6 +208,15 @@ uint64_t cache_purge_all(struct cache *cache);
  */
 uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);
+
+/*
+ * Purging by tag, hard and soft: objects that have this word among their tags (fill.h, struct
+ * object_head). So are busy objects, also if their fill began before the purge and the tags come
+ * with the head afterwards: then they are not stored, and waiters other than the leader get RETRY.
+ * Takes time in proportion to the objects that it concerns and the number of busy ones.
+ */
+uint64_t cache_purge_tag(struct cache *cache, struct span tag);
+uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
 
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
 uint64_t cache_count(struct cache *cache, struct span url);

@@ -38,7 +38,8 @@ static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
     return fill->name->url_len <= OBJECT_MAX_META && head->final_url.len <= OBJECT_MAX_META &&
-           head->fields.len <= OBJECT_MAX_META && head->status <= UINT16_MAX;
+           head->fields.len <= OBJECT_MAX_META && head->status <= UINT16_MAX &&
+           head->tags.len <= OBJECT_MAX_TAG_BYTES && tags_count(head->tags) <= OBJECT_MAX_TAGS;
 }
 
 /* What an object with this head is made of, but for its body. */
@@ -50,6 +51,7 @@ parts_of(const struct cache_fill *fill, const struct object_head *head)
         .variant = object_variant(fill->name),
         .final_url = head->final_url,
         .fields = head->fields,
+        .tags = head->tags,
         .status = head->status,
         .account = head->account,
     };
@@ -83,10 +85,32 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     return ENOMEM;
 }
 
+/*
+ * The object with its head is known to all from now on. If a tag of it has been purged since the
+ * fill began, it may be older than the purge: it is for the leader only, and not stored.
+ */
+static void
+set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
+           struct removed *removed)
+{
+    struct span tags = object_tags(object);
+
+    fill_set_object(fill, object);
+    if (tags.len && fill->may_store &&
+        tag_purges_since(&fill->cache->tag_purges, fill->tag_purges, tags)) {
+        waiters_retry(fill);
+        shard_purge_fill(shard, fill, removed);
+        table_tidy(&shard->table);
+    }
+    fill->has_head = true;
+    waiters_head(fill);
+}
+
 int
 cache_fill_head(struct cache_fill *fill, const struct object_head *head)
 {
     struct object *object, *before = fill->object;
+    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -99,10 +123,9 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     fill->declared = head->length;
     fill->max_length = head->max_length;
     place = cache_lock(fill->cache, fill->hash);
-    fill_set_object(fill, object);
-    fill->has_head = true;
-    waiters_head(fill);
+    set_headed(fill, object, &place->shard, &removed);
     place_unlock(place);
+    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
@@ -344,6 +367,7 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 {
     struct object_parts parts = parts_of(fill, head);
     struct object *object, *before = fill->object;
+    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -356,11 +380,10 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
     object_complete(object, saturated(fetch_us), fetched_us, object_lifetime_of(lifetime_us));
 
     place = cache_lock(fill->cache, fill->hash);
-    fill_set_object(fill, object);
-    fill->has_head = true;
-    waiters_head(fill);
+    set_headed(fill, object, &place->shard, &removed);
     waiters_more(fill);
     *outcome = end(fill, place, store_it);
+    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }

@@ -132,6 +132,7 @@ struct cache_fill {
     struct object *previous; /* a reference: the object that had expired or did not meet the
                                 conditions at the lookup; NULL if there was none, and at the end */
     int64_t begun_us;        /* the time of the lookup */
+    uint64_t tag_purges;     /* then (tag_purges.h) */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -165,6 +166,8 @@ struct object_head {
     unsigned status;
     struct span final_url; /* empty: the same as the URL */
     struct span fields;
+    struct span tags;    /* words with one space between two: at most OBJECT_MAX_TAGS of them, of
+                            OBJECT_MAX_TAG_BYTES with the spaces */
     int64_t length;      /* of the body as it will be appended, which is not longer; -1: unknown */
     uint64_t max_length; /* an append beyond it is EFBIG */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts the object */
@@ -172,7 +175,7 @@ struct object_head {
 
 /*
  * The head has arrived; once. 0, ENOMEM, ENOBUFS (the account is used up) or EINVAL (a part is
- * longer than OBJECT_MAX_META). After an error nothing has changed.
+ * longer than OBJECT_MAX_META, or tags are too many). After an error nothing has changed.
  */
 int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
 

@@ -13,6 +13,7 @@
 
 #include "cache/cache.h"
 #include "cache/shard.h"
+#include "cache/tag_purges.h"
 
 #define CACHE_LINE 64
 #define LAYOUT_SHARDS 0xffu /* the bits of a layout that hold the number of shards */
@@ -35,6 +36,8 @@ struct cache {
 
     /* Numbers pages and markers in the order of entry. Drawn under a place's lock. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
+
+    struct tag_purges tag_purges; /* its lock is taken last */
 
     struct place places[CACHE_MAX_SHARDS];
 };

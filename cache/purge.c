@@ -132,6 +132,53 @@ shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
     return count;
 }
 
+/* ---- by tag ---------------------------------------------------------------------------------- */
+
+static void
+purge_tagged_fills(struct shard *shard, struct span tag, struct removed *removed)
+{
+    struct cache_fill *fill, *next;
+
+    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
+        next = LIST_NEXT(fill, link);
+        if (tags_have(object_tags(fill->object), tag))
+            shard_purge_fill(shard, fill, removed);
+    }
+}
+
+void
+shard_purge_tag(struct shard *shard, struct span name, struct removed *removed)
+{
+    struct tag *tag;
+
+    purge_tagged_fills(shard, name, removed);
+    /* With its last entry the tag is freed. */
+    while (tag = tags_find(&shard->tags, name), tag)
+        shard_remove(shard, LIST_FIRST(&tag->entries)->entry, removed);
+    table_tidy(&shard->table);
+}
+
+uint64_t
+shard_expire_tag(struct shard *shard, struct span name, int64_t now_us, struct removed *removed)
+{
+    const struct tag_link *link;
+    uint64_t count = 0;
+    struct tag *tag;
+
+    purge_tagged_fills(shard, name, removed);
+    table_tidy(&shard->table);
+    tag = tags_find(&shard->tags, name);
+    if (!tag)
+        return 0;
+    LIST_FOREACH(link, &tag->entries, next)
+    {
+        count += object_expire(link->entry->object, now_us);
+        /* What it fetches may be older than the purge: later requests begin another one. */
+        shard_detach_successor(link->entry);
+    }
+    return count;
+}
+
 /* ---- everything ------------------------------------------------------------------------------ */
 
 uint64_t

@@ -86,6 +86,7 @@ shard_free(struct shard *shard)
             entry = next;
         }
     }
+    tags_free(&shard->tags);
     table_free(&shard->table);
     *shard = (struct shard){0};
 }
@@ -101,12 +102,12 @@ shard_move(struct shard *to, struct shard *from)
 
 /* What the policy may know of a page. */
 static struct policy_page
-describe_page(const struct shard *shard, const struct object *object, uint64_t key)
+describe_page(const struct shard *shard, const struct entry *entry, uint64_t key)
 {
     return (struct policy_page){
-        .bytes = shard_bytes_of(shard, object),
+        .bytes = shard_bytes_of_entry(shard, entry),
         .key = key,
-        .cost_us = object->fetch_us,
+        .cost_us = entry->object->fetch_us,
         .next = POLICY_NEVER,
     };
 }
@@ -129,6 +130,31 @@ shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash
     return entry;
 }
 
+/* The entry of an object with tags, which are in the index then; NULL without memory. */
+static struct entry *
+make_tagged_entry(struct shard *shard, struct object *object, uint32_t hash, size_t tag_count)
+{
+    struct entry *entry = calloc(1, shard_tags_offset(shard) + tag_count * sizeof(struct tag_link));
+
+    if (!entry)
+        return NULL;
+    if (!tags_add(&shard->tags, entry, shard_tags_of(shard, entry), object_tags(object))) {
+        free(entry);
+        return NULL;
+    }
+    entry->object = object_retain(object);
+    entry->hash = hash;
+    entry->tag_count = (uint8_t)tag_count;
+    return entry;
+}
+
+static void
+remove_tags(struct shard *shard, struct entry *entry)
+{
+    if (entry->tag_count)
+        tags_remove(&shard->tags, shard_tags_of(shard, entry), entry->tag_count);
+}
+
 /* ---- removal --------------------------------------------------------------------------------- */
 
 static void
@@ -147,12 +173,9 @@ removed_add(struct removed *removed, struct entry *entry)
 void
 shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
 {
-    struct object *object = entry->object;
-
-    if (entry->stored && object->fill && !shard->is_copy) {
-        object->fill->entry = NULL;
-        object->fill = NULL;
-    }
+    if (entry->stored && !shard->is_copy)
+        shard_detach_successor(entry);
+    remove_tags(shard, entry);
     table_remove(&shard->table, entry);
     removed_add(removed, entry);
 }
@@ -161,7 +184,7 @@ void
 shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
 {
     if (entry->stored)
-        evictor_remove(&shard->evictor, entry->node, shard_bytes_of(shard, entry->object));
+        evictor_remove(&shard->evictor, entry->node, shard_bytes_of_entry(shard, entry));
     else if (entry_is_mark(entry))
         shard_unlink_mark(shard, entry);
     else
@@ -207,7 +230,7 @@ unlink_entry(void *owner, void *node, enum evictor_departure why)
     bool victim = why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS;
 
     shard_unlink(call->shard, entry, victim ? call->victims : call->replaced);
-    return shard_bytes_of(call->shard, entry->object);
+    return shard_bytes_of_entry(call->shard, entry);
 }
 
 static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
@@ -249,7 +272,7 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
         return NULL;
     if (conditions && !meets(e->object, conditions, now_us))
         return NULL;
-    described = describe_page(shard, e->object, key->key);
+    described = describe_page(shard, e, key->key);
     if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))
         table_tidy(&shard->table);
     return e->object;
@@ -284,17 +307,20 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
     struct call call = {.shard = shard, .victims = victims, .replaced = replaced, .own = own};
     struct policy_page described;
     struct entry *entry, *old = NULL;
+    size_t tag_count = tags_count(object_tags(object));
     enum evictor_outcome outcome;
 
-    if (!shard->evictor.ops || !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object)))
+    if (!shard->evictor.ops ||
+        !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
         return EVICTOR_TOO_LARGE;
     /*
      * Also in place of its own: that was allocated together with what a fill needs for a moment, so
      * many such entries keep memory apart that is free (232 bytes a page of 1 KiB beyond its
      * content; 188 so).
      */
-    entry = shard_make_entry(shard, object, key->hash);
-    if (!entry && !own)
+    entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
+                      : shard_make_entry(shard, object, key->hash);
+    if (!entry && (!own || tag_count))
         return EVICTOR_NO_MEMORY;
     if (!entry)
         entry = own;
@@ -302,7 +328,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
         old = table_find(&shard->table, key->hash, key->url, key->variant);
     entry->entered = entered;
     call.entry = entry;
-    described = describe_page(shard, object, key->key);
+    described = describe_page(shard, entry, key->key);
     described.old = old ? old->node : NULL;
     outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
     if (outcome == EVICTOR_ENTERED && key->variant.len)
@@ -312,6 +338,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
         if (own && own != entry)
             shard_free_entry(own);
     } else if (entry != own) {
+        remove_tags(shard, entry);
         shard_free_entry(entry);
     }
     table_tidy(&shard->table); /* a large page may have evicted many small ones */
@@ -361,7 +388,7 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct rem
     /* Pages that are too large now are removed first, so that none is evicted for their bytes. */
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (entry->stored && !evictor_can_hold(evictor, shard_bytes_of(shard, entry->object))) {
+        if (entry->stored && !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
             shard_remove(shard, entry, victims);
             evictor->evictions++;
         }

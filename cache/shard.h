@@ -13,6 +13,7 @@
 
 #include "cache/fill.h"
 #include "cache/table.h"
+#include "cache/tags.h"
 #include "policies/evictor.h"
 
 /* A list of entries that are no objects. */
@@ -38,6 +39,8 @@ struct shard {
     struct marks markers; /* URLs that requests pass (fill.h, cache_fill_isolate()) */
     struct marks records; /* URLs that vary (fill.h, cache_fill_vary()) */
     size_t max_markers;
+
+    struct tags tags; /* of the stored objects */
 };
 
 /* Removed entries, in order. */
@@ -173,6 +176,11 @@ uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64
                       struct removed *removed);
 uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
                              struct removed *removed);
+
+/* By tag, hard and soft; marks have none. */
+void shard_purge_tag(struct shard *shard, struct span tag, struct removed *removed);
+uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us,
+                          struct removed *removed);
 
 /* A purge concerns a fill: it is not stored, and its own entry is removed. */
 void shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed);

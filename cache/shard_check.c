@@ -12,7 +12,8 @@ entry_is_valid(const struct entry *entry)
     if (object->fill && (object->fill->entry != entry || !object->fill->may_store))
         return false;
     if (entry->stored)
-        return object_state(object) == OBJECT_READY;
+        return object_state(object) == OBJECT_READY &&
+               entry->tag_count == tags_count(object_tags(object));
     return entry_is_mark(entry) ? !object->fill : object->fill != NULL;
 }
 
@@ -71,29 +72,46 @@ variants_are_bounded(const struct table *table)
     return true;
 }
 
+/* The links of an entry are those of its object's tags. */
+static bool
+tags_are_valid(const struct shard *shard, struct entry *entry)
+{
+    const struct tag_link *links = shard_tags_of(shard, entry);
+    struct span rest = object_tags(entry->object), name;
+
+    for (size_t i = 0; tags_next(&rest, &name); i++)
+        if (links[i].entry != entry ||
+            !span_equal(span_of(links[i].tag->name, links[i].tag->len), name))
+            return false;
+    return true;
+}
+
 bool
 shard_is_valid(const struct shard *shard)
 {
-    size_t stored = 0, markers = 0, records = 0, own;
+    size_t stored = 0, markers = 0, records = 0, links = 0, own;
     struct entry *entry;
     uint64_t bytes = 0;
 
     if (!table_is_valid(&shard->table) || !variants_are_bounded(&shard->table))
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
-        if (!entry_is_valid(entry))
+        if (!entry_is_valid(entry) || (entry->stored && !tags_are_valid(shard, entry)))
             return false;
         stored += entry->stored;
         markers += entry_is_marker(entry);
         records += entry_is_record(entry);
-        if (entry->stored)
-            bytes += shard_bytes_of(shard, entry->object);
+        if (entry->stored) {
+            bytes += shard_bytes_of_entry(shard, entry);
+            links += entry->tag_count;
+        }
     }
     own = shard->table.entry_count - stored - markers - records;
     if (!fills_are_valid(shard, own) ||
         !marks_are_valid(&shard->markers, OBJECT_UNCACHEABLE, markers, shard->max_markers) ||
         !marks_are_valid(&shard->records, OBJECT_VARIES, records, SIZE_MAX) ||
-        stored != shard->evictor.pages || bytes != shard->evictor.bytes)
+        links != tags_count_links(&shard->tags) || stored != shard->evictor.pages ||
+        bytes != shard->evictor.bytes)
         return false;
     return shard->evictor.ops ? evictor_is_valid(&shard->evictor) : !shard->evictor.policy;
 }

@@ -15,13 +15,45 @@ struct mark_links {
     struct entry *newer;
 };
 
-/* The bytes that a stored object counts. */
+/* The bytes that an object with this number of tags counts when it is stored. */
 static inline uint64_t
-shard_bytes_of(const struct shard *shard, const struct object *object)
+shard_bytes_of(const struct shard *shard, const struct object *object, size_t tag_count)
 {
     if (shard->body_only)
         return object_length(object);
-    return object_size(object) - sizeof(*object) - 1 + shard->overhead;
+    return object_size(object) - sizeof(*object) - 1 + shard->overhead +
+           (tag_count ? tag_count * TAGS_CHARGE + object->tags_len : 0);
+}
+
+/* The bytes that a stored entry counts. */
+static inline uint64_t
+shard_bytes_of_entry(const struct shard *shard, const struct entry *entry)
+{
+    return shard_bytes_of(shard, entry->object, entry->tag_count);
+}
+
+/* Where an entry has its links of tags. */
+static inline size_t
+shard_tags_offset(const struct shard *shard)
+{
+    return (shard->entry_size + _Alignof(struct tag_link) - 1) / _Alignof(struct tag_link) *
+           _Alignof(struct tag_link);
+}
+
+static inline struct tag_link *
+shard_tags_of(const struct shard *shard, struct entry *entry)
+{
+    return (struct tag_link *)(void *)((char *)entry + shard_tags_offset(shard));
+}
+
+/* The fill of an expired page's successor can be joined no more. */
+static inline void
+shard_detach_successor(struct entry *entry)
+{
+    if (entry->object->fill) {
+        entry->object->fill->entry = NULL;
+        entry->object->fill = NULL;
+    }
 }
 
 /* Frees an entry, and drops its object; it is in no table. */

@@ -28,6 +28,7 @@ struct entry {
     uint64_t entered;      /* orders stored objects and markers by entry, over all shards */
     uint32_t hash;         /* of the object's URL */
     bool stored;           /* the object is ready, in the policy, and counted */
+    uint8_t tag_count;     /* links of tags behind the node (shard_parts.h); while it is stored */
     _Alignas(8) unsigned char node[];
 };
 

@@ -5,14 +5,21 @@
 
 /* An entry of its own for a URL. */
 static struct entry *
-make(const char *url)
+make_variant(const char *url, const char *variant)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
 
-    entry->object = object_make(&(struct object_parts){.url = span_str(url)});
+    entry->object =
+        object_make(&(struct object_parts){.url = span_str(url), .variant = span_str(variant)});
     object_complete(entry->object, 0, 0, OBJECT_UNLIMITED); /* a zero byte ends the URL */
     entry->hash = djb_hash(span_str(url));
     return entry;
+}
+
+static struct entry *
+make(const char *url)
+{
+    return make_variant(url, "");
 }
 
 static void
@@ -81,6 +88,41 @@ START_TEST(what_is_put_in_is_found_until_it_is_taken_out)
     ck_assert_ptr_null(find(&table, "http://a/"));
     ck_assert_ptr_eq(find(&table, "http://a/b"), ab);
     drop(a);
+    free_all(&table);
+}
+END_TEST
+
+/* Among URLs of the same hash, and ones that begin alike. */
+START_TEST(the_variants_of_a_url_are_iterated)
+{
+    static const char *const urls[] = {"Ez", "FY", "EzEz", "EzFY", "E", ""};
+    static const char *const variants[] = {"", "FY", "h", "h\x01", "hh"};
+    enum {
+        URLS = sizeof(urls) / sizeof(urls[0]),
+        VARIANTS = sizeof(variants) / sizeof(variants[0])
+    };
+    struct table table;
+
+    ck_assert(table_init(&table));
+    /* Of the n-th URL the last n variants. */
+    for (size_t v = 0; v < VARIANTS; v++)
+        for (size_t u = VARIANTS - v; u < URLS; u++)
+            table_insert(&table, make_variant(urls[u], variants[v]));
+    ck_assert(table_is_valid(&table));
+    for (size_t u = 0; u < URLS; u++) {
+        uint32_t hash = djb_hash(span_str(urls[u]));
+        struct entry *entry = table_first_variant(&table, hash, span_str(urls[u]));
+
+        for (size_t v = VARIANTS - u; v < VARIANTS; v++) {
+            ck_assert_ptr_nonnull(entry);
+            ck_assert(span_equal(object_url(entry->object), span_str(urls[u])));
+            ck_assert(span_equal(object_variant(entry->object), span_str(variants[v])));
+            ck_assert_ptr_eq(table_find(&table, hash, span_str(urls[u]), span_str(variants[v])),
+                             entry);
+            entry = table_next_variant(entry);
+        }
+        ck_assert_ptr_null(entry);
+    }
     free_all(&table);
 }
 END_TEST
@@ -252,6 +294,7 @@ unit_suite(void)
 
     tcase_add_test(tc, djb_is_djb);
     tcase_add_test(tc, what_is_put_in_is_found_until_it_is_taken_out);
+    tcase_add_test(tc, the_variants_of_a_url_are_iterated);
     tcase_add_test(tc, urls_of_one_hash_make_a_balanced_tree);
     tcase_add_test(tc, an_entry_is_replaced_in_its_place);
     tcase_add_test(tc, the_table_grows_and_shrinks_with_its_content);

@@ -69,8 +69,11 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
         .max_length = 1 << 20,
         .account = &account,
     };
-    char piece[50];
+    char piece[50], tags[32];
 
+    snprintf(tags, sizeof(tags), "all t%u u%u", number % 8, unit_draw(&user->dice, 8));
+    if (user->purges)
+        head.tags = span_str(tags);
     if (user->all && unit_draw(&user->dice, 8) == 0)
         cache_fill_isolate(fill, unit_draw(&user->dice, 2) ? unit_draw(&user->dice, 9000) : 0);
     if (cache_fill_head(fill, &head) != 0)
@@ -263,6 +266,16 @@ use(void *context)
             user->purged += cache_purge(cache, span_str(url));
         if (user->all && unit_draw(&user->dice, 50) == 0)
             cache_expire(cache, span_str(url), i);
+        if (user->purges && unit_draw(&user->dice, 200) == 0) {
+            char tag[8];
+
+            snprintf(tag, sizeof(tag), "%c%u", unit_draw(&user->dice, 2) ? 't' : 'u',
+                     unit_draw(&user->dice, 8));
+            if (user->all && unit_draw(&user->dice, 2))
+                cache_expire_tag(cache, span_str(tag), i);
+            else
+                user->purged += cache_purge_tag(cache, span_str(tag));
+        }
         while (use_url(user, url, number, i))
             continue;
     }

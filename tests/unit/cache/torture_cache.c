@@ -325,6 +325,58 @@ START_TEST(varying)
 }
 END_TEST
 
+/* A page with tags is stored with all of them in the index, or not at all. */
+static void
+tag_page(void *context)
+{
+    struct cache *cache = context;
+    const struct object_head head = {.status = 200, .tags = span_str("old new1 new2")};
+    struct request request = {0};
+
+    if (request_lookup(&request, cache, "u", 0, false) == CACHE_NO_MEMORY)
+        request_lookup(&request, cache, "u", 0, false);
+    if (cache_fill_head(request.found.fill, &head) == 0) {
+        enum cache_outcome outcome = cache_fill_finish(request.found.fill, true, 1, 0, INT64_MAX);
+
+        ck_assert(outcome == CACHE_STORED || (outcome == CACHE_NOT_STORED && torture_failed()));
+        ck_assert(cache_is_valid(cache));
+        ck_assert_uint_eq(cache_purge_tag(cache, span_str("new2")), outcome == CACHE_STORED);
+    } else {
+        cache_fill_fail(request.found.fill, 1, "no memory", NULL, NULL);
+    }
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+}
+
+static void
+put_tagged(struct cache *cache)
+{
+    struct request request = {0};
+
+    request_lookup(&request, cache, "other", 0, false);
+    cache_fill_head(request.found.fill,
+                    &(struct object_head){.status = 200, .tags = span_str("old one")});
+    cache_fill_finish(request.found.fill, true, 1, 0, INT64_MAX);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+}
+
+START_TEST(tagging)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+
+    put_tagged(cache);
+    /* The fill, its objects and entry; the head; an entry with links, and two tags. */
+    ck_assert_uint_ge(torture_walk(tag_page, cache), 8);
+    ck_assert_uint_eq(cache_purge_tag(cache, span_str("old")), 1);
+    cache_destroy(cache);
+}
+END_TEST
+
 /* ---- where an account is charged ------------------------------------------------------------- */
 
 static struct cache *reclaimed;
@@ -665,6 +717,7 @@ configure(const struct cache_config *from, const struct cache_config *to, unsign
     bool failed;
 
     put_all(cache);
+    put_tagged(cache);
     request_lookup(&busy, cache, "busy", 0, false);
     ck_assert_int_eq(request_lookup(&successor, cache, urls[9], INT64_MAX / 2, false), CACHE_STALE);
     object_release(&successor.found.object);
@@ -748,6 +801,7 @@ unit_suite(void)
     tcase_add_test(tc, requesting_a_page);
     tcase_add_test(tc, refreshing_a_page);
     tcase_add_test(tc, varying);
+    tcase_add_test(tc, tagging);
     tcase_add_test(tc, filling_evicts_others_where_memory_fails);
     tcase_add_test(tc, a_charge_without_memory_is_taken_back);
     tcase_add_test(tc, creating);

@@ -1,0 +1,165 @@
+#include "cache/tags.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+
+static int
+compare_name(uint64_t hash, struct span name, const struct tag *tag)
+{
+    if (hash != tag->hash)
+        return hash < tag->hash ? -1 : 1;
+    return span_compare(name, span_of(tag->name, tag->len));
+}
+
+static int
+compare(const struct tag *a, const struct tag *b)
+{
+    return compare_name(a->hash, span_of(a->name, a->len), b);
+}
+
+/* libbsd does not define __unused, which the macros for static functions need. */
+RB_PROTOTYPE_INTERNAL(tag_tree, tag, links, compare, static __attribute__((unused)))
+RB_GENERATE_INTERNAL(tag_tree, tag, links, compare, static __attribute__((unused)))
+
+size_t
+tags_count(struct span tags)
+{
+    struct span tag;
+    size_t count = 0;
+
+    while (tags_next(&tags, &tag))
+        count++;
+    return count;
+}
+
+bool
+tags_have(struct span tags, struct span tag)
+{
+    struct span one;
+
+    while (tags_next(&tags, &one))
+        if (span_equal(one, tag))
+            return true;
+    return false;
+}
+
+static struct tag *
+find(struct tags *index, uint64_t hash, struct span name)
+{
+    struct tag *tag = RB_ROOT(&index->tree);
+
+    while (tag) {
+        int order = compare_name(hash, name, tag);
+
+        if (order == 0)
+            break;
+        tag = order < 0 ? RB_LEFT(tag, links) : RB_RIGHT(tag, links);
+    }
+    return tag;
+}
+
+struct tag *
+tags_find(struct tags *index, struct span name)
+{
+    return find(index, hash64_bytes(name), name);
+}
+
+/* The tag, which is made if it is not there; NULL without memory. */
+static struct tag *
+find_or_make(struct tags *index, struct span name)
+{
+    uint64_t hash = hash64_bytes(name);
+    struct tag *tag = find(index, hash, name);
+
+    if (tag)
+        return tag;
+    tag = malloc(sizeof(*tag) + name.len);
+    if (!tag)
+        return NULL;
+    LIST_INIT(&tag->entries);
+    tag->hash = hash;
+    tag->len = name.len;
+    memcpy(tag->name, name.ptr, name.len);
+    RB_INSERT(tag_tree, &index->tree, tag);
+    return tag;
+}
+
+bool
+tags_add(struct tags *index, struct entry *entry, struct tag_link *links, struct span tags)
+{
+    struct span name;
+
+    for (size_t count = 0; tags_next(&tags, &name); count++) {
+        struct tag *tag = find_or_make(index, name);
+
+        if (!tag) {
+            tags_remove(index, links, count);
+            return false;
+        }
+        links[count].tag = tag;
+        links[count].entry = entry;
+        LIST_INSERT_HEAD(&tag->entries, &links[count], next);
+    }
+    return true;
+}
+
+void
+tags_remove(struct tags *index, struct tag_link *links, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct tag *tag = links[i].tag;
+
+        LIST_REMOVE(&links[i], next);
+        if (LIST_EMPTY(&tag->entries)) {
+            RB_REMOVE(tag_tree, &index->tree, tag);
+            free(tag);
+        }
+    }
+}
+
+void
+tags_free(struct tags *index)
+{
+    struct tag *tag = RB_ROOT(&index->tree), *next;
+
+    /* Cut off leaf by leaf, as shard_free() does with entries. */
+    while (tag) {
+        if (RB_LEFT(tag, links)) {
+            next = RB_LEFT(tag, links);
+            RB_LEFT(tag, links) = NULL;
+        } else if (RB_RIGHT(tag, links)) {
+            next = RB_RIGHT(tag, links);
+            RB_RIGHT(tag, links) = NULL;
+        } else {
+            next = RB_PARENT(tag, links);
+            free(tag);
+        }
+        tag = next;
+    }
+    RB_INIT(&index->tree);
+}
+
+size_t
+tags_count_links(const struct tags *index)
+{
+    struct tag *tag, *before = NULL;
+    struct tag_tree tree = index->tree;
+    size_t count = 0;
+
+    RB_FOREACH(tag, tag_tree, &tree)
+    {
+        struct tag_link *link;
+
+        if (LIST_EMPTY(&tag->entries) || (before && compare(before, tag) >= 0))
+            return SIZE_MAX;
+        LIST_FOREACH(link, &tag->entries, next)
+        {
+            if (link->tag != tag)
+                return SIZE_MAX;
+            count++;
+        }
+        before = tag;
+    }
+    return count;
+}

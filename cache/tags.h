@@ -1,0 +1,85 @@
+/*
+ * The tags of a shard's stored objects: an index from each tag to the entries that have it. Used
+ * under the shard's lock.
+ *
+ * A tag is in the index while an entry has it. Tags come from origins, which may choose them to
+ * collide in a hash; the index is a balanced tree, so that a search is short whatever they are.
+ */
+#ifndef SUNPROXY_CACHE_TAGS_H
+#define SUNPROXY_CACHE_TAGS_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <bsd/sys/tree.h>
+
+#include "base/span.h"
+
+struct entry;
+
+struct tag {
+    RB_ENTRY(tag) links;
+    LIST_HEAD(, tag_link) entries; /* at least one */
+    uint64_t hash;
+    size_t len;
+    char name[];
+};
+
+/* That an entry has a tag. An entry has one for each of its tags, in its own memory. */
+struct tag_link {
+    LIST_ENTRY(tag_link) next;
+    struct tag *tag;
+    struct entry *entry;
+};
+
+RB_HEAD(tag_tree, tag);
+
+struct tags {
+    struct tag_tree tree;
+};
+
+/* The most bytes that a tag of an object costs, beside its name; with malloc's header and slack. */
+#define TAGS_CHARGE (sizeof(struct tag_link) + sizeof(struct tag) + 24)
+
+/* Takes the next word off the front of *rest; false if there is none. */
+static inline bool
+tags_next(struct span *rest, struct span *tag)
+{
+    const char *end;
+
+    while (rest->len && *rest->ptr == ' ')
+        *rest = span_of(rest->ptr + 1, rest->len - 1);
+    if (!rest->len)
+        return false;
+    end = memchr(rest->ptr, ' ', rest->len);
+    *tag = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
+    *rest = span_of(rest->ptr + tag->len, rest->len - tag->len);
+    return true;
+}
+
+/* The number of words. */
+size_t tags_count(struct span tags);
+
+/* Is this one of the words? */
+bool tags_have(struct span tags, struct span tag);
+
+/*
+ * Adds an entry under each of the words `tags`, as many as `links` has. False without memory, with
+ * nothing added.
+ */
+bool tags_add(struct tags *index, struct entry *entry, struct tag_link *links, struct span tags);
+
+/* Removes an entry with these links. */
+void tags_remove(struct tags *index, struct tag_link *links, size_t count);
+
+/* The tag, or NULL. */
+struct tag *tags_find(struct tags *index, struct span name);
+
+/* Frees the tags; entries are not touched. Harmless on a zeroed index. */
+void tags_free(struct tags *index);
+
+/* For tests: the number of links, if the tree is in order and no tag is without one; or SIZE_MAX.
+ */
+size_t tags_count_links(const struct tags *index);
+
+#endif
