@@ -1,0 +1,42 @@
+/*
+ * A relay: the bytes that come on a connection go to another socket, and those that come from there
+ * go to the connection, whatever they mean. It is what a protocol makes of a connection that is to
+ * become a tunnel (RFC 9110, section 9.3.6).
+ *
+ * Either side is read only as fast as the other takes it. When the connection's peer ends its side,
+ * the other socket is told so by a shutdown, and what still comes from there is passed on; when the
+ * other side ends, the connection is finished. The connection counts a request in work until the
+ * relay is over. The bounds and the idle timeout of its set hold for it.
+ *
+ * Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_NET_RELAY_H
+#define SUNPROXY_NET_RELAY_H
+
+#include <stdint.h>
+
+#include "net/protocol.h"
+
+struct net_relay;
+
+/*
+ * Begins to relay between an open connection and a connected, non-blocking socket, which belongs to
+ * the relay from then on. NULL, with the socket still the caller's, without memory. Both must stay
+ * until net_relay_destroy().
+ */
+struct net_relay *net_relay_create(struct net_connection *connection, int fd);
+
+/* For the protocol's received(): takes input, and may hold it (NET_INPUT_HOLD). */
+enum net_input net_relay_received(struct net_relay *relay, struct span *input);
+
+/* For the protocol's stopped(): no more comes on the connection. */
+void net_relay_stopped(struct net_relay *relay);
+
+/* Bytes passed on so far: from the connection to the socket, and the other way. */
+uint64_t net_relay_sent(const struct net_relay *relay);
+uint64_t net_relay_received_bytes(const struct net_relay *relay);
+
+/* For the protocol's closed(). NULL is harmless. */
+void net_relay_destroy(struct net_relay *relay);
+
+#endif
