@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "http/storing.h"
 
-#define HTTP_UPDATES_MAX 256u /* fields of a 304, a bound on the search for each stored one */
+#define HTTP_UPDATES_MAX 128u /* fields of a 304, a bound on the search for each stored one */
 
 /*
  * Appends the lines of a response that are stored, each ended by CR LF, and Date of `wall_s` if the
