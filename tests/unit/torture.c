@@ -19,8 +19,6 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t len);
-void __real__mark_point(const char *file, int line);
-void __wrap__mark_point(const char *file, int line);
 void *__wrap_emalloc(size_t size);
 void *__wrap_erealloc(void *old, size_t size);
 
@@ -82,17 +80,6 @@ char *
 __wrap_strndup(const char *text, size_t len)
 {
     return now() ? NULL : __real_strndup(text, len);
-}
-
-/* Every assertion that holds passes here, and copies the file's name. */
-void
-__wrap__mark_point(const char *file, int line)
-{
-    unsigned saved = countdown;
-
-    countdown = 0;
-    __real__mark_point(file, line);
-    countdown = saved;
 }
 
 /* What Check allocates with otherwise, and gives up without. */

@@ -7,6 +7,21 @@
 
 #define EXIT_SKIPPED 77 /* as automake has it */
 
+void __wrap__mark_point(const char *file, int line);
+
+/*
+ * Check calls this for each assertion that holds, to report where a child crashed, and writes the
+ * place by a system call. A crash ends these programs with a report of its own, and an assertion
+ * that fails states its place by itself. Without these calls the tests under AddressSanitizer
+ * take 84 s of CPU time, not 246: one program wrote 2.5 million places.
+ */
+void
+__wrap__mark_point(const char *file, int line)
+{
+    (void)file;
+    (void)line;
+}
+
 void
 unit_skip(const char *format, ...)
 {
