@@ -21,7 +21,7 @@ threaded="base net rpc cache fetch proxy sim server cli client study"
 # Of these folders, the programs that take long and start no thread.
 single="base/test_printable cache/test_cache cache/test_charges cache/test_markers cache/test_model \
     fetch/test_address fetch/test_answer fetch/test_queue fetch/test_url sim/test_bound \
-    sim/test_charges sim/test_engine sim/test_storage"
+    sim/test_charges sim/test_engine sim/test_estimate sim/test_storage"
 checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
 export SUNPROXY_ORIGIN=${SUNPROXY_ORIGIN:-build/$main/tests/origin/origin}
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
@@ -75,10 +75,11 @@ build() { # name, arguments of make
 run_unit() { # program, log
     local status
     mkdir -p "$(dirname "$2")"
-    timeout -k 5 "$unit_seconds" "$1" >"$2" 2>&1
+    { TIMEFORMAT='%R %U %S' && time timeout -k 5 "$unit_seconds" "$1" >"$2" 2>&1; } 2>"$2.seconds"
     status=$?
     echo "$status" >"$2.status"
-    printf '  %-60s %s\n' "$1" "$(summary "$2" "$status")"
+    printf '  %-60s %s (%s)\n' "$1" "$(summary "$2" "$status")" \
+        "$(awk '{ printf "%.1f s, %.1f s of CPU time", $1, $2 + $3 }' "$2.seconds")"
 }
 
 summary() { # log, status
@@ -95,10 +96,11 @@ export -f run_unit summary
 export unit_seconds
 
 # Adds up what one unit program left.
-count_unit() { # variant, program, log
-    local name="$1 ${2#build/"$1"/tests/}" status line checks bad
-    status=$(cat "$3.status" 2>/dev/null || echo lost)
-    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$3" 2>/dev/null | tail -1)
+count_unit() { # program, log
+    local name=${1#build/} status line checks bad
+    name=${name/\/tests\// }
+    status=$(cat "$2.status" 2>/dev/null || echo lost)
+    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$2" 2>/dev/null | tail -1)
     checks=0
     bad=0
     if [ -n "$line" ]; then
@@ -106,23 +108,22 @@ count_unit() { # variant, program, log
         pass $((checks - bad))
     fi
     case $status in
-    0) [ "$checks" -gt 0 ] || fail "$name: ran no test (see $3)" ;;
-    77) skip "$name: $(grep -am1 '^SKIP' "$3" | sed 's/^SKIP: //')" ;;
+    0) [ "$checks" -gt 0 ] || fail "$name: ran no test (see $2)" ;;
+    77) skip "$name: $(grep -am1 '^SKIP' "$2" | sed 's/^SKIP: //')" ;;
     *)
         if [ "$bad" -gt 0 ]; then
-            fail "$name: $bad of $checks (see $3)" "$bad"
+            fail "$name: $bad of $checks (see $2)" "$bad"
         else
-            fail "$name: exit status $status after $checks checks (see $3)"
+            fail "$name: exit status $status after $checks checks (see $2)"
         fi
         ;;
     esac
 }
 
-run_units() { # variant, sources...
+# Adds programs to those that run_units runs.
+add_units() { # variant, sources...
     local variant=$1 source program
-    local programs=()
     shift
-    printf 'unit tests, %s\n' "$variant"
     for source in "$@"; do
         program=build/$variant/${source%.c}
         if [ -x "$program" ]; then
@@ -131,11 +132,17 @@ run_units() { # variant, sources...
             fail "$variant ${source#tests/}: not built"
         fi
     done
+}
+
+# Those of all variants one after another, so that processors are idle once at most, at the end.
+run_units() {
+    local program
     [ ${#programs[@]} = 0 ] && return
+    printf 'unit tests\n'
     printf '%s\n' "${programs[@]}" |
         xargs -P $((jobs + 1)) -I{} bash -c "run_unit {} $logs/{}.log"
     for program in "${programs[@]}"; do
-        count_unit "$variant" "$program" "$logs/$program.log"
+        count_unit "$program" "$logs/$program.log"
     done
 }
 
@@ -231,13 +238,15 @@ if wants build; then
     [ "$main" = asan ] && build_others
     stage builds
 fi
-wants unit && run_units "$main" "${fuzz_sources[@]}"
-if [ -n "$has_check" ]; then
-    wants unit && run_units "$main" "${unit_sources[@]}" "${torture_sources[@]}"
-    wants debug && run_units debug "${checked_sources[@]}"
-    wants tsan && run_units tsan "${threaded_sources[@]}"
-    stage "unit tests"
+programs=()
+if [ -n "$has_check" ]; then # the slowest first
+    wants tsan && add_units tsan "${threaded_sources[@]}"
+    wants debug && add_units debug "${checked_sources[@]}"
+    wants unit && add_units "$main" "${unit_sources[@]}" "${torture_sources[@]}"
 fi
+wants unit && add_units "$main" "${fuzz_sources[@]}"
+run_units
+stage "unit tests"
 wants system && run_system "$main"
 wants system-tsan && run_system tsan --threads
 stage "system tests"

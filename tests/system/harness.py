@@ -25,6 +25,7 @@ ORIGIN = TOP / os.environ.get("SUNPROXY_ORIGIN", "build/asan/tests/origin/origin
 SUNPROXYD = BUILD / "sunproxyd"
 # Where memory is measured or bounded: the sanitizers' allocators keep much that has been freed.
 RELEASE_SUNPROXYD = TOP / "build/release/sunproxyd"
+RELEASE_SUNPROXY = TOP / "build/release/sunproxy"
 SUNPROXY = BUILD / "sunproxy"
 PEERS = BUILD / "tests/system/peers"
 TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "120"))
@@ -362,6 +363,8 @@ class SystemTest(unittest.TestCase):
 
     maxDiff = 2000
     needs = (ORIGIN, SUNPROXYD)
+    client = SUNPROXY  # the program that sunproxy() runs
+    slow = False  # it takes over 15 s, so the runner begins with it
     sandboxed = False  # its daemons are in the sandbox also where COVERAGE keeps others out of it
 
     def setUp(self):
@@ -445,7 +448,7 @@ class SystemTest(unittest.TestCase):
 
     def sunproxy(self, *arguments, daemon=None, tcp=False, expect=0, **more):
         """Runs the client against a daemon: over its socket, or over TCP."""
-        argv = [SUNPROXY, arguments[0]]
+        argv = [self.client, arguments[0]]
         if daemon is not None:
             if tcp or not daemon.socket:
                 argv += ["--host", daemon.host, "--port", daemon.port]

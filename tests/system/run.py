@@ -4,13 +4,15 @@
   run.py [--jobs N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...
 
 A PATTERN is part of a test's name (module.Class.method). --threads takes only classes that have
-`threads = True`. FILE gets a line a test: passed, failed or skipped, the name, and why, tabs between.
+`threads = True`. Classes with `slow = True` begin first. FILE gets a line a test: passed, failed or
+skipped, the name, and why, tabs between.
 """
 
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -94,7 +96,12 @@ def run_here(names, results):
     """The child's part: runs the tests named."""
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = Result(results)
+    begun = time.monotonic()
     suite.run(result)
+    used = [resource.getrusage(part) for part in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    print(f"  class    {names[0].rpartition('.')[0]} ({time.monotonic() - begun:.1f} s, "
+          f"{cpu:.1f} s of CPU time)", flush=True)
     return 0 if result.wasSuccessful() else 1
 
 
@@ -136,19 +143,22 @@ def main():
         return run_here(options.patterns, options.child)
     if options.logs:
         options.logs = pathlib.Path(options.logs).resolve()
-    groups = {}
+    groups, slow = {}, set()
     suite = unittest.defaultTestLoader.discover(str(HERE), "test_*.py", str(HERE))
     for test in every_test(suite):
         if options.patterns and not any(p in test.id() for p in options.patterns):
             continue
         if options.threads and not getattr(type(test), "threads", False):
             continue
-        groups.setdefault((type(test).__module__, type(test).__qualname__), []).append(test.id())
+        group = (type(test).__module__, type(test).__qualname__)
+        groups.setdefault(group, []).append(test.id())
+        if getattr(type(test), "slow", False):
+            slow.add(group)
     lines = []
     # Long ones first, so that no core waits for the last.
-    ordered = sorted(groups.values(), key=len, reverse=True)
+    ordered = sorted(groups, key=lambda group: (group in slow, len(groups[group])), reverse=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for part in pool.map(lambda names: run_group(names, options.logs), ordered):
+        for part in pool.map(lambda group: run_group(groups[group], options.logs), ordered):
             lines += part
     if options.results:
         with open(options.results, "w") as f:

@@ -9,6 +9,7 @@ from test_simulate import SHIPPED, SimulateCase
 
 
 class AdviseTest(SimulateCase):
+    slow = True
     BODY = ["--count-bytes", "body"]  # sizes of a few bytes are those of the tests
 
     def advise(self, *arguments):

@@ -47,6 +47,7 @@ class InstalledTest(harness.SystemTest):
 
 
 class InstallTest(InstalledTest):
+    slow = True
     SYSTEMD = ["usr/lib/systemd/system/sunproxyd.service", "usr/lib/systemd/system/sunproxyd.socket",
                "usr/lib/sysusers.d/sunproxy.conf", "usr/lib/tmpfiles.d/sunproxy.conf"]
     OTHERS = [

@@ -65,6 +65,8 @@ class StubsTest(harness.SystemTest):
 class PythonTest(harness.SystemTest):
     """Two clients from the Python Package Index, each in an environment of its own."""
 
+    slow = True
+
     @staticmethod
     def runs_here(python):
         """Another user's Python may be out of our reach."""

@@ -20,6 +20,7 @@ SIZED = ["sizes", "curve-bytes", "curve-byte-misses"]
 @unittest.skipUnless(browser.PROGRAM, "no Chromium is installed")
 @unittest.skipIf(harness.TSAN, "the page is the same")
 class PageTest(report_case.ReportCase):
+    slow = True
     @classmethod
     def setUpClass(cls):
         cls.browser = browser.Browser()

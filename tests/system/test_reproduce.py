@@ -39,6 +39,7 @@ class Page(html.parser.HTMLParser):
 
 
 class ReproduceTest(harness.SystemTest):
+    slow = True
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
 
     def setUp(self):

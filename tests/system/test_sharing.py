@@ -187,6 +187,7 @@ class LifetimeTest(SharingCase):
 
 
 class CoalescingTest(SharingCase):
+    slow = True
     options = ("--stop-timeout", "100ms")  # some origins here never answer
 
     def test_no_cookie_reaches_another_client_that_asks_at_the_same_moment(self):

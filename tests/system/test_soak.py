@@ -10,6 +10,8 @@ RELEASE = harness.TOP / "build/release"
 
 
 class SoakTest(harness.SystemTest):
+    slow = True
+
     def environment(self, build):
         for program in ("sunproxyd", "tests/soak/soak"):
             if not (build / program).exists():
