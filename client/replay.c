@@ -347,7 +347,7 @@ replay(int argc, char **argv)
 
 const struct command command_replay = {
     .name = "replay",
-    .summary = "send the requests of a trace and report what hits",
+    .summary = "send the requests of a trace and report hit ratios",
     .about = "usage: sunproxy replay [OPTION...] TRACE\n\n"
              "Sends the requests of a trace to the server in their order, and sums up hits,\n"
              "evictions and response times. TRACE is of any format that has URLs; 'sunproxy\n"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Replays the shipped data sets with every policy and size, and prints what came of it.
+"""Replays the shipped data sets with every policy and size, and prints the results.
 
 Started by scripts/demo.sh from the project's top folder. A run is one replay of one data set with
-one policy and one size. Runs wait for the origin most of the time, so several go on at once, each
+one policy and one size. Runs wait for the origin most of the time, so several take place at once, each
 against a daemon of its own.
 """
 
@@ -24,23 +24,23 @@ LATENCY = "lognormal:20ms:0.5"
 
 # ---- the runs ------------------------------------------------------------------------------------
 
-def replay(children, daemons, dataset, policy, room):
+def replay(children, daemons, dataset, policy, capacity):
     """One run; what the client measured."""
     daemon = daemons[dataset].get()
     try:
-        name = f"{dataset}-{policy}-{room}" if room else f"{dataset}-none"
-        return harness.replay(children, daemon, f"datasets/{dataset}/History", policy, room or None,
+        name = f"{dataset}-{policy}-{capacity}" if capacity else f"{dataset}-none"
+        return harness.replay(children, daemon, f"datasets/{dataset}/History", policy, capacity or None,
                               LOGS, name)
     finally:
         daemons[dataset].put(daemon)
 
 
 def replay_all(children, daemons, at_once):
-    """(dataset, policy, room) to what was measured; the longest runs begin first."""
+    """(dataset, policy, capacity) to what was measured; the longest runs begin first."""
     wanted = [(dataset, "none", 0) for dataset in DATASETS]
     for dataset in DATASETS:
         urls = len(pathlib.Path("datasets", dataset, "sizes.tsv").read_text().splitlines())
-        wanted += [(dataset, policy, room) for room in harness.rooms(urls, PERCENT)
+        wanted += [(dataset, policy, capacity) for capacity in harness.capacities(urls, PERCENT)
                    for policy in POLICIES]
     return harness.run_all(lambda *run: replay(children, daemons, *run), wanted, at_once)
 
@@ -57,27 +57,27 @@ def print_table(title, columns, rows):
 
 def print_dataset(dataset, results):
     none = results[dataset, "none", 0]
-    own = {(policy, room): r for (d, policy, room), r in results.items() if d == dataset and room}
-    sizes = sorted({room for _, room in own})
-    columns = [f"{percent} % ({room})" for percent, room in zip(PERCENT, sizes)]
+    own = {(policy, capacity): r for (d, policy, capacity), r in results.items() if d == dataset and capacity}
+    sizes = sorted({capacity for _, capacity in own})
+    columns = [f"{percent} % ({capacity})" for percent, capacity in zip(PERCENT, sizes)]
 
     def table(title, figure, scale):
         def cell(result):
             return f"{result['runs'][0][figure] * scale:.1f}"
 
-        rows = [(policy, [cell(own[policy, room]) for room in sizes]) for policy in POLICIES]
+        rows = [(policy, [cell(own[policy, capacity]) for capacity in sizes]) for policy in POLICIES]
         print_table(title, columns, rows + [("no cache", [cell(none)])])
 
     print(f"{dataset}: {none['requests']} requests for {none['distinct_urls']} URLs. Columns: the "
-          "cache's room, as a share of the\nURLs (and as their number).\n")
+          "capacity, as a share of the distinct\nURLs (and as their number).\n")
     table("hit ratio, per cent", "hit_ratio", 100)
     table("byte hit ratio, per cent", "byte_hit_ratio", 100)
     table("mean access time, ms", "mean_us", 0.001)
-    times = sorted((none["runs"][0]["mean_us"] / r["runs"][0]["mean_us"], policy, room)
-                   for (policy, room), r in own.items())
+    times = sorted((none["runs"][0]["mean_us"] / r["runs"][0]["mean_us"], policy, capacity)
+                   for (policy, capacity), r in own.items())
     slow, fast = times[0], times[-1]
-    print(f"  With a cache pages came {slow[0]:.1f} times ({slow[1]}, room for {slow[2]}) to "
-          f"{fast[0]:.1f} times ({fast[1]}, {fast[2]}) as fast\n  as without.\n")
+    print(f"  Speedup over no cache: {slow[0]:.1f} ({slow[1]}, {slow[2]} URLs) to {fast[0]:.1f} "
+          f"({fast[1]}, {fast[2]} URLs).\n")
 
 
 def write_page(children, results):
@@ -89,8 +89,8 @@ def write_page(children, results):
     argv += [f"datasets/{dataset}/History" for dataset in DATASETS]
     for dataset in DATASETS:
         argv += ["--sizes", f"datasets/{dataset}/sizes.tsv"]
-    for dataset, policy, room in sorted(results):
-        name = f"{dataset}-{policy}-{room}" if room else f"{dataset}-none"
+    for dataset, policy, capacity in sorted(results):
+        name = f"{dataset}-{policy}-{capacity}" if capacity else f"{dataset}-none"
         argv += ["--live", LOGS / f"{name}.json"]
     children.run(argv, LOGS / "report.err", LOGS / "report.out")
     return page
@@ -101,7 +101,7 @@ def demo(children, at_once):
     register = harness.start_rpcbind(children, LOGS)
     daemons = {}
     for dataset in DATASETS:
-        # Each its own: the two have URLs in common, of other sizes.
+        # An origin for each: the data sets share URLs, with different sizes.
         origin = harness.Origin(children, LOGS / dataset, "--latency", LATENCY,
                                 "--sizes", f"datasets/{dataset}/sizes.tsv")
         print(f"origin of {dataset}: http on port {origin.http}, https on {origin.https}, "
@@ -120,8 +120,8 @@ def demo(children, at_once):
         print_dataset(dataset, results)
     page = write_page(children, results)
     print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay, a line a "
-          "request\n(DATASET-POLICY-ROOM.log), what was measured (.json), and the logs of origins "
-          f"and\ndaemons. Figures of all this, to be looked at in a browser: {page}")
+          "request\n(DATASET-POLICY-CAPACITY.log), what was measured (.json), and the logs of origins "
+          f"and\ndaemons. A page with figures: {page}")
 
 
 def main():

@@ -72,7 +72,7 @@ class Children:
                 self.running.remove(child)
 
     def stop(self):
-        """The last to start is the first to stop, so that nobody misses what it still needs."""
+        """Stops the last one first, so that no program loses one that it needs."""
         with self.lock:
             self.stopping = True
             children = list(reversed(self.running))
@@ -223,13 +223,13 @@ def show_progress(done, total):
         print(f"\r{done} of {total} runs\033[K" if done < total else "\r\033[K", end="", flush=True)
 
 
-def rooms(distinct, shares):
+def capacities(distinct, shares):
     """Pages that these shares of the distinct URLs, in per cent, are."""
     return [max(1, round(distinct * percent / 100)) for percent in shares]
 
 
 def empty(folder):
-    """Makes a folder, or empties one in build/; what else a folder has is not ours to remove."""
+    """Makes a folder, or empties one in build/; other files are not removed."""
     if folder.resolve().is_relative_to((TOP / "build").resolve()):
         shutil.rmtree(folder, ignore_errors=True)
     elif folder.exists() and any(folder.iterdir()):
@@ -256,7 +256,7 @@ def perform(name, folder, work):
             signal.signal(number, handler)
 
     def nothing(*_):
-        """Not SIG_IGN: that would be inherited, and who is started at this moment not be stopped."""
+        """Not SIG_IGN: a program that is started at this moment would inherit it and not stop."""
 
     def interrupt(number, _):
         handle(nothing)  # stopping is not interrupted

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs or removes a configuration file, and leaves one that was changed alone.
+# Installs or removes a configuration file, and does not touch one that was changed.
 #
 #   install_config.sh install DEFAULT INSTALLED PRISTINE
 #   install_config.sh remove INSTALLED PRISTINE

@@ -28,7 +28,7 @@ SECONDS = 120  # for each attempt to fetch a package
 ATTEMPTS = 3
 LARGEST = 16 << 20  # bytes of an archive, and of a file in it
 
-# Name, version, integrity as npm states it, and which file of the archive is which of ours.
+# Name, version, integrity as npm states it, and files of the archive by their names here.
 PACKAGES = [
     ("d3", "7.9.0",
      "sha512-e1U46jVP+w7Iut8Jt8ri1YsPOvFpg46k+K8TpCb0P+zjCkjkPnV7WzfDJzMHy1LnA+wj5pLT1wjO901gLXeEhA==",

@@ -108,8 +108,8 @@ def plan(bench):
     seeds = range(1, scale.repeats + 1)
     wanted += [(name, "none", None, seed) for name in urls for seed in seeds]
     for name in urls:
-        rooms = harness.rooms(count_urls(bench.traces[name]), scale.percent)
-        wanted += [(name, policy, room, seed) for seed in seeds for room in rooms for policy in POLICIES]
+        capacities = harness.capacities(count_urls(bench.traces[name]), scale.percent)
+        wanted += [(name, policy, capacity, seed) for seed in seeds for capacity in capacities for policy in POLICIES]
     for name in ("random", "repeated"):
         for seed in range(1, scale.runs + 1):
             wanted.append((name, "none", None, seed))
@@ -126,10 +126,10 @@ def gather_part(bench, name, results):
                                for seed in range(1, bench.scale.repeats + 1)])
 
     percent = bench.scale.percent
-    rooms = harness.rooms(count_urls(bench.traces[name]), percent)
+    capacities = harness.capacities(count_urls(bench.traces[name]), percent)
     return claims.Part(name, POLICIES, percent, average("none", None),
-                       {(policy, share): average(policy, room)
-                        for policy in POLICIES for share, room in zip(percent, rooms)})
+                       {(policy, share): average(policy, capacity)
+                        for policy in POLICIES for share, capacity in zip(percent, capacities)})
 
 
 def gather_workload(bench, name, results):

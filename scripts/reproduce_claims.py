@@ -27,7 +27,7 @@ POINTS = 1.0
 
 # Replays of the same requests: ratios and times are means over `runs` of them, with standard deviations;
 # `hits` and `outcomes` (what the log says of each request, or None) are those of the first.
-Run = collections.namedtuple("Run", "room requests hits hit_ratio byte_hit_ratio mean_us outcomes "
+Run = collections.namedtuple("Run", "capacity requests hits hit_ratio byte_hit_ratio mean_us outcomes "
                              "us_sd hit_sd runs", defaults=(0, 0, 1))
 # All replays of a trace: runs is {(policy, size): Run}, the size in per cent of the URLs.
 Part = collections.namedtuple("Part", "name policies sizes none runs")
@@ -192,11 +192,11 @@ def assess_mirror(part):
     return Finding(r <= MIRROR, f"r = {r:.3f} over {len(runs)} runs")
 
 
-def assess_lru_ratio(part, size, room, published):
+def assess_lru_ratio(part, size, capacity, published):
     """The authors' own requests must give the authors' own figure; others may be near."""
     run = part.runs["lru", size]
-    if run.room != room:
-        return Finding(None, f"{size} % are {run.room} URLs here")
+    if run.capacity != capacity:
+        return Finding(None, f"{size} % are {run.capacity} URLs here")
     got = 100 * run.hit_ratio
     exact = part.name != "dataset1"
     holds = round(got, 1) == published if exact else abs(got - published) <= POINTS
@@ -289,11 +289,11 @@ def of_dataset(name):
               f"correlation of {MIRROR} or below over all policies and sizes", assess_mirror),
     ]
     if name == "dataset1":
-        for size, room, ratio in ((10, 7, 85.6), (20, 14, 90.5)):
+        for size, capacity, ratio in ((10, 7, 85.6), (20, 14, 90.5)):
             claims.append(Claim(
-                name, "logs", f"LRU has a hit ratio of {ratio} % with a capacity of {room} URLs",
+                name, "logs", f"LRU has a hit ratio of {ratio} % with a capacity of {capacity} URLs",
                 f"within {POINTS:.0f} point; exactly, of the authors' own requests",
-                lambda part, s=size, n=room, r=ratio: assess_lru_ratio(part, s, n, r)))
+                lambda part, s=size, n=capacity, r=ratio: assess_lru_ratio(part, s, n, r)))
     return claims
 
 

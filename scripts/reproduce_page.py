@@ -201,8 +201,8 @@ def numbers(columns, rows):
 
 def part_section(part):
     sizes = part.sizes
-    rooms = [part.runs[part.policies[0], size].room for size in sizes]
-    columns = [f"{size} % ({room})" for size, room in zip(sizes, rooms)]
+    capacities = [part.runs[part.policies[0], size].capacity for size in sizes]
+    columns = [f"{size} % ({capacity})" for size, capacity in zip(sizes, capacities)]
 
     def line(figure):
         return {p: [figure(part.runs[p, size]) for size in sizes] for p in part.policies}

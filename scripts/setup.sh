@@ -135,7 +135,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -q >&2 || say "setup: apt-get update failed; trying with the lists that are here"
     # shellcheck disable=SC2086 # a list of packages
     [ -n "$build_packages" ] && install $build_packages
-    # One by one: a package that cannot be had must not keep the others out.
+    # One by one: a package that is not available must not prevent the others.
     for package in $other_packages; do
         install "$package" || say "setup: $package cannot be installed; what needs it is skipped"
     done

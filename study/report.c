@@ -1,5 +1,5 @@
 /*
- * sunproxy report: a page of figures about traces and what caches make of them.
+ * sunproxy report: a page of figures about traces and simulated caches.
  */
 #include "study/report.h"
 
@@ -187,7 +187,7 @@ report_paths(const struct options *options, char **paths, int count)
     interrupt_release();
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
     json_close_object(&j);
-    /* With nothing to report on, the page of another time stays. */
+    /* Without a trace on it the page is not written, and an older one stays. */
     if (added != 0 &&
         (status == EX_OK || status == EXIT_INTERRUPTED || (count > 1 && status != EX_USAGE))) {
         written = write_page(options, &data);
@@ -240,7 +240,7 @@ report(int argc, char **argv)
 
 const struct command command_report = {
     .name = "report",
-    .summary = "a page of figures about a trace and what caches make of it",
+    .summary = "write a page of figures about a trace and simulated caches",
     .about =
         "usage: sunproxy report [OPTION...] TRACE...\n\n"
         "Simulates as 'sunproxy simulate' does and writes one HTML file with figures. It\n"

@@ -102,7 +102,7 @@ void report_provenance(struct json *j, const struct simulate_options *options,
 /* What `sunproxy replay --json` has measured. */
 struct report_live {
     char *path;  /* owned; of the file */
-    char *trace; /* owned; as the replay was told */
+    char *trace; /* owned; as in the arguments of the replay */
     char *policy;
     uint64_t requests;
     uint64_t urls; /* capacity; both 0: no cache, whatever capacity the file states */

@@ -8,7 +8,7 @@
 
 #include "cli/statistics.h"
 
-#define MOST 4u /* marks that can be told apart */
+#define MOST 4u /* marks that remain distinguishable */
 
 /* Of the requested bytes and of the requests: a step of a curve that can be seen. */
 #define LEAST_BYTES 0.02

@@ -10,8 +10,8 @@
 #include "study/default_sizes.h"
 #include "study/simulate_run.h"
 
-#define ANOMALY_ALL 120u /* as many URLs as that, and every size is tried */
-#define ANOMALY_SOME 48u /* otherwise so many sizes */
+#define ANOMALY_ALL 120u /* up to this number of URLs every size is tried, */
+#define ANOMALY_SOME 48u /* of more this number of sizes */
 #define ANOMALY_POLICIES 2u
 
 static const char *const anomalous[ANOMALY_POLICIES] = {"fifo", "rand"};
@@ -136,10 +136,10 @@ make_jobs(struct runs *runs)
 {
     size_t policies_asked = runs->options->spec_count;
     size_t with_course = policies_asked * runs->sizes.count;
-    size_t room = with_course + ANOMALY_POLICIES * runs->anomaly.count +
+    size_t most = with_course + ANOMALY_POLICIES * runs->anomaly.count +
                   policies_asked * (runs->urls.count + runs->bytes.count);
 
-    runs->jobs = calloc(room, sizeof(*runs->jobs));
+    runs->jobs = calloc(most, sizeof(*runs->jobs));
     runs->courses = calloc(with_course ? with_course : 1, sizeof(*runs->courses));
     if (!runs->jobs || !runs->courses)
         return false;

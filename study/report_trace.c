@@ -99,7 +99,7 @@ pattern_as_dots(struct json *j, const struct trace *trace)
                      5);
 }
 
-/* The first of the numbers from 0 that fall into a part, where so many are cut into parts. */
+/* The first number of a part, where the numbers from 0 to count - 1 are divided into parts. */
 static uint64_t
 part_begin(uint64_t part, uint64_t count, uint64_t parts)
 {

@@ -1,5 +1,5 @@
 /*
- * sunproxy simulate: what caches of any policy and size would have made of a trace.
+ * sunproxy simulate: caches of any policy and size over a trace.
  */
 #include "study/simulate.h"
 
@@ -57,8 +57,8 @@ static const struct option_row option_rows[] = {
     {"points", 0, "N", option_uint, AT(points), 1, MAX_POINTS, DEFAULT_POINTS,
      "number of sizes of a curve"},
     {"window", 0, "LENGTH", take_window, 0, 0, 0, NULL,
-     "print hit ratios by window too: of so many requests (10000), or of time (1h), from multiples "
-     "of that on; the trace must have times then"},
+     "print hit ratios by window too: a number of requests (10000), or a duration (1h), for which "
+     "the trace must have times"},
     {"log", 0, "FILE", option_text, AT(log), 0, 0, NULL,
      "write a line for each request, the same as 'sunproxy replay' does but for the time, which is "
      "0; for one policy at one capacity"},
@@ -84,7 +84,7 @@ is_one_pass(const struct options *options)
            strcmp(common->specs[0].ops->name, "lru") == 0;
 }
 
-/* Things that cannot be had at once. */
+/* Options that exclude each other. */
 static bool
 check_options(const struct options *options, int traces)
 {
@@ -368,7 +368,7 @@ simulate(int argc, char **argv)
 
 const struct command command_simulate = {
     .name = "simulate",
-    .summary = "what caches of any policy and size make of a trace",
+    .summary = "simulate caches of any policy and size over a trace",
     .about = "usage: sunproxy simulate [OPTION...] TRACE...\n\n"
              "Runs the policies of the server over a trace, without a server and without\n"
              "waiting, and prints hit ratios. A trace is loaded once; all processors are used.\n",

@@ -1,5 +1,5 @@
 /*
- * Hit ratios by window of a trace: so many requests, or so much time.
+ * Hit ratios by window of a trace: a number of requests, or a duration.
  *
  * Windows of time begin at multiples of their length since 1970, or since the beginning of a trace
  * whose times are relative, so that windows of an hour are those of the clock (UTC). A request of

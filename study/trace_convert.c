@@ -1,5 +1,5 @@
 /*
- * sunproxy trace convert: writes a trace in one of our formats.
+ * sunproxy trace convert: writes a trace in one of the formats of trace/write.h.
  */
 #include <getopt.h>
 
@@ -55,12 +55,12 @@ const struct command command_trace_convert = {
     .name = "trace convert",
     .summary = "write a trace in another format",
     .about = "usage: sunproxy trace convert [OPTION...] TRACE\n\n"
-             "Writes the requests of a trace in one of our formats, so that reading it\n"
-             "gives them again. A trace that has numbers and no URLs keeps its numbers\n"
+             "Writes the requests of a trace in one of the formats below; reading the\n"
+             "result gives the same requests. A trace with numbers and no URLs keeps them\n"
              "where the format has them; URLs are made of them as SITE/NUMBER. In\n"
              "oracleGeneral, URLs are numbered from 1 in the order of first appearance,\n"
-             "and a size that is not known is 1. A History without times gets a visit a\n"
-             "second, and in one no time is less than the one before.\n\n"
+             "and an unknown size is 1. A History of a trace without times has one visit\n"
+             "per second, and its times never decrease.\n\n"
              "Methods, statuses and schemes are selected again when the result is read: a\n"
              "trace that was converted with --methods, --statuses, --redirects or\n"
              "--all-schemes needs the same options when it is read.\n",

@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
     {"busiest", 0, "N", option_uint, AT(busiest), 0, UINT32_MAX, "10",
      "number of URLs in the list of the most frequent ones"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
-     "print one JSON object per trace, a line each"},
+     "print one JSON object per trace, one per line"},
     {0},
 };
 

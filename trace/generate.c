@@ -141,7 +141,7 @@ draw_modify(struct generate_state *s, uint64_t i)
 
 const struct generate_workload generate_workloads[] = {
     {.name = "zipf",
-     .summary = "pages by Zipf's law, each request for itself",
+     .summary = "independent requests for pages by Zipf's law",
      .defaults = {.requests = 100000, .urls = 10000, .constant = 1, .reads = 1},
      .has_constant = true,
      .draw = draw_zipf},
@@ -164,7 +164,7 @@ const struct generate_workload generate_workloads[] = {
     {.name = "ycsb-b", .summary = "YCSB B: 95 % reads, 5 % updates", YCSB(0.95), .draw = draw_zipf},
     {.name = "ycsb-c", .summary = "YCSB C: reads only", YCSB(1), .draw = draw_zipf},
     {.name = "ycsb-d",
-     .summary = "YCSB D: 95 % reads of what is newest, 5 % inserts",
+     .summary = "YCSB D: 95 % reads of the newest pages, 5 % inserts",
      YCSB(0.95),
      .draw = draw_latest},
     {.name = "ycsb-e",
@@ -172,7 +172,7 @@ const struct generate_workload generate_workloads[] = {
      YCSB(0.95),
      .draw = draw_scan},
     {.name = "ycsb-f",
-     .summary = "YCSB F: half reads, half reads of a page that is then written",
+     .summary = "YCSB F: half reads, half reads followed by a write of the page",
      YCSB(0.5),
      .draw = draw_modify},
     {.name = NULL},

@@ -161,7 +161,7 @@ read_list(struct input *in, const struct trace_options *options, struct trace_bu
 
 const struct trace_format trace_format_urls = {
     .name = "urls",
-    .summary = "a URL a line, optionally a tab and its size in bytes",
+    .summary = "one URL per line, optionally with a tab and its size in bytes",
     .is_text = true,
     .sample = "http://a.test/index.html",
     .lines = &hosted_lines,

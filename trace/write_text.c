@@ -121,13 +121,13 @@ write_urls(const struct trace *t, const struct trace_write_options *options, FIL
 
 const struct trace_writer trace_writer_tsv = {
     .name = "tsv",
-    .summary = "a table with named columns and tabs between",
+    .summary = "a table with named columns, separated by tabs",
     .write = write_tsv,
 };
 
 const struct trace_writer trace_writer_urls = {
     .name = "urls",
-    .summary = "a URL a line, and its size in bytes if it is known",
+    .summary = "one URL per line, with its size in bytes if that is known",
     .reads_only = true,
     .write = write_urls,
 };

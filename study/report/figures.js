@@ -76,7 +76,7 @@ const reportFigures = (() => {
                 "more for a page, as --count-bytes whole does here. " : "") + "“sunproxy advise” searches the sizes between those that are simulated here.";
     }
 
-    // Replays in so many URLs or bytes that have a place among sizes that were simulated.
+    // Replays with a capacity in URLs alone, or in bytes alone.
     const replays = (t, column) => (t.live ?? []).filter((r) => r[column] > 0 &&
         r[column === "capacity_urls" ? "capacity_bytes" : "capacity_urls"] === 0);
     const unitOf = (t) => inBytes(t) ? "capacity_bytes" : "capacity_urls";

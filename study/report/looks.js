@@ -169,7 +169,7 @@ const reportLooks = (() => {
         return drawn;
     }
 
-    const FEW_LINES = 4; // as many can be told apart on a narrow screen
+    const FEW_LINES = 4; // these remain distinguishable on a narrow screen
 
     // On a narrow screen a panel for each family: its lines in colour with their names, OPT, the others in grey.
     function panels(width, rows, t, x, y, options) {
@@ -198,14 +198,14 @@ const reportLooks = (() => {
             : plot(width, { ...options, marginRight: 14 });
     }
 
-    // Powers of two, or of the least power of it that leaves room for the labels.
+    // Powers of two, or of the least power of it at which labels do not overlap.
     function byteTicks(rows, column, width) {
         const [low, high] = d3.extent(rows, (r) => r[column]).map(Math.log2);
         const step = Math.max(1, Math.ceil((high - low) * 72 / (width - 60)));
         return d3.range(0, 60, step).filter((e) => e >= low && e <= high).map((e) => 2 ** e);
     }
 
-    // A line for each policy that can be told from the others by hue, dash and a tip.
+    // A line for each policy, distinguished by hue, dash and a tip.
     function policyLines(rows, t, x, y, tip, extra = {}) {
         const marks = [];
         const error = `${y}_error`;

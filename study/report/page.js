@@ -21,7 +21,7 @@
         return e;
     }
 
-    // What went wrong is said on the page, and counted for whoever looks at it with a program.
+    // An error is shown on the page, and counted for programs that load it.
     function complain(what) {
         errors++;
         document.body.dataset.errors = errors;
@@ -234,7 +234,7 @@
         return e;
     }
 
-    // One figure that cannot be had does not take the others with it.
+    // A figure that fails does not prevent the others.
     function cardOrNothing(trace, figure) {
         try {
             return card(trace, figure);

@@ -1,5 +1,5 @@
 /*
- * Axes of time, of traces whose requests have times and are in their order. Requests are not evenly
+ * Axes of time, for traces whose requests have times and are in their order. Requests are not evenly
  * spread over time, so an axis of request numbers has dates where they belong, at uneven distances.
  */
 "use strict";
@@ -49,7 +49,7 @@ const reportTimes = (() => {
         return a.request + share * (b.request - a.request);
     }
 
-    // Dates along an axis of request numbers that has so many pixels for so many requests.
+    // Dates along an axis of request numbers of this width in pixels.
     function ticks(t, requests, pixels) {
         const axis = timeAxis(t);
         if (!axis)

@@ -149,7 +149,7 @@ class DataTest(report_case.ReportCase):
              "requests_for_busiest_tenth": sum(range(52, 58))}])
 
     def test_beladys_own_example(self):
-        # Belady, Nelson, Shedler 1969: FIFO hits 3 with room for 3, and 2 with room for 4.
+        # Belady, Nelson, Shedler 1969: FIFO hits 3 with capacity 3, and 2 with capacity 4.
         t, = self.data(self.trace([f"http://h/{n}" for n in "123412512345"]))["traces"]
         fifo = {r["capacity_urls"]: r for r in self.table(t, "anomaly") if r["policy"] == "fifo"}
         self.assertEqual((fifo[3]["hits"], fifo[4]["hits"]), (3, 2))

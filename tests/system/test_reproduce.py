@@ -101,7 +101,7 @@ class ReproduceTest(harness.SystemTest):
         self.assertIn("evicts 116 pages instead of 67, and hits 7.3 % instead of 10.7 %", text_of_page)
         self.assertIn("no page over 64 KB</th>", text_of_page)
         self.assertIn("it hits 16.7 %", text_of_page)
-        # What was measured is what the log says: 60 requests, LRU with room for 7.
+        # What was measured is what the log says: 60 requests, LRU with a capacity of 7.
         log = (self.out / "dataset1/lru-7-1.log").read_text().splitlines()[1:]
         self.assertEqual(len(log), 60)
         hits = sum(line.split("\t")[2] == "hit" for line in log)
@@ -245,7 +245,7 @@ class ClaimsTest(harness.SystemTest):
                                     (0.865, "dataset1", True), (0.867, "dataset1", False)):
             with self.subTest(ratio=ratio, about=about):
                 part = self.part({"lru": [0] * 6}, ratios={"lru": [ratio] * 6})
-                part.runs["lru", 10] = part.runs["lru", 10]._replace(room=7)
+                part.runs["lru", 10] = part.runs["lru", 10]._replace(capacity=7)
                 finding = self.claims.assess_lru_ratio(part._replace(name=about), 10, 7, 85.6)
                 self.assertIs(finding.holds, holds)
 
