@@ -69,7 +69,9 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
         .max_length = 1 << 20,
         .account = &account,
     };
-    char piece[50], tags[32];
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+                                  "abcdefghijklmnopqrstuvwxyz";
+    char tags[32];
 
     snprintf(tags, sizeof(tags), "all t%u u%u", number % 8, unit_draw(&user->dice, 8));
     if (user->purges)
@@ -79,11 +81,9 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
     if (cache_fill_head(fill, &head) != 0)
         return false;
     for (unsigned i = 0; i < number; i++) {
-        for (unsigned b = 0; b < sizeof(piece); b++)
-            piece[b] = (char)('a' + (i * sizeof(piece) + b + number) % 26);
         if (user->all && unit_draw(&user->dice, 2000) == 0)
             return false;
-        if (cache_fill_append(fill, piece, sizeof(piece)) != 0)
+        if (cache_fill_append(fill, letters + (i * 50 + number) % 26, 50) != 0)
             return false;
     }
     return true;

@@ -223,6 +223,20 @@ has_reason(const struct address_policy *policy, const char *text, const char *re
     return true;
 }
 
+/* Waits until the kernel has an IPv6 address: it enters one after `ip` has ended. */
+static bool
+has_arrived(const char *text)
+{
+    char command[256];
+
+    snprintf(
+        command, sizeof(command),
+        "for i in $(seq 1000); do ip -6 route get %s 2>/dev/null | grep -q '^local' && exit 0; "
+        "sleep 0.01; done; exit 1",
+        text);
+    return run(command);
+}
+
 /*
  * In a network of its own, whose loopback device has public addresses, also one added while the
  * policy is in use and one taken away.
@@ -236,6 +250,7 @@ check_own_addresses(void)
     if (!run("ip link set lo up && ip addr add 8.8.8.8/32 dev lo && "
              "ip -6 addr add 2606:4700::1/128 dev lo nodad"))
         return 77;
+    ck_assert(has_arrived("2606:4700::1"));
     ck_assert(has_reason(policy, "8.8.8.8", ""));
     ck_assert(address_policy_refuse_own(policy, why, sizeof(why)));
     ck_assert(has_reason(policy, "8.8.8.8",
@@ -253,6 +268,7 @@ check_own_addresses(void)
     ck_assert(has_reason(policy, "2606:4700::2", ""));
     /* As they come and go. */
     ck_assert(run("ip addr add 9.9.9.9/32 dev lo && ip -6 addr add 2606:4700::2/128 dev lo nodad"));
+    ck_assert(has_arrived("2606:4700::2"));
     ck_assert(has_reason(policy, "9.9.9.9",
                          "an address of this host (allow it with --allow-net 9.9.9.9)"));
     ck_assert(has_reason(policy, "2606:4700::2",
