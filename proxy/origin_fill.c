@@ -249,7 +249,7 @@ static bool
 is_worth_finishing(const struct origin_fill *fill)
 {
     const struct cache_fill *base = &fill->base;
-    uint64_t length = object_length(base->object), declared = (uint64_t)base->declared;
+    uint64_t length = object_length(base->object), declared;
 
     if (!base->has_head && !fill->safe)
         return true;
@@ -257,6 +257,7 @@ is_worth_finishing(const struct origin_fill *fill)
         return false;
     if (!base->has_head || base->declared < 0)
         return length < ORIGIN_FILL_LITTLE;
+    declared = (uint64_t)base->declared;
     return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;
 }
 
