@@ -111,8 +111,7 @@ static bool
 keep(struct http_exchange *x, struct span head)
 {
     struct memory_account *account = account_of(x->connection->worker);
-    struct exchange *exchange = &x->exchange;
-    size_t len = head.len + exchange->fields.len, searched = 0;
+    size_t len = head.len + x->fields.len, searched = 0;
     struct http_refusal refusal;
 
     if (!memory_charge(account, MEMORY_REQUESTS, len))
@@ -124,13 +123,14 @@ keep(struct http_exchange *x, struct span head)
     }
     x->kept_len = len;
     memcpy(x->kept, head.ptr, head.len);
-    if (exchange->fields.len)
-        memcpy(x->kept + head.len, exchange->fields.ptr, exchange->fields.len);
+    if (x->fields.len)
+        memcpy(x->kept + head.len, x->fields.ptr, x->fields.len);
     /* It was read before: it is read again into spans of the copy. */
     (void)http_request_head_read(&x->request, span_of(x->kept, head.len), &searched,
                                  &http_service_of(x)->limits, &refusal);
-    exchange->fields = span_of(x->kept + head.len, exchange->fields.len);
-    exchange->method = x->request.method;
+    x->fields = span_of(x->kept + head.len, x->fields.len);
+    x->exchange.fields = x->fields;
+    x->exchange.method = x->request.method;
     return true;
 }
 
@@ -202,6 +202,14 @@ break_off(struct http_exchange *x)
 /* ---- output ------------------------------------------------------------------------------------
  */
 
+/* What has been read of the body has been written, or is not sent. */
+static void
+report_taken(struct http_exchange *x)
+{
+    if (x->has_head && !x->over && !x->cancelled)
+        exchange_taken(&x->exchange, x->body.place.offset);
+}
+
 /* Queues what can be sent, once the output before it has been written. */
 static void
 advance(struct http_exchange *x)
@@ -223,6 +231,7 @@ advance(struct http_exchange *x)
     } else if (x->last) {
         finish(x);
     } else {
+        report_taken(x);
         set_waiting(x, true);
     }
 }
@@ -234,8 +243,7 @@ release(struct net_output *output)
     struct http_connection *c = x->connection;
 
     x->sending = false;
-    if (!x->over && !x->cancelled)
-        exchange_taken(&x->exchange, x->body.next);
+    report_taken(x);
     if (x->last)
         finish(x);
     else
@@ -244,16 +252,24 @@ release(struct net_output *output)
         net_connection_release_input(&c->net);
 }
 
-/* Sends a page that http_page_make() makes. */
+/* Sends the page that was made. */
+static void
+send_made(struct http_exchange *x)
+{
+    x->has_head = true;
+    advance(x);
+}
+
 static void
 send_page(struct http_exchange *x, unsigned status, struct span reason, const char *detail)
 {
     if (x->connection->in_body)
         x->persistent = false;
     http_page_make(x, &(struct http_page){.status = status, .reason = reason, .detail = detail});
-    x->has_head = true;
-    advance(x);
+    send_made(x);
 }
+
+static bool start_next(struct http_exchange *x);
 
 /* ---- the front ------------------------------------------------------------------------------- */
 
@@ -298,6 +314,17 @@ more(struct exchange *exchange)
 
     x->over = exchange->complete;
     advance(x);
+}
+
+/*
+ * Where no connection can be made, the next URL of the origin is tried. Not for a request with a
+ * body, some of which may have been taken.
+ */
+static bool
+may_try_again(const struct http_exchange *x, enum failure why)
+{
+    return (why == FAILURE_CONNECT || why == FAILURE_RESOLVE || why == FAILURE_TLS) && x->origin &&
+           !x->has_head && !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
 }
 
 struct answer {
@@ -346,6 +373,12 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     struct http_exchange *x = http_exchange_of(exchange);
     struct answer answer = answer_to(why);
 
+    if (may_try_again(x, why)) {
+        x->again = true;
+        if (!x->starting)
+            (void)start_next(x);
+        return;
+    }
     x->over = true;
     if (x->finished) {
         free_exchange(x);
@@ -356,6 +389,16 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     } else {
         send_page(x, answer.status, sentence, answer.detail);
     }
+}
+
+/* Interim responses are of HTTP/1.1. */
+static void
+interim(struct exchange *exchange, unsigned status, struct span lines)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+
+    if (x->request.minor && net_connection_is_open(&x->connection->net))
+        http_interim_send(x->connection, status, lines);
 }
 
 static void
@@ -371,6 +414,7 @@ static const struct front front = {
     .head = head,
     .more = more,
     .fail = fail,
+    .interim = interim,
     .space = space,
 };
 
@@ -383,55 +427,114 @@ static const struct front front = {
 static bool
 forward_fields(struct http_exchange *x)
 {
-    struct buf *fields = &x->connection->worker->fields;
-    const struct http_forwarding forwarding = {
+    struct http_connection *c = x->connection;
+    struct buf *fields = &c->worker->fields;
+    struct http_forwarding forwarding = {
         .method = x->request.method_id,
-        .has_body = x->exchange.has_body,
-        .via = span_str("1.1 sunproxy"),
+        .has_body = http_request_has_body(&x->request),
+        .via = span_str(c->worker->http->via),
         .max_forwards = -1,
     };
 
+    if (x->origin) {
+        forwarding.for_ = http_client_name(c);
+        forwarding.proto = span_str("http");
+        forwarding.host = x->request.host;
+    }
+    if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
+        int64_t hops = http_max_forwards(x->request.fields);
+
+        forwarding.max_forwards = hops > 0 ? hops - 1 : -1;
+    }
     buf_reset(fields);
     if (!http_forward_fields(fields, x->request.fields, &forwarding))
         return false;
-    x->exchange.fields = buf_span(fields);
+    x->fields = buf_span(fields);
     return true;
 }
 
-/* Starts the exchange of a request for this URL. False without memory. */
-static bool
-start(struct http_exchange *x, struct span url, struct span head_bytes)
+static void
+set_exchange(struct http_exchange *x, struct span url)
 {
     const struct http_request *request = &x->request;
     struct http_connection *c = x->connection;
-    struct exchange *exchange = &x->exchange;
 
-    exchange->proxy = &c->worker->http->service->proxy;
-    exchange->front = &front;
-    exchange->url = url;
-    exchange->raw = true;
-    exchange->method = request->method;
-    exchange->has_body = http_request_has_body(request);
-    exchange->body_length = request->chunked ? -1 : request->content_length;
-    exchange->client = c->net.peer.client;
-    exchange->waiting_bytes = sizeof(*x) + head_bytes.len;
-    exchange->arrived_us = c->net.read_us;
-    exchange->worker = net_worker_number(c->net.set->worker);
+    memset(&x->exchange, 0, sizeof(x->exchange));
+    x->exchange.proxy = &c->worker->http->service->proxy;
+    x->exchange.front = &front;
+    x->exchange.url = url;
+    x->exchange.raw = true;
+    x->exchange.fields = x->fields;
+    x->exchange.method = request->method;
+    x->exchange.has_body = http_request_has_body(request);
+    x->exchange.body_length = request->chunked ? -1 : request->content_length;
+    x->exchange.client = c->net.peer.client;
+    x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
+    x->exchange.arrived_us = c->net.read_us;
+    x->exchange.worker = net_worker_number(c->net.set->worker);
+}
+
+/* Starts the exchange, and if no connection can be made, for the origin's next URL. True: the last
+ * call has come. */
+static bool
+start(struct http_exchange *x, struct span url)
+{
+    bool ended;
+
+    set_exchange(x, url);
+    x->again = false;
+    x->starting = true;
+    ended = exchange_start(&x->exchange);
+    x->starting = false;
+    return x->again ? start_next(x) : ended;
+}
+
+/* The exchange has failed, and the origin has URLs that were not tried. */
+static bool
+start_next(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+    size_t len;
+
+    exchange_end(&x->exchange);
+    x->url_number = http_origin_failed(x->origin, x->url_number);
+    x->urls_failed++;
+    len = http_origin_write_url(x->origin, x->url_number, x->request.path, worker->url,
+                                sizeof(worker->url));
+    return start(x, span_of(worker->url, len));
+}
+
+/* A request for this URL. False without memory. */
+static bool
+begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
+{
+    struct http_connection *c = x->connection;
+
     if (!forward_fields(x)) {
         x->over = true;
         send_page(x, 431, span_str("the request has too many fields"), NULL);
         return true;
     }
-    if (!exchange_start(exchange)) {
-        set_waiting(x, true);
-        if (!keep(x, head_bytes)) {
-            finish(x);
-            return false;
-        }
-        if (exchange->has_body && !c->in_body)
-            exchange_send_end(exchange);
+    if (start(x, url))
+        return true;
+    set_waiting(x, true);
+    if (!keep(x, head_bytes)) {
+        finish(x);
+        return false;
     }
+    if (c->in_body && x->request.expects_continue)
+        http_interim_send(c, 100, span_of(NULL, 0));
+    if (x->exchange.has_body && !c->in_body)
+        exchange_send_end(&x->exchange);
     return true;
+}
+
+/* Is the proxy itself the recipient (RFC 9110, sections 7.6.2 and 9.3.7)? */
+static bool
+is_for_proxy(const struct http_request *request)
+{
+    return request->method_id == HTTP_OPTIONS &&
+           (request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0);
 }
 
 bool
@@ -447,14 +550,28 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
         return false;
     x->request = *request;
     x->persistent = request->persistent && !c->net.set->draining;
+    x->over = true;
+    if (c->in_body && (is_for_proxy(request) || request->method_id == HTTP_PURGE))
+        x->persistent = false;
+    if (is_for_proxy(request)) {
+        http_page_make(x, &(struct http_page){.status = 204, .empty = true});
+        send_made(x);
+        return true;
+    }
     status = http_route_find(c, request, &route, &reason);
     if (status) {
-        x->over = true;
         send_page(x, status, span_str(reason), NULL);
         return true;
     }
+    if (request->method_id == HTTP_PURGE) {
+        http_purge(x, route.url);
+        send_made(x);
+        return true;
+    }
+    x->over = false;
     x->origin = route.origin;
-    return start(x, route.url, head_bytes);
+    x->url_number = route.url_number;
+    return begin_exchange(x, route.url, head_bytes);
 }
 
 void
@@ -489,7 +606,6 @@ void
 http_exchange_abandon(struct http_exchange *x)
 {
     x->broken = true;
-    cancel(x);
     if (!x->sending)
         finish(x);
 }

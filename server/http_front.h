@@ -10,6 +10,8 @@
 #ifndef SUNPROXY_SERVER_HTTP_FRONT_H
 #define SUNPROXY_SERVER_HTTP_FRONT_H
 
+#include <netinet/in.h>
+
 #include "http/chunked.h"
 #include "http/range.h"
 #include "http/request_head.h"
@@ -32,8 +34,6 @@ enum {
 /* What is sent of an object's body: bytes from `next` up to `end`. */
 struct http_body {
     struct object_place place;
-    struct span run;    /* read at `place`, and not queued yet */
-    uint64_t run_begin; /* where the run began whose rest that is */
     uint64_t next;
     uint64_t end; /* UINT64_MAX: the end of the object */
     bool chunked;
@@ -57,14 +57,18 @@ struct http_exchange {
     struct http_request request;
     char *kept; /* its head and its end-to-end fields, where it is not answered at once; charged */
     size_t kept_len;
-    const struct http_origin *origin; /* of a reverse proxy; NULL: forward */
-    unsigned url_number;              /* of the origin's, that is used */
+    struct span fields;         /* that go on to the origin */
+    struct http_origin *origin; /* of a reverse proxy; NULL: forward */
+    unsigned url_number;        /* of the origin's, that is used */
+    unsigned urls_failed;       /* to connect to */
 
     bool charged;
     bool persistent; /* the connection persists behind the response */
     bool cancelled;  /* the exchange: exchange_cancel() has been called */
     bool over;       /* the exchange does not call any more, or was never started */
     bool has_head;   /* the response's is made */
+    bool starting;   /* exchange_start() runs */
+    bool again;      /* it is to be started again, for the next URL of the origin */
     bool waiting;    /* the connection waits for the exchange: net_connection_defer_request() */
     bool sending;    /* the output is queued */
     bool last;       /* and has the end of the response */
@@ -109,6 +113,8 @@ struct http_connection {
     uint64_t body_left;     /* of a body that is not chunked */
     uint32_t body_progress; /* bytes since its time began anew */
     struct chunked chunked;
+
+    char client[INET6_ADDRSTRLEN]; /* http_client_name(); empty: not written yet */
 };
 
 extern const struct net_protocol http_protocol; /* of listeners, whose context is http_service */
@@ -155,11 +161,30 @@ void http_exchange_discard(struct http_exchange *x);
 
 void http_worker_free_pool(struct http_worker *worker);
 
+/* ---- http_client.c --------------------------------------------------------------------------- */
+
+/* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
+struct span http_client_name(struct http_connection *connection);
+
+/* ---- http_interim.c -------------------------------------------------------------------------- */
+
+/* Sends an interim response with these field lines, if there is memory for it. */
+void http_interim_send(struct http_connection *connection, unsigned status, struct span lines);
+
+/* ---- http_purge.c ---------------------------------------------------------------------------- */
+
+/* May the client purge? */
+bool http_purge_is_allowed(const struct http_connection *connection);
+
+/* Purges the URL, and makes the page that states what was removed. */
+void http_purge(struct http_exchange *x, struct span url);
+
 /* ---- http_route.c ---------------------------------------------------------------------------- */
 
 struct http_route {
-    const struct http_origin *origin; /* NULL: forward */
-    struct span url;                  /* in the worker's memory */
+    struct http_origin *origin; /* NULL: forward */
+    unsigned url_number;        /* of the origin's */
+    struct span url;            /* in the worker's memory */
 };
 
 /*

@@ -53,7 +53,7 @@ read_row(const char *text, struct http_origin *row, struct buf *why)
 {
     const char *slash = strchr(text, '/'), *equals = strchr(text, '=');
 
-    *row = (struct http_origin){0};
+    memset(row, 0, sizeof(*row));
     if (!slash || !equals || slash > equals || equals[1] == '\0' ||
         memchr(text, ':', (size_t)(slash - text))) {
         buf_printf(why, "origin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", text);
@@ -122,16 +122,26 @@ has_prefix(const struct http_origin *row, struct span path)
     return path.ptr[row->prefix.len] == '/' || (path.ptr[row->prefix.len] == '?' && !row->below);
 }
 
-const struct http_origin *
+struct http_origin *
 http_origins_find(const struct http_origins *origins, struct span host, struct span path)
 {
     for (size_t i = 0; i < origins->count; i++) {
-        const struct http_origin *row = &origins->rows[i];
+        struct http_origin *row = &origins->rows[i];
 
         if ((row->host.len == 0 || http_same_name(row->host, host)) && has_prefix(row, path))
             return row;
     }
     return NULL;
+}
+
+unsigned
+http_origin_failed(struct http_origin *row, unsigned number)
+{
+    unsigned failed = number, next = (number + 1) % row->url_count;
+
+    /* Of several requests that fail at a time one moves it. */
+    (void)atomic_compare_exchange_strong(&row->preferred, &failed, next);
+    return next;
 }
 
 /* Has the URL nothing behind its authority? */

@@ -21,7 +21,8 @@ struct http_origin {
     struct span host;
     struct span prefix; /* without a slash at its end */
     bool below;         /* it was given with a slash at its end: it must be followed by one */
-    unsigned url_count; /* at least 1 */
+    _Atomic unsigned preferred; /* the URL that is tried first: the one before it has failed */
+    unsigned url_count;         /* at least 1 */
     struct span urls[HTTP_ORIGIN_MOST_URLS]; /* without a slash at their ends */
 };
 
@@ -39,8 +40,11 @@ void http_origins_free(struct http_origins *origins);
  * The row for a request: one with its host before one for any host, then the one with the longest
  * prefix. NULL if none matches. `path` as in struct http_request.
  */
-const struct http_origin *http_origins_find(const struct http_origins *origins, struct span host,
-                                            struct span path);
+struct http_origin *http_origins_find(const struct http_origins *origins, struct span host,
+                                      struct span path);
+
+/* No connection could be made for the URL with this number. Returns the next one's number. */
+unsigned http_origin_failed(struct http_origin *row, unsigned number);
 
 /*
  * Writes the URL for a path that the row matches, from its URL with this number. Returns the number

@@ -12,29 +12,23 @@ add_piece(struct http_exchange *x, const void *bytes, size_t len)
     x->output.len += len;
 }
 
-/* The next run of the body, if none is left: without what is before body->next. */
-static bool
+/* The next run of the body at body->next; empty if it has not come yet. */
+static struct span
 read_run(struct http_exchange *x)
 {
     struct http_body *body = &x->body;
+    struct span run;
 
-    while (body->run.len == 0) {
-        struct span run = object_read(x->exchange.object, &body->place);
-        uint64_t begin = body->place.offset - run.len;
+    /* Where the body is sent from within an object that grows, what is before is passed over. */
+    do {
+        run = object_read(x->exchange.object, &body->place);
+    } while (run.len && body->place.offset <= body->next);
+    if (body->place.offset - run.len < body->next && run.len) {
+        size_t before = (size_t)(body->next - (body->place.offset - run.len));
 
-        if (run.len == 0)
-            return false;
-        if (body->place.offset <= body->next)
-            continue;
-        body->run_begin = begin;
-        if (begin < body->next) {
-            size_t before = (size_t)(body->next - begin);
-
-            run = span_of(run.ptr + before, run.len - before);
-        }
-        body->run = run;
+        run = span_of(run.ptr + before, run.len - before);
     }
-    return true;
+    return run;
 }
 
 /* Adds what there is of the body, up to HTTP_QUEUED bytes; returns the number of bytes. */
@@ -46,19 +40,18 @@ add_body(struct http_exchange *x)
 
     for (unsigned runs = 0; runs < HTTP_RUNS && bytes < HTTP_QUEUED && body->next < body->end;
          runs++) {
-        size_t len;
+        struct span run = read_run(x);
 
-        if (!read_run(x))
+        if (run.len == 0)
             break;
-        len = body->run.len;
-        if (len > HTTP_QUEUED - bytes)
-            len = HTTP_QUEUED - bytes;
-        if (len > body->end - body->next)
-            len = (size_t)(body->end - body->next);
-        add_piece(x, body->run.ptr, len);
-        body->run = span_of(body->run.ptr + len, body->run.len - len);
-        body->next += len;
-        bytes += len;
+        if (run.len > HTTP_QUEUED - bytes)
+            run.len = HTTP_QUEUED - bytes;
+        if (run.len > body->end - body->next)
+            run.len = (size_t)(body->end - body->next);
+        add_piece(x, run.ptr, run.len);
+        body->next += run.len;
+        body->place.offset = body->next;
+        bytes += run.len;
     }
     return bytes;
 }
@@ -142,7 +135,6 @@ add_part(struct http_exchange *x)
         body->next = (uint64_t)range->first;
         body->end = (uint64_t)range->last + 1;
         body->place = (struct object_place){.offset = body->next};
-        body->run = span_of(NULL, 0);
         add_piece(x, writer.bytes, writer.len);
         writer = http_writer_of(writer.bytes + writer.len, writer.size - writer.len);
         body->part++;

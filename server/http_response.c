@@ -373,7 +373,7 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t status_line
         http_write_date(writer, wall_s(x));
     if (x->exchange.complete)
         write_age(writer, &x->exchange);
-    http_write_text(writer, "Via: 1.1 sunproxy\r\n");
+    http_write_field(writer, "Via", span_str(http_service_of(x)->via));
     write_cache_status(writer, x);
     write_connection(writer, x);
     http_write_end(writer);

@@ -30,8 +30,10 @@ find_reverse(struct http_connection *c, const struct http_request *request,
     route->origin = http_origins_find(&worker->http->origins, request->host, request->path);
     if (!route->origin)
         return refuse(421, "this server does not serve that host and path", reason);
-    route->url = span_of(worker->url, http_origin_write_url(route->origin, 0, request->path,
-                                                            worker->url, sizeof(worker->url)));
+    route->url_number = atomic_load(&route->origin->preferred);
+    route->url =
+        span_of(worker->url, http_origin_write_url(route->origin, route->url_number, request->path,
+                                                   worker->url, sizeof(worker->url)));
     return 0;
 }
 
@@ -60,6 +62,10 @@ http_route_find(struct http_connection *c, const struct http_request *request,
     *route = (struct http_route){0};
     if (request->method_id == HTTP_CONNECT)
         return refuse(501, "this proxy makes no tunnels", reason);
+    if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(c))
+        return refuse(403, "this client may not purge", reason);
+    if (http_via_has(request->fields, span_str(c->worker->http->pseudonym)))
+        return refuse(508, "the request has been here before", reason);
     if (request->method_id == HTTP_TRACE)
         return refuse(405, "this proxy does not answer TRACE", reason);
     status = c->worker->http->origins.count ? find_reverse(c, request, route, reason)

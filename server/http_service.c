@@ -1,8 +1,12 @@
 #include "server/http_service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/hash.h"
 #include "server/http_front.h"
 
 /* Adds the networks of an option; false with a sentence. */
@@ -50,11 +54,22 @@ make_workers(struct http_service *http, unsigned count)
     return true;
 }
 
+/* So that a request that comes back can be distinguished from one that went through another. */
+static void
+name_in_via(struct http_service *http)
+{
+    uint64_t id = hash64_uint(hash64_uint((uint64_t)clock_wall_us()) ^ (uint64_t)getpid());
+
+    snprintf(http->pseudonym, sizeof(http->pseudonym), "sunproxy-%08x", (unsigned)id);
+    snprintf(http->via, sizeof(http->via), "1.1 %s", http->pseudonym);
+}
+
 bool
 http_service_init(struct http_service *http, struct service *service, struct buf *why)
 {
     *http = (struct http_service){.service = service};
     http_head_limits_default(&http->limits);
+    name_in_via(http);
     if (read_options(http, service->options, why)) {
         if (make_workers(http, service->workers))
             return true;

@@ -23,6 +23,8 @@ struct http_service {
     struct networks clients; /* of the forward proxy */
     struct networks purgers;
     struct http_head_limits limits;
+    char pseudonym[32]; /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
+    char via[40];
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };
 

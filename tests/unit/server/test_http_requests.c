@@ -1,0 +1,408 @@
+/*
+ * What requests ask for over HTTP: methods, bodies, URLs of a reverse proxy, purges.
+ * The origin is the test's.
+ */
+#include "server/http_origins.h"
+#include "tests/unit/net/stream.h"
+#include "tests/unit/server/front_server.h"
+
+#define URL "http://origin.test/page"
+#define REQUEST(method, lines) method " " URL " HTTP/1.1\r\nHost: origin.test\r\n" lines "\r\n"
+
+static const struct scene_options defaults = {.max_body = 4 * MIB};
+static struct http_answer answer;
+
+static void
+begin(void)
+{
+    front_server_start(&defaults, VICTIMS_ALL);
+}
+
+/* Sends a request, and expects a response of this status. */
+static void
+expect(int fd, const char *request, unsigned status)
+{
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, &answer, strncmp(request, "HEAD", 4) == 0));
+    ck_assert_msg(answer.status == status, "%s%s", request, answer.head);
+}
+
+static void
+store(const char *lines, const char *body)
+{
+    int fd = http_connect();
+
+    ck_assert(http_send(fd, REQUEST("GET", "")));
+    origin_responds(URL, lines, BODY_INLINE, body, strlen(body));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    close(fd);
+}
+
+/* ---- bodies of requests ---------------------------------------------------------------------- */
+
+static size_t
+receive_body(struct scene_fetch *fetch, char *bytes, size_t size)
+{
+    size_t total = 0, len;
+
+    for (;;) {
+        switch (scene_supply(fetch, bytes + total, size - total, &len)) {
+        case FETCH_SUPPLIED:
+            total += len;
+            break;
+        case FETCH_SUPPLY_LATER:
+            usleep(1000);
+            break;
+        case FETCH_SUPPLY_END:
+            return total;
+        default:
+            ck_abort_msg("the body failed");
+        }
+    }
+}
+
+static void
+finish_post(struct scene_fetch *fetch)
+{
+    scene_hop(fetch, "", false);
+    ck_assert_int_eq(scene_head(fetch, 200, "", 4), FETCH_CONTINUE);
+    (void)fetch->sink->body(fetch->context, "done", 4);
+    scene_done(fetch, FETCH_OK, "");
+}
+
+START_TEST(bodies_are_passed_on)
+{
+    static char got[MIB];
+    static char request[MIB];
+    const char *bytes = plain_bytes(600000);
+    struct scene_fetch *fetch;
+    size_t len;
+    int fd;
+
+    begin();
+    fd = http_connect();
+    /* With a length, and the next request behind it. */
+    ck_assert(http_send(fd, REQUEST("POST", "Content-Length: 5\r\n") "hello" REQUEST("GET", "")));
+    fetch = await_fetch(URL);
+    ck_assert_str_eq(fetch->method, "POST");
+    ck_assert_int_eq(fetch->body.length, 5);
+    ck_assert_uint_eq(receive_body(fetch, got, sizeof(got)), 5);
+    ck_assert(memcmp(got, "hello", 5) == 0);
+    finish_post(fetch);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "done");
+    origin_responds(URL, "", BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "page");
+    /* In chunks, and longer than what is held at once. */
+    len = (size_t)sprintf(request, REQUEST("PUT", "Transfer-Encoding: chunked\r\n"));
+    for (size_t at = 0; at < 600000; at += 60000) {
+        len += (size_t)sprintf(request + len, "%x;ext=1\r\n", 60000);
+        memcpy(request + len, bytes + at, 60000);
+        len += 60000;
+        memcpy(request + len, "\r\n", 2);
+        len += 2;
+    }
+    len += (size_t)sprintf(request + len, "0\r\nTrailer: dropped\r\n\r\n");
+    ck_assert(peer_write(fd, request, len));
+    fetch = await_fetch(URL);
+    ck_assert_int_eq(fetch->body.length, -1);
+    ck_assert_uint_eq(receive_body(fetch, got, sizeof(got)), 600000);
+    ck_assert(memcmp(got, bytes, 600000) == 0);
+    finish_post(fetch);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "done");
+    /* An empty one. */
+    ck_assert(http_send(fd, REQUEST("POST", "Content-Length: 0\r\n")));
+    fetch = await_fetch(URL);
+    ck_assert_uint_eq(receive_body(fetch, got, sizeof(got)), 0);
+    finish_post(fetch);
+    ck_assert(http_receive(fd, &answer, false));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(continue_is_sent_before_a_body_that_waits_for_it)
+{
+    static char got[64];
+    struct scene_fetch *fetch;
+    int fd;
+
+    begin();
+    fd = http_connect();
+    expect(fd, REQUEST("POST", "Content-Length: 5\r\nExpect: 100-continue\r\n"), 100);
+    ck_assert(http_send(fd, "hello"));
+    fetch = await_fetch(URL);
+    ck_assert_uint_eq(receive_body(fetch, got, sizeof(got)), 5);
+    finish_post(fetch);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    /* Not where the request is refused: then the connection ends. */
+    expect(fd,
+           "POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+           400);
+    ck_assert(http_has(&answer, "Connection: close"));
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(bodies_that_break)
+{
+    static const struct {
+        const char *text;
+        unsigned status; /* 0: the connection is cut without a response */
+    } cases[] = {
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhello\r\n5zz\r\n", 400},
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhelloX", 400},
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\nhello", 400},
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhe", 0},
+        {REQUEST("POST", "Content-Length: 5\r\n") "he", 0},
+    };
+
+    begin();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene_fetch *fetch;
+        int fd = http_connect();
+
+        ck_assert(http_send(fd, cases[i].text));
+        fetch = await_fetch(URL);
+        if (cases[i].status) {
+            ck_assert(http_receive(fd, &answer, false));
+            ck_assert_uint_eq(answer.status, cases[i].status);
+        } else {
+            ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+        }
+        ck_assert(peer_is_cut(fd));
+        /* The origin does not get the end of a body that has none. */
+        for (;;) {
+            char bytes[64];
+            size_t len;
+            enum fetch_supply supply = scene_supply(fetch, bytes, sizeof(bytes), &len);
+
+            ck_assert_int_ne(supply, FETCH_SUPPLY_END);
+            if (supply == FETCH_SUPPLY_FAILED)
+                break;
+            usleep(1000);
+        }
+        scene_done(fetch, FETCH_BODY_FAILED, "it broke");
+        close(fd);
+    }
+    front_server_stop();
+}
+END_TEST
+
+/* The response comes before the body has been read: it is sent, and the connection ends. */
+START_TEST(an_early_response)
+{
+    struct scene_fetch *fetch;
+    int fd;
+
+    begin();
+    fd = http_connect();
+    ck_assert(http_send(fd, REQUEST("POST", "Content-Length: 500\r\n") "begun"));
+    fetch = await_fetch(URL);
+    finish_post(fetch);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "done");
+    ck_assert(http_has(&answer, "Connection: close"));
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(options_of_the_proxy_itself)
+{
+    int fd;
+
+    begin();
+    fd = http_connect();
+    expect(fd, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 204);
+    expect(fd, REQUEST("OPTIONS", "Max-Forwards: 0\r\n"), 204);
+    ck_assert(http_send(fd, REQUEST("OPTIONS", "Max-Forwards: 7\r\n")));
+    ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, "Max-Forwards: 6\r\n"));
+    origin_responds(URL, "", BODY_INLINE, "", 0);
+    ck_assert(http_receive(fd, &answer, false));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(purging)
+{
+    static char loopback[] = "127.0.0.0/8";
+    static char *items[] = {loopback, NULL};
+    int fd;
+
+    begin();
+    store(MAX_AGE, "page");
+    fd = http_connect();
+    expect(fd, REQUEST("PURGE", ""), 403);
+    http_expect_hit(fd, URL, "page", 4);
+    close(fd);
+    /* An administrator, over the AF_UNIX socket. */
+    fd = http_connect_local();
+    expect(fd, REQUEST("PURGE", ""), 200);
+    expect(fd, REQUEST("PURGE", ""), 404);
+    close(fd);
+    front_server_stop();
+    front_options.purge_net = (struct option_list){.items = items, .count = 1};
+    begin();
+    store(MAX_AGE, "page");
+    fd = http_connect();
+    expect(fd, REQUEST("PURGE", ""), 200);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* ---- reverse --------------------------------------------------------------------------------- */
+
+static void
+begin_reverse(void)
+{
+    static char any[] = "/=http://any.test", api[] = "site.test/api=http://api.test/v2",
+                two[] = "two.test/=http://first.test,http://second.test/base/";
+    static char *items[] = {any, api, two, NULL};
+
+    front_options.origin = (struct option_list){.items = items, .count = 3};
+    begin();
+}
+
+START_TEST(a_reverse_proxy_maps_hosts_and_paths)
+{
+    static const struct {
+        const char *target, *host, *url;
+    } cases[] = {
+        {"/", "other.test", "http://any.test/"},
+        {"/a/b?c", "other.test:8080", "http://any.test/a/b?c"},
+        {"/apis", "site.test", "http://any.test/apis"},
+        {"/api", "Site.Test", "http://api.test/v2"},
+        {"/api/x?y", "site.test", "http://api.test/v2/x?y"},
+        {"/api?y", "site.test", "http://api.test/v2?y"},
+        {"http://site.test/api/z", "other.test", "http://api.test/v2/z"},
+        {"/%41/../b", "x", "http://any.test/%41/../b"},
+    };
+    char request[256];
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene_fetch *fetch;
+
+        snprintf(request, sizeof(request),
+                 "GET %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: liar\r\n\r\n", cases[i].target,
+                 cases[i].host);
+        ck_assert(http_send(fd, request));
+        fetch = await_fetch(cases[i].url);
+        ck_assert_ptr_nonnull(strstr(fetch->fields, "X-Forwarded-For: 127.0.0.1\r\n"));
+        ck_assert_ptr_null(strstr(fetch->fields, "liar"));
+        ck_assert_ptr_nonnull(strstr(fetch->fields, "Via: 1.1 sunproxy-"));
+        origin_responds(cases[i].url, "", BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(what_no_row_matches_is_misdirected)
+{
+    static char row[] = "site.test/api/=http://api.test/";
+    static char *items[] = {row, NULL};
+    int fd;
+
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    begin();
+    fd = http_connect();
+    expect(fd, "GET http://foreign.test/api/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 421);
+    expect(fd, "GET /api/ HTTP/1.1\r\nHost: foreign.test\r\n\r\n", 421);
+    expect(fd, "GET /api HTTP/1.1\r\nHost: site.test\r\n\r\n", 421);
+    ck_assert_uint_eq(scene_fetches(), 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
+{
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    ck_assert_str_eq(answer.body, "page");
+    /* It is the first choice from now on, until it fails. */
+    ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://second.test/base/y", FETCH_RESOLVE_FAILED, "unknown");
+    origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 502);
+    /* Another failure is final. */
+    ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    AWAIT(scene_fetches() == 1);
+    origin_fails(scene_fetch(NULL)->url, FETCH_TIMED_OUT, "silent");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 504);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(rows_that_are_refused)
+{
+    static const char *const rows[] = {"",
+                                       "x",
+                                       "/",
+                                       "/=",
+                                       "/=ftp://a/",
+                                       "/=http://a/?q",
+                                       "x:80/=http://a/",
+                                       "/=http://u@a/",
+                                       "/=http://a/,,http://b/",
+                                       "=http://a/"};
+    struct http_origins origins;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *items[] = {(char *)(uintptr_t)rows[i], NULL};
+        struct option_list list = {.items = items, .count = 1};
+        struct buf why;
+
+        buf_init(&why, 1024);
+        ck_assert_msg(!http_origins_init(&origins, &list, &why), "%s", rows[i]);
+        ck_assert_msg(strncmp(buf_str(&why), "origin: ", 8) == 0, "%s", buf_str(&why));
+        buf_free(&why);
+    }
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: HTTP requests");
+    TCase *tcase = tcase_create("all");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, bodies_are_passed_on);
+    tcase_add_test(tcase, continue_is_sent_before_a_body_that_waits_for_it);
+    tcase_add_test(tcase, bodies_that_break);
+    tcase_add_test(tcase, an_early_response);
+    tcase_add_test(tcase, options_of_the_proxy_itself);
+    tcase_add_test(tcase, purging);
+    tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
+    tcase_add_test(tcase, what_no_row_matches_is_misdirected);
+    tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
+    tcase_add_test(tcase, rows_that_are_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
