@@ -106,20 +106,20 @@ struct cache_key {
 
 /* Computed before any lock is taken; the bytes of URL and variant are the caller's. */
 static inline struct cache_key
-cache_key_of_variant(struct span url, struct span variant)
-{
-    uint64_t key = hash64_bytes(url);
-
-    if (variant.len)
-        key = hash64_uint(key ^ HASH64_STEP * hash64_bytes(variant));
-    return (struct cache_key){url, variant, djb_hash(url), key};
-}
-
-/* The same with the empty variant. */
-static inline struct cache_key
 cache_key_of(struct span url)
 {
-    return cache_key_of_variant(url, span_of(NULL, 0));
+    return (struct cache_key){.url = url, .hash = djb_hash(url), .key = hash64_bytes(url)};
+}
+
+static inline struct cache_key
+cache_key_of_variant(struct span url, struct span variant)
+{
+    struct cache_key key = cache_key_of(url);
+
+    key.variant = variant;
+    if (variant.len)
+        key.key = hash64_uint(key.key ^ HASH64_STEP * hash64_bytes(variant));
+    return key;
 }
 
 /* What a request demands of a cached object beyond its freshness (RFC 9111, section 5.2.1). */

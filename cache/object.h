@@ -130,9 +130,11 @@ object_is_fresh(const struct object *object, int64_t now_us)
 {
     uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
 
-    if (lifetime == OBJECT_UNLIMITED)
-        return true;
-    return lifetime < OBJECT_EXPIRED && object_age(object, now_us) < object_lifetime(object);
+    if (lifetime < OBJECT_SECONDS)
+        return object_age(object, now_us) < (int64_t)lifetime * 1000;
+    if (lifetime >= OBJECT_EXPIRED)
+        return lifetime == OBJECT_UNLIMITED;
+    return object_age(object, now_us) < object_lifetime(object);
 }
 
 static inline struct span

@@ -13,15 +13,24 @@ table_compare_key(uint32_t hash, struct span url, struct span variant, const str
 
     if (hash != entry->hash)
         return hash < entry->hash ? -1 : 1;
-    /*
-     * With an equal hash it is nearly always the right entry, whose node the policy reads next,
-     * and the reply the object's field lines: they are prefetched.
-     */
-    __builtin_prefetch(entry->node);
-    __builtin_prefetch(entry->object->bytes + 64);
-    __builtin_prefetch(entry->object->bytes + 128);
     order = span_compare(url, object_url(entry->object));
     return order ? order : span_compare(variant, object_variant(entry->object));
+}
+
+/* With an equal hash: is it this URL and variant? Inlined, since every hit asks it once. */
+static inline __attribute__((always_inline)) bool
+is_key_of(struct span url, struct span variant, const struct entry *entry)
+{
+    const struct object *object = entry->object;
+
+    /*
+     * It is nearly always the right entry, whose node the policy reads next, and the reply the
+     * object's field lines: they are prefetched.
+     */
+    __builtin_prefetch(entry->node);
+    __builtin_prefetch(object->bytes + 64);
+    __builtin_prefetch(object->bytes + 128);
+    return span_equal(url, object_url(object)) && span_equal(variant, object_variant(object));
 }
 
 static int
@@ -71,10 +80,11 @@ table_find(const struct table *table, uint32_t hash, struct span url, struct spa
     struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]);
 
     while (entry) {
-        int order = table_compare_key(hash, url, variant, entry);
+        int order;
 
-        if (order == 0)
+        if (hash == entry->hash && is_key_of(url, variant, entry))
             break;
+        order = table_compare_key(hash, url, variant, entry);
         entry = order < 0 ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
     }
     return entry;
