@@ -339,7 +339,8 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     struct place *place;
 
     assert(fill->has_head && !fill->done);
-    if (store_it && object->segmented && object_length(object) <= COMPACT_MAX)
+    if (store_it && object->segmented && !object_is_windowed(object) &&
+        object_length(object) <= COMPACT_MAX)
         compact = object_compact(object);
     object_complete(object, saturated(fetch_us), fetched_us, lifetime);
     if (compact)

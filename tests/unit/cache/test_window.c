@@ -216,6 +216,26 @@ START_TEST(a_body_may_become_windowed_when_readers_have_read_some_of_it)
 }
 END_TEST
 
+/* One that would be copied into one allocation if it were stored. */
+START_TEST(a_short_body_with_a_window_stays_as_it_is)
+{
+    struct cache_fill *fill;
+    struct reader reader;
+
+    join(&reader, CACHE_MISS);
+    fill = reader.request.found.fill;
+    fill_head(fill, -1, &account);
+    ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    for (unsigned i = 0; i < 6; i++) {
+        append(fill);
+        take_to(&reader, object_length(fill->object));
+    }
+    finish(fill);
+    ck_assert(request_take(&reader.request) & WAITER_END);
+    request_end(&reader.request);
+}
+END_TEST
+
 /* ---- several readers ------------------------------------------------------------------------- */
 
 START_TEST(a_reader_that_lags_fails_and_slows_no_other_down)
@@ -561,6 +581,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, the_only_reader_slows_the_fetch_down_and_bounds_the_memory, 0, 2);
     tcase_add_test(tc, what_has_not_been_read_at_the_end_can_be_read_after_it);
+    tcase_add_test(tc, a_short_body_with_a_window_stays_as_it_is);
     tcase_add_test(tc, a_body_may_become_windowed_when_readers_have_read_some_of_it);
     tcase_add_test(tc, a_reader_that_lags_fails_and_slows_no_other_down);
     tcase_add_test(tc, a_reader_that_has_failed_and_stays_pauses_the_fetch_in_the_end);

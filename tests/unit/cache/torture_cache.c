@@ -225,6 +225,95 @@ START_TEST(requesting_a_page)
 }
 END_TEST
 
+static void
+ignore_resume(struct cache_fill *fill)
+{
+    (void)fill;
+}
+
+/* Without memory the body stays whole and everyone waits, and it may be tried again. */
+static void
+open_window(struct cache_fill *fill, struct request *whole)
+{
+    static const struct cache_window window = {.size = 20000,
+                                               .lag = 20000,
+                                               .lags = {2, "slow"},
+                                               .whole = {3, "large"},
+                                               .resume = ignore_resume};
+
+    if (cache_fill_unstore(fill, &window) != 0) {
+        ck_assert(torture_failed());
+        ck_assert(!object_is_windowed(fill->object));
+        ck_assert_uint_eq(request_take(whole), 0);
+        ck_assert_uint_eq(pages_stats(fill->cache).busy, 1);
+        ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    }
+    ck_assert_uint_eq(request_take(whole), WAITER_FAILED);
+    ck_assert_uint_eq(pages_stats(fill->cache).busy, 0);
+}
+
+static void
+window_page(struct cache *cache, struct memory_account *account)
+{
+    struct request leader = {0}, whole = {0};
+    struct object_place place = {0};
+    struct cache_fill *fill;
+    struct span run;
+    uint64_t at = 0;
+
+    if (request_lookup(&leader, cache, "u", 0, true) == CACHE_NO_MEMORY)
+        request_lookup(&leader, cache, "u", 0, true);
+    fill = leader.found.fill;
+    ck_assert_int_eq(request_lookup(&whole, cache, "u", 0, false), CACHE_BUSY);
+    while (cache_fill_head(fill, &(struct object_head){.status = 200,
+                                                       .length = -1,
+                                                       .max_length = UINT64_MAX,
+                                                       .account = account}) != 0)
+        ck_assert(torture_failed());
+    open_window(fill, &whole);
+    for (unsigned i = 0; i < PIECES; i++) {
+        int error = cache_fill_append(fill, piece, PIECE);
+
+        if (error > 0) {
+            ck_assert(torture_failed());
+            ck_assert_uint_eq(object_length(fill->object), i * PIECE);
+            error = cache_fill_append(fill, piece, PIECE);
+        }
+        ck_assert_int_eq(error, 0);
+        request_take(&leader);
+        while (run = object_read(leader.waiter.object, &place), run.len) {
+            for (size_t b = 0; b < run.len; b++, at++)
+                ck_assert(run.ptr[b] == piece[at % PIECE]);
+        }
+        cache_waiter_taken(&leader.waiter, at);
+    }
+    ck_assert_int_eq(cache_fill_finish(fill, true, 1, 0, INT64_MAX), CACHE_NOT_STORED);
+    cache_fill_free(fill);
+    ck_assert(request_take(&leader) & WAITER_END);
+    request_end(&leader);
+    request_end(&whole);
+    ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), 0);
+    ck_assert(cache_is_valid(cache));
+}
+
+START_TEST(a_body_with_a_window)
+{
+    struct cache *cache = pages_cache("lru", 10, 0, 1);
+    struct memory_account account;
+    unsigned n = 1;
+
+    memory_account_init(&account, UINT64_MAX / 4, NULL);
+    do {
+        torture_fail_at(n++);
+        window_page(cache, &account);
+    } while (torture_failed());
+    torture_fail_at(0);
+    ck_assert_uint_ge(n - 2,
+                      10); /* the fill, its objects and entry; head; two failures; segments */
+    cache_destroy(cache);
+}
+END_TEST
+
 /* A confirmed successor: without memory for its head the expired object is good enough. */
 static void
 refresh_page(struct cache *cache)
@@ -799,6 +888,7 @@ unit_suite(void)
     tcase_add_unchecked_fixture(tc, make_urls, NULL);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, requesting_a_page);
+    tcase_add_test(tc, a_body_with_a_window);
     tcase_add_test(tc, refreshing_a_page);
     tcase_add_test(tc, varying);
     tcase_add_test(tc, tagging);

@@ -127,6 +127,38 @@ START_TEST(a_pause_outlasts_the_time_limits)
 }
 END_TEST
 
+/* Neither its bound of bytes nor the total time ends a body of any length, but a stall does. */
+START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
+{
+    struct pausing p;
+
+    config.max_body = 100000;
+    config.total_timeout_us = 1500000;
+    config.stall_timeout_us = 2500000;
+    pausing_init(&p, "/large", FETCH_MAY_PAUSE);
+    paced_submit(&p.paced, &p.request);
+    paced_expect(&p.paced, FETCH_TOO_LARGE);
+    pausing_free(&p);
+    pausing_init(&p, "/large", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    paced_submit(&p.paced, &p.request);
+    paced_expect(&p.paced, FETCH_OK);
+    expect_large(&p.paced);
+    pausing_free(&p);
+    pausing_init(&p, "/stalling", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    paced_submit(&p.paced, &p.request);
+    paced_expect(&p.paced, FETCH_TIMED_OUT);
+    ck_assert_msg(strstr(p.paced.outcome.sentence, "more of the body") != NULL, "%s",
+                  p.paced.outcome.sentence);
+    pausing_free(&p);
+    pausing_init(&p, "/hanging", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    paced_submit(&p.paced, &p.request);
+    paced_expect(&p.paced, FETCH_TIMED_OUT);
+    ck_assert_msg(strstr(p.paced.outcome.sentence, "whole fetch") != NULL, "%s",
+                  p.paced.outcome.sentence);
+    pausing_free(&p);
+}
+END_TEST
+
 START_TEST(a_pause_has_a_limit_of_its_own)
 {
     struct pausing p;
@@ -546,6 +578,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_pause_outlasts_the_time_limits);
+    tcase_add_test(tc, a_body_of_any_length_has_only_the_limit_of_stalls);
     tcase_add_test(tc, a_pause_has_a_limit_of_its_own);
     tcase_add_test(tc, an_origin_that_stalls_after_a_pause);
     tcase_add_test(tc, a_pause_at_the_head);
