@@ -1,0 +1,226 @@
+/*
+ * The HTTP front with its allocations failing one after the other. Allocations fail on the thread
+ * that asked for it, so that the worker's loop runs here, in turns with a peer on the other end of
+ * a socket pair and with the origin.
+ */
+#include "server/http_front.h"
+#include "tests/unit/net/stream.h"
+#include "tests/unit/proxy/scene.h"
+#include "tests/unit/torture.h"
+
+#define URL "http://origin.test/"
+
+static struct service service;
+static struct options options;
+static struct http_service http;
+static struct net_server *net;
+
+static const char conversation[] =
+    "GET " URL "stored HTTP/1.1\r\nHost: x\r\n\r\n"
+    "GET " URL "stored HTTP/1.1\r\nHost: x\r\nX: a long line of a head that comes in parts\r\n\r\n"
+    "POST " URL "post HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n"
+    "\r\n5\r\nhello\r\n0\r\n\r\n"
+    "GET " URL "streamed HTTP/1.1\r\nHost: x\r\n\r\n"
+    "PURGE " URL "stored HTTP/1.1\r\nHost: x\r\n\r\n"
+    "GET " URL "last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+static void
+set_up_service(void)
+{
+    const struct net_limits limits = NET_LIMITS_DEFAULT;
+    struct buf why;
+
+    scene_begin(&(struct scene_options){0});
+    scene.now_us = clock_monotonic_us();
+    service = (struct service){
+        .magic = SERVICE_MAGIC,
+        .options = &options,
+        .cache = scene.cache,
+        .metrics = scene.metrics,
+        .workers = 1,
+    };
+    memory_account_init(&service.memory, UINT64_MAX / 4, NULL);
+    ck_assert(proxy_init(&service.proxy, &scene.proxy.config));
+    buf_init(&why, 256);
+    ck_assert(http_service_init(&http, &service, &why));
+    net = net_server_create(&limits, 1);
+    ck_assert_ptr_nonnull(net);
+}
+
+static void
+tear_down_service(void)
+{
+    net_server_destroy(net);
+    http_service_free(&http);
+    for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
+        ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
+    proxy_destroy(&service.proxy);
+    scene_end();
+}
+
+static void
+turn(void)
+{
+    struct net_connections *set = net_server_connections(net, 0);
+
+    event_base_loop(set->worker->base, EVLOOP_NONBLOCK);
+    net_connections_settle(set);
+}
+
+/* The origin takes what there is of a body, and responds to everything. */
+static void
+respond(void)
+{
+    struct scene_fetch *fetch;
+
+    while ((fetch = scene_find(NULL))) {
+        const char *lines = strstr(fetch->url, "stored") ? "Cache-Control: max-age=60\r\n" : "";
+        enum fetch_supply supply = FETCH_SUPPLY_END;
+        char bytes[64];
+        size_t len;
+
+        if (fetch->body.kind == FETCH_BODY_SUPPLIED)
+            while ((supply = scene_supply(fetch, bytes, sizeof(bytes), &len)) == FETCH_SUPPLIED)
+                ;
+        if (supply == FETCH_SUPPLY_LATER)
+            return;
+        if (supply == FETCH_SUPPLY_FAILED) {
+            scene_done(fetch, FETCH_BODY_FAILED, "no body");
+            continue;
+        }
+        scene_hop(fetch, lines, false);
+        if (scene_head(fetch, 200, lines, -1) == FETCH_ABORT ||
+            scene_body(fetch, 1000) == FETCH_ABORT) {
+            scene_done(fetch, FETCH_INTERNAL, "");
+            continue;
+        }
+        turn();
+        if (scene_body(fetch, 30000) == FETCH_ABORT)
+            scene_done(fetch, FETCH_INTERNAL, "");
+        else
+            scene_done(fetch, FETCH_OK, "");
+    }
+}
+
+static struct net_connection *
+adopt(int fd)
+{
+    struct net_peer peer = {
+        .address = {.ss_family = AF_UNIX}, .address_len = 2, .has_uid = true, .uid = geteuid()};
+    struct net_connections *set = net_server_connections(net, 0);
+    struct net_connection *c = net_connection_create(set, fd, &peer, &http_protocol, &http);
+
+    if (!c)
+        return NULL;
+    atomic_fetch_add(&set->count, 1);
+    net_connection_adopt(c);
+    return c;
+}
+
+/* The final responses in what came, and those with status 200. */
+static void
+count_responses(char *text, unsigned *all, unsigned *good)
+{
+    *all = *good = 0;
+    for (char *at = text; (at = strstr(at, "HTTP/1.1 ")); at++) {
+        *all += at[9] != '1';
+        *good += strncmp(at + 9, "200", 3) == 0;
+    }
+}
+
+/* False if the conversation has fewer than n allocations. */
+static bool
+converse(unsigned n)
+{
+    static char got[1 << 20];
+    size_t sent = 0, len = 0;
+    unsigned all, good;
+    bool failed, cut = false;
+    int fds[2];
+
+    set_up_service();
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    torture_fail_at(n);
+    if (!adopt(fds[0])) {
+        close(fds[0]);
+        cut = true;
+    }
+    for (unsigned i = 0; i < 200 && !cut; i++) {
+        size_t left = sizeof(conversation) - 1 - sent, take = left < 100 ? left : 100;
+        ssize_t count = take ? send(fds[1], conversation + sent, take, MSG_NOSIGNAL) : 0;
+
+        if (count > 0)
+            sent += (size_t)count;
+        turn();
+        respond();
+        turn();
+        while ((count = recv(fds[1], got + len, sizeof(got) - 1 - len, MSG_DONTWAIT)) > 0)
+            len += (size_t)count;
+        cut = count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    }
+    failed = torture_failed();
+    torture_fail_at(0);
+    ck_assert_msg(cut, "neither answered nor cut off with allocation %u failing", n);
+    for (size_t i = 0; i < len; i++)
+        if (!got[i])
+            got[i] = '.';
+    got[len] = '\0';
+    count_responses(got, &all, &good);
+    ck_assert_uint_le(all, 6);
+    if (!failed)
+        ck_assert_uint_eq(good, 6);
+    close(fds[1]);
+    respond();
+    turn();
+    tear_down_service();
+    return failed;
+}
+
+START_TEST(conversations)
+{
+    unsigned seams = 0;
+
+    while (converse(seams + 1))
+        seams++;
+    ck_assert_uint_ge(seams, 20);
+}
+END_TEST
+
+static void
+make(void *context)
+{
+    static char row[] = "/=http://a.test/", network[] = "10.0.0.0/8";
+    static char *rows[] = {row, NULL}, *networks[] = {network, NULL};
+    struct buf why;
+
+    (void)context;
+    options.origin = (struct option_list){.items = rows, .count = 1};
+    options.purge_net = (struct option_list){.items = networks, .count = 1};
+    service = (struct service){.options = &options, .workers = 2};
+    buf_init(&why, 256);
+    if (http_service_init(&http, &service, &why))
+        http_service_free(&http);
+    else
+        REQUIRE(torture_failed());
+    options = (struct options){0};
+    buf_free(&why);
+}
+
+START_TEST(making_the_service)
+{
+    ck_assert_uint_ge(torture_walk(make, NULL), 4);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: torture of HTTP");
+    TCase *tcase = tcase_create("all");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, conversations);
+    tcase_add_test(tcase, making_the_service);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
