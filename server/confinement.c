@@ -97,6 +97,8 @@ give_listening(const struct listening *listening, uid_t uid, gid_t gid, struct b
 
     for (unsigned i = 0; given && i < listening->http_count; i++)
         given = give_local(&listening->http[i], uid, gid, why);
+    for (unsigned i = 0; given && i < listening->metrics_count; i++)
+        given = give_local(&listening->metrics[i], uid, gid, why);
     return given;
 }
 
@@ -132,6 +134,9 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     for (unsigned i = 0; i < listening->http_count; i++)
         if (listening->http[i].bound)
             files.sockets[count++] = listening->http[i].path;
+    for (unsigned i = 0; i < listening->metrics_count; i++)
+        if (listening->metrics[i].bound)
+            files.sockets[count++] = listening->metrics[i].path;
     buf_init(&measures, 1024);
     ok = privileges_give_up(why) && sandbox_enter(&files, &measures, why);
     if (ok)

@@ -18,6 +18,7 @@
 #include "server/descriptor_plan.h"
 #include "server/listen.h"
 #include "server/log.h"
+#include "server/metrics_http.h"
 #include "server/front.h"
 #include "server/http_service.h"
 #include "server/notify.h"
@@ -403,6 +404,16 @@ start(struct parts *parts)
             http_service_listen(&parts->http, rpc_server_net(service->rpc), listening->http[i].fd);
         if (error == 0)
             listening->http[i].fd = -1;
+    }
+    for (unsigned i = 0; error == 0 && i < listening->metrics_count; i++) {
+        char name[LISTEN_NAME];
+
+        log_info("metrics at http://%s/metrics",
+                 listen_describe(listening->metrics[i].fd, name, sizeof(name)));
+        error = net_server_listen(rpc_server_net(service->rpc), listening->metrics[i].fd,
+                                  &metrics_http_protocol, service->metrics);
+        if (error == 0)
+            listening->metrics[i].fd = -1;
     }
     if (error == 0) {
         if (!parts->options->no_rpcbind) {

@@ -212,7 +212,8 @@ open_local(struct listening *listening, const struct options *options, struct bu
 /* ---- HTTP ---------------------------------------------------------------------------------- */
 
 bool
-listen_parse_http(const char *text, struct listen_http_address *http, struct buf *why)
+listen_parse_http(const char *option, const char *text, struct listen_http_address *http,
+                  struct buf *why)
 {
     const char *colon = strrchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : 0;
@@ -234,7 +235,7 @@ listen_parse_http(const char *text, struct listen_http_address *http, struct buf
             return true;
         }
     }
-    buf_printf(why, "http: \"%s\" is not ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or unix:PATH",
+    buf_printf(why, "%s: \"%s\" is not ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or unix:PATH", option,
                text);
     return false;
 }
@@ -262,12 +263,13 @@ listen_describe(int fd, char *name, size_t size)
 }
 
 static enum listen_error
-open_http(struct local_socket *socket, const char *text, uint64_t mode, struct buf *why)
+open_http(struct local_socket *socket, const char *option, const char *text, uint64_t mode,
+          struct buf *why)
 {
     struct listen_http_address http;
 
     *socket = LOCAL_SOCKET_NONE;
-    if (!listen_parse_http(text, &http, why))
+    if (!listen_parse_http(option, text, &http, why))
         return LISTEN_BAD_ADDRESS;
     if (http.path)
         return local_socket_open(socket, http.path, mode, why);
@@ -276,33 +278,33 @@ open_http(struct local_socket *socket, const char *text, uint64_t mode, struct b
         return LISTEN_OK;
     if (errno == EADDRINUSE)
         return refuse_port(port_in(&http.address), why);
-    buf_printf(why, "http: %s: %s", text, strerror(errno));
+    buf_printf(why, "%s: %s: %s", option, text, strerror(errno));
     return errno == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
 }
 
 static enum listen_error
-check_http(const struct options *options, struct buf *why)
+check_http(const struct option_list *list, const char *option, struct buf *why)
 {
     struct listen_http_address http;
 
-    if (options->http.count > LISTEN_MOST_HTTP) {
-        buf_printf(why, "http: more than %d addresses", LISTEN_MOST_HTTP);
+    if (list->count > LISTEN_MOST_HTTP) {
+        buf_printf(why, "%s: more than %d addresses", option, LISTEN_MOST_HTTP);
         return LISTEN_BAD_ADDRESS;
     }
-    for (size_t i = 0; i < options->http.count; i++)
-        if (!listen_parse_http(options->http.items[i], &http, why))
+    for (size_t i = 0; i < list->count; i++)
+        if (!listen_parse_http(option, list->items[i], &http, why))
             return LISTEN_BAD_ADDRESS;
     return LISTEN_OK;
 }
 
 static enum listen_error
-open_every_http(struct listening *listening, const struct options *options, struct buf *why)
+open_every_http(const struct option_list *list, const char *option, uint64_t mode,
+                struct local_socket *sockets, unsigned *count, struct buf *why)
 {
-    enum listen_error error = check_http(options, why);
+    enum listen_error error = check_http(list, option, why);
 
-    for (size_t i = 0; error == LISTEN_OK && i < options->http.count; i++)
-        error = open_http(&listening->http[listening->http_count++], options->http.items[i],
-                          options->socket_mode, why);
+    for (size_t i = 0; error == LISTEN_OK && i < list->count; i++)
+        error = open_http(&sockets[(*count)++], option, list->items[i], mode, why);
     return error;
 }
 
@@ -314,6 +316,7 @@ listen_check(const struct options *options, struct buf *why)
     bool tcp = options->listen.count == 0 || strcmp(options->listen.items[0], "none") != 0;
     bool local = !options->socket || strcmp(options->socket, "none") != 0;
     struct sockaddr_storage address;
+    enum listen_error error;
     socklen_t len;
 
     for (size_t i = 0; tcp && i < options->listen.count; i++) {
@@ -332,7 +335,8 @@ listen_check(const struct options *options, struct buf *why)
         buf_append_str(why, nothing_left);
         return LISTEN_BAD_ADDRESS;
     }
-    return check_http(options, why);
+    error = check_http(&options->http, "http", why);
+    return error == LISTEN_OK ? check_http(&options->metrics, "metrics", why) : error;
 }
 
 enum listen_error
@@ -350,7 +354,11 @@ listen_open(struct listening *listening, const struct options *options, struct b
     if (error == LISTEN_OK && !listening->local_passed)
         error = open_local(listening, options, why);
     if (error == LISTEN_OK && !listening->http_passed)
-        error = open_every_http(listening, options, why);
+        error = open_every_http(&options->http, "http", options->socket_mode, listening->http,
+                                &listening->http_count, why);
+    if (error == LISTEN_OK)
+        error = open_every_http(&options->metrics, "metrics", options->socket_mode,
+                                listening->metrics, &listening->metrics_count, why);
     if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local.fd < 0 &&
         listening->http_count == 0) {
         buf_append_str(why, nothing_left);
@@ -368,5 +376,7 @@ listen_close(struct listening *listening)
     local_socket_close(&listening->local);
     for (unsigned i = 0; i < listening->http_count; i++)
         local_socket_close(&listening->http[i]);
-    listening->http_count = 0;
+    for (unsigned i = 0; i < listening->metrics_count; i++)
+        local_socket_close(&listening->metrics[i]);
+    listening->http_count = listening->metrics_count = 0;
 }

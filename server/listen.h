@@ -1,6 +1,6 @@
 /*
  * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. For
- * HTTP: any of both kinds. Sockets that a service manager passed (passed_sockets.h) replace own
+ * HTTP, and for the metrics: any of both kinds. Sockets that a service manager passed (passed_sockets.h) replace own
  * ones of the same kind: no TCP socket for RPC is opened if one was passed, and so on. When an
  * address is in use, the sentence names the process.
  *
@@ -30,12 +30,14 @@ struct listening {
     struct local_socket http[LISTEN_MOST_HTTP]; /* of TCP only `fd`; owned until it is -1 */
     unsigned http_count;
     bool http_passed;
+    struct local_socket metrics[LISTEN_MOST_HTTP]; /* likewise */
+    unsigned metrics_count;
 };
 
 #define LISTENING_NONE ((struct listening){.local = {.fd = -1, .lock = -1}})
 
 /*
- * An address of HTTP: "ADDRESS:PORT", with an IPv6 address in brackets, or "unix:PATH". False with
+ * An address of HTTP, the value of `option`: "ADDRESS:PORT", with an IPv6 address in brackets, or "unix:PATH". False with
  * a sentence in `why` for anything else.
  */
 struct listen_http_address {
@@ -43,7 +45,8 @@ struct listen_http_address {
     socklen_t len;
     const char *path; /* in the text; NULL: TCP */
 };
-bool listen_parse_http(const char *text, struct listen_http_address *http, struct buf *why);
+bool listen_parse_http(const char *option, const char *text, struct listen_http_address *http,
+                       struct buf *why);
 
 /* Writes the name of a listening socket as --http has it; returns `name`. */
 #define LISTEN_NAME 128

@@ -41,6 +41,8 @@ const struct option_row option_rows[] = {
     {"purge-net", 0, false, OPTION_LIST, AT(purge_net), "CIDR", NULL, 0, 0,
      "clients that may use the method PURGE, besides administrators over an AF_UNIX socket; may be "
      "repeated"},
+    {"metrics", 0, false, OPTION_LIST, AT(metrics), "ADDRESS:PORT", NULL, 0, 0,
+     "serve the metrics there at /metrics, as OpenMetrics, to any client; may be repeated"},
 
     {.help = "Privileges"},
     {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,

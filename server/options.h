@@ -36,6 +36,7 @@ struct options {
 
     /* HTTP */
     struct option_list http;
+    struct option_list metrics;
     struct option_list origin;
     struct option_list client_net; /* empty: loopback */
     struct option_list purge_net;
