@@ -61,7 +61,7 @@ class MetricsTest(harness.SystemTest):
         path = self.dir / "metrics"
         path.write_bytes(self.read().body)
         result = self.run_program(["sh", "-c", f"promtool check metrics < {path}"])
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, b"", b""))
 
     def test_refusals(self):
         for target, method, status in (("/", "GET", 404), ("/metrics2", "GET", 404),
