@@ -19,7 +19,7 @@ MAY_USE = {
     "cache": ["policies"],
     "sim": ["policies"],
     "proxy": ["cache", "fetch", "http", "policies"],
-    "server": ["proxy", "cache", "rpc", "net", "fetch", "policies", "protocol"],
+    "server": ["proxy", "cache", "rpc", "net", "fetch", "http", "policies", "protocol"],
     "cli": ["trace"],
     "study": ["cli", "sim", "trace", "policies"],
     "client": ["cli", "rpc", "trace", "protocol"],
