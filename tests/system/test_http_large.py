@@ -1,0 +1,92 @@
+"""Large bodies over HTTP: stored up to --max-page, and passed on in little memory beyond it."""
+
+import http.client
+import socket
+import time
+
+import harness
+import rpc
+import test_http
+
+MEBI = 1 << 20
+
+
+class LargeTest(test_http.HttpTest):
+    options = ("--capacity-bytes", "64M", "--shards", "1")  # bodies up to 8 MiB are stored
+
+    def setUp(self):
+        super().setUp()
+        self.admin = rpc.Connection(self.d.socket)
+        self.addCleanup(self.admin.close)
+
+    def url(self, size, *faults):
+        return "http://a.test/?" + "&".join(f"fault={f}" for f in (f"size:{size}", *faults))
+
+    def slow_reader(self):
+        """A connection whose peer can send little that is not read."""
+        s = socket.socket()
+        self.addCleanup(s.close)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        s.settimeout(60)
+        s.connect(self.address)
+        return s
+
+    def fetched(self):
+        return self.admin.stat().value("fetched_bytes")
+
+    def begin(self, url):
+        s = self.slow_reader()
+        s.sendall(f"GET {url} HTTP/1.1\r\nHost: a.test\r\n\r\n".encode())
+        return s
+
+    def wait_for_pause(self):
+        """Waits until no more is received from the origin; returns what was."""
+        before = -1
+        while (now := self.fetched()) != before or now < MEBI:
+            before = now
+            time.sleep(0.3)
+        return now
+
+    def test_the_largest_stored_body_is_an_eighth_of_the_capacity(self):
+        for size, hits in ((8 * MEBI, True), (8 * MEBI + 1, False)):
+            url = self.url(size)
+            text = harness.origin_text(url, size)
+            for again in (False, True):
+                response = self.c.get(url)
+                self.assertEqual(response.body, text)
+                self.assertEqual(test_http.is_hit(response), hits and again)
+
+    def test_a_slow_client_takes_little_memory_and_gets_all(self):
+        size = 100 * MEBI
+        for faults in ((), ("no-length",)):
+            url = self.url(size, *faults)
+            before = self.fetched()
+            s = self.begin(url)
+            received = self.wait_for_pause() - before
+            self.assertLess(received, 50 * MEBI)
+            # Without a length, up to 8 MiB are kept, since they might have been stored.
+            self.assertLess(self.admin.stat().memory_pages, (10 if faults else 3) * MEBI)
+            self.assertEqual(self.read_all(s, most=3 * MEBI), size)
+            self.assertEqual(self.admin.stat().pages, 0)
+
+    def read_all(self, s, most):
+        """The length of the body, of which each line has its own number."""
+        response = http.client.HTTPResponse(s)
+        response.begin()
+        total, lines = 0, 256 * 1024 // harness.LINE
+        while data := response.read(lines * harness.LINE):
+            first = total // harness.LINE
+            expected = b"".join(b"%s %014x\n" % (data[:16], first + i) for i in range(lines))
+            self.assertTrue(expected.startswith(data))
+            total += len(data)
+            if total % (8 * MEBI) == 0:
+                self.assertLess(self.admin.stat().memory_pages, most)
+        return total
+
+    def test_the_fetch_ends_with_its_only_client(self):
+        s = self.begin(self.url(100 * MEBI))
+        self.wait_for_pause()
+        self.assertEqual(self.admin.stat().fetches_active, 1)
+        s.close()
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 0, what="the fetch's end")
+        self.assertLess(self.admin.stat().memory_pages, MEBI)
