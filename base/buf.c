@@ -25,31 +25,31 @@ buf_reset(struct buf *b)
         b->data[0] = '\0';
 }
 
-/* Makes room for `more` bytes and the zero byte behind them. */
+/* Extends the memory for `more` bytes and the zero byte behind them. */
 static bool
 buf_reserve(struct buf *b, size_t more)
 {
-    size_t room;
+    size_t capacity;
     char *data;
 
     if (more > b->ceiling - b->len) {
         b->failed = true;
         return false;
     }
-    if (b->len + more < b->room)
+    if (b->len + more < b->capacity)
         return true;
-    room = b->room ? b->room : 64;
-    while (room <= b->len + more)
-        room *= 2;
-    if (room > b->ceiling + 1)
-        room = b->ceiling + 1;
-    data = realloc(b->data, room);
+    capacity = b->capacity ? b->capacity : 64;
+    while (capacity <= b->len + more)
+        capacity *= 2;
+    if (capacity > b->ceiling + 1)
+        capacity = b->ceiling + 1;
+    data = realloc(b->data, capacity);
     if (!data) {
         b->failed = true;
         return false;
     }
     b->data = data;
-    b->room = room;
+    b->capacity = capacity;
     return true;
 }
 

@@ -15,9 +15,9 @@
 struct buf {
     char *data; /* owned; always followed by a zero byte when not NULL */
     size_t len;
-    size_t room;    /* bytes allocated */
-    size_t ceiling; /* the most that len may become */
-    bool failed;    /* an append did not fit or had no memory */
+    size_t capacity; /* bytes allocated */
+    size_t ceiling;  /* the most that len may become */
+    bool failed;     /* an append did not fit or had no memory */
 };
 
 /* An empty buffer that may come to hold at most `ceiling` bytes. Allocates nothing. */

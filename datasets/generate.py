@@ -62,7 +62,7 @@ Choice = collections.namedtuple(
     "Choice", "seed first_day sittings exponent burst spread era busiest_burst")
 
 # Published: requests, distinct URLs, requests to the busiest, share of requests at or under 20 KB,
-# and LRU's hit ratio in per cent by room in URLs.
+# and LRU's hit ratio in per cent by capacity in URLs.
 PUBLISHED = {
     "dataset1": Figures(997, 68, 446, 0.75, {7: 85.6, 14: 90.5}),
     "dataset2": Figures(985, 74, 233, 0.62, {}),
@@ -269,15 +269,15 @@ def make_thrift():
 
 # ---- measuring -----------------------------------------------------------------------------------
 
-def lru_hits(sequence, room):
-    """Requests that a cache with room for so many pages answers by itself."""
+def lru_hits(sequence, capacity):
+    """Requests that a cache of a capacity in pages answers by itself."""
     cache, hits = collections.OrderedDict(), 0
     for page in sequence:
         if page in cache:
             hits += 1
             cache.move_to_end(page)
         else:
-            if len(cache) == room:
+            if len(cache) == capacity:
                 cache.popitem(last=False)
             cache[page] = True
     return hits
@@ -331,10 +331,10 @@ def print_figures():
         print(name)
         for what, value in measure(sequence, sizes).items():
             print("    %-44s %s" % (what, value))
-        rooms = [5, 10, 15, 20] if "thrift" in name else [7, 14, 21, 28, 35, 56]
-        for room in rooms:
-            ratio = 100 * lru_hits(sequence, room) / len(sequence)
-            print("    %-44s %.1f" % ("LRU with room for %d, per cent hits" % room, ratio))
+        capacities = [5, 10, 15, 20] if "thrift" in name else [7, 14, 21, 28, 35, 56]
+        for capacity in capacities:
+            ratio = 100 * lru_hits(sequence, capacity) / len(sequence)
+            print("    %-44s %.1f" % ("LRU of capacity %d, per cent hits" % capacity, ratio))
 
 
 # ---- checking ------------------------------------------------------------------------------------
@@ -349,11 +349,11 @@ def check_figures(complain):
             complain("%s: requests, URLs, busiest: %s, not %s" % (name, got, figures[:3]))
         if abs(small - figures.small) > 0.001:
             complain("%s: %.1f %% at or under 20 KB" % (name, 100 * small))
-        for room, ratio in figures.lru.items():
-            hits = 100 * lru_hits(sequence, room) / len(sequence)
+        for capacity, ratio in figures.lru.items():
+            hits = 100 * lru_hits(sequence, capacity) / len(sequence)
             if abs(hits - ratio) > 1.0:
-                complain("%s: LRU with room for %d hits %.1f %%, published: %.1f %%"
-                         % (name, room, hits, ratio))
+                complain("%s: LRU of capacity %d hits %.1f %%, published: %.1f %%"
+                         % (name, capacity, hits, ratio))
     sequence, _ = load_list("thrift/random.urls")
     if len(sequence) != 150 or len(set(sequence)) > 25:
         complain("thrift/random.urls: not 150 requests over 25 pages")

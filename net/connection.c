@@ -261,7 +261,7 @@ consume(struct net_connection *c, struct span input)
             return pause_reading(c, input);
         case NET_INPUT_NO_MEMORY:
             begin_partial(c);
-            if (!c->set->hooks->make_room(c->set->owner, c))
+            if (!c->set->hooks->free_memory(c->set->owner, c))
                 return false;
             break;
         default:

@@ -67,7 +67,7 @@ TAILQ_HEAD(net_connection_list, net_connection);
 /* What connections ask of the owner of their set; all called on the worker. */
 struct net_connections_hooks {
     /* Frees memory for messages by closing another connection than `but`; false if it cannot. */
-    bool (*make_room)(void *owner, const struct net_connection *but);
+    bool (*free_memory)(void *owner, const struct net_connection *but);
     /* The last connection has been closed. */
     void (*emptied)(void *owner);
 };

@@ -101,7 +101,7 @@ on_emptied(void *owner)
 
 /* If this worker has no message to give up, the memory is in the others' hands. */
 static bool
-make_room(void *owner, const struct net_connection *but)
+free_memory(void *owner, const struct net_connection *but)
 {
     struct station *station = owner;
     const struct net_server *server = station->server;
@@ -116,7 +116,7 @@ make_room(void *owner, const struct net_connection *but)
 }
 
 static const struct net_connections_hooks hooks = {
-    .make_room = make_room,
+    .free_memory = free_memory,
     .emptied = on_emptied,
 };
 

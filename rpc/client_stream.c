@@ -9,7 +9,7 @@
 #define MARK 4u                  /* bytes of a record mark */
 #define LAST_FRAGMENT 0x80000000 /* its highest bit */
 #define READ_AT_LEAST 16384u
-#define FIRST_ROOM 65536u
+#define FIRST_CAPACITY 65536u
 
 void
 client_stream_init(struct client_stream *stream, int fd, uint32_t max_record)
@@ -43,17 +43,17 @@ client_stream_reserve(struct client_stream *stream, size_t len)
         stream->out_len -= stream->out_sent;
         stream->out_sent = 0;
     }
-    if (stream->out_room - stream->out_len < MARK + len) {
+    if (stream->out_capacity - stream->out_len < MARK + len) {
         size_t need = stream->out_len + MARK + len;
-        size_t room = stream->out_room ? stream->out_room : 4096;
+        size_t capacity = stream->out_capacity ? stream->out_capacity : 4096;
         char *grown;
 
-        while (room < need)
-            room *= 2;
-        if (need > CLIENT_STREAM_MAX_QUEUED || !(grown = realloc(stream->out, room)))
+        while (capacity < need)
+            capacity *= 2;
+        if (need > CLIENT_STREAM_MAX_QUEUED || !(grown = realloc(stream->out, capacity)))
             return NULL;
         stream->out = grown;
-        stream->out_room = room;
+        stream->out_capacity = capacity;
     }
     mark = htonl(LAST_FRAGMENT | (uint32_t)len);
     memcpy(stream->out + stream->out_len, &mark, MARK);
@@ -97,16 +97,17 @@ client_stream_flush(struct client_stream *stream)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Makes room behind in_end. The buffer grows with what has come, not with what a mark promises. */
+/* Makes the buffer hold more behind in_end. It grows with what has come, not with what a mark
+ * promises. */
 static bool
-make_room(struct client_stream *stream)
+extend_input(struct client_stream *stream)
 {
     size_t raw = stream->in_end - stream->in_raw;
-    size_t ceiling = (size_t)stream->max_record + FIRST_ROOM;
-    size_t room = stream->in_room ? stream->in_room * 2 : FIRST_ROOM;
+    size_t ceiling = (size_t)stream->max_record + FIRST_CAPACITY;
+    size_t capacity = stream->in_capacity ? stream->in_capacity * 2 : FIRST_CAPACITY;
     char *grown;
 
-    if (stream->in_room - stream->in_end >= READ_AT_LEAST)
+    if (stream->in_capacity - stream->in_end >= READ_AT_LEAST)
         return true;
     if (stream->in_start != 0 || stream->in_raw != stream->in_record) {
         memmove(stream->in, stream->in + stream->in_start, stream->in_record);
@@ -114,17 +115,17 @@ make_room(struct client_stream *stream)
         stream->in_start = 0;
         stream->in_raw = stream->in_record;
         stream->in_end = stream->in_raw + raw;
-        if (stream->in_room - stream->in_end >= READ_AT_LEAST)
+        if (stream->in_capacity - stream->in_end >= READ_AT_LEAST)
             return true;
     }
-    if (room > ceiling)
-        room = ceiling;
-    if (room == stream->in_room)
-        return true; /* at the ceiling there is always room for a mark beyond the longest record */
-    if (!(grown = realloc(stream->in, room)))
+    if (capacity > ceiling)
+        capacity = ceiling;
+    if (capacity == stream->in_capacity)
+        return true; /* the ceiling holds a mark beyond the longest record */
+    if (!(grown = realloc(stream->in, capacity)))
         return false;
     stream->in = grown;
-    stream->in_room = room;
+    stream->in_capacity = capacity;
     return true;
 }
 
@@ -147,10 +148,10 @@ client_stream_receive(struct client_stream *stream)
     ssize_t n;
 
     drop_delivered(stream);
-    if (!make_room(stream))
+    if (!extend_input(stream))
         return CLIENT_STREAM_NO_MEMORY;
     do
-        n = recv(stream->fd, stream->in + stream->in_end, stream->in_room - stream->in_end, 0);
+        n = recv(stream->fd, stream->in + stream->in_end, stream->in_capacity - stream->in_end, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? CLIENT_STREAM_AGAIN : CLIENT_STREAM_LOST;

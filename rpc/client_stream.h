@@ -20,7 +20,7 @@ struct client_stream {
     char *out; /* owned; [out_sent, out_len) is to be written */
     size_t out_sent;
     size_t out_len;
-    size_t out_room;
+    size_t out_capacity;
     bool out_dead; /* the peer takes nothing more; what it has sent can still be read */
 
     char *in; /* owned; the record so far at [in_start, in_start + in_record) */
@@ -28,7 +28,7 @@ struct client_stream {
     size_t in_record;
     size_t in_raw; /* bytes not yet looked at: [in_raw, in_end) */
     size_t in_end;
-    size_t in_room;
+    size_t in_capacity;
     uint32_t fragment_left;
     bool fragment_open; /* its header was read */
     bool fragment_last;

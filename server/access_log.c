@@ -33,7 +33,7 @@ struct access_log {
     enum log_format format;
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
-    _Atomic uint64_t unheld;    /* and for want of room in memory */
+    _Atomic uint64_t unheld;    /* and for lack of memory */
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t wake;

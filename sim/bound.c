@@ -72,13 +72,13 @@ bool
 sim_bound_make(const struct sim_trace *trace, size_t warmup, uint64_t overhead,
                struct sim_bound *bound)
 {
-    size_t room = trace->request_count ? trace->request_count : 1;
-    struct stay *stays = malloc(room * sizeof(*stays));
+    size_t capacity = trace->request_count ? trace->request_count : 1;
+    struct stay *stays = malloc(capacity * sizeof(*stays));
 
     *bound = (struct sim_bound){.steps = trace->request_count,
-                                .hit_costs = malloc(room * sizeof(double)),
-                                .byte_costs = malloc(room * sizeof(double)),
-                                .byte_gains = malloc(room * sizeof(double))};
+                                .hit_costs = malloc(capacity * sizeof(double)),
+                                .byte_costs = malloc(capacity * sizeof(double)),
+                                .byte_gains = malloc(capacity * sizeof(double))};
     if (!stays || !bound->hit_costs || !bound->byte_costs || !bound->byte_gains) {
         free(stays);
         sim_bound_free(bound);

@@ -86,31 +86,31 @@ trace_builder_counts(struct trace_builder *b)
 
 /* realloc() of what a pointer of any type points to. False: no memory. */
 static bool
-extend(void *pointer, size_t element, size_t room)
+extend(void *pointer, size_t element, size_t capacity)
 {
     char *array;
 
     memcpy(&array, pointer, sizeof(array));
-    array = realloc(array, room * element);
+    array = realloc(array, capacity * element);
     if (!array)
         return false;
     memcpy(pointer, &array, sizeof(array));
     return true;
 }
 
-/* If a later array cannot grow, earlier ones are longer than `room` says: harmless. */
+/* If a later array cannot grow, earlier ones are longer than `capacity` says: harmless. */
 static bool
 grow(struct trace_builder *b)
 {
-    size_t room = b->room ? b->room * 2 : FIRST_REQUESTS;
+    size_t capacity = b->capacity ? b->capacity * 2 : FIRST_REQUESTS;
 
-    if (room > SIZE_MAX / sizeof(*b->times_us) || !extend(&b->ids, sizeof(*b->ids), room) ||
-        (b->times_us && !extend(&b->times_us, sizeof(*b->times_us), room)) ||
-        (b->sizes && !extend(&b->sizes, sizeof(*b->sizes), room)) ||
-        (b->status_of && !extend(&b->status_of, sizeof(*b->status_of), room)) ||
-        (b->methods_of && !extend(&b->methods_of, sizeof(*b->methods_of), room)))
+    if (capacity > SIZE_MAX / sizeof(*b->times_us) || !extend(&b->ids, sizeof(*b->ids), capacity) ||
+        (b->times_us && !extend(&b->times_us, sizeof(*b->times_us), capacity)) ||
+        (b->sizes && !extend(&b->sizes, sizeof(*b->sizes), capacity)) ||
+        (b->status_of && !extend(&b->status_of, sizeof(*b->status_of), capacity)) ||
+        (b->methods_of && !extend(&b->methods_of, sizeof(*b->methods_of), capacity)))
         return false;
-    b->room = room;
+    b->capacity = capacity;
     return true;
 }
 
@@ -119,25 +119,25 @@ static bool
 make_arrays(struct trace_builder *b, const struct trace_request *e)
 {
     if (e->time_us != TRACE_TIME_UNKNOWN && !b->times_us && !b->options->without_times) {
-        if (!extend(&b->times_us, sizeof(*b->times_us), b->room))
+        if (!extend(&b->times_us, sizeof(*b->times_us), b->capacity))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->times_us[i] = e->time_us;
     }
     if (e->size >= 0 && !b->sizes && !b->options->without_sizes) {
-        if (!extend(&b->sizes, sizeof(*b->sizes), b->room))
+        if (!extend(&b->sizes, sizeof(*b->sizes), b->capacity))
             return false;
         for (size_t i = 0; i < b->count; i++)
             b->sizes[i] = TRACE_SIZE_UNKNOWN;
         b->lacks_sizes = b->count != 0;
     }
     if (e->status != TRACE_STATUS_UNKNOWN && !b->status_of) {
-        b->status_of = calloc(b->room, sizeof(*b->status_of));
+        b->status_of = calloc(b->capacity, sizeof(*b->status_of));
         if (!b->status_of)
             return false;
     }
     if (e->method.len != 0 && !b->methods_of && !b->options->without_methods) {
-        b->methods_of = calloc(b->room, sizeof(*b->methods_of));
+        b->methods_of = calloc(b->capacity, sizeof(*b->methods_of));
         if (!b->methods_of)
             return false;
     }
@@ -147,7 +147,7 @@ make_arrays(struct trace_builder *b, const struct trace_request *e)
 bool
 builder_reserve(struct trace_builder *b, const struct trace_request *e, size_t count)
 {
-    while (b->room - b->count < count) {
+    while (b->capacity - b->count < count) {
         if (!grow(b))
             return false;
     }
@@ -364,7 +364,7 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     b->status_of = NULL;
     b->methods_of = NULL;
     b->count = 0;
-    b->room = 0;
+    b->capacity = 0;
     return &owned->trace;
 }
 

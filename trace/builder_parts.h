@@ -26,7 +26,7 @@ struct trace_builder {
     struct method_names method_names;
     bool lacks_sizes; /* some are unknown */
     size_t count;
-    size_t room;
+    size_t capacity;
     struct buf base; /* the reduced URL */
     struct trace_counts counts;
     bool failed;

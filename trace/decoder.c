@@ -65,7 +65,7 @@ gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 {
     z_stream *z = &d->state.gzip;
     unsigned in_len = at_most_uint(in->len);
-    unsigned room = at_most_uint(*out_len);
+    unsigned capacity = at_most_uint(*out_len);
     int rc;
 
     /* Between members: another one, or padding. */
@@ -74,9 +74,9 @@ gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     z->next_in = (unsigned char *)(uintptr_t)in->ptr;
     z->avail_in = in_len;
     z->next_out = (unsigned char *)*out;
-    z->avail_out = room;
+    z->avail_out = capacity;
     rc = inflate(z, Z_NO_FLUSH);
-    advance(in, in_len - z->avail_in, out, out_len, room - z->avail_out);
+    advance(in, in_len - z->avail_in, out, out_len, capacity - z->avail_out);
     d->inside = rc != Z_STREAM_END;
     if (rc == Z_STREAM_END)
         rc = inflateReset(z);
@@ -115,7 +115,7 @@ bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 {
     bz_stream *b = &d->state.bzip2;
     unsigned in_len = at_most_uint(in->len);
-    unsigned room = at_most_uint(*out_len);
+    unsigned capacity = at_most_uint(*out_len);
     int rc;
 
     /* Between streams: another one, or something that is ignored, as bzip2 does. */
@@ -124,9 +124,9 @@ bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     b->next_in = (char *)(uintptr_t)in->ptr;
     b->avail_in = in_len;
     b->next_out = *out;
-    b->avail_out = room;
+    b->avail_out = capacity;
     rc = BZ2_bzDecompress(b);
-    advance(in, in_len - b->avail_in, out, out_len, room - b->avail_out);
+    advance(in, in_len - b->avail_in, out, out_len, capacity - b->avail_out);
     d->inside = rc != BZ_STREAM_END;
     if (rc == BZ_STREAM_END) {
         BZ2_bzDecompressEnd(b);
@@ -161,7 +161,7 @@ xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 {
     lzma_stream *x = &d->state.xz;
     size_t in_len = in->len;
-    size_t room = *out_len;
+    size_t capacity = *out_len;
     lzma_ret rc;
 
     if (!d->inside && in->ptr[0] == '\0') { /* padding between streams */
@@ -171,9 +171,9 @@ xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     x->next_in = (const uint8_t *)in->ptr;
     x->avail_in = in_len;
     x->next_out = (uint8_t *)*out;
-    x->avail_out = room;
+    x->avail_out = capacity;
     rc = lzma_code(x, LZMA_RUN);
-    advance(in, in_len - x->avail_in, out, out_len, room - x->avail_out);
+    advance(in, in_len - x->avail_in, out, out_len, capacity - x->avail_out);
     d->inside = rc != LZMA_STREAM_END;
     if (rc == LZMA_STREAM_END)
         rc = lzma_stream_decoder(x, DECODER_MOST_MEMORY, 0);

@@ -26,9 +26,9 @@ struct place {
 /* What is read of a database, all of it by id. */
 struct rows {
     struct visit *visits;
-    size_t visit_count, visit_room;
+    size_t visit_count, visit_capacity;
     int64_t *redirected; /* ids of visits */
-    size_t redirected_count, redirected_room;
+    size_t redirected_count, redirected_capacity;
     struct place *places; /* those that visits name, each once */
     size_t place_count;
     struct buf urls; /* their texts */
@@ -77,19 +77,19 @@ explain(const struct database *database, int rc, const char *path, const char *e
 
 /* Grows an array for one more element of an array; `array` points to the pointer. */
 static bool
-make_room(void *array, size_t element, size_t count, size_t *room)
+extend(void *array, size_t element, size_t count, size_t *capacity)
 {
-    size_t more = *room ? *room * 2 : FIRST_ROWS;
+    size_t more = *capacity ? *capacity * 2 : FIRST_ROWS;
     void *old, *grown;
 
-    if (count < *room)
+    if (count < *capacity)
         return true;
     memcpy(&old, array, sizeof(old));
     grown = more > SIZE_MAX / element ? NULL : realloc(old, more * element);
     if (!grown)
         return false;
     memcpy(array, &grown, sizeof(grown));
-    *room = more;
+    *capacity = more;
     return true;
 }
 
@@ -130,7 +130,7 @@ add_visit(struct rows *rows, sqlite3_stmt *statement, bool in_seconds)
     enum { ID, TIME, URL, REDIRECTED, FROM };
     struct visit *visit;
 
-    if (!make_room(&rows->visits, sizeof(*rows->visits), rows->visit_count, &rows->visit_room))
+    if (!extend(&rows->visits, sizeof(*rows->visits), rows->visit_count, &rows->visit_capacity))
         return SQLITE_NOMEM;
     visit = &rows->visits[rows->visit_count++];
     *visit = (struct visit){
@@ -141,8 +141,8 @@ add_visit(struct rows *rows, sqlite3_stmt *statement, bool in_seconds)
     };
     visit->has_time = read_time(statement, TIME, in_seconds, &visit->time);
     if (sqlite3_column_type(statement, FROM) == SQLITE_INTEGER) {
-        if (!make_room(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
-                       &rows->redirected_room))
+        if (!extend(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
+                    &rows->redirected_capacity))
             return SQLITE_NOMEM;
         rows->redirected[rows->redirected_count++] = sqlite3_column_int64(statement, FROM);
     }

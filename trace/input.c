@@ -30,7 +30,7 @@ struct input {
     char *bytes; /* the buffer: [at, end) lies ahead */
     size_t at;
     size_t end;
-    size_t room;
+    size_t capacity;
     bool ended; /* nothing comes behind the buffer, for whatever reason */
 
     const char *compression; /* NULL: none */
@@ -73,7 +73,7 @@ wait_for_bytes(const struct input *in)
 
 /* Reads once; 0 at the end and after an error. */
 static size_t
-read_some(struct input *in, char *bytes, size_t room)
+read_some(struct input *in, char *bytes, size_t capacity)
 {
     ssize_t n;
 
@@ -82,7 +82,7 @@ read_some(struct input *in, char *bytes, size_t room)
             stop(in, TRACE_STOPPED);
             return 0;
         }
-        n = read(in->fd, bytes, room);
+        n = read(in->fd, bytes, capacity);
         /* Another process may have made standard input non-blocking. */
         if (n < 0 && errno == EAGAIN && !in->stop_fd)
             wait_for_bytes(in);
@@ -105,7 +105,7 @@ decode_some(struct input *in)
     while (in->end == before && !in->ended) {
         struct span packed;
         char *out = in->bytes + in->end;
-        size_t room = in->room - in->end;
+        size_t capacity = in->capacity - in->end;
         enum decoder_result result;
 
         if (in->packed_at == in->packed_end && !in->packed_ended) {
@@ -116,9 +116,9 @@ decode_some(struct input *in)
                 return;
         }
         packed = span_of(in->packed + in->packed_at, in->packed_end - in->packed_at);
-        result = decoder_run(in->decoder, &packed, &out, &room);
+        result = decoder_run(in->decoder, &packed, &out, &capacity);
         in->packed_at = in->packed_end - packed.len;
-        in->end = in->room - room;
+        in->end = in->capacity - capacity;
         in->unpacked += in->end - before;
         if (in->unpacked > UNPACKED_FREE && in->unpacked / UNPACKED_PER_BYTE > in->read) {
             in->expands = true;
@@ -141,7 +141,7 @@ decode_some(struct input *in)
 static bool
 grow_buffer(struct input *in, size_t need)
 {
-    size_t room = in->room;
+    size_t capacity = in->capacity;
     char *bytes;
 
     if (in->at != 0) {
@@ -149,17 +149,17 @@ grow_buffer(struct input *in, size_t need)
         in->end -= in->at;
         in->at = 0;
     }
-    while (room < need && room <= SIZE_MAX / 2)
-        room *= 2;
-    if (room < need)
+    while (capacity < need && capacity <= SIZE_MAX / 2)
+        capacity *= 2;
+    if (capacity < need)
         return false;
-    if (room == in->room)
+    if (capacity == in->capacity)
         return true;
-    bytes = realloc(in->bytes, room);
+    bytes = realloc(in->bytes, capacity);
     if (!bytes)
         return false;
     in->bytes = bytes;
-    in->room = room;
+    in->capacity = capacity;
     return true;
 }
 
@@ -172,7 +172,7 @@ input_peek(struct input *in, size_t need)
         if (in->decoder) {
             decode_some(in);
         } else {
-            size_t n = read_some(in, in->bytes + in->end, in->room - in->end);
+            size_t n = read_some(in, in->bytes + in->end, in->capacity - in->end);
 
             in->end += n;
             in->ended = in->ended || n == 0;
@@ -273,7 +273,7 @@ look_for_compression(struct input *in)
     in->packed_end = in->end;
     in->packed_ended = in->ended;
     in->bytes = malloc(BUFFER_BYTES);
-    in->room = BUFFER_BYTES;
+    in->capacity = BUFFER_BYTES;
     in->at = 0;
     in->end = 0;
     in->ended = in->error != TRACE_OK;
@@ -293,7 +293,7 @@ input_open(const char *path, int stop_fd, struct input **input, char *why, size_
     in->stop_fd = stop_fd;
     error = open_file(in, why, why_size);
     in->bytes = malloc(BUFFER_BYTES);
-    in->room = BUFFER_BYTES;
+    in->capacity = BUFFER_BYTES;
     if (error == TRACE_OK && (!in->bytes || !look_for_compression(in)))
         error = TRACE_NO_MEMORY;
     if (error != TRACE_OK) {

@@ -38,23 +38,23 @@ slot_of(const struct number_table *t, uint64_t number)
 static bool
 grow(struct number_table *t)
 {
-    size_t room = t->slot_count ? t->slot_count : FIRST_SLOTS / 2;
+    size_t capacity = t->slot_count ? t->slot_count : FIRST_SLOTS / 2;
     uint64_t *numbers;
     struct number_slot *slots;
 
-    if (t->count < t->room)
+    if (t->count < t->capacity)
         return true;
-    numbers = realloc(t->numbers, room * sizeof(*numbers));
+    numbers = realloc(t->numbers, capacity * sizeof(*numbers));
     if (!numbers)
         return false;
     t->numbers = numbers;
-    slots = calloc(room * 2, sizeof(*slots));
+    slots = calloc(capacity * 2, sizeof(*slots));
     if (!slots)
         return false;
     free(t->slots);
     t->slots = slots;
-    t->slot_count = room * 2;
-    t->room = room;
+    t->slot_count = capacity * 2;
+    t->capacity = capacity;
     for (size_t i = 0; i < t->count; i++)
         *slot_of(t, numbers[i]) = (struct number_slot){.number = numbers[i], .id_plus_1 = i + 1};
     return true;

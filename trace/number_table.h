@@ -20,7 +20,7 @@ struct number_slot {
 struct number_table {
     uint64_t *numbers; /* by id */
     size_t count;
-    size_t room;
+    size_t capacity;
     struct number_slot *slots;
     size_t slot_count; /* a power of two, or 0 */
     uint64_t key[2];

@@ -45,7 +45,7 @@ url_table_settle(struct url_table *t)
     t->hashes = NULL;
     t->slots = NULL;
     t->slot_count = 0;
-    t->room = 0;
+    t->capacity = 0;
 }
 
 static uint64_t
@@ -189,25 +189,25 @@ grow_slots(struct url_table *t)
     return true;
 }
 
-/* Each array may be longer than `room` says when a later one could not grow: harmless. */
+/* Each array may be longer than `capacity` says when a later one could not grow: harmless. */
 static bool
 grow_rows(struct url_table *t)
 {
-    size_t room = t->room ? t->room * 2 : FIRST_SLOTS;
+    size_t capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS;
     struct span *urls;
     uint64_t *hashes;
 
-    if (t->count < t->room)
+    if (t->count < t->capacity)
         return true;
-    urls = realloc(t->urls, room * sizeof(*urls));
+    urls = realloc(t->urls, capacity * sizeof(*urls));
     if (urls)
         t->urls = urls;
-    hashes = realloc(t->hashes, room * sizeof(*hashes));
+    hashes = realloc(t->hashes, capacity * sizeof(*hashes));
     if (hashes)
         t->hashes = hashes;
     if (!urls || !hashes)
         return false;
-    t->room = room;
+    t->capacity = capacity;
     return true;
 }
 

@@ -17,7 +17,7 @@ struct url_chunk;
 struct url_table {
     struct span *urls; /* by number; each is followed by a zero byte */
     size_t count;
-    size_t room;             /* of urls and hashes */
+    size_t capacity;         /* of urls and hashes */
     uint64_t *hashes;        /* by number, so that growing hashes nothing again */
     uint64_t *slots;         /* number + 1 below, half of the hash above; 0: free */
     size_t slot_count;       /* a power of two, or 0 */

@@ -31,7 +31,7 @@ struct call_template {
 /*
  * Makes the template for keys `prefix`, eight digits, `suffix`. `value_len` is the length of a
  * value to be set, for CALL_MEMCACHED_SET. False without memory, or if the key would be longer
- * than the protocol has room for (8192 bytes for a URL, 250 for memcached).
+ * than the protocol allows (8192 bytes for a URL, 250 for memcached).
  */
 bool call_begin(struct call_template *call, enum call_protocol protocol, struct span prefix,
                 struct span suffix, size_t value_len);

@@ -2,7 +2,7 @@
 """Measure the simulator beside libCacheSim, and what it takes by itself.
 
 The workload is 20 million requests by Zipf's law (constant 1) over a million pages, of which some
-0.9 million are asked for, with room for 100000, as an oracleGeneral trace. For each policy that
+0.9 million are requested, with a capacity of 100000, as an oracleGeneral trace. For each policy that
 both have, `sunproxy simulate` and libCacheSim take turns on the same file and the same CPU, and the
 medians of their CPU times are compared. Ours is that of the whole process. Of libCacheSim, whose
 loop in C is called through its Python package, the time is taken from opening the file to the
@@ -41,7 +41,7 @@ GOAL_TEXT = 10.0  # millions of requests per second
 GOAL_BINARY = 100.0
 GOAL_SPEED_UP = 1.9
 GOAL_PAGE_BYTES = 40  # by distinct page and policy, beyond the loaded trace
-ROOMS = (0.5, 1.0)  # memory is told for these shares of the pages as well
+SHARES = (0.5, 1.0)  # memory is printed for these shares of the pages as well
 GOAL_BYTES = 24 << 30  # for HUGE requests
 HUGE = 100_000_000
 FULL_REQUEST_BYTES = 8  # sizes, which this comparison passes over, and the next requests of opt
@@ -198,15 +198,15 @@ class Bench:
                 elif self.python:
                     turns[name].append(self.run_theirs(theirs))
         trial = self.trial(self.binary, ours, str(self.plan.capacity))
-        rooms = {share: self.trial(self.binary, ours, str(max(1, round(trial["distinct"] * share))))
-                 for share in ROOMS}
+        shares = {share: self.trial(self.binary, ours, str(max(1, round(trial["distinct"] * share))))
+                 for share in SHARES}
         row = {"policy": ours, "expect_equal": equal, "turns": turns,
                "misses": turns["ours"][0]["misses"],
                "speed": self.speed(turns["ours"]),
                "page_bytes": trial["run_bytes"] / max(1, trial["pages"]),
                "distinct_page_bytes": trial["run_bytes"] / trial["distinct"],
-               "rooms": {share: other["run_bytes"] / trial["distinct"]
-                         for share, other in rooms.items()},
+               "shares": {share: other["run_bytes"] / trial["distinct"]
+                         for share, other in shares.items()},
                "run_bytes": trial["run_bytes"]}
         if self.python:
             row["their_misses"] = turns["theirs"][0]["misses"]
@@ -268,7 +268,7 @@ class Bench:
 
 
 def print_rows(rows, plan):
-    print(f"{plan.requests / 1e6:g} million requests, room for {plan.capacity} pages; millions of "
+    print(f"{plan.requests / 1e6:g} million requests, capacity {plan.capacity} pages; millions of "
           "requests per second of CPU time, from\nthe file to the result (medians of "
           f"{plan.rounds}), and bytes by page in the cache:\n")
     print(f"{'policy':<15}{'sunproxy':>10}{'libCacheSim':>13}{'ratio':>8}{'bytes':>8}{'theirs':>8}"
@@ -323,13 +323,13 @@ def print_goals(rows, reading, sweep, huge, plan):
              reading[name]["speed"] >= goal)
     most = max(rows, key=lambda row: row["distinct_page_bytes"])
     goal = f"at most {GOAL_PAGE_BYTES} bytes by distinct page and policy beyond the trace"
-    tell(f"{goal}, room for {plan.capacity}",
+    tell(f"{goal}, capacity {plan.capacity}",
          f"most {most['distinct_page_bytes']:.1f} ({most['policy']})",
          most["distinct_page_bytes"] <= GOAL_PAGE_BYTES)
-    for share in ROOMS:
-        over = sorted(((row["rooms"][share], row["policy"]) for row in rows), reverse=True)
+    for share in SHARES:
+        over = sorted(((row["shares"][share], row["policy"]) for row in rows), reverse=True)
         beyond = [f"{policy} {size:.0f}" for size, policy in over if size > GOAL_PAGE_BYTES]
-        tell(f"{goal}, room for {'half of them' if share == 0.5 else 'all'}",
+        tell(f"{goal}, capacity of {'half of them' if share == 0.5 else 'all'}",
              ", ".join(beyond) or f"most {over[0][0]:.1f} ({over[0][1]})", not beyond)
     if 2 in sweep:
         tell(f"a sweep on two CPUs at {GOAL_SPEED_UP:g} times one", f"{sweep[1][0] / sweep[2][0]:.2f}; "

@@ -32,12 +32,12 @@ union arguments {
 static char *
 encode(const struct procedure *p, union arguments *arguments, u_int *len)
 {
-    u_int room = (u_int)xdr_sizeof(p->decode, arguments);
-    char *bytes = malloc(room ? room : 1);
+    u_int capacity = (u_int)xdr_sizeof(p->decode, arguments);
+    char *bytes = malloc(capacity ? capacity : 1);
     XDR xdr;
 
     FUZZ_CHECK(bytes);
-    xdrmem_create(&xdr, bytes, room, XDR_ENCODE);
+    xdrmem_create(&xdr, bytes, capacity, XDR_ENCODE);
     FUZZ_CHECK(p->decode(&xdr, arguments));
     *len = xdr_getpos(&xdr);
     return bytes;

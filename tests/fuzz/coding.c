@@ -18,16 +18,16 @@ struct result {
     struct buf made;
 };
 
-/* Decodes a stream in pieces of `piece` bytes into a buffer of `room` bytes. */
+/* Decodes a stream in pieces of `piece` bytes into a buffer of `capacity` bytes. */
 static struct result
-decode(enum coding coding, struct span stream, size_t piece_len, size_t room)
+decode(enum coding coding, struct span stream, size_t piece_len, size_t capacity)
 {
     static unsigned char out[4096 + 1];
     struct decoder *decoder = decoder_create(coding);
     struct result result = {0};
     size_t steps = 0, bound = 0;
 
-    FUZZ_CHECK(decoder && room < sizeof(out));
+    FUZZ_CHECK(decoder && capacity < sizeof(out));
     FUZZ_CHECK(decoder_may_end(decoder));
     buf_init(&result.made, MOST_MADE + sizeof(out));
     while (stream.len && !result.broken && !result.cut) {
@@ -40,10 +40,10 @@ decode(enum coding coding, struct span stream, size_t piece_len, size_t room)
             size_t before = piece.len, made = 0;
             const char *reason = NULL;
 
-            out[room] = GUARD;
-            step = decoder_step(decoder, &piece, out, room, &made, &reason);
-            FUZZ_CHECK(out[room] == GUARD);
-            FUZZ_CHECK(made <= room && piece.len <= before);
+            out[capacity] = GUARD;
+            step = decoder_step(decoder, &piece, out, capacity, &made, &reason);
+            FUZZ_CHECK(out[capacity] == GUARD);
+            FUZZ_CHECK(made <= capacity && piece.len <= before);
             FUZZ_CHECK((step == CODING_BROKEN) == (reason != NULL));
             FUZZ_CHECK(step != CODING_WANTS || piece.len == 0);
             buf_append(&result.made, out, made);

@@ -14,7 +14,7 @@ struct entry {
 struct sizes {
     struct entry *entries;
     size_t count;
-    size_t room;
+    size_t capacity;
 };
 
 uint64_t
@@ -65,14 +65,14 @@ add_line(struct sizes *sizes, char *line)
     *tab = '\0';
     if (!units_parse_uint(tab + 1, 0, UINT64_MAX / 2, &bytes))
         return false;
-    if (sizes->count == sizes->room) {
-        size_t room = sizes->room ? sizes->room * 2 : 1024;
-        struct entry *entries = realloc(sizes->entries, room * sizeof(*entries));
+    if (sizes->count == sizes->capacity) {
+        size_t capacity = sizes->capacity ? sizes->capacity * 2 : 1024;
+        struct entry *entries = realloc(sizes->entries, capacity * sizeof(*entries));
 
         if (!entries)
             return false;
         sizes->entries = entries;
-        sizes->room = room;
+        sizes->capacity = capacity;
     }
     sizes->entries[sizes->count].url = strdup(line);
     sizes->entries[sizes->count].bytes = bytes;
@@ -86,14 +86,14 @@ sizes_load(const char *path, char *why, size_t why_size)
     struct sizes *sizes = calloc(1, sizeof(*sizes));
     unsigned long number = 0;
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t len;
 
     if (!file || !sizes) {
         snprintf(why, why_size, "%s: %s", path, strerror(errno));
         goto fail;
     }
-    while ((len = getline(&line, &room, file)) >= 0) {
+    while ((len = getline(&line, &capacity, file)) >= 0) {
         number++;
         while (len > 0 && isspace((unsigned char)line[len - 1]))
             line[--len] = '\0';

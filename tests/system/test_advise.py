@@ -76,7 +76,7 @@ class AdviseTest(SimulateCase):
         self.assertEqual(a["smallest_tried"], 5)
         self.assertEqual([p["capacity_bytes"] for p in a["policies"]], [2, 2])
 
-    def test_that_more_room_is_not_always_better_is_said(self):
+    def test_a_larger_cache_that_hits_less_is_printed(self):
         trace = self.bulky_trace()
         a = self.summary(trace, *self.BODY, "--share", "0.45", "--policy", "lru", command="advise")
         larger = a["larger_yet_less"]

@@ -307,7 +307,7 @@ class LimitsTest(harness.SystemTest):
             except (OSError, EOFError):
                 return False
 
-        harness.wait_until(served_again, what="room again")
+        harness.wait_until(served_again, what="service again")
 
     def test_larger_pages_are_passed_on_and_not_stored(self):
         d = self.daemon("--max-page", "1000", origin=self.origin())

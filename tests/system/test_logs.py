@@ -169,7 +169,7 @@ class AccessLogTest(harness.SystemTest):
         url = "http://a.test/" + "x" * 8000
         for _ in range(20):
             self.assertEqual(self.c.get(url).status, "ok")
-        harness.wait_until(lambda: self.room_in(ends[1]) == 0, what="a full pipe")
+        harness.wait_until(lambda: self.writable(ends[1]) == 0, what="a full pipe")
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(30), 0)
         self.assertIn("its reader does not read", d.err)
@@ -182,7 +182,7 @@ class AccessLogTest(harness.SystemTest):
         return d
 
     @staticmethod
-    def room_in(fd):
+    def writable(fd):
         return len(select.select([], [fd], [], 0)[1])
 
     def test_nothing_is_lost_at_the_end(self):

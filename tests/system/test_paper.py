@@ -60,7 +60,7 @@ class PaperTest(harness.SystemTest):
                 rows.append(("new", url, None))
         return rows
 
-    def test_lru_with_room_for_seven_line_by_line(self):
+    def test_lru_of_capacity_seven_line_by_line(self):
         expected = authors_log()
         self.assertEqual(len(expected), 997)
         self.assertEqual([r[1] for r in expected], self.urls)

@@ -9,7 +9,7 @@ import harness
 import rpc
 
 URLS = 60
-ROOM = 24  # pages
+CAPACITY = 24  # pages
 BATCH = 12  # calls of one client under way at once
 ROUNDS = 3  # looks at a policy while it is used; between them,
 REQUESTS = 200  # at least so many requests
@@ -82,14 +82,14 @@ class UnderLoadTest(harness.SystemTest):
                 self.assertTrue(all(c.is_alive() for c in self.clients),
                                 [c.error for c in self.clients])
                 now = self.c.stat()
-                self.assertLessEqual(now.pages, ROOM, policy)
+                self.assertLessEqual(now.pages, CAPACITY, policy)
         self.assertGreater(now.insertions, before.insertions, policy)
         self.assertGreater(now.evictions, before.evictions, policy)
         self.assertGreater(now.hits, before.hits, policy)
 
     def test_every_policy(self):
         origin = self.origin("--size-min", "32", "--size-max", "400")
-        daemon = self.daemon("--workers", "4", "--capacity-urls", ROOM, "--shards", "2",
+        daemon = self.daemon("--workers", "4", "--capacity-urls", CAPACITY, "--shards", "2",
                              origin=origin)
         specs = self.policies()
         self.assertGreaterEqual(len(specs), 18)

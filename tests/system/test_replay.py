@@ -43,7 +43,7 @@ class PaperReplayTest(ReplayCase):
         names = lines[0].split("\t")
         return [dict(zip(names, line.split("\t"))) for line in lines[1:]]
 
-    def test_lru_with_room_for_seven_line_by_line(self):
+    def test_lru_of_capacity_seven_line_by_line(self):
         log = self.dir / "replay.log"
         self.replay(TRACE, "--policy", "lru", "--capacity", "7", "--log", log)
         rows = self.log_rows(log)

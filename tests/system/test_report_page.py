@@ -403,7 +403,7 @@ class PageTest(report_case.ReportCase):
                                     "capacity_bytes": 0, **more}))
         return "--live", path
 
-    def test_replays_with_room_in_bytes(self):
+    def test_replays_with_a_capacity_in_bytes(self):
         lives = self.live("none", policy="none", mean={"mean_us": 9000, "hit_ratio": 0})
         for policy in ("lru", "rand"):
             for kib in (64, 128, 192):

@@ -373,8 +373,8 @@ class TransitTest(HostileTest):
         def others_are_served():
             return self.good.get("http://good.test/fault/size:20M").status == "ok"
 
-        # Three of them are held for it still: that leaves no room for another, so it has to go.
-        harness.wait_until(others_are_served, what="room for others")
+        # Three of them are held for it still: none fits beside them, so it has to be closed.
+        harness.wait_until(others_are_served, what="service of others")
         harness.wait_until(lambda: self.good.stat().connections == 1, what="the slow peer's end")
 
 

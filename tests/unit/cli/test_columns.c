@@ -45,7 +45,7 @@ START_TEST(a_heading_and_lines_stand_below_each_other)
 }
 END_TEST
 
-START_TEST(what_is_hidden_takes_no_room)
+START_TEST(what_is_hidden_has_no_width)
 {
     static const struct column list[] = {{"a", -3, false}, {"b", 9, true}, {"c", 3, false}};
     struct columns columns = {.out = out, .list = list, .count = 3};
@@ -78,7 +78,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, a_heading_and_lines_stand_below_each_other);
-    tcase_add_test(tc, what_is_hidden_takes_no_room);
+    tcase_add_test(tc, what_is_hidden_has_no_width);
     tcase_add_test(tc, pairs_of_a_label_and_a_value);
     suite_add_tcase(suite, tc);
     return suite;

@@ -18,7 +18,7 @@ static char bytes[OUTPUTS * PIECES * BYTES];
 static unsigned released;
 static bool in_order;
 static struct net_output_queue queue;
-static struct iovec room[NET_SEND_PIECES];
+static struct iovec pieces[NET_SEND_PIECES];
 static int fds[2];
 
 static void
@@ -75,7 +75,7 @@ START_TEST(all_comes_out_in_order)
         size_t written;
         ssize_t n;
 
-        status = net_output_queue_send(&queue, fds[0], room, &written);
+        status = net_output_queue_send(&queue, fds[0], pieces, &written);
         ck_assert_int_ne(status, NET_SEND_FAILED);
         sent += written;
         ck_assert_uint_eq(queue.bytes, sizeof(bytes) - sent);
@@ -109,7 +109,7 @@ START_TEST(a_turn_is_bounded)
     accepted = accept4(server, NULL, NULL, SOCK_NONBLOCK);
     ck_assert_int_ge(accepted, 0);
     for (size_t left = sizeof(bytes); left; left -= written) {
-        enum net_send_status status = net_output_queue_send(&queue, accepted, room, &written);
+        enum net_send_status status = net_output_queue_send(&queue, accepted, pieces, &written);
         size_t expected = left < NET_TURN_BYTES ? left : NET_TURN_BYTES;
 
         ck_assert_uint_eq(written, expected);
@@ -128,7 +128,7 @@ START_TEST(a_lost_connection_is_a_failure)
 
     close(fds[1]);
     fds[1] = dup(fds[0]);
-    ck_assert_int_eq(net_output_queue_send(&queue, fds[0], room, &written), NET_SEND_FAILED);
+    ck_assert_int_eq(net_output_queue_send(&queue, fds[0], pieces, &written), NET_SEND_FAILED);
     ck_assert_uint_eq(written, 0);
     ck_assert_uint_eq(released, 0);
 }

@@ -24,7 +24,7 @@ golden_read(const char *path)
     struct golden_trace t = {0};
     unsigned char record[RECORD];
     FILE *file = fopen(path, "rb");
-    uint32_t room = 1u << 18;
+    uint32_t capacity = 1u << 18;
     uint64_t *seen;   /* open addressing: ids ... */
     uint32_t *number; /* ... and their numbers, from 1 */
     uint32_t *last;
@@ -32,13 +32,13 @@ golden_read(const char *path)
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
     t.count = (uint32_t)(ftell(file) / RECORD);
-    ck_assert_uint_lt(t.count, room / 2);
+    ck_assert_uint_lt(t.count, capacity / 2);
     rewind(file);
     t.ids = calloc(t.count, sizeof(*t.ids));
     t.sizes = calloc(t.count, sizeof(*t.sizes));
     t.next = calloc(t.count, sizeof(*t.next));
-    seen = calloc(room, sizeof(*seen));
-    number = calloc(room, sizeof(*number));
+    seen = calloc(capacity, sizeof(*seen));
+    number = calloc(capacity, sizeof(*number));
     last = calloc(t.count, sizeof(*last));
     ck_assert(t.ids && t.sizes && t.next && seen && number && last);
     for (uint32_t i = 0; i < t.count; i++) {
@@ -48,9 +48,9 @@ golden_read(const char *path)
         ck_assert_uint_eq(fread(record, RECORD, 1, file), 1);
         memcpy(&id, record + 4, sizeof(id));
         memcpy(&t.sizes[i], record + 12, sizeof(t.sizes[i]));
-        at = (uint32_t)((id * 0x9e3779b97f4a7c15u) >> 40) % room;
+        at = (uint32_t)((id * 0x9e3779b97f4a7c15u) >> 40) % capacity;
         while (number[at] && seen[at] != id)
-            at = (at + 1) % room;
+            at = (at + 1) % capacity;
         t.next[i] = POLICY_NEVER;
         if (number[at]) {
             t.next[last[number[at] - 1]] = i;

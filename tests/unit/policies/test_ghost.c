@@ -77,7 +77,7 @@ END_TEST
 
 /* ---- ghosts ---------------------------------------------------------------------------------- */
 
-START_TEST(the_oldest_make_room)
+START_TEST(the_oldest_are_forgotten)
 {
     struct ghost ghost;
 
@@ -239,7 +239,7 @@ unit_suite(void)
     tcase_add_test(list, a_list_from_both_ends);
     tcase_add_test(list, list_validity_notices_what_is_wrong);
     suite_add_tcase(suite, list);
-    tcase_add_test(tc, the_oldest_make_room);
+    tcase_add_test(tc, the_oldest_are_forgotten);
     tcase_add_test(tc, ghost_validity_notices_what_is_wrong);
     tcase_add_test(tc, what_has_no_bytes_weighs_one);
     tcase_add_test(tc, many_ghosts_come_and_go);

@@ -34,7 +34,7 @@ START_TEST(tinylfu_by_hand)
     struct driven d;
 
     driven_begin_letters(&d, "tinylfu", 3, 0);
-    ck_assert_str_eq(play(&d, "abc"), "");    /* there is room */
+    ck_assert_str_eq(play(&d, "abc"), "");    /* the cache is not full */
     ck_assert_str_eq(play(&d, "d"), "-");     /* as often as a, once: not more often */
     ck_assert_str_eq(play(&d, "d"), "a");     /* twice now */
     ck_assert_str_eq(play(&d, "bb"), "");     /* three times; c is the oldest */

@@ -58,7 +58,7 @@ peer_receive(int fd, struct buf *record)
     mark &= 0x7fffffffu;
     record->data = malloc(mark + 1);
     ck_assert_ptr_nonnull(record->data);
-    record->room = mark + 1;
+    record->capacity = mark + 1;
     record->len = mark;
     record->data[mark] = 0;
     return peer_read(fd, record->data, mark);

@@ -160,8 +160,8 @@ encode(XDR *xdr, uint32_t seed)
 /* Whatever is copied and whatever is not, the bytes are those of libtirpc's own stream. */
 START_TEST(pieces_are_what_one_buffer_would_hold)
 {
-    enum { ROOM = 4 << 20 };
-    char *plain = malloc(ROOM);
+    enum { PLAIN_BYTES = 4 << 20 };
+    char *plain = malloc(PLAIN_BYTES);
     static struct rpc_reply reply;
 
     rpc_reply_init(&reply, NULL);
@@ -171,7 +171,7 @@ START_TEST(pieces_are_what_one_buffer_would_hold)
         XDR xdr;
         u_int len;
 
-        xdrmem_create(&xdr, plain, ROOM, XDR_ENCODE);
+        xdrmem_create(&xdr, plain, PLAIN_BYTES, XDR_ENCODE);
         encode(&xdr, seed);
         len = XDR_GETPOS(&xdr);
         rpc_gather_begin(&gather, &reply, seed % 2);
@@ -179,7 +179,7 @@ START_TEST(pieces_are_what_one_buffer_would_hold)
         ck_assert_uint_eq(XDR_GETPOS(&gather.xdr), len);
         ck_assert(!XDR_SETPOS(&gather.xdr, 0));
         ck_assert(rpc_gather_end(&gather));
-        buf_init(&all, ROOM);
+        buf_init(&all, PLAIN_BYTES);
         for (unsigned i = 0; i < reply.output.count; i++)
             ck_assert(
                 buf_append(&all, reply.output.pieces[i].iov_base, reply.output.pieces[i].iov_len));

@@ -221,7 +221,7 @@ converse(unsigned n)
     write_conversation(&stream);
     buf_init(&in, sizeof(output));
     in.data = output;
-    in.room = sizeof(output);
+    in.capacity = sizeof(output);
     server = rpc_server_create(&small, 1, programs, 2, &tiny);
     ck_assert_ptr_nonnull(server);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);

@@ -278,7 +278,7 @@ hash_event(void *context, const struct sim_event *event)
  * Where it is known that everything fits, and nobody is turned away, no policy runs; the outcome is
  * the same as where that is not known.
  */
-START_TEST(room_for_everything_needs_no_policy)
+START_TEST(a_cache_of_everything_runs_no_policy)
 {
     struct made m = made_trace(21, 4000, 300, true);
     const struct policy_ops *ops = policies[_i];
@@ -363,7 +363,7 @@ unit_suite(void)
     tcase_set_timeout(all, 120);
     tcase_add_loop_test(all, every_policy_as_in_a_plain_cache, 0, count);
     tcase_add_loop_test(all, a_run_can_be_repeated, 0, count);
-    tcase_add_loop_test(all, room_for_everything_needs_no_policy, 0, count);
+    tcase_add_loop_test(all, a_cache_of_everything_runs_no_policy, 0, count);
     suite_add_tcase(suite, all);
     tcase_add_test(stopping, who_is_told_can_end_it);
     tcase_add_test(stopping, a_watch_sees_progress_and_stops);

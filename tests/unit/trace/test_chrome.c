@@ -465,7 +465,7 @@ START_TEST(a_file_that_is_always_written_to_is_given_up)
 }
 END_TEST
 
-START_TEST(no_room_for_a_copy)
+START_TEST(no_space_for_a_copy)
 {
     make("History", TWO_VISITS);
     setenv("TMPDIR", scratch_path("nowhere"), 1);
@@ -657,7 +657,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_journal_over_several_databases_is_refused);
     tcase_add_test(tcase, a_file_that_is_written_to_is_awaited);
     tcase_add_test(tcase, a_file_that_is_always_written_to_is_given_up);
-    tcase_add_test(tcase, no_room_for_a_copy);
+    tcase_add_test(tcase, no_space_for_a_copy);
     tcase_add_test(tcase, paths_that_leave_no_bytes_for_a_copy);
     tcase_add_test(tcase, a_file_from_the_future);
     tcase_add_test(tcase, other_tables_and_columns);

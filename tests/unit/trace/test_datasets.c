@@ -30,9 +30,9 @@ percent(size_t part, size_t whole)
 }
 
 static double
-lru_percent(const struct trace *trace, uint64_t room)
+lru_percent(const struct trace *trace, uint64_t capacity)
 {
-    struct cache *cache = pages_cache("lru", room, 0, 1);
+    struct cache *cache = pages_cache("lru", capacity, 0, 1);
     size_t hits = 0;
 
     for (size_t i = 0; i < trace->request_count; i++) {

@@ -33,7 +33,7 @@ make_list(size_t *len)
 }
 
 static size_t
-pack_gzip(const char *text, size_t len, char *out, size_t room)
+pack_gzip(const char *text, size_t len, char *out, size_t capacity)
 {
     z_stream z = {0};
 
@@ -41,16 +41,16 @@ pack_gzip(const char *text, size_t len, char *out, size_t room)
     z.next_in = (unsigned char *)(uintptr_t)text;
     z.avail_in = (unsigned)len;
     z.next_out = (unsigned char *)out;
-    z.avail_out = (unsigned)room;
+    z.avail_out = (unsigned)capacity;
     ck_assert_int_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
     deflateEnd(&z);
-    return room - z.avail_out;
+    return capacity - z.avail_out;
 }
 
 static size_t
-pack_bzip2(const char *text, size_t len, char *out, size_t room)
+pack_bzip2(const char *text, size_t len, char *out, size_t capacity)
 {
-    unsigned packed = (unsigned)room;
+    unsigned packed = (unsigned)capacity;
 
     ck_assert_int_eq(
         BZ2_bzBuffToBuffCompress(out, &packed, (char *)(uintptr_t)text, (unsigned)len, 1, 0, 0),
@@ -59,32 +59,32 @@ pack_bzip2(const char *text, size_t len, char *out, size_t room)
 }
 
 static size_t
-pack_xz(const char *text, size_t len, char *out, size_t room)
+pack_xz(const char *text, size_t len, char *out, size_t capacity)
 {
     size_t at = 0;
 
     ck_assert_int_eq(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)text, len,
-                                             (uint8_t *)out, &at, room),
+                                             (uint8_t *)out, &at, capacity),
                      LZMA_OK);
     return at;
 }
 
 static size_t
-pack_zstd(const char *text, size_t len, char *out, size_t room)
+pack_zstd(const char *text, size_t len, char *out, size_t capacity)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     size_t packed;
 
     /* With the checksum that the program zstd writes. */
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-    packed = ZSTD_compress2(context, out, room, text, len);
+    packed = ZSTD_compress2(context, out, capacity, text, len);
     ck_assert(!ZSTD_isError(packed));
     ZSTD_freeCCtx(context);
     return packed;
 }
 
 static size_t (*const packers[])(const char *text, size_t len, char *out,
-                                 size_t room) = {pack_gzip, pack_bzip2, pack_xz, pack_zstd};
+                                 size_t capacity) = {pack_gzip, pack_bzip2, pack_xz, pack_zstd};
 
 #define PACKERS ((int)(sizeof(packers) / sizeof(packers[0])))
 
@@ -101,9 +101,9 @@ START_TEST(compressed)
 {
     size_t len;
     char *text = make_list(&len);
-    size_t room = 2 * len + 4096;
-    char *packed = malloc(room);
-    size_t half = packers[_i](text, len, packed, room / 2);
+    size_t capacity = 2 * len + 4096;
+    char *packed = malloc(capacity);
+    size_t half = packers[_i](text, len, packed, capacity / 2);
     struct trace *t = loading_bytes(packed, half, TRACE_OPTIONS_DEFAULT);
 
     check_list(t, 1);
@@ -452,8 +452,8 @@ START_TEST(lines_of_any_length)
 {
     /* Around the sizes of the buffer, whole and in front of more. */
     static const size_t lengths[] = {1, 262142, 262143, 262144, 262145, 524288, 1000000, 1000001};
-    size_t room = 4U << 20U;
-    char *text = malloc(room);
+    size_t capacity = 4U << 20U;
+    char *text = malloc(capacity);
     struct input *in;
     struct span line;
     bool too_long;

@@ -122,14 +122,14 @@ END_TEST
 START_TEST(zero_bytes_in_front_are_a_line)
 {
     static const size_t lengths[] = {1, 262142, 262143, 262144, 1000000, 5000000};
-    size_t room = 5000000 + 2 * strlen(LOG_LINE) + 1;
-    char *bytes = malloc(room);
+    size_t capacity = 5000000 + 2 * strlen(LOG_LINE) + 1;
+    char *bytes = malloc(capacity);
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct trace_options options = TRACE_OPTIONS_DEFAULT;
 
-        memset(bytes, 0, room);
-        snprintf(bytes + lengths[i], room - lengths[i], "%s%s", LOG_LINE, LOG_LINE);
+        memset(bytes, 0, capacity);
+        snprintf(bytes + lengths[i], capacity - lengths[i], "%s%s", LOG_LINE, LOG_LINE);
         for (int told = 0; told < 2; told++) {
             size_t len = lengths[i] + 2 * strlen(LOG_LINE);
             struct trace *t = loading_bytes(bytes, len, options);

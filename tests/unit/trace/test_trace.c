@@ -331,7 +331,7 @@ START_TEST(what_is_no_trace)
 }
 END_TEST
 
-START_TEST(a_small_room_for_the_sentence_is_respected)
+START_TEST(a_small_buffer_for_the_sentence_is_respected)
 {
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
     struct trace *t;
@@ -366,7 +366,7 @@ unit_suite(void)
     tcase_add_test(tcase, many_urls_keep_their_numbers);
     tcase_add_test(tcase, what_cannot_be_opened);
     tcase_add_test(tcase, what_is_no_trace);
-    tcase_add_test(tcase, a_small_room_for_the_sentence_is_respected);
+    tcase_add_test(tcase, a_small_buffer_for_the_sentence_is_respected);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -108,7 +108,7 @@ START_TEST(methods_and_statuses)
 }
 END_TEST
 
-/* A trace has room for so many names; those that come later are others. */
+/* A trace holds a bounded number of names; later ones become "other". */
 START_TEST(more_methods_than_there_are)
 {
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
