@@ -79,8 +79,10 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     *object = object_make(&parts);
     if (!*object && memory_reclaim(head->account, size))
         *object = object_make(&parts);
-    if (*object)
+    if (*object) {
+        (*object)->fetched_us = head->fetched_us;
         return 0;
+    }
     memory_uncharge(head->account, MEMORY_PAGES, size);
     return ENOMEM;
 }
@@ -381,6 +383,7 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
     object_complete(object, saturated(fetch_us), fetched_us, object_lifetime_of(lifetime_us));
 
     place = cache_lock(fill->cache, fill->hash);
+    fill->refreshed = true;
     set_headed(fill, object, &place->shard, &removed);
     waiters_more(fill);
     *outcome = end(fill, place, store_it);

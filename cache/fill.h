@@ -47,6 +47,7 @@ struct object_waiter {
     /* From the last event on. */
     struct object *failure;       /* FAILED: a reference; object_failure() and its status */
     enum cache_outcome outcome;   /* END */
+    bool refreshed;               /* END: the origin has confirmed the previous object */
     size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
@@ -155,6 +156,7 @@ struct cache_fill {
     bool may_store;              /* no purge since the lookup, and no bypass */
     bool has_head;
     bool isolated;
+    bool refreshed;
     bool done; /* finished or failed */
     bool paused;
     struct cache_window window; /* of a windowed object */
@@ -170,6 +172,8 @@ struct object_head {
                             OBJECT_MAX_TAG_BYTES with the spaces */
     int64_t length;      /* of the body as it will be appended, which is not longer; -1: unknown */
     uint64_t max_length; /* an append beyond it is EFBIG */
+    int64_t fetched_us;  /* as for cache_fill_finish(), for those that read the object before; 0:
+                            not known yet */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts the object */
 };
 

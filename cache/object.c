@@ -475,7 +475,9 @@ object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us, ui
     if (!object->segmented)
         inline_body(object)[object_length(object)] = '\0';
     object->fetch_us = fetch_us;
-    object->fetched_us = fetched_us;
+    /* Where it was known with the head, readers have it already. */
+    if (object->fetched_us != fetched_us)
+        object->fetched_us = fetched_us;
     atomic_store_explicit(&object->lifetime, lifetime, memory_order_relaxed);
     atomic_store_explicit(&object->state, OBJECT_READY, memory_order_release);
 }

@@ -62,8 +62,9 @@ struct object {
     uint32_t fetch_us;         /* duration of the fetch, saturating; set when ready */
     _Atomic uint32_t lifetime; /* freshness lifetime from fetched_us on; set when ready, and again
                                   when a cache expires the object */
-    int64_t fetched_us; /* monotonic clock: when the response's age was 0; set when ready. Of a
-                           marker: the time when it expires */
+    int64_t fetched_us;        /* monotonic clock: when the response's age was 0; set when ready, or
+                                  with the head (struct object_head). Of a
+                                  marker: the time when it expires */
     _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
     struct cache_fill

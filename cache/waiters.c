@@ -83,6 +83,7 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->object = object_retain(fill->name);
     waiter->failure = NULL;
     waiter->outcome = CACHE_NOT_STORED;
+    waiter->refreshed = false;
     waiter->evicted = 0;
     waiter->victims = (struct cache_victims){0};
     waiter->fill = fill;
@@ -193,6 +194,7 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
         if (lags)
             continue;
         waiter->outcome = outcome;
+        waiter->refreshed = fill->refreshed;
         if (waiter->leader) {
             waiter->evicted = evicted;
             waiter->victims = *victims;

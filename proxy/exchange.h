@@ -80,8 +80,14 @@ struct exchange {
      * and a bypass unless empty.
      */
     struct span fields;
-    struct span method; /* empty: GET. Valid as the fields. Another method is not answered from the
-                           cache */
+    /*
+     * Of enum http_request_field (http/request_head.h): what the fields certainly lack, so that a
+     * hit need not search them. 0: nothing is known.
+     */
+    uint32_t lacks;
+    struct span method; /* empty: GET. Valid as the fields */
+    bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control
+                   (RFC 9213) is for it */
     /*
      * Raw: the request has a body, which is passed on to the origin: exchange_send(). It is a
      * bypass, too.
@@ -98,6 +104,11 @@ struct exchange {
     /* ---- the response: from head() until exchange_end() */
     struct object *object;
     enum outcome outcome;
+    /*
+     * The response is to this very request, whose conditions and range the origin has evaluated:
+     * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
+     */
+    bool as_is;
     bool complete;                       /* the object is; what follows is set from then on */
     bool stored;                         /* the object was stored, or comes from there */
     size_t evicted;                      /* for it; 0 for all but OUTCOME_MISS */
@@ -108,7 +119,9 @@ struct exchange {
     struct relay *relay;    /* to the fetch that it leads; or NULL */
     _Atomic unsigned wakes; /* who has called wake(), and exchange_run() has not begun */
     unsigned events;        /* of the waiter, taken, of which the front has not been notified */
+    struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     bool has_head;          /* head() has been called */
+    bool again;             /* it has left the object, and looks up again */
     bool counted;           /* waiting_bytes, in the client's tally */
     uint8_t retries;
     const char *sentence; /* of `ending` */

@@ -73,6 +73,8 @@ failure_word(enum failure failure)
         return "internal";
     case FAILURE_CANCELLED:
         return "cancelled";
+    case FAILURE_NOT_CACHED:
+        return "not_cached";
     }
     return "unknown";
 }

@@ -5,29 +5,8 @@
 
 #include "base/container_of.h"
 #include "base/units.h"
-#include "proxy/sharing.h"
-
-/* The fetcher's thread's from its submission on. */
-struct origin_fill {
-    struct cache_fill base; /* first */
-    struct proxy *proxy;
-    struct client_key client; /* that it is fetched for */
-    struct sharing sharing;
-    struct relay *relay; /* a reference, or NULL */
-    struct shedding_body body;
-    uint64_t fetch;       /* the fetch's id */
-    size_t charged;       /* to the account, */
-    size_t counted;       /* and for the client */
-    enum failure failure; /* the object has failed, before the fetch's end; 0: it has not */
-    const char *sentence; /* then: static text */
-    bool bypass;
-    bool no_store; /* the fetch says so */
-    bool streams;  /* the leader's front does */
-    bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
-    _Atomic bool may_keep; /* false once it is known that the object will not be stored */
-    uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
-    int64_t unwanted_us;   /* since when no request waits for it, as far as was seen; 0: some did */
-};
+#include "proxy/invalidation.h"
+#include "proxy/origin_fill_parts.h"
 
 size_t
 origin_fill_size(void)
@@ -38,6 +17,7 @@ origin_fill_size(void)
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static const char out_of_memory[] = "Cannot allocate memory";
+static const char stopping[] = "the server is shutting down";
 
 const char *
 origin_fill_refusal(int error, enum failure *why)
@@ -60,7 +40,7 @@ charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiti
     struct proxy *proxy = fill->proxy;
     /* The object without a head, and as much for its failure. */
     size_t bytes = sizeof(*fill) + 2 * object_size(fill->base.object) + OBJECT_MAX_FAILURE +
-                   fetcher_request_bytes(fetch);
+                   fill->lines.room + fetcher_request_bytes(fetch);
 
     if (!client_tally_take(proxy->waiting, &fill->client, bytes + waiting_bytes))
         return errno;
@@ -80,6 +60,7 @@ free_fill(struct origin_fill *fill)
     struct proxy *proxy = fill->proxy;
 
     relay_close(&fill->relay);
+    buf_free(&fill->lines);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
         client_tally_give_back(proxy->waiting, &fill->client, fill->counted);
@@ -97,9 +78,8 @@ fill_begin(void *context)
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
 }
 
-/* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
-static void
-isolate(struct origin_fill *fill)
+void
+origin_fill_isolate(struct origin_fill *fill)
 {
     atomic_store(&fill->may_keep, false);
     if (!fill->bypass)
@@ -114,23 +94,26 @@ fill_hop(void *context, const struct fetch_hop *hop)
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
                     HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
-    sharing_add_hop(&fill->sharing, hop, proxy_now_us(fill->proxy),
-                    config->clock.wall_us(config->clock.context));
+    if (fill->raw)
+        origin_raw_hop(fill, hop);
+    else
+        sharing_add_hop(&fill->sharing, hop, proxy_now_us(fill->proxy),
+                        config->clock.wall_us(config->clock.context));
     if (fill->sharing.unshared)
-        isolate(fill);
+        origin_fill_isolate(fill);
 }
 
-/* Do the origin and the request allow that the object is stored? */
-static bool
-may_store(const struct origin_fill *fill, unsigned status)
-{
-    /* Only 200: storing responses of other status codes needs more of HTTP's rules. */
-    return status == 200 && !fill->bypass && !fill->no_store && !fill->sharing.unshared;
-}
-
-/* Fails the object now, since the memory that it takes is needed; the fetch ends later. */
 static void
-fail_early(struct origin_fill *fill, int error)
+fill_interim(void *context, unsigned status, struct span lines)
+{
+    struct origin_fill *fill = context;
+
+    if (fill->relay)
+        relay_add_interim(fill->relay, status, lines);
+}
+
+void
+origin_fill_fail_early(struct origin_fill *fill, int error)
 {
     switch (error) {
     case ENOBUFS:
@@ -146,9 +129,17 @@ fail_early(struct origin_fill *fill, int error)
         fill->failure = FAILURE_INTERNAL;
         fill->sentence = "the head of the response is larger than the proxy takes";
         break;
+    case ESHUTDOWN:
+        fill->failure = FAILURE_STOPPING;
+        fill->sentence = stopping;
+        break;
     case ECANCELED:
         fill->failure = FAILURE_CANCELLED;
         fill->sentence = "no request waits for the response any more";
+        break;
+    case EPROTO:
+        fill->failure = FAILURE_ORIGIN;
+        fill->sentence = "the origin sent 304 to a request without a condition";
         break;
     default:
         fill->failure = FAILURE_INTERNAL;
@@ -166,143 +157,31 @@ give_up(struct shedding_body *body)
     struct origin_fill *fill = container_of(body, struct origin_fill, body);
     const struct origin *origin = &fill->proxy->config.origin;
 
-    fail_early(fill, ENOBUFS);
+    origin_fill_fail_early(fill, ENOBUFS);
     origin->ops->cancel(origin->context, fill->fetch);
-}
-
-/* ---- bodies that are not stored -------------------------------------------------------------- */
-
-/* The largest body that is stored. */
-static uint64_t
-largest_stored(const struct origin_fill *fill)
-{
-    const struct proxy_config *config = &fill->proxy->config;
-    struct cache_config cache;
-
-    if (config->max_page)
-        return config->max_page;
-    if (!fill->streams)
-        return config->max_body;
-    cache_get_config(config->cache, &cache);
-    return cache.capacity_bytes ? cache.capacity_bytes / 8 : config->max_body;
-}
-
-static void
-resume(struct cache_fill *base)
-{
-    struct origin_fill *fill = (struct origin_fill *)base;
-    const struct origin *origin = &fill->proxy->config.origin;
-
-    origin->ops->resume(origin->context, fill->fetch);
-}
-
-/* Can the body get a window? An inline one has all its memory already. */
-static bool
-can_open_window(const struct origin_fill *fill)
-{
-    return fill->streams && fill->base.object->segmented && !object_is_windowed(fill->base.object);
-}
-
-/*
- * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream
- * fail for the reason `why`; 0: if there are any, the answer is EBUSY.
- */
-static int
-open_window(struct origin_fill *fill, enum failure why)
-{
-    static const char *const sentences[] = {
-        [FAILURE_TOO_LARGE] = "the response is larger than the proxy takes for this client",
-        [FAILURE_OVERLOADED] = "too many bytes are being fetched; try again",
-    };
-    const struct cache_window window = {
-        .size = ORIGIN_FILL_WINDOW,
-        .lag = ORIGIN_FILL_LAG,
-        .lags = {FAILURE_OVERLOADED,
-                 "the response is not stored, and another client reads it much faster; try again"},
-        .whole = {why, why ? sentences[why] : NULL},
-        .resume = resume,
-    };
-
-    atomic_store(&fill->may_keep, false);
-    if (!fill->sharing.unshared)
-        cache_fill_unmark(&fill->base);
-    return cache_fill_unstore(&fill->base, &window);
-}
-
-/* The body has or is going to have `length` bytes: opens the window if that is too much. */
-static int
-open_window_for(struct origin_fill *fill, uint64_t length)
-{
-    uint64_t max_body = fill->proxy->config.max_body;
-    int error;
-
-    if (length <= fill->max_whole || !can_open_window(fill))
-        return 0;
-    error = open_window(fill, length > max_body ? FAILURE_TOO_LARGE : 0);
-    return error == EBUSY ? 0 : error;
-}
-
-/* ---- fetches that no request waits for ------------------------------------------------------- */
-
-/* With the lock of the cache, or on the fetcher's thread. */
-static bool
-is_worth_finishing(const struct origin_fill *fill)
-{
-    const struct cache_fill *base = &fill->base;
-    uint64_t length = object_length(base->object), declared;
-
-    if (!base->has_head && !fill->safe)
-        return true;
-    if (!atomic_load(&fill->may_keep))
-        return false;
-    if (!base->has_head || base->declared < 0)
-        return length < ORIGIN_FILL_LITTLE;
-    declared = (uint64_t)base->declared;
-    return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;
-}
-
-static bool
-unwanted(struct cache_fill *base)
-{
-    struct origin_fill *fill = (struct origin_fill *)base;
-    const struct origin *origin = &fill->proxy->config.origin;
-
-    if (is_worth_finishing(fill))
-        return false;
-    origin->ops->cancel(origin->context, fill->fetch);
-    return true;
-}
-
-/* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
-static int
-check_wanted(struct origin_fill *fill)
-{
-    int64_t now_us = proxy_now_us(fill->proxy);
-
-    if (!cache_fill_is_unwanted(&fill->base)) {
-        fill->unwanted_us = 0;
-        return 0;
-    }
-    if (!fill->unwanted_us)
-        fill->unwanted_us = now_us;
-    if (is_worth_finishing(fill) && now_us - fill->unwanted_us <= ORIGIN_FILL_UNWANTED_US)
-        return 0;
-    return cache_fill_abandon(&fill->base) ? ECANCELED : 0;
 }
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-static enum fetch_flow
-fill_head(void *context, const struct fetch_head *head)
+/* Do the rules permit that it is stored? */
+static bool
+may_store(const struct origin_fill *fill, unsigned status)
 {
-    struct origin_fill *fill = context;
+    /* Only 200 of what is not raw: the status is that of the last of several responses. */
+    bool storable = fill->raw ? fill->sharing.storable : status == 200;
+
+    return storable && !fill->bypass && !fill->no_store && !fill->sharing.unshared;
+}
+
+/* The object begins: 0 or an errno. */
+static int
+begin_object(struct origin_fill *fill, const struct fetch_head *head, struct span fields)
+{
     struct proxy *proxy = fill->proxy;
     struct span url = object_url(fill->base.object);
-    uint64_t largest = largest_stored(fill);
+    uint64_t largest = origin_fill_largest(fill);
     int error;
 
-    shedding_charge_for(&proxy->shedding, &fill->client, NULL);
-    fill->no_store = head->no_store;
     if (!may_store(fill, head->status) ||
         (head->content_length > 0 && (uint64_t)head->content_length > largest))
         atomic_store(&fill->may_keep, false);
@@ -312,22 +191,42 @@ fill_head(void *context, const struct fetch_head *head)
         &(struct object_head){
             .status = head->status,
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
-            .fields = head->headers,
+            .fields = fields,
+            .fetched_us = fill->sharing.born_us,
             .length = head->content_length,
             .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
             .account = proxy->config.account,
         });
     if (!error && head->content_length > 0)
-        error = open_window_for(fill, (uint64_t)head->content_length);
+        error = origin_fill_open_window_for(fill, (uint64_t)head->content_length);
     if (!error)
-        error = check_wanted(fill);
+        error = origin_fill_check_wanted(fill);
     fill->body.give_up = give_up;
     if (!error && !shedding_add(&proxy->shedding, &fill->body, &fill->client,
                                 object_size(fill->base.object), proxy_now_us(proxy)))
         error = ENOMEM;
+    return error;
+}
+
+static enum fetch_flow
+fill_head(void *context, const struct fetch_head *head)
+{
+    struct origin_fill *fill = context;
+    enum origin_raw raw = ORIGIN_RAW_HEAD;
+    struct buf fields;
+    int error = 0;
+
+    shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
+    fill->no_store = head->no_store;
+    buf_init(&fields, OBJECT_MAX_META);
+    if (fill->raw)
+        raw = origin_raw_head(fill, head, &fields, &error);
+    if (raw == ORIGIN_RAW_HEAD)
+        error = begin_object(fill, head, fill->raw ? buf_span(&fields) : head->headers);
+    buf_free(&fields);
     if (!error)
         return FETCH_CONTINUE;
-    fail_early(fill, error);
+    origin_fill_fail_early(fill, error);
     return FETCH_ABORT;
 }
 
@@ -338,20 +237,22 @@ fill_body(void *context, const void *bytes, size_t len)
     struct shedding *shedding = &fill->proxy->shedding;
     int error;
 
+    if (fill->ended || fill->again)
+        return FETCH_CONTINUE;
     shedding_charge_for(shedding, &fill->client, &fill->body);
-    error = check_wanted(fill);
+    error = origin_fill_check_wanted(fill);
     if (!error)
-        error = open_window_for(fill, object_length(fill->base.object) + len);
+        error = origin_fill_open_window_for(fill, object_length(fill->base.object) + len);
     if (!error)
         error = cache_fill_append(&fill->base, bytes, len);
     /* Out of memory the object is passed on and not stored. */
-    if ((error == ENOBUFS || error == ENOMEM) && can_open_window(fill)) {
-        error = open_window(fill, FAILURE_OVERLOADED);
+    if ((error == ENOBUFS || error == ENOMEM) && origin_fill_can_open_window(fill)) {
+        error = origin_fill_open_window(fill, FAILURE_OVERLOADED);
         if (!error)
             error = cache_fill_append(&fill->base, bytes, len);
     }
     if (error && error != CACHE_FILL_PAUSE) {
-        fail_early(fill, error);
+        origin_fill_fail_early(fill, error);
         return FETCH_ABORT;
     }
     shedding_grow(shedding, &fill->body, object_size(fill->base.object),
@@ -370,18 +271,18 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
-    int64_t now_us = proxy_now_us(fill->proxy);
-    int64_t lifetime_us = sharing_lifetime(&fill->sharing, now_us);
+    int64_t born_us = fill->raw ? fill->sharing.born_us : proxy_now_us(fill->proxy);
+    int64_t lifetime_us = sharing_lifetime(&fill->sharing, born_us);
     bool store = atomic_load(&fill->may_keep) && may_store(fill, fill->base.object->status) &&
                  object_length(fill->base.object) <= fill->max_whole;
 
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     /* The response may have become stale while it arrived. */
     if (fill->sharing.unshared)
-        isolate(fill);
+        origin_fill_isolate(fill);
     else if (!store)
         cache_fill_unmark(&fill->base);
-    cache_fill_finish(&fill->base, store, (uint64_t)total_us, now_us, lifetime_us);
+    cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us, lifetime_us);
 }
 
 static bool
@@ -393,25 +294,57 @@ is_of_another_client(const struct object_waiter *base, void *context)
     return client_key_compare(&waiter->client, client) != 0;
 }
 
+static struct fetch_request fetch_request_of(const struct origin_fill *fill, struct span lines);
+static const struct fetch_sink sink;
+
+/* The origin's 304 concerned nothing that the cache has: without conditions it sends an object. */
+static bool
+fetch_again(struct origin_fill *fill)
+{
+    const struct origin *origin = &fill->proxy->config.origin;
+    const struct fetch_request fetch =
+        fetch_request_of(fill, span_of(fill->lines.data, fill->plain));
+
+    fill->again = fill->conditional = false;
+    return origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch);
+}
+
+/* The fetch has failed. Returns the failure, also if an older object is used instead. */
+static enum failure
+fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
+{
+    enum failure failure = error == FETCH_CANCELLED && cache_fill_is_unwanted(&fill->base)
+                               ? FAILURE_CANCELLED
+                               : failure_of_fetch(error);
+
+    if (fill->base.has_head || !origin_raw_fall_back(fill))
+        cache_fill_fail(&fill->base, failure, sentence,
+                        error == FETCH_DISPLACED ? is_of_another_client : NULL, &fill->client);
+    return failure;
+}
+
 static void
 fill_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     struct origin_fill *fill = context;
     const struct proxy_config *config = &fill->proxy->config;
-    enum failure failure = fill->failure;
+    enum failure failure;
 
-    shedding_remove(&fill->proxy->shedding, &fill->body);
-    if (failure) {
-        sentence = fill->sentence;
-    } else if (error == FETCH_OK) {
-        finish(fill, total_us);
-    } else {
-        failure = error == FETCH_CANCELLED && cache_fill_is_unwanted(&fill->base)
-                      ? FAILURE_CANCELLED
-                      : failure_of_fetch(error);
-        cache_fill_fail(&fill->base, failure, sentence,
-                        error == FETCH_DISPLACED ? is_of_another_client : NULL, &fill->client);
+    if (fill->again && error == FETCH_OK) {
+        if (fetch_again(fill))
+            return;
+        origin_fill_fail_early(fill, errno);
     }
+    shedding_remove(&fill->proxy->shedding, &fill->body);
+    failure = fill->failure;
+    if (failure)
+        sentence = fill->sentence;
+    else if (fill->ended)
+        sentence = "";
+    else if (error == FETCH_OK)
+        finish(fill, total_us);
+    else
+        failure = fail(fill, error, sentence);
     if (config->fetched)
         config->fetched(&(struct proxy_fetched){
             .url = object_url(fill->base.object),
@@ -426,6 +359,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
 static const struct fetch_sink sink = {
     .begin = fill_begin,
     .hop = fill_hop,
+    .interim = fill_interim,
     .head = fill_head,
     .body = fill_body,
     .supply = fill_supply,
@@ -477,67 +411,108 @@ ignore(struct object_waiter *waiter)
     (void)waiter;
 }
 
+static struct fetch_request
+fetch_request_of(const struct origin_fill *fill, struct span lines)
+{
+    return (struct fetch_request){
+        .client = fill->client,
+        .url = object_url(fill->base.object),
+        .headers = lines,
+        .flags = (fill->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
+                 (fill->streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u),
+    };
+}
+
+/*
+ * Submits the fetch. False: refused, with the reason; `text`, of FAILURE_SENTENCE bytes, may have
+ * the sentence.
+ */
+static bool
+submit(struct origin_fill *fill, const struct origin_fill_request *request, char *text,
+       enum failure *why, const char **sentence)
+{
+    struct proxy *proxy = fill->proxy;
+    const struct origin *origin = &proxy->config.origin;
+    struct fetch_request fetch;
+    enum fetch_error invalid;
+    int64_t wait_us;
+    int error;
+
+    *why = FAILURE_INTERNAL;
+    *sentence = out_of_memory;
+    if (fill->raw && !origin_raw_request(fill, request->fields))
+        return false;
+    fetch = fetch_request_of(fill, fill->raw ? buf_span(&fill->lines) : request->fields);
+    fetch.method = request->method;
+    if (request->has_body)
+        fetch.body =
+            (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = request->body_length};
+    /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
+    invalid = fetch_check_request(&fetch, text, FAILURE_SENTENCE);
+    if (invalid) {
+        *why = failure_of_fetch(invalid);
+        *sentence = text;
+        return false;
+    }
+    error = charge(fill, &fetch, request->waiting_bytes);
+    if (error) {
+        *sentence = origin_fill_refusal(error, why);
+        return false;
+    }
+    wait_us = take_token(request, proxy_now_us(proxy));
+    if (wait_us) {
+        char wait[32];
+
+        *why = FAILURE_OVERLOADED;
+        snprintf(text, FAILURE_SENTENCE,
+                 "the rate of fetches for this client is used up; try again in %s",
+                 units_format_duration(wait_us, wait, sizeof(wait)));
+        *sentence = text;
+        return false;
+    }
+    if (proxy->config.follows_http && has_user(fetch.url))
+        origin_fill_isolate(fill);
+    if (fill->unsafe)
+        invalidation_before(proxy, fetch.url);
+    if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch))
+        return true;
+    if (errno == ESHUTDOWN) {
+        *why = FAILURE_STOPPING;
+        *sentence = stopping;
+    }
+    return false;
+}
+
 bool
 origin_fill_start(struct proxy *proxy, struct cache_fill *base,
                   const struct origin_fill_request *request)
 {
     struct origin_fill *fill = (struct origin_fill *)base;
-    const struct origin *origin = &proxy->config.origin;
-    const struct fetch_request fetch = {
-        .client = request->leader->client,
-        .method = request->method,
-        .url = object_url(base->object),
-        .headers = request->fields,
-        .body = {.kind = request->has_body ? FETCH_BODY_SUPPLIED : FETCH_BODY_NONE,
-                 .length = request->body_length},
-        .flags = (request->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
-                 (request->leader->base.streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u),
-    };
     enum failure why = FAILURE_INTERNAL;
-    const char *sentence = out_of_memory;
+    const char *sentence = "";
     char text[FAILURE_SENTENCE];
-    enum fetch_error invalid;
-    int64_t wait_us;
-    int error;
 
     fill->proxy = proxy;
-    fill->client = request->leader->client;
+    fill->client = request->client;
     fill->relay = request->relay;
     fill->bypass = request->bypass;
-    fill->streams = request->leader->base.streams;
+    fill->raw = request->raw;
+    fill->owned = request->owned;
+    fill->as_is = request->as_is;
+    fill->unsafe = request->unsafe;
+    fill->background = !request->leader;
+    fill->streams = request->streams;
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
     atomic_init(&fill->may_keep, !request->bypass);
-    base->unwanted = unwanted;
+    base->unwanted = origin_fill_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
-    /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
-    invalid = fetch_check_request(&fetch, text, sizeof(text));
-    error = invalid ? 0 : charge(fill, &fetch, request->waiting_bytes);
-    if (invalid) {
-        why = failure_of_fetch(invalid);
-        sentence = text;
-    } else if (error) {
-        sentence = origin_fill_refusal(error, &why);
-    } else if ((wait_us = take_token(request, proxy_now_us(proxy)))) {
-        char wait[32];
-
-        why = FAILURE_OVERLOADED;
-        snprintf(text, sizeof(text),
-                 "the rate of fetches for this client is used up; try again in %s",
-                 units_format_duration(wait_us, wait, sizeof(wait)));
-        sentence = text;
-    } else {
-        if (proxy->config.follows_http && has_user(fetch.url))
-            isolate(fill);
-        if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch))
-            return true;
-        if (errno == ESHUTDOWN) {
-            why = FAILURE_STOPPING;
-            sentence = "the server is shutting down";
-        }
-    }
+    if ((request->leader || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
+        submit(fill, request, text, &why, &sentence))
+        return true;
     /* No other thread has the fill yet. */
-    request->leader->base.notify = ignore;
+    if (request->leader)
+        request->leader->base.notify = ignore;
     cache_fill_fail(base, why, sentence, always, NULL);
     free_fill(fill);
     return false;

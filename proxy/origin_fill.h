@@ -42,19 +42,30 @@ struct origin_waiter {
     struct client_key client;
 };
 
+/* The first bytes of the variants of raw objects; those of other objects are empty. */
+#define RAW_VARIANT "h"
+
 /* What an object is filled for. Spans are valid during the call. */
 struct origin_fill_request {
-    struct origin_waiter *leader; /* whose lookup gave the fill */
+    struct origin_waiter *leader; /* whose lookup gave the fill, and who waits for it; NULL:
+                                     the object is refreshed in the background */
+    struct client_key client;     /* that it is fetched for */
     struct span method;           /* of the request; empty: GET */
     struct span fields;           /* likewise */
-    bool raw;                     /* a response of HTTP: neither decoded nor redirected */
     size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
-    struct relay *relay;          /* a reference that the fill releases; NULL: none */
-    bool has_body;                /* the relay has the body of the request, */
-    int64_t body_length;          /* of which this is the length; -1: unknown */
+    bool streams;                 /* a front does that waits for it, or may */
     bool bypass;                  /* the object is not stored, whatever the origin says */
     struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */
+
+    /* Of raw requests; see struct exchange. */
+    bool raw;
+    bool owned;
+    bool as_is;          /* the client's conditions and range are the origin's to evaluate */
+    bool unsafe;         /* the request invalidates what the cache has */
+    struct relay *relay; /* a reference that the fill releases; NULL: none */
+    bool has_body;       /* the relay has the body of the request, */
+    int64_t body_length; /* of which this is the length; -1: unknown */
 };
 
 /* cache_request.fill_size for fills that origin_fill_start() is to get. */

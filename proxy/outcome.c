@@ -12,6 +12,10 @@ outcome_word(enum outcome outcome)
         return "coalesced";
     case OUTCOME_BYPASS:
         return "bypass";
+    case OUTCOME_REVALIDATED:
+        return "revalidated";
+    case OUTCOME_STALE:
+        return "stale";
     }
     return "unknown";
 }

@@ -1,6 +1,9 @@
 #include "proxy/proxy.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
+#include "http/storing.h"
 
 static int64_t
 monotonic_us(void *context)
@@ -18,24 +21,42 @@ wall_us(void *context)
 
 const struct proxy_clock proxy_clock_system = {.monotonic_us = monotonic_us, .wall_us = wall_us};
 
+struct http_storing_rules
+proxy_storing_rules(const struct proxy *proxy, bool owned)
+{
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    if (proxy->config.storing)
+        rules = *proxy->config.storing;
+    rules.cdn_cache_control = owned;
+    return rules;
+}
+
 bool
 proxy_init(struct proxy *proxy, const struct proxy_config *config)
 {
     *proxy = (struct proxy){.config = *config};
     shedding_init(&proxy->shedding);
+    proxy->scratch = calloc(config->workers, sizeof(*proxy->scratch));
     proxy->waiting = client_tally_create(config->account, MEMORY_REQUESTS);
-    if (!proxy->waiting)
-        return false;
-    if (pthread_mutex_init(&proxy->configuring, NULL) != 0) {
+    if (!proxy->scratch || !proxy->waiting || pthread_mutex_init(&proxy->configuring, NULL) != 0) {
         client_tally_destroy(proxy->waiting);
+        free(proxy->scratch);
         return false;
     }
+    proxy->scratch_count = config->workers;
+    for (unsigned i = 0; i < config->workers; i++)
+        buf_init(&proxy->scratch[i], OBJECT_MAX_VARIANT);
     return true;
 }
 
 void
 proxy_destroy(struct proxy *proxy)
 {
+    for (unsigned i = 0; i < proxy->scratch_count; i++)
+        buf_free(&proxy->scratch[i]);
+    free(proxy->scratch);
     pthread_mutex_destroy(&proxy->configuring);
     client_tally_destroy(proxy->waiting);
 }

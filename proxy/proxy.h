@@ -11,9 +11,11 @@
 
 #include <pthread.h>
 
+#include "base/buf.h"
 #include "base/client_tally.h"
 #include "base/memory_account.h"
 #include "cache/cache.h"
+#include "proxy/backoff.h"
 #include "proxy/failure.h"
 #include "proxy/metrics.h"
 #include "proxy/origin.h"
@@ -38,6 +40,8 @@ struct proxy_fetched {
     const char *unshared; /* why the response was not shared, as a phrase; NULL: it was */
 };
 
+struct http_storing_rules;
+
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
     struct cache *cache;
@@ -46,6 +50,8 @@ struct proxy_config {
     struct origin origin;
     struct proxy_clock clock;
     bool follows_http; /* responses are shared and stored as their origins allow (--freshness) */
+    const struct http_storing_rules *storing; /* for raw responses; not owned. NULL: those of
+                                                 http_storing_rules_init() */
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
      * Bytes of a body that is stored; larger ones are passed on. 0: max_body, and for fronts that
@@ -63,7 +69,10 @@ struct proxy {
         config; /* constant but for shards_automatic, which `configuring` protects */
     struct client_tally *waiting; /* what each client's waiting requests take; any thread */
     struct shedding shedding;     /* the fetcher's thread's */
-    pthread_mutex_t configuring;  /* one change of the cache's configuration at a time */
+    struct backoff backoff;       /* of refreshes in the background; any thread */
+    struct buf *scratch;          /* one for each worker: proxy_scratch() */
+    unsigned scratch_count;
+    pthread_mutex_t configuring; /* one change of the cache's configuration at a time */
 };
 
 /* False without memory. */
@@ -71,6 +80,19 @@ bool proxy_init(struct proxy *proxy, const struct proxy_config *config);
 
 /* All exchanges and fetches have ended. */
 void proxy_destroy(struct proxy *proxy);
+
+/*
+ * A buffer of the worker's for one computation on its thread, so that a hit allocates nothing;
+ * holds at most OBJECT_MAX_VARIANT bytes.
+ */
+static inline struct buf *
+proxy_scratch(struct proxy *proxy, unsigned worker)
+{
+    return &proxy->scratch[worker];
+}
+
+/* The rules for raw responses; `owned` as in struct exchange. */
+struct http_storing_rules proxy_storing_rules(const struct proxy *proxy, bool owned);
 
 static inline int64_t
 proxy_now_us(const struct proxy *proxy)

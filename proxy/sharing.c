@@ -34,6 +34,32 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
         sharing->fresh_until_us = now_us + fresh_us;
 }
 
+/* Does what keeps a response from being stored also keep it from requests that wait for it? */
+static bool
+is_for_one(enum http_unstorable refusal)
+{
+    return refusal != HTTP_STORABLE && refusal != HTTP_REFUSED_STATUS &&
+           refusal != HTTP_REFUSED_UNSTATED && refusal != HTTP_REFUSED_STALE;
+}
+
+void
+sharing_add_raw(struct sharing *sharing, const struct http_received *received,
+                const struct http_storing_rules *rules, int64_t now_us)
+{
+    struct http_storing storing;
+
+    sharing->validates = true;
+    sharing->born_us = now_us;
+    sharing->storable = received->status == 200;
+    if (sharing->any)
+        return;
+    http_evaluate_response(received, rules, &storing);
+    sharing->storable = storing.refusal == HTTP_STORABLE;
+    sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
+    sharing->born_us = now_us - storing.age_us;
+    sharing->fresh_until_us = sharing->born_us + storing.lifetime_us;
+}
+
 int64_t
 sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
 {
@@ -43,7 +69,7 @@ sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
         return INT64_MAX;
     lifetime_us = sharing->fresh_until_us - fetched_us;
     /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
-    if (lifetime_us < 1000 && !sharing->unshared)
+    if (lifetime_us < 1000 && !sharing->unshared && !sharing->validates)
         sharing->unshared = http_unstorable_text(HTTP_REFUSED_STALE);
     return lifetime_us > 0 ? lifetime_us : 0;
 }

@@ -16,10 +16,17 @@
 
 #include "fetch/fetch.h"
 
+struct http_received;
+struct http_storing_rules;
+
 struct sharing {
     bool any;               /* every response may be shared: --freshness off */
     const char *unshared;   /* why it may not be shared, as a phrase; NULL: no reason so far */
     int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
+    /* Of a raw response (sharing_add_raw()). */
+    bool validates; /* a response that is not fresh is of use */
+    bool storable;
+    int64_t born_us; /* when its age was 0 */
 };
 
 /* Before the first response. */
@@ -30,8 +37,16 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
                      int64_t wall_us);
 
 /*
+ * Evaluates the only response to a raw fetch, whose head came now, by all of HTTP's rules. One that
+ * is not stored for want of a lifetime or because of its status may be shared by the requests that
+ * wait for it.
+ */
+void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
+                     const struct http_storing_rules *rules, int64_t now_us);
+
+/*
  * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than
- * a millisecond, `unshared` says so from now on.
+ * a millisecond, `unshared` says so from now on, unless it is a raw response.
  */
 int64_t sharing_lifetime(struct sharing *sharing, int64_t fetched_us);
 

@@ -28,6 +28,10 @@ source_of(enum outcome outcome)
         return PROXY_MISS;
     case OUTCOME_COALESCED:
         return PROXY_COALESCED;
+    case OUTCOME_REVALIDATED:
+        return PROXY_REVALIDATED;
+    case OUTCOME_STALE:
+        return PROXY_STALE;
     case OUTCOME_BYPASS:
         break;
     }
@@ -62,6 +66,7 @@ status_of(enum failure why)
         return PROXY_OVERLOADED;
     case FAILURE_STOPPING:
         return PROXY_STOPPING;
+    case FAILURE_NOT_CACHED: /* no request of this protocol demands it */
     case FAILURE_INTERNAL:
     case FAILURE_CANCELLED:
         break;

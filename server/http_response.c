@@ -183,6 +183,10 @@ forwarded(const struct http_exchange *x)
     case OUTCOME_MISS:
     case OUTCOME_COALESCED:
         return HTTP_FORWARDED_URI_MISS;
+    case OUTCOME_REVALIDATED:
+        return HTTP_FORWARDED_STALE;
+    case OUTCOME_STALE:
+        return HTTP_FORWARDED_NOT;
     case OUTCOME_BYPASS:
         break;
     }
@@ -198,7 +202,7 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
     const struct object *object = exchange->object;
     struct http_cache_status status = {
         .cache = "sunproxy",
-        .hit = exchange->outcome == OUTCOME_HIT,
+        .hit = exchange->outcome == OUTCOME_HIT || exchange->outcome == OUTCOME_STALE,
         .forwarded = forwarded(x),
         .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_HIT,
         .collapsed = exchange->outcome == OUTCOME_COALESCED,
@@ -212,7 +216,6 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
     http_write_cache_status(writer, &status);
 }
 
-/* Of an object that is complete: of one that is not, an Age of the origin's is passed on. */
 static void
 write_age(struct http_writer *writer, const struct exchange *exchange)
 {
@@ -313,8 +316,7 @@ find_ranges(const struct http_exchange *x, const struct stored *stored, struct h
     enum http_range_result result;
 
     if (!(request->has & HTTP_HAS_RANGE) || request->method_id != HTTP_GET || x->status != 200 ||
-        exchange->outcome == OUTCOME_BYPASS ||
-        (!exchange->complete && !(stored->has & FIELD_LENGTH)) ||
+        exchange->as_is || (!exchange->complete && !(stored->has & FIELD_LENGTH)) ||
         !http_ranges_read(&requested, request->fields) ||
         ((request->has & HTTP_HAS_IF_RANGE) &&
          !http_if_range(request->fields, object_fields(exchange->object), wall_s(x))))
@@ -331,7 +333,7 @@ evaluate_conditions(const struct http_exchange *x)
 {
     const struct http_request *request = &x->request;
 
-    if (!(request->has & HTTP_HAS_CONDITION) || x->exchange.outcome == OUTCOME_BYPASS ||
+    if (!(request->has & HTTP_HAS_CONDITION) || x->exchange.as_is ||
         (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD) || x->status / 100 != 2)
         return HTTP_CONDITION_PROCEED;
     return http_evaluate_conditions(request->fields, object_fields(x->exchange.object), wall_s(x));
@@ -361,7 +363,7 @@ begin_head(struct http_exchange *x, unsigned drop, size_t *status_line)
     http_write_status(&writer, x->status);
     *status_line = writer.len;
     add_run(x, x->head, x->head + writer.len);
-    add_fields(x, drop | (x->exchange.complete ? FIELD_AGE : 0));
+    add_fields(x, drop | FIELD_AGE);
     return writer;
 }
 
@@ -371,8 +373,7 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t status_line
 {
     if (!(stored->has & FIELD_DATE))
         http_write_date(writer, wall_s(x));
-    if (x->exchange.complete)
-        write_age(writer, &x->exchange);
+    write_age(writer, &x->exchange);
     http_write_field(writer, "Via", span_str(http_service_of(x)->via));
     write_cache_status(writer, x);
     write_connection(writer, x);

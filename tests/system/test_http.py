@@ -127,13 +127,18 @@ def http_address(daemon):
     return match and (match[1], int(match[2]))
 
 
+def stored(url):
+    """A URL whose response may be stored: the origin states a lifetime."""
+    return url + ("&" if "?" in url else "?") + "fault=header:Cache-Control%3a%20max-age%3d60"
+
+
 def is_hit(response):
     return response.field("Cache-Status").startswith("sunproxy; hit")
 
 
 class ForwardTest(HttpTest):
     def test_a_miss_then_hits(self):
-        url = "http://a.test/page?bytes=3000"
+        url = stored("http://a.test/page?bytes=3000")
         first = self.c.get(url)
         self.assertEqual(first.status, 200)
         self.assertTrue(first.field("Cache-Status").startswith("sunproxy; fwd=uri-miss"))
@@ -146,7 +151,7 @@ class ForwardTest(HttpTest):
         self.assertEqual(len(self.o.requests()), 1)
 
     def test_https_is_cached_without_a_tunnel(self):
-        url = "https://a.test/page"
+        url = stored("https://a.test/page")
         first = self.c.get(url)
         again = self.c.get(url)
         self.assertEqual((first.status, again.status), (200, 200))
@@ -159,8 +164,8 @@ class ForwardTest(HttpTest):
             self.skipTest("curl is not installed")
         proxy = "%s:%d" % self.address
         for _ in range(2):
-            result = self.run_program(["curl", "-sS", "-i", "-x", proxy, "http://a.test/a",
-                                       "http://a.test/b"])
+            result = self.run_program(["curl", "-sS", "-i", "-x", proxy,
+                                       stored("http://a.test/a"), stored("http://a.test/b")])
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             self.assertEqual(result.stdout.count(b"HTTP/1.1 200 OK\r\n"), 2)
         self.assertEqual(len(self.o.requests()), 2)

@@ -197,6 +197,23 @@ scene_body(struct scene_fetch *fetch, size_t len)
     return fetch->sink->body(fetch->context, bytes, len);
 }
 
+void
+scene_answer(const char *url, unsigned status, const char *lines, size_t len)
+{
+    struct scene_fetch *fetch = scene_fetch(url);
+    enum fetch_flow flow;
+
+    fetch->sink->begin(fetch->context);
+    fetch->sink->hop(
+        fetch->context,
+        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+    flow = scene_head(fetch, status, lines, (int64_t)len);
+    if (len && flow == FETCH_CONTINUE)
+        flow = scene_body(fetch, len);
+    scene_done(fetch, flow == FETCH_CONTINUE ? FETCH_OK : FETCH_INTERNAL, "");
+    scene_run();
+}
+
 enum fetch_supply
 scene_supply(struct scene_fetch *fetch, void *buffer, size_t size, size_t *len)
 {
@@ -297,6 +314,7 @@ scene_begin(const struct scene_options *options)
     char why[256];
 
     scene = (struct scene){.now_us = 1000 * SECOND};
+    http_storing_rules_init(&scene.rules);
     pthread_mutex_init(&scene.lock, NULL);
     memset(pool, 0, sizeof(pool));
     TAILQ_INIT(&scene.fetches);
@@ -315,6 +333,7 @@ scene_begin(const struct scene_options *options)
                              .metrics = scene.metrics,
                              .origin = {.ops = &origin, .context = &scene},
                              .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
+                             .storing = &scene.rules,
                              .follows_http = !options->freshness_off,
                              .max_body = max_body,
                              .max_page = options->max_page,

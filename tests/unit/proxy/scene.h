@@ -6,6 +6,7 @@
 #ifndef SUNPROXY_TESTS_PROXY_SCENE_H
 #define SUNPROXY_TESTS_PROXY_SCENE_H
 
+#include "http/storing.h"
 #include "proxy/exchange.h"
 #include "tests/unit/unit.h"
 
@@ -43,6 +44,7 @@ struct scene {
     struct proxy_fetched fetched; /* the last one */
     char fetched_sentence[FAILURE_SENTENCE];
     unsigned visits; /* under way */
+    struct http_storing_rules rules;
 };
 
 extern struct scene scene;
@@ -74,7 +76,7 @@ struct scene_fetch {
     unsigned resumes;
     unsigned flags;
     struct fetch_body body;
-    char url[256], method[16], fields[512];
+    char url[256], method[16], fields[5000];
 };
 
 #define SCENE_FETCHES 1024 /* at a time */
@@ -98,6 +100,12 @@ enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const cha
 enum fetch_flow scene_body(struct scene_fetch *fetch, size_t len);
 void scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence);
 
+/*
+ * All of a raw response to the first fetch of this URL, and then scene_run(). 204 and 304 have no
+ * body.
+ */
+void scene_answer(const char *url, unsigned status, const char *lines, size_t len);
+
 /* What the fetch gets of the request's body, at most `size` bytes. */
 enum fetch_supply scene_supply(struct scene_fetch *fetch, void *buffer, size_t size, size_t *len);
 
@@ -113,7 +121,7 @@ char scene_byte(uint64_t position);
 struct visit {
     const char *url;
     const char *method, *fields;
-    bool raw, no_store, streams;
+    bool raw, owned, no_store, streams;
     bool has_body;
     int64_t body_length;
     struct client_key client;
@@ -134,13 +142,18 @@ struct visit {
     char sentence[FAILURE_SENTENCE];
     enum outcome outcome;
     unsigned status;
-    bool stored;
+    char lines[512]; /* of the response */
+    int64_t age_us;
+    bool stored, as_is;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */
     char ended_url[256];
 };
 
 /* The result of exchange_start(). */
 bool visit(struct visit *visit);
+
+/* visit() of the GET of a URL with these fields, raw, that streams. Returns as visit() does. */
+bool visit_raw(struct visit *visit, const char *url, const char *fields);
 
 /* visit() of a URL, by a client of its own number, that is answered later. */
 void visit_url(struct visit *visit, const char *url, unsigned client);

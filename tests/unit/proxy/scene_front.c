@@ -70,6 +70,10 @@ read_body(struct visit *visit)
         return;
     ck_assert_int_eq(object_state(exchange->object), OBJECT_READY);
     ck_assert_uint_eq(visit->got, object_length(exchange->object));
+    snprintf(visit->lines, sizeof(visit->lines), "%.*s", (int)object_fields(exchange->object).len,
+             object_fields(exchange->object).ptr);
+    visit->age_us = object_age(exchange->object, scene.now_us);
+    visit->as_is = exchange->as_is;
     visit->stored = exchange->stored;
     visit->evicted = exchange->evicted;
     visit->victims = exchange->victims->count;
@@ -159,6 +163,7 @@ visit(struct visit *visit)
                                               : &whole,
         .url = span_str(url),
         .raw = visit->raw,
+        .owned = visit->owned,
         .method = span_str(visit->method ? visit->method : ""),
         .fields = span_str(visit->fields ? visit->fields : ""),
         .has_body = visit->has_body,
@@ -177,6 +182,13 @@ visit(struct visit *visit)
     memset(url, 'x', sizeof(url));
     ck_assert(!visit->ended);
     return false;
+}
+
+bool
+visit_raw(struct visit *v, const char *url, const char *fields)
+{
+    *v = (struct visit){.url = url, .fields = fields, .raw = true, .streams = true};
+    return visit(v);
 }
 
 void

@@ -1,48 +1,277 @@
-/* Raw exchanges, those of HTTP: what is asked of the origin, and which requests share a fetch. */
+/* Raw exchanges, those of HTTP: what is fetched, which requests share it, and what is stored. */
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
+#define FRESH "Cache-Control: max-age=10\r\n"
 
 static const struct scene_options defaults;
 
-START_TEST(a_raw_request_is_fetched_as_it_came_shared_and_stored)
+/* Must hit, and have the body of `len` bytes. */
+static void
+expect_hit(const char *fields, size_t len)
 {
-    struct visit first = {.url = URL, .raw = true, .fields = "Accept: text/html\r\n"};
-    struct visit second = {.url = URL, .raw = true, .fields = "Accept: */*\r\n"};
+    struct visit v;
+
+    ck_assert(visit_raw(&v, URL, fields));
+    expect_body(&v, OUTCOME_HIT, len);
+    ck_assert(v.stored);
+}
+
+/* ---- fetching -------------------------------------------------------------------------------- */
+
+START_TEST(a_request_is_fetched_with_its_fields_shared_and_stored)
+{
+    struct visit first, second;
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
-    ck_assert(!visit(&first));
-    ck_assert(!visit(&second));
+    ck_assert(!visit_raw(&first, URL, "Accept: text/html\r\n"));
+    ck_assert(!visit_raw(&second, URL, "Accept: */*\r\n"));
     ck_assert_uint_eq(scene_fetches(), 1);
     fetch = scene_fetch(URL);
     ck_assert_str_eq(fetch->fields, "Accept: text/html\r\n");
-    ck_assert_uint_eq(fetch->flags, FETCH_UNDECODED | FETCH_NO_REDIRECTS);
-    scene_respond(URL, "Cache-Control: max-age=10\r\n", 20);
+    ck_assert_uint_eq(fetch->flags,
+                      FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    scene_answer(URL, 200, FRESH, 20);
     expect_body(&first, OUTCOME_MISS, 20);
     expect_body(&second, OUTCOME_COALESCED, 20);
-    ck_assert(first.stored && second.stored);
-    first = (struct visit){.url = URL, .raw = true};
-    ck_assert(visit(&first));
-    expect_body(&first, OUTCOME_HIT, 20);
+    ck_assert(first.stored && second.stored && !first.as_is);
+    expect_hit("", 20);
     scene_end();
 }
 END_TEST
 
-START_TEST(another_method_is_passed_on)
+START_TEST(objects_of_the_two_kinds_are_kept_apart)
 {
-    struct visit stored = {.url = URL, .raw = true};
-    struct visit passed = {.url = URL, .raw = true, .method = "HEAD"};
+    struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit(&stored));
-    scene_respond(URL, "Cache-Control: max-age=10\r\n", 20);
-    expect_body(&stored, OUTCOME_MISS, 20);
-    ck_assert(!visit(&passed));
-    ck_assert_str_eq(scene_fetch(URL)->method, "HEAD");
-    scene_respond(URL, "", 0);
-    expect_body(&passed, OUTCOME_BYPASS, 0);
-    ck_assert(!passed.stored);
+    scene_store(URL, FRESH, 10);
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    expect_hit("", 20);
+    v = (struct visit){.url = URL};
+    ck_assert(visit(&v));
+    expect_body(&v, OUTCOME_HIT, 10);
+    ck_assert_uint_eq(scene_stats().pages, 2);
+    scene_end();
+}
+END_TEST
+
+START_TEST(conditions_and_ranges_of_the_client_are_not_sent_for_the_cache)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v, URL,
+                         "If-None-Match: \"a\"\r\nAccept: b\r\nif-modified-since: c\r\n"
+                         "If-Range: \"a\"\r\n"));
+    ck_assert_str_eq(scene_fetch(URL)->fields, "Accept: b\r\n");
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(!v.as_is);
+    scene_end();
+}
+END_TEST
+
+START_TEST(what_only_an_origin_can_evaluate_is_passed_on_as_it_is)
+{
+    static const char *const rows[] = {"If-Match: \"a\"\r\n",
+                                       "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+                                       "Cache-Control: no-store\r\nIf-None-Match: \"b\"\r\n"};
+
+    scene_begin(&defaults);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        ck_assert(!visit_raw(&v, URL, rows[i]));
+        ck_assert_str_eq(scene_fetch(URL)->fields, rows[i]);
+        scene_answer(URL, 200, FRESH, 20);
+        expect_body(&v, OUTCOME_BYPASS, 20);
+        ck_assert(v.as_is && !v.stored);
+    }
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(interim_responses_go_to_the_request_that_is_fetched)
+{
+    struct visit first, second;
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&first, URL, ""));
+    ck_assert(!visit_raw(&second, URL, ""));
+    fetch = scene_fetch(URL);
+    fetch->sink->interim(fetch->context, 103, span_str("Link: </a>\r\n"));
+    if (_i)
+        scene_run();
+    fetch->sink->interim(fetch->context, 103, span_str("Link: </a>\r\n"));
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&first, OUTCOME_MISS, 20);
+    expect_body(&second, OUTCOME_COALESCED, 20);
+    ck_assert_uint_eq(first.interims, 2);
+    ck_assert_uint_eq(second.interims, 0);
+    scene_end();
+}
+END_TEST
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+START_TEST(statuses_are_stored_as_the_rules_say)
+{
+    static const struct {
+        unsigned status;
+        const char *lines;
+        bool stored;
+    } rows[] = {
+        {200, FRESH, true},
+        {200, "", false}, /* no lifetime, and nothing to validate it by */
+        {200, "ETag: \"a\"\r\n", true},
+        {203, FRESH, true},
+        {204, FRESH, true},
+        {301, FRESH, true},
+        {302, FRESH, true},
+        {302, "ETag: \"a\"\r\n", false},
+        {404, FRESH, true},
+        {410, FRESH, true},
+        {500, FRESH, true},
+        {500, "", false},
+        {200, "Cache-Control: no-store\r\n", false},
+        {200, "Cache-Control: private, max-age=10\r\n", false},
+        {200, "Set-Cookie: a=b\r\nCache-Control: max-age=10\r\n", false},
+        {200, "Vary: *\r\nCache-Control: max-age=10\r\n", false},
+        {200, "Cache-Control: max-age=10\r\nAge: 11\r\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        ck_assert(!visit_raw(&v, URL, ""));
+        scene_answer(URL, rows[i].status, rows[i].lines, rows[i].status == 204 ? 0 : 20);
+        ck_assert_uint_eq(v.status, rows[i].status);
+        ck_assert_msg(v.stored == rows[i].stored, "row %zu", i);
+        ck_assert_uint_eq(scene_stats().pages, rows[i].stored);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_response_to_authorization_is_for_its_client_unless_it_says_otherwise)
+{
+    struct visit first, second;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&first, URL, "Authorization: Basic YTpi\r\n"));
+    ck_assert(!visit_raw(&second, URL, ""));
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&first, OUTCOME_MISS, 20);
+    ck_assert(!first.stored);
+    expect_waiting(&second);
+    scene_answer(URL, 200, FRESH, 30);
+    expect_body(&second, OUTCOME_MISS, 30);
+    ck_assert(second.stored);
+    scene.now_us += 11 * SECOND;
+    ck_assert(!visit_raw(&first, URL, "Authorization: Basic YTpi\r\n"));
+    scene_answer(URL, 200, "Cache-Control: public, max-age=10\r\n", 40);
+    ck_assert(first.stored);
+    scene_end();
+}
+END_TEST
+
+START_TEST(failures_that_are_not_stored_go_to_all_that_wait)
+{
+    struct visit first, second;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&first, URL, ""));
+    ck_assert(!visit_raw(&second, URL, ""));
+    scene_answer(URL, 503, "", 20);
+    expect_body(&first, OUTCOME_MISS, 20);
+    expect_body(&second, OUTCOME_COALESCED, 20);
+    ck_assert_uint_eq(scene_stats().pages + scene_stats().markers, 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, "Age: 4\r\nCache-Control: max-age=10\r\nX-Other: 2\r\n", 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(v.stored);
+    scene.now_us += 5 * SECOND;
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_HIT, 20);
+    ck_assert_int_eq(v.age_us, 9 * SECOND + 1000);
+    ck_assert_str_eq(v.lines, "Cache-Control: max-age=10\r\nX-Other: 2\r\n"
+                              "Date: Thu, 28 May 2026 20:43:20 GMT\r\n");
+    scene.now_us += SECOND;
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, "", 20);
+    scene_end();
+}
+END_TEST
+
+START_TEST(limits_of_the_lifetime_apply_to_redirects_and_failures)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    scene.rules.redirect_max_us = 5 * SECOND;
+    scene.rules.negative_max_us = 3 * SECOND;
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!visit_raw(&v, URL, ""));
+        scene_answer(URL, i ? 404 : 301, FRESH, 20);
+        ck_assert(v.stored);
+        scene.now_us += 2 * SECOND;
+        expect_hit("", 20);
+        scene.now_us += 4 * SECOND;
+    }
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, FRESH, 20);
+    scene.now_us += 9 * SECOND;
+    expect_hit("", 20);
+    scene_end();
+}
+END_TEST
+
+START_TEST(cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy)
+{
+    static const char lines[] = "Cache-Control: no-store\r\nCDN-Cache-Control: max-age=10\r\n";
+
+    for (unsigned owned = 0; owned < 2; owned++) {
+        struct visit v = {.url = URL, .raw = true, .owned = owned};
+
+        scene_begin(&defaults);
+        ck_assert(!visit(&v));
+        scene_answer(URL, 200, lines, 20);
+        ck_assert(v.stored == (owned != 0));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(with_freshness_off_a_page_stays_until_it_is_evicted)
+{
+    struct visit v;
+
+    scene_begin(&(struct scene_options){.freshness_off = true});
+    ck_assert(!visit_raw(&v, URL, "Cache-Control: no-store\r\n"));
+    scene_answer(URL, 200, "Cache-Control: no-store\r\nVary: *\r\nSet-Cookie: a=b\r\n", 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(v.stored);
+    scene.now_us += 1000000 * SECOND;
+    expect_hit("Cache-Control: no-cache\r\n", 20);
+    ck_assert(!visit_raw(&v, "http://origin.test/missing", ""));
+    scene_answer("http://origin.test/missing", 404, FRESH, 20);
+    ck_assert(!v.stored);
     scene_end();
 }
 END_TEST
@@ -53,8 +282,19 @@ unit_suite(void)
     Suite *suite = suite_create("proxy: raw exchanges");
     TCase *cases = tcase_create("all");
 
-    tcase_add_test(cases, a_raw_request_is_fetched_as_it_came_shared_and_stored);
-    tcase_add_test(cases, another_method_is_passed_on);
+    tcase_add_test(cases, a_request_is_fetched_with_its_fields_shared_and_stored);
+    tcase_add_test(cases, objects_of_the_two_kinds_are_kept_apart);
+    tcase_add_test(cases, conditions_and_ranges_of_the_client_are_not_sent_for_the_cache);
+    tcase_add_test(cases, what_only_an_origin_can_evaluate_is_passed_on_as_it_is);
+    tcase_add_loop_test(cases, interim_responses_go_to_the_request_that_is_fetched, 0, 2);
+    tcase_add_test(cases, statuses_are_stored_as_the_rules_say);
+    tcase_add_test(cases, a_response_to_authorization_is_for_its_client_unless_it_says_otherwise);
+    tcase_add_test(cases, failures_that_are_not_stored_go_to_all_that_wait);
+    tcase_add_test(cases,
+                   the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response);
+    tcase_add_test(cases, limits_of_the_lifetime_apply_to_redirects_and_failures);
+    tcase_add_test(cases, cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy);
+    tcase_add_test(cases, with_freshness_off_a_page_stays_until_it_is_evicted);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,0 +1,285 @@
+/*
+ * The lookup of a request and what follows from the cache's answer: a response at once, a wait for
+ * a fetch that is under way, or a fetch.
+ */
+#include <errno.h>
+
+#include "http/variant.h"
+
+#include "proxy/exchange_parts.h"
+#include "proxy/request_rules.h"
+#include "proxy/staleness.h"
+
+/* A request that was sent back to look up more often than this fetches for itself. */
+#define MAX_RETRIES 8
+
+/* Records of field names lead to objects, or to another record; no further. */
+#define MAX_RECORDS 3
+
+/* ---- asking the cache ------------------------------------------------------------------------ */
+
+/* The variant that the request selects of what varies by these names. */
+static bool
+select_variant(struct exchange *x, struct span names, struct buf *variant)
+{
+    struct http_vary vary;
+
+    buf_reset(variant);
+    return buf_append(variant, RAW_VARIANT, sizeof(RAW_VARIANT) - 1) &&
+           http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
+           http_variant_key(&vary, x->fields, variant);
+}
+
+static enum cache_answer
+ask(struct exchange *x, const struct cache_request *request, struct span variant,
+    struct cache_found *found)
+{
+    const struct proxy_config *config = &x->proxy->config;
+    const struct cache_key key = cache_key_of_variant(x->url, variant);
+    enum cache_answer answer = cache_lookup(config->cache, &key, request, x->arrived_us, found);
+
+    if (answer == CACHE_NO_MEMORY && memory_reclaim(config->account, x->url.len))
+        answer = cache_lookup(config->cache, &key, request, x->arrived_us, found);
+    return answer;
+}
+
+/* `only_ready`: fetches nothing and waits for nothing. */
+static enum cache_answer
+look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
+        struct cache_found *found)
+{
+    struct cache_conditions conditions = rules->conditions;
+    struct cache_request request = {
+        .waiter = &x->waiter.base,
+        .conditions = rules->demands || only_ready ? &conditions : NULL,
+        .fill_size = origin_fill_size(),
+        .max_waiters = x->proxy->config.max_waiters,
+        .pass = rules->way == REQUEST_PASSES || x->retries > MAX_RETRIES,
+    };
+    struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
+    struct span variant = x->raw ? span_str(RAW_VARIANT) : span_of(NULL, 0);
+    enum cache_answer answer = CACHE_VARIES;
+
+    conditions.only_cached = only_ready;
+    for (unsigned i = 0; answer == CACHE_VARIES && i <= MAX_RECORDS; i++) {
+        answer = ask(x, &request, variant, found);
+        if (answer != CACHE_VARIES)
+            return answer;
+        if (!select_variant(x, object_fields(found->object), variant_of))
+            i = MAX_RECORDS;
+        variant = buf_span(variant_of);
+        object_release(&found->object);
+    }
+    /* No variant can be found for it. */
+    if (only_ready)
+        return CACHE_ABSENT;
+    request.pass = true;
+    return ask(x, &request, span_str(RAW_VARIANT), found);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* The response is this object, whose reference is the exchange's from now on. */
+static bool
+respond(struct exchange *x, struct object *object, enum outcome outcome)
+{
+    x->own = object;
+    x->outcome = outcome;
+    x->stored = true;
+    exchange_respond(x, object, true);
+    return true;
+}
+
+static bool
+fail(struct exchange *x, enum failure why, const char *sentence)
+{
+    exchange_fail(x, why, span_str(sentence));
+    return true;
+}
+
+/* The exchange waits for an object that another request has caused to be fetched. */
+static bool
+join(struct exchange *x)
+{
+    enum failure why;
+    const char *sentence;
+
+    x->outcome = OUTCOME_COALESCED;
+    x->counted = client_tally_take(x->proxy->waiting, &x->client, x->waiting_bytes);
+    if (x->counted)
+        return false;
+    sentence = origin_fill_refusal(errno, &why);
+    if (!exchange_leave(x, why, sentence))
+        return false;
+    return fail(x, why, sentence);
+}
+
+static struct origin_fill_request
+fill_request(struct exchange *x)
+{
+    return (struct origin_fill_request){
+        .client = x->client,
+        .method = x->method,
+        .fields = x->fields,
+        .streams = x->front->streams,
+        .raw = x->raw,
+        .owned = x->owned,
+        .waiting_bytes = x->waiting_bytes,
+        .limits = x->front->limits ? x->front->limits(x) : NULL,
+        .late = x->retries != 0,
+    };
+}
+
+/* The exchange is the first to wait for an object: it is fetched. */
+static bool
+begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+    struct origin_fill_request request = fill_request(x);
+
+    x->outcome = rules->way == REQUEST_PASSES ? OUTCOME_BYPASS : OUTCOME_MISS;
+    if (!x->relay && x->front->interim)
+        exchange_make_relay(x); /* without memory for it interim responses are dropped */
+    request.leader = &x->waiter;
+    request.relay = x->relay;
+    request.has_body = x->has_body;
+    request.body_length = x->body_length;
+    request.bypass = rules->way == REQUEST_PASSES;
+    request.as_is = x->as_is;
+    request.unsafe = rules->unsafe;
+    if (origin_fill_start(x->proxy, fill, &request))
+        return false;
+    object_waiter_take(waiter);
+    relay_leave(&x->relay);
+    x->url = object_url(waiter->object);
+    exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
+    return true;
+}
+
+/*
+ * The object is used stale, and its successor is fetched without a request that waits for it: RFC
+ * 5861 section 3.
+ */
+static bool
+refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object *object)
+{
+    struct origin_fill_request request = fill_request(x);
+
+    x->url = object_url(object);
+    cache_leave(x->proxy->config.cache, &x->waiter.base);
+    object_waiter_clear(&x->waiter.base);
+    origin_fill_start(x->proxy, fill, &request);
+    return respond(x, object, OUTCOME_STALE);
+}
+
+/*
+ * The exchange has joined the successor of an object that may be used stale: it leaves, unless the
+ * successor's head is there already. True: the exchange has been answered, or looks up again.
+ */
+static bool
+use_instead(struct exchange *x, struct object *object, bool *answered)
+{
+    if (atomic_load(&x->wakes) != 0 || !cache_leave(x->proxy->config.cache, &x->waiter.base))
+        return false;
+    x->again = atomic_load(&x->wakes) != 0;
+    *answered = !x->again;
+    if (x->again) {
+        object_release(&object);
+        return true;
+    }
+    x->url = object_url(object);
+    object_waiter_clear(&x->waiter.base);
+    return respond(x, object, OUTCOME_STALE);
+}
+
+/* ---- stale objects --------------------------------------------------------------------------- */
+
+/* Does the request accept this object, which is not fresh enough for it? */
+static bool
+accepts(const struct exchange *x, const struct request_rules *rules, const struct object *object)
+{
+    const struct cache_conditions *conditions = &rules->conditions;
+
+    return !conditions->no_cache && conditions->min_fresh_us == 0 &&
+           object_age(object, x->arrived_us) <= conditions->max_age_us &&
+           staleness_permits(x->proxy, object, x->owned, STALENESS_ACCEPTED, rules->max_stale_us,
+                             x->arrived_us);
+}
+
+/* May it be used while its successor is fetched? */
+static bool
+may_refresh_later(const struct exchange *x, const struct request_rules *rules,
+                  const struct object *object)
+{
+    return x->raw && !rules->demands &&
+           staleness_permits(x->proxy, object, x->owned, STALENESS_WHILE_REVALIDATE, 0,
+                             x->arrived_us);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/*
+ * Answers from what is ready, stale objects included as far as the request accepts them. True: it
+ * has been answered, or may not be answered in another way.
+ */
+static bool
+use_ready(struct exchange *x, const struct request_rules *rules)
+{
+    struct cache_found found;
+    enum cache_answer answer = look_up(x, rules, true, &found);
+
+    if (answer == CACHE_HIT)
+        return respond(x, found.object, OUTCOME_HIT);
+    if (answer == CACHE_STALE && accepts(x, rules, found.object))
+        return respond(x, found.object, OUTCOME_STALE);
+    object_release(&found.object);
+    return rules->only_cached &&
+           fail(x, FAILURE_NOT_CACHED,
+                "the response is not in the cache, and was not to be fetched");
+}
+
+bool
+exchange_look_up(struct exchange *x)
+{
+    struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
+    struct request_rules rules;
+    struct cache_found found;
+    enum cache_answer answer;
+    bool answered;
+
+    request_rules_read(&rules, x);
+    if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
+        if (use_ready(x, &rules))
+            return true;
+        if (rules.way == REQUEST_USES)
+            rules.way = REQUEST_PASSES;
+    }
+    answer = look_up(x, &rules, false, &found);
+    switch (answer) {
+    case CACHE_HIT:
+        return respond(x, found.object, OUTCOME_HIT);
+    case CACHE_STALE:
+    case CACHE_MISS:
+    case CACHE_PASS:
+    case CACHE_BUSY:
+        x->url = object_url(x->waiter.base.object);
+        object_release(&previous);
+        x->as_is = x->raw && answer == CACHE_PASS;
+        if (found.object && may_refresh_later(x, &rules, found.object)) {
+            if (answer == CACHE_STALE)
+                return refresh_in_background(x, found.fill, found.object);
+            if (use_instead(x, found.object, &answered))
+                return answered;
+        }
+        object_release(&found.object);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, &rules);
+    case CACHE_FULL:
+        return fail(x, FAILURE_OVERLOADED,
+                    "too many requests wait for this URL already; try again");
+    case CACHE_ABSENT:
+    case CACHE_VARIES:
+    case CACHE_NO_MEMORY:
+        break;
+    }
+    return fail(x, FAILURE_INTERNAL, strerror(ENOMEM));
+}

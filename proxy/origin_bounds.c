@@ -1,0 +1,119 @@
+/*
+ * What bounds a fill beside memory: the window of a body that is not stored, and the requests that
+ * wait for the object.
+ */
+#include <errno.h>
+
+#include "proxy/origin_fill_parts.h"
+
+/* ---- bodies that are not stored -------------------------------------------------------------- */
+
+uint64_t
+origin_fill_largest(const struct origin_fill *fill)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+    struct cache_config cache;
+
+    if (config->max_page)
+        return config->max_page;
+    if (!fill->streams)
+        return config->max_body;
+    cache_get_config(config->cache, &cache);
+    return cache.capacity_bytes ? cache.capacity_bytes / 8 : config->max_body;
+}
+
+static void
+resume(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    origin->ops->resume(origin->context, fill->fetch);
+}
+
+bool
+origin_fill_can_open_window(const struct origin_fill *fill)
+{
+    return fill->streams && fill->base.object->segmented && !object_is_windowed(fill->base.object);
+}
+
+int
+origin_fill_open_window(struct origin_fill *fill, enum failure why)
+{
+    static const char *const sentences[] = {
+        [FAILURE_TOO_LARGE] = "the response is larger than the proxy takes for this client",
+        [FAILURE_OVERLOADED] = "too many bytes are being fetched; try again",
+    };
+    const struct cache_window window = {
+        .size = ORIGIN_FILL_WINDOW,
+        .lag = ORIGIN_FILL_LAG,
+        .lags = {FAILURE_OVERLOADED,
+                 "the response is not stored, and another client reads it much faster; try again"},
+        .whole = {why, why ? sentences[why] : NULL},
+        .resume = resume,
+    };
+
+    atomic_store(&fill->may_keep, false);
+    if (!fill->sharing.unshared)
+        cache_fill_unmark(&fill->base);
+    return cache_fill_unstore(&fill->base, &window);
+}
+
+int
+origin_fill_open_window_for(struct origin_fill *fill, uint64_t length)
+{
+    uint64_t max_body = fill->proxy->config.max_body;
+    int error;
+
+    if (length <= fill->max_whole || !origin_fill_can_open_window(fill))
+        return 0;
+    error = origin_fill_open_window(fill, length > max_body ? FAILURE_TOO_LARGE : 0);
+    return error == EBUSY ? 0 : error;
+}
+
+/* ---- fetches that no request waits for ------------------------------------------------------- */
+
+/* With the lock of the cache, or on the fetcher's thread. */
+static bool
+is_worth_finishing(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    uint64_t length = object_length(base->object), declared;
+
+    if (!base->has_head && !fill->safe)
+        return true;
+    if (!atomic_load(&fill->may_keep) || fill->background)
+        return atomic_load(&fill->may_keep);
+    if (!base->has_head || base->declared < 0)
+        return length < ORIGIN_FILL_LITTLE;
+    declared = (uint64_t)base->declared;
+    return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;
+}
+
+bool
+origin_fill_unwanted(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    if (is_worth_finishing(fill))
+        return false;
+    origin->ops->cancel(origin->context, fill->fetch);
+    return true;
+}
+
+int
+origin_fill_check_wanted(struct origin_fill *fill)
+{
+    int64_t now_us = proxy_now_us(fill->proxy);
+
+    if (!cache_fill_is_unwanted(&fill->base) || (fill->background && is_worth_finishing(fill))) {
+        fill->unwanted_us = 0;
+        return 0;
+    }
+    if (!fill->unwanted_us)
+        fill->unwanted_us = now_us;
+    if (is_worth_finishing(fill) && now_us - fill->unwanted_us <= ORIGIN_FILL_UNWANTED_US)
+        return 0;
+    return cache_fill_abandon(&fill->base) ? ECANCELED : 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * What the files of a fill from an origin share: origin_fill.c has its life, its memory and its
+ * body, origin_raw.c what HTTP's rules make of the head of a raw response. Private.
+ */
+#ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
+#define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
+
+#include "base/buf.h"
+#include "proxy/origin_fill.h"
+#include "proxy/sharing.h"
+
+/* The fetcher's thread's from its submission on. */
+struct origin_fill {
+    struct cache_fill base; /* first */
+    struct proxy *proxy;
+    struct client_key client; /* that it is fetched for */
+    struct sharing sharing;
+    struct relay *relay; /* a reference, or NULL */
+    struct shedding_body body;
+    uint64_t fetch;       /* the fetch's id */
+    size_t charged;       /* to the account, */
+    size_t counted;       /* and for the client */
+    enum failure failure; /* the object has failed, before the fetch's end; 0: it has not */
+    const char *sentence; /* then: static text */
+    bool ended;           /* the object has its end before the fetch, and has not failed */
+    bool bypass;
+    bool no_store; /* the fetch says so */
+    bool streams;  /* the leader's front does */
+    bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
+    _Atomic bool may_keep; /* false once it is known that the object will not be stored */
+    uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
+    int64_t unwanted_us;   /* since when no request waits for it, as far as was seen; 0: some did */
+
+    /* Of a raw fetch (origin_raw.c). */
+    bool raw;
+    bool owned, as_is, unsafe; /* as the request has them */
+    bool background;           /* no request waited for it at its beginning */
+    bool conditional;          /* the previous object is being validated */
+    bool again;                /* the fetch is to be repeated without conditions */
+    struct buf lines;          /* of the request, for the origin and for what its response is
+                                  selected by; with the conditions behind the first */
+    size_t plain;              /* bytes of them */
+    int64_t waited_us;         /* for the head */
+};
+
+/* Fails the object now, by an errno; the fetch ends later. */
+void origin_fill_fail_early(struct origin_fill *fill, int error);
+
+/* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
+void origin_fill_isolate(struct origin_fill *fill);
+
+/* ---- origin_bounds.c ------------------------------------------------------------------------- */
+
+/* The largest body that is stored. */
+uint64_t origin_fill_largest(const struct origin_fill *fill);
+
+/* Can the body get a window? An inline one has all its memory already. */
+bool origin_fill_can_open_window(const struct origin_fill *fill);
+
+/*
+ * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream
+ * fail for the reason `why`; 0: if there are any, the answer is EBUSY.
+ */
+int origin_fill_open_window(struct origin_fill *fill, enum failure why);
+
+/* The body has or is going to have `length` bytes: opens the window if that is too much. */
+int origin_fill_open_window_for(struct origin_fill *fill, uint64_t length);
+
+/* cache_fill.unwanted. */
+bool origin_fill_unwanted(struct cache_fill *base);
+
+/* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
+int origin_fill_check_wanted(struct origin_fill *fill);
+
+/* ---- origin_raw.c ---------------------------------------------------------------------------- */
+
+/*
+ * Makes fill->lines of the request for a raw fetch: with conditions if the object that it replaces
+ * can be validated. False without memory.
+ */
+bool origin_raw_request(struct origin_fill *fill, struct span fields);
+
+/* Evaluates the head as the origin sent it: may it be shared and stored, and for how long? */
+void origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop);
+
+enum origin_raw {
+    ORIGIN_RAW_HEAD,  /* it is the head of the object, with *fields */
+    ORIGIN_RAW_TAKEN, /* the object has its end, or the fetch is repeated: a body is dropped */
+    ORIGIN_RAW_ERROR, /* *error is an errno for origin_fill_fail_early() */
+};
+
+/*
+ * What becomes of the head of a raw response. `fields`, an empty buffer, gets the field lines of
+ * the object.
+ */
+enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
+                                struct buf *fields, int *error);
+
+/*
+ * The fetch has failed before its head. True: the previous object is used instead, and the object
+ * has its end.
+ */
+bool origin_raw_fall_back(struct origin_fill *fill);
+
+#endif

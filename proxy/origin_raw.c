@@ -1,0 +1,224 @@
+#include <errno.h>
+
+#include "http/conditional.h"
+#include "http/field.h"
+#include "http/storing.h"
+#include "http/update.h"
+#include "http/variant.h"
+#include "proxy/invalidation.h"
+#include "proxy/origin_fill_parts.h"
+#include "proxy/staleness.h"
+
+static int64_t
+wall_s(const struct origin_fill *fill)
+{
+    const struct proxy_clock *clock = &fill->proxy->config.clock;
+
+    return clock->wall_us(clock->context) / 1000000;
+}
+
+/* The request's lines as the origin's response is selected by them. */
+static struct span
+request_lines(const struct origin_fill *fill)
+{
+    return span_of(fill->lines.data, fill->plain);
+}
+
+/* The fields of a request whose response is for the cache: without the client's conditions and
+ * range, which concern what the client has. */
+static void
+strip(struct span lines, struct buf *out)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line)) {
+        if (http_split_field(line, &name, &value) &&
+            (http_is_condition(name) || http_name_is(name, "Range")))
+            continue;
+        buf_append(out, line.ptr, line.len);
+        buf_append(out, "\r\n", 2);
+    }
+}
+
+bool
+origin_raw_request(struct origin_fill *fill, struct span fields)
+{
+    const struct object *previous = cache_fill_previous(&fill->base);
+
+    buf_init(&fill->lines, OBJECT_MAX_META);
+    if (fill->as_is)
+        buf_append(&fill->lines, fields.ptr, fields.len);
+    else
+        strip(fields, &fill->lines);
+    fill->plain = fill->lines.len;
+    fill->conditional = !fill->as_is && previous &&
+                        http_write_validation(object_fields(previous), wall_s(fill), &fill->lines);
+    return !buf_failed(&fill->lines);
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+/* `validated_by` has no pointer unless `lines` are those of a stored response after a 304. */
+static void
+evaluate(struct origin_fill *fill, unsigned status, struct span lines, struct span validated_by)
+{
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    const struct http_received received = {
+        .method = span_str("GET"),
+        .request_lines = request_lines(fill),
+        .status = status,
+        .lines = lines,
+        .validated_by = validated_by,
+        .arrival = {.wall_s = wall_s(fill), .waited_us = fill->waited_us},
+    };
+
+    sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
+}
+
+void
+origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
+{
+    fill->waited_us = hop->waited_us;
+    /* What a 304 means is known when it has updated the previous object. */
+    if (fill->conditional && hop->status == 304)
+        return;
+    evaluate(fill, hop->status, hop->lines, span_of(NULL, 0));
+    if (hop->has_user && !fill->sharing.any)
+        fill->sharing.unshared = "user information in the URL";
+    if (fill->sharing.unshared)
+        origin_fill_isolate(fill);
+}
+
+/* The fields of the object for a response with these lines; false without memory. */
+static bool
+write_fields(struct origin_fill *fill, struct span lines, struct buf *fields)
+{
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+
+    if (http_stored_fields(lines, &rules, wall_s(fill), fields))
+        return true;
+    if (buf_failed(fields))
+        return false;
+    fill->sharing.storable = false;
+    buf_reset(fields);
+    return buf_append(fields, lines.ptr, lines.len);
+}
+
+/*
+ * If the response varies, its object is that of a variant, which the lines of the request select.
+ * Without memory, and where what selects it is too long, it goes to its client only.
+ */
+static void
+select_variant(struct origin_fill *fill, struct span lines)
+{
+    const struct span base = span_str(RAW_VARIANT);
+    struct http_vary vary = {.count = 0};
+    struct buf names, variant;
+    bool selected;
+
+    if (!fill->sharing.any)
+        http_vary_read(&vary, lines);
+    /* Without Vary the response is that of all variants. */
+    if (vary.count == 0 && span_equal(object_variant(fill->base.object), base))
+        return;
+    buf_init(&names, HTTP_VARY_BYTES);
+    buf_init(&variant, OBJECT_MAX_VARIANT);
+    http_vary_write(&vary, &names);
+    selected = buf_append(&variant, base.ptr, base.len) &&
+               (vary.count == 0 || http_variant_key(&vary, request_lines(fill), &variant)) &&
+               !buf_failed(&names) &&
+               cache_fill_vary(&fill->base, base, buf_span(&names), buf_span(&variant));
+    buf_free(&names);
+    buf_free(&variant);
+    if (selected)
+        return;
+    fill->sharing.unshared = "varies by more than can be told apart";
+    origin_fill_isolate(fill);
+}
+
+/* The origin has confirmed the previous object: RFC 9111 section 4.3.4. */
+static int
+refresh(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields)
+{
+    const struct object *previous = cache_fill_previous(&fill->base);
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    enum cache_outcome outcome;
+
+    if (!http_update_fields(object_fields(previous), head->headers, &rules, wall_s(fill), fields))
+        return buf_failed(fields) ? ENOMEM : EINVAL;
+    evaluate(fill, previous->status, buf_span(fields), head->headers);
+    return cache_fill_refresh(&fill->base,
+                              &(struct object_head){.status = previous->status,
+                                                    .fields = buf_span(fields),
+                                                    .account = fill->proxy->config.account},
+                              fill->sharing.storable && !fill->sharing.unshared,
+                              (uint64_t)fill->waited_us, fill->sharing.born_us,
+                              sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
+}
+
+bool
+origin_raw_fall_back(struct origin_fill *fill)
+{
+    struct proxy *proxy = fill->proxy;
+    const struct object *previous = cache_fill_previous(&fill->base);
+
+    if (!fill->raw || fill->as_is || !previous)
+        return false;
+    backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
+    if (!staleness_permits(proxy, previous, fill->owned, STALENESS_IF_ERROR, 0,
+                           proxy_now_us(proxy)))
+        return false;
+    cache_fill_fall_back(&fill->base);
+    fill->ended = true;
+    return true;
+}
+
+/* A 304 to our own conditions. */
+static enum origin_raw
+confirmed(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields, int *error)
+{
+    const struct object *previous = cache_fill_previous(&fill->base);
+
+    if (!http_not_modified_concerns(head->headers, object_fields(previous), wall_s(fill))) {
+        fill->again = true;
+        return ORIGIN_RAW_TAKEN;
+    }
+    *error = refresh(fill, head, fields);
+    if (*error)
+        return ORIGIN_RAW_ERROR;
+    backoff_clear(&fill->proxy->backoff, fill->base.key);
+    fill->ended = true;
+    return ORIGIN_RAW_TAKEN;
+}
+
+/* The origin fails, perhaps for a while: RFC 5861 section 4. */
+static bool
+is_error(unsigned status)
+{
+    return status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+enum origin_raw
+origin_raw_head(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields,
+                int *error)
+{
+    struct proxy *proxy = fill->proxy;
+    bool is_ours = !fill->bypass && !fill->as_is; /* no condition of the client's was sent */
+
+    *error = 0;
+    if (fill->unsafe)
+        invalidation_after(proxy, object_url(fill->base.object), head->status, head->headers);
+    if (head->status == 304 && fill->conditional)
+        return confirmed(fill, head, fields, error);
+    if (head->status == 304 && is_ours)
+        *error = EPROTO;
+    if (is_error(head->status) && origin_raw_fall_back(fill))
+        return ORIGIN_RAW_TAKEN;
+    if (is_ours && !is_error(head->status))
+        backoff_clear(&proxy->backoff, fill->base.key);
+    if (!fill->bypass && !*error)
+        select_variant(fill, head->headers);
+    if (!*error && !write_fields(fill, head->headers, fields))
+        *error = ENOMEM;
+    return *error ? ORIGIN_RAW_ERROR : ORIGIN_RAW_HEAD;
+}

@@ -1,0 +1,90 @@
+#include "proxy/request_rules.h"
+
+#include "http/cache_control.h"
+#include "http/conditional.h"
+#include "http/range.h"
+#include "http/request_head.h"
+
+#define SECOND_US ((int64_t)1000000)
+
+/* Methods are case-sensitive: RFC 9110 section 9.1. */
+static bool
+method_is(const struct exchange *x, const char *name)
+{
+    return span_equal(x->method, span_str(name));
+}
+
+/* RFC 9110 section 9.2.1. A method that is not known may not be safe. */
+static bool
+is_safe(const struct exchange *x)
+{
+    return x->method.len == 0 || method_is(x, "GET") || method_is(x, "HEAD") ||
+           method_is(x, "OPTIONS") || method_is(x, "TRACE");
+}
+
+static bool
+may_have(const struct exchange *x, uint32_t fields)
+{
+    return (x->lacks & fields) != fields;
+}
+
+/* Has it no range, or only ones that begin near the beginning of the whole? */
+static bool
+begins_near(struct span fields)
+{
+    struct http_ranges ranges;
+
+    if (!http_ranges_read(&ranges, fields))
+        return true;
+    for (size_t i = 0; i < ranges.count; i++)
+        if (ranges.of[i].first < 0 || ranges.of[i].first >= REQUEST_NEAR_RANGE)
+            return false;
+    return true;
+}
+
+static int64_t
+microseconds(int64_t seconds)
+{
+    return seconds == HTTP_SECONDS_ANY ? INT64_MAX : seconds * SECOND_US;
+}
+
+static void
+read_directives(struct request_rules *rules, const struct exchange *x)
+{
+    struct http_request_control control;
+
+    http_request_control_read(&control, x->fields);
+    if (control.no_store)
+        rules->way = REQUEST_PASSES;
+    rules->only_cached = control.only_if_cached;
+    rules->max_stale_us = microseconds(control.max_stale);
+    rules->conditions.no_cache = control.no_cache;
+    if (control.max_age != HTTP_SECONDS_ABSENT)
+        rules->conditions.max_age_us = microseconds(control.max_age);
+    rules->conditions.min_fresh_us = microseconds(control.min_fresh);
+    rules->demands =
+        control.no_cache || control.max_age != HTTP_SECONDS_ABSENT || control.min_fresh > 0;
+}
+
+void
+request_rules_read(struct request_rules *rules, const struct exchange *x)
+{
+    *rules = (struct request_rules){.way = REQUEST_SHARES, .conditions.max_age_us = INT64_MAX};
+    if (x->method.len && !method_is(x, "GET"))
+        rules->way = method_is(x, "HEAD") ? REQUEST_USES : REQUEST_PASSES;
+    if (!x->raw && x->fields.len)
+        rules->way = REQUEST_PASSES;
+    if (x->raw) {
+        rules->unsafe = !is_safe(x);
+        if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
+            read_directives(rules, x);
+        /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
+        if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
+            http_has_origin_condition(x->fields))
+            rules->way = REQUEST_PASSES;
+        if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE) && !begins_near(x->fields))
+            rules->way = REQUEST_USES;
+    }
+    if (x->no_store || x->has_body)
+        rules->way = REQUEST_PASSES;
+}

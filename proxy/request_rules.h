@@ -1,0 +1,31 @@
+/*
+ * How a request is answered, as far as the request itself decides it: from the cache, from an
+ * origin past the cache, or either (RFC 9110 section 9, RFC 9111 sections 3, 4 and 5.2.1).
+ */
+#ifndef SUNPROXY_PROXY_REQUEST_RULES_H
+#define SUNPROXY_PROXY_REQUEST_RULES_H
+
+#include "proxy/exchange.h"
+
+/* A range that begins behind this offset is not waited for: RFC 9110 section 14.2. */
+#define REQUEST_NEAR_RANGE ((int64_t)1 << 20)
+
+enum request_way {
+    REQUEST_SHARES, /* looks up; joins a fetch, or is fetched for others and the cache, too */
+    REQUEST_USES,   /* looks up; what is not there is fetched past the cache */
+    REQUEST_PASSES, /* is fetched past the cache */
+};
+
+struct request_rules {
+    enum request_way way;
+    bool only_cached; /* what is not in the cache is not fetched */
+    bool unsafe;      /* changes what the origin has: RFC 9111 section 4.4 */
+    bool demands;     /* not any fresh object will do: `conditions` */
+    struct cache_conditions conditions;
+    int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
+};
+
+/* Reads the request, and of that only the fields that it may have (exchange->lacks). */
+void request_rules_read(struct request_rules *rules, const struct exchange *exchange);
+
+#endif

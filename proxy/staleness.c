@@ -1,0 +1,34 @@
+#include "proxy/staleness.h"
+
+#include "http/storing.h"
+
+bool
+staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
+                  enum staleness why, int64_t accepted_us, int64_t now_us)
+{
+    const struct http_received received = {
+        .method = span_str("GET"),
+        .status = object->status,
+        .lines = object_fields(object),
+        .arrival.wall_s = proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000,
+    };
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);
+    struct http_storing storing;
+    int64_t permitted_us = 0, lifetime_us = object_lifetime(object);
+
+    if (lifetime_us == INT64_MAX)
+        return false;
+    http_evaluate_response(&received, &rules, &storing);
+    switch (why) {
+    case STALENESS_ACCEPTED:
+        permitted_us = storing.may_be_stale ? accepted_us : 0;
+        break;
+    case STALENESS_WHILE_REVALIDATE:
+        permitted_us = storing.stale_while_revalidate_us;
+        break;
+    case STALENESS_IF_ERROR:
+        permitted_us = storing.stale_if_error_us;
+        break;
+    }
+    return permitted_us > 0 && object_age(object, now_us) - lifetime_us <= permitted_us;
+}

@@ -1,0 +1,26 @@
+/*
+ * May an object that is not fresh be used without asking its origin (RFC 9111 section 4.2.4, RFC
+ * 5861)? The response's directives are read from the object, which only requests for objects that
+ * have expired do. Safe on any thread.
+ */
+#ifndef SUNPROXY_PROXY_STALENESS_H
+#define SUNPROXY_PROXY_STALENESS_H
+
+#include "cache/object.h"
+#include "proxy/proxy.h"
+
+/* Why it may be used. */
+enum staleness {
+    STALENESS_ACCEPTED,         /* the request has max-stale: `accepted_us` */
+    STALENESS_WHILE_REVALIDATE, /* its successor is being fetched */
+    STALENESS_IF_ERROR,         /* its successor could not be fetched */
+};
+
+/*
+ * For a ready object, which is raw, at `now_us`; `owned` as in struct exchange. `accepted_us` is
+ * how long after its lifetime the request accepts it, for STALENESS_ACCEPTED only.
+ */
+bool staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
+                       enum staleness why, int64_t accepted_us, int64_t now_us);
+
+#endif
