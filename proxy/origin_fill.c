@@ -40,7 +40,7 @@ charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiti
     struct proxy *proxy = fill->proxy;
     /* The object without a head, and as much for its failure. */
     size_t bytes = sizeof(*fill) + 2 * object_size(fill->base.object) + OBJECT_MAX_FAILURE +
-                   fill->lines.room + fetcher_request_bytes(fetch);
+                   fill->lines.capacity + fetcher_request_bytes(fetch);
 
     if (!client_tally_take(proxy->waiting, &fill->client, bytes + waiting_bytes))
         return errno;
