@@ -20,7 +20,9 @@ class LargeTest(test_http.HttpTest):
         self.addCleanup(self.admin.close)
 
     def url(self, size, *faults):
-        return "http://a.test/?" + "&".join(f"fault={f}" for f in (f"size:{size}", *faults))
+        """A body of this size, which may be stored for a minute."""
+        faults = (f"size:{size}", *faults)
+        return test_http.stored("http://a.test/?" + "&".join(f"fault={f}" for f in faults))
 
     def slow_reader(self):
         """A connection whose peer can send little that is not read."""
