@@ -1,0 +1,265 @@
+/* Methods other than GET, ranges, and what an unsafe request makes invalid. */
+#include <stdio.h>
+
+#include "tests/unit/proxy/scene.h"
+
+#define HOST "http://origin.test"
+#define URL HOST "/page"
+#define FRESH "Content-Length: 20\r\nCache-Control: max-age=1000\r\n"
+
+static const struct scene_options defaults;
+
+static void
+store(const char *url, const char *fields, const char *lines)
+{
+    struct visit v;
+
+    ck_assert(!visit_raw(&v, url, fields));
+    scene_answer(url, 200, lines, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(v.stored);
+}
+
+static bool
+begin(struct visit *v, const char *method, const char *fields)
+{
+    *v = (struct visit){
+        .url = URL, .raw = true, .streams = true, .method = method, .fields = fields};
+    return visit(v);
+}
+
+/* Is it in the cache? */
+static bool
+has(const char *url, const char *fields)
+{
+    struct visit v;
+    char all[200];
+
+    snprintf(all, sizeof(all), "%sCache-Control: only-if-cached\r\n", fields);
+    ck_assert(visit_raw(&v, url, all));
+    return v.fails == 0;
+}
+
+/* ---- HEAD ------------------------------------------------------------------------------------ */
+
+START_TEST(head_is_answered_from_the_object_of_get)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(URL, "", FRESH);
+    ck_assert(begin(&v, "HEAD", ""));
+    expect_body(&v, OUTCOME_HIT, 20);
+    ck_assert_ptr_nonnull(strstr(v.lines, "Content-Length: 20\r\n"));
+    ck_assert(!v.as_is);
+    scene_end();
+}
+END_TEST
+
+START_TEST(head_is_passed_on_where_there_is_no_fresh_object)
+{
+    static const char fields[] = "If-None-Match: \"mine\"\r\n";
+    struct visit v, get;
+
+    scene_begin(&defaults);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!begin(&v, "HEAD", fields));
+        ck_assert_str_eq(scene_fetch(URL)->method, "HEAD");
+        ck_assert_str_eq(scene_fetch(URL)->fields, fields);
+        scene_answer(URL, 304, FRESH, 0);
+        expect_body(&v, OUTCOME_BYPASS, 0);
+        ck_assert(v.as_is && !v.stored && v.status == 304);
+        if (i == 0) {
+            store(URL, "", FRESH);
+            scene.now_us += 1001 * SECOND;
+        }
+    }
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    /* Nor does it wait for an object, nor get one that another method led to. */
+    ck_assert(!visit_raw(&get, URL, ""));
+    ck_assert(!begin(&v, "HEAD", ""));
+    ck_assert_uint_eq(scene_fetches(), 2);
+    scene_answer(URL, 200, FRESH, 20);
+    scene_answer(URL, 200, FRESH, 0);
+    expect_body(&get, OUTCOME_MISS, 20);
+    expect_body(&v, OUTCOME_BYPASS, 0);
+    scene_end();
+}
+END_TEST
+
+/* ---- unsafe methods -------------------------------------------------------------------------- */
+
+START_TEST(methods_that_may_change_something_are_passed_on_and_invalidate)
+{
+    static const struct {
+        const char *method;
+        bool invalidates;
+    } rows[] = {
+        {"POST", true}, {"PUT", true},     {"DELETE", true},   {"PATCH", true},  {"M-SEARCH", true},
+        {"post", true}, {"UNKNOWN", true}, {"OPTIONS", false}, {"TRACE", false}, {"HEAD", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v, get;
+
+        scene_begin(&defaults);
+        store(URL, "", FRESH "Vary: X-A\r\n");
+        store(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n");
+        v = (struct visit){.url = URL};
+        scene_store(URL "2", "", 10); /* of RPC, and of another URL */
+        scene_store(URL, "", 10);
+        if (strcmp(rows[i].method, "HEAD") == 0) {
+            ck_assert(begin(&v, rows[i].method, ""));
+            scene_end();
+            continue;
+        }
+        ck_assert(!begin(&v, rows[i].method, "X-B: c\r\n"));
+        ck_assert_str_eq(scene_fetch(URL)->method, rows[i].method);
+        ck_assert_str_eq(scene_fetch(URL)->fields, "X-B: c\r\n");
+        /* Before it is answered. */
+        ck_assert_msg(has(URL, "") != rows[i].invalidates, "%s", rows[i].method);
+        ck_assert(has(URL, "X-A: 1\r\n") != rows[i].invalidates);
+        if (rows[i].invalidates) {
+            /* And what was fetched meanwhile. */
+            ck_assert(!visit_raw(&get, URL, ""));
+            scene_answer(URL, 200, FRESH, 20); /* to the first fetch, which is the unsafe one */
+            expect_body(&v, OUTCOME_BYPASS, 20);
+            ck_assert(!v.stored && v.as_is);
+            scene_answer(URL, 200, FRESH, 20);
+            expect_body(&get, OUTCOME_MISS, 20);
+            ck_assert(!get.stored);
+        } else {
+            scene_answer(URL, 200, FRESH, 20);
+            expect_body(&v, OUTCOME_BYPASS, 20);
+        }
+        ck_assert(has(URL, "") != rows[i].invalidates);
+        get = (struct visit){.url = URL};
+        if (rows[i].invalidates) {
+            ck_assert(!scene_has(URL));
+        } else {
+            ck_assert(visit(&get));
+        }
+        ck_assert(scene_has(URL "2"));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(location_and_content_location_of_the_same_origin_are_invalidated)
+{
+    static const char *const urls[] = {HOST "/new", HOST "/text", "http://other.test/new",
+                                       HOST "/else"};
+    struct visit v;
+
+    scene_begin(&defaults);
+    for (unsigned i = 0; i < 4; i++)
+        store(urls[i], "", FRESH);
+    ck_assert(!begin(&v, "POST", ""));
+    ck_assert(has(urls[0], "") && has(urls[1], ""));
+    scene_answer(URL, 201,
+                 "Location: /new\r\nContent-Location: http://ORIGIN.test:80/text\r\n"
+                 "Content-Location: http://other.test/new\r\n",
+                 5);
+    expect_body(&v, OUTCOME_BYPASS, 5);
+    ck_assert(!has(urls[0], "") && !has(urls[1], ""));
+    ck_assert(has(urls[2], "") && has(urls[3], ""));
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_error_invalidates_nothing_more)
+{
+    struct visit v, get;
+
+    scene_begin(&defaults);
+    store(HOST "/new", "", FRESH);
+    ck_assert(!begin(&v, "POST", ""));
+    ck_assert(!visit_raw(&get, URL, ""));
+    scene_answer(URL, 500, "Location: /new\r\n", 5);
+    expect_body(&v, OUTCOME_BYPASS, 5);
+    ck_assert(has(HOST "/new", ""));
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&get, OUTCOME_MISS, 20);
+    ck_assert(get.stored);
+    scene_end();
+}
+END_TEST
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+START_TEST(a_range_near_the_beginning_leads_to_the_whole)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v, URL, "Range: bytes=1048575-\r\n"));
+    ck_assert_str_eq(scene_fetch(URL)->fields, "");
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(v.stored && !v.as_is);
+    ck_assert(visit_raw(&v, URL, "Range: bytes=1-2\r\n"));
+    expect_body(&v, OUTCOME_HIT, 20);
+    scene_end();
+}
+END_TEST
+
+START_TEST(another_range_is_passed_on_unless_the_whole_is_there)
+{
+    static const char *const ranges[] = {"Range: bytes=1048576-\r\nIf-Range: \"a\"\r\n",
+                                         "Range: bytes=-500\r\n", "Range: bytes=0-1,2000000-\r\n"};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct visit v, get;
+
+        scene_begin(&defaults);
+        ck_assert(!visit_raw(&get, URL, ""));
+        ck_assert(!visit_raw(&v, URL, ranges[i]));
+        ck_assert_uint_eq(scene_fetches(), 2);
+        ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields, ranges[i]);
+        scene_answer(URL, 200, FRESH, 20);
+        expect_body(&get, OUTCOME_MISS, 20);
+        scene_answer(URL, 206, "Content-Range: bytes 5-9/10\r\nCache-Control: max-age=60\r\n", 5);
+        expect_body(&v, OUTCOME_BYPASS, 5);
+        ck_assert(v.as_is && !v.stored && v.status == 206);
+        ck_assert(visit_raw(&v, URL, ranges[i]));
+        expect_body(&v, OUTCOME_HIT, 20);
+        ck_assert(!v.as_is);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_part_that_was_not_asked_for_is_for_one_request)
+{
+    struct visit first, second;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&first, URL, ""));
+    ck_assert(!visit_raw(&second, URL, ""));
+    scene_answer(URL, 206, "Content-Range: bytes 5-9/10\r\nCache-Control: max-age=60\r\n", 5);
+    expect_body(&first, OUTCOME_MISS, 5);
+    ck_assert(!first.stored && first.status == 206);
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&second, OUTCOME_MISS, 20);
+    ck_assert(second.stored);
+    scene_end();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("proxy: methods and ranges");
+    TCase *cases = tcase_create("all");
+
+    tcase_add_test(cases, head_is_answered_from_the_object_of_get);
+    tcase_add_test(cases, head_is_passed_on_where_there_is_no_fresh_object);
+    tcase_add_test(cases, methods_that_may_change_something_are_passed_on_and_invalidate);
+    tcase_add_test(cases, location_and_content_location_of_the_same_origin_are_invalidated);
+    tcase_add_test(cases, an_error_invalidates_nothing_more);
+    tcase_add_test(cases, a_range_near_the_beginning_leads_to_the_whole);
+    tcase_add_test(cases, another_range_is_passed_on_unless_the_whole_is_there);
+    tcase_add_test(cases, a_part_that_was_not_asked_for_is_for_one_request);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,282 @@
+/* Objects that are used although they are not fresh, and what a request says about that. */
+#include <errno.h>
+
+#include "proxy/backoff.h"
+#include "tests/unit/proxy/scene.h"
+
+#define URL "http://origin.test/page"
+#define FRESH "ETag: \"a\"\r\nCache-Control: max-age=10\r\n"
+#define SWR "ETag: \"a\"\r\nCache-Control: max-age=10, stale-while-revalidate=60\r\n"
+
+static const struct scene_options defaults;
+
+/* An object of 20 bytes that is `age_s` old. */
+static void
+store(const char *lines, int64_t age_s)
+{
+    struct visit v;
+
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, lines, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    scene.now_us += age_s * SECOND;
+}
+
+/* ---- directives of requests ------------------------------------------------------------------ */
+
+START_TEST(a_request_that_may_not_be_fetched_is_answered_from_the_cache_or_fails)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
+    store(FRESH, 5);
+    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    expect_body(&v, OUTCOME_HIT, 20);
+    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached, max-age=3\r\n"));
+    expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
+    scene.now_us += 6 * SECOND;
+    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
+    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached, max-stale\r\n"));
+    expect_body(&v, OUTCOME_STALE, 20);
+    ck_assert_uint_eq(scene.submitted, 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_request_that_may_not_be_fetched_does_not_wait_either)
+{
+    struct visit first, second;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&first, URL, ""));
+    ck_assert(visit_raw(&second, URL, "Cache-Control: only-if-cached\r\n"));
+    expect_failure(&second, FAILURE_NOT_CACHED, "not in the cache");
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&first, OUTCOME_MISS, 20);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_request_accepts_what_it_says)
+{
+    static const struct {
+        const char *lines, *fields;
+        bool stale;
+    } rows[] = {
+        {FRESH, "", false},
+        {FRESH, "Cache-Control: max-stale\r\n", true},
+        {FRESH, "Cache-Control: max-stale=6\r\n", true},
+        {FRESH, "Cache-Control: max-stale=4\r\n", false},
+        {FRESH, "Cache-Control: max-stale=6, no-cache\r\n", false},
+        {FRESH, "Cache-Control: max-stale=6, max-age=12\r\n", false},
+        {FRESH, "Cache-Control: max-stale=6, max-age=16\r\n", true},
+        {FRESH, "Cache-Control: max-stale, min-fresh=1\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, must-revalidate\r\n",
+         "Cache-Control: max-stale\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, proxy-revalidate\r\n",
+         "Cache-Control: max-stale\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: s-maxage=10\r\n", "Cache-Control: max-stale\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, no-cache\r\n", "Cache-Control: max-stale\r\n",
+         false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store(rows[i].lines, 15);
+        ck_assert_msg(visit_raw(&v, URL, rows[i].fields) == rows[i].stale, "row %zu", i);
+        if (!rows[i].stale)
+            scene_answer(URL, 304, "", 0);
+        expect_body(&v, rows[i].stale ? OUTCOME_STALE : OUTCOME_REVALIDATED, 20);
+        ck_assert(v.stored);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_request_with_no_store_leaves_nothing_behind)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(FRESH, 5);
+    ck_assert(!visit_raw(&v, URL, "Cache-Control: no-store\r\n"));
+    scene_answer(URL, 200, FRESH, 30);
+    expect_body(&v, OUTCOME_BYPASS, 30);
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_HIT, 20);
+    scene_end();
+}
+END_TEST
+
+/* ---- stale-while-revalidate ------------------------------------------------------------------ */
+
+START_TEST(a_stale_object_is_used_at_once_and_refreshed_by_one_fetch)
+{
+    struct visit v[3];
+
+    scene_begin(&defaults);
+    store(SWR, 15);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(visit_raw(&v[i], URL, "X-A: b\r\n"));
+        expect_body(&v[i], OUTCOME_STALE, 20);
+        ck_assert(v[i].stored);
+        ck_assert_int_ge(v[i].age_us, 15 * SECOND);
+    }
+    ck_assert_uint_eq(scene_fetches(), 1);
+    ck_assert_str_eq(scene_fetch(URL)->fields, "X-A: b\r\nIf-None-Match: \"a\"\r\n");
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 3);
+    if (_i) {
+        scene_answer(URL, 304, "", 0);
+        ck_assert(visit_raw(&v[0], URL, ""));
+        expect_body(&v[0], OUTCOME_HIT, 20);
+    } else {
+        scene_answer(URL, 200, SWR, 30);
+        ck_assert(visit_raw(&v[0], URL, ""));
+        expect_body(&v[0], OUTCOME_HIT, 30);
+    }
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(when_the_successor_has_begun_to_come_requests_join_it)
+{
+    struct visit first, second;
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    store(SWR, 15);
+    ck_assert(visit_raw(&first, URL, ""));
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, SWR, false);
+    scene_head(fetch, 200, SWR, 30);
+    ck_assert(!visit_raw(&second, URL, ""));
+    scene_body(fetch, 30);
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&second, OUTCOME_COALESCED, 30);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_stale_object_is_not_used_beyond_its_window_nor_against_the_request)
+{
+    static const struct {
+        int64_t age_s;
+        const char *fields;
+    } rows[] = {
+        {71, ""}, {15, "Cache-Control: no-cache\r\n"}, {15, "Cache-Control: max-age=12\r\n"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store(SWR, rows[i].age_s);
+        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        scene_answer(URL, 304, "", 0);
+        expect_body(&v, OUTCOME_REVALIDATED, 20);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(after_a_failure_the_next_refresh_waits_longer_each_time)
+{
+    struct visit v;
+    int64_t delay_us = BACKOFF_FIRST_US;
+
+    scene_begin(&defaults);
+    store(SWR, 11);
+    for (unsigned i = 0; i < 4; i++, delay_us *= 2) {
+        ck_assert(visit_raw(&v, URL, ""));
+        expect_body(&v, OUTCOME_STALE, 20);
+        if (i % 2)
+            scene_answer(URL, 503, "", 5);
+        else
+            scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
+        scene.now_us += delay_us - 1;
+        ck_assert(visit_raw(&v, URL, ""));
+        expect_body(&v, OUTCOME_STALE, 20);
+        ck_assert_uint_eq(scene_fetches(), 0);
+        scene.now_us += 1;
+    }
+    ck_assert(visit_raw(&v, URL, ""));
+    scene_answer(URL, 304, "", 0);
+    scene.now_us += 15 * SECOND;
+    /* After a success as at first. */
+    ck_assert(visit_raw(&v, URL, ""));
+    scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
+    scene.now_us += BACKOFF_FIRST_US;
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_STALE, 20);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_answer(URL, 304, "", 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_refresh_that_is_refused_leaves_the_object_as_it_is)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(SWR, 15);
+    scene.refuses = ESHUTDOWN;
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_STALE, 20);
+    scene.refuses = 0;
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_STALE, 20);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_answer(URL, 304, "", 0);
+    scene_end();
+}
+END_TEST
+
+/* No request waits for it, and it is stored nevertheless: more than is finished for others. */
+START_TEST(a_refresh_of_a_large_object_is_finished)
+{
+    struct visit v;
+    struct scene_fetch *fetch;
+
+    scene_begin(&(struct scene_options){.max_body = 8 * MIB});
+    store(SWR, 15);
+    ck_assert(visit_raw(&v, URL, ""));
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, SWR, false);
+    ck_assert_int_eq(scene_head(fetch, 200, SWR, _i ? -1 : (int64_t)(5 * MIB)), FETCH_CONTINUE);
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_int_eq(scene_body(fetch, MIB), FETCH_CONTINUE);
+        scene.now_us += 50 * SECOND;
+    }
+    ck_assert(!fetch->cancelled);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    scene_end();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("proxy: stale objects");
+    TCase *cases = tcase_create("all");
+
+    tcase_add_test(cases, a_request_that_may_not_be_fetched_is_answered_from_the_cache_or_fails);
+    tcase_add_test(cases, a_request_that_may_not_be_fetched_does_not_wait_either);
+    tcase_add_test(cases, a_request_accepts_what_it_says);
+    tcase_add_test(cases, a_request_with_no_store_leaves_nothing_behind);
+    tcase_add_loop_test(cases, a_stale_object_is_used_at_once_and_refreshed_by_one_fetch, 0, 2);
+    tcase_add_test(cases, when_the_successor_has_begun_to_come_requests_join_it);
+    tcase_add_test(cases, a_stale_object_is_not_used_beyond_its_window_nor_against_the_request);
+    tcase_add_test(cases, after_a_failure_the_next_refresh_waits_longer_each_time);
+    tcase_add_test(cases, a_refresh_that_is_refused_leaves_the_object_as_it_is);
+    tcase_add_loop_test(cases, a_refresh_of_a_large_object_is_finished, 0, 2);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
