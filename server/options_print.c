@@ -10,7 +10,7 @@ options_print_help(FILE *out)
 {
     fputs("Usage: sunproxyd [OPTION]...\n"
           "A caching web proxy that speaks Sun RPC (program 0x23451111, versions 1 and 2).\n"
-          "Runs in the foreground until SIGTERM or SIGINT. Clients speak RPC, not HTTP.\n",
+          "Runs in the foreground until SIGTERM or SIGINT. With --http it serves HTTP too.\n",
           out);
     for (const struct option_row *row = option_rows; row->help; row++) {
         struct buf text;

@@ -114,8 +114,8 @@ print_certainty(const struct advice *advice, const struct candidate *best)
         advice->by_bytes ? job->result.byte_hit_ratio_error : job->result.hit_ratio_error;
 
     if (advice->too_little)
-        printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so this\n"
-               "is a guess. A trace of about %" PRIu64 " requests would do.\n",
+        printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so\n"
+               "this is a guess. A trace of about %" PRIu64 " requests would do.\n",
                goal_word(advice), ceil(100 * advice->uncertainty), advice->requests_needed);
     else
         printf("Uncertainty of the %s: +-%.1f points (95 %%).\n", goal_word(advice),
@@ -176,7 +176,7 @@ print_best(const struct advice *advice, const struct candidate *best)
     print_certainty(advice, best);
     print_ties(advice);
     if (advice->larger != 0)
-        printf("A larger cache is not always better: with %s it hits %.1f %% of the %s.\n",
+        printf("A larger cache is not always better: %s hit %.1f %% of the %s.\n",
                size_text(advice, advice->larger, size),
                100 * advice_goal(advice, &advice->in_larger.result),
                advice->by_bytes ? "bytes" : "requests");
@@ -227,7 +227,7 @@ print_candidate(const struct advice *advice, struct columns *columns,
                100 * advice_goal(advice, &candidate->job.result),
                size_text(advice, candidate->size, text), size_text(advice, advice->all, all));
     if (candidate->spec.ops->needs_future)
-        printf("  needs the future");
+        printf("  needs future");
     if ((best ? &candidate->at_best : &candidate->job)->result.error_unknown)
         printf("  (%s)", (best ? &candidate->at_best : &candidate->job)->result.error_unknown);
     columns_end(columns);
@@ -293,8 +293,8 @@ print_scale(const struct advice *advice)
     char low[64];
 
     if (advice->step > 0)
-        printf("\nSizes were tried from %s on in steps of %.1f %%, until one was enough; from the\n"
-               "step before on by halving, to 1 %%.\n",
+        printf("\nSizes were tried from %s on in steps of %.1f %%, until one was enough;\n"
+               "from the step before on by halving, to 1 %%.\n",
                size_text(advice, advice->scale.sizes[0], low), 100 * advice->step);
     else
         printf("\nEvery size was tried, from the smallest on, until one was enough.\n");

@@ -181,8 +181,6 @@ print_row(struct columns *columns, const struct simulate_row *row)
     columns_cell(columns, "%" PRIu64, f.evictions);
     columns_cell(columns, "%.2f %%", f.admitted * 100);
     columns_cell(columns, "%s", units_format_duration(r->cpu_us, text, sizeof(text)));
-    if (row->spec.ops && row->spec.ops->needs_future)
-        printf("  (knows the future)");
     if (nothing)
         printf("  %s", nothing);
     else if (r->error_unknown)
@@ -201,22 +199,51 @@ simulate_most_seeds(const struct simulate_row *rows, size_t count)
     return most;
 }
 
+/* Characters of the longest name; at least 10. */
+static int
+name_width(const struct simulate_row *rows, size_t count)
+{
+    size_t most = 10;
+
+    for (size_t i = 0; i < count; i++) {
+        char name[POLICY_MAX_TEXT];
+        size_t len = strlen(policy_format(&rows[i].spec, name, sizeof(name)));
+
+        most = len > most ? len : most;
+    }
+    return (int)most;
+}
+
+static void
+print_future(const struct simulate_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char name[POLICY_MAX_TEXT];
+
+        if (!rows[i].spec.ops || !rows[i].spec.ops->needs_future)
+            continue;
+        printf("\n%s knows the future: in simulations only.\n",
+               policy_format(&rows[i].spec, name, sizeof(name)));
+        return;
+    }
+}
+
 static void
 print_rows(const struct simulate_subject *subject, const struct simulate_row *rows, size_t count)
 {
     bool sampled = subject->rate < 1, sized = subject->sized;
     unsigned seeds = simulate_most_seeds(rows, count);
     const struct column list[] = {
-        {"  policy", -26, false},
+        {"  policy", -2 - name_width(rows, count), false},
         {"hit ratio", 9, false},
-        {"+-", 8, !sampled},
-        {"sd", 8, seeds < 2},
+        {"+-", 7, !sampled},
+        {"sd", 7, seeds < 2},
         {"of bytes", 9, !sized},
-        {"+-", 8, !sampled || !sized},
-        {"sd", 8, seeds < 2 || !sized},
-        {"evictions", 12, false},
+        {"+-", 7, !sampled || !sized},
+        {"sd", 7, seeds < 2 || !sized},
+        {"evictions", 10, false},
         {"admitted", 9, false},
-        {"time", 10, false},
+        {"time", 7, false},
     };
     struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
 
@@ -231,6 +258,7 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
     if (seeds > 1)
         printf("\nsd: standard deviation over %u seeds, of policies that draw random numbers.\n",
                seeds);
+    print_future(rows, count);
     if (count != 0 && rows[0].tally)
         simulate_windows_print(rows, count);
 }

@@ -138,6 +138,16 @@ format_count(uint64_t count, const char *noun, char *text, size_t size)
     return text;
 }
 
+/* In six characters: millions and billions with a letter. */
+static void
+print_value(double value)
+{
+    if (value < 1e6)
+        printf(" %6.0f", value);
+    else
+        printf(" %5.1f%c", value < 1e9 ? value / 1e6 : value / 1e9, value < 1e9 ? 'M' : 'G');
+}
+
 static void
 print_percentiles(const char *label, const struct trace_percentiles *p)
 {
@@ -148,7 +158,7 @@ print_percentiles(const char *label, const struct trace_percentiles *p)
     values_of(p, values);
     printf("%-15s", label);
     for (size_t i = 0; i < PERCENTILES; i++)
-        printf(" %9.0f", values[i]);
+        print_value(values[i]);
     putchar('\n');
 }
 
@@ -235,7 +245,7 @@ print_description(const struct description *d)
     if (f->has_sizes || d->reuse.count) {
         printf("\n%-15s", "");
         for (size_t i = 0; i < PERCENTILES; i++)
-            printf(" %9s", percentile_names[i]);
+            printf(" %6s", percentile_names[i]);
         putchar('\n');
     }
     print_percentiles("size, requests", &f->request_sizes);

@@ -25,7 +25,7 @@ class FirstRunTest(harness.SystemTest):
                 self.skipTest(f"{tool} is not installed")
         namespace = harness.Namespace(self)
         build, run, printed = blocks_of("First run")[:3]
-        self.assertEqual(build, "make\n")
+        self.assertEqual(build, "make setup\nmake\n")
         (self.dir / "build").mkdir()
         (self.dir / "build/release").symlink_to(harness.BUILD)
         script = f"trap 'kill $(jobs -p) 2> killed' EXIT\ncd {self.dir}\n{run}wait\n"

@@ -185,3 +185,18 @@ class SampledCurveTest(SimulateCase):
         self.assertRegex(text, r"(?m)^ +capacity +lru +\+-$")
         self.assertRegex(text, r"(?m)^ +[0-9.]+ [KM]iB +[0-9.]+ +[0-9.]+$")
         self.assertRegex(text, r"(?m)^ +[0-9.]+ [KM]iB +[0-9.]+ +\?$")
+
+
+class WidthTest(SimulateCase):
+    """Tables fit a terminal of 80 columns, but for names of files and long policies."""
+
+    def test_lines_have_at_most_80_columns(self):
+        trace = self.trace((SHIPPED.parent / "thrift/random.urls").read_text().splitlines(), "t")
+        for arguments in (("simulate",), ("simulate", "--policy", "all"), ("simulate", "--policy", "lru,rand,gdsf",
+                          "--curve"), ("simulate", "--policy", "lru,rand,opt", "--window", "50"), ("advise",),
+                          ("advise", "--by-bytes"), ("trace", "describe"), ("policies",)):
+            with self.subTest(arguments):
+                trace_argument = () if arguments == ("policies",) else (trace,)
+                text = self.sunproxy(*arguments, *trace_argument).stdout.decode()
+                self.assertEqual([line for line in text.splitlines()
+                                  if len(line) > 80 and str(trace) not in line], [])
