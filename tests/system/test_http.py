@@ -1,11 +1,18 @@
-"""The HTTP front of the real daemon: forward proxy, framing, limits."""
+"""The HTTP front of the real daemon: forward and reverse proxy, framing, bodies, limits."""
 
+import hashlib
+import http.server
+import pathlib
 import re
 import shutil
 import socket
+import sys
+import threading
 import time
 
 import harness
+
+STARTER = pathlib.Path(__file__).resolve().parent / "pass_sockets.py"
 
 
 class Response:
@@ -219,3 +226,266 @@ class TimeoutTest(HttpTest):
         self.assertEqual(self.c.get("http://a.test/").status, 200)
         self.assertTrue(self.c.is_closed())
 
+
+
+class EchoOrigin(http.server.ThreadingHTTPServer):
+    """An origin in Python: it reports the requests that it got, and their bodies' digests."""
+
+    daemon_threads = True
+    BLOCK = bytes(range(256)) * 4096
+
+    def __init__(self, test):
+        self.heads = []
+        self.sent = 0
+        self.slow = 0
+        super().__init__(("127.0.0.1", 0), EchoHandler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        test.addCleanup(self.server_close)
+        test.addCleanup(self.shutdown)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, *_):
+        pass  # connections that the test ends
+
+
+class EchoHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def read_body(self):
+        digest, size = hashlib.sha256(), 0
+        for count in self.counts():
+            while count:
+                data = self.rfile.read(min(count, 65536))
+                if not data:
+                    raise ConnectionError
+                digest.update(data)
+                size += len(data)
+                count -= len(data)
+                time.sleep(self.server.slow)
+        return f"{digest.hexdigest()} {size}"
+
+    def counts(self):
+        """The sizes of the body's parts; each is read before the next one."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            yield int(self.headers.get("Content-Length", 0))
+            return
+        while count := int(self.rfile.readline(), 16):
+            yield count
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def do_POST(self):
+        self.server.heads.append((self.command, self.path, dict(self.headers)))
+        body = self.read_body().encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_POST
+
+    def do_GET(self):
+        self.server.heads.append((self.command, self.path, dict(self.headers)))
+        if self.path.startswith("/large"):
+            self.large(int(self.path.split("?")[1]))
+            return
+        body = f"{self.server.url}{self.path}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "max-age=60")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def large(self, blocks):
+        self.send_response(200)
+        self.send_header("Content-Length", str(blocks * len(self.server.BLOCK)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        try:
+            for _ in range(blocks):
+                self.wfile.write(self.server.BLOCK)
+                self.server.sent += len(self.server.BLOCK)
+        except OSError:
+            self.close_connection = True
+
+
+class ReverseTest(HttpTest):
+    def setUp(self):
+        super().setUp()
+        self.echo = EchoOrigin(self)
+        self.c.close()
+        self.d.stop()
+        dead = f"http://127.0.0.1:{harness.free_port()}"
+        self.d = self.http_daemon("--origin", f"/={self.echo.url}",
+                                  "--origin", f"two.test/api={dead},{self.echo.url}/v2")
+        self.c = self.connect()
+
+    def request(self, path, *lines, method="GET", host="one.test", body=b""):
+        self.c.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n"
+                    + "".join(f"{line}\r\n" for line in lines) + "\r\n")
+        self.c.send(body)
+        return self.c.receive()
+
+    def test_hosts_and_paths(self):
+        for _ in range(2):
+            response = self.request("/a?b", "X-Forwarded-For: 1.2.3.4")
+            self.assertEqual((response.status, response.body),
+                             (200, f"{self.echo.url}/a?b".encode()))
+        self.assertTrue(is_hit(response))
+        method, path, fields = self.echo.heads[0]
+        self.assertEqual((method, path, fields["X-Forwarded-For"], fields["X-Forwarded-Host"]),
+                         ("GET", "/a?b", "127.0.0.1", "one.test"))
+        self.assertTrue(fields["Via"].startswith("1.1 sunproxy-"))
+        self.assertEqual(len(self.echo.heads), 1)
+
+    def test_the_next_url_if_no_connection_can_be_made(self):
+        response = self.request("/api/x", host="two.test")
+        self.assertEqual((response.status, response.body),
+                         (200, f"{self.echo.url}/v2/x".encode()))
+
+    def test_bodies(self):
+        body = bytes(range(256)) * 8192
+        expected = f"{hashlib.sha256(body).hexdigest()} {len(body)}".encode()
+        response = self.request("/p", f"Content-Length: {len(body)}", method="POST", body=body)
+        self.assertEqual((response.status, response.body), (200, expected))
+        chunks = b"".join(b"%x\r\n" % 70000 + body[at:at + 70000] + b"\r\n"
+                          for at in range(0, 2100000 // 70000 * 70000 - 70000, 70000))
+        size = (2100000 // 70000 - 1) * 70000
+        expected = f"{hashlib.sha256(body[:size]).hexdigest()} {size}".encode()
+        response = self.request("/p", "Transfer-Encoding: chunked", method="PUT",
+                                body=chunks + b"0\r\n\r\n")
+        self.assertEqual((response.status, response.body), (200, expected))
+        response = self.request("/p", "Content-Length: 0", method="POST")
+        self.assertEqual(response.status, 200)
+
+    def test_a_slow_origin_slows_an_upload_down(self):
+        self.echo.slow = 5
+        self.c.send("POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n")
+        self.c.socket.settimeout(1)
+        sent = 0
+        try:
+            while sent < 100 << 20:
+                sent += self.c.socket.send(self.echo.BLOCK)
+        except TimeoutError:
+            pass
+        # What the buffers of the kernel take, and the relay's.
+        self.assertLess(sent, 40 << 20)
+
+    def test_an_upload_by_curl(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        path = self.dir / "body"
+        path.write_bytes(self.echo.BLOCK * 3)
+        url = "http://%s:%d/upload" % self.address
+        for extra in ([], ["-H", "Transfer-Encoding: chunked"]):
+            done = self.run_program(["curl", "-sS", *extra, "--data-binary", f"@{path}", url])
+            digest = hashlib.sha256(self.echo.BLOCK * 3).hexdigest()
+            self.assertEqual((done.stderr, done.stdout),
+                             (b"", f"{digest} {3 * len(self.echo.BLOCK)}".encode()))
+
+    def test_continue_is_answered_by_the_proxy(self):
+        self.c.send("POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                    "Expect: 100-continue\r\n\r\n")
+        self.assertEqual(self.c.receive().status, 100)
+        self.c.send("ok")
+        self.assertEqual(self.c.receive().status, 200)
+        self.assertNotIn("Expect", self.echo.heads[0][2])
+
+    def test_a_large_response_takes_little_memory(self):
+        if not harness.RELEASE_SUNPROXYD.exists():
+            self.skipTest(f"{harness.RELEASE_SUNPROXYD} is not built")
+        self.d.stop()
+        self.d = self.http_daemon("--origin", f"/={self.echo.url}",
+                                  program=harness.RELEASE_SUNPROXYD)
+        self.c = self.connect()
+        self.request("/large?1")
+        before = self.d.rss()
+        self.c.send("GET /large?200 HTTP/1.1\r\nHost: x\r\n\r\n")
+        most = before
+        while self.c.socket.recv(1 << 20):
+            most = max(most, self.d.rss())
+            if self.echo.sent >= 201 << 20:
+                break
+        self.assertLess(most - before, 8 << 20)
+
+    def test_a_client_that_does_not_read_slows_the_origin_down(self):
+        self.c.send("GET /large?500 HTTP/1.1\r\nHost: x\r\n\r\n")
+        harness.wait_until(lambda: self.echo.sent)
+        last = -1
+        while last != self.echo.sent:
+            last = self.echo.sent
+            time.sleep(0.5)
+        self.assertLess(last, 60 << 20)
+        # Other clients are served, and its end ends the fetch.
+        other = self.connect()
+        self.assertEqual(other.get("/x").status, 200)
+        self.c.close()
+        self.assertEqual(other.get("/y").status, 200)
+
+    def test_purging(self):
+        self.assertFalse(is_hit(self.request("/a")))
+        self.assertEqual(self.request("/a", method="PURGE").status, 403)
+        local = self.connect(self.unix)
+        self.assertTrue(is_hit(local.get("/a")))
+        self.assertEqual(local.get("/a", method="PURGE").status, 200)
+        self.assertFalse(is_hit(local.get("/a")))
+
+    def test_a_request_that_comes_back_is_refused(self):
+        port = harness.free_port()
+        loop = self.daemon("--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{port}",
+                           "--allow-net", "127.0.0.0/8")
+        harness.wait_until(lambda: http_address(loop))
+        self.assertEqual(self.connect(("127.0.0.1", port)).get("/a").status, 508)
+
+
+class FramingTest(HttpTest):
+    def url(self, fault):
+        return f"http://a.test/x?fault={fault}"
+
+    def test_bodies_of_unknown_length(self):
+        for fault in ("chunked", "no-length"):
+            response = self.c.get(self.url(fault))
+            self.assertEqual((response.status, response.whole), (200, True), fault)
+            old = self.connect().get(self.url(fault), version="1.0")
+            self.assertEqual((old.status, old.body), (200, response.body), fault)
+
+    def test_responses_that_break_off(self):
+        for fault in ("cut-chunk:100", "short", "cut:100", "reset:100", "bad-chunk"):
+            c = self.connect()
+            response = c.get(self.url(fault))
+            if response.status == 200:
+                self.assertFalse(response.whole, fault)
+                self.assertTrue(c.is_closed(), fault)
+            else:
+                self.assertEqual(response.status, 502, fault)
+
+    def test_interim_responses(self):
+        self.c.send(f"GET {self.url('interim:2')} HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertEqual([self.c.receive().status for _ in range(3)], [103, 103, 200])
+        self.assertEqual(self.connect().get(self.url("interim:1"), version="1.0").status, 200)
+
+    def test_head_and_pipelining(self):
+        url = "http://a.test/page"
+        body = self.c.get(url).body
+        head = self.c.get(url, method="HEAD")
+        self.assertEqual((head.status, head.field("Content-Length")), (200, str(len(body))))
+        self.c.send(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+        for _ in range(20):
+            self.assertEqual(self.c.receive().body, body)
+
+
+class PassedSocketTest(harness.SystemTest):
+    def test_a_socket_with_the_name_http(self):
+        origin = self.origin()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            d = self.daemon(origin=origin, pass_fds=[listener.fileno()],
+                            launcher=[sys.executable, STARTER, f"{listener.fileno()}=http"])
+        harness.wait_until(lambda: http_address(d))
+        self.assertIn(f"127.0.0.1:{port}, passed by the service manager", d.err)
+        c = Connection(("127.0.0.1", port))
+        self.assertEqual(c.get("http://a.test/page").status, 200)
+        c.close()
