@@ -467,6 +467,8 @@ set_exchange(struct http_exchange *x, struct span url)
     x->exchange.url = url;
     x->exchange.raw = true;
     x->exchange.fields = x->fields;
+    x->exchange.lacks = ~request->has;
+    x->exchange.owned = x->origin != NULL;
     x->exchange.method = request->method;
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;

@@ -1,0 +1,212 @@
+/* Conditions and ranges of requests over HTTP, evaluated on objects. The origin is the test's. */
+#include "tests/unit/net/stream.h"
+#include "tests/unit/server/front_server.h"
+
+#define URL "http://origin.test/page"
+#define REQUEST(method, lines) method " " URL " HTTP/1.1\r\nHost: origin.test\r\n" lines "\r\n"
+#define ETAG "ETag: \"one\"\r\n"
+#define MODIFIED "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+
+static const struct scene_options defaults = {.max_body = 4 * MIB};
+static struct http_answer answer;
+
+static void
+begin(void)
+{
+    front_server_start(&defaults, VICTIMS_ALL);
+}
+
+/* Sends a request, and expects a response of this status. */
+static void
+expect(int fd, const char *request, unsigned status)
+{
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, &answer, strncmp(request, "HEAD", 4) == 0));
+    ck_assert_msg(answer.status == status, "%s%s", request, answer.head);
+}
+
+static void
+store(const char *lines, const char *body)
+{
+    int fd = http_connect();
+
+    ck_assert(http_send(fd, REQUEST("GET", "")));
+    origin_responds(URL, lines, BODY_INLINE, body, strlen(body));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    close(fd);
+}
+
+START_TEST(conditions_are_evaluated_on_what_is_stored)
+{
+    static const struct {
+        const char *line;
+        unsigned status;
+    } cases[] = {
+        {"If-None-Match: \"one\"\r\n", 304},
+        {"If-None-Match: \"two\", W/\"one\"\r\n", 304},
+        {"If-None-Match: \"two\"\r\n", 200},
+        {"If-None-Match: *\r\n", 304},
+        {"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 304},
+        {"If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n", 200},
+        {"If-None-Match: \"two\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 200},
+    };
+    char request[512];
+    int fd;
+
+    begin();
+    store(MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 4\r\nX-Kept: x\r\n",
+          "page");
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
+        expect(fd, request, cases[i].status);
+        ck_assert(http_has(&answer, "ETag: \"one\""));
+        ck_assert(http_has(&answer, "X-Kept: x"));
+        ck_assert(http_has(&answer, "Cache-Control: max-age=3600"));
+        ck_assert(http_has_start(&answer, "Content-Length:") == (cases[i].status == 200));
+        ck_assert(http_has_start(&answer, "Content-Type:") == (cases[i].status == 200));
+        if (cases[i].status == 200)
+            ck_assert_str_eq(answer.body, "page");
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(ranges_of_a_stored_object)
+{
+    static const struct {
+        const char *range;
+        unsigned status;
+        const char *content_range, *body;
+    } cases[] = {
+        {"bytes=0-0", 206, "bytes 0-0/10", "0"},
+        {"bytes=2-5", 206, "bytes 2-5/10", "2345"},
+        {"bytes=7-", 206, "bytes 7-9/10", "789"},
+        {"bytes=-3", 206, "bytes 7-9/10", "789"},
+        {"bytes=-30", 206, "bytes 0-9/10", "0123456789"},
+        {"bytes=8-30", 206, "bytes 8-9/10", "89"},
+        {"bytes=10-", 416, "bytes */10", NULL},
+        {"bytes=-0", 416, "bytes */10", NULL},
+        {"bytes=5-2", 200, NULL, "0123456789"},
+        {"lines=1-2", 200, NULL, "0123456789"},
+        {"bytes=0-5,2-7", 200, NULL, "0123456789"},
+    };
+    char request[512], line[64];
+    int fd;
+
+    begin();
+    store(MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 10\r\n", "0123456789");
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(request, sizeof(request), REQUEST("GET", "Range: %s\r\n"), cases[i].range);
+        expect(fd, request, cases[i].status);
+        snprintf(line, sizeof(line), "Content-Range: %s",
+                 cases[i].content_range ? cases[i].content_range : "");
+        ck_assert_msg(cases[i].content_range ? http_has(&answer, line)
+                                             : !http_has_start(&answer, "Content-Range"),
+                      "%s: %s", cases[i].range, answer.head);
+        if (cases[i].body)
+            ck_assert_msg(strcmp(answer.body, cases[i].body) == 0, "%s: %s", cases[i].range,
+                          answer.body);
+    }
+    /* If-Range is for what is stored, or the whole is the response. A condition comes first. */
+    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"one\"\r\n"), 206);
+    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"two\"\r\n"), 200);
+    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+           206);
+    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-None-Match: \"one\"\r\n"), 304);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(several_ranges_are_a_multipart)
+{
+    const size_t len = 1500000;
+    const char *bytes = plain_bytes(len), *at;
+    char boundary[64], expected[128];
+    int fd;
+
+    begin();
+    fd = http_connect();
+    ck_assert(http_send(fd, REQUEST("GET", "")));
+    origin_responds(URL, MAX_AGE "Content-Type: text/x\r\n", BODY_SEGMENTED, bytes, len);
+    ck_assert(http_receive(fd, &answer, false));
+    expect(fd, REQUEST("GET", "Range: bytes=100-599999,1-3,-5\r\n"), 206);
+    ck_assert(!http_has(&answer, "Content-Type: text/x"));
+    at = strstr(answer.head, "Content-Type: multipart/byteranges; boundary=");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(strchr(at, '=') + 1, "%63[^\r]", boundary), 1);
+    at = answer.body;
+    for (int i = 0; i < 3; i++) {
+        static const size_t first[] = {100, 1, 1499995}, last[] = {599999, 3, 1499999};
+
+        at = strstr(at, boundary);
+        ck_assert_ptr_nonnull(at);
+        snprintf(expected, sizeof(expected), "Content-Range: bytes %zu-%zu/1500000\r\n\r\n",
+                 first[i], last[i]);
+        at = strstr(at, expected);
+        ck_assert_ptr_nonnull(at);
+        at += strlen(expected);
+        ck_assert(memcmp(at, bytes + first[i], last[i] - first[i] + 1) == 0);
+        at += last[i] - first[i] + 1;
+    }
+    snprintf(expected, sizeof(expected), "\r\n--%s--\r\n", boundary);
+    ck_assert_str_eq(at, expected);
+    /* The connection goes on behind it. */
+    http_expect_hit(fd, URL, bytes, len);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* From the middle of an object whose length is known, as it arrives. */
+START_TEST(a_range_of_a_growing_object)
+{
+    const char *bytes = plain_bytes(2000000);
+    struct scene_fetch *fetch;
+    int first, second;
+    char part[64];
+
+    begin();
+    first = http_connect();
+    second = http_connect();
+    ck_assert(http_send(first, REQUEST("GET", "")));
+    fetch = await_fetch(URL);
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, MAX_AGE "Content-Length: 2000000\r\n", false);
+    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE "Content-Length: 2000000\r\n", 2000000),
+                     FETCH_CONTINUE);
+    ck_assert(peer_read(first, part, 17));
+    ck_assert(http_send(second, REQUEST("GET", "Range: bytes=60000-60009\r\n")));
+    for (size_t at = 0; at < 2000000; at += 10000)
+        (void)fetch->sink->body(fetch->context, bytes + at, 10000);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert(http_receive(second, &answer, false));
+    ck_assert_uint_eq(answer.status, 206);
+    ck_assert(http_has(&answer, "Content-Range: bytes 60000-60009/2000000"));
+    ck_assert_uint_eq(answer.body_len, 10);
+    ck_assert(memcmp(answer.body, bytes + 60000, 10) == 0);
+    http_expect_hit(second, URL, bytes, 2000000);
+    close(first);
+    close(second);
+    front_server_stop();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: HTTP ranges");
+    TCase *tcase = tcase_create("all");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, conditions_are_evaluated_on_what_is_stored);
+    tcase_add_test(tcase, ranges_of_a_stored_object);
+    tcase_add_test(tcase, several_ranges_are_a_multipart);
+    tcase_add_test(tcase, a_range_of_a_growing_object);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
