@@ -238,7 +238,7 @@ print_candidates(const struct advice *advice, const struct candidate *best)
 {
     const bool sized = advice->subject->sized;
     const struct column list[] = {
-        {"  policy", -20, false}, {"needs", 14, false},          {"more", 9, !best},
+        {"  policy", -18, false}, {"needs", 14, false},          {"more", 9, !best},
         {"requests", 9, !best},   {"bytes", 9, !best || !sized},
     };
     struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
@@ -261,8 +261,8 @@ print_candidates(const struct advice *advice, const struct candidate *best)
     if (future)
         printf("%s\n", advice->in_bytes
                            ? "OPT ignores sizes; with variable sizes it is not an upper bound."
-                           : "OPT is the upper bound of policies that admit every page; one that "
-                             "turns pages away\nmay need less.");
+                           : "OPT is the upper bound of policies that admit every page; one with\n"
+                             "admission control may need less.");
 }
 
 static void

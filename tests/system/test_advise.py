@@ -115,7 +115,7 @@ class AdviseTest(SimulateCase):
         self.assertEqual([(p["policy"], p["capacity_urls"]) for p in a["policies"]],
                          [("tinylfu", 1), ("opt", 2)])
         text = " ".join(self.advise(trace, "--policy", "opt,tinylfu").split())
-        self.assertIn("one that turns pages away may need less", text)
+        self.assertIn("one with admission control may need less", text)
         self.assertNotIn("ignores sizes", text)
         self.assertIn("one that does not admit every page can do better",
                       " ".join(self.sunproxy("policies", "opt").stdout.decode().split()))
@@ -166,7 +166,7 @@ class AdviseTest(SimulateCase):
         text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
         self.assertRegex(text, r"\n  [a-z0-9-]+ with \d+ URLs, [\d.]+ % of everything; it hits\n")
         self.assertIn("needs future", text)
-        self.assertIn("turns pages away may need less", " ".join(text.split()))
+        self.assertIn("admission control may need less", " ".join(text.split()))
         command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)
         self.assertTrue(command)
 
