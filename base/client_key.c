@@ -2,10 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "base/hash.h"
 
 _Static_assert(sizeof(struct client_key) == 20, "keys are compared as bytes");
 
@@ -49,12 +46,6 @@ client_key_of_prefix(const struct sockaddr *address, unsigned inet_bits, unsigne
 }
 
 struct client_key
-client_key_of_address(const struct sockaddr *address)
-{
-    return client_key_of_prefix(address, CLIENT_KEY_INET_BITS, CLIENT_KEY_INET6_BITS);
-}
-
-struct client_key
 client_key_of_uid(uid_t uid)
 {
     struct client_key key = {.kind = CLIENT_UID};
@@ -68,36 +59,4 @@ int
 client_key_compare(const struct client_key *a, const struct client_key *b)
 {
     return memcmp(a, b, sizeof(*a));
-}
-
-uint64_t
-client_key_hash(const struct client_key *key)
-{
-    return hash64_bytes(span_of(key, sizeof(*key)));
-}
-
-const char *
-client_key_format(const struct client_key *key, char *text, size_t size)
-{
-    char address[INET6_ADDRSTRLEN] = "";
-    uint32_t uid;
-
-    switch (key->kind) {
-    case CLIENT_INET:
-        inet_ntop(AF_INET, key->bytes, address, sizeof(address));
-        snprintf(text, size, "%s", address);
-        break;
-    case CLIENT_INET6:
-        inet_ntop(AF_INET6, key->bytes, address, sizeof(address));
-        snprintf(text, size, "%s/%u", address, CLIENT_KEY_INET6_BITS);
-        break;
-    case CLIENT_UID:
-        memcpy(&uid, key->bytes, sizeof(uid));
-        snprintf(text, size, "uid %lu", (unsigned long)ntohl(uid));
-        break;
-    default:
-        snprintf(text, size, "unknown");
-        break;
-    }
-    return text;
 }

@@ -32,10 +32,10 @@ struct client_key {
 #define CLIENT_KEY_INET_BITS 32u
 #define CLIENT_KEY_INET6_BITS 64u
 
-/* Of a TCP peer. CLIENT_UNKNOWN for an address of another family. */
-struct client_key client_key_of_address(const struct sockaddr *address);
-
-/* The same with prefixes of `inet_bits` (at most 32) and `inet6_bits` (at most 128). */
+/*
+ * Of a TCP peer, by prefixes of `inet_bits` (at most 32) and `inet6_bits` (at most 128).
+ * CLIENT_UNKNOWN for an address of another family.
+ */
 struct client_key client_key_of_prefix(const struct sockaddr *address, unsigned inet_bits,
                                        unsigned inet6_bits);
 
@@ -44,15 +44,5 @@ struct client_key client_key_of_uid(uid_t uid);
 
 /* An order on keys: negative, zero or positive. */
 int client_key_compare(const struct client_key *a, const struct client_key *b);
-
-/* Mixed well (hash.h), but without a secret: a table that a peer may fill needs one of its own. */
-uint64_t client_key_hash(const struct client_key *key);
-
-/*
- * For messages: "192.0.2.7", "2001:db8:1:2::/64" (with the default prefixes), "uid 1000",
- * "unknown". Returns text; CLIENT_KEY_TEXT bytes are enough.
- */
-#define CLIENT_KEY_TEXT 64u
-const char *client_key_format(const struct client_key *key, char *text, size_t size);
 
 #endif

@@ -333,7 +333,4 @@ void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
  */
 enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
 
-/* Checks the headers of a plain GET alone. FETCH_OK or FETCH_BAD_HEADERS likewise. [any thread] */
-enum fetch_error fetch_check_headers(struct span headers, char *why, size_t why_size);
-
 #endif

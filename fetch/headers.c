@@ -64,12 +64,6 @@ headers_check(const struct fetch_request *request, char *why, size_t why_size)
     return FETCH_OK;
 }
 
-enum fetch_error
-fetch_check_headers(struct span headers, char *why, size_t why_size)
-{
-    return headers_check(&(struct fetch_request){.headers = headers}, why, why_size);
-}
-
 static bool
 append(struct curl_slist **list, const char *text)
 {

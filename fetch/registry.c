@@ -13,12 +13,6 @@ struct registry_slot {
 };
 
 void
-registry_init(struct registry *registry)
-{
-    *registry = (struct registry){0};
-}
-
-void
 registry_free(struct registry *registry)
 {
     free(registry->slots);

@@ -13,13 +13,13 @@
 
 struct registry_slot;
 
+/* Zero is an empty one. */
 struct registry {
     struct registry_slot *slots; /* owned */
     uint32_t size;
     uint32_t first_free; /* its index plus 1; 0: all are in use */
 };
 
-void registry_init(struct registry *registry);
 void registry_free(struct registry *registry);
 
 /* Gives `fetch`, which is not NULL, a number above zero. False without memory. */

@@ -377,12 +377,6 @@ net_server_get_stats(struct net_server *server, struct net_stats *stats)
     }
 }
 
-unsigned
-net_server_worker_count(const struct net_server *server)
-{
-    return server->worker_count;
-}
-
 struct net_worker *
 net_server_worker(struct net_server *server, unsigned number)
 {

@@ -56,7 +56,6 @@ void net_server_relieve(struct net_server *server);
 void net_server_get_stats(struct net_server *server, struct net_stats *stats);
 
 /* The workers, and their connections, by number from 0. [any] */
-unsigned net_server_worker_count(const struct net_server *server);
 struct net_worker *net_server_worker(struct net_server *server, unsigned number);
 struct net_connections *net_server_connections(struct net_server *server, unsigned number);
 

@@ -28,12 +28,6 @@ log_setup(enum log_level most, enum log_format format)
     line_format = format;
 }
 
-bool
-log_wants(enum log_level level)
-{
-    return level <= max_level;
-}
-
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
 static uint64_t lines_lost;                                 /* since the last written line */
 static bool cut; /* the last written line lacks its end */
@@ -118,7 +112,7 @@ log_at(enum log_level level, const char *format, va_list args)
 {
     struct buf line, text;
 
-    if (!log_wants(level))
+    if (level > max_level)
         return;
     buf_init(&text, 8192);
     buf_init(&line, 65536);

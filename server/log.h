@@ -9,16 +9,12 @@
 #ifndef SUNPROXY_SERVER_LOG_H
 #define SUNPROXY_SERVER_LOG_H
 
-#include <stdbool.h>
 
 /* In the order of --log-level's and --log-format's words. */
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
 
 void log_setup(enum log_level most, enum log_format format);
-
-/* True if a line of that level would be written. */
-bool log_wants(enum log_level level);
 
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -32,7 +32,7 @@ check_request(struct span lines)
     struct curl_slist *list = NULL;
     char why[512] = "";
 
-    if (fetch_check_headers(lines, why, sizeof(why)) != FETCH_OK) {
+    if (headers_check(&(struct fetch_request){.headers = lines}, why, sizeof(why)) != FETCH_OK) {
         FUZZ_CHECK(why[0]);
         return;
     }

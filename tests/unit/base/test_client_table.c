@@ -15,7 +15,8 @@ client(uint32_t number)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(number)};
 
-    return client_key_of_address((struct sockaddr *)&address);
+    return client_key_of_prefix((struct sockaddr *)&address, CLIENT_KEY_INET_BITS,
+                                CLIENT_KEY_INET6_BITS);
 }
 
 static struct client_entry *

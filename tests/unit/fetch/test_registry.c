@@ -7,9 +7,8 @@ START_TEST(numbers_are_found_until_removed)
 {
     static int fetches[1000];
     static uint64_t ids[1000];
-    struct registry registry;
+    struct registry registry = {0};
 
-    registry_init(&registry);
     ck_assert_ptr_null(registry_find(&registry, 0));
     for (unsigned i = 0; i < 1000; i++) {
         ck_assert(registry_add(&registry, &fetches[i], &ids[i]));
@@ -27,11 +26,10 @@ END_TEST
 /* The memory of a fetch that has ended serves another one, but its number does not. */
 START_TEST(numbers_are_not_used_again)
 {
-    struct registry registry;
+    struct registry registry = {0};
     uint64_t first, id;
     int a, b;
 
-    registry_init(&registry);
     ck_assert(registry_add(&registry, &a, &first));
     id = first;
     for (unsigned i = 0; i < 1000; i++) {

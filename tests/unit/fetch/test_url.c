@@ -141,6 +141,13 @@ START_TEST(urls_that_cannot)
 }
 END_TEST
 
+/* Of a plain GET. */
+static enum fetch_error
+check_headers(struct span headers, char *why, size_t why_size)
+{
+    return headers_check(&(struct fetch_request){.headers = headers}, why, why_size);
+}
+
 START_TEST(request_headers)
 {
     static const char *const good[] = {
@@ -181,23 +188,21 @@ START_TEST(request_headers)
     char *longest = malloc(HEADERS_MAX + 1);
 
     for (size_t i = 0; i < LENGTH(good); i++)
-        ck_assert_msg(fetch_check_headers(span_str(good[i]), why, sizeof(why)) == FETCH_OK, "%s",
+        ck_assert_msg(check_headers(span_str(good[i]), why, sizeof(why)) == FETCH_OK, "%s",
                       good[i]);
     for (size_t i = 0; i < LENGTH(bad); i++) {
         why[0] = '\0';
-        ck_assert_msg(fetch_check_headers(span_str(bad[i]), why, sizeof(why)) == FETCH_BAD_HEADERS,
-                      "%s", bad[i]);
+        ck_assert_msg(check_headers(span_str(bad[i]), why, sizeof(why)) == FETCH_BAD_HEADERS, "%s",
+                      bad[i]);
         ck_assert_msg(why[0] != '\0', "%s", bad[i]);
     }
-    ck_assert_int_eq(fetch_check_headers(span_of("A: b\0c\r\n", 8), why, sizeof(why)),
-                     FETCH_BAD_HEADERS);
+    ck_assert_int_eq(check_headers(span_of("A: b\0c\r\n", 8), why, sizeof(why)), FETCH_BAD_HEADERS);
     memset(longest, 'a', HEADERS_MAX + 1);
     memcpy(longest, "A:", 2);
     memcpy(longest + HEADERS_MAX - 2, "\r\n", 2);
-    ck_assert_int_eq(fetch_check_headers(span_of(longest, HEADERS_MAX), why, sizeof(why)),
-                     FETCH_OK);
+    ck_assert_int_eq(check_headers(span_of(longest, HEADERS_MAX), why, sizeof(why)), FETCH_OK);
     memcpy(longest + HEADERS_MAX - 2, "a\r\n", 3);
-    ck_assert_int_eq(fetch_check_headers(span_of(longest, HEADERS_MAX + 1), why, sizeof(why)),
+    ck_assert_int_eq(check_headers(span_of(longest, HEADERS_MAX + 1), why, sizeof(why)),
                      FETCH_BAD_HEADERS);
     free(longest);
 }

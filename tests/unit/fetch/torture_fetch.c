@@ -151,11 +151,10 @@ ignore(void *context)
 static void
 walk_registry(void *context)
 {
-    struct registry registry;
+    struct registry registry = {0};
     uint64_t ids[65] = {0};
     unsigned added = 0;
 
-    registry_init(&registry);
     for (unsigned i = 0; i < 65; i++)
         added += registry_add(&registry, context, &ids[i]);
     /* The first one has made no slots, or the last one no more of them. */
