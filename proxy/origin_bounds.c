@@ -28,7 +28,7 @@ resume(struct cache_fill *base)
     struct origin_fill *fill = (struct origin_fill *)base;
     const struct origin *origin = &fill->proxy->config.origin;
 
-    origin->ops->resume(origin->context, fill->fetch);
+    origin->ops->resume(origin->context, origin_fill_fetch(fill));
 }
 
 bool
@@ -98,7 +98,7 @@ origin_fill_unwanted(struct cache_fill *base)
 
     if (is_worth_finishing(fill))
         return false;
-    origin->ops->cancel(origin->context, fill->fetch);
+    origin->ops->cancel(origin->context, origin_fill_fetch(fill));
     return true;
 }
 

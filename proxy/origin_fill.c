@@ -158,7 +158,7 @@ give_up(struct shedding_body *body)
     const struct origin *origin = &fill->proxy->config.origin;
 
     origin_fill_fail_early(fill, ENOBUFS);
-    origin->ops->cancel(origin->context, fill->fetch);
+    origin->ops->cancel(origin->context, origin_fill_fetch(fill));
 }
 
 /* ---- the response ---------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 {
     struct origin_fill *fill = context;
 
-    return relay_supply(fill->relay, fill->fetch, buffer, size, len);
+    return relay_supply(fill->relay, origin_fill_fetch(fill), buffer, size, len);
 }
 
 static void
@@ -304,9 +304,14 @@ fetch_again(struct origin_fill *fill)
     const struct origin *origin = &fill->proxy->config.origin;
     const struct fetch_request fetch =
         fetch_request_of(fill, span_of(fill->lines.data, fill->plain));
+    uint64_t id;
 
     fill->again = fill->conditional = false;
-    return origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch);
+    if (!origin->ops->submit(origin->context, &fetch, &sink, fill, &id))
+        return false;
+    /* No call-back of it comes before this thread's next turn. */
+    atomic_store(&fill->second_fetch, id);
+    return true;
 }
 
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
@@ -474,7 +479,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
         origin_fill_isolate(fill);
     if (fill->unsafe)
         invalidation_before(proxy, fetch.url);
-    if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->fetch))
+    if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->first_fetch))
         return true;
     if (errno == ESHUTDOWN) {
         *why = FAILURE_STOPPING;

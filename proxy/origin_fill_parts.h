@@ -17,9 +17,10 @@ struct origin_fill {
     struct sharing sharing;
     struct relay *relay; /* a reference, or NULL */
     struct shedding_body body;
-    uint64_t fetch;       /* the fetch's id */
-    size_t charged;       /* to the account, */
-    size_t counted;       /* and for the client */
+    uint64_t first_fetch;          /* the fetch's id, */
+    _Atomic uint64_t second_fetch; /* and that of the one that repeats it; 0: none does */
+    size_t charged;                /* to the account, */
+    size_t counted;                /* and for the client */
     enum failure failure; /* the object has failed, before the fetch's end; 0: it has not */
     const char *sentence; /* then: static text */
     bool ended;           /* the object has its end before the fetch, and has not failed */
@@ -42,6 +43,15 @@ struct origin_fill {
     size_t plain;              /* bytes of them */
     int64_t waited_us;         /* for the head */
 };
+
+/* The id of the fetch that is under way. [any thread] */
+static inline uint64_t
+origin_fill_fetch(const struct origin_fill *fill)
+{
+    uint64_t second = atomic_load(&fill->second_fetch);
+
+    return second ? second : fill->first_fetch;
+}
 
 /* Fails the object now, by an errno; the fetch ends later. */
 void origin_fill_fail_early(struct origin_fill *fill, int error);
