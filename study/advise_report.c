@@ -238,7 +238,7 @@ print_candidates(const struct advice *advice, const struct candidate *best)
 {
     const bool sized = advice->subject->sized;
     const struct column list[] = {
-        {"  policy", -18, false}, {"needs", 14, false},          {"more", 9, !best},
+        {"  policy", -16, false}, {"needs", 12, false},          {"more", 9, !best},
         {"requests", 9, !best},   {"bytes", 9, !best || !sized},
     };
     struct columns columns = {.out = stdout, .list = list, .count = sizeof(list) / sizeof(list[0])};
