@@ -277,6 +277,32 @@ START_TEST(a_body_of_the_client_with_most_is_given_up_for_another)
 }
 END_TEST
 
+/* The copy of a complete body in one piece is optional. */
+START_TEST(no_body_is_given_up_for_a_copy_at_a_fetchs_end)
+{
+    struct visit stalled = {0}, v = {0};
+    struct scene_fetch *first, *second;
+    size_t left;
+
+    scene_begin(&(struct scene_options){.memory = LIMIT, .max_body = LIMIT});
+    first = begin_body(&stalled, "http://a.test/", 1, 3 * MIB);
+    second = begin_body(&v, "http://b.test/", 2, 3 * MIB / 16);
+    scene.now_us += 2 * SECOND;
+    left = (size_t)memory_left(&scene.account, MEMORY_PAGES) - 1000;
+    memory_charge_anyway(&scene.account, MEMORY_PAGES, left);
+    scene_done(second, FETCH_OK, "");
+    ck_assert(!first->cancelled);
+    memory_uncharge(&scene.account, MEMORY_PAGES, left);
+    scene_run();
+    expect_body(&v, OUTCOME_MISS, 3 * MIB / 16);
+    ck_assert(v.stored);
+    scene_done(first, FETCH_OK, "");
+    scene_run();
+    expect_body(&stalled, OUTCOME_MISS, 3 * MIB);
+    scene_end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -294,6 +320,7 @@ unit_suite(void)
     tcase_add_test(whole, a_body_that_gets_no_memory_fails_at_once);
     tcase_add_test(whole, a_head_that_gets_no_memory_fails_at_once);
     tcase_add_test(whole, a_body_of_the_client_with_most_is_given_up_for_another);
+    tcase_add_test(whole, no_body_is_given_up_for_a_copy_at_a_fetchs_end);
     suite_add_tcase(suite, whole);
     return suite;
 }
