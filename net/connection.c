@@ -256,6 +256,9 @@ consume(struct net_connection *c, struct span input)
             end_partial(c);
             net_throttle_used(c->throttle);
             break;
+        case NET_INPUT_STREAM:
+            end_partial(c);
+            break;
         case NET_INPUT_HOLD:
             c->held = true;
             return pause_reading(c, input);

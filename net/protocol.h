@@ -18,6 +18,7 @@ struct net_connection;
 enum net_input {
     NET_INPUT_PARTIAL,   /* a message is begun: its time runs. Called again if input is left */
     NET_INPUT_MESSAGE,   /* a message is over; what is left of the input follows it */
+    NET_INPUT_STREAM,    /* bytes of no message were taken: no time runs, and no call is counted */
     NET_INPUT_NO_MEMORY, /* an account is used up, input is left: called again if the net can close
                             another connection with a message begun, otherwise as NET_INPUT_END */
     NET_INPUT_HOLD,      /* input is left that cannot be taken now: no more is read, and received()

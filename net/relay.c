@@ -21,6 +21,8 @@ struct net_relay {
     size_t queued; /* bytes in the connection's output */
     uint64_t sent;
     uint64_t received;
+    net_counter *all_sent; /* NULL: none */
+    net_counter *all_received;
 };
 
 /* Bytes on their way to the connection; one allocation, charged as a reply. */
@@ -50,7 +52,8 @@ end(struct net_relay *relay)
     relay->fd = -1;
     net_connection_end_request(relay->connection);
     net_connection_release_input(relay->connection);
-    net_connection_finish(relay->connection);
+    if (!relay->connection->finished)
+        net_connection_finish(relay->connection);
     net_connection_mark(relay->connection);
 }
 
@@ -101,6 +104,8 @@ pass_on(struct net_relay *relay, const char *bytes, size_t len)
         (struct net_output){.pieces = &piece->rest, .count = 1, .len = len, .release = release};
     relay->queued += len;
     relay->received += len;
+    if (relay->all_received)
+        net_counter_add(relay->all_received, len);
     net_connection_send(relay->connection, &piece->output);
     return true;
 }
@@ -136,6 +141,8 @@ net_relay_received(struct net_relay *relay, struct span *input)
 
         if (n >= 0) {
             relay->sent += (size_t)n;
+            if (relay->all_sent)
+                net_counter_add(relay->all_sent, (size_t)n);
             *input = span_of(input->ptr + n, input->len - (size_t)n);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return event_add(&relay->write_event, NULL) == 0 ? NET_INPUT_HOLD : NET_INPUT_END;
@@ -143,7 +150,7 @@ net_relay_received(struct net_relay *relay, struct span *input)
             return NET_INPUT_END;
         }
     }
-    return NET_INPUT_MESSAGE;
+    return NET_INPUT_STREAM;
 }
 
 static void
@@ -162,7 +169,7 @@ on_writable(evutil_socket_t fd, short what, void *context)
 void
 net_relay_stopped(struct net_relay *relay)
 {
-    if (!net_connection_is_open(relay->connection))
+    if (!net_connection_is_open(relay->connection) || relay->connection->set->draining)
         end(relay);
     else if (relay->fd >= 0)
         shutdown(relay->fd, SHUT_WR);
@@ -189,6 +196,13 @@ net_relay_create(struct net_connection *connection, int fd)
     relay->reading = true;
     net_connection_begin_request(connection);
     return relay;
+}
+
+void
+net_relay_count(struct net_relay *relay, net_counter *sent, net_counter *received)
+{
+    relay->all_sent = sent;
+    relay->all_received = received;
 }
 
 uint64_t

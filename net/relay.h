@@ -6,7 +6,9 @@
  * Either side is read only as fast as the other takes it. When the connection's peer ends its side,
  * the other socket is told so by a shutdown, and what still comes from there is passed on; when the
  * other side ends, the connection is finished. The connection counts a request in work until the
- * relay is over. The bounds and the idle timeout of its set hold for it.
+ * relay is over. The bounds and the idle timeout of its set hold for it, and a client's rate of
+ * bytes, but not its rate of calls. A server that stops accepting ends its relays, which could last
+ * for any time.
  *
  * Everything here is for the connection's worker.
  */
@@ -15,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "net/counter.h"
 #include "net/protocol.h"
 
 struct net_relay;
@@ -25,6 +28,9 @@ struct net_relay;
  * until net_relay_destroy().
  */
 struct net_relay *net_relay_create(struct net_connection *connection, int fd);
+
+/* Adds what is passed on to counters of the worker, besides. */
+void net_relay_count(struct net_relay *relay, net_counter *sent, net_counter *received);
 
 /* For the protocol's received(): takes input, and may hold it (NET_INPUT_HOLD). */
 enum net_input net_relay_received(struct net_relay *relay, struct span *input);
