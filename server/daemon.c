@@ -231,6 +231,13 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     return EX_OK;
 }
 
+/* None without HTTP. Which sockets of a service manager are for it is not known yet. */
+static uint32_t
+wanted_tunnels(const struct options *options)
+{
+    return options->http.count || getenv("LISTEN_FDS") ? (uint32_t)options->max_tunnels : 0;
+}
+
 /* Settings that start no thread: before the sockets are opened and privileges are dropped. */
 static int
 make_settings(struct parts *parts)
@@ -245,10 +252,10 @@ make_settings(struct parts *parts)
     service->started_us = clock_monotonic_us();
     hooks = memory_hooks_of(service);
     memory_account_init(&service->memory, parts->options->max_transit, &hooks);
-    parts->descriptors = descriptor_plan_make((uint32_t)parts->options->max_connections,
-                                              (uint32_t)parts->options->max_connections_per_client,
-                                              (uint32_t)parts->options->max_fetches,
-                                              service->workers, descriptor_plan_raise_limit());
+    parts->descriptors = descriptor_plan_make(
+        (uint32_t)parts->options->max_connections,
+        (uint32_t)parts->options->max_connections_per_client, (uint32_t)parts->options->max_fetches,
+        wanted_tunnels(parts->options), service->workers, descriptor_plan_raise_limit());
     status = confinement_find_user(parts->options, &parts->user);
     if (status == EX_OK)
         status = make_addresses(parts);
@@ -304,7 +311,9 @@ make_http(struct parts *parts)
 
     buf_init(&why, 1024);
     made = http_service_init(&parts->http, &parts->service, &why);
-    if (!made)
+    if (made)
+        parts->http.max_tunnels = parts->descriptors.tunnels;
+    else
         log_error("%s", buf_str(&why));
     buf_free(&why);
     return made ? EX_OK : EX_CONFIG;
@@ -491,17 +500,20 @@ log_descriptor_limit(const struct parts *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
-    char per_client[48] = "";
+    char per_client[48] = "", tunnels[32] = "";
 
     if (!descriptor_plan_is_short(plan))
         return;
     if (plan->connections_per_client)
         snprintf(per_client, sizeof(per_client), " (%u of one client)",
                  (unsigned)plan->connections_per_client);
+    if (plan->tunnels)
+        snprintf(tunnels, sizeof(tunnels), " and %u tunnels", (unsigned)plan->tunnels);
     log_warning("the limit of open files is %" PRIu64 ", and %" PRIu64 " connections with %" PRIu64
-                " fetches need %" PRIu64 ": at most %u connections%s and %u fetches at once",
+                " fetches need %" PRIu64 ": at most %u connections%s%s %u fetches%s at once",
                 plan->limit, options->max_connections, options->max_fetches, plan->need,
-                (unsigned)plan->connections, per_client, (unsigned)plan->fetches);
+                (unsigned)plan->connections, per_client, *tunnels ? "," : " and",
+                (unsigned)plan->fetches, tunnels);
 }
 
 static void

@@ -15,14 +15,15 @@ enum {
 
 struct descriptor_plan
 descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint32_t fetches,
-                     uint32_t workers, uint64_t limit)
+                     uint32_t tunnels, uint32_t workers, uint64_t limit)
 {
     uint64_t fixed = FOR_THE_DAEMON + (uint64_t)workers * PER_WORKER + DESCRIPTOR_PLAN_RESERVE;
     struct descriptor_plan plan = {
         .connections = connections,
         .connections_per_client = connections_per_client,
         .fetches = fetches,
-        .need = fixed + connections + (uint64_t)fetches * PER_FETCH,
+        .tunnels = tunnels,
+        .need = fixed + connections + tunnels + (uint64_t)fetches * PER_FETCH,
         .limit = limit,
     };
     uint64_t left;
@@ -36,6 +37,9 @@ descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint
         plan.fetches = 1;
     left =
         left > (uint64_t)plan.fetches * PER_FETCH ? left - (uint64_t)plan.fetches * PER_FETCH : 0;
+    if (left < (uint64_t)plan.connections + tunnels && tunnels > left / 4)
+        plan.tunnels = (uint32_t)(left / 4);
+    left -= plan.tunnels;
     if (left < plan.connections)
         plan.connections = left ? (uint32_t)left : 1;
     if (connections_per_client) {

@@ -4,7 +4,9 @@
  *
  * Administrators' connections and fetches have theirs first: a client that opens connections until
  * there is no more descriptor must keep neither from working. Fetches are lowered only as far as
- * they would need more than half of what is left for them and the connections.
+ * they would need more than half of what is left for them and the connections. Tunnels, each of
+ * which needs a descriptor beside that of its client's connection, get at most a quarter of the
+ * rest.
  */
 #ifndef SUNPROXY_SERVER_DESCRIPTOR_PLAN_H
 #define SUNPROXY_SERVER_DESCRIPTOR_PLAN_H
@@ -20,17 +22,19 @@ struct descriptor_plan {
     uint32_t connections;
     uint32_t connections_per_client; /* 0: not bounded */
     uint32_t fetches;
+    uint32_t tunnels;
     uint64_t need;  /* descriptors, for what was wanted */
     uint64_t limit; /* that the process may have */
 };
 
 /*
- * What becomes of the wanted connections and fetches (1 and more) with `limit` descriptors and
- * `workers` threads. All stay as they are if that is enough; otherwise they are lowered, the
- * connections of one client in proportion to all, but none below 1.
+ * What becomes of the wanted connections and fetches (1 and more) and tunnels with `limit`
+ * descriptors and `workers` threads. All stay as they are if that is enough; otherwise they are
+ * lowered, the connections of one client in proportion to all, but none below 1.
  */
 struct descriptor_plan descriptor_plan_make(uint32_t connections, uint32_t connections_per_client,
-                                            uint32_t fetches, uint32_t workers, uint64_t limit);
+                                            uint32_t fetches, uint32_t tunnels, uint32_t workers,
+                                            uint64_t limit);
 
 /* Had anything to be lowered? */
 bool descriptor_plan_is_short(const struct descriptor_plan *plan);

@@ -209,6 +209,8 @@ received(struct net_connection *net, struct span *input)
     struct http_connection *c = connection_of(net);
     enum net_input result;
 
+    if (c->tunnel)
+        return http_tunnel_received(c->tunnel, input);
     c->receiving = true;
     if (c->in_body)
         result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);
@@ -230,11 +232,13 @@ stopped(struct net_connection *net)
 
     drop_head(c);
     c->in_body = false;
-    if (x && (incomplete || !net_connection_is_open(net)))
+    if (c->tunnel)
+        http_tunnel_stopped(c->tunnel);
+    else if (x && (incomplete || !net_connection_is_open(net)))
         http_exchange_abandon(x);
 }
 
-/* Only a request whose exchange has not ended can be left. */
+/* Only a tunnel, or a request whose exchange has not ended, can be left. */
 static void
 closed(struct net_connection *net)
 {
@@ -242,6 +246,8 @@ closed(struct net_connection *net)
 
     if (c->current)
         http_exchange_discard(c->current);
+    if (c->tunnel)
+        http_tunnel_closed(c->tunnel);
 }
 
 const struct net_protocol http_protocol = {

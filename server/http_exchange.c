@@ -533,6 +533,19 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
     return true;
 }
 
+/* Without an exchange of the proxy. A refusal ends the connection. False without memory. */
+static bool
+begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
+{
+    set_waiting(x, true);
+    if (!keep(x, head_bytes)) {
+        finish(x);
+        return false;
+    }
+    http_tunnel_begin(x, url);
+    return true;
+}
+
 /* Is the proxy itself the recipient (RFC 9110, sections 7.6.2 and 9.3.7)? */
 static bool
 is_for_proxy(const struct http_request *request)
@@ -555,6 +568,8 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     x->request = *request;
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
+    if (request->method_id == HTTP_CONNECT)
+        x->persistent = false;
     if (c->in_body && (is_for_proxy(request) || request->method_id == HTTP_PURGE))
         x->persistent = false;
     if (is_for_proxy(request)) {
@@ -572,6 +587,8 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
         send_made(x);
         return true;
     }
+    if (request->method_id == HTTP_CONNECT)
+        return begin_tunnel(x, route.url, head_bytes);
     x->over = false;
     x->origin = route.origin;
     x->url_number = route.url_number;
@@ -602,6 +619,30 @@ http_exchange_send_end(struct http_exchange *x)
 {
     if (!x->over)
         exchange_send_end(&x->exchange);
+}
+
+/* ---- responses for tunnels ------------------------------------------------------------------- */
+
+void
+http_exchange_send_head(struct http_exchange *x, unsigned status, struct span head_bytes)
+{
+    x->status = status;
+    x->persistent = true;
+    x->pieces[0] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)head_bytes.ptr, .iov_len = head_bytes.len};
+    x->piece_count = 1;
+    x->head_bytes = head_bytes.len;
+    x->body = (struct http_body){.end = 0};
+    send_made(x);
+}
+
+unsigned
+http_exchange_send_failure(struct http_exchange *x, enum failure why, struct span sentence)
+{
+    struct answer answer = answer_to(why);
+
+    send_page(x, answer.status, sentence, answer.detail);
+    return answer.status;
 }
 
 /* ---- early ends ------------------------------------------------------------------------------ */

@@ -2,7 +2,8 @@
  * What the files of the HTTP front share. A connection takes one request at a time
  * (http_connection.c): its head is read, routed (http_route.c), and becomes an exchange
  * (http_exchange.c), which answers with an object of the cache, as it stands or while it grows
- * (http_response.c), or with a page of the proxy's own (http_page.c). The next request is read once
+ * (http_response.c), or with a page of the proxy's own (http_page.c); or it becomes a tunnel
+ * (http_tunnel.c). The next request is read once
  * the response is queued whole and the request's body has been read.
  *
  * Everything here is for the connection's worker.
@@ -17,6 +18,7 @@
 #include "http/request_head.h"
 #include "http/response_head.h"
 #include "net/connection.h"
+#include "net/counter.h"
 #include "net/protocol.h"
 #include "proxy.h"
 #include "proxy/exchange.h"
@@ -88,10 +90,18 @@ struct http_exchange {
     char head[HTTP_HEAD_BYTES];
 };
 
+/* What a worker counts of its tunnels. */
+struct http_tunnel_counts {
+    net_counter opened;
+    net_counter sent_bytes;     /* to origins */
+    net_counter received_bytes; /* from origins */
+};
+
 /* What a worker keeps for all of its connections, on cache lines of its own. */
 struct http_worker {
     _Alignas(64) struct http_service *http;
     SLIST_HEAD(, http_exchange) pool;
+    struct http_tunnel_counts tunnels;
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
     char url[PROXY_MAX_URL]; /* of the request that is started */
     struct buf fields;       /* likewise: its end-to-end fields */
@@ -100,6 +110,7 @@ struct http_worker {
 struct http_connection {
     struct net_connection net; /* first */
     struct http_worker *worker;
+    struct http_tunnel *tunnel;    /* that it is, or is to become; NULL: none */
     struct http_exchange *current; /* whose response is not queued whole yet */
     char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
     size_t head_len, head_size;
@@ -156,6 +167,16 @@ void http_exchange_break(struct http_exchange *x, unsigned status, const char *r
 size_t http_exchange_send(struct http_exchange *x, struct span bytes);
 void http_exchange_send_end(struct http_exchange *x);
 
+/*
+ * Sends a head without a body, after which the connection goes on; the bytes must stay until it is
+ * closed. The exchange is not the caller's any more.
+ */
+void http_exchange_send_head(struct http_exchange *x, unsigned status, struct span head_bytes);
+
+/* Sends a page about a failure; returns its status. The exchange is not the caller's any more. */
+unsigned http_exchange_send_failure(struct http_exchange *x, enum failure why,
+                                    struct span sentence);
+
 /* Frees an exchange whose worker's thread has ended. */
 void http_exchange_discard(struct http_exchange *x);
 
@@ -192,6 +213,16 @@ struct http_route {
  */
 unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
                          struct http_route *route, const char **reason);
+
+/* ---- http_tunnel.c --------------------------------------------------------------------------- */
+
+/* Begins to connect to the host and port of the URL; the response comes later, or has been made. */
+void http_tunnel_begin(struct http_exchange *x, struct span url);
+
+/* For the net's received(), stopped() and closed() of a connection that has a tunnel. */
+enum net_input http_tunnel_received(struct http_tunnel *tunnel, struct span *input);
+void http_tunnel_stopped(struct http_tunnel *tunnel);
+void http_tunnel_closed(struct http_tunnel *tunnel);
 
 /* ---- http_output.c --------------------------------------------------------------------------- */
 

@@ -53,6 +53,34 @@ find_forward(struct http_connection *c, const struct http_request *request,
     return 0;
 }
 
+/* The URL is one that leads to the host and port. */
+static unsigned
+find_tunnel(struct http_connection *c, const struct http_request *request, struct http_route *route,
+            const char **reason)
+{
+    struct http_worker *worker = c->worker;
+
+    if (worker->http->origins.count)
+        return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);
+    if (!may_forward(c))
+        return refuse(403, "this client may not use the proxy", reason);
+    if (!http_ports_have(&worker->http->connect_ports, request->port))
+        return refuse(403, "tunnels to that port are not allowed (--connect-port)", reason);
+    route->url = span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), false,
+                                                     request->host, request->port, span_str("/")));
+    return 0;
+}
+
+static unsigned
+find_url(struct http_connection *c, const struct http_request *request, struct http_route *route,
+         const char **reason)
+{
+    if (request->method_id == HTTP_CONNECT)
+        return find_tunnel(c, request, route, reason);
+    return c->worker->http->origins.count ? find_reverse(c, request, route, reason)
+                                          : find_forward(c, request, route, reason);
+}
+
 unsigned
 http_route_find(struct http_connection *c, const struct http_request *request,
                 struct http_route *route, const char **reason)
@@ -60,16 +88,13 @@ http_route_find(struct http_connection *c, const struct http_request *request,
     unsigned status;
 
     *route = (struct http_route){0};
-    if (request->method_id == HTTP_CONNECT)
-        return refuse(501, "this proxy makes no tunnels", reason);
     if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(c))
         return refuse(403, "this client may not purge", reason);
     if (http_via_has(request->fields, span_str(c->worker->http->pseudonym)))
         return refuse(508, "the request has been here before", reason);
     if (request->method_id == HTTP_TRACE)
         return refuse(405, "this proxy does not answer TRACE", reason);
-    status = c->worker->http->origins.count ? find_reverse(c, request, route, reason)
-                                            : find_forward(c, request, route, reason);
+    status = find_url(c, request, route, reason);
     if (!status && route->url.len == 0)
         return refuse(414, "the URL is longer than 8,192 bytes", reason);
     return status;

@@ -36,7 +36,8 @@ read_options(struct http_service *http, const struct options *options, struct bu
            add_networks(&http->clients,
                         options->client_net.count ? &options->client_net : &by_default,
                         "client-net", why) &&
-           add_networks(&http->purgers, &options->purge_net, "purge-net", why);
+           add_networks(&http->purgers, &options->purge_net, "purge-net", why) &&
+           http_ports_read(&http->connect_ports, &options->connect_port, why);
 }
 
 static bool
@@ -69,6 +70,8 @@ http_service_init(struct http_service *http, struct service *service, struct buf
 {
     *http = (struct http_service){.service = service};
     http_head_limits_default(&http->limits);
+    http->max_tunnels = (uint32_t)service->options->max_tunnels;
+    service->http = http;
     name_in_via(http);
     if (read_options(http, service->options, why)) {
         if (make_workers(http, service->workers))
@@ -83,6 +86,19 @@ int
 http_service_listen(struct http_service *http, struct net_server *net, int fd)
 {
     return net_server_listen(net, fd, &http_protocol, http);
+}
+
+void
+http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats)
+{
+    *stats = (struct http_tunnel_stats){.open = atomic_load(&http->tunnels)};
+    for (unsigned i = 0; i < http->service->workers; i++) {
+        const struct http_tunnel_counts *counts = &http->workers[i].tunnels;
+
+        stats->opened += net_counter_read(&counts->opened);
+        stats->sent_bytes += net_counter_read(&counts->sent_bytes);
+        stats->received_bytes += net_counter_read(&counts->received_bytes);
+    }
 }
 
 void

@@ -1,16 +1,20 @@
 /*
- * The HTTP front as a part of the daemon: what --http, --origin, --client-net and --purge-net say,
- * and the protocol of its listeners, which share the workers of the RPC server.
+ * The HTTP front as a part of the daemon: what --origin, --client-net, --purge-net, --connect-port
+ * and --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
+ * server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
  */
 #ifndef SUNPROXY_SERVER_HTTP_SERVICE_H
 #define SUNPROXY_SERVER_HTTP_SERVICE_H
 
+#include <stdatomic.h>
+
 #include "base/networks.h"
 #include "http/request_head.h"
 #include "net/server.h"
 #include "server/http_origins.h"
+#include "server/http_ports.h"
 #include "server/service.h"
 
 struct http_worker;
@@ -23,8 +27,11 @@ struct http_service {
     struct networks clients; /* of the forward proxy */
     struct networks purgers;
     struct http_head_limits limits;
+    struct http_ports connect_ports;
+    uint32_t max_tunnels;
     char pseudonym[32]; /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
     char via[40];
+    atomic_uint tunnels;         /* connected, or to be connected; shared */
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };
 
@@ -33,6 +40,16 @@ bool http_service_init(struct http_service *http, struct service *service, struc
 
 /* Takes over a listening socket, as net_server_listen(). 0 or an errno. */
 int http_service_listen(struct http_service *http, struct net_server *net, int fd);
+
+struct http_tunnel_stats {
+    uint64_t open; /* connected, or to be connected */
+    uint64_t opened;
+    uint64_t sent_bytes;     /* from clients to origins */
+    uint64_t received_bytes; /* the other way */
+};
+
+/* [any] */
+void http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats);
 
 /* The server is destroyed. Harmless if all is zero. */
 void http_service_free(struct http_service *http);

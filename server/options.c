@@ -41,6 +41,11 @@ const struct option_row option_rows[] = {
     {"purge-net", 0, false, OPTION_LIST, AT(purge_net), "CIDR", NULL, 0, 0,
      "clients that may use the method PURGE, besides administrators over an AF_UNIX socket; may be "
      "repeated"},
+    {"connect-port", 0, false, OPTION_LIST, AT(connect_port), "PORT", NULL, 0, 0,
+     "port to which the forward proxy makes tunnels (CONNECT), or \"any\"; may be repeated (default: "
+     "443)"},
+    {"max-tunnels", 0, false, OPTION_UINT, AT(max_tunnels), "N", "1024", 0, 1000000,
+     "tunnels at once; 0: none"},
     {"metrics", 0, false, OPTION_LIST, AT(metrics), "ADDRESS:PORT", NULL, 0, 0,
      "serve the metrics there at /metrics, as OpenMetrics, to any client; may be repeated"},
 

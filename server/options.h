@@ -40,6 +40,8 @@ struct options {
     struct option_list origin;
     struct option_list client_net; /* empty: loopback */
     struct option_list purge_net;
+    struct option_list connect_port; /* empty: 443 */
+    uint64_t max_tunnels;
 
     /* privileges */
     char *user; /* NULL: the user that started the daemon */

@@ -27,6 +27,7 @@ struct service {
     struct fetcher *fetcher;
     struct metrics *metrics;
     struct access_log *access_log; /* NULL: none */
+    struct http_service *http;     /* not owned; NULL: none */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
     unsigned workers;

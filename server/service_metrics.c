@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "proxy/metric_sources.h"
+#include "server/http_service.h"
 #include "server/service.h"
 
 #define COUNTER METRIC_KIND_COUNTER
@@ -87,6 +88,32 @@ static const struct metric_row rpc_rows[] = {
 
 _Static_assert(NET_REFUSALS == 4, "each reason has a row");
 
+/* ---- tunnels ----------------------------------------------------------------------------------
+ */
+
+static void
+read_tunnels(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->http)
+        http_service_get_tunnels(service->http, snapshot);
+}
+
+#define AT(field) offsetof(struct http_tunnel_stats, field)
+#define HELP_TUNNEL_BYTES "Bytes that tunnels passed on, to and from origins."
+
+static const struct metric_row tunnel_rows[] = {
+    {"tunnels", "", GAUGE, "", "Tunnels of HTTP clients, those that are being connected included.",
+     AT(open)},
+    {"tunnels_opened", "", COUNTER, "", "Tunnels that were connected.", AT(opened)},
+    {"tunnel_bytes", "direction=\"sent\"", COUNTER, "bytes", HELP_TUNNEL_BYTES, AT(sent_bytes)},
+    {"tunnel_bytes", "direction=\"received\"", COUNTER, "bytes", HELP_TUNNEL_BYTES,
+     AT(received_bytes)},
+};
+
+#undef AT
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -142,6 +169,7 @@ _Static_assert(MEMORY_KINDS == 5, "each kind has a row");
 static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service),
     SOURCE(rpc_rows, read_rpc),
+    SOURCE(tunnel_rows, read_tunnels),
     SOURCE(memory_rows, read_memory),
 };
 

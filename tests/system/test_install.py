@@ -244,6 +244,7 @@ class ServiceFilesTest(InstalledTest):
         header = (harness.TOP / "server/descriptor_plan.h").read_text()
         reserve = int(re.search(r"#define DESCRIPTOR_PLAN_RESERVE (\d+)u", header)[1])
         needed = int(defaults["max-connections"]) + 3 * int(defaults["max-fetches"]) + reserve
+        needed += int(defaults["max-tunnels"])
         self.assertGreater(int(self.settings("LimitNOFILE")[0]), needed)
         self.assertGreater(int(self.settings("TimeoutStopSec")[0]),
                            int(defaults["stop-timeout"].rstrip("s")) + 4)

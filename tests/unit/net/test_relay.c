@@ -68,16 +68,23 @@ static const struct net_protocol protocol = {
 };
 
 static void
-start(int64_t idle_us)
+start_limited(int64_t idle_us, struct token_rate calls)
 {
     struct net_limits limits = NET_LIMITS_DEFAULT;
 
+    limits.rates.calls = calls;
     limits.idle_timeout_us = idle_us;
     limits.memory = &account;
     server = net_server_create(&limits, 1);
     ck_assert_ptr_nonnull(server);
     ck_assert_int_eq(net_server_listen(server, listen_tcp(&port), &protocol, NULL), 0);
     ck_assert_int_eq(net_server_start(server), 0);
+}
+
+static void
+start(int64_t idle_us)
+{
+    start_limited(idle_us, (struct token_rate){0});
 }
 
 static void
@@ -312,6 +319,27 @@ START_TEST(an_idle_tunnel_times_out)
 }
 END_TEST
 
+/* The rate is of messages, and a relay knows none. */
+START_TEST(a_rate_of_calls_does_not_hold_it_up)
+{
+    struct net_stats stats;
+    int near, far;
+
+    start_limited(0, (struct token_rate){.per_second = 1, .burst = 1});
+    open_tunnel(&near, &far);
+    for (int i = 0; i < 20; i++) {
+        ck_assert(peer_write(near, "x", 1));
+        drain(far, 1);
+    }
+    net_server_get_stats(server, &stats);
+    ck_assert_uint_eq(stats.clients.clients, 1);
+    ck_assert_uint_eq(stats.clients.calls_delayed, 0);
+    close(near);
+    ck_assert(peer_is_cut(far));
+    close(far);
+}
+END_TEST
+
 START_TEST(a_tunnel_without_memory_ends)
 {
     int near, far;
@@ -373,6 +401,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_side_that_is_not_read_holds_the_other_up);
     tcase_add_test(tcase, a_reset_ends_the_other_side);
     tcase_add_test(tcase, an_idle_tunnel_times_out);
+    tcase_add_test(tcase, a_rate_of_calls_does_not_hold_it_up);
     tcase_add_test(tcase, a_tunnel_without_memory_ends);
     tcase_add_test(tcase, a_stop_cuts_tunnels);
     suite_add_tcase(suite, tcase);

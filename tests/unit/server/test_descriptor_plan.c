@@ -7,17 +7,17 @@
 
 START_TEST(all_stays_where_the_limit_is_enough)
 {
-    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 4, UINT64_MAX);
+    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 0, 4, UINT64_MAX);
 
     ck_assert(!descriptor_plan_is_short(&plan));
     ck_assert_uint_eq(plan.connections, 16384);
     ck_assert_uint_eq(plan.connections_per_client, 4096);
     ck_assert_uint_eq(plan.fetches, 256);
     ck_assert_uint_ge(plan.need, 16384 + 3 * 256 + DESCRIPTOR_PLAN_RESERVE + 2 * 4);
-    plan = descriptor_plan_make(16384, 4096, 256, 4, plan.need);
+    plan = descriptor_plan_make(16384, 4096, 256, 0, 4, plan.need);
     ck_assert(!descriptor_plan_is_short(&plan));
     ck_assert_uint_eq(plan.connections, 16384);
-    plan = descriptor_plan_make(16384, 4096, 256, 4, plan.need - 1);
+    plan = descriptor_plan_make(16384, 4096, 256, 0, 4, plan.need - 1);
     ck_assert(descriptor_plan_is_short(&plan));
     ck_assert_uint_eq(plan.connections, 16383);
     ck_assert_uint_eq(plan.fetches, 256);
@@ -26,19 +26,38 @@ END_TEST
 
 START_TEST(fetches_keep_theirs_up_to_half)
 {
-    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 4, 4096);
+    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 0, 4, 4096);
 
     ck_assert_uint_eq(plan.fetches, 256);
     ck_assert_uint_lt(plan.connections, 4096 - 3 * 256);
     ck_assert_uint_gt(plan.connections, 3000);
-    plan = descriptor_plan_make(16384, 4096, 256, 4, 1024);
+    plan = descriptor_plan_make(16384, 4096, 256, 0, 4, 1024);
     ck_assert_uint_lt(plan.fetches, 256);
     ck_assert_uint_gt(plan.fetches, 100);
     ck_assert_uint_gt(plan.connections, 400);
     /* Few connections are wanted, and get what they want. */
-    plan = descriptor_plan_make(10, 0, 4096, 4, 1024);
+    plan = descriptor_plan_make(10, 0, 4096, 0, 4, 1024);
     ck_assert_uint_eq(plan.connections, 10);
     ck_assert_uint_eq(plan.connections_per_client, 0);
+}
+END_TEST
+
+START_TEST(tunnels_get_a_quarter)
+{
+    struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, UINT64_MAX);
+    uint64_t need = plan.need;
+
+    ck_assert_uint_eq(plan.tunnels, 1024);
+    plan = descriptor_plan_make(16384, 4096, 256, 0, 4, UINT64_MAX);
+    ck_assert_uint_eq(need, plan.need + 1024);
+    plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, need - 1);
+    ck_assert_uint_eq(plan.tunnels, 1024);
+    ck_assert_uint_eq(plan.connections, 16383);
+    plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, 2048);
+    ck_assert_uint_lt(plan.tunnels, 1280 / 4);
+    ck_assert_uint_gt(plan.tunnels, 1024 / 4);
+    ck_assert_uint_ge(plan.connections, 3 * plan.tunnels);
+    ck_assert_uint_eq(plan.fetches, 256);
 }
 END_TEST
 
@@ -46,9 +65,9 @@ END_TEST
 START_TEST(the_plan_fits_the_limit)
 {
     for (uint64_t limit = 0; limit < 20000; limit += limit < 300 ? 1 : 37) {
-        struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 8, limit);
+        struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 1024, 8, limit);
         struct descriptor_plan again = descriptor_plan_make(
-            plan.connections, plan.connections_per_client, plan.fetches, 8, limit);
+            plan.connections, plan.connections_per_client, plan.fetches, plan.tunnels, 8, limit);
 
         ck_assert_uint_ge(plan.connections, 1);
         ck_assert_uint_ge(plan.fetches, 1);
@@ -84,6 +103,7 @@ unit_suite(void)
 
     tcase_add_test(tcase, all_stays_where_the_limit_is_enough);
     tcase_add_test(tcase, fetches_keep_theirs_up_to_half);
+    tcase_add_test(tcase, tunnels_get_a_quarter);
     tcase_add_test(tcase, the_plan_fits_the_limit);
     tcase_add_test(tcase, the_soft_limit_is_raised_to_the_hard_one);
     suite_add_tcase(suite, tcase);

@@ -1,0 +1,277 @@
+/*
+ * Tunnels that CONNECT asks for (RFC 9110, section 9.3.6). The fetcher connects, by its rules for
+ * addresses and ports; its thread hands the socket to the connection's worker by a task, and from
+ * the 2xx response on a relay (net/relay.h) takes the connection over. What a client sends before
+ * waits, and is dropped with a refusal.
+ *
+ * A tunnel counts a request of its connection until it is connected, and the relay counts one from
+ * then on. While it connects, the end of the client's side is taken for that of the client, which
+ * cannot be told apart.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "net/relay.h"
+#include "server/http_front.h"
+
+struct http_tunnel {
+    struct net_task task; /* posted by the fetcher's thread, once */
+    struct http_connection *connection;
+    struct http_exchange *x; /* its response; NULL: it has one, or gets none */
+    struct net_relay *relay; /* NULL: not connected */
+    uint64_t fetch;
+    bool connecting;
+    unsigned status; /* of the response; 0: none */
+    size_t charged;
+    int64_t begun_us;
+
+    /* The fetcher's thread's until the task is posted. */
+    int fd;
+    enum fetch_error error;
+    char sentence[FAILURE_SENTENCE];
+
+    size_t target_len;
+    char target[]; /* host and port, as asked for */
+};
+
+static struct http_service *
+service_of_tunnel(const struct http_tunnel *tunnel)
+{
+    return tunnel->connection->worker->http;
+}
+
+/* ---- on the fetcher's thread ----------------------------------------------------------------- */
+
+static void
+connected(void *context, int fd)
+{
+    struct http_tunnel *tunnel = context;
+
+    tunnel->fd = fd;
+}
+
+static void
+done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct http_tunnel *tunnel = context;
+
+    (void)total_us;
+    tunnel->error = error;
+    snprintf(tunnel->sentence, sizeof(tunnel->sentence), "%s", sentence);
+    net_worker_post(tunnel->connection->net.set->worker, &tunnel->task);
+}
+
+static const struct fetch_sink sink = {.connected = connected, .done = done};
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static void
+log_tunnel(const struct http_tunnel *tunnel)
+{
+    struct access_log *log = service_of_tunnel(tunnel)->service->access_log;
+
+    if (log)
+        access_log_add(log,
+                       &(struct access_entry){
+                           .peer = &tunnel->connection->net.peer,
+                           .url = span_of(tunnel->target, tunnel->target_len),
+                           .outcome = "tunnel",
+                           .status = tunnel->status,
+                           .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
+                           .us = clock_monotonic_us() - tunnel->begun_us,
+                       });
+}
+
+static void
+free_tunnel(struct http_tunnel *tunnel)
+{
+    struct http_service *http = service_of_tunnel(tunnel);
+
+    log_tunnel(tunnel);
+    tunnel->connection->tunnel = NULL;
+    net_relay_destroy(tunnel->relay);
+    atomic_fetch_sub(&http->tunnels, 1);
+    memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
+    free(tunnel);
+}
+
+/* ---- connected, or not ----------------------------------------------------------------------- */
+
+/* For the response, whose sending may end the connection. */
+static struct http_exchange *
+take_exchange(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = tunnel->x;
+
+    tunnel->x = NULL;
+    return x;
+}
+
+/* Passes the socket to a relay, and sends the response before anything from there. */
+static bool
+establish(struct http_tunnel *tunnel)
+{
+    struct http_worker *worker = tunnel->connection->worker;
+
+    tunnel->relay = net_relay_create(&tunnel->connection->net, tunnel->fd);
+    if (!tunnel->relay)
+        return false;
+    tunnel->fd = -1;
+    net_relay_count(tunnel->relay, &worker->tunnels.sent_bytes, &worker->tunnels.received_bytes);
+    net_counter_add(&worker->tunnels.opened, 1);
+    tunnel->status = 200;
+    http_exchange_send_head(take_exchange(tunnel), 200,
+                            span_str("HTTP/1.1 200 Connection established\r\n\r\n"));
+    return true;
+}
+
+static void
+refuse(struct http_tunnel *tunnel, enum failure why, const char *sentence)
+{
+    tunnel->status = http_exchange_send_failure(take_exchange(tunnel), why, span_str(sentence));
+}
+
+static void
+take_result(struct http_tunnel *tunnel)
+{
+    if (!tunnel->x)
+        return;
+    if (tunnel->fd < 0)
+        refuse(tunnel, failure_of_fetch(tunnel->error), tunnel->sentence);
+    else if (tunnel->connection->net.set->draining)
+        refuse(tunnel, FAILURE_STOPPING, "the proxy is being stopped");
+    else if (!establish(tunnel))
+        refuse(tunnel, FAILURE_OVERLOADED, "the proxy is out of memory");
+}
+
+static void
+run(struct net_task *task)
+{
+    struct http_tunnel *tunnel = container_of(task, struct http_tunnel, task);
+    struct http_connection *c = tunnel->connection;
+
+    tunnel->connecting = false;
+    take_result(tunnel);
+    if (tunnel->fd >= 0)
+        close(tunnel->fd);
+    if (!tunnel->relay)
+        free_tunnel(tunnel);
+    net_connection_end_request(&c->net);
+    net_connection_mark(&c->net);
+}
+
+/* ---- its beginning --------------------------------------------------------------------------- */
+
+static bool
+is_over_rate(const struct http_connection *c)
+{
+    return c->net.client && client_entry_take_fetch(c->net.client, c->net.read_us) != 0;
+}
+
+/* NULL without memory. */
+static struct http_tunnel *
+create(struct http_exchange *x, const struct fetch_request *fetch)
+{
+    struct http_connection *c = x->connection;
+    struct memory_account *memory = &c->worker->http->service->memory;
+    struct span target = x->request.target;
+    size_t bytes = sizeof(struct http_tunnel) + target.len;
+    size_t charged = bytes + fetcher_request_bytes(fetch);
+    struct http_tunnel *tunnel;
+
+    if (!memory_charge(memory, MEMORY_REQUESTS, charged))
+        return NULL;
+    tunnel = memory_realloc(memory, NULL, bytes);
+    if (!tunnel) {
+        memory_uncharge(memory, MEMORY_REQUESTS, charged);
+        return NULL;
+    }
+    *tunnel = (struct http_tunnel){
+        .task.run = run,
+        .connection = c,
+        .x = x,
+        .connecting = true,
+        .charged = charged,
+        .begun_us = c->net.read_us,
+        .fd = -1,
+        .target_len = target.len,
+    };
+    memcpy(tunnel->target, target.ptr, target.len);
+    return tunnel;
+}
+
+/* NULL, or why there is no tunnel. */
+static const char *
+start(struct http_exchange *x, struct span url)
+{
+    struct http_connection *c = x->connection;
+    struct http_service *http = c->worker->http;
+    const struct origin *origin = &http->service->proxy.config.origin;
+    const struct fetch_request fetch = {
+        .client = c->net.peer.client,
+        .url = url,
+        .flags = FETCH_CONNECT_ONLY,
+    };
+    struct http_tunnel *tunnel;
+
+    if (is_over_rate(c))
+        return "the client's rate of fetches is used up; try again";
+    if (atomic_fetch_add(&http->tunnels, 1) >= http->max_tunnels) {
+        atomic_fetch_sub(&http->tunnels, 1);
+        return "too many tunnels are open; try again";
+    }
+    tunnel = create(x, &fetch);
+    if (!tunnel) {
+        atomic_fetch_sub(&http->tunnels, 1);
+        return "the proxy is out of memory";
+    }
+    c->tunnel = tunnel;
+    net_connection_begin_request(&c->net);
+    if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch))
+        return NULL;
+    net_connection_end_request(&c->net);
+    tunnel->status = 503;
+    free_tunnel(tunnel);
+    return "the proxy is out of memory, or is being stopped";
+}
+
+void
+http_tunnel_begin(struct http_exchange *x, struct span url)
+{
+    const char *why = start(x, url);
+
+    if (why)
+        (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));
+}
+
+/* ---- the connection's events ----------------------------------------------------------------- */
+
+enum net_input
+http_tunnel_received(struct http_tunnel *tunnel, struct span *input)
+{
+    return tunnel->relay ? net_relay_received(tunnel->relay, input) : NET_INPUT_HOLD;
+}
+
+void
+http_tunnel_stopped(struct http_tunnel *tunnel)
+{
+    const struct origin *origin = &service_of_tunnel(tunnel)->service->proxy.config.origin;
+    struct http_connection *c = tunnel->connection;
+    struct http_exchange *x = tunnel->x;
+
+    if (tunnel->relay) {
+        net_relay_stopped(tunnel->relay);
+    } else if (x && (!c->net.set->draining || !net_connection_is_open(&c->net))) {
+        tunnel->x = NULL;
+        http_exchange_abandon(x);
+        origin->ops->cancel(origin->context, tunnel->fetch);
+    }
+}
+
+void
+http_tunnel_closed(struct http_tunnel *tunnel)
+{
+    free_tunnel(tunnel);
+}

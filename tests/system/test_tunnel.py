@@ -1,0 +1,262 @@
+"""Tunnels through the real daemon: CONNECT of the forward proxy."""
+
+import hashlib
+import random
+import shutil
+import socket
+import threading
+
+import harness
+import rpc
+from test_http import HttpTest
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+class Server:
+    """A TCP server on loopback: `serve` runs in a thread with each connection."""
+
+    def __init__(self, test, serve):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self.listener.getsockname()[1]
+        self.serve = serve
+        self.errors = []
+        threading.Thread(target=self.accept, daemon=True).start()
+        test.addCleanup(self.listener.close)
+        test.addCleanup(lambda: test.assertEqual(self.errors, []))
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            connection.settimeout(60)
+            threading.Thread(target=self.run, args=(connection,), daemon=True).start()
+
+    def run(self, connection):
+        try:
+            with connection:
+                self.serve(connection)
+        except ConnectionError:
+            pass
+        except Exception as error:  # shown at the test's end
+            self.errors.append(error)
+
+
+def echo(connection):
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+def digest_until_end(connection):
+    digest = hashlib.sha256()
+    while data := connection.recv(65536):
+        digest.update(data)
+    connection.sendall(digest.digest())
+
+
+def read_to_end(connection):
+    data = bytearray()
+    try:
+        while piece := connection.recv(65536):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return bytes(data)
+
+
+def read(connection, count):
+    data = bytearray()
+    while len(data) < count:
+        piece = connection.recv(count - len(data))
+        if not piece:
+            raise EOFError(f"{len(data)} of {count} bytes")
+        data += piece
+    return bytes(data)
+
+
+class TunnelTest(HttpTest):
+    options = ("--connect-port", "any", "--connect-port", "443")
+
+    def ask(self, target, after=b"", connection=None):
+        """Sends CONNECT and bytes behind it."""
+        c = connection or self.connect()
+        c.send(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode() + after)
+        return c
+
+    def tunnel(self, port, after=b""):
+        """The socket of a tunnel to a port of loopback."""
+        c = self.ask(f"127.0.0.1:{port}", after).socket
+        self.assertEqual(read(c, len(ESTABLISHED)), ESTABLISHED)
+        return c
+
+    def refused(self, target, status):
+        c = self.ask(target, b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        response = c.receive()
+        self.assertEqual(response.status, status, response.body)
+        self.assertTrue(c.is_closed())
+        return response
+
+    def metric(self, name):
+        with rpc.Connection(self.d.socket) as c:
+            return c.stat().metrics[name]
+
+    def await_no_tunnels(self):
+        harness.wait_until(lambda: self.metric("tunnels") == 0, what="the end of the tunnels")
+
+
+class ConnectTest(TunnelTest):
+    def test_curl_over_tls(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        proxy = "http://%s:%d" % self.address
+        for url in ("https://a.test/page", "https://b.test/other"):
+            result = self.run_program(["curl", "-sS", "-x", proxy, "--cacert", self.o.cacert, url])
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            self.assertGreater(len(result.stdout), 0)
+            self.assertEqual(result.stdout, harness.origin_text(url, len(result.stdout)))
+        result = self.run_program(["curl", "-sS", "--proxytunnel", "-x", proxy,
+                                   "http://a.test/plain"])
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual([row[:3] for row in self.o.requests()],
+                         [("https", "a.test", "/page"), ("https", "b.test", "/other"),
+                          ("http", "a.test", "/plain")])
+        self.await_no_tunnels()
+        self.assertEqual(self.metric("tunnels_opened"), 3)
+
+    def test_bytes_behind_the_head_and_a_half_that_ends(self):
+        server = Server(self, digest_until_end)
+        text = random.Random(1).randbytes(50000)
+        c = self.tunnel(server.port, text[:20000])
+        c.sendall(text[20000:])
+        c.shutdown(socket.SHUT_WR)
+        self.assertEqual(read_to_end(c), hashlib.sha256(text).digest())
+        # All of it before the tunnel is made.
+        c = self.ask(f"127.0.0.1:{server.port}", text)
+        c.socket.shutdown(socket.SHUT_WR)
+        self.assertEqual(read_to_end(c.socket), ESTABLISHED + hashlib.sha256(text).digest())
+        self.await_no_tunnels()
+        self.assertEqual(self.metric('tunnel_bytes{direction="sent"}'), 100000)
+        self.assertEqual(self.metric('tunnel_bytes{direction="received"}'), 64)
+
+    def test_much_at_once_both_ways(self):
+        server = Server(self, echo)
+        text = random.Random(2).randbytes(1 << 20) * 16
+        c = self.tunnel(server.port)
+        writer = threading.Thread(target=c.sendall, args=(text,), daemon=True)
+        writer.start()
+        self.assertEqual(hashlib.sha256(read(c, len(text))).digest(), hashlib.sha256(text).digest())
+        writer.join(60)
+        c.close()
+        self.await_no_tunnels()
+
+    def test_refusals(self):
+        self.refused("10.0.0.1:8443", 403)
+        self.refused("[fe80::1]:8443", 403)
+        self.refused("a.test:25", 403)  # --allow-port has not allowed it
+        self.refused("a.test", 400)
+        self.refused("a.test:0", 400)
+        response = self.refused(f"127.0.0.1:{harness.free_port()}", 502)
+        self.assertIn("connect-failed", response.field("Cache-Status"))
+        c = self.connect()
+        c.send("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc")
+        self.assertEqual(c.receive().status, 400)
+        self.assertTrue(c.is_closed())
+        self.assertEqual(self.o.requests(), [])
+
+    def test_a_tunnel_behind_a_response(self):
+        server = Server(self, echo)
+        self.assertEqual(self.c.get("http://a.test/page").status, 200)
+        self.ask(f"127.0.0.1:{server.port}", b"hello", self.c)
+        self.assertEqual(read(self.c.socket, len(ESTABLISHED) + 5), ESTABLISHED + b"hello")
+
+    def test_a_stop_cuts_tunnels(self):
+        server = Server(self, echo)
+        c = self.tunnel(server.port, b"hello")
+        self.assertEqual(read(c, 5), b"hello")
+        self.assertEqual(self.d.stop(20), 0)
+        self.assertEqual(read_to_end(c), b"")
+        self.assertNotIn("requests in flight", self.d.err)
+
+
+class PortTest(TunnelTest):
+    options = ()
+
+    def test_only_port_443_by_default(self):
+        response = self.refused("a.test:444", 403)
+        self.assertIn(b"--connect-port", response.body)
+        self.refused("a.test:80", 403)
+        c = self.ask("a.test:443")
+        self.assertEqual(read(c.socket, len(ESTABLISHED)), ESTABLISHED)
+
+    def test_a_bad_port_in_the_options(self):
+        for port in ("0", "65536", "https"):
+            done = self.run_daemon("--check-config", "--connect-port", port)
+            self.assertEqual(done.returncode, 78)
+            self.assertIn(b"connect-port", done.stderr)
+
+
+class LimitTest(TunnelTest):
+    MOST = 150
+    options = ("--connect-port", "any", "--max-tunnels", str(MOST), "--connect-timeout", "700ms",
+               "--max-fetches-per-client", "0")
+
+    def test_many_tunnels(self):
+        server = Server(self, echo)
+        before = self.d.descriptors()
+        tunnels = [self.tunnel(server.port) for _ in range(self.MOST)]
+        self.assertEqual(self.metric("tunnels"), self.MOST)
+        self.refused(f"127.0.0.1:{server.port}", 503)
+        texts = [random.Random(n).randbytes(3000) for n in range(self.MOST)]
+        for c, text in zip(tunnels, texts):
+            c.sendall(text)
+        for c, text in zip(tunnels, texts):
+            self.assertEqual(read(c, len(text)), text)
+        for c in tunnels:
+            c.close()
+        self.await_no_tunnels()
+        self.assertEqual(self.metric("tunnels_opened"), self.MOST)
+        harness.wait_until(lambda: self.d.descriptors() <= before, what="free descriptors")
+        self.tunnel(server.port)
+
+    def test_a_connection_that_is_not_accepted(self):
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+            full = [socket.socket() for _ in range(4)]
+            for s in full:  # one or two fill the queue
+                s.setblocking(False)
+                s.connect_ex(listener.getsockname())
+            self.refused("127.0.0.1:%d" % listener.getsockname()[1], 504)
+            for s in full:
+                s.close()
+
+
+class IdleTest(TunnelTest):
+    options = ("--connect-port", "any", "--idle-timeout", "900ms")
+
+    def test_an_idle_tunnel_ends(self):
+        ends = []
+        server = Server(self, lambda c: ends.append(read_to_end(c)))
+        self.assertEqual(read_to_end(self.tunnel(server.port)), b"")
+        harness.wait_until(lambda: ends == [b""], what="the end at the origin")
+
+
+class LogTest(TunnelTest):
+    def http_daemon(self, *options, **more):
+        return super().http_daemon(*options, "--connect-port", "any", "--access-log",
+                                   str(self.dir / "access.log"), **more)
+
+    def test_lines(self):
+        server = Server(self, echo)
+        c = self.tunnel(server.port, b"hello")
+        self.assertEqual(read(c, 5), b"hello")
+        c.close()
+        self.await_no_tunnels()
+        self.refused("10.0.0.1:8443", 403)
+        self.await_no_tunnels()
+        self.assertEqual(self.d.stop(20), 0)
+        rows = [line.split("\t") for line in
+                (self.dir / "access.log").read_text().splitlines()]
+        rows = [row[1:6] for row in rows if row[3] == "tunnel"]
+        self.assertEqual(rows, [["127.0.0.1", f"127.0.0.1:{server.port}", "tunnel", "200", "5"],
+                                ["127.0.0.1", "10.0.0.1:8443", "tunnel", "403", "0"]])
