@@ -112,6 +112,26 @@ const reportFigures = (() => {
             ? "each hit exactly what its simulation says." : `at most ${most.toFixed(2)} points from the simulation.`);
     }
 
+    const FALL = 0.01; // of a ratio: a fall that can be seen
+
+    // Where a larger cache hits less under most policies, and a large page fits there for the first time.
+    function falls(t, y) {
+        if (!inBytes(t) || !t.large_pages?.length)
+            return "";
+        const sizes = [...sharesOf(t.hits).keys()];
+        const at = new Map(t.hits.map((r) => [`${r.policy} ${sizeOf(r)}`, r[y]]));
+        const policies = real(t);
+        for (const [a, b] of d3.pairs(sizes)) {
+            const lower = policies.filter((p) => at.get(`${p} ${b}`) < at.get(`${p} ${a}`) - FALL);
+            const pages = t.large_pages.filter((r) => r.bytes > a && r.bytes <= b);
+            if (lower.length > policies.length / 2 && pages.length > 0)
+                return ` From ${bytes(a)} to ${bytes(b)} it falls under ${lower.length} of ${policies.length} policies: ` +
+                    `${plural(pages.length, "large page")} (${list(pages.map((r) => bytes(r.bytes)))}) first fit there, and ` +
+                    "many small pages are evicted for them.";
+        }
+        return "";
+    }
+
     const hits = {
         id: "hits", title: (trace) => trace.by_bytes ? "Byte hit ratio by cache size and policy" :
             "Hit ratio by cache size and policy", wide: () => true, needs: ["hits"], tables: ["hits"],
@@ -138,8 +158,8 @@ const reportFigures = (() => {
                 (there.length > 1 ? `; the lowest that of ${names(tied(smallest, worst, goal.y))}: ` +
                     `${ratio(worst, goal.y)}. ` : ". ")) +
                 `${text(enough.policy)} comes within one point of the highest of all sizes (${ratio(top, goal.y)}) with ` +
-                `${sizeText(sizeOf(enough), inBytes(t))}; ${goal.ideal(trace)}` + together(t, trace, goal.y) +
-                liveAgrees(t);
+                `${sizeText(sizeOf(enough), inBytes(t))}; ${goal.ideal(trace)}` + falls(t, goal.y) +
+                together(t, trace, goal.y) + liveAgrees(t);
         },
         draw(t, width, trace) {
             const goal = goalOf(trace);
@@ -377,7 +397,8 @@ const reportFigures = (() => {
         return (t.large_pages ?? []).filter((r) => r.bytes >= least).map((r, i) => ({ ...r, mark: String(i + 1) }));
     };
     const largeText = (pages) => pages.length === 0 ? "" : ` Dotted lines: the capacit${pages.length === 1 ? "y" : "ies"} ` +
-        "at which a large page first fits, where curves can step, because smaller caches never store it: " +
+        "at which a large page first fits. Smaller caches never store it; larger ones do, so that its requests hit, and " +
+        "many small pages are evicted for it. So curves can step down or up there. " +
         pages.map((r) => `${pages.length === 1 ? "" : `${r.mark}: `}${r.url.replace(/^https?:\/\//, "").slice(0, 40)} ` +
             `(${bytes(r.bytes)}, ${percent(r.share_of_requests)} of the requests, ` +
             `${percent(r.share_of_bytes_saved)} of the bytes)`).join("; ") + ".";
