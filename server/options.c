@@ -120,7 +120,7 @@ const struct option_row option_rows[] = {
     {"stall-timeout", 0, false, OPTION_DURATION, AT(stall_timeout), "TIME", "20s", 1, 0,
      "time limit between two bytes of a body"},
     {"fetch-timeout", 0, false, OPTION_DURATION, AT(fetch_timeout), "TIME", "60s", 1, 0,
-     "time limit for a whole fetch"},
+     "time limit for a whole fetch, over HTTP without the body"},
     {"dns-ttl", 0, false, OPTION_DURATION, AT(dns_ttl), "TIME", "60s", 0, 0,
      "time for which addresses of a name are reused"},
 
