@@ -6,6 +6,13 @@
 void
 invalidation_before(struct proxy *proxy, struct span url)
 {
+    if (proxy->config.invalidates_early)
+        cache_purge(proxy->config.cache, url);
+}
+
+void
+invalidation_unanswered(struct proxy *proxy, struct span url)
+{
     cache_purge(proxy->config.cache, url);
 }
 

@@ -4,16 +4,28 @@
  * response that is no error. Objects of all variants and both kinds are removed; those that are
  * being fetched go to the requests that wait for them and are not stored.
  *
- * Both functions are called for each request: before it is forwarded, so that no later request gets
- * an object that it changes, and again before the client gets the response, so that nothing that
- * was fetched meanwhile stays. [any thread]
+ * The URL is invalidated before the client gets the response, with what was fetched meanwhile: a
+ * fetch that has begun before may have got what the request has changed since. An error response
+ * leaves everything as it is. Without a response nothing is known about what the request has done,
+ * so the URL is invalidated, too.
+ *
+ * [any thread]
  */
 #ifndef SUNPROXY_PROXY_INVALIDATION_H
 #define SUNPROXY_PROXY_INVALIDATION_H
 
 #include "proxy/proxy.h"
 
+/*
+ * The request is about to be forwarded: only if proxy_config.invalidates_early, for origins whose
+ * responses to other requests depend on it while it has not been answered.
+ */
 void invalidation_before(struct proxy *proxy, struct span url);
+
+/* Its response has this head. */
 void invalidation_after(struct proxy *proxy, struct span url, unsigned status, struct span lines);
+
+/* It has failed. */
+void invalidation_unanswered(struct proxy *proxy, struct span url);
 
 #endif

@@ -314,6 +314,14 @@ fetch_again(struct origin_fill *fill)
     return true;
 }
 
+/* Is there no way to the origin now, or no response from it? */
+static bool
+is_disconnected(enum fetch_error error)
+{
+    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
+           error == FETCH_TLS_FAILED || error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
+}
+
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
 static enum failure
 fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
@@ -322,7 +330,11 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
                                ? FAILURE_CANCELLED
                                : failure_of_fetch(error);
 
-    if (fill->base.has_head || !origin_raw_fall_back(fill))
+    if (fill->unsafe && !fill->base.has_head)
+        invalidation_unanswered(fill->proxy, object_url(fill->base.object));
+    if (fill->base.has_head ||
+        !origin_raw_fall_back(fill,
+                              is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR))
         cache_fill_fail(&fill->base, failure, sentence,
                         error == FETCH_DISPLACED ? is_of_another_client : NULL, &fill->client);
     return failure;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "proxy/origin_fill.h"
 #include "proxy/sharing.h"
+#include "proxy/staleness.h"
 
 /* The fetcher's thread's from its submission on. */
 struct origin_fill {
@@ -110,6 +111,6 @@ enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_hea
  * The fetch has failed before its head. True: the previous object is used instead, and the object
  * has its end.
  */
-bool origin_raw_fall_back(struct origin_fill *fill);
+bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why);
 
 #endif

@@ -157,7 +157,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct buf *fie
 }
 
 bool
-origin_raw_fall_back(struct origin_fill *fill)
+origin_raw_fall_back(struct origin_fill *fill, enum staleness why)
 {
     struct proxy *proxy = fill->proxy;
     const struct object *previous = cache_fill_previous(&fill->base);
@@ -165,8 +165,7 @@ origin_raw_fall_back(struct origin_fill *fill)
     if (!fill->raw || fill->as_is || !previous)
         return false;
     backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
-    if (!staleness_permits(proxy, previous, fill->owned, STALENESS_IF_ERROR, 0,
-                           proxy_now_us(proxy)))
+    if (!staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy)))
         return false;
     cache_fill_fall_back(&fill->base);
     fill->ended = true;
@@ -212,7 +211,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head, struct 
         return confirmed(fill, head, fields, error);
     if (head->status == 304 && is_ours)
         *error = EPROTO;
-    if (is_error(head->status) && origin_raw_fall_back(fill))
+    if (is_error(head->status) && origin_raw_fall_back(fill, STALENESS_IF_ERROR))
         return ORIGIN_RAW_TAKEN;
     if (is_ours && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);

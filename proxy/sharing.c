@@ -57,7 +57,8 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->storable = storing.refusal == HTTP_STORABLE;
     sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
     sharing->born_us = now_us - storing.age_us;
-    sharing->fresh_until_us = sharing->born_us + storing.lifetime_us;
+    sharing->fresh_until_us =
+        sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);
 }
 
 int64_t

@@ -29,6 +29,11 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
     case STALENESS_IF_ERROR:
         permitted_us = storing.stale_if_error_us;
         break;
+    case STALENESS_DISCONNECTED:
+        permitted_us = storing.may_be_stale ? STALENESS_DISCONNECTED_US : 0;
+        if (storing.stale_if_error_us)
+            permitted_us = storing.stale_if_error_us;
+        break;
     }
     return permitted_us > 0 && object_age(object, now_us) - lifetime_us <= permitted_us;
 }

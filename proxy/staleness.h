@@ -9,11 +9,15 @@
 #include "cache/object.h"
 #include "proxy/proxy.h"
 
+/* How long after its lifetime an object is used without its origin, if it states nothing. */
+#define STALENESS_DISCONNECTED_US ((int64_t)86400 * 1000000)
+
 /* Why it may be used. */
 enum staleness {
     STALENESS_ACCEPTED,         /* the request has max-stale: `accepted_us` */
     STALENESS_WHILE_REVALIDATE, /* its successor is being fetched */
-    STALENESS_IF_ERROR,         /* its successor could not be fetched */
+    STALENESS_IF_ERROR,         /* the origin fails */
+    STALENESS_DISCONNECTED,     /* the origin cannot be reached: RFC 9111 section 4.2.4 */
 };
 
 /*

@@ -219,9 +219,12 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
 static void
 write_age(struct http_writer *writer, const struct exchange *exchange)
 {
-    int64_t age_us = exchange->arrived_us - exchange->object->fetched_us;
+    bool hit = exchange->outcome == OUTCOME_HIT;
+    /* What has come after the request is older than the request says. */
+    int64_t now_us = hit ? exchange->arrived_us : proxy_now_us(exchange->proxy);
+    int64_t age_us = object_age(exchange->object, now_us);
 
-    if (exchange->outcome == OUTCOME_HIT || age_us >= 1000000)
+    if (hit || age_us >= 1000000)
         http_write_age(writer, age_us > 0 ? age_us : 0);
 }
 

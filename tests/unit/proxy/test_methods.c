@@ -89,6 +89,30 @@ END_TEST
 
 /* ---- unsafe methods -------------------------------------------------------------------------- */
 
+static void
+store_all(void)
+{
+    store(URL, "", FRESH "Vary: X-A\r\n");
+    store(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n");
+    scene_store(URL, "", 10); /* of RPC */
+    scene_store(URL "2", "", 10);
+}
+
+/* Is all there that is stored for the URL, or nothing? */
+static void
+expect_all(bool all)
+{
+    struct visit v = {.url = URL};
+
+    ck_assert(has(URL, "") == all);
+    ck_assert(has(URL, "X-A: 1\r\n") == all);
+    if (all)
+        ck_assert(visit(&v));
+    else
+        ck_assert(!scene_has(URL));
+    ck_assert(scene_has(URL "2"));
+}
+
 START_TEST(methods_that_may_change_something_are_passed_on_and_invalidate)
 {
     static const struct {
@@ -96,52 +120,83 @@ START_TEST(methods_that_may_change_something_are_passed_on_and_invalidate)
         bool invalidates;
     } rows[] = {
         {"POST", true}, {"PUT", true},     {"DELETE", true},   {"PATCH", true},  {"M-SEARCH", true},
-        {"post", true}, {"UNKNOWN", true}, {"OPTIONS", false}, {"TRACE", false}, {"HEAD", false},
+        {"post", true}, {"UNKNOWN", true}, {"OPTIONS", false}, {"TRACE", false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct visit v, get;
+        struct visit v;
 
         scene_begin(&defaults);
-        store(URL, "", FRESH "Vary: X-A\r\n");
-        store(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n");
-        v = (struct visit){.url = URL};
-        scene_store(URL "2", "", 10); /* of RPC, and of another URL */
-        scene_store(URL, "", 10);
-        if (strcmp(rows[i].method, "HEAD") == 0) {
-            ck_assert(begin(&v, rows[i].method, ""));
-            scene_end();
-            continue;
-        }
+        store_all();
         ck_assert(!begin(&v, rows[i].method, "X-B: c\r\n"));
         ck_assert_str_eq(scene_fetch(URL)->method, rows[i].method);
         ck_assert_str_eq(scene_fetch(URL)->fields, "X-B: c\r\n");
-        /* Before it is answered. */
-        ck_assert_msg(has(URL, "") != rows[i].invalidates, "%s", rows[i].method);
-        ck_assert(has(URL, "X-A: 1\r\n") != rows[i].invalidates);
-        if (rows[i].invalidates) {
-            /* And what was fetched meanwhile. */
-            ck_assert(!visit_raw(&get, URL, ""));
-            scene_answer(URL, 200, FRESH, 20); /* to the first fetch, which is the unsafe one */
-            expect_body(&v, OUTCOME_BYPASS, 20);
-            ck_assert(!v.stored && v.as_is);
-            scene_answer(URL, 200, FRESH, 20);
-            expect_body(&get, OUTCOME_MISS, 20);
-            ck_assert(!get.stored);
-        } else {
-            scene_answer(URL, 200, FRESH, 20);
-            expect_body(&v, OUTCOME_BYPASS, 20);
-        }
-        ck_assert(has(URL, "") != rows[i].invalidates);
-        get = (struct visit){.url = URL};
-        if (rows[i].invalidates) {
-            ck_assert(!scene_has(URL));
-        } else {
-            ck_assert(visit(&get));
-        }
-        ck_assert(scene_has(URL "2"));
+        ck_assert(has(URL, ""));
+        scene_answer(URL, 200, FRESH, 20);
+        expect_body(&v, OUTCOME_BYPASS, 20);
+        ck_assert(!v.stored && v.as_is);
+        expect_all(!rows[i].invalidates);
         scene_end();
     }
+}
+END_TEST
+
+/* The head is enough: the client may act on it. */
+START_TEST(what_is_fetched_while_an_unsafe_request_is_under_way_is_not_stored)
+{
+    struct visit v, before, after;
+    struct scene_fetch *fetch;
+
+    scene_begin(&defaults);
+    ck_assert(!begin(&v, "PUT", ""));
+    fetch = scene_fetch(URL);
+    ck_assert(!visit_raw(&before, URL, ""));
+    scene_hop(fetch, "", false);
+    scene_head(fetch, 200, "", 5);
+    ck_assert(!visit_raw(&after, URL, ""));
+    ck_assert_uint_eq(scene_fetches(), 3);
+    scene_body(fetch, 5);
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&v, OUTCOME_BYPASS, 5);
+    scene_answer(URL, 200, FRESH, 20);
+    expect_body(&before, OUTCOME_MISS, 20);
+    ck_assert(!before.stored);
+    scene_answer(URL, 200, FRESH, 30);
+    expect_body(&after, OUTCOME_MISS, 30);
+    ck_assert(after.stored);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_unsafe_request_without_a_response_invalidates)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store_all();
+    ck_assert(!begin(&v, "PUT", ""));
+    scene_done(scene_fetch(URL), FETCH_ORIGIN_BROKE, "broken");
+    scene_run();
+    expect_failure(&v, FAILURE_ORIGIN, "broken");
+    expect_all(false);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_unsafe_request_can_invalidate_before_it_is_forwarded)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    scene.proxy.config.invalidates_early = true;
+    store_all();
+    ck_assert(!begin(&v, "PUT", ""));
+    ck_assert(!has(URL, ""));
+    scene_answer(URL, 500, "", 5);
+    expect_body(&v, OUTCOME_BYPASS, 5);
+    expect_all(false);
+    scene_end();
 }
 END_TEST
 
@@ -167,21 +222,23 @@ START_TEST(location_and_content_location_of_the_same_origin_are_invalidated)
 }
 END_TEST
 
-START_TEST(an_error_invalidates_nothing_more)
+START_TEST(an_error_invalidates_nothing)
 {
-    struct visit v, get;
+    static const unsigned errors[] = {400, 404, 500, 503};
 
-    scene_begin(&defaults);
-    store(HOST "/new", "", FRESH);
-    ck_assert(!begin(&v, "POST", ""));
-    ck_assert(!visit_raw(&get, URL, ""));
-    scene_answer(URL, 500, "Location: /new\r\n", 5);
-    expect_body(&v, OUTCOME_BYPASS, 5);
-    ck_assert(has(HOST "/new", ""));
-    scene_answer(URL, 200, FRESH, 20);
-    expect_body(&get, OUTCOME_MISS, 20);
-    ck_assert(get.stored);
-    scene_end();
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store_all();
+        store(HOST "/new", "", FRESH);
+        ck_assert(!begin(&v, "POST", ""));
+        scene_answer(URL, errors[i], "Location: /new\r\n", 5);
+        expect_body(&v, OUTCOME_BYPASS, 5);
+        ck_assert(has(HOST "/new", ""));
+        expect_all(true);
+        scene_end();
+    }
 }
 END_TEST
 
@@ -256,7 +313,10 @@ unit_suite(void)
     tcase_add_test(cases, head_is_passed_on_where_there_is_no_fresh_object);
     tcase_add_test(cases, methods_that_may_change_something_are_passed_on_and_invalidate);
     tcase_add_test(cases, location_and_content_location_of_the_same_origin_are_invalidated);
-    tcase_add_test(cases, an_error_invalidates_nothing_more);
+    tcase_add_test(cases, what_is_fetched_while_an_unsafe_request_is_under_way_is_not_stored);
+    tcase_add_test(cases, an_unsafe_request_without_a_response_invalidates);
+    tcase_add_test(cases, an_unsafe_request_can_invalidate_before_it_is_forwarded);
+    tcase_add_test(cases, an_error_invalidates_nothing);
     tcase_add_test(cases, a_range_near_the_beginning_leads_to_the_whole);
     tcase_add_test(cases, another_range_is_passed_on_unless_the_whole_is_there);
     tcase_add_test(cases, a_part_that_was_not_asked_for_is_for_one_request);

@@ -43,6 +43,7 @@ START_TEST(an_expired_object_is_validated_by_what_it_has)
         {TAGGED, "If-None-Match: \"a\"\r\n"},
         {DATED, "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"},
         {"Cache-Control: max-age=10\r\n", ""},
+        {"ETag: \"a\"\r\nCache-Control: max-age=1000, no-cache\r\n", "If-None-Match: \"a\"\r\n"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -196,7 +197,7 @@ START_TEST(a_fetch_without_conditions_can_fail_in_its_turn)
         } else if (i == 1) {
             scene_done(scene_fetch(URL), FETCH_TIMED_OUT, "late");
             scene_run();
-            expect_failure(&v, FAILURE_TIMEOUT, "late");
+            expect_body(&v, OUTCOME_STALE, 20);
         } else {
             expect_failure(&v, FAILURE_STOPPING, "shutting down");
             scene.refuses = 0;
@@ -250,6 +251,48 @@ START_TEST(an_object_is_used_after_an_error_if_its_response_permits_that)
         scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
         scene_run();
         expect_failure(&v[0], FAILURE_CONNECT, "refused");
+        scene_end();
+    }
+}
+END_TEST
+
+/* RFC 9111 section 4.2.4: disconnected, and for a day. */
+START_TEST(without_its_origin_an_object_is_used_unless_its_response_forbids_that)
+{
+    static const struct {
+        const char *lines;
+        enum fetch_error error;
+        int64_t age_s;
+        bool used;
+    } rows[] = {
+        {TAGGED, FETCH_CONNECT_FAILED, 11, true},
+        {TAGGED, FETCH_RESOLVE_FAILED, 11, true},
+        {TAGGED, FETCH_TIMED_OUT, 11, true},
+        {TAGGED, FETCH_TLS_FAILED, 11, true},
+        {TAGGED, FETCH_ORIGIN_BROKE, 86000, true},
+        {TAGGED, FETCH_ORIGIN_BROKE, 86411, false},
+        {TAGGED, FETCH_OVERLOADED, 11, false},
+        {TAGGED, FETCH_DENIED, 11, false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, must-revalidate\r\n", FETCH_CONNECT_FAILED, 11,
+         false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, no-cache\r\n", FETCH_CONNECT_FAILED, 11, false},
+        {"ETag: \"a\"\r\nCache-Control: s-maxage=10\r\n", FETCH_CONNECT_FAILED, 11, false},
+        {"ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n", FETCH_CONNECT_FAILED,
+         71, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store_expired(rows[i].lines);
+        scene.now_us += (rows[i].age_s - 11) * SECOND;
+        ck_assert(!visit_raw(&v, URL, ""));
+        scene_done(scene_fetch(URL), rows[i].error, "no way");
+        scene_run();
+        ck_assert_msg((v.fails == 0) == rows[i].used, "row %zu", i);
+        if (rows[i].used)
+            expect_body(&v, OUTCOME_STALE, 20);
         scene_end();
     }
 }
@@ -327,6 +370,7 @@ unit_suite(void)
     tcase_add_test(cases, a_fetch_without_conditions_can_fail_in_its_turn);
     tcase_add_test(cases, a_304_that_was_not_asked_for_is_a_failure);
     tcase_add_test(cases, an_object_is_used_after_an_error_if_its_response_permits_that);
+    tcase_add_test(cases, without_its_origin_an_object_is_used_unless_its_response_forbids_that);
     tcase_add_test(cases, without_permission_the_error_is_the_response);
     tcase_add_test(cases, a_body_that_breaks_off_is_no_reason_to_use_the_old_object);
     tcase_add_test(cases, a_new_status_replaces_the_object);
