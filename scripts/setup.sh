@@ -42,6 +42,8 @@ test_needs='
 check:library:check
 clang:command:clang
 curl:command:curl
+git:command:git
+wget:command:wget
 mandoc:command:mandoc
 sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
@@ -49,6 +51,7 @@ strace:command:strace
 ip:command:iproute2
 chromium:command:chromium
 ensurepip:python:python3-venv
+pip:python:python3-pip
 /usr/lib/python3/dist-packages/h11/__init__.py:file:python3-h11
 systemd-analyze:command:systemd
 zsh:command:zsh

@@ -19,7 +19,7 @@ SECONDS = 60  # the longest wait for one answer
 
 
 class Browser:
-    def __init__(self):
+    def __init__(self, *options):
         self.home = tempfile.mkdtemp(prefix="sunproxy-browser.")
         to_read, self.to = os.pipe()
         self.of, to_write = os.pipe()
@@ -31,7 +31,7 @@ class Browser:
             os.dup2(write, 4)
 
         self.process = subprocess.Popen(
-            [PROGRAM, *OPTIONS, f"--user-data-dir={self.home}/profile", "about:blank"],
+            [PROGRAM, *OPTIONS, *options, f"--user-data-dir={self.home}/profile", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=setup, close_fds=False, env={**os.environ, "HOME": self.home})
         os.close(to_read)
@@ -90,14 +90,14 @@ class Browser:
             raise AssertionError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def open(self, path, width=1200, dark=False, media=""):
-        """Shows a page; returns when its scripts and a frame after them have run."""
+    def open(self, page, width=1200, dark=False, media=""):
+        """Shows a page, a file or a URL; returns when its scripts and a frame after them have run."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
                  mobile=width < 600)
         self.ask("Emulation.setEmulatedMedia", media=media, features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.said = []
-        self.ask("Page.navigate", url=path.as_uri())
+        self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not any(m.get("method") == "Page.loadEventFired" for m in self.said):
             self.said.append(self._message())
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
