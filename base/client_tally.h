@@ -1,7 +1,7 @@
 /*
  * How many bytes each client holds of a share of memory, and how many it may: at most a quarter
- * of what the others leave of the share. One client cannot use the share up, and sixteen that take
- * all they can get leave a hundredth of it, which is then bounded in the same way.
+ * of what the others do not use of the share. One client cannot use the share up, and sixteen that
+ * take all they can get leave a hundredth of it, which is then bounded in the same way.
  *
  * Accounting only, beside an account (memory_account.h) that is charged as well and bounds the
  * share exactly. A client is counted while it holds bytes, whether it has a connection or not.

@@ -14,7 +14,7 @@ struct net_admission;
 /* `limits` must stay. NULL without memory. */
 struct net_admission *net_admission_create(const struct net_limits *limits);
 
-/* All connections must have left. NULL is harmless. */
+/* All connections must have been closed. NULL is harmless. */
 void net_admission_destroy(struct net_admission *admission);
 
 /*

@@ -22,8 +22,8 @@ struct sim_spread {
  * `runs` runs (0 counts as 1) with the seeds config->seed, config->seed + 1, and so on. *result
  * has the means: of counts rounded to whole numbers, of ratios exact. config->tell is called in
  * each run, one run after the other. Of a sample, the errors are those of the first run; they take
- * one more run, in a larger cache (sim/estimate.h), of which tell() is not told. Any error ends all
- * runs; of several, the result means nothing then.
+ * one more run, in a larger cache (sim/estimate.h), whose events tell() does not get. Any error
+ * ends all runs; of several, the result means nothing then.
  */
 enum sim_error sim_repeat(const struct sim_trace *trace, const struct sim_config *config,
                           unsigned runs, struct sim_watch *watch, struct sim_result *result,

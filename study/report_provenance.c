@@ -21,7 +21,7 @@ add_date(struct json *j, time_t now)
         json_null(j, "date");
 }
 
-/* The kernel and the processors; not the machine's name, which pages need not tell. */
+/* The kernel and the processors; not the machine's name, which a page need not contain. */
 static void
 add_machine(struct json *j)
 {

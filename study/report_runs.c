@@ -230,7 +230,7 @@ add_byte_ratio(struct json *j, const struct runs *runs, double ratio)
         json_null(j, NULL);
 }
 
-/* The standard error of a ratio; nothing where the ratio is exact or the sample cannot tell. */
+/* The standard error of a ratio; null where the ratio is exact or no error is known. */
 static void
 add_error(struct json *j, const struct runs *runs, double error)
 {
@@ -240,7 +240,7 @@ add_error(struct json *j, const struct runs *runs, double error)
         json_null(j, NULL);
 }
 
-/* Why the sample cannot tell an error of these. */
+/* Why no error is known for this result. */
 static void
 add_error_unknown(struct json *j, const struct sim_result *result)
 {

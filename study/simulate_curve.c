@@ -136,7 +136,7 @@ has_band(const struct simulate_curves *curves, size_t policy)
     return row_at(curves, policy, 0)->job.runs > 1;
 }
 
-/* What 95 % of all samples are as near as to the truth; "?" where the sample cannot tell. */
+/* What 95 % of all samples are as near as to the truth; "?" where no error is known. */
 static void
 print_error(const struct sim_job *job, bool of_bytes)
 {

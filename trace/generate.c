@@ -96,7 +96,8 @@ draw_latest(struct generate_state *s, uint64_t i)
 
 /*
  * Scans of pages that stand in a row, as many as YCSB's maxscanlength at most. Where they begin is
- * Zipf's law's, but scattered, or all popular pages would be neighbours. Who does not scan inserts.
+ * Zipf's law's, but scattered, or all popular pages would be neighbours. A request that does not
+ * scan inserts.
  */
 static uint64_t
 draw_scan(struct generate_state *s, uint64_t i)
@@ -114,7 +115,7 @@ draw_scan(struct generate_state *s, uint64_t i)
     return s->next++;
 }
 
-/* Who does not only read reads, and then writes the same page. */
+/* A request that does not only read reads a page and then writes it. */
 static uint64_t
 draw_modify(struct generate_state *s, uint64_t i)
 {

@@ -5,7 +5,7 @@
  * exclusive one for as long as it runs), and sees what is still in the log.
  *
  * The copy lies in a folder of its own under $TMPDIR or /tmp that only this user can enter.
- * A process that is killed while it copies leaves the copy behind.
+ * A process that is killed while it copies does not remove the copy.
  *
  * Note that opening and closing the original drops this process's own POSIX locks on it: do not
  * read a database that the same process has open.

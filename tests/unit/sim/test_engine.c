@@ -34,7 +34,7 @@ START_TEST(hits_and_evictions_are_counted)
 }
 END_TEST
 
-START_TEST(a_page_larger_than_the_cache_does_not_enter)
+START_TEST(a_page_larger_than_the_cache_is_not_inserted)
 {
     static const uint32_t ids[] = {0, 1, 1, 0}, sizes[] = {60, 101, 101, 60};
     struct made m = made_of(ids, sizes, COUNT(ids), 2);
@@ -49,7 +49,7 @@ START_TEST(a_page_larger_than_the_cache_does_not_enter)
 }
 END_TEST
 
-START_TEST(victims_leave_until_the_page_fits)
+START_TEST(victims_are_evicted_until_the_page_fits)
 {
     static const uint32_t ids[] = {0, 1, 2, 3, 0}, sizes[] = {30, 30, 30, 65, 30};
     struct made m = made_of(ids, sizes, COUNT(ids), 4);
@@ -204,7 +204,7 @@ beside(const struct made *m, const char *policy, uint64_t pages, uint64_t bytes)
     ck_assert_uint_eq(result.hits + result.insertions + result.not_admitted + result.too_large,
                       result.requests);
     driven_end(&w.driven);
-    /* Nobody being told changes nothing. */
+    /* A run without tell() has the same result. */
     config.tell = NULL;
     ck_assert_int_eq(sim_run(&m->trace, &config, NULL, &quiet), SIM_OK);
     quiet.cpu_us = result.cpu_us;
@@ -275,8 +275,8 @@ hash_event(void *context, const struct sim_event *event)
 }
 
 /*
- * Where it is known that everything fits, and nobody is turned away, no policy runs; the outcome is
- * the same as where that is not known.
+ * Where it is known that everything fits, and the policy admits all pages, no policy runs; the
+ * outcome is the same as where that is not known.
  */
 START_TEST(a_cache_of_everything_runs_no_policy)
 {
@@ -312,7 +312,7 @@ START_TEST(a_cache_of_everything_runs_no_policy)
 }
 END_TEST
 
-START_TEST(who_is_told_can_end_it)
+START_TEST(tell_can_end_the_run)
 {
     struct made m = made_trace(5, 1000, 100, false);
     unsigned patience = 10;
@@ -351,8 +351,8 @@ unit_suite(void)
     while (policies[count])
         count++;
     tcase_add_test(rules, hits_and_evictions_are_counted);
-    tcase_add_test(rules, a_page_larger_than_the_cache_does_not_enter);
-    tcase_add_test(rules, victims_leave_until_the_page_fits);
+    tcase_add_test(rules, a_page_larger_than_the_cache_is_not_inserted);
+    tcase_add_test(rules, victims_are_evicted_until_the_page_fits);
     tcase_add_test(rules, a_page_keeps_the_size_that_it_entered_with);
     tcase_add_test(rules, both_bounds_hold);
     tcase_add_test(rules, no_capacity_stores_nothing);
@@ -365,7 +365,7 @@ unit_suite(void)
     tcase_add_loop_test(all, a_run_can_be_repeated, 0, count);
     tcase_add_loop_test(all, a_cache_of_everything_runs_no_policy, 0, count);
     suite_add_tcase(suite, all);
-    tcase_add_test(stopping, who_is_told_can_end_it);
+    tcase_add_test(stopping, tell_can_end_the_run);
     tcase_add_test(stopping, a_watch_sees_progress_and_stops);
     suite_add_tcase(suite, stopping);
     return suite;

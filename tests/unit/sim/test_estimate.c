@@ -1,4 +1,4 @@
-/* The errors of estimates from samples: where they are told, they are those that are made. */
+/* The errors of estimates from samples: where they are stated, they are those that are made. */
 #include "sim/calibrated.h"
 #include "sim/repeat.h"
 #include "sim/sample.h"
@@ -74,9 +74,9 @@ make_sizes_uneven(struct made *m)
 
 /*
  * Sizes as uneven as on the web, where a sample's cache is easily filled by the largest pages: an
- * error is told of the rows where it holds, and of no others.
+ * error is stated for the rows where it holds, and for no others.
  */
-START_TEST(no_error_is_told_that_does_not_hold)
+START_TEST(no_error_is_stated_that_does_not_hold)
 {
     static const char *const names[] = {"lru", "gdsf", "s3-fifo", "rand"};
     static const double shares[] = {0.002, 0.2, 0.5};
@@ -142,7 +142,7 @@ run_sampled(const struct made *m, const char *policy, uint64_t pages, double rat
     return result;
 }
 
-START_TEST(why_no_error_is_told)
+START_TEST(why_no_error_is_stated)
 {
     struct made m = made_trace(11, 100000, 20000, false);
     struct sim_result r = run_sampled(&m, "lru", 1000, 0.1);
@@ -293,8 +293,8 @@ unit_suite(void)
 
     tcase_set_timeout(tests, 300);
     tcase_add_test(tests, the_error_that_is_stated_is_the_error_that_is_made);
-    tcase_add_test(tests, no_error_is_told_that_does_not_hold);
-    tcase_add_test(tests, why_no_error_is_told);
+    tcase_add_test(tests, no_error_is_stated_that_does_not_hold);
+    tcase_add_test(tests, why_no_error_is_stated);
     tcase_add_test(tests, the_error_covers_a_steep_curve);
     tcase_add_test(tests, an_error_is_stated_only_where_a_calibration_supports_it);
     tcase_add_test(tests, which_policies_are_calibrated);

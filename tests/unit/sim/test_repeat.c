@@ -111,7 +111,7 @@ count_events(void *context, const struct sim_event *event)
     return true;
 }
 
-START_TEST(a_sweep_repeats_and_tells_of_each_run)
+START_TEST(a_sweep_repeats_and_reports_each_run)
 {
     struct made m = made_trace(4, 5000, 300, true);
     size_t told = 0;
@@ -148,7 +148,7 @@ unit_suite(void)
     tcase_add_test(tests, the_registry_says_which_policies_draw);
     tcase_add_test(tests, several_seeds_give_mean_and_spread);
     tcase_add_test(tests, one_run_is_the_run_itself);
-    tcase_add_test(tests, a_sweep_repeats_and_tells_of_each_run);
+    tcase_add_test(tests, a_sweep_repeats_and_reports_each_run);
     suite_add_tcase(suite, tests);
     return suite;
 }
