@@ -195,6 +195,16 @@ forwarded(const struct http_exchange *x)
                : HTTP_FORWARDED_METHOD;
 }
 
+/* What has come after the request is older than the request says. */
+static int64_t
+age_of(const struct http_exchange *x)
+{
+    const struct exchange *exchange = &x->exchange;
+    bool hit = exchange->outcome == OUTCOME_HIT;
+
+    return object_age(exchange->object, hit ? exchange->arrived_us : proxy_now_us(exchange->proxy));
+}
+
 static void
 write_cache_status(struct http_writer *writer, const struct http_exchange *x)
 {
@@ -210,19 +220,16 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
 
     if (exchange->complete && exchange->stored && object_lifetime(object) != INT64_MAX) {
         status.has_ttl = true;
-        status.ttl_s =
-            (object_lifetime(object) - object_age(object, exchange->arrived_us)) / 1000000;
+        status.ttl_s = (object_lifetime(object) - age_of(x)) / 1000000;
     }
     http_write_cache_status(writer, &status);
 }
 
 static void
-write_age(struct http_writer *writer, const struct exchange *exchange)
+write_age(struct http_writer *writer, const struct http_exchange *x)
 {
-    bool hit = exchange->outcome == OUTCOME_HIT;
-    /* What has come after the request is older than the request says. */
-    int64_t now_us = hit ? exchange->arrived_us : proxy_now_us(exchange->proxy);
-    int64_t age_us = object_age(exchange->object, now_us);
+    bool hit = x->exchange.outcome == OUTCOME_HIT;
+    int64_t age_us = age_of(x);
 
     if (hit || age_us >= 1000000)
         http_write_age(writer, age_us > 0 ? age_us : 0);
@@ -376,7 +383,7 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t status_line
 {
     if (!(stored->has & FIELD_DATE))
         http_write_date(writer, wall_s(x));
-    write_age(writer, &x->exchange);
+    write_age(writer, x);
     http_write_field(writer, "Via", span_str(http_service_of(x)->via));
     write_cache_status(writer, x);
     write_connection(writer, x);
