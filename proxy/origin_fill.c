@@ -175,7 +175,8 @@ may_store(const struct origin_fill *fill, unsigned status)
 
 /* The object begins: 0 or an errno. */
 static int
-begin_object(struct origin_fill *fill, const struct fetch_head *head, struct span fields)
+begin_object(struct origin_fill *fill, const struct fetch_head *head,
+             const struct origin_raw_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
     struct span url = object_url(fill->base.object);
@@ -191,7 +192,8 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head, struct spa
         &(struct object_head){
             .status = head->status,
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
-            .fields = fields,
+            .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
+            .tags = buf_span(&parts->tags),
             .fetched_us = fill->sharing.born_us,
             .length = head->content_length,
             .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
@@ -213,17 +215,17 @@ fill_head(void *context, const struct fetch_head *head)
 {
     struct origin_fill *fill = context;
     enum origin_raw raw = ORIGIN_RAW_HEAD;
-    struct buf fields;
+    struct origin_raw_parts parts;
     int error = 0;
 
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     fill->no_store = head->no_store;
-    buf_init(&fields, OBJECT_MAX_META);
+    origin_raw_parts_init(&parts);
     if (fill->raw)
-        raw = origin_raw_head(fill, head, &fields, &error);
+        raw = origin_raw_head(fill, head, &parts, &error);
     if (raw == ORIGIN_RAW_HEAD)
-        error = begin_object(fill, head, fill->raw ? buf_span(&fields) : head->headers);
-    buf_free(&fields);
+        error = begin_object(fill, head, &parts);
+    origin_raw_parts_free(&parts);
     if (!error)
         return FETCH_CONTINUE;
     origin_fill_fail_early(fill, error);

@@ -95,17 +95,23 @@ bool origin_raw_request(struct origin_fill *fill, struct span fields);
 void origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop);
 
 enum origin_raw {
-    ORIGIN_RAW_HEAD,  /* it is the head of the object, with *fields */
+    ORIGIN_RAW_HEAD,  /* it is the head of the object, with *parts */
     ORIGIN_RAW_TAKEN, /* the object has its end, or the fetch is repeated: a body is dropped */
     ORIGIN_RAW_ERROR, /* *error is an errno for origin_fill_fail_early() */
 };
 
-/*
- * What becomes of the head of a raw response. `fields`, an empty buffer, gets the field lines of
- * the object.
- */
+/* What the object of a raw response has in its head. */
+struct origin_raw_parts {
+    struct buf fields;
+    struct buf tags;
+};
+
+void origin_raw_parts_init(struct origin_raw_parts *parts);
+void origin_raw_parts_free(struct origin_raw_parts *parts);
+
+/* What becomes of the head of a raw response. */
 enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
-                                struct buf *fields, int *error);
+                                struct origin_raw_parts *parts, int *error);
 
 /*
  * The fetch has failed before its head. True: the previous object is used instead, and the object

@@ -8,6 +8,7 @@
 #include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
 #include "proxy/staleness.h"
+#include "proxy/tags.h"
 
 static int64_t
 wall_s(const struct origin_fill *fill)
@@ -89,19 +90,46 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
         origin_fill_isolate(fill);
 }
 
-/* The fields of the object for a response with these lines; false without memory. */
+void
+origin_raw_parts_init(struct origin_raw_parts *parts)
+{
+    buf_init(&parts->fields, OBJECT_MAX_META);
+    buf_init(&parts->tags, OBJECT_MAX_TAG_BYTES);
+}
+
+void
+origin_raw_parts_free(struct origin_raw_parts *parts)
+{
+    buf_free(&parts->fields);
+    buf_free(&parts->tags);
+}
+
+/* Tags that cannot be kept would not be found by a purge. */
+static void
+read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
+{
+    const char *const *fields = fill->proxy->config.tag_fields;
+
+    if (fill->bypass || tags_read(lines, fields ? fields : tags_default_fields, tags))
+        return;
+    fill->sharing.storable = false;
+    buf_reset(tags);
+}
+
+/* What the object of a response with these lines has; false without memory. */
 static bool
-write_fields(struct origin_fill *fill, struct span lines, struct buf *fields)
+write_parts(struct origin_fill *fill, struct span lines, struct origin_raw_parts *parts)
 {
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
 
-    if (http_stored_fields(lines, &rules, wall_s(fill), fields))
+    read_tags(fill, lines, &parts->tags);
+    if (http_stored_fields(lines, &rules, wall_s(fill), &parts->fields))
         return true;
-    if (buf_failed(fields))
+    if (buf_failed(&parts->fields))
         return false;
     fill->sharing.storable = false;
-    buf_reset(fields);
-    return buf_append(fields, lines.ptr, lines.len);
+    buf_reset(&parts->fields);
+    return buf_append(&parts->fields, lines.ptr, lines.len);
 }
 
 /*
@@ -138,18 +166,22 @@ select_variant(struct origin_fill *fill, struct span lines)
 
 /* The origin has confirmed the previous object: RFC 9111 section 4.3.4. */
 static int
-refresh(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields)
+refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
 
     if (!http_update_fields(object_fields(previous), head->headers, &rules, wall_s(fill), fields))
         return buf_failed(fields) ? ENOMEM : EINVAL;
     evaluate(fill, previous->status, buf_span(fields), head->headers);
+    read_tags(fill, buf_span(fields), &parts->tags);
     return cache_fill_refresh(&fill->base,
                               &(struct object_head){.status = previous->status,
                                                     .fields = buf_span(fields),
+                                                    .tags = buf_span(&parts->tags),
+                                                    .fetched_us = fill->sharing.born_us,
                                                     .account = fill->proxy->config.account},
                               fill->sharing.storable && !fill->sharing.unshared,
                               (uint64_t)fill->waited_us, fill->sharing.born_us,
@@ -174,7 +206,8 @@ origin_raw_fall_back(struct origin_fill *fill, enum staleness why)
 
 /* A 304 to our own conditions. */
 static enum origin_raw
-confirmed(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields, int *error)
+confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts,
+          int *error)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
 
@@ -182,7 +215,7 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct buf *f
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }
-    *error = refresh(fill, head, fields);
+    *error = refresh(fill, head, parts);
     if (*error)
         return ORIGIN_RAW_ERROR;
     backoff_clear(&fill->proxy->backoff, fill->base.key);
@@ -198,8 +231,8 @@ is_error(unsigned status)
 }
 
 enum origin_raw
-origin_raw_head(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields,
-                int *error)
+origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
+                struct origin_raw_parts *parts, int *error)
 {
     struct proxy *proxy = fill->proxy;
     bool is_ours = !fill->bypass && !fill->as_is; /* no condition of the client's was sent */
@@ -208,7 +241,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head, struct 
     if (fill->unsafe)
         invalidation_after(proxy, object_url(fill->base.object), head->status, head->headers);
     if (head->status == 304 && fill->conditional)
-        return confirmed(fill, head, fields, error);
+        return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)
         *error = EPROTO;
     if (is_error(head->status) && origin_raw_fall_back(fill, STALENESS_IF_ERROR))
@@ -217,7 +250,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head, struct 
         backoff_clear(&proxy->backoff, fill->base.key);
     if (!fill->bypass && !*error)
         select_variant(fill, head->headers);
-    if (!*error && !write_fields(fill, head->headers, fields))
+    if (!*error && !write_parts(fill, head->headers, parts))
         *error = ENOMEM;
     return *error ? ORIGIN_RAW_ERROR : ORIGIN_RAW_HEAD;
 }

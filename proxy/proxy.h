@@ -52,7 +52,9 @@ struct proxy_config {
     bool follows_http; /* responses are shared and stored as their origins allow (--freshness) */
     const struct http_storing_rules *storing; /* for raw responses; not owned. NULL: those of
                                                  http_storing_rules_init() */
-    bool invalidates_early; /* unsafe requests invalidate before they are forwarded, too */
+    const char *const *tag_fields; /* names of fields with tags of raw responses, NULL-ended; not
+                                      owned. NULL: tags_default_fields */
+    bool invalidates_early;        /* unsafe requests invalidate before they are forwarded, too */
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
      * Bytes of a body that is stored; larger ones are passed on. 0: max_body, and for fronts that

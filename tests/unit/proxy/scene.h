@@ -143,6 +143,7 @@ struct visit {
     enum outcome outcome;
     unsigned status;
     char lines[512]; /* of the response */
+    char tags[512];
     int64_t age_us;
     bool stored, as_is;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */

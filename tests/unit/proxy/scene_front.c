@@ -72,6 +72,8 @@ read_body(struct visit *visit)
     ck_assert_uint_eq(visit->got, object_length(exchange->object));
     snprintf(visit->lines, sizeof(visit->lines), "%.*s", (int)object_fields(exchange->object).len,
              object_fields(exchange->object).ptr);
+    snprintf(visit->tags, sizeof(visit->tags), "%.*s", (int)object_tags(exchange->object).len,
+             object_tags(exchange->object).ptr);
     visit->age_us = object_age(exchange->object, scene.now_us);
     visit->as_is = exchange->as_is;
     visit->stored = exchange->stored;

@@ -1,4 +1,7 @@
 /* Raw exchanges, those of HTTP: what is fetched, which requests share it, and what is stored. */
+#include <stdio.h>
+
+#include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -258,6 +261,64 @@ START_TEST(cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy)
 }
 END_TEST
 
+START_TEST(an_object_has_the_tags_that_its_response_gives)
+{
+    static const struct {
+        const char *lines, *tags;
+    } rows[] = {
+        {"", ""},
+        {"Surrogate-Key: a bc  d\r\n", "a bc d"},
+        {"Cache-Tag: a,bc , d\r\nsurrogate-key: e a\r\n", "a bc d e"},
+        {"Cache-Tag: ,\r\nSurrogate-Key:\r\n", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+        char lines[200];
+
+        scene_begin(&defaults);
+        snprintf(lines, sizeof(lines), FRESH "ETag: \"a\"\r\n%s", rows[i].lines);
+        for (unsigned round = 0; round < 2; round++) {
+            ck_assert(!visit_raw(&v, URL, ""));
+            scene_answer(URL, round ? 304 : 200, lines, round ? 0 : 20);
+            ck_assert_str_eq(v.tags, rows[i].tags);
+            scene.now_us += 11 * SECOND;
+        }
+        ck_assert_uint_eq(cache_purge_tag(scene.cache, span_str("bc")), rows[i].tags[0] != 0);
+        ck_assert_uint_eq(cache_purge_tag(scene.cache, span_str("c")), 0);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_response_with_too_many_tags_is_not_stored)
+{
+    struct visit v;
+    char lines[400] = FRESH "Surrogate-Key:";
+
+    scene_begin(&defaults);
+    for (unsigned i = 0; i <= OBJECT_MAX_TAGS; i++) {
+        if (i == OBJECT_MAX_TAGS) {
+            char ended[420];
+
+            snprintf(ended, sizeof(ended), "%s\r\n", lines);
+            ck_assert(!visit_raw(&v, URL, ""));
+            scene_answer(URL, 200, ended, 20);
+            ck_assert(v.stored);
+            control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+        }
+        snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), " %u", i);
+    }
+    strcat(lines, "\r\n");
+    ck_assert(!visit_raw(&v, URL, ""));
+    scene_answer(URL, 200, lines, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(!v.stored);
+    ck_assert_str_eq(v.tags, "");
+    scene_end();
+}
+END_TEST
+
 START_TEST(with_freshness_off_a_page_stays_until_it_is_evicted)
 {
     struct visit v;
@@ -294,6 +355,8 @@ unit_suite(void)
                    the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response);
     tcase_add_test(cases, limits_of_the_lifetime_apply_to_redirects_and_failures);
     tcase_add_test(cases, cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy);
+    tcase_add_test(cases, an_object_has_the_tags_that_its_response_gives);
+    tcase_add_test(cases, a_response_with_too_many_tags_is_not_stored);
     tcase_add_test(cases, with_freshness_off_a_page_stays_until_it_is_evicted);
     suite_add_tcase(suite, cases);
     return suite;
