@@ -277,6 +277,24 @@ log_fetched(const struct proxy_fetched *fetched)
         fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
 }
 
+/* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
+#define HEURISTIC_MAX_US ((int64_t)86400 * 1000000)
+
+static struct http_storing_rules
+storing_rules(const struct options *options)
+{
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    rules.heuristic_percent = (unsigned)options->heuristic_lifetime;
+    rules.heuristic_max_us = HEURISTIC_MAX_US;
+    rules.redirect_max_us = options->redirect_lifetime;
+    rules.negative_max_us = options->error_lifetime;
+    rules.set_cookie = options->store_cookies;
+    rules.client_errors = options->store_client_errors;
+    return rules;
+}
+
 static bool
 make_proxy(struct service *service)
 {
@@ -285,6 +303,7 @@ make_proxy(struct service *service)
     service->metrics = metrics_create(service->workers);
     if (!service->metrics || !service_metrics_register(service->metrics, service))
         return false;
+    service->storing = storing_rules(options);
     service->has_proxy = proxy_init(
         &service->proxy, &(struct proxy_config){
                              .cache = service->cache,
@@ -293,6 +312,9 @@ make_proxy(struct service *service)
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},
                              .clock = proxy_clock_system,
                              .follows_http = options->freshness == FRESHNESS_ON,
+                             .storing = &service->storing,
+                             .tag_fields = (const char *const *)options->tag_field.items,
+                             .invalidates_early = options->invalidate_early,
                              .max_body = PROXY_MAX_PAGE,
                              .max_page = options->max_page,
                              .max_waiters = (unsigned)options->max_waiters,

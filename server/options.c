@@ -67,6 +67,22 @@ const struct option_row option_rows[] = {
      "studies"},
     {"freshness", 0, false, OPTION_CHOICE, AT(freshness), "on|off", "on", 0, 0,
      "obey the origin's rules on storing and sharing; off: store every 200 until it is evicted"},
+    {"heuristic-lifetime", 0, false, OPTION_UINT, AT(heuristic_lifetime), "PERCENT", "0", 0, 100,
+     "over HTTP, lifetime of a response that states none, as a share of the time since it was "
+     "modified, at most a day; 0: none"},
+    {"redirect-lifetime", 0, false, OPTION_DURATION, AT(redirect_lifetime), "TIME", "24h", 0, 0,
+     "over HTTP, longest lifetime of a stored redirect"},
+    {"error-lifetime", 0, false, OPTION_DURATION, AT(error_lifetime), "TIME", "10m", 0, 0,
+     "over HTTP, longest lifetime of a stored error"},
+    {"store-cookies", 0, false, OPTION_FLAG, AT(store_cookies), NULL, "no", 0, 0,
+     "over HTTP, store responses that set cookies, if they state a lifetime"},
+    {"store-client-errors", 0, false, OPTION_FLAG, AT(store_client_errors), NULL, "no", 0, 0,
+     "over HTTP, store responses with status 400, 413, 414 or 431, if they state a lifetime"},
+    {"tag-field", 0, false, OPTION_LIST, AT(tag_field), "NAME", NULL, 0, 0,
+     "field of responses with tags to purge by; may be repeated (default: Surrogate-Key and "
+     "Cache-Tag)"},
+    {"invalidate-early", 0, false, OPTION_FLAG, AT(invalidate_early), NULL, "no", 0, 0,
+     "over HTTP, let an unsafe request invalidate before it is forwarded, too"},
     {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
      "parts of the cache, each with its own lock; with 1 the policy is exact; 0: chosen by workers "
      "and capacity"},

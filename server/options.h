@@ -53,6 +53,13 @@ struct options {
     uint64_t capacity_bytes;
     uint64_t count_bytes;
     uint64_t freshness;
+    uint64_t heuristic_lifetime; /* percent */
+    int64_t redirect_lifetime;
+    int64_t error_lifetime;
+    bool store_cookies;
+    bool store_client_errors;
+    struct option_list tag_field; /* empty: tags_default_fields */
+    bool invalidate_early;
     uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

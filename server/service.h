@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "fetch/fetch.h"
+#include "http/storing.h"
 #include "proxy/proxy.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
@@ -35,6 +36,7 @@ struct service {
 
     struct memory_account memory; /* everything that is not in the cache; any thread */
     struct memory_reclaimed reclaimed;
+    struct http_storing_rules storing;
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
     bool has_proxy;     /* it has been initialised */
 };
