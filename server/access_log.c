@@ -178,7 +178,7 @@ open_again(struct access_log *log)
     int fd = access_log_open_file(log->path);
 
     if (fd < 0) {
-        log_error("access log %s cannot be opened again: %s; the old file goes on", log->path,
+        log_error("access log %s cannot be opened again: %s; the old file stays in use", log->path,
                   strerror(errno));
         return;
     }

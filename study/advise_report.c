@@ -115,7 +115,7 @@ print_certainty(const struct advice *advice, const struct candidate *best)
 
     if (advice->too_little)
         printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so\n"
-               "this is a guess. A trace of about %" PRIu64 " requests would do.\n",
+               "this is a guess. About %" PRIu64 " requests would be enough.\n",
                goal_word(advice), ceil(100 * advice->uncertainty), advice->requests_needed);
     else
         printf("Uncertainty of the %s: +-%.1f points (95 %%).\n", goal_word(advice),

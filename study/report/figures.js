@@ -250,7 +250,7 @@ const reportFigures = (() => {
         say: (t, trace) => "Cumulative hits and misses by size, all on one scale. The dotted line counts compulsory " +
             "misses (first requests); misses above it are pages that were evicted and fetched again, which a larger " +
             "cache would save. The thin dark vertical line marks the first eviction" +
-            (timeAxis(t) ? "; times (UTC, or since the beginning) stand at the top." : ".") +
+            (timeAxis(t) ? "; times (UTC, or since the beginning) are at the top." : ".") +
             (trace.sample_urls ? " Estimated for the whole trace from the sample." : "") +
             (trace.warmup ? " The lines begin with the first request; the shares of hits leave the warm-up out." : ""),
         draw(t, width, trace, policy) {
@@ -350,7 +350,7 @@ const reportFigures = (() => {
             });
             return "A larger cache can have fewer hits. Capacities here count pages: " +
                 `${parts[0]}; ${parts[1]}. In pages LRU and OPT cannot show the anomaly: a larger cache holds ` +
-                "whatever a smaller one holds. In bytes, with variable sizes, this does not hold, and every policy " +
+                "all that a smaller one holds. In bytes, with variable sizes, that is not so, and every policy " +
                 "can show it." + (trace.sample_urls ? " Capacities and hits are those of the sample itself, " +
                 `${plural(trace.sample_requests, "request")} for ${plural(largest, "URL")}; the whole trace may ` +
                 "show it at other sizes." : "");

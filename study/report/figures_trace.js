@@ -28,7 +28,7 @@ const reportTraceFigures = (() => {
                 "compulsory misses. Points below it are repeated requests, which a cache can serve: " +
                 `${percent(again)} of the requests. Horizontal bands are URLs that stay popular. Half of ` +
                 `the URLs have been seen after ${percent(half.request / trace.requests)} of the requests.` +
-                (timeAxis(t) ? " Times (UTC, or since the beginning of the trace) stand at the top." : "");
+                (timeAxis(t) ? " Times (UTC, or since the beginning of the trace) are at the top." : "");
         },
         draw(t, width, trace) {
             const dots = isDots(t);
@@ -105,7 +105,7 @@ const reportTraceFigures = (() => {
     ];
 
     const sizes = {
-        id: "sizes", title: "Sizes of what is requested", needs: ["sizes"], tables: ["sizes"],
+        id: "sizes", title: "Sizes of requested pages", needs: ["sizes"], tables: ["sizes"],
         keys: () => SIZE_LINES,
         say(t, trace) {
             const at = (column, share) => t.sizes.find((r) => r[column] >= share)?.bytes ?? 0;

@@ -266,10 +266,10 @@
 
     function howToMeasure() {
         return element("p", { class: "soft", "data-hint": "live" },
-            "Access times are measured, not simulated. To have them here, replay the trace through a running server " +
-            "once for each policy and size, as with ",
+            "Access times are measured, not simulated. To add them, replay the trace through a running server once " +
+            "for each policy and size, for instance with ",
             element("code", {}, "sunproxy replay --json --policy lru --capacity 10% TRACE > lru-10.json"),
-            ", and give what that prints to the report: ",
+            ", and pass the output to the report: ",
             element("code", {}, "sunproxy report --live lru-10.json TRACE"), ".");
     }
 
@@ -284,11 +284,11 @@
         if (trace.sizes_inferred > 0)
             notes.push(`Sizes taken from other requests for the same URL: ${reportLooks.count(trace.sizes_inferred)}.`);
         if (trace.sample_urls)
-            notes.push(`What is simulated are estimates for the whole trace from a sample of ` +
+            notes.push(`Simulated results are estimates for the whole trace, from a sample of ` +
                 `${reportLooks.percent(trace.sample)} of the URLs (${reportLooks.count(trace.sample_requests)} ` +
-                "requests), in caches as much smaller; 95 % of all samples are as near to the truth as the number " +
-                "after ± says, in points; with ± ? the sample cannot tell, and the table of data says why. The " +
-                "trace's own figures use all of it.");
+                "requests) in caches smaller by the same factor. The number after ± is half the width of the 95 % " +
+                "interval, in points; ± ? means that the sample gives none, and the table of data states why. The " +
+                "figures of the trace itself use all requests.");
         return element("section", { id: trace.slug },
             element("h2", {}, trace.name),
             element("div", { class: "soft" }, notes.join(" ")),
@@ -358,7 +358,7 @@
                 : null));
         if (data.interrupted)
             page.append(element("p", { class: "trouble" },
-                "The simulation was interrupted: only what was finished by then is here."));
+                "The simulation was interrupted: this page has the results that were finished."));
         page.append(...data.traces.map(section));
         page.append(provenance());
         const drawAll = () => redraw.forEach((draw) => draw());

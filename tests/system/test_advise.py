@@ -291,7 +291,7 @@ class UncertaintyTest(SimulateCase):
         self.assertGreaterEqual(len(a["ties"]), 3)
         text = self.advise(trace)
         self.assertIn("Too little data: the uncertainty of the hit ratio is +-", text)
-        self.assertIn(f"A trace of about {a['requests_needed']} requests", text)
+        self.assertIn(f"About {a['requests_needed']} requests", text)
         self.assertIn("Ties at this size, within the noise:", text)
 
     def test_enough_data(self):

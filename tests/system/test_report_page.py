@@ -148,7 +148,7 @@ class PageTest(report_case.ReportCase):
             self.assertEqual(self.figure(name, """figure.querySelectorAll(
                 "[aria-label=line][aria-description=bound] path").length"""), bounds, name)
         self.assertIn("In pages LRU and OPT cannot show the anomaly", self.said("anomaly"))
-        self.assertIn("In bytes, with variable sizes, this does not hold", self.said("anomaly"))
+        self.assertIn("In bytes, with variable sizes, that is not so", self.said("anomaly"))
         self.assertIn("Points on the line are first requests: compulsory misses.", self.said("pattern"))
         self.assertIn("Moving-average hit ratio (window: 1/12 of the trace)", self.said("time"))
 
