@@ -71,11 +71,11 @@ def start_origin(suite, port):
     return process
 
 
-def start_daemon(build, port, origin_port):
+def start_daemon(build, port, origin_port, options):
     process = subprocess.Popen(
         [build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
          "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin_port}",
-         "--allow-net", "127.0.0.0/8", "--allow-port", "any"])
+         "--allow-net", "127.0.0.0/8", "--allow-port", "any", *options])
     await_port(port, process, "sunproxyd")
     return process
 
@@ -148,6 +148,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--base", help="URL of another cache")
     parser.add_argument("--origin-port", type=int, help="port that the other cache fetches from")
+    parser.add_argument("--option", action="append", default=[],
+                        help="option for sunproxyd; may be repeated")
     parser.add_argument("--id", default="", help="one test, with its requests and responses")
     parser.add_argument("--json", type=pathlib.Path, help="file for the suite's results")
     args = parser.parse_args()
@@ -160,7 +162,7 @@ def main():
     try:
         started.append(start_origin(suite, origin_port))
         if not args.base:
-            started.append(start_daemon(args.build.resolve(), port, origin_port))
+            started.append(start_daemon(args.build.resolve(), port, origin_port, args.option))
         results = run_client(suite, args.base or f"http://127.0.0.1:{port}", args.id)
         if args.json:
             args.json.write_text(json.dumps(results, indent=2))
