@@ -84,9 +84,10 @@ release(struct net_output *output)
 
 /* False without memory. */
 static bool
-pass_on(struct net_relay *relay, const char *bytes, size_t len)
+pass_on(struct net_relay *relay, struct span head, struct span bytes)
 {
     struct memory_account *account = account_of(relay);
+    size_t len = head.len + bytes.len;
     struct piece *piece;
 
     if (!memory_charge(account, MEMORY_REPLIES, sizeof(*piece) + len))
@@ -98,16 +99,25 @@ pass_on(struct net_relay *relay, const char *bytes, size_t len)
     }
     piece->relay = relay;
     piece->len = len;
-    memcpy(piece->bytes, bytes, len);
+    if (head.len)
+        memcpy(piece->bytes, head.ptr, head.len);
+    if (bytes.len)
+        memcpy(piece->bytes + head.len, bytes.ptr, bytes.len);
     piece->rest = (struct iovec){.iov_base = piece->bytes, .iov_len = len};
     piece->output =
         (struct net_output){.pieces = &piece->rest, .count = 1, .len = len, .release = release};
     relay->queued += len;
-    relay->received += len;
+    relay->received += bytes.len;
     if (relay->all_received)
-        net_counter_add(relay->all_received, len);
+        net_counter_add(relay->all_received, bytes.len);
     net_connection_send(relay->connection, &piece->output);
     return true;
+}
+
+bool
+net_relay_begin(struct net_relay *relay, struct span head, struct span first)
+{
+    return pass_on(relay, head, first);
 }
 
 static void
@@ -119,7 +129,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
 
     (void)what;
     set->worker->now_us = clock_monotonic_us();
-    if (n > 0 ? !pass_on(relay, set->scratch, (size_t)n)
+    if (n > 0 ? !pass_on(relay, span_of(NULL, 0), span_of(set->scratch, (size_t)n))
               : n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
         end(relay);
     } else if (relay->queued >= MAX_QUEUED) {

@@ -32,6 +32,13 @@ struct net_relay *net_relay_create(struct net_connection *connection, int fd);
 /* Adds what is passed on to counters of the worker, besides. */
 void net_relay_count(struct net_relay *relay, net_counter *sent, net_counter *received);
 
+/*
+ * Sends the protocol's own `head` to the connection's peer, and behind it `first`, which was read
+ * from the socket before; to be called at most once, first of all. Both are copied. False without
+ * memory: nothing is sent.
+ */
+bool net_relay_begin(struct net_relay *relay, struct span head, struct span first);
+
 /* For the protocol's received(): takes input, and may hold it (NET_INPUT_HOLD). */
 enum net_input net_relay_received(struct net_relay *relay, struct span *input);
 

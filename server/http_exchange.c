@@ -9,6 +9,7 @@
 #include "base/container_of.h"
 #include "http/hop_by_hop.h"
 #include "server/http_front.h"
+#include "server/http_upgrade.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -533,10 +534,14 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
     return true;
 }
 
-/* Without an exchange of the proxy. A refusal ends the connection. False without memory. */
+/* Without an exchange of the proxy, at first. False without memory. */
 static bool
 begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
 {
+    if (x->origin && !forward_fields(x)) {
+        send_page(x, 431, span_str("the request has too many fields"), NULL);
+        return true;
+    }
     set_waiting(x, true);
     if (!keep(x, head_bytes)) {
         finish(x);
@@ -587,11 +592,12 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
         send_made(x);
         return true;
     }
-    if (request->method_id == HTTP_CONNECT)
-        return begin_tunnel(x, route.url, head_bytes);
-    x->over = false;
     x->origin = route.origin;
     x->url_number = route.url_number;
+    if (request->method_id == HTTP_CONNECT ||
+        (x->origin && http_upgrade_is_wanted(request, route.url)))
+        return begin_tunnel(x, route.url, head_bytes);
+    x->over = false;
     return begin_exchange(x, route.url, head_bytes);
 }
 
@@ -621,19 +627,27 @@ http_exchange_send_end(struct http_exchange *x)
         exchange_send_end(&x->exchange);
 }
 
-/* ---- responses for tunnels ------------------------------------------------------------------- */
+/* ---- tunnels --------------------------------------------------------------------------------- */
 
 void
-http_exchange_send_head(struct http_exchange *x, unsigned status, struct span head_bytes)
+http_exchange_switch(struct http_exchange *x, unsigned status)
 {
+    struct http_connection *c = x->connection;
+
     x->status = status;
-    x->persistent = true;
-    x->pieces[0] =
-        (struct iovec){.iov_base = (void *)(uintptr_t)head_bytes.ptr, .iov_len = head_bytes.len};
-    x->piece_count = 1;
-    x->head_bytes = head_bytes.len;
-    x->body = (struct http_body){.end = 0};
-    send_made(x);
+    finish(x);
+    net_connection_release_input(&c->net);
+}
+
+void
+http_exchange_serve(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+    size_t len = http_origin_write_url(x->origin, x->url_number, x->request.path, worker->url,
+                                       sizeof(worker->url));
+
+    x->over = false;
+    (void)start(x, span_of(worker->url, len));
 }
 
 unsigned

@@ -167,11 +167,12 @@ void http_exchange_break(struct http_exchange *x, unsigned status, const char *r
 size_t http_exchange_send(struct http_exchange *x, struct span bytes);
 void http_exchange_send_end(struct http_exchange *x);
 
-/*
- * Sends a head without a body, after which the connection goes on; the bytes must stay until it is
- * closed. The exchange is not the caller's any more.
- */
-void http_exchange_send_head(struct http_exchange *x, unsigned status, struct span head_bytes);
+/* The connection has become a tunnel, by a response with this status that the tunnel sends. The
+ * exchange is not the caller's any more. */
+void http_exchange_switch(struct http_exchange *x, unsigned status);
+
+/* Begins the exchange of a request that was to become a tunnel, and does not. */
+void http_exchange_serve(struct http_exchange *x);
 
 /* Sends a page about a failure; returns its status. The exchange is not the caller's any more. */
 unsigned http_exchange_send_failure(struct http_exchange *x, enum failure why,
@@ -216,7 +217,10 @@ unsigned http_route_find(struct http_connection *connection, const struct http_r
 
 /* ---- http_tunnel.c --------------------------------------------------------------------------- */
 
-/* Begins to connect to the host and port of the URL; the response comes later, or has been made. */
+/*
+ * Begins to connect to the host and port of the URL, for CONNECT, or for an upgrade, whose fields
+ * are x->fields. The response comes later, or has been made.
+ */
 void http_tunnel_begin(struct http_exchange *x, struct span url);
 
 /* For the net's received(), stopped() and closed() of a connection that has a tunnel. */

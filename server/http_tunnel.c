@@ -1,12 +1,15 @@
 /*
- * Tunnels that CONNECT asks for (RFC 9110, section 9.3.6). The fetcher connects, by its rules for
- * addresses and ports; its thread hands the socket to the connection's worker by a task, and from
- * the 2xx response on a relay (net/relay.h) takes the connection over. What a client sends before
- * waits, and is dropped with a refusal.
+ * Tunnels: those that CONNECT asks for (RFC 9110, section 9.3.6), and connections to a reverse
+ * proxy that are upgraded to WebSocket (section 7.8). The fetcher connects, by its rules for
+ * addresses and ports; its thread hands the socket to the connection's worker by a task. For
+ * CONNECT, the response is 200 then; for an upgrade, the handshake with the origin comes first
+ * (http_upgrade.h). From the response on a relay (net/relay.h) takes the connection over. What a
+ * client sends before waits. A CONNECT that fails is refused, and that is dropped; an upgrade that
+ * fails becomes a request like any other, without Upgrade, which is safe to repeat since it is a
+ * GET.
  *
- * A tunnel counts a request of its connection until it is connected, and the relay counts one from
- * then on. While it connects, the end of the client's side is taken for that of the client, which
- * cannot be told apart.
+ * A tunnel counts a request of its connection until the relay does. While it connects, the end of
+ * the client's side is taken for that of the client, which cannot be told apart.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,12 +18,14 @@
 #include "base/container_of.h"
 #include "net/relay.h"
 #include "server/http_front.h"
+#include "server/http_upgrade.h"
 
 struct http_tunnel {
     struct net_task task; /* posted by the fetcher's thread, once */
     struct http_connection *connection;
-    struct http_exchange *x; /* its response; NULL: it has one, or gets none */
-    struct net_relay *relay; /* NULL: not connected */
+    struct http_exchange *x;      /* its response; NULL: it has one, or gets none */
+    struct net_relay *relay;      /* NULL: not connected */
+    struct http_upgrade *upgrade; /* NULL: for CONNECT */
     uint64_t fetch;
     bool connecting;
     unsigned status; /* of the response; 0: none */
@@ -33,7 +38,7 @@ struct http_tunnel {
     char sentence[FAILURE_SENTENCE];
 
     size_t target_len;
-    char target[]; /* host and port, as asked for */
+    char target[]; /* for the log: host and port of CONNECT, or the path of a request */
 };
 
 static struct http_service *
@@ -89,9 +94,11 @@ free_tunnel(struct http_tunnel *tunnel)
 {
     struct http_service *http = service_of_tunnel(tunnel);
 
-    log_tunnel(tunnel);
+    if (!tunnel->upgrade || tunnel->status)
+        log_tunnel(tunnel);
     tunnel->connection->tunnel = NULL;
     net_relay_destroy(tunnel->relay);
+    http_upgrade_destroy(tunnel->upgrade);
     atomic_fetch_sub(&http->tunnels, 1);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
@@ -109,21 +116,25 @@ take_exchange(struct http_tunnel *tunnel)
     return x;
 }
 
-/* Passes the socket to a relay, and sends the response before anything from there. */
+/* Passes the socket to a relay, behind a response with this head. False without memory. */
 static bool
-establish(struct http_tunnel *tunnel)
+establish(struct http_tunnel *tunnel, unsigned status, struct span head, struct span first)
 {
     struct http_worker *worker = tunnel->connection->worker;
+    struct net_relay *relay = net_relay_create(&tunnel->connection->net, tunnel->fd);
 
-    tunnel->relay = net_relay_create(&tunnel->connection->net, tunnel->fd);
-    if (!tunnel->relay)
+    if (!relay)
         return false;
     tunnel->fd = -1;
-    net_relay_count(tunnel->relay, &worker->tunnels.sent_bytes, &worker->tunnels.received_bytes);
+    net_relay_count(relay, &worker->tunnels.sent_bytes, &worker->tunnels.received_bytes);
+    if (!net_relay_begin(relay, head, first)) {
+        net_relay_destroy(relay);
+        return false;
+    }
+    tunnel->relay = relay;
+    tunnel->status = status;
     net_counter_add(&worker->tunnels.opened, 1);
-    tunnel->status = 200;
-    http_exchange_send_head(take_exchange(tunnel), 200,
-                            span_str("HTTP/1.1 200 Connection established\r\n\r\n"));
+    http_exchange_switch(take_exchange(tunnel), status);
     return true;
 }
 
@@ -133,33 +144,90 @@ refuse(struct http_tunnel *tunnel, enum failure why, const char *sentence)
     tunnel->status = http_exchange_send_failure(take_exchange(tunnel), why, span_str(sentence));
 }
 
+/* The tunnel is no request any more: it has become a relay's, or ends. */
 static void
-take_result(struct http_tunnel *tunnel)
+leave(struct http_tunnel *tunnel)
 {
-    if (!tunnel->x)
-        return;
+    struct http_connection *c = tunnel->connection;
+
+    if (tunnel->fd >= 0)
+        close(tunnel->fd);
+    tunnel->fd = -1;
+    if (!tunnel->relay)
+        free_tunnel(tunnel);
+    net_connection_end_request(&c->net);
+    net_connection_mark(&c->net);
+}
+
+/* For CONNECT. */
+static void
+respond(struct http_tunnel *tunnel)
+{
+    static const char head[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+
     if (tunnel->fd < 0)
         refuse(tunnel, failure_of_fetch(tunnel->error), tunnel->sentence);
     else if (tunnel->connection->net.set->draining)
         refuse(tunnel, FAILURE_STOPPING, "the proxy is being stopped");
-    else if (!establish(tunnel))
+    else if (!establish(tunnel, 200, span_str(head), span_of(NULL, 0)))
         refuse(tunnel, FAILURE_OVERLOADED, "the proxy is out of memory");
+    leave(tunnel);
+}
+
+/* The request is one like any other. */
+static void
+give_upgrade_up(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = take_exchange(tunnel);
+
+    leave(tunnel);
+    http_exchange_serve(x);
+}
+
+static void
+upgrade_ended(void *context, bool switched)
+{
+    struct http_tunnel *tunnel = context;
+    const struct http_service *http = service_of_tunnel(tunnel);
+    struct buf *head = &tunnel->connection->worker->fields;
+
+    if (switched && !tunnel->connection->net.set->draining) {
+        buf_reset(head);
+        http_upgrade_write_head(tunnel->upgrade, span_str(http->via), head);
+        tunnel->fd = http_upgrade_take_socket(tunnel->upgrade);
+        if (!buf_failed(head) &&
+            establish(tunnel, 101, buf_span(head), http_upgrade_rest(tunnel->upgrade))) {
+            leave(tunnel);
+            return;
+        }
+    }
+    give_upgrade_up(tunnel);
+}
+
+static void
+shake_hands(struct http_tunnel *tunnel)
+{
+    const struct options *options = service_of_tunnel(tunnel)->service->options;
+    int fd = tunnel->fd;
+
+    tunnel->fd = -1;
+    if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
+                                      options->first_byte_timeout))
+        give_upgrade_up(tunnel);
 }
 
 static void
 run(struct net_task *task)
 {
     struct http_tunnel *tunnel = container_of(task, struct http_tunnel, task);
-    struct http_connection *c = tunnel->connection;
 
     tunnel->connecting = false;
-    take_result(tunnel);
-    if (tunnel->fd >= 0)
-        close(tunnel->fd);
-    if (!tunnel->relay)
-        free_tunnel(tunnel);
-    net_connection_end_request(&c->net);
-    net_connection_mark(&c->net);
+    if (!tunnel->x)
+        leave(tunnel);
+    else if (tunnel->upgrade)
+        shake_hands(tunnel);
+    else
+        respond(tunnel);
 }
 
 /* ---- its beginning --------------------------------------------------------------------------- */
@@ -178,7 +246,8 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     struct memory_account *memory = &c->worker->http->service->memory;
     struct span target = x->request.target;
     size_t bytes = sizeof(struct http_tunnel) + target.len;
-    size_t charged = bytes + fetcher_request_bytes(fetch);
+    size_t charged = bytes + fetcher_request_bytes(fetch) +
+                     (x->origin ? http_upgrade_bytes(fetch->url, x->fields) : 0);
     struct http_tunnel *tunnel;
 
     if (!memory_charge(memory, MEMORY_REQUESTS, charged))
@@ -199,6 +268,14 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .target_len = target.len,
     };
     memcpy(tunnel->target, target.ptr, target.len);
+    if (x->origin) {
+        tunnel->upgrade = http_upgrade_create(fetch->url, x->fields, upgrade_ended, tunnel);
+        if (!tunnel->upgrade) {
+            memory_uncharge(memory, MEMORY_REQUESTS, charged);
+            free(tunnel);
+            return NULL;
+        }
+    }
     return tunnel;
 }
 
@@ -232,7 +309,7 @@ start(struct http_exchange *x, struct span url)
     if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch))
         return NULL;
     net_connection_end_request(&c->net);
-    tunnel->status = 503;
+    tunnel->status = tunnel->upgrade ? 0 : 503;
     free_tunnel(tunnel);
     return "the proxy is out of memory, or is being stopped";
 }
@@ -242,7 +319,9 @@ http_tunnel_begin(struct http_exchange *x, struct span url)
 {
     const char *why = start(x, url);
 
-    if (why)
+    if (why && x->origin)
+        http_exchange_serve(x);
+    else if (why)
         (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));
 }
 
@@ -266,7 +345,10 @@ http_tunnel_stopped(struct http_tunnel *tunnel)
     } else if (x && (!c->net.set->draining || !net_connection_is_open(&c->net))) {
         tunnel->x = NULL;
         http_exchange_abandon(x);
-        origin->ops->cancel(origin->context, tunnel->fetch);
+        if (tunnel->connecting)
+            origin->ops->cancel(origin->context, tunnel->fetch);
+        else
+            leave(tunnel);
     }
 }
 

@@ -1,9 +1,11 @@
-"""Tunnels through the real daemon: CONNECT of the forward proxy."""
+"""Tunnels through the real daemon: CONNECT of the forward proxy, WebSocket of the reverse proxy."""
 
+import base64
 import hashlib
 import random
 import shutil
 import socket
+import struct
 import threading
 
 import harness
@@ -38,7 +40,7 @@ class Server:
         try:
             with connection:
                 self.serve(connection)
-        except ConnectionError:
+        except (ConnectionError, EOFError):
             pass
         except Exception as error:  # shown at the test's end
             self.errors.append(error)
@@ -204,6 +206,8 @@ class LimitTest(TunnelTest):
 
     def test_many_tunnels(self):
         server = Server(self, echo)
+        # The connection of setUp() is accepted, too.
+        self.assertEqual(self.c.get("http://a.test/").status, 200)
         before = self.d.descriptors()
         tunnels = [self.tunnel(server.port) for _ in range(self.MOST)]
         self.assertEqual(self.metric("tunnels"), self.MOST)
@@ -260,3 +264,144 @@ class LogTest(TunnelTest):
         rows = [row[1:6] for row in rows if row[3] == "tunnel"]
         self.assertEqual(rows, [["127.0.0.1", f"127.0.0.1:{server.port}", "tunnel", "200", "5"],
                                 ["127.0.0.1", "10.0.0.1:8443", "tunnel", "403", "0"]])
+
+
+# ---- WebSocket (RFC 6455) ------------------------------------------------------------------------
+
+TEXT, CLOSE = 1, 8
+
+
+def frame(opcode, data, mask=b""):
+    """A whole message; those of clients are masked."""
+    bit = 0x80 if mask else 0
+    if len(data) < 126:
+        head = struct.pack("!BB", 0x80 | opcode, bit | len(data))
+    elif len(data) < 65536:
+        head = struct.pack("!BBH", 0x80 | opcode, bit | 126, len(data))
+    else:
+        head = struct.pack("!BBQ", 0x80 | opcode, bit | 127, len(data))
+    return head + mask + masked(data, mask)
+
+
+def masked(data, mask):
+    if not mask:
+        return data
+    pad = (mask * (len(data) // 4 + 1))[:len(data)]
+    return (int.from_bytes(data, "big") ^ int.from_bytes(pad, "big")).to_bytes(len(data), "big")
+
+
+def read_frame(connection):
+    first, second = read(connection, 2)
+    length = second & 0x7F
+    if length == 126:
+        length, = struct.unpack("!H", read(connection, 2))
+    elif length == 127:
+        length, = struct.unpack("!Q", read(connection, 8))
+    mask = read(connection, 4) if second & 0x80 else b""
+    return first & 0x0F, masked(read(connection, length), mask)
+
+
+def read_head(connection):
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += read(connection, 1)
+    lines = head.decode("latin-1").split("\r\n")[:-2]
+    return lines[0], {n.lower(): v.strip() for n, v in (l.split(":", 1) for l in lines[1:])}
+
+
+def accept_of(key):
+    digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+    return base64.b64encode(digest).decode()
+
+
+class WebSocketTest(TunnelTest):
+    options = ()
+
+    def http_daemon(self, *options, **more):
+        self.heads = []
+        self.server = Server(self, self.serve)
+        return super().http_daemon(
+            *options, "--origin", f"/ws=http://127.0.0.1:{self.server.port}/app", "--origin",
+            "/=http://a.test", **more)
+
+    def serve(self, connection):
+        """An echo over WebSocket; without an upgrade, a short response."""
+        line, fields = read_head(connection)
+        self.heads.append((line, fields))
+        if fields.get("upgrade", "").lower() != "websocket":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain")
+            return
+        connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                           b"Connection: Upgrade\r\nSec-WebSocket-Accept: "
+                           + accept_of(fields["sec-websocket-key"]).encode()
+                           + b"\r\n\r\n" + frame(TEXT, b"welcome"))
+        opcode = None
+        while opcode != CLOSE:
+            opcode, data = read_frame(connection)
+            connection.sendall(frame(opcode, data))
+
+    def handshake(self, path, upgrade="websocket", method="GET", more=""):
+        key = base64.b64encode(random.Random(3).randbytes(16)).decode()
+        c = self.connect()
+        c.send(f"{method} {path} HTTP/1.1\r\nHost: front.test\r\nConnection: keep-alive, Upgrade\r\n"
+               f"Upgrade: {upgrade}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+               f"{more}\r\n")
+        return c, key
+
+    def test_an_echo(self):
+        c, key = self.handshake("/ws/chat?room=1")
+        line, fields = read_head(c.socket)
+        self.assertEqual(line, "HTTP/1.1 101 Switching Protocols")
+        self.assertEqual(fields["sec-websocket-accept"], accept_of(key))
+        self.assertEqual((fields["connection"], fields["upgrade"]), ("Upgrade", "websocket"))
+        self.assertEqual(read_frame(c.socket), (TEXT, b"welcome"))
+        source = random.Random(4)
+        for size in (0, 1, 125, 126, 65535, 65536, 1000000):
+            data = source.randbytes(size)
+            c.socket.sendall(frame(TEXT, data, source.randbytes(4)))
+            self.assertEqual(read_frame(c.socket), (TEXT, data), size)
+        self.assertEqual(self.metric("tunnels"), 1)
+        c.socket.sendall(frame(CLOSE, b"\x03\xe8", b"mask"))
+        self.assertEqual(read_frame(c.socket), (CLOSE, b"\x03\xe8"))
+        self.assertEqual(read_to_end(c.socket), b"")
+        line, fields = self.heads[0]
+        self.assertEqual(line, "GET /app/chat?room=1 HTTP/1.1")
+        self.assertEqual(fields["host"], f"127.0.0.1:{self.server.port}")
+        self.assertEqual(fields["x-forwarded-host"], "front.test")
+        self.await_no_tunnels()
+
+    def test_an_origin_that_does_not_switch(self):
+        c, _ = self.handshake("/page")
+        response = c.receive()
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.body, harness.origin_text("http://a.test/page",
+                                                            len(response.body)))
+        self.assertEqual(c.get("/other").status, 200)
+        self.assertEqual(self.metric("tunnels_opened"), 0)
+
+    def test_other_protocols_are_not_passed_on(self):
+        for upgrade, method, more in (("h2c", "GET", "HTTP2-Settings: AAMAAABk\r\n"),
+                                      ("tls/1.0", "GET", ""),
+                                      ("websocket", "POST", "Content-Length: 0\r\n")):
+            path = upgrade.replace("/", "-") + method  # a fetch that ends could be joined
+            c, _ = self.handshake(f"/ws/{path}", upgrade, method, more)
+            response = c.receive()
+            self.assertEqual((response.status, response.body), (200, b"plain"))
+            self.assertEqual(len(self.heads), 1, response.fields)
+            line, fields = self.heads.pop()
+            self.assertEqual(line, f"{method} /app/{path} HTTP/1.1")
+            self.assertNotIn("upgrade", fields)
+            self.assertNotIn("http2-settings", fields)
+
+    def test_an_origin_that_is_down(self):
+        self.server.listener.shutdown(socket.SHUT_RDWR)
+        self.server.listener.close()
+        c, _ = self.handshake("/ws/chat")
+        self.assertEqual(c.receive().status, 502)
+
+    def test_a_stop(self):
+        c, _ = self.handshake("/ws/chat")
+        read_head(c.socket)
+        self.assertEqual(read_frame(c.socket), (TEXT, b"welcome"))
+        self.assertEqual(self.d.stop(20), 0)
+        self.assertEqual(read_to_end(c.socket), b"")
