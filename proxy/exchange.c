@@ -163,7 +163,7 @@ take_interims(struct exchange *x)
     }
 }
 
-/* What the object that the waiter has now is to this request. */
+/* What the object that the waiter has now is to this request: known, and constant, at its end. */
 static void
 set_outcome(struct exchange *x)
 {
@@ -193,7 +193,7 @@ take_events(struct exchange *x)
         x->retries++;
         exchange_look_up(x);
     } else {
-        if (!x->has_head)
+        if (events & WAITER_END && !x->has_head)
             set_outcome(x);
         if (events & WAITER_END)
             x->stored = waiter->outcome != CACHE_NOT_STORED && waiter->outcome != CACHE_PASSED_ON;
