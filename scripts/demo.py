@@ -68,8 +68,8 @@ def print_dataset(dataset, results):
         rows = [(policy, [cell(own[policy, capacity]) for capacity in sizes]) for policy in POLICIES]
         print_table(title, columns, rows + [("no cache", [cell(none)])])
 
-    print(f"{dataset}: {none['requests']} requests for {none['distinct_urls']} URLs. Columns: the "
-          "capacity, as a share of the distinct\nURLs (and as their number).\n")
+    print(f"{dataset}: {none['requests']} requests for {none['distinct_urls']} URLs. Columns: "
+          "capacity, as\na share of the distinct URLs (and as their number).\n")
     table("hit ratio, per cent", "hit_ratio", 100)
     table("byte hit ratio, per cent", "byte_hit_ratio", 100)
     table("mean access time, ms", "mean_us", 0.001)
@@ -104,24 +104,24 @@ def demo(children, at_once):
         # An origin for each: the data sets share URLs, with different sizes.
         origin = harness.Origin(children, LOGS / dataset, "--latency", LATENCY,
                                 "--sizes", f"datasets/{dataset}/sizes.tsv")
-        print(f"origin of {dataset}: http on port {origin.http}, https on {origin.https}, "
-              f"latency {LATENCY}")
+        print(f"origin of {dataset}: ports {origin.http} (http) and {origin.https} (https), "
+              f"latency\n{LATENCY}")
         daemons[dataset] = queue.SimpleQueue()
         for number in range(1, at_once + 1):
             daemons[dataset].put(harness.Daemon(children, LOGS, f"{dataset}-{number}", origin,
                                                 register=register))
             register = False
     runs = len(DATASETS) * (len(POLICIES) * len(PERCENT) + 1)
-    print(f"sunproxyd: {at_once} for each, so that {at_once} of the {runs} replays run at a time"
+    print(f"sunproxyd: {at_once} for each; {runs} replays, {at_once} at a time"
           + ("; the first is registered" if harness.registered() else ""))
     results = replay_all(children, daemons, at_once)
     print()
     for dataset in DATASETS:
         print_dataset(dataset, results)
     page = write_page(children, results)
-    print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay, a line a "
-          "request\n(DATASET-POLICY-CAPACITY.log), what was measured (.json), and the logs of origins "
-          f"and\ndaemons. A page with figures: {page}")
+    print(f"Took {time.monotonic() - started:.0f} s. {LOGS}/ has a log of every replay with one line per\n"
+          "request (DATASET-POLICY-CAPACITY.log), its results (.json), and the logs of\n"
+          f"origins and daemons. A page with figures: {page}")
 
 
 def main():

@@ -101,15 +101,20 @@ const reportFigures = (() => {
 
     // How far replays through the server are from their simulations.
     function liveAgrees(t) {
-        const simulated = new Map(t.hits.map((r) => [`${r.policy} ${sizeOf(r)}`, r.hit_ratio]));
-        const apart = replays(t, unitOf(t)).map((r) =>
-            Math.abs(r.hit_ratio - simulated.get(`${r.policy} ${sizeOf(r)}`)))
-            .filter((difference) => !Number.isNaN(difference));
-        if (apart.length === 0)
+        const simulated = new Map(t.hits.map((r) => [`${r.policy} ${sizeOf(r)}`, r]));
+        const pairs = replays(t, unitOf(t)).map((r) => [r, simulated.get(`${r.policy} ${sizeOf(r)}`)])
+            .filter(([, s]) => s !== undefined);
+        // The largest difference, in points.
+        const apart = (some) => 100 * d3.max(some, ([r, s]) => Math.abs(r.hit_ratio - s.hit_ratio));
+        const exact = pairs.filter(([, s]) => s.seeds === 1);
+        const drawn = pairs.filter(([, s]) => s.seeds > 1);
+        if (pairs.length === 0)
             return "";
-        const most = 100 * d3.max(apart);
-        return ` Circles are ${plural(apart.length, "replay")} through the server: ` + (most < 0.0005
-            ? "each hit exactly what its simulation says." : `at most ${most.toFixed(2)} points from the simulation.`);
+        return ` Circles are ${plural(pairs.length, "replay")} through the server.` + (exact.length === 0 ? "" :
+            apart(exact) < 0.0005 ? " Each hit exactly what its simulation says." :
+                ` At most ${apart(exact).toFixed(2)} points from the simulation.`) + (drawn.length === 0 ? "" :
+            ` Those of randomised policies are of one seed, up to ${apart(drawn).toFixed(2)} points from the mean of ` +
+            `${d3.max(drawn, ([, s]) => s.seeds)} simulated seeds.`);
     }
 
     const FALL = 0.01; // of a ratio: a fall that can be seen
