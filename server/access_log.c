@@ -1,10 +1,8 @@
 #include "server/access_log.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,10 +12,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/thread.h"
+#include "server/access_line.h"
 #include "server/sink.h"
-#include "server/timestamp.h"
 
 #define MOST_WAITING ((size_t)8 << 20) /* bytes in memory; beyond, lines are lost */
 #define WAKE_AT ((size_t)64 << 10)     /* bytes at which the writer does not wait for its time */
@@ -300,108 +297,14 @@ access_log_close(struct access_log *log)
     free(log);
 }
 
-static void
-append_escaped(struct buf *line, struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c > 0x20 && c < 0x7F && c != '\\')
-            buf_append_char(line, (char)c);
-        else
-            buf_printf(line, "\\x%02x", (unsigned)c);
-    }
-    if (text.len == 0)
-        buf_append_char(line, '-');
-}
-
-static void
-append_peer(struct buf *line, const struct net_peer *peer)
-{
-    char text[INET6_ADDRSTRLEN] = "-";
-    const struct sockaddr_storage *address = &peer->address;
-
-    if (address->ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
-    else if (address->ss_family == AF_INET6) {
-        const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-        /* A passed socket may serve both families; its IPv4 clients have mapped addresses. */
-        if (IN6_IS_ADDR_V4MAPPED(inet6))
-            inet_ntop(AF_INET, &inet6->s6_addr[12], text, sizeof(text));
-        else
-            inet_ntop(AF_INET6, inet6, text, sizeof(text));
-    } else if (peer->has_uid) {
-        buf_printf(line, "unix:%u", (unsigned)peer->uid);
-        return;
-    }
-    buf_append_str(line, text);
-}
-
-static void
-append_plain(struct buf *line, const struct access_entry *entry, const char *when)
-{
-    buf_append_str(line, when);
-    buf_append_char(line, '\t');
-    append_peer(line, entry->peer);
-    buf_append_char(line, '\t');
-    append_escaped(line, entry->url);
-    buf_printf(line, "\t%s\t", entry->outcome);
-    if (entry->status)
-        buf_printf(line, "%u", entry->status);
-    else
-        buf_append_char(line, '-');
-    buf_printf(line, "\t%" PRIu64 "\t%" PRId64 "\t", entry->bytes, entry->us);
-    for (size_t i = 0; entry->victims && i < entry->victims->count; i++) {
-        if (i)
-            buf_append_char(line, ' ');
-        append_escaped(line, object_url(entry->victims->pages[i]));
-    }
-    buf_append_str(line, entry->victims && entry->victims->count ? "\n" : "-\n");
-}
-
-static void
-append_json(struct buf *line, const struct access_entry *entry, const char *when)
-{
-    struct json json;
-    struct buf peer;
-
-    buf_init(&peer, 128);
-    append_peer(&peer, entry->peer);
-    json_init(&json, line);
-    json_open_object(&json, NULL);
-    json_cstring(&json, "time", when);
-    json_string(&json, "client", buf_span(&peer));
-    json_string(&json, "url", entry->url);
-    json_cstring(&json, "outcome", entry->outcome);
-    if (entry->status)
-        json_uint(&json, "status", entry->status);
-    else
-        json_null(&json, "status");
-    json_uint(&json, "bytes", entry->bytes);
-    json_int(&json, "us", entry->us);
-    json_open_array(&json, "victims");
-    for (size_t i = 0; entry->victims && i < entry->victims->count; i++)
-        json_string(&json, NULL, object_url(entry->victims->pages[i]));
-    json_close_array(&json);
-    json_close_object(&json);
-    buf_append_char(line, '\n');
-    buf_free(&peer);
-}
-
 void
 access_log_add(struct access_log *log, const struct access_entry *entry)
 {
-    char when[TIMESTAMP_SIZE];
     struct buf line;
     bool full;
 
-    timestamp_format(clock_wall_us(), when);
     buf_init(&line, LONGEST_LINE);
-    if (log->format == LOG_FORMAT_JSON)
-        append_json(&line, entry, when);
-    else
-        append_plain(&line, entry, when);
+    access_line_append(&line, entry, log->format, clock_wall_us());
     pthread_mutex_lock(&log->lock);
     full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
     if (log->waiting.len >= WAKE_AT)

@@ -7,7 +7,7 @@
  * A plain line has eight fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
  * of the body, microseconds, and the URLs of the pages that were evicted for it, separated by
  * spaces; "-" stands for nothing. Bytes outside of printable ASCII, and the backslash, are written
- * as \xNN.
+ * as \xNN. A plain line of an HTTP request is of the combined format of HTTP servers, in UTC.
  */
 #ifndef SUNPROXY_SERVER_ACCESS_LOG_H
 #define SUNPROXY_SERVER_ACCESS_LOG_H
@@ -21,6 +21,15 @@
 
 struct access_log;
 
+/* Of an HTTP request. */
+struct access_http {
+    struct span method; /* empty: it could not be read */
+    struct span target; /* as sent */
+    unsigned minor;     /* of the version 1.x */
+    struct span referer;
+    struct span agent;
+};
+
 struct access_entry {
     const struct net_peer *peer;
     struct span url;
@@ -29,6 +38,7 @@ struct access_entry {
     uint64_t bytes;
     int64_t us;
     const struct cache_victims *victims; /* NULL: none */
+    const struct access_http *http;      /* NULL: it came over RPC */
 };
 
 /*

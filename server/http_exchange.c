@@ -54,6 +54,7 @@ create(struct http_connection *c)
     memset(x, 0, offsetof(struct http_exchange, pieces));
     x->charged = charged;
     x->connection = c;
+    x->arrived_us = c->net.read_us;
     x->output.release = release;
     c->current = x;
     net_connection_begin_request(&c->net);
@@ -73,16 +74,25 @@ set_waiting(struct http_exchange *x, bool waiting)
 }
 
 static void
+drop(struct http_exchange *x, struct http_kept *kept)
+{
+    if (kept->bytes)
+        memory_uncharge(account_of(x->connection->worker), MEMORY_REQUESTS, kept->len);
+    free(kept->bytes);
+    kept->bytes = NULL;
+}
+
+static void
 free_exchange(struct http_exchange *x)
 {
     struct http_connection *c = x->connection;
     struct http_worker *worker = c->worker;
 
+    if (x->logged)
+        http_log_add(x);
     exchange_end(&x->exchange);
-    if (x->kept) {
-        memory_uncharge(account_of(worker), MEMORY_REQUESTS, x->kept_len);
-        free(x->kept);
-    }
+    drop(x, &x->kept_head);
+    drop(x, &x->kept_fields);
     set_waiting(x, false);
     if (c->current == x)
         c->current = NULL;
@@ -107,29 +117,48 @@ http_worker_free_pool(struct http_worker *worker)
     }
 }
 
-/* Copies what stands in the net's memory, for a request that is not answered at once. */
+/* Copies what stands in the net's or the worker's memory. */
+static bool
+copy(struct http_exchange *x, struct http_kept *kept, struct span from)
+{
+    struct memory_account *account = account_of(x->connection->worker);
+
+    if (kept->bytes || !from.len)
+        return true;
+    if (!memory_charge(account, MEMORY_REQUESTS, from.len))
+        return false;
+    kept->bytes = memory_realloc(account, NULL, from.len);
+    if (!kept->bytes) {
+        memory_uncharge(account, MEMORY_REQUESTS, from.len);
+        return false;
+    }
+    kept->len = from.len;
+    memcpy(kept->bytes, from.ptr, from.len);
+    return true;
+}
+
+/* For a request that is not answered at once, or is logged when it has been answered. */
+static bool
+keep_head(struct http_exchange *x, struct span head)
+{
+    struct http_refusal refusal;
+    size_t searched = 0;
+
+    if (!copy(x, &x->kept_head, head))
+        return false;
+    /* It was read before: it is read again into spans of the copy. */
+    (void)http_request_head_read(&x->request, span_of(x->kept_head.bytes, x->kept_head.len),
+                                 &searched, &http_service_of(x)->limits, &refusal);
+    return true;
+}
+
+/* For a request that is not answered at once. */
 static bool
 keep(struct http_exchange *x, struct span head)
 {
-    struct memory_account *account = account_of(x->connection->worker);
-    size_t len = head.len + x->fields.len, searched = 0;
-    struct http_refusal refusal;
-
-    if (!memory_charge(account, MEMORY_REQUESTS, len))
+    if (!keep_head(x, head) || !copy(x, &x->kept_fields, x->fields))
         return false;
-    x->kept = memory_realloc(account, NULL, len);
-    if (!x->kept) {
-        memory_uncharge(account, MEMORY_REQUESTS, len);
-        return false;
-    }
-    x->kept_len = len;
-    memcpy(x->kept, head.ptr, head.len);
-    if (x->fields.len)
-        memcpy(x->kept + head.len, x->fields.ptr, x->fields.len);
-    /* It was read before: it is read again into spans of the copy. */
-    (void)http_request_head_read(&x->request, span_of(x->kept, head.len), &searched,
-                                 &http_service_of(x)->limits, &refusal);
-    x->fields = span_of(x->kept + head.len, x->fields.len);
+    x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);
     x->exchange.fields = x->fields;
     x->exchange.method = x->request.method;
     return true;
@@ -475,7 +504,7 @@ set_exchange(struct http_exchange *x, struct span url)
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
     x->exchange.client = c->net.peer.client;
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
-    x->exchange.arrived_us = c->net.read_us;
+    x->exchange.arrived_us = x->arrived_us;
     x->exchange.worker = net_worker_number(c->net.set->worker);
 }
 
@@ -573,6 +602,11 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     x->request = *request;
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
+    x->logged = c->worker->http->service->access_log != NULL;
+    if (x->logged && !keep_head(x, head_bytes)) {
+        finish(x);
+        return false;
+    }
     if (request->method_id == HTTP_CONNECT)
         x->persistent = false;
     if (c->in_body && (is_for_proxy(request) || request->method_id == HTTP_PURGE))
@@ -594,6 +628,8 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     }
     x->origin = route.origin;
     x->url_number = route.url_number;
+    if (request->method_id == HTTP_CONNECT)
+        x->logged = false; /* the tunnel is */
     if (request->method_id == HTTP_CONNECT ||
         (x->origin && http_upgrade_is_wanted(request, route.url)))
         return begin_tunnel(x, route.url, head_bytes);
@@ -611,6 +647,7 @@ http_exchange_refuse(struct http_connection *c, const struct http_request *reque
         return;
     x->request = *request;
     x->over = true;
+    x->logged = c->worker->http->service->access_log != NULL;
     send_page(x, refusal->status, span_str(refusal->reason), NULL);
 }
 
@@ -635,6 +672,7 @@ http_exchange_switch(struct http_exchange *x, unsigned status)
     struct http_connection *c = x->connection;
 
     x->status = status;
+    x->logged = false; /* the tunnel is */
     finish(x);
     net_connection_release_input(&c->net);
 }

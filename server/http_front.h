@@ -37,7 +37,8 @@ enum {
 struct http_body {
     struct object_place place;
     uint64_t next;
-    uint64_t end; /* UINT64_MAX: the end of the object */
+    uint64_t end;  /* UINT64_MAX: the end of the object */
+    uint64_t sent; /* bytes that have been queued */
     bool chunked;
     bool until_close; /* its end is that of the connection */
 
@@ -48,6 +49,12 @@ struct http_body {
     char boundary[HTTP_BOUNDARY_SIZE];
 };
 
+/* A copy of bytes; owned and charged. */
+struct http_kept {
+    char *bytes; /* NULL: none */
+    size_t len;
+};
+
 /* A request and its response. */
 struct http_exchange {
     struct exchange exchange; /* first */
@@ -55,16 +62,18 @@ struct http_exchange {
     struct http_connection *connection;
     SLIST_ENTRY(http_exchange) free; /* the worker's pool */
 
-    /* The request. Its spans are valid while it is started, and from then on in `kept`. */
+    /* The request. Its spans are valid while it is started, and from then on in `kept_head`. */
     struct http_request request;
-    char *kept; /* its head and its end-to-end fields, where it is not answered at once; charged */
-    size_t kept_len;
-    struct span fields;         /* that go on to the origin */
-    struct http_origin *origin; /* of a reverse proxy; NULL: forward */
-    unsigned url_number;        /* of the origin's, that is used */
-    unsigned urls_failed;       /* to connect to */
+    struct http_kept kept_head;   /* if it is not answered at once, or is logged */
+    struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
+    struct span fields;           /* that go on to the origin */
+    struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
+    unsigned url_number;          /* of the origin's, that is used */
+    unsigned urls_failed;         /* to connect to */
 
+    int64_t arrived_us; /* of the monotonic clock */
     bool charged;
+    bool logged;     /* it gets a line in the access log */
     bool persistent; /* the connection persists behind the response */
     bool cancelled;  /* the exchange: exchange_cancel() has been called */
     bool over;       /* the exchange does not call any more, or was never started */
@@ -187,6 +196,11 @@ void http_worker_free_pool(struct http_worker *worker);
 
 /* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
 struct span http_client_name(struct http_connection *connection);
+
+/* ---- http_log.c ------------------------------------------------------------------------------ */
+
+/* Logs a request; without the request itself if its head is not kept. */
+void http_log_add(struct http_exchange *x);
 
 /* ---- http_interim.c -------------------------------------------------------------------------- */
 

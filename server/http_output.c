@@ -53,6 +53,7 @@ add_body(struct http_exchange *x)
         body->place.offset = body->next;
         bytes += run.len;
     }
+    body->sent += bytes;
     return bytes;
 }
 

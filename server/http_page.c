@@ -70,6 +70,15 @@ make_page(struct http_exchange *x, const struct http_page *about, struct span li
     http_write_error_page(writer, &page);
 }
 
+/* Bytes behind the head. */
+static size_t
+body_of(const struct http_writer *writer)
+{
+    const char *end = memmem(writer->bytes, writer->len, "\r\n\r\n", 4);
+
+    return end ? writer->len - (size_t)(end + 4 - writer->bytes) : 0;
+}
+
 void
 http_page_make(struct http_exchange *x, const struct http_page *page)
 {
@@ -86,5 +95,5 @@ http_page_make(struct http_exchange *x, const struct http_page *page)
     x->pieces[0] = (struct iovec){.iov_base = x->head, .iov_len = writer.len};
     x->piece_count = 1;
     x->head_bytes = writer.len;
-    x->body = (struct http_body){.end = 0};
+    x->body = (struct http_body){.sent = body_of(&writer)};
 }

@@ -76,6 +76,11 @@ static void
 log_tunnel(const struct http_tunnel *tunnel)
 {
     struct access_log *log = service_of_tunnel(tunnel)->service->access_log;
+    const struct access_http http = {
+        .method = span_str(tunnel->upgrade ? "GET" : "CONNECT"),
+        .target = span_of(tunnel->target, tunnel->target_len),
+        .minor = 1,
+    };
 
     if (log)
         access_log_add(log,
@@ -86,6 +91,7 @@ log_tunnel(const struct http_tunnel *tunnel)
                            .status = tunnel->status,
                            .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
                            .us = clock_monotonic_us() - tunnel->begun_us,
+                           .http = &http,
                        });
 }
 

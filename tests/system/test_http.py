@@ -2,10 +2,12 @@
 
 import hashlib
 import http.server
+import json
 import pathlib
 import re
 import shutil
 import socket
+import struct
 import sys
 import threading
 import time
@@ -439,6 +441,61 @@ class ReverseTest(HttpTest):
                            "--allow-net", "127.0.0.0/8")
         harness.wait_until(lambda: http_address(loop))
         self.assertEqual(self.connect(("127.0.0.1", port)).get("/a").status, 508)
+
+
+class LogTest(HttpTest):
+    def restart(self, *options):
+        self.c.close()
+        self.d.stop()
+        self.log = self.dir / "access.log"
+        self.d = self.http_daemon("--access-log", self.log, *options)
+        self.c = self.connect()
+
+    def lines(self, count):
+        return harness.wait_until(
+            lambda: self.log.exists() and len(self.log.read_text().splitlines()) >= count
+            and self.log.read_text().splitlines(), what="the log")
+
+    def test_the_combined_format(self):
+        self.restart()
+        url = "http://a.test/page"
+        body = self.c.get(url, 'Referer: http://b.test/"x', "User-Agent: tester/1").body
+        self.c.get(url, version="1.1", method="HEAD")
+        self.c.get("http://a.test:25/")
+        self.c.send("nonsense\r\n\r\n")
+        self.c.receive()
+        rest = r' - - \[\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:\d\d \+0000\] '
+        expected = [
+            rf'"GET {url} HTTP/1\.1" 200 {len(body)} "http://b\.test/\\x22x" "tester/1"',
+            rf'"HEAD {url} HTTP/1\.1" 200 0 "-" "-"',
+            r'"GET http://a\.test:25/ HTTP/1\.1" 403 \d+ "-" "-"',
+            r'"-" 400 \d+ "-" "-"',
+        ]
+        lines = self.lines(4)
+        self.assertEqual(len(lines), 4)
+        for line, form in zip(lines, expected):
+            self.assertRegex(line, r"^127\.0\.0\.1" + rest + form + "$")
+
+    def test_json(self):
+        self.restart("--log-format", "json")
+        for _ in range(2):
+            self.c.get(stored("http://a.test/page"), "User-Agent: tester/1")
+        rows = [json.loads(line) for line in self.lines(2)]
+        self.assertEqual([row["outcome"] for row in rows], ["miss", "hit"])
+        for row in rows:
+            self.assertEqual((row["method"], row["url"], row["protocol"], row["status"],
+                              row["agent"], row["client"]),
+                             ("GET", stored("http://a.test/page"), "HTTP/1.1", 200, "tester/1",
+                              "127.0.0.1"))
+            self.assertGreater(row["bytes"], 0)
+
+    def test_a_client_that_goes_is_499(self):
+        self.restart()
+        self.c.send("GET http://a.test/x?fault=hang-silent HTTP/1.1\r\nHost: x\r\n\r\n")
+        harness.wait_until(self.o.requests)
+        self.c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.c.close()
+        self.assertIn('" 499 0 "', self.lines(1)[0])
 
 
 class FramingTest(HttpTest):

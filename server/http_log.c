@@ -1,0 +1,45 @@
+/* The lines of HTTP requests in the access log. */
+#include "base/clock.h"
+#include "http/field.h"
+#include "server/http_front.h"
+
+/* The client has closed the connection before the response, as other servers log it. */
+#define CLIENT_CLOSED 499u
+
+static void
+read_fields(struct access_http *entry, struct span fields)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&fields, &line)) {
+        if (!http_split_field(line, &name, &value))
+            continue;
+        if (http_name_is(name, "Referer"))
+            entry->referer = value;
+        else if (http_name_is(name, "User-Agent"))
+            entry->agent = value;
+    }
+}
+
+void
+http_log_add(struct http_exchange *x)
+{
+    struct access_http http = {.minor = x->request.minor};
+
+    /* The spans of a request that was refused have not been kept. */
+    if (x->kept_head.bytes) {
+        http.method = x->request.method;
+        http.target = x->request.target;
+        read_fields(&http, x->request.fields);
+    }
+    access_log_add(http_service_of(x)->service->access_log,
+                   &(struct access_entry){
+                       .peer = &x->connection->net.peer,
+                       .url = http.target,
+                       .outcome = x->exchange.object ? outcome_word(x->exchange.outcome) : "-",
+                       .status = x->status ? x->status : CLIENT_CLOSED,
+                       .bytes = x->body.sent,
+                       .us = clock_monotonic_us() - x->arrived_us,
+                       .http = &http,
+                   });
+}
