@@ -259,11 +259,10 @@ class LogTest(TunnelTest):
         self.refused("10.0.0.1:8443", 403)
         self.await_no_tunnels()
         self.assertEqual(self.d.stop(20), 0)
-        rows = [line.split("\t") for line in
-                (self.dir / "access.log").read_text().splitlines()]
-        rows = [row[1:6] for row in rows if row[3] == "tunnel"]
-        self.assertEqual(rows, [["127.0.0.1", f"127.0.0.1:{server.port}", "tunnel", "200", "5"],
-                                ["127.0.0.1", "10.0.0.1:8443", "tunnel", "403", "0"]])
+        rows = [line.split('"') for line in (self.dir / "access.log").read_text().splitlines()]
+        self.assertEqual([row[1:3] for row in rows],
+                         [[f"CONNECT 127.0.0.1:{server.port} HTTP/1.1", " 200 5 "],
+                          ["CONNECT 10.0.0.1:8443 HTTP/1.1", " 403 0 "]])
 
 
 # ---- WebSocket (RFC 6455) ------------------------------------------------------------------------
