@@ -128,6 +128,103 @@ START_TEST(a_private_response)
 }
 END_TEST
 
+/* ---- raw requests ---------------------------------------------------------------------------- */
+
+#define VARIES "Vary: Accept\r\nETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=100\r\n"
+
+/* A raw request, with the field that selects a variant. */
+static void
+visit_variant(struct visit *v, const char *method, unsigned variant)
+{
+    *v = (struct visit){.url = URL,
+                        .raw = true,
+                        .streams = true,
+                        .method = method,
+                        .fields = variant ? "Accept: a\r\n" : "Accept: b\r\n",
+                        .has_body = strcmp(method, "POST") == 0,
+                        .body_length = -1};
+    visit(v);
+    if (!v->ended && v->has_body) {
+        ck_assert_uint_eq(exchange_send(&v->exchange, "body", 4), 4);
+        exchange_send_end(&v->exchange);
+    }
+}
+
+/* An interim response, and then this one to each fetch. */
+static void
+answer_raw(unsigned status, size_t len)
+{
+    struct scene_fetch *fetch;
+
+    while ((fetch = scene_find(NULL))) {
+        fetch->sink->interim(fetch->context, 103, span_str("Link: </a>\r\n"));
+        scene_answer(URL, status, VARIES, len);
+    }
+}
+
+/* Every failure is one of memory; every response is whole. */
+static void
+check_raw(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct visit *v = &visits[i];
+
+        ck_assert(v->ended);
+        if (v->fails)
+            ck_assert_str_ne(v->sentence, "");
+        failed += v->fails != 0;
+        answered += v->fails == 0;
+    }
+}
+
+/*
+ * Two variants are stored; when they have expired, one is confirmed and the other one is used
+ * because the origin fails, or replaced; a request with a body invalidates both.
+ */
+static void
+request_raw(void *context)
+{
+    const unsigned *status = context;
+
+    control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+    for (unsigned i = 0; i < VISITS; i++)
+        visit_variant(&visits[i], "GET", i % 2);
+    answer_raw(200, 40000);
+    scene_run();
+    check_raw(VISITS);
+    scene.now_us += 11 * SECOND;
+    for (unsigned i = 0; i < VISITS; i++)
+        visit_variant(&visits[i], "GET", i % 2);
+    answer_raw(*status, *status == 304 ? 0 : 40000);
+    scene_run();
+    check_raw(VISITS);
+    visit_variant(&visits[0], "POST", 0);
+    visit_variant(&visits[1], "HEAD", 0);
+    answer_raw(204, 0);
+    scene_run();
+    check_raw(2);
+    torture_fail_at(0);
+    ck_assert(cache_is_valid(scene.cache));
+    ck_assert_uint_eq(client_tally_clients(scene.proxy.waiting), 0);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REQUESTS), 0);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
+}
+
+START_TEST(raw_requests)
+{
+    unsigned status[] = {304, 200, 503}, n;
+
+    answered = failed = 0;
+    scene_begin(&(struct scene_options){0});
+    n = torture_walk(request_raw, &status[_i]);
+    torture_fail_at(0);
+    ck_assert_uint_ge(n, 40);
+    ck_assert_uint_gt(answered, failed);
+    ck_assert_uint_gt(failed, 0);
+    scene_end();
+}
+END_TEST
+
 /* With pages to evict, no request fails for an allocation of the cache or of the account's. */
 START_TEST(memory_is_reclaimed_for_a_lookup)
 {
@@ -187,6 +284,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_loop_test(tests, a_shared_response, 0, 2);
     tcase_add_loop_test(tests, a_private_response, 0, 2);
+    tcase_add_loop_test(tests, raw_requests, 0, 3);
     tcase_add_test(tests, memory_is_reclaimed_for_a_lookup);
     tcase_add_test(tests, a_proxy_is_made_or_it_is_not);
     tcase_add_test(tests, a_change_without_memory_changes_nothing);
