@@ -156,19 +156,30 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     return true;
 }
 
+static void
+ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
 /*
  * The object is used stale, and its successor is fetched without a request that waits for it: RFC
- * 5861 section 3.
+ * 5861 section 3. The exchange waits until the fetch has begun, so that it is not unwanted before.
  */
 static bool
 refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object *object)
 {
+    struct object_waiter *waiter = &x->waiter.base;
     struct origin_fill_request request = fill_request(x);
 
     x->url = object_url(object);
-    cache_leave(x->proxy->config.cache, &x->waiter.base);
-    object_waiter_clear(&x->waiter.base);
+    waiter->notify = ignore; /* no other thread has the fill yet */
+    request.leader = &x->waiter;
+    request.background = true;
     origin_fill_start(x->proxy, fill, &request);
+    cache_leave(x->proxy->config.cache, waiter);
+    object_waiter_clear(waiter);
+    waiter->evicted = 0;
     return respond(x, object, OUTCOME_STALE);
 }
 

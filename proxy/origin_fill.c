@@ -519,19 +519,18 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->owned = request->owned;
     fill->as_is = request->as_is;
     fill->unsafe = request->unsafe;
-    fill->background = !request->leader;
+    fill->background = request->background;
     fill->streams = request->streams;
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
     atomic_init(&fill->may_keep, !request->bypass);
     base->unwanted = origin_fill_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http);
-    if ((request->leader || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
+    if ((!request->background || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
         submit(fill, request, text, &why, &sentence))
         return true;
     /* No other thread has the fill yet. */
-    if (request->leader)
-        request->leader->base.notify = ignore;
+    request->leader->base.notify = ignore;
     cache_fill_fail(base, why, sentence, always, NULL);
     free_fill(fill);
     return false;

@@ -47,8 +47,7 @@ struct origin_waiter {
 
 /* What an object is filled for. Spans are valid during the call. */
 struct origin_fill_request {
-    struct origin_waiter *leader; /* whose lookup gave the fill, and who waits for it; NULL:
-                                     the object is refreshed in the background */
+    struct origin_waiter *leader; /* whose lookup gave the fill */
     struct client_key client;     /* that it is fetched for */
     struct span method;           /* of the request; empty: GET */
     struct span fields;           /* likewise */
@@ -61,6 +60,7 @@ struct origin_fill_request {
     /* Of raw requests; see struct exchange. */
     bool raw;
     bool owned;
+    bool background;     /* the leader does not wait: it leaves when the fetch has begun */
     bool as_is;          /* the client's conditions and range are the origin's to evaluate */
     bool unsafe;         /* the request invalidates what the cache has */
     struct relay *relay; /* a reference that the fill releases; NULL: none */
