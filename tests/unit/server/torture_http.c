@@ -15,7 +15,38 @@ static struct options options;
 static struct http_service http;
 static struct net_server *net;
 
-static const char conversation[] =
+struct conversation {
+    const char *text;
+    char *origin;      /* row of --origin; NULL: a forward proxy */
+    unsigned all;      /* final responses at most */
+    unsigned good;     /* with status 200, if nothing fails */
+    const char *whole; /* in what comes then */
+};
+
+static char origin_row[] = "/=http://a.test";
+
+#define ASK_UPGRADE "Connection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n"
+#define AGREE                                                              \
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " \
+    "websocket\r\n\r\n"
+
+static const struct conversation tunnel = {
+    .text = "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\nbye",
+    .all = 1,
+    .good = 1,
+    .whole = "\r\n\r\nfar",
+};
+
+static const struct conversation upgrade = {
+    .text = "GET /chat HTTP/1.1\r\nHost: x\r\n" ASK_UPGRADE "bye",
+    .origin = origin_row,
+    .all = 1,
+    .whole = "\r\n\r\nframefar",
+};
+
+static int far = -1; /* the other end of the socket from the fetcher */
+
+static const char requests_text[] =
     "GET " URL "stored HTTP/1.1\r\nHost: x\r\n\r\n"
     "GET " URL "stored HTTP/1.1\r\nHost: x\r\nX: a long line of a head that comes in parts\r\n\r\n"
     "POST " URL "post HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n"
@@ -24,12 +55,23 @@ static const char conversation[] =
     "PURGE " URL "stored HTTP/1.1\r\nHost: x\r\n\r\n"
     "GET " URL "last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
+static const struct conversation requests = {
+    .text = requests_text,
+    .all = 6,
+    .good = 6,
+    .whole = "200 OK",
+};
+
 static void
-set_up_service(void)
+set_up_service(const struct conversation *conversation)
 {
+    static char *rows[2];
     const struct net_limits limits = NET_LIMITS_DEFAULT;
     struct buf why;
 
+    rows[0] = conversation->origin;
+    options = (struct options){.max_tunnels = 10};
+    options.origin = (struct option_list){.items = rows, .count = rows[0] != NULL};
     scene_begin(&(struct scene_options){0});
     scene.now_us = clock_monotonic_us();
     service = (struct service){
@@ -56,6 +98,7 @@ tear_down_service(void)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
     proxy_destroy(&service.proxy);
     scene_end();
+    options = (struct options){0};
 }
 
 static void
@@ -65,6 +108,35 @@ turn(void)
 
     event_base_loop(set->worker->base, EVLOOP_NONBLOCK);
     net_connections_settle(set);
+}
+
+static void
+connect_far(struct scene_fetch *fetch)
+{
+    int fds[2];
+
+    ck_assert_int_eq(far, -1);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    far = fds[1];
+    fetch->sink->connected(fetch->context, fds[0]);
+    scene_done(fetch, FETCH_OK, "");
+}
+
+/* The origin behind a tunnel agrees to an upgrade, and ends when it gets a "bye". */
+static void
+play_far(void)
+{
+    char bytes[1024];
+    ssize_t n = far < 0 ? -1 : recv(far, bytes, sizeof(bytes), 0);
+
+    if (n > 0 && memmem(bytes, (size_t)n, "GET ", 4))
+        (void)send(far, AGREE "frame", sizeof(AGREE "frame") - 1, MSG_NOSIGNAL);
+    if (n > 0 && memmem(bytes, (size_t)n, "bye", 3))
+        (void)send(far, "far", 3, MSG_NOSIGNAL);
+    else if (n != 0)
+        return;
+    close(far);
+    far = -1;
 }
 
 /* The origin takes what there is of a body, and responds to everything. */
@@ -79,6 +151,10 @@ respond(void)
         char bytes[64];
         size_t len;
 
+        if (fetch->flags & FETCH_CONNECT_ONLY) {
+            connect_far(fetch);
+            continue;
+        }
         if (fetch->body.kind == FETCH_BODY_SUPPLIED)
             while ((supply = scene_supply(fetch, bytes, sizeof(bytes), &len)) == FETCH_SUPPLIED)
                 ;
@@ -130,7 +206,7 @@ count_responses(char *text, unsigned *all, unsigned *good)
 
 /* False if the conversation has fewer than n allocations. */
 static bool
-converse(unsigned n)
+converse(const struct conversation *conversation, unsigned n)
 {
     static char got[1 << 20];
     size_t sent = 0, len = 0;
@@ -138,7 +214,7 @@ converse(unsigned n)
     bool failed, cut = false;
     int fds[2];
 
-    set_up_service();
+    set_up_service(conversation);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     torture_fail_at(n);
     if (!adopt(fds[0])) {
@@ -146,13 +222,15 @@ converse(unsigned n)
         cut = true;
     }
     for (unsigned i = 0; i < 200 && !cut; i++) {
-        size_t left = sizeof(conversation) - 1 - sent, take = left < 100 ? left : 100;
-        ssize_t count = take ? send(fds[1], conversation + sent, take, MSG_NOSIGNAL) : 0;
+        size_t left = strlen(conversation->text) - sent, take = left < 100 ? left : 100;
+        ssize_t count = take ? send(fds[1], conversation->text + sent, take, MSG_NOSIGNAL) : 0;
 
         if (count > 0)
             sent += (size_t)count;
         turn();
         respond();
+        turn();
+        play_far();
         turn();
         while ((count = recv(fds[1], got + len, sizeof(got) - 1 - len, MSG_DONTWAIT)) > 0)
             len += (size_t)count;
@@ -166,23 +244,47 @@ converse(unsigned n)
             got[i] = '.';
     got[len] = '\0';
     count_responses(got, &all, &good);
-    ck_assert_uint_le(all, 6);
-    if (!failed)
-        ck_assert_uint_eq(good, 6);
+    ck_assert_uint_le(all, conversation->all);
+    if (!failed) {
+        ck_assert_uint_eq(good, conversation->good);
+        ck_assert_msg(strstr(got, conversation->whole), "%s", got);
+    }
     close(fds[1]);
     respond();
     turn();
+    while (far >= 0) {
+        play_far();
+        turn();
+    }
     tear_down_service();
     return failed;
 }
 
-START_TEST(conversations)
+static unsigned
+seams_of(const struct conversation *conversation)
 {
     unsigned seams = 0;
 
-    while (converse(seams + 1))
+    while (converse(conversation, seams + 1))
         seams++;
-    ck_assert_uint_ge(seams, 20);
+    return seams;
+}
+
+START_TEST(conversations)
+{
+    ck_assert_uint_ge(seams_of(&requests), 20);
+}
+END_TEST
+
+START_TEST(tunnels)
+{
+    ck_assert_uint_ge(seams_of(&tunnel), 5);
+}
+END_TEST
+
+START_TEST(upgrades)
+{
+    ck_assert_uint_ge(seams_of(&upgrade), 7);
 }
 END_TEST
 
@@ -220,6 +322,8 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, conversations);
+    tcase_add_test(tcase, tunnels);
+    tcase_add_test(tcase, upgrades);
     tcase_add_test(tcase, making_the_service);
     suite_add_tcase(suite, tcase);
     return suite;
