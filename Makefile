@@ -12,8 +12,9 @@
 #   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
-#   make soak            send a daemon 10 million mixed requests (or REQUESTS=N), verify every body,
-#                        and check that memory, descriptors and threads stay flat
+#   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests
+#                        for 600 s (or SECONDS_HTTP=N) over HTTP, verify every body, and check that
+#                        memory, descriptors and threads stay flat
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
@@ -419,9 +420,11 @@ bench: setup
 	$(Q)tests/bench/sim.py
 
 REQUESTS ?= 10000000
+SECONDS_HTTP ?= 600
 soak: setup
 	$(Q)$(MAKE) VARIANT=release programs soak-programs origin
 	$(Q)tests/soak/soak.py $(REQUESTS)
+	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
 
 # The simulator's part alone, beside libCacheSim; tests/bench/sim.py --help
 bench-sim:
