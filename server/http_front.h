@@ -1,10 +1,10 @@
 /*
  * What the files of the HTTP front share. A connection takes one request at a time
- * (http_connection.c): its head is read, routed (http_route.c), and becomes an exchange
- * (http_exchange.c), which answers with an object of the cache, as it stands or while it grows
- * (http_response.c), or with a page of the proxy's own (http_page.c); or it becomes a tunnel
- * (http_tunnel.c). The next request is read once
- * the response is queued whole and the request's body has been read.
+ * (http_connection.c): its head is read and routed (http_route.c), and an exchange begins
+ * (http_begin.c). The response is an object of the cache, as it stands or while it grows
+ * (http_response.c), or a page of the proxy's own (http_page.c), and is queued in parts
+ * (http_exchange.c, http_output.c); or the connection becomes a tunnel (http_tunnel.c). The next
+ * request is read once the response is queued whole and the request's body has been read.
  *
  * Everything here is for the connection's worker.
  */
@@ -151,7 +151,7 @@ http_service_of(const struct http_exchange *x)
     return x->connection->worker->http;
 }
 
-/* ---- http_exchange.c ------------------------------------------------------------------------- */
+/* ---- http_begin.c ---------------------------------------------------------------------------- */
 
 /*
  * A request has come: answers it, now or later. `head` are the bytes of its head. False without
@@ -164,18 +164,6 @@ bool http_exchange_begin(struct http_connection *connection, const struct http_r
 void http_exchange_refuse(struct http_connection *connection, const struct http_request *request,
                           const struct http_refusal *refusal);
 
-/* Nothing more is sent: the connection has been closed, or the request is not whole. */
-void http_exchange_abandon(struct http_exchange *x);
-
-/* The body of the request is broken: the response is a page, unless it has begun. The connection
- * ends. */
-void http_exchange_break(struct http_exchange *x, unsigned status, const char *reason);
-
-/* More of the request's body. Returns the bytes that were taken; after fewer than `len` the input
- * is released (net_connection_release_input()) when there is memory for more. */
-size_t http_exchange_send(struct http_exchange *x, struct span bytes);
-void http_exchange_send_end(struct http_exchange *x);
-
 /* The connection has become a tunnel, by a response with this status that the tunnel sends. The
  * exchange is not the caller's any more. */
 void http_exchange_switch(struct http_exchange *x, unsigned status);
@@ -187,10 +175,51 @@ void http_exchange_serve(struct http_exchange *x);
 unsigned http_exchange_send_failure(struct http_exchange *x, enum failure why,
                                     struct span sentence);
 
-/* Frees an exchange whose worker's thread has ended. */
+/* ---- http_exchange.c ------------------------------------------------------------------------- */
+
+/* The connection's current request; NULL without memory. */
+struct http_exchange *http_exchange_create(struct http_connection *connection);
+
+/* Frees it; also where its worker's thread has ended, and its exchange has not. */
 void http_exchange_discard(struct http_exchange *x);
 
 void http_worker_free_pool(struct http_worker *worker);
+
+/* Does the connection wait for the exchange? Then it is not idle. */
+void http_exchange_set_waiting(struct http_exchange *x, bool waiting);
+
+/*
+ * Both copy what stands in the memory of the net and the worker: the head, of a request that is
+ * logged; head and fields, of one that is not answered at once. False without memory.
+ */
+bool http_exchange_keep_head(struct http_exchange *x, struct span head);
+bool http_exchange_keep(struct http_exchange *x, struct span head);
+
+/* Queues what can be sent, once the output before it has been written. It may free the exchange. */
+void http_exchange_advance(struct http_exchange *x);
+
+/* Both send a page: the one that was made (http_page.c), or one that they make. */
+void http_exchange_send_made(struct http_exchange *x);
+void http_exchange_send_page(struct http_exchange *x, unsigned status, struct span reason,
+                             const char *detail);
+
+/* The response cannot be completed: its peer is made to notice. */
+void http_exchange_break_off(struct http_exchange *x);
+
+/* Nothing more is queued or sent: cancels the exchange, and frees it once it has ended. */
+void http_exchange_finish(struct http_exchange *x);
+
+/* Nothing more is sent: the connection has been closed, or the request is not whole. */
+void http_exchange_abandon(struct http_exchange *x);
+
+/* The body of the request is broken: the response is a page, unless it has begun. The connection
+ * ends. */
+void http_exchange_break(struct http_exchange *x, unsigned status, const char *reason);
+
+/* More of the request's body. Returns the bytes that were taken; after fewer than `len` the input
+ * is released (net_connection_release_input()) when there is memory for more. */
+size_t http_exchange_send(struct http_exchange *x, struct span bytes);
+void http_exchange_send_end(struct http_exchange *x);
 
 /* ---- http_client.c --------------------------------------------------------------------------- */
 
