@@ -18,10 +18,31 @@ control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
         return cache_purge(cache, url);
     case CONTROL_PURGE_PREFIX:
         return cache_purge_prefix(cache, url);
+    case CONTROL_PURGE_TAG:
+        return cache_purge_tag(cache, url);
     case CONTROL_PURGE_ALL:
         break;
     }
     return cache_purge_all(cache);
+}
+
+uint64_t
+control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
+{
+    struct cache *cache = proxy->config.cache;
+    int64_t now_us = proxy_now_us(proxy);
+
+    switch (kind) {
+    case CONTROL_PURGE_URL:
+        return cache_expire(cache, url, now_us);
+    case CONTROL_PURGE_PREFIX:
+        return cache_expire_prefix(cache, url, now_us);
+    case CONTROL_PURGE_TAG:
+        return cache_expire_tag(cache, url, now_us);
+    case CONTROL_PURGE_ALL:
+        break;
+    }
+    return 0;
 }
 
 uint64_t

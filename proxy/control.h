@@ -11,7 +11,8 @@
 enum control_purge {
     CONTROL_PURGE_URL,
     CONTROL_PURGE_PREFIX, /* all URLs that begin with it */
-    CONTROL_PURGE_ALL
+    CONTROL_PURGE_ALL,
+    CONTROL_PURGE_TAG /* all objects that have this tag, in place of a URL */
 };
 
 /*
@@ -21,7 +22,13 @@ enum control_purge {
  */
 uint64_t control_purge(struct proxy *proxy, enum control_purge kind, struct span url);
 
-/* The number of complete objects that control_purge() would remove now. */
+/*
+ * The same softly: the objects stay, and have expired, so that they are validated, or used where
+ * stale ones may be. Not for CONTROL_PURGE_ALL, for which it removes nothing.
+ */
+uint64_t control_expire(struct proxy *proxy, enum control_purge kind, struct span url);
+
+/* The number of complete objects that control_purge() would remove now; not for a tag. */
 uint64_t control_count(struct proxy *proxy, enum control_purge kind, struct span url);
 
 /* A number of shards that follows workers and capacity (control_suitable_shards()). */

@@ -330,7 +330,7 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
         return true;
     }
     if (request->method_id == HTTP_PURGE) {
-        http_purge(x, route.url);
+        http_purge(x, &route);
         http_exchange_send_made(x);
         return true;
     }

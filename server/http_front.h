@@ -241,8 +241,6 @@ void http_interim_send(struct http_connection *connection, unsigned status, stru
 /* May the client purge? */
 bool http_purge_is_allowed(const struct http_connection *connection);
 
-/* Purges the URL, and makes the page that states what was removed. */
-void http_purge(struct http_exchange *x, struct span url);
 
 /* ---- http_route.c ---------------------------------------------------------------------------- */
 
@@ -257,6 +255,9 @@ struct http_route {
  */
 unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
                          struct http_route *route, const char **reason);
+
+/* http_purge.c: purges what the request names, and makes the page that states how much that was. */
+void http_purge(struct http_exchange *x, const struct http_route *route);
 
 /* ---- http_tunnel.c --------------------------------------------------------------------------- */
 

@@ -260,6 +260,46 @@ START_TEST(purging)
 }
 END_TEST
 
+START_TEST(purging_more_than_one_url_and_softly)
+{
+    static char any[] = "/=http://origin.test,http://second.test";
+    static char *items[] = {any, NULL};
+    int fd;
+
+    begin();
+    fd = http_connect_local();
+    store(MAX_AGE "ETag: \"one\"\r\n", "page");
+    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\n\r\n", 404);
+    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: other\r\n\r\n", 400);
+    /* Softly: it is validated before it is used. */
+    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: prefix, soft\r\n\r\n", 200);
+    ck_assert_ptr_nonnull(strstr(answer.body, "1 stored response expired"));
+    ck_assert(http_send(fd, REQUEST("GET", "")));
+    ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, "If-None-Match: \"one\"\r\n"));
+    origin_responds(URL, MAX_AGE "Surrogate-Key: red green\r\n", BODY_INLINE, "next", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "next");
+    expect(fd, REQUEST("PURGE", "Surrogate-Key: blue\r\n"), 404);
+    expect(fd, REQUEST("PURGE", "Surrogate-Key: blue, green\r\n"), 200);
+    expect(fd, REQUEST("PURGE", ""), 404);
+    close(fd);
+    front_server_stop();
+    /* Of a reverse proxy, whichever URL it came from. */
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    begin();
+    fd = http_connect_local();
+    ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n"));
+    origin_fails("http://origin.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/x", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", 200);
+    expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", 404);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* ---- reverse --------------------------------------------------------------------------------- */
 
 static void
@@ -399,6 +439,7 @@ unit_suite(void)
     tcase_add_test(tcase, an_early_response);
     tcase_add_test(tcase, options_of_the_proxy_itself);
     tcase_add_test(tcase, purging);
+    tcase_add_test(tcase, purging_more_than_one_url_and_softly);
     tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
