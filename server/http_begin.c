@@ -231,19 +231,24 @@ start(struct http_exchange *x, struct span url)
     return x->again ? start_next(x) : ended;
 }
 
+/* No connection can be made for the URL of the exchange, and the origin has others. */
+static struct span
+next_url(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+
+    x->url_number = http_origin_failed(x->origin, x->url_number);
+    x->urls_failed++;
+    return span_of(worker->url, http_origin_write_url(x->origin, x->url_number, x->request.path,
+                                                      worker->url, sizeof(worker->url)));
+}
+
 /* The exchange has failed, and the origin has URLs that were not tried. */
 static bool
 start_next(struct http_exchange *x)
 {
-    struct http_worker *worker = x->connection->worker;
-    size_t len;
-
     exchange_end(&x->exchange);
-    x->url_number = http_origin_failed(x->origin, x->url_number);
-    x->urls_failed++;
-    len = http_origin_write_url(x->origin, x->url_number, x->request.path, worker->url,
-                                sizeof(worker->url));
-    return start(x, span_of(worker->url, len));
+    return start(x, next_url(x));
 }
 
 /* A request for this URL. False without memory. */
@@ -370,6 +375,15 @@ http_exchange_switch(struct http_exchange *x, unsigned status)
     x->logged = false; /* the tunnel is */
     http_exchange_finish(x);
     net_connection_release_input(&c->net);
+}
+
+bool
+http_exchange_take_next_url(struct http_exchange *x, enum failure why, struct span *url)
+{
+    if (!may_try_again(x, why))
+        return false;
+    *url = next_url(x);
+    return true;
 }
 
 void

@@ -33,6 +33,9 @@ enum {
     HTTP_FIELDS_MAX = 1 << 17,   /* of a request, as they go on to the origin */
 };
 
+/* The status in the log if the client has closed the connection before the response. */
+#define HTTP_CLIENT_CLOSED 499u
+
 /* What is sent of an object's body: bytes from `next` up to `end`. */
 struct http_body {
     struct object_place place;
@@ -167,6 +170,12 @@ void http_exchange_refuse(struct http_connection *connection, const struct http_
 /* The connection has become a tunnel, by a response with this status that the tunnel sends. The
  * exchange is not the caller's any more. */
 void http_exchange_switch(struct http_exchange *x, unsigned status);
+
+/*
+ * After a failure to connect: has the origin another URL to be tried, in the worker's memory? It is
+ * that of the exchange then.
+ */
+bool http_exchange_take_next_url(struct http_exchange *x, enum failure why, struct span *url);
 
 /* Begins the exchange of a request that was to become a tunnel, and does not. */
 void http_exchange_serve(struct http_exchange *x);

@@ -3,9 +3,6 @@
 #include "http/field.h"
 #include "server/http_front.h"
 
-/* The client has closed the connection before the response, as other servers log it. */
-#define CLIENT_CLOSED 499u
-
 static void
 read_fields(struct access_http *entry, struct span fields)
 {
@@ -37,7 +34,7 @@ http_log_add(struct http_exchange *x)
                        .peer = &x->connection->net.peer,
                        .url = http.target,
                        .outcome = x->exchange.object ? outcome_word(x->exchange.outcome) : "-",
-                       .status = x->status ? x->status : CLIENT_CLOSED,
+                       .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                        .bytes = x->body.sent,
                        .us = clock_monotonic_us() - x->arrived_us,
                        .http = &http,

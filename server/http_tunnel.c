@@ -88,7 +88,7 @@ log_tunnel(const struct http_tunnel *tunnel)
                            .peer = &tunnel->connection->net.peer,
                            .url = span_of(tunnel->target, tunnel->target_len),
                            .outcome = "tunnel",
-                           .status = tunnel->status,
+                           .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
                            .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
                            .us = clock_monotonic_us() - tunnel->begun_us,
                            .http = &http,
@@ -210,6 +210,24 @@ upgrade_ended(void *context, bool switched)
     give_upgrade_up(tunnel);
 }
 
+/* Where no connection can be made, the row's next URL is tried. */
+static bool
+try_next_url(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = tunnel->x;
+    struct span url;
+
+    if (!http_exchange_take_next_url(x, failure_of_fetch(tunnel->error), &url))
+        return false;
+    tunnel->x = NULL;
+    leave(tunnel);
+    if (http_upgrade_is_wanted(&x->request, url))
+        http_tunnel_begin(x, url);
+    else
+        http_exchange_serve(x);
+    return true;
+}
+
 static void
 shake_hands(struct http_tunnel *tunnel)
 {
@@ -217,6 +235,8 @@ shake_hands(struct http_tunnel *tunnel)
     int fd = tunnel->fd;
 
     tunnel->fd = -1;
+    if (fd < 0 && try_next_url(tunnel))
+        return;
     if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
                                       options->first_byte_timeout))
         give_upgrade_up(tunnel);

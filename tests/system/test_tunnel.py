@@ -314,7 +314,9 @@ def accept_of(key):
 
 
 class WebSocketTest(TunnelTest):
-    options = ()
+    @property
+    def options(self):
+        return ("--access-log", str(self.dir / "access.log"))
 
     def http_daemon(self, *options, **more):
         self.heads = []
@@ -368,6 +370,9 @@ class WebSocketTest(TunnelTest):
         self.assertEqual(fields["host"], f"127.0.0.1:{self.server.port}")
         self.assertEqual(fields["x-forwarded-host"], "front.test")
         self.await_no_tunnels()
+        self.assertEqual(self.d.stop(20), 0)
+        line, = (self.dir / "access.log").read_text().splitlines()
+        self.assertRegex(line, r'"GET /ws/chat\?room=1 HTTP/1.1" 101 1131[0-9]{3} ')
 
     def test_an_origin_that_does_not_switch(self):
         c, _ = self.handshake("/page")

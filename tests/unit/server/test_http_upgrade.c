@@ -22,7 +22,7 @@ static struct http_answer answer;
 static void
 begin_with(const char *url)
 {
-    static char row[64];
+    static char row[128];
     static char *rows[] = {row, NULL};
 
     snprintf(row, sizeof(row), "/=%s", url);
@@ -278,6 +278,32 @@ START_TEST(an_origin_that_cannot_be_reached)
 }
 END_TEST
 
+/* Of several URLs the next one is tried; not for an upgrade, if it is https. */
+START_TEST(the_next_origin)
+{
+    int near, far;
+
+    begin_with("http://backend.test:81/base,http://second.test,https://third.test");
+    near = http_connect();
+    ck_assert(http_send(near, REQUEST));
+    origin_fails(CONNECT_URL, FETCH_CONNECT_FAILED, "refused");
+    far = hand_over(await_fetch("http://second.test/chat?x=1"));
+    read_head(far);
+    ck_assert(http_has(&answer, "Host: second.test"));
+    ck_assert(http_send(far, AGREE));
+    read_head(near);
+    close(near);
+    close(far);
+    /* The one that failed is not the first to be tried any more. */
+    near = http_connect();
+    ck_assert(http_send(near, REQUEST));
+    origin_fails("http://second.test/chat?x=1", FETCH_RESOLVE_FAILED, "unknown");
+    expect_plain(near, "https://third.test/chat?x=1");
+    close(near);
+    end();
+}
+END_TEST
+
 START_TEST(without_tunnels_left)
 {
     int near[2], far;
@@ -393,6 +419,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_response_whose_head_does_not_end);
     tcase_add_test(tcase, an_origin_that_does_not_respond);
     tcase_add_test(tcase, an_origin_that_cannot_be_reached);
+    tcase_add_test(tcase, the_next_origin);
     tcase_add_test(tcase, without_tunnels_left);
     tcase_add_test(tcase, requests_that_are_not_upgraded);
     tcase_add_test(tcase, no_upgrade_over_tls);
