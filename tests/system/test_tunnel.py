@@ -224,6 +224,27 @@ class LimitTest(TunnelTest):
         harness.wait_until(lambda: self.d.descriptors() <= before, what="free descriptors")
         self.tunnel(server.port)
 
+    def test_clients_that_leave_at_any_moment(self):
+        source = random.Random(5)
+        reset = struct.pack("ii", 1, 0)
+        server = Server(self, echo)
+        closed = harness.free_port()
+        for n in range(300):
+            port = closed if n % 7 == 0 else server.port
+            c = self.ask(f"127.0.0.1:{port}", source.randbytes(source.randrange(3) * 1000))
+            if source.random() < 0.5:
+                c.socket.recv(source.choice((1, 39, 2000)))
+            if source.random() < 0.3:
+                c.socket.shutdown(socket.SHUT_WR)
+            if source.random() < 0.5:
+                c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            c.close()
+        self.await_no_tunnels()
+        harness.wait_until(lambda: self.metric('memory_bytes{kind="requests"}') == 0,
+                           what="the memory of requests")
+        text = source.randbytes(10000)
+        self.assertEqual(read(self.tunnel(server.port, text), len(text)), text)
+
     def test_a_connection_that_is_not_accepted(self):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
             full = [socket.socket() for _ in range(4)]
