@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import os
 import pathlib
+import ssl
 import subprocess
 import threading
 import time
@@ -34,7 +35,7 @@ class FileOrigin:
     which the first response breaks off), programs (a CGI program for all paths that begin so, with its
     environment)."""
 
-    def __init__(self, test, folder):
+    def __init__(self, test, folder, certificate=None, key=None):
         self.folder = pathlib.Path(folder)
         self.cache_control = {"/": "max-age=600"}
         self.cut = {}
@@ -48,6 +49,11 @@ class FileOrigin:
         Handler.origin = origin
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        if certificate:  # over TLS; handshakes are made by the threads of the connections
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
@@ -78,7 +84,7 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
     def handle_one_request(self):
         try:
             super().handle_one_request()
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
             self.close_connection = True
 
     def send_response(self, code, message=None):

@@ -34,6 +34,10 @@ class ForwardTest(harness.SystemTest):
     program = None
     options = ()
     forward = True
+    port = 80
+
+    def file_origin(self):
+        return FileOrigin(self, self.folder)
 
     def setUp(self):
         if not shutil.which(self.program):
@@ -41,9 +45,9 @@ class ForwardTest(harness.SystemTest):
         super().setUp()
         self.folder = self.dir / "files"
         self.folder.mkdir()
-        self.o = FileOrigin(self, self.folder)
-        self.d = self.daemon("--http", "127.0.0.1:0", "--connect-to", f":80:127.0.0.1:{self.o.port}",
-                             *self.options)
+        self.o = self.file_origin()
+        self.d = self.daemon("--http", "127.0.0.1:0", "--connect-to",
+                             f":{self.port}:127.0.0.1:{self.o.port}", *self.options)
         self.address = "%s:%d" % harness.wait_until(lambda: http_address(self.d),
                                                     what="the HTTP front")
         self.base = "http://files.test" if self.forward else f"http://{self.address}"
@@ -73,6 +77,28 @@ class ReverseTest(ForwardTest):
 
     forward = False
     options = ("--origin", "/=http://files.test/")
+
+
+class TunnelTest(ForwardTest):
+    """A forward proxy by which clients reach an origin over TLS."""
+
+    port = 443
+
+    def file_origin(self):
+        if not shutil.which("openssl"):
+            self.skipTest("openssl is not installed")
+        key, self.certificate = self.dir / "key.pem", self.dir / "certificate.pem"
+        done = self.run_program([
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", key, "-out", self.certificate, "-days", "2", "-subj", "/CN=files.test", "-addext",
+            "subjectAltName=DNS:files.test"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return FileOrigin(self, self.folder, self.certificate, key)
+
+    def setUp(self):
+        super().setUp()
+        self.base = "https://files.test"
+        self.proxy = {"https_proxy": f"http://{self.address}"}
 
 
 # ---- curl ----------------------------------------------------------------------------------------
@@ -199,6 +225,25 @@ class CurlForwardTest(Curl, ForwardTest):
 
 class CurlReverseTest(Curl, ReverseTest):
     pass
+
+
+class CurlTunnelTest(TunnelTest):
+    program = "curl"
+
+    def test_a_tunnel(self):
+        body = self.file("a.bin", noise("a", 3 << 20))
+        sent = self.file("sent", noise("sent", 1 << 20))
+        curl = ["curl", "-sS", "--max-time", "20", "--cacert", self.certificate]
+        self.assertEqual(self.run_client(*curl, f"{self.base}/a.bin"), body)
+        out = self.run_client(*curl, "--data-binary", f"@{self.folder}/sent", f"{self.base}/digest")
+        self.assertEqual(out.decode(), f"{len(sent)} {hashlib.sha256(sent).hexdigest()}\n")
+        stat = self.stat(self.d)
+        self.assertEqual((stat["tunnels_opened"], stat["pages"]), (2, 0))
+
+    def test_other_ports_are_refused(self):
+        out = self.run_client("curl", "-sS", "--max-time", "20", "-w", "%{http_connect}",
+                              f"{self.base}:8443/", expect=56)
+        self.assertEqual(out, b"403")
 
 
 # ---- wget ----------------------------------------------------------------------------------------
@@ -451,6 +496,14 @@ class GitReverseTest(Git, ReverseTest):
     pass
 
 
+class GitTunnelTest(Git, TunnelTest):
+    test_dumb = None
+
+    def setUp(self):
+        super().setUp()
+        self.proxy["GIT_SSL_CAINFO"] = str(self.certificate)
+
+
 # ---- pip -----------------------------------------------------------------------------------------
 
 
@@ -627,3 +680,17 @@ class ChromiumForwardTest(Chromium, ForwardTest):
 
 class ChromiumReverseTest(Chromium, ReverseTest):
     pass
+
+
+class ChromiumTunnelTest(TunnelTest):
+    program = browser.PROGRAM or "chromium"
+
+    def test_a_page_with_resources(self):
+        self.file("script.js", b"document.title = 'it ran'")
+        self.file("index.html", b'<!DOCTYPE html><html><script src="script.js"></script></html>')
+        chromium = browser.Browser(f"--proxy-server=http://{self.address}",
+                                   "--ignore-certificate-errors")
+        self.addCleanup(chromium.close)
+        chromium.open(f"{self.base}/")
+        self.assertEqual(chromium.run("document.title"), "it ran")
+        self.assertGreater(self.stat(self.d)["tunnels_opened"], 0)
