@@ -14,7 +14,7 @@ from http_wire import NoResponse, Wire
 
 MOST_FAILURES = 10
 DOWN_NS = 200_000_000
-JOIN_SECONDS = 3  # for which a fetch goes on that other requests join
+JOIN_SECONDS = 5  # for which a fetch goes on that other requests join
 HOST = "world.soak"
 VARIANTS = ["", "a", "b"]
 

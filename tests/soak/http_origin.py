@@ -18,8 +18,8 @@ import time
 
 import http_model
 
-STALL = 1.5  # seconds; the daemon's time limits are shorter
-FAULTS = ["short", "short", "reset", "stall", "silent", "503", "garbage", "longer", "two-lengths"]
+STALL = 4.5  # seconds; the daemon's time limits are shorter
+FAULTS = ["short", "reset", "503", "longer", "two-lengths", "garbage"] * 3 + ["stall", "silent"]
 FAULT_SHARE = 0.35
 SLOW_SHARE = 0.2
 EXCESS = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"  # behind a response

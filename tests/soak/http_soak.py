@@ -36,7 +36,9 @@ from http_wire import NoResponse, Wire  # noqa: E402
 DAEMON_OPTIONS = [
     "--no-rpcbind", "--listen", "127.0.0.1", "--port", 0, "--http", "127.0.0.1:0", "--workers", 2,
     "--capacity-urls", 100, "--capacity-bytes", "8M", "--max-page", "2M", "--access-log", "/dev/null",
-    "--allow-net", "127.0.0.0/8", "--first-byte-timeout", "1s", "--stall-timeout", "1s",
+    "--allow-net", "127.0.0.0/8",
+    # Stalled origins are given up soon, but not those on a busy machine.
+    "--first-byte-timeout", "3s", "--stall-timeout", "3s",
 ]
 POLICIES = ["lru", "fifo", "gdsf", "s3-fifo", "arc", "tinylfu", "none"]
 USUAL = ["--policy", "lru", "--capacity-urls", "100", "--capacity-bytes", "8M"]
