@@ -434,6 +434,16 @@ make_whole(struct http_exchange *x, const struct stored *stored)
     end_head(x, &writer, status_line, stored);
 }
 
+static void
+observe_hit(const struct http_exchange *x)
+{
+    const struct exchange *exchange = &x->exchange;
+
+    if (exchange->outcome == OUTCOME_HIT)
+        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
+                        proxy_now_us(exchange->proxy) - exchange->arrived_us);
+}
+
 void
 http_response_make(struct http_exchange *x)
 {
@@ -441,6 +451,7 @@ http_response_make(struct http_exchange *x)
     struct stored stored;
     int64_t length;
 
+    observe_hit(x);
     x->status = x->exchange.object->status;
     read_stored(&stored, object_fields(x->exchange.object));
     switch (evaluate_conditions(x)) {

@@ -209,6 +209,8 @@ class ForwardTest(HttpTest):
 
 class TimeoutTest(HttpTest):
     options = ("--record-timeout", "300ms", "--idle-timeout", "600ms")
+    POST = ("POST http://a.test/x?fault=hang-silent HTTP/1.1\r\nHost: x\r\n"
+            "Content-Length: 9000\r\n\r\n")
 
     def test_a_head_that_does_not_come(self):
         begun = self.connect()
@@ -223,6 +225,31 @@ class TimeoutTest(HttpTest):
             for byte in "GET http://a.test/ HTTP/1.1\r\n" + "X: y\r\n" * 1000:
                 c.send(byte)
                 time.sleep(0.01)
+
+    def test_a_body_that_does_not_come(self):
+        c = self.connect()
+        c.send(f"{self.POST}begun")
+        self.assertTrue(c.is_closed())
+
+    def test_a_body_that_trickles_in(self):
+        c = self.connect()
+        c.send(self.POST)
+        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+            for _ in range(9000):
+                c.send("x")
+                time.sleep(0.01)
+
+    def test_a_client_that_does_not_read(self):
+        c = self.connect()
+        c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.send("GET http://a.test/x?fault=size:20000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+
+        def cut():
+            try:
+                c.socket.send(b"x")
+            except (BrokenPipeError, ConnectionResetError):
+                return True
+        harness.wait_until(cut, what="the end of the connection")
 
     def test_an_idle_connection(self):
         self.assertEqual(self.c.get("http://a.test/").status, 200)
