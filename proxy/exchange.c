@@ -259,8 +259,11 @@ exchange_cancel(struct exchange *x)
 void
 exchange_end(struct exchange *x)
 {
+    struct relay *unused = x->led ? NULL : x->relay; /* no fetch has its other side */
+
     object_release(&x->own);
     x->object = NULL;
     relay_leave(&x->relay);
+    relay_close(&unused);
     object_waiter_clear(&x->waiter.base);
 }

@@ -225,6 +225,8 @@ fill_head(void *context, const struct fetch_head *head)
         raw = origin_raw_head(fill, head, &parts, &error);
     if (raw == ORIGIN_RAW_HEAD)
         error = begin_object(fill, head, &parts);
+    if (raw == ORIGIN_RAW_HEAD && !error)
+        origin_own_begin(fill, head, &parts);
     origin_raw_parts_free(&parts);
     if (!error)
         return FETCH_CONTINUE;
@@ -242,6 +244,7 @@ fill_body(void *context, const void *bytes, size_t len)
     if (fill->ended || fill->again)
         return FETCH_CONTINUE;
     shedding_charge_for(shedding, &fill->client, &fill->body);
+    origin_own_append(fill, bytes, len);
     error = origin_fill_check_wanted(fill);
     if (!error)
         error = origin_fill_open_window_for(fill, object_length(fill->base.object) + len);
@@ -356,6 +359,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
     }
     shedding_remove(&fill->proxy->shedding, &fill->body);
     failure = fill->failure;
+    origin_own_end(fill, !failure && error == FETCH_OK, total_us);
     if (failure)
         sentence = fill->sentence;
     else if (fill->ended)
@@ -520,6 +524,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->as_is = request->as_is;
     fill->unsafe = request->unsafe;
     fill->background = request->background;
+    fill->posts = request->raw && span_equal(request->method, span_str("POST"));
+    sharing_init(&fill->own_sharing, false);
     fill->streams = request->streams;
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));

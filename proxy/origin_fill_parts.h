@@ -36,13 +36,17 @@ struct origin_fill {
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
     bool owned, as_is, unsafe; /* as the request has them */
-    bool background;           /* no request waited for it at its beginning */
-    bool conditional;          /* the previous object is being validated */
-    bool again;                /* the fetch is to be repeated without conditions */
-    struct buf lines;          /* of the request, for the origin and for what its response is
-                                  selected by; with the conditions behind the first */
-    size_t plain;              /* bytes of them */
-    int64_t waited_us;         /* for the head */
+    bool posts;                /* the method is POST: */
+    struct cache_fill *own;    /* a fill for later GET requests (origin_own.c), or NULL, */
+    struct object_waiter own_waiter;
+    struct sharing own_sharing;
+    bool background;   /* no request waited for it at its beginning */
+    bool conditional;  /* the previous object is being validated */
+    bool again;        /* the fetch is to be repeated without conditions */
+    struct buf lines;  /* of the request, for the origin and for what its response is
+                          selected by; with the conditions behind the first */
+    size_t plain;      /* bytes of them */
+    int64_t waited_us; /* for the head */
 };
 
 /* The id of the fetch that is under way. [any thread] */
@@ -118,5 +122,13 @@ enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_hea
  * has its end.
  */
 bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why);
+
+/* ---- origin_own.c ---------------------------------------------------------------------------- */
+
+/* The object of a raw response has begun, has grown, or has come to its end. */
+void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
+                      const struct origin_raw_parts *parts);
+void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
+void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 
 #endif

@@ -242,6 +242,106 @@ START_TEST(an_error_invalidates_nothing)
 }
 END_TEST
 
+/* ---- POST ------------------------------------------------------------------------------------ */
+
+#define OWN "Content-Location: /page\r\n" FRESH
+
+START_TEST(a_response_to_post_answers_later_requests_if_it_is_that_of_its_url)
+{
+    static const struct {
+        const char *method, *lines;
+        bool stored;
+    } rows[] = {
+        {"POST", OWN, true},
+        {"PUT", OWN, false},
+        {"POST", FRESH, false},
+        {"POST", "Content-Location: /other\r\n" FRESH, false},
+        {"POST", "Content-Location: /page\r\nETag: \"a\"\r\n", false},
+        {"POST", OWN "Vary: X-A\r\n", false},
+        {"POST", OWN "Set-Cookie: a=b\r\n", false},
+        {"POST", "Content-Location: /page\r\nCache-Control: private, max-age=10\r\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store(URL, "", FRESH);
+        ck_assert(!begin(&v, rows[i].method, ""));
+        scene_answer(URL, 200, rows[i].lines, 30);
+        expect_body(&v, OUTCOME_BYPASS, 30);
+        ck_assert_msg(has(URL, "") == rows[i].stored, "row %zu", i);
+        if (rows[i].stored) {
+            ck_assert(visit_raw(&v, URL, ""));
+            expect_body(&v, OUTCOME_HIT, 30);
+        }
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct visit first, second, get;
+        struct scene_fetch *fetch;
+
+        scene_begin(&defaults);
+        ck_assert(!begin(&first, "POST", ""));
+        fetch = scene_fetch(URL);
+        scene_hop(fetch, OWN, false);
+        scene_head(fetch, 200, OWN, 20);
+        /* It can be joined meanwhile. */
+        ck_assert(!visit_raw(&get, URL, ""));
+        ck_assert_uint_eq(scene_fetches(), 1);
+        scene_body(fetch, 10);
+        scene_run();
+        ck_assert_uint_eq(get.got, 10);
+        if (i == 0) {
+            scene_done(fetch, FETCH_ORIGIN_BROKE, "broken");
+        } else {
+            ck_assert(!begin(&second, "PUT", ""));
+            scene_hop(TAILQ_NEXT(fetch, link), "", false);
+            scene_head(TAILQ_NEXT(fetch, link), 204, "", 0);
+            scene_body(fetch, 10);
+            scene_done(fetch, FETCH_OK, "");
+            scene_done(scene_fetch(URL), FETCH_OK, "");
+        }
+        scene_run();
+        if (i == 0) {
+            expect_failure(&first, FAILURE_ORIGIN, "broken");
+            expect_failure(&get, FAILURE_ORIGIN, "broke off");
+        } else {
+            expect_body(&first, OUTCOME_BYPASS, 20);
+            expect_body(&get, OUTCOME_COALESCED, 20);
+        }
+        ck_assert(!has(URL, ""));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_response_to_post_that_is_large_is_not_kept_twice)
+{
+    for (unsigned known = 0; known < 2; known++) {
+        struct visit v, get;
+        struct scene_fetch *fetch;
+
+        scene_begin(&defaults);
+        ck_assert(!begin(&v, "POST", ""));
+        fetch = scene_fetch(URL);
+        scene_hop(fetch, OWN, false);
+        scene_head(fetch, 200, OWN, known ? (int64_t)MIB + 1 : -1);
+        ck_assert(!visit_raw(&get, URL, ""));
+        ck_assert_uint_eq(scene_fetches(), 2);
+        scene_done(fetch, FETCH_ORIGIN_BROKE, "broken");
+        scene_answer(URL, 200, FRESH, 20);
+        expect_body(&get, OUTCOME_MISS, 20);
+        scene_end();
+    }
+}
+END_TEST
+
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 START_TEST(a_range_near_the_beginning_leads_to_the_whole)
@@ -317,6 +417,9 @@ unit_suite(void)
     tcase_add_test(cases, an_unsafe_request_without_a_response_invalidates);
     tcase_add_test(cases, an_unsafe_request_can_invalidate_before_it_is_forwarded);
     tcase_add_test(cases, an_error_invalidates_nothing);
+    tcase_add_test(cases, a_response_to_post_answers_later_requests_if_it_is_that_of_its_url);
+    tcase_add_test(cases, a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored);
+    tcase_add_test(cases, a_response_to_post_that_is_large_is_not_kept_twice);
     tcase_add_test(cases, a_range_near_the_beginning_leads_to_the_whole);
     tcase_add_test(cases, another_range_is_passed_on_unless_the_whole_is_there);
     tcase_add_test(cases, a_part_that_was_not_asked_for_is_for_one_request);

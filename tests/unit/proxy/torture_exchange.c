@@ -203,6 +203,11 @@ request_raw(void *context)
     answer_raw(204, 0);
     scene_run();
     check_raw(2);
+    visit_variant(&visits[0], "POST", 0);
+    if (scene_find(NULL))
+        scene_answer(URL, 200, "Content-Location: /page\r\nCache-Control: max-age=10\r\n", 4000);
+    scene_run();
+    check_raw(1);
     torture_fail_at(0);
     ck_assert(cache_is_valid(scene.cache));
     ck_assert_uint_eq(client_tally_clients(scene.proxy.waiting), 0);

@@ -1,0 +1,154 @@
+/*
+ * The response to a POST that is a representation of its own URL (RFC 9110 section 9.3.3, RFC 9111
+ * section 3): beside the object that goes to the client, which bypasses the cache, a fill for later
+ * GET requests gets the same head and body. It begins when the request has invalidated the URL, so
+ * that a later invalidation keeps it from being stored.
+ */
+#include "http/field.h"
+#include "http/reference.h"
+#include "http/storing.h"
+#include "http/variant.h"
+#include "proxy/origin_fill_parts.h"
+
+/* Longer bodies are not kept twice, nor those whose length is not known. */
+#define OWN_MAX ((uint64_t)1 << 20)
+
+/* Is Content-Location the URL of the request? */
+static bool
+is_own_location(const struct origin_fill *fill, struct span lines)
+{
+    struct span url = object_url(fill->base.object), line, name, value;
+    struct buf location;
+    bool own = false;
+
+    buf_init(&location, OBJECT_MAX_META);
+    while (!own && http_next_line(&lines, &line))
+        own = http_split_field(line, &name, &value) && http_name_is(name, "Content-Location") &&
+              http_resolve_same_origin(url, value, &location) &&
+              span_equal(buf_span(&location), url);
+    buf_free(&location);
+    return own;
+}
+
+/* May the response answer later GET requests, all of them alike? */
+static bool
+is_storable(struct origin_fill *fill, const struct fetch_head *head)
+{
+    const struct proxy *proxy = fill->proxy;
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, fill->owned);
+    const struct http_received received = {
+        .method = span_str("POST"),
+        .request_lines = span_of(fill->lines.data, fill->plain),
+        .status = head->status,
+        .lines = head->headers,
+        .arrival = {.wall_s = proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000,
+                    .waited_us = fill->waited_us},
+        .own_location = true,
+    };
+    struct http_vary vary;
+
+    sharing_add_raw(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
+    return fill->own_sharing.storable && !fill->own_sharing.unshared && !head->no_store &&
+           http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
+}
+
+static void
+ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
+/* A fill for the URL that no request has led to: NULL if there is an object already. */
+static struct cache_fill *
+begin(struct origin_fill *fill)
+{
+    const struct cache_key key =
+        cache_key_of_variant(object_url(fill->base.object), span_str(RAW_VARIANT));
+    struct cache *cache = fill->proxy->config.cache;
+    struct cache_found found;
+
+    fill->own_waiter = (struct object_waiter){.notify = ignore};
+    switch (cache_lookup(cache, &key,
+                         &(struct cache_request){.waiter = &fill->own_waiter,
+                                                 .fill_size = sizeof(struct cache_fill)},
+                         proxy_now_us(fill->proxy), &found)) {
+    case CACHE_BUSY:
+        cache_leave(cache, &fill->own_waiter);
+        object_waiter_clear(&fill->own_waiter);
+        break;
+    case CACHE_MISS:
+    case CACHE_STALE:
+    case CACHE_PASS:
+    case CACHE_HIT:
+    case CACHE_VARIES:
+    case CACHE_ABSENT:
+    case CACHE_FULL:
+    case CACHE_NO_MEMORY:
+        break;
+    }
+    object_release(&found.object);
+    return found.fill;
+}
+
+static bool
+always(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+/* Requests that have joined it look up again before its head, and break off afterwards. */
+static void
+drop(struct origin_fill *fill, bool has_head)
+{
+    cache_fill_fail(fill->own, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : always,
+                    NULL);
+    cache_fill_free(fill->own);
+    object_waiter_take(&fill->own_waiter);
+    object_waiter_clear(&fill->own_waiter);
+    fill->own = NULL;
+}
+
+void
+origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
+                 const struct origin_raw_parts *parts)
+{
+    if (!fill->posts || fill->sharing.any || head->content_length < 0 ||
+        head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
+        !is_storable(fill, head))
+        return;
+    fill->own = begin(fill);
+    if (fill->own && cache_fill_head(fill->own, &(struct object_head){
+                                                    .status = head->status,
+                                                    .fields = buf_span(&parts->fields),
+                                                    .length = head->content_length,
+                                                    .max_length = OWN_MAX,
+                                                    .fetched_us = fill->own_sharing.born_us,
+                                                    .account = fill->proxy->config.account}) != 0)
+        drop(fill, false);
+}
+
+void
+origin_own_append(struct origin_fill *fill, const void *bytes, size_t len)
+{
+    if (fill->own && cache_fill_append(fill->own, bytes, len) != 0)
+        drop(fill, true);
+}
+
+void
+origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us)
+{
+    int64_t born_us = fill->own_sharing.born_us;
+
+    if (fill->own && !complete)
+        drop(fill, true);
+    if (!fill->own)
+        return;
+    cache_fill_finish(fill->own, true, (uint64_t)total_us, born_us,
+                      sharing_lifetime(&fill->own_sharing, born_us));
+    cache_fill_free(fill->own);
+    object_waiter_take(&fill->own_waiter);
+    object_waiter_clear(&fill->own_waiter);
+    fill->own = NULL;
+}
