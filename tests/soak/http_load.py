@@ -114,7 +114,9 @@ class Load:
             return (f"status {response.status}, entity tag {response.field('etag')!r}, variant "
                     f"{ask.variant!r}; {response.fields}, {bytes(response.body[:100])}")
         version = parsed[0]
-        if version < ask.floor:
+        used_anyway = ask.kind == "expired" and "; hit" in response.field("cache-status") and (
+            self.may_fail(ask))
+        if version < ask.floor and not used_anyway:
             return (f"version {version} was purged or written over by {ask.floor}; "
                     f"{response.field('cache-status')}")
         age = self.versions.age(ask.kind, ask.number, version, ask.sent_ns)

@@ -49,6 +49,8 @@ KINDS = {
     "varied": Kind("max-age=1", 1, vary=True),
     "background": Kind("max-age=1, stale-while-revalidate=1", 2),
     "purged": Kind("max-age=600", None, kept=True),
+    "tagged": Kind("max-age=600", None, kept=True),
+    "expired": Kind("max-age=600", None, kept=True),  # by soft purges
     "written": Kind("max-age=600", None, kept=True),
     "faulty": Kind("max-age=1", 1, faults=True, sizes=(200, 300000)),
     "faulty-chunked": Kind("max-age=1", 1, faults=True, chunked=True, sizes=(200, 300000)),
@@ -101,6 +103,11 @@ class Versions:
             return float("inf")
         ended = self.words[place + 1 + version % VERSIONS]
         return (moment_ns - ended) / 1e9 if ended else 0.0
+
+
+def tag_of(kind, number):
+    """Each resource has a tag of its own."""
+    return f"{kind}-{number}"
 
 
 def parse_path(path):

@@ -95,6 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         version = self.versions.now(name, number)
         variant = self.headers.get("X-Variant", "") if kind.vary else ""
         fields = {"Cache-Control": kind.cache_control, "Content-Type": "application/octet-stream",
+                  "Surrogate-Key": f"all {http_model.tag_of(name, number)}",
                   "ETag": http_model.entity_tag(version, variant)}
         if kind.vary:
             fields["Vary"] = "X-Variant"

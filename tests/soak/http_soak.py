@@ -148,23 +148,30 @@ class Soak:
 
     def purge(self):
         """Nothing older than a purge is used after it."""
+        kind = self.random.choice(["purged", "tagged", "expired"])
         number = self.random.randrange(http_model.NUMBERS)
-        version = self.load.versions.change("purged", number)
-        url = f"http://{http_load.HOST}/purged/{number}"
-        how = self.random.randrange(4)
-        if how == 0:
-            self.daemon.administrate("purge", url)
-        elif how == 1:
-            self.daemon.administrate("purge", "--prefix", url)
+        version = self.load.versions.change(kind, number)
+        url = f"http://{http_load.HOST}/{kind}/{number}"
+        tag = f"Surrogate-Key: {http_model.tag_of(kind, number)}"
+        if kind == "tagged":
+            self.purge_over_http(url, tag)
+        elif kind == "expired":
+            self.purge_over_http(url, "Purge: soft", *self.random.choice([[], [tag]]))
+        elif self.random.random() < 0.5:
+            self.daemon.administrate("purge", *self.random.choice([[], ["--prefix"]]), url)
         else:
-            wire = Wire(self.daemon.local)
-            wire.send(f"PURGE {url} HTTP/1.1\r\nHost: {http_load.HOST}\r\n\r\n".encode())
-            response = wire.receive()
-            wire.close()
-            if response.status not in (200, 404):
-                raise harness.Failure(f"PURGE: status {response.status}")
-        self.load.raise_floor("purged", number, version)
-        self.load.count("purged")
+            self.purge_over_http(url, *self.random.choice([[], ["Purge: prefix"]]))
+        self.load.raise_floor(kind, number, version)
+        self.load.count(kind)
+
+    def purge_over_http(self, url, *fields):
+        wire = Wire(self.daemon.local)
+        lines = [f"PURGE {url} HTTP/1.1", f"Host: {http_load.HOST}", *fields]
+        wire.send("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+        response = wire.receive()
+        wire.close()
+        if response.status not in (200, 404):
+            raise harness.Failure(f"{lines}: status {response.status}")
 
     def configure(self):
         if self.random.random() < 0.5:
@@ -262,8 +269,8 @@ class Soak:
             if points[-1][0] > half * (1 + FLAT_SHARE) + FLAT_BYTES:
                 wrong.append(f"memory grows: {points[-1][0]} bytes after {half}")
         rows = ["hit", "forwarded", "forwarded, stale", "forwarded, collapsed", "status 200", "status 206",
-                "status 304", "error of a faulty origin", "broken off", "written", "purged", "configured",
-                "origin restarted", "vanished", "request bodies", "only-if-cached, not cached"]
+                "status 304", "error of a faulty origin", "broken off", "written", "purged", "tagged", "expired",
+                "configured", "origin restarted", "vanished", "request bodies", "only-if-cached, not cached"]
         if self.args.seconds >= SELDOM:
             wrong += [f"no response, or step, of the kind: {row}" for row in rows
                       if not self.load.counts[row]]
