@@ -1,72 +1,10 @@
 #include "proxy/origin_fill.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/container_of.h"
-#include "base/units.h"
 #include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
-
-size_t
-origin_fill_size(void)
-{
-    return sizeof(struct origin_fill);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static const char out_of_memory[] = "Cannot allocate memory";
-static const char stopping[] = "the server is shutting down";
-
-const char *
-origin_fill_refusal(int error, enum failure *why)
-{
-    *why = error == ENOMEM ? FAILURE_INTERNAL : FAILURE_OVERLOADED;
-    switch (error) {
-    case EDQUOT:
-        return "too many requests of this client wait already; try again";
-    case ENOBUFS:
-        return "too many requests wait already; try again";
-    default:
-        return out_of_memory;
-    }
-}
-
-/* 0, or an error for origin_fill_refusal(). */
-static int
-charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiting_bytes)
-{
-    struct proxy *proxy = fill->proxy;
-    /* The object without a head, and as much for its failure. */
-    size_t bytes = sizeof(*fill) + 2 * object_size(fill->base.object) + OBJECT_MAX_FAILURE +
-                   fill->lines.capacity + fetcher_request_bytes(fetch);
-
-    if (!client_tally_take(proxy->waiting, &fill->client, bytes + waiting_bytes))
-        return errno;
-    if (!memory_charge(proxy->config.account, MEMORY_REQUESTS, bytes)) {
-        client_tally_give_back(proxy->waiting, &fill->client, bytes + waiting_bytes);
-        return ENOBUFS;
-    }
-    fill->charged = bytes;
-    fill->counted = bytes + waiting_bytes;
-    return 0;
-}
-
-/* The fill has ended: nothing refers to it any more. */
-static void
-free_fill(struct origin_fill *fill)
-{
-    struct proxy *proxy = fill->proxy;
-
-    relay_close(&fill->relay);
-    buf_free(&fill->lines);
-    if (fill->counted) {
-        memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
-        client_tally_give_back(proxy->waiting, &fill->client, fill->counted);
-    }
-    cache_fill_free(&fill->base);
-}
 
 /* ---- on the fetcher's thread ----------------------------------------------------------------- */
 
@@ -131,7 +69,7 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         break;
     case ESHUTDOWN:
         fill->failure = FAILURE_STOPPING;
-        fill->sentence = stopping;
+        fill->sentence = origin_fill_stopping;
         break;
     case ECANCELED:
         fill->failure = FAILURE_CANCELLED;
@@ -143,7 +81,7 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         break;
     default:
         fill->failure = FAILURE_INTERNAL;
-        fill->sentence = out_of_memory;
+        fill->sentence = origin_fill_out_of_memory;
         break;
     }
     shedding_remove(&fill->proxy->shedding, &fill->body);
@@ -299,20 +237,17 @@ is_of_another_client(const struct object_waiter *base, void *context)
     return client_key_compare(&waiter->client, client) != 0;
 }
 
-static struct fetch_request fetch_request_of(const struct origin_fill *fill, struct span lines);
-static const struct fetch_sink sink;
-
 /* The origin's 304 concerned nothing that the cache has: without conditions it sends an object. */
 static bool
 fetch_again(struct origin_fill *fill)
 {
     const struct origin *origin = &fill->proxy->config.origin;
     const struct fetch_request fetch =
-        fetch_request_of(fill, span_of(fill->lines.data, fill->plain));
+        origin_fill_fetch_request(fill, span_of(fill->lines.data, fill->plain));
     uint64_t id;
 
     fill->again = fill->conditional = false;
-    if (!origin->ops->submit(origin->context, &fetch, &sink, fill, &id))
+    if (!origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &id))
         return false;
     /* No call-back of it comes before this thread's next turn. */
     atomic_store(&fill->second_fetch, id);
@@ -376,10 +311,10 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
             .sentence = sentence,
             .unshared = fill->sharing.unshared,
         });
-    free_fill(fill);
+    origin_fill_free(fill);
 }
 
-static const struct fetch_sink sink = {
+const struct fetch_sink origin_fill_sink = {
     .begin = fill_begin,
     .hop = fill_hop,
     .interim = fill_interim,
@@ -388,156 +323,3 @@ static const struct fetch_sink sink = {
     .supply = fill_supply,
     .done = fill_done,
 };
-
-/* ---- submission ------------------------------------------------------------------------------ */
-
-/*
- * Is there user information in the authority of the URL (RFC 3986, section 3.2)? The fetcher, which
- * parses the URL exactly, says so again with each response (struct fetch_hop); known now, no
- * request waits for a response that is not shared.
- */
-static bool
-has_user(struct span url)
-{
-    const char *end = url.ptr + url.len;
-    const char *c = memmem(url.ptr, url.len, "//", 2);
-
-    for (c = c ? c + 2 : end; c < end && *c != '/' && *c != '?' && *c != '#'; c++)
-        if (*c == '@')
-            return true;
-    return false;
-}
-
-/* Takes the token of a fetch: 0, or in how many microseconds there will be one. */
-static int64_t
-take_token(const struct origin_fill_request *request, int64_t now_us)
-{
-    if (!request->limits)
-        return 0;
-    if (!request->late)
-        return client_entry_take_fetch(request->limits, now_us);
-    client_entry_charge_fetch(request->limits, now_us);
-    return 0;
-}
-
-static bool
-always(const struct object_waiter *waiter, void *context)
-{
-    (void)waiter;
-    (void)context;
-    return true;
-}
-
-static void
-ignore(struct object_waiter *waiter)
-{
-    (void)waiter;
-}
-
-static struct fetch_request
-fetch_request_of(const struct origin_fill *fill, struct span lines)
-{
-    return (struct fetch_request){
-        .client = fill->client,
-        .url = object_url(fill->base.object),
-        .headers = lines,
-        .flags = (fill->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
-                 (fill->streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u),
-    };
-}
-
-/*
- * Submits the fetch. False: refused, with the reason; `text`, of FAILURE_SENTENCE bytes, may have
- * the sentence.
- */
-static bool
-submit(struct origin_fill *fill, const struct origin_fill_request *request, char *text,
-       enum failure *why, const char **sentence)
-{
-    struct proxy *proxy = fill->proxy;
-    const struct origin *origin = &proxy->config.origin;
-    struct fetch_request fetch;
-    enum fetch_error invalid;
-    int64_t wait_us;
-    int error;
-
-    *why = FAILURE_INTERNAL;
-    *sentence = out_of_memory;
-    if (fill->raw && !origin_raw_request(fill, request->fields))
-        return false;
-    fetch = fetch_request_of(fill, fill->raw ? buf_span(&fill->lines) : request->fields);
-    fetch.method = request->method;
-    if (request->has_body)
-        fetch.body =
-            (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = request->body_length};
-    /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
-    invalid = fetch_check_request(&fetch, text, FAILURE_SENTENCE);
-    if (invalid) {
-        *why = failure_of_fetch(invalid);
-        *sentence = text;
-        return false;
-    }
-    error = charge(fill, &fetch, request->waiting_bytes);
-    if (error) {
-        *sentence = origin_fill_refusal(error, why);
-        return false;
-    }
-    wait_us = take_token(request, proxy_now_us(proxy));
-    if (wait_us) {
-        char wait[32];
-
-        *why = FAILURE_OVERLOADED;
-        snprintf(text, FAILURE_SENTENCE,
-                 "the rate of fetches for this client is used up; try again in %s",
-                 units_format_duration(wait_us, wait, sizeof(wait)));
-        *sentence = text;
-        return false;
-    }
-    if (proxy->config.follows_http && has_user(fetch.url))
-        origin_fill_isolate(fill);
-    if (fill->unsafe)
-        invalidation_before(proxy, fetch.url);
-    if (origin->ops->submit(origin->context, &fetch, &sink, fill, &fill->first_fetch))
-        return true;
-    if (errno == ESHUTDOWN) {
-        *why = FAILURE_STOPPING;
-        *sentence = stopping;
-    }
-    return false;
-}
-
-bool
-origin_fill_start(struct proxy *proxy, struct cache_fill *base,
-                  const struct origin_fill_request *request)
-{
-    struct origin_fill *fill = (struct origin_fill *)base;
-    enum failure why = FAILURE_INTERNAL;
-    const char *sentence = "";
-    char text[FAILURE_SENTENCE];
-
-    fill->proxy = proxy;
-    fill->client = request->client;
-    fill->relay = request->relay;
-    fill->bypass = request->bypass;
-    fill->raw = request->raw;
-    fill->owned = request->owned;
-    fill->as_is = request->as_is;
-    fill->unsafe = request->unsafe;
-    fill->background = request->background;
-    fill->posts = request->raw && span_equal(request->method, span_str("POST"));
-    sharing_init(&fill->own_sharing, false);
-    fill->streams = request->streams;
-    fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
-                 span_equal(request->method, span_str("HEAD"));
-    atomic_init(&fill->may_keep, !request->bypass);
-    base->unwanted = origin_fill_unwanted;
-    sharing_init(&fill->sharing, !proxy->config.follows_http);
-    if ((!request->background || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
-        submit(fill, request, text, &why, &sentence))
-        return true;
-    /* No other thread has the fill yet. */
-    request->leader->base.notify = ignore;
-    cache_fill_fail(base, why, sentence, always, NULL);
-    free_fill(fill);
-    return false;
-}

@@ -1,6 +1,7 @@
 /*
- * What the files of a fill from an origin share: origin_fill.c has its life, its memory and its
- * body, origin_raw.c what HTTP's rules make of the head of a raw response. Private.
+ * What the files of a fill from an origin share: origin_start.c has its beginning and its memory,
+ * origin_fill.c its fetch, origin_raw.c what HTTP's rules make of the head of a raw response.
+ * Private.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
@@ -130,5 +131,21 @@ void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                       const struct origin_raw_parts *parts);
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
 void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
+
+/* ---- origin_start.c -------------------------------------------------------------------------- */
+
+/* Sentences of failures. */
+extern const char origin_fill_out_of_memory[], origin_fill_stopping[];
+
+/* A GET of the fill's URL with these lines; what they refer to is the fill's. */
+struct fetch_request origin_fill_fetch_request(const struct origin_fill *fill, struct span lines);
+
+/* The fill has ended: nothing refers to it any more. */
+void origin_fill_free(struct origin_fill *fill);
+
+/* ---- origin_fill.c --------------------------------------------------------------------------- */
+
+/* The call-backs of the fetch; the context is the fill. */
+extern const struct fetch_sink origin_fill_sink;
 
 #endif
