@@ -224,7 +224,18 @@ class CurlForwardTest(Curl, ForwardTest):
 
 
 class CurlReverseTest(Curl, ReverseTest):
-    pass
+    options = (*ReverseTest.options, "--http", "unix:http.sock")
+
+    def daemon(self, *options, **more):
+        options = [option.replace("unix:", f"unix:{self.dir}/") if option.startswith("unix:") else option
+                   for option in options]
+        return super().daemon(*options, **more)
+
+    def test_over_a_local_socket(self):
+        body = self.file("u.bin", noise("u", 1 << 20))
+        for options in ([], ["--unix-socket", self.dir / "http.sock"]):
+            self.assertEqual(self.curl(*options, f"{self.base}/u.bin"), body)
+        self.assertEqual(len(self.o.requests("/u.bin")), 1)
 
 
 class CurlTunnelTest(TunnelTest):
