@@ -17,26 +17,36 @@ uncount(struct exchange *x)
     x->counted = false;
 }
 
+/* The rows of an outcome. */
+static const struct {
+    enum metric requests, bytes;
+} rows[] = {
+    [OUTCOME_HIT] = {METRIC_REQUESTS_HIT, METRIC_SERVED_BYTES_CACHE},
+    [OUTCOME_MISS] = {METRIC_REQUESTS_MISS, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_COALESCED] = {METRIC_REQUESTS_COALESCED, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_BYPASS] = {METRIC_REQUESTS_BYPASS, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_REVALIDATED] = {METRIC_REQUESTS_REVALIDATED, METRIC_SERVED_BYTES_CACHE},
+    [OUTCOME_STALE] = {METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE},
+};
+
+/* A response that has a head, when it is complete, or its front needs no more of it. */
 static void
 count_response(const struct exchange *x)
 {
-    static const struct {
-        enum metric requests, bytes;
-    } rows[] = {
-        [OUTCOME_HIT] = {METRIC_REQUESTS_HIT, METRIC_SERVED_BYTES_CACHE},
-        [OUTCOME_MISS] = {METRIC_REQUESTS_MISS, METRIC_SERVED_BYTES_ORIGIN},
-        [OUTCOME_COALESCED] = {METRIC_REQUESTS_COALESCED, METRIC_SERVED_BYTES_ORIGIN},
-        [OUTCOME_BYPASS] = {METRIC_REQUESTS_BYPASS, METRIC_SERVED_BYTES_ORIGIN},
-        [OUTCOME_REVALIDATED] = {METRIC_REQUESTS_REVALIDATED, METRIC_SERVED_BYTES_CACHE},
-        [OUTCOME_STALE] = {METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE},
-    };
     struct metrics *metrics = x->proxy->config.metrics;
 
     metrics_add(metrics, x->worker, rows[x->outcome].requests, 1);
-    metrics_add(metrics, x->worker, rows[x->outcome].bytes, object_length(x->object));
-    if (x->outcome == OUTCOME_MISS)
+    if (!x->front->streams)
+        exchange_count_sent(x, object_length(x->object));
+    if (x->outcome == OUTCOME_MISS && x->complete)
         metrics_observe(metrics, x->worker, HISTOGRAM_MISS_DURATION,
                         proxy_now_us(x->proxy) - x->arrived_us);
+}
+
+void
+exchange_count_sent(const struct exchange *x, uint64_t bytes)
+{
+    metrics_add(x->proxy->config.metrics, x->worker, rows[x->outcome].bytes, bytes);
 }
 
 void
@@ -250,8 +260,12 @@ exchange_taken(struct exchange *x, uint64_t offset)
 bool
 exchange_cancel(struct exchange *x)
 {
-    bool over = exchange_leave(x, FAILURE_CANCELLED, "the request was cancelled");
+    bool over;
 
+    /* Before it leaves the object, of which the front may have all that it needs. */
+    if (x->has_head && !x->complete)
+        count_response(x);
+    over = exchange_leave(x, FAILURE_CANCELLED, "the request was cancelled");
     uncount(x);
     return over;
 }

@@ -156,6 +156,9 @@ void exchange_send_end(struct exchange *exchange);
  */
 void exchange_taken(struct exchange *exchange, uint64_t offset);
 
+/* A front that streams has queued this many bytes of the body: the metrics count them. */
+void exchange_count_sent(const struct exchange *exchange, uint64_t bytes);
+
 /*
  * The client does not want the response any more, of which the front uses no run from now on. True:
  * the front is not called again, and the exchange may be ended. False: a wake() has been called

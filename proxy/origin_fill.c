@@ -280,6 +280,16 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     return failure;
 }
 
+_Static_assert((int)METRIC_FETCHES_CANCELLED - (int)METRIC_FETCHES_OK == (int)FAILURE_CANCELLED,
+               "each failure of a fetch has a row, in its order");
+
+/* The row that counts fetches with this result; 0: the fetch has succeeded. */
+static enum metric
+metric_of(enum failure failure)
+{
+    return (enum metric)((unsigned)METRIC_FETCHES_OK + (unsigned)failure);
+}
+
 static void
 fill_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
@@ -303,6 +313,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
         finish(fill, total_us);
     else
         failure = fail(fill, error, sentence);
+    metrics_add(config->metrics, metrics_fetcher_slot(config->metrics), metric_of(failure), 1);
     if (config->fetched)
         config->fetched(&(struct proxy_fetched){
             .url = object_url(fill->base.object),

@@ -6,14 +6,14 @@
 #include "base/container_of.h"
 
 struct front_exchange *
-front_begin(struct rpc_request *request, const struct front *version)
+front_begin(struct rpc_request *request, const struct front_version *version)
 {
     struct service *service = service_of(request);
     struct front_exchange *front = rpc_request_data(request);
 
     memset(front, 0, sizeof(*front));
     front->exchange.proxy = &service->proxy;
-    front->exchange.front = version;
+    front->exchange.front = &version->front;
     front->exchange.client = rpc_request_peer(request)->client;
     front->exchange.waiting_bytes = rpc_request_bytes(request);
     front->exchange.arrived_us = rpc_request_arrived_us(request);
@@ -93,12 +93,25 @@ encode_in_segments(XDR *xdr, struct in_segments *reply)
     return len == 0 || XDR_PUTBYTES(xdr, (char *)(uintptr_t)padding, BYTES_PER_XDR_UNIT - len);
 }
 
+static void
+count_answer(const struct exchange *exchange, uint64_t bytes)
+{
+    const struct front_version *version =
+        container_of(exchange->front, struct front_version, front);
+    struct metrics *metrics = exchange->proxy->config.metrics;
+
+    metrics_add(metrics, exchange->worker, version->requests, 1);
+    metrics_add(metrics, exchange->worker, version->bytes, bytes);
+}
+
 void
 front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
-            const struct object *segmented)
+            const struct object *object)
 {
     struct rpc_request *request = front_request(front);
+    bool segmented = object && object->segmented;
 
+    count_answer(&front->exchange, object ? object_length(object) : 0);
     rpc_request_hold(request, end_exchange, front);
     if (front->result && !segmented) {
         memcpy(front->result, result, size);
@@ -108,7 +121,7 @@ front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t
     if (front->result)
         rpc_request_defer(request);
     if (segmented) {
-        struct in_segments reply = {encode, result, segmented};
+        struct in_segments reply = {encode, result, object};
 
         rpc_request_reply(request, (xdrproc_t)encode_in_segments, &reply);
     } else {
@@ -119,6 +132,7 @@ front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t
 void
 front_error(struct front_exchange *front, enum rpc_error error)
 {
+    count_answer(&front->exchange, 0);
     exchange_end(&front->exchange);
     rpc_request_error(front_request(front), error);
 }

@@ -13,6 +13,12 @@
 #include "proxy/exchange.h"
 #include "server/service.h"
 
+/* One version of the protocol. */
+struct front_version {
+    struct front front;
+    enum metric requests, bytes; /* that count its requests, and its bytes of bodies */
+};
+
 /* In the request's own memory: rpc_request_data(). */
 struct front_exchange {
     struct exchange exchange; /* first */
@@ -45,7 +51,8 @@ front_bytes(struct span span)
 }
 
 /* The exchange of a request, all zero but for what is the same in both versions. */
-struct front_exchange *front_begin(struct rpc_request *request, const struct front *version);
+struct front_exchange *front_begin(struct rpc_request *request,
+                                   const struct front_version *version);
 
 /*
  * Starts the exchange. Returns what the procedure has to return: TRUE if `result` is filled, to be
@@ -59,11 +66,11 @@ struct client_entry *front_limits(struct exchange *exchange);
 
 /*
  * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the
- * exchange's, or static, or short and valid until the procedure returns. If `segmented` is given,
- * the result's last field is that object's body, and empty in the result.
+ * exchange's, or static, or short and valid until the procedure returns. If `object` is given, the
+ * result's last field is that object's body, and empty in the result if the body is segmented.
  */
 void front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
-                 const struct object *segmented);
+                 const struct object *object);
 
 /* Answers with an RPC error. */
 void front_error(struct front_exchange *front, enum rpc_error error);

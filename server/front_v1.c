@@ -104,8 +104,7 @@ reply_object(struct exchange *exchange)
     }
     if (!object->segmented)
         result.webPageContents = front_bytes(object_body(object));
-    front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result),
-                object->segmented ? object : NULL);
+    front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result), object);
 }
 
 static void
@@ -117,11 +116,16 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
                 why == FAILURE_BAD_URL ? RPC_ERROR_GARBAGE_ARGS : RPC_ERROR_SYSTEM_ERR);
 }
 
-static const struct front version_1 = {
-    .wake = front_wake,
-    .limits = front_limits,
-    .head = reply_object,
-    .fail = reply_failure,
+static const struct front_version version_1 = {
+    .front =
+        {
+            .wake = front_wake,
+            .limits = front_limits,
+            .head = reply_object,
+            .fail = reply_failure,
+        },
+    .requests = METRIC_FRONT_REQUESTS_RPC1,
+    .bytes = METRIC_FRONT_BYTES_RPC1,
 };
 
 bool_t

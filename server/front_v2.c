@@ -123,8 +123,7 @@ reply_object(struct exchange *exchange)
     if (exchange->outcome == OUTCOME_HIT)
         metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
                         total_us);
-    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result),
-                object->segmented ? object : NULL);
+    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), object);
 }
 
 static void
@@ -143,11 +142,16 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
                 NULL);
 }
 
-static const struct front version_2 = {
-    .wake = front_wake,
-    .limits = front_limits,
-    .head = reply_object,
-    .fail = reply_failure,
+static const struct front_version version_2 = {
+    .front =
+        {
+            .wake = front_wake,
+            .limits = front_limits,
+            .head = reply_object,
+            .fail = reply_failure,
+        },
+    .requests = METRIC_FRONT_REQUESTS_RPC2,
+    .bytes = METRIC_FRONT_BYTES_RPC2,
 };
 
 bool_t

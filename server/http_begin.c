@@ -42,6 +42,7 @@ head(struct exchange *exchange)
         x->persistent = false;
     http_response_make(x);
     x->has_head = true;
+    http_count_response(x);
     http_exchange_advance(x);
 }
 
@@ -372,6 +373,7 @@ http_exchange_switch(struct http_exchange *x, unsigned status)
     struct http_connection *c = x->connection;
 
     x->status = status;
+    http_count_response(x);
     x->logged = false; /* the tunnel is */
     http_exchange_finish(x);
     net_connection_release_input(&c->net);

@@ -285,6 +285,7 @@ void
 http_exchange_send_made(struct http_exchange *x)
 {
     x->has_head = true;
+    http_count_response(x);
     http_exchange_advance(x);
 }
 

@@ -235,6 +235,14 @@ void http_exchange_send_end(struct http_exchange *x);
 /* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
 struct span http_client_name(struct http_connection *connection);
 
+/* ---- http_count.c ---------------------------------------------------------------------------- */
+
+/* The head of the response is made: counts it by its status, and the time of a hit. */
+void http_count_response(const struct http_exchange *x);
+
+/* Counts bytes of the body that are queued. */
+void http_count_bytes(const struct http_exchange *x, uint64_t bytes);
+
 /* ---- http_log.c ------------------------------------------------------------------------------ */
 
 /* Logs a request; without the request itself if its head is not kept. */

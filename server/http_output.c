@@ -54,6 +54,10 @@ add_body(struct http_exchange *x)
         bytes += run.len;
     }
     body->sent += bytes;
+    if (bytes) {
+        exchange_count_sent(&x->exchange, bytes);
+        http_count_bytes(x, bytes);
+    }
     return bytes;
 }
 

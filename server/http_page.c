@@ -96,4 +96,5 @@ http_page_make(struct http_exchange *x, const struct http_page *page)
     x->piece_count = 1;
     x->head_bytes = writer.len;
     x->body = (struct http_body){.sent = body_of(&writer)};
+    http_count_bytes(x, x->body.sent);
 }

@@ -434,16 +434,6 @@ make_whole(struct http_exchange *x, const struct stored *stored)
     end_head(x, &writer, status_line, stored);
 }
 
-static void
-observe_hit(const struct http_exchange *x)
-{
-    const struct exchange *exchange = &x->exchange;
-
-    if (exchange->outcome == OUTCOME_HIT)
-        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
-                        proxy_now_us(exchange->proxy) - exchange->arrived_us);
-}
-
 void
 http_response_make(struct http_exchange *x)
 {
@@ -451,7 +441,6 @@ http_response_make(struct http_exchange *x)
     struct stored stored;
     int64_t length;
 
-    observe_hit(x);
     x->status = x->exchange.object->status;
     read_stored(&stored, object_fields(x->exchange.object));
     switch (evaluate_conditions(x)) {

@@ -141,7 +141,8 @@ class ManualsTest(harness.SystemTest):
         for name, kind, body in items:
             words, label, values = re.fullmatch(r"(.*?)(?:\nLabel (\w+): (.*)\.)?\n", body,
                                                 re.S).groups()
-            found[name] = (kind, " ".join(words.split()), label, values.split(", ") if values else [])
+            found[name] = (kind, " ".join(words.split()), label,
+                           " ".join(values.split()).split(", ") if values else [])
         self.assertEqual(found, self.metrics())
         self.assertEqual(list(found), list(self.metrics()), "their order")
 

@@ -4,7 +4,7 @@ import re
 import shutil
 
 import harness
-from test_http import Connection
+from test_http import Connection, http_address, stored
 
 
 class MetricsTest(harness.SystemTest):
@@ -12,7 +12,9 @@ class MetricsTest(harness.SystemTest):
         super().setUp()
         self.o = self.origin()
         self.unix = str(self.dir / "metrics.sock")
-        self.d = self.daemon("--metrics", "127.0.0.1:0", "--metrics", f"unix:{self.unix}", origin=self.o)
+        self.d = self.daemon("--metrics", "127.0.0.1:0", "--metrics", f"unix:{self.unix}",
+                             "--http", "127.0.0.1:0", "--policy", "fifo", "--capacity-urls", "1",
+                             "--shards", "1", origin=self.o)
         address = harness.wait_until(
             lambda: re.search(r"metrics at http://(127\.0\.0\.1):(\d+)/metrics", self.d.err),
             what="the metrics")
@@ -39,6 +41,40 @@ class MetricsTest(harness.SystemTest):
         self.assertIn('\nsunproxy_requests_total{outcome="miss"} 1\n', after)
         self.assertIn('\nsunproxy_requests_total{outcome="hit"} 2\n', after)
         self.assertIn("\nsunproxy_miss_duration_seconds_count 1\n", after)
+
+    def values(self):
+        """The samples by name, without the prefix."""
+        lines = self.read().body.decode().splitlines()
+        return {name.removeprefix("sunproxy_"): float(value)
+                for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+    def test_requests_over_http(self):
+        proxy = self.connect(harness.wait_until(lambda: http_address(self.d), what="the HTTP front"))
+        url = stored("http://a.test/page")
+        size = len(proxy.get(url).body)
+        self.assertGreater(size, 100)
+        for _ in range(2):
+            self.assertEqual(len(proxy.get(url).body), size)
+        self.assertEqual(proxy.get("http://a.test/x?fault=garbage").status, 502)
+        self.assertEqual(proxy.get("http://a.test:25/").status, 403)
+        self.assertEqual(proxy.get(stored("http://a.test/other")).status, 200)
+        self.sunproxy("get", "-o", "/dev/null", "http://a.test/page", daemon=self.d)
+        v = self.values()
+        found = {name: v[name] for name in v if name.startswith(("front_requests", "http_resp"))}
+        self.assertEqual(found, {
+            'front_requests_total{front="rpc1"}': 0, 'front_requests_total{front="rpc2"}': 1,
+            'front_requests_total{front="http"}': 6, 'http_responses_total{class="1xx"}': 0,
+            'http_responses_total{class="2xx"}': 4, 'http_responses_total{class="3xx"}': 0,
+            'http_responses_total{class="4xx"}': 1, 'http_responses_total{class="5xx"}': 1})
+        self.assertEqual(v["hit_duration_seconds_count"], 2)
+        self.assertEqual(v["miss_duration_seconds_count"], 3)
+        self.assertEqual(v['served_bytes_total{source="cache"}'], 2 * size)
+        self.assertGreater(v['front_body_bytes_total{front="http"}'], 3 * size)
+        self.assertEqual(v['origin_fetches_total{result="ok"}'], 3)
+        self.assertEqual(v['origin_fetches_total{result="origin_broke"}'], 1)
+        self.assertEqual(v["cache_evictions_total"], 2)
+        self.assertEqual(v['cache_objects{state="ready"}'], 1)
+        self.assertEqual(v['cache_objects{state="busy"}'], 0)
 
     def test_formats(self):
         prometheus = self.read()

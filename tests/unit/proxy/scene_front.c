@@ -62,6 +62,8 @@ read_body(struct visit *visit)
             same = same && run.ptr[i] == scene_byte(visit->got + i);
         ck_assert(same);
         visit->got += run.len;
+        if (visit->streams)
+            exchange_count_sent(exchange, run.len);
         visit->place.offset = visit->got;
     }
     if (visit->streams)

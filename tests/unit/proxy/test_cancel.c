@@ -205,10 +205,14 @@ START_TEST(a_front_may_cancel_in_its_head)
     scene_run();
     ck_assert(v.ended);
     ck_assert_uint_eq(v.heads, 1);
+    /* It has been answered, as far as its front wanted. */
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
+    ck_assert_uint_eq(scene_metric("miss_duration_microseconds_count"), 0);
     scene_body(fetch, 5);
     scene_done(fetch, FETCH_OK, "");
     scene_run();
     ck_assert_uint_eq(v.wakes, 1);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
     ck_assert(scene_has(URL));
     scene_end();
 }

@@ -1,5 +1,6 @@
 /* The way of a request: lookup, answers and refusals. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/unit/proxy/scene.h"
@@ -29,6 +30,7 @@ START_TEST(a_hit_is_answered_at_once)
     ck_assert_uint_eq(scene_metric("served_bytes{source=\"origin\"}"), 3000);
     ck_assert_uint_eq(scene_metric("miss_duration_microseconds_count"), 1);
     ck_assert_uint_eq(scene_metric("origin_first_byte_microseconds_count"), 1);
+    ck_assert_uint_eq(scene_metric("origin_fetches{result=\"ok\"}"), 1);
     scene_end();
 }
 END_TEST
@@ -261,11 +263,17 @@ START_TEST(a_failure_before_the_head_fails_all_that_wait)
     scene_begin(&defaults);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct visit first = {0}, second = {0};
+        char metric[METRICS_MAX_NAME];
+        uint64_t before;
 
+        snprintf(metric, sizeof(metric), "origin_fetches{result=\"%s\"}",
+                 failure_word(rows[i].failure));
+        before = scene_metric(metric);
         visit_url(&first, URL, 1);
         visit_url(&second, URL, 2);
         scene_done(scene_fetch(URL), rows[i].error, "it names the host");
         scene_run();
+        ck_assert_uint_eq(scene_metric(metric), before + 1);
         expect_failure(&first, rows[i].failure, "it names the host");
         expect_failure(&second, rows[i].failure, "it names the host");
         ck_assert_int_eq(scene.fetched.failure, rows[i].failure);

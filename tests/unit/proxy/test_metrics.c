@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "proxy/failure.h"
 #include "proxy/metric_sources.h"
 #include "tests/unit/unit.h"
 
@@ -298,7 +299,7 @@ check_labels(const struct metric_row *row)
     if (row->labels[0] == '\0')
         return;
     ck_assert_msg(name > 0 && strncmp(rest, "=\"", 2) == 0, "%s{%s}", row->name, row->labels);
-    value_len = strspn(rest + 2, "abcdefghijklmnopqrstuvwxyz_");
+    value_len = strspn(rest + 2, "abcdefghijklmnopqrstuvwxyz0123456789_");
     ck_assert_msg(value_len > 0 && strcmp(rest + 2 + value_len, "\"") == 0, "%s{%s}", row->name,
                   row->labels);
 }
@@ -345,6 +346,20 @@ START_TEST(rows_of_one_name_are_one_family)
 }
 END_TEST
 
+START_TEST(each_failure_of_a_fetch_has_the_row_of_its_word)
+{
+    char name[METRICS_MAX_NAME];
+
+    for (unsigned why = FAILURE_BAD_URL; why <= FAILURE_CANCELLED; why++) {
+        snprintf(name, sizeof(name), "origin_fetches{result=\"%s\"}",
+                 failure_word((enum failure)why));
+        metrics_add(metrics, 0, (enum metric)((unsigned)METRIC_FETCHES_OK + why), why);
+        ck_assert_uint_eq(value_now(name), why);
+    }
+    ck_assert_uint_eq(value_now("origin_fetches{result=\"ok\"}"), 0);
+}
+END_TEST
+
 START_TEST(samples_have_names_of_their_own)
 {
     const struct metric_sample *samples;
@@ -375,6 +390,7 @@ unit_suite(void)
     tcase_add_test(tc, the_rows_of_the_cache);
     tcase_add_test(tc, every_row_has_a_valid_name_and_a_help_sentence);
     tcase_add_test(tc, rows_of_one_name_are_one_family);
+    tcase_add_test(tc, each_failure_of_a_fetch_has_the_row_of_its_word);
     tcase_add_test(tc, samples_have_names_of_their_own);
     suite_add_tcase(suite, tc);
     return suite;

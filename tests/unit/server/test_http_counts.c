@@ -1,0 +1,147 @@
+/* What the metrics count of requests, by front, status, outcome and bytes. */
+#include "tests/unit/net/stream.h"
+#include "tests/unit/server/front_server.h"
+
+#define URL "http://origin.test/page"
+#define REQUEST(method, url, lines) method " " url " HTTP/1.1\r\nHost: origin.test\r\n" lines "\r\n"
+#define ETAG "ETag: \"one\"\r\n"
+
+static const struct scene_options defaults = {.max_body = 4 * MIB};
+static struct http_answer answer;
+
+static void
+send_request(int fd, const char *request)
+{
+    ck_assert(http_send(fd, request));
+}
+
+static void
+expect_status(int fd, unsigned status)
+{
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_msg(answer.status == status, "%u: %s", answer.status, answer.head);
+}
+
+static void
+expect_metric(const char *name, uint64_t value)
+{
+    ck_assert_msg(scene_metric(name) == value, "%s: %llu", name,
+                  (unsigned long long)scene_metric(name));
+}
+
+START_TEST(responses_are_counted_by_status_and_outcome)
+{
+    size_t page;
+    int fd;
+
+    front_server_start(&defaults, VICTIMS_ALL);
+    fd = http_connect();
+    send_request(fd, REQUEST("GET", URL, ""));
+    origin_responds(URL, MAX_AGE ETAG "Content-Length: 5\r\n", BODY_INLINE, "hello", 5);
+    expect_status(fd, 200);
+    http_expect_hit(fd, URL, "hello", 5);
+    expect_metric("requests{outcome=\"miss\"}", 1);
+    expect_metric("requests{outcome=\"hit\"}", 1);
+    expect_metric("hit_duration_microseconds_count", 1);
+    expect_metric("miss_duration_microseconds_count", 1);
+    expect_metric("origin_fetches{result=\"ok\"}", 1);
+    expect_metric("front_requests{front=\"http\"}", 2);
+    expect_metric("http_responses{class=\"2xx\"}", 2);
+    /* Hits without a body, or with a part of it. */
+    send_request(fd, REQUEST("GET", URL, "If-None-Match: \"one\"\r\n"));
+    expect_status(fd, 304);
+    send_request(fd, REQUEST("HEAD", URL, ""));
+    ck_assert(http_receive(fd, &answer, true));
+    send_request(fd, REQUEST("GET", URL, "Range: bytes=1-2\r\n"));
+    expect_status(fd, 206);
+    expect_metric("requests{outcome=\"hit\"}", 4);
+    expect_metric("http_responses{class=\"3xx\"}", 1);
+    expect_metric("http_responses{class=\"2xx\"}", 4);
+    expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
+    expect_metric("served_bytes{source=\"origin\"}", 5);
+    expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2);
+    /* Pages of the proxy's own. */
+    send_request(fd, REQUEST("GET", "http://origin.test/gone", ""));
+    origin_fails("http://origin.test/gone", FETCH_TIMED_OUT, "nothing came");
+    expect_status(fd, 504);
+    page = answer.body_len;
+    send_request(fd, "nonsense\r\n\r\n");
+    expect_status(fd, 400);
+    page += answer.body_len;
+    close(fd);
+    expect_metric("requests{outcome=\"failure\"}", 1);
+    expect_metric("origin_fetches{result=\"timed_out\"}", 1);
+    expect_metric("http_responses{class=\"4xx\"}", 1);
+    expect_metric("http_responses{class=\"5xx\"}", 1);
+    expect_metric("front_requests{front=\"http\"}", 7);
+    expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2 + page);
+    expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
+    front_server_stop();
+}
+END_TEST
+
+/* The first kilobyte of an object that has not come whole. */
+START_TEST(a_range_that_is_answered_before_the_end_of_its_object_is_a_miss)
+{
+    struct scene_fetch *fetch;
+    int fd;
+
+    front_server_start(&defaults, VICTIMS_ALL);
+    fd = http_connect();
+    send_request(fd, REQUEST("GET", URL, "Range: bytes=0-999\r\n"));
+    fetch = await_fetch(URL);
+    scene_hop(fetch, MAX_AGE ETAG "Content-Length: 5000\r\n", false);
+    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE ETAG "Content-Length: 5000\r\n", 5000),
+                     FETCH_CONTINUE);
+    ck_assert_int_eq(scene_body(fetch, 2000), FETCH_CONTINUE);
+    expect_status(fd, 206);
+    ck_assert_uint_eq(answer.body_len, 1000);
+    AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
+    expect_metric("http_responses{class=\"2xx\"}", 1);
+    expect_metric("served_bytes{source=\"origin\"}", 1000);
+    scene_body(fetch, 3000);
+    scene_done(fetch, FETCH_OK, "");
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(requests_are_counted_by_the_front_that_they_came_to)
+{
+    webpageResponse response = {.webPageContents = NULL};
+    proxy_fetch_result result;
+    int fd;
+
+    front_server_start(&defaults, VICTIMS_ALL);
+    front_store(URL, MAX_AGE, BODY_INLINE, "hello", 5);
+    expect_metric("front_requests{front=\"rpc2\"}", 1);
+    fd = front_connect();
+    send_fetch(fd, 1, URL, strlen(URL));
+    receive_result(fd, 1, (xdrproc_t)xdr_webpageResponse, &response);
+    xdr_free((xdrproc_t)xdr_webpageResponse, &response);
+    expect_metric("front_requests{front=\"rpc1\"}", 1);
+    expect_metric("front_body_bytes{front=\"rpc1\"}", 5);
+    send_get(fd, 2, URL, 0);
+    receive_page(fd, 2, PROXY_OK, &result);
+    free_page(&result);
+    expect_metric("front_requests{front=\"rpc2\"}", 2);
+    expect_metric("front_body_bytes{front=\"rpc2\"}", 10);
+    expect_metric("front_requests{front=\"http\"}", 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: metrics of requests");
+    TCase *tcase = tcase_create("all");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, responses_are_counted_by_status_and_outcome);
+    tcase_add_test(tcase, a_range_that_is_answered_before_the_end_of_its_object_is_a_miss);
+    tcase_add_test(tcase, requests_are_counted_by_the_front_that_they_came_to);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
