@@ -121,6 +121,8 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
         return;
     }
     x->over = true;
+    if (why != FAILURE_CANCELLED)
+        x->failure = why;
     if (x->finished) {
         http_exchange_discard(x);
     } else if (why == FAILURE_CANCELLED) {

@@ -74,7 +74,8 @@ struct http_exchange {
     unsigned url_number;          /* of the origin's, that is used */
     unsigned urls_failed;         /* to connect to */
 
-    int64_t arrived_us; /* of the monotonic clock */
+    int64_t arrived_us;   /* of the monotonic clock */
+    enum failure failure; /* of the exchange; 0: none */
     bool charged;
     bool logged;     /* it gets a line in the access log */
     bool persistent; /* the connection persists behind the response */
@@ -257,7 +258,6 @@ void http_interim_send(struct http_connection *connection, unsigned status, stru
 
 /* May the client purge? */
 bool http_purge_is_allowed(const struct http_connection *connection);
-
 
 /* ---- http_route.c ---------------------------------------------------------------------------- */
 

@@ -18,9 +18,21 @@ read_fields(struct access_http *entry, struct span fields)
     }
 }
 
+/* "local": the response is the proxy's own. */
+static const char *
+outcome(const struct http_exchange *x)
+{
+    if (x->failure)
+        return failure_word(x->failure);
+    if (x->exchange.object)
+        return outcome_word(x->exchange.outcome);
+    return x->status ? "local" : failure_word(FAILURE_CANCELLED);
+}
+
 void
 http_log_add(struct http_exchange *x)
 {
+    const struct exchange *exchange = &x->exchange;
     struct access_http http = {.minor = x->request.minor};
 
     /* The spans of a request that was refused have not been kept. */
@@ -32,11 +44,12 @@ http_log_add(struct http_exchange *x)
     access_log_add(http_service_of(x)->service->access_log,
                    &(struct access_entry){
                        .peer = &x->connection->net.peer,
-                       .url = http.target,
-                       .outcome = x->exchange.object ? outcome_word(x->exchange.outcome) : "-",
+                       .url = exchange->object ? object_url(exchange->object) : http.target,
+                       .outcome = outcome(x),
                        .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                        .bytes = x->body.sent,
                        .us = clock_monotonic_us() - x->arrived_us,
+                       .victims = exchange->victims,
                        .http = &http,
                    });
 }

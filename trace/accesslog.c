@@ -93,11 +93,55 @@ find_vhost(struct span before, struct line_site *site)
         site->host = words[0];
 }
 
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/*
+ * Undoes "\xNN", which sunproxyd and nginx write for bytes that are not printable, the quote and
+ * the backslash. In the reader's URL; false without memory.
+ */
+static bool
+unescape(struct line_reader *reader, struct span *url)
+{
+    struct buf *out = &reader->url;
+    size_t len = 0;
+
+    if (reader->sniffing || !memchr(url->ptr, '\\', url->len))
+        return true;
+    if (url->ptr != out->data) {
+        buf_reset(out);
+        if (!buf_append(out, url->ptr, url->len))
+            return false;
+    }
+    for (size_t i = 0; i < out->len; i++) {
+        const char *c = out->data + i;
+        size_t left = out->len - i;
+        int high = left > 3 && c[0] == '\\' && c[1] == 'x' ? hex_digit(c[2]) : -1;
+        int low = high >= 0 ? hex_digit(c[3]) : -1;
+
+        if (low >= 0) {
+            out->data[len++] = (char)(high * 16 + low);
+            i += 3;
+        } else {
+            out->data[len++] = *c;
+        }
+    }
+    *url = span_of(out->data, len);
+    return true;
+}
+
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct span request_text, size, before, rest;
     struct line_site site;
+    enum line_kind kind;
 
     if (fields_trim(line).len == 0 || line.ptr[0] == '#')
         return LINE_OTHER;
@@ -108,7 +152,9 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
     if (size.len == 0 || !fields_size(size, &request->size))
         return LINE_BAD;
     find_vhost(before, &site);
-    return request_line_parse(reader, request_text, site, request);
+    kind = request_line_parse(reader, request_text, site, request);
+    reader->no_memory |= kind == LINE_REQUEST && !unescape(reader, &request->url);
+    return reader->no_memory ? LINE_BAD : kind;
 }
 
 static const struct line_format lines = {.parse = parse};

@@ -4,7 +4,11 @@
  *     time client URL outcome status bytes microseconds victims
  * in which bytes outside of printable ASCII, blanks and the backslash are written as \xNN. With
  * --log-format json, a line is an object with the members time, client, url, outcome, status,
- * bytes, us and victims. A request that failed has no status. Every request is a GET.
+ * bytes, us and victims. A request that failed has no status. Every such request is a GET.
+ *
+ * Lines of requests over HTTP stand between them: in combined form, or as objects with the member
+ * method. A log of which the first lines are all in combined form is taken for the log of a server,
+ * which has the same lines.
  */
 #include "trace/fields.h"
 #include "trace/formats.h"
@@ -130,7 +134,8 @@ static enum line_kind
 parse_object(struct line_reader *reader, struct span line, struct trace_request *request)
 {
     struct json_line *json = (void *)reader->state;
-    struct span values[FIELDS];
+    struct span values[FIELDS], method;
+    enum line_kind kind;
 
     if (!json_line_parse(json, line) || !json_line_has(json, "victims"))
         return LINE_BAD;
@@ -138,7 +143,21 @@ parse_object(struct line_reader *reader, struct span line, struct trace_request 
         values[i] = json_line_text(json, names[i]);
     values[VICTIMS] = span_of("", 0);
     request->url = values[URL];
-    return parse_values(values, request);
+    kind = parse_values(values, request);
+    method = json_line_text(json, "method");
+    if (kind != LINE_REQUEST || method.len == 0)
+        return kind;
+    request->method = method;
+    return lines_make_url(reader, method, LINE_SITE_UNKNOWN, values[URL], &request->url);
+}
+
+/* A line of a request over HTTP: for sniffing it is no sign of this format. */
+static enum line_kind
+parse_combined(struct line_reader *reader, struct span line, struct trace_request *request)
+{
+    enum line_kind kind = trace_format_access.lines->parse(reader, line, request);
+
+    return reader->sniffing && kind != LINE_BAD ? LINE_OTHER : kind;
 }
 
 static enum line_kind
@@ -146,8 +165,10 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
 {
     if (line.len == 0)
         return LINE_OTHER;
-    return line.ptr[0] == '{' ? parse_object(reader, line, request)
-                              : parse_plain(reader, line, request);
+    if (line.ptr[0] == '{')
+        return parse_object(reader, line, request);
+    return memchr(line.ptr, '\t', line.len) ? parse_plain(reader, line, request)
+                                            : parse_combined(reader, line, request);
 }
 
 static void

@@ -8,6 +8,7 @@ import signal
 
 import harness
 import rpc
+import test_http as http
 
 
 class AccessLogTest(harness.SystemTest):
@@ -76,6 +77,55 @@ class AccessLogTest(harness.SystemTest):
         self.assertEqual(rows[0]["url"], "http://a.test/x")
         self.assertEqual(rows[0]["status"], 200)
         self.assertEqual(rows[0]["outcome"], "miss")
+
+    def check_reading(self, form, read_as):
+        """Requests over HTTP are read back from the log by `sunproxy trace`."""
+        d = self.daemon("--access-log", self.log, "--log-format", form, "--http", "127.0.0.1:0",
+                        origin=self.o)
+        proxy = http.Connection(
+            harness.wait_until(lambda: http.http_address(d), what="the HTTP front"))
+        self.addCleanup(proxy.close)
+        urls = [http.stored(f"http://a.test/{name}") for name in ("x", "x", '"y\\', "x")]
+        sizes = [len(proxy.get(url, 'User-Agent: "\\\x80 tester').body) for url in urls]
+        self.assertEqual(proxy.get("http://a.test/z?fault=garbage").status, 502)
+        proxy.send("nonsense\r\n\r\n")
+        self.assertEqual(proxy.receive().status, 400)
+        for line in self.lines(6):
+            self.assertTrue(line.isascii() and line.isprintable(), line)
+        facts = json.loads(self.sunproxy("trace", "describe", "--json", self.log).stdout)
+        self.assertEqual((facts["format"], facts["requests"], facts["left_out"]["bad"]),
+                         (read_as, 4, 0))
+        back = self.sunproxy("trace", "convert", "--to", "urls", self.log).stdout.decode()
+        rows = [row.split("\t") for row in back.splitlines() if row[:1] != "#"]
+        self.assertEqual([row[0] for row in rows], urls)
+        self.assertIn(str(sizes[0]), rows[0])
+        return facts
+
+    def test_requests_over_http_are_read_back(self):
+        self.check_reading("plain", "access")
+
+    def test_requests_over_http_are_read_back_from_json(self):
+        facts = self.check_reading("json", "sunproxyd")
+        self.assertEqual((facts["logged_hits"], facts["logged_outcomes"]), (2, 4))
+        rows = [json.loads(line) for line in self.log.read_text().splitlines()]
+        self.assertEqual([row["outcome"] for row in rows],
+                         ["miss", "hit", "miss", "hit", "origin_broke", "local"])
+
+    def test_the_url_of_a_reverse_proxy(self):
+        """The combined form has the request's target, JSON the URL of what is stored."""
+        for form in ("plain", "json"):
+            self.log = self.dir / f"{form}.log"
+            d = self.daemon("--access-log", self.log, "--log-format", form, "--http", "127.0.0.1:0",
+                            "--origin", "/=http://a.test/b/", origin=self.o)
+            proxy = http.Connection(
+                harness.wait_until(lambda: http.http_address(d), what="the HTTP front"))
+            self.addCleanup(proxy.close)
+            self.assertEqual(proxy.get("/page").status, 200)
+            line = self.lines(1)[0]
+            if form == "json":
+                self.assertEqual(json.loads(line)["url"], "http://a.test/b/page")
+            else:
+                self.assertIn('"GET /page HTTP/1.1" 200 ', line)
 
     def test_hostile_urls_make_no_lines_of_their_own(self):
         self.start()

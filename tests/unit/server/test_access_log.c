@@ -137,6 +137,38 @@ START_TEST(json_lines)
 }
 END_TEST
 
+/* What a client sends neither ends a quoted text nor the line. */
+START_TEST(combined_lines)
+{
+    const struct access_http requests[] = {
+        {.method = span_str("GET"),
+         .target = span_str("http://a/\"\\"),
+         .minor = 1,
+         .referer = span_str("a\nb\" 200 1"),
+         .agent = span_str("x \x1b\x80")},
+        {.target = span_str("/")},
+    };
+    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct buf text;
+
+    for (size_t i = 0; i < 2; i++)
+        access_log_add(log, &(struct access_entry){.peer = &peer,
+                                                   .outcome = "hit",
+                                                   .status = 200,
+                                                   .bytes = 1024,
+                                                   .http = &requests[i]});
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_int_eq(strncmp(buf_str(&text), "192.0.2.7 - - [", 15), 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text),
+                                 " +0000] \"GET http://a/\\x22\\x5c HTTP/1.1\" 200 1024 "
+                                 "\"a\\x0ab\\x22 200 1\" \"x \\x1b\\x80\"\n"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), " +0000] \"-\" 200 1024 \"-\" \"-\"\n"));
+    ck_assert_uint_eq(count_lines(buf_str(&text)), 2);
+    buf_free(&text);
+}
+END_TEST
+
 /* Waits, within bounds, until the file of that name is there. */
 static void
 await_file(const char *name)
@@ -403,6 +435,7 @@ unit_suite(void)
     tcase_add_test(tc, a_plain_line_has_eight_fields);
     tcase_add_test(tc, victims_stand_at_the_end);
     tcase_add_test(tc, json_lines);
+    tcase_add_test(tc, combined_lines);
     tcase_add_test(tc, clients_over_ipv6);
     tcase_add_test(tc, clients_on_this_machine);
     tcase_add_test(tc, reopening_begins_a_new_file);

@@ -44,6 +44,29 @@ static const struct {
      "\"outcome\":\"hit\",\"status\":200,\"bytes\":0,\"us\":5,\"victims\":[]}\n"
      "{\"time\":\"1970-01-01T00:00:05Z\",\"client\":\"-\",\"url\":\"http://b.test/\n",
      "http://a.test/@1.5=1270/200 http://a.test/\"\\\xc3\xa9@2=3/200 http://b.test/@3/1", 2, 0},
+    /* Requests over HTTP, in the forms of both formats of the log. */
+    {"sunproxyd",
+     "192.0.2.1 - - [01/Jan/1970:00:00:01 +0000] \"GET http://a.test/x\\x22y HTTP/1.1\" 200 7 \"-\" "
+     "\"tester/1 \\x22\"\n"
+     "1970-01-01T00:00:02Z\t192.0.2.1\thttp://a.test/\tmiss\t200\t1270\t5012\t-\n"
+     "192.0.2.1 - - [01/Jan/1970:00:00:03 +0000] \"CONNECT b.test:443 HTTP/1.1\" 200 9 \"-\" \"-\"\n"
+     "192.0.2.1 - - [01/Jan/1970:00:00:04 +0000] \"-\" 400 90 \"-\" \"-\"\n"
+     "unix:0 - - [01/Jan/1970:00:00:05 +0000] \"GET /path HTTP/1.0\" 499 0 \"-\" \"-\"\n"
+     "nonsense\n",
+     "http://a.test/x\"y@1=7/200 http://a.test/@2=1270/200 https://b.test@3=9/200 "
+     "http://localhost/path@5=0/499",
+     1, 1},
+    {"sunproxyd",
+     "{\"time\":\"1970-01-01T00:00:01Z\",\"client\":\"192.0.2.1\",\"url\":\"http://a.test/\\\"\","
+     "\"outcome\":\"revalidated\",\"status\":200,\"bytes\":7,\"us\":5,\"method\":\"GET\","
+     "\"protocol\":\"HTTP/1.1\",\"referer\":\"\",\"agent\":\"x\",\"victims\":[]}\n"
+     "{\"time\":\"1970-01-01T00:00:02Z\",\"client\":\"-\",\"url\":\"b.test:443\",\"outcome\":"
+     "\"tunnel\",\"status\":200,\"bytes\":9,\"us\":5,\"method\":\"CONNECT\",\"victims\":[]}\n"
+     "{\"time\":\"1970-01-01T00:00:03Z\",\"client\":\"-\",\"url\":\"\",\"outcome\":\"local\","
+     "\"status\":400,\"bytes\":9,\"us\":5,\"method\":\"\",\"victims\":[]}\n"
+     "{\"time\":\"1970-01-01T00:00:04Z\",\"client\":\"-\",\"url\":\"/path\",\"outcome\":"
+     "\"timed_out\",\"status\":504,\"bytes\":9,\"us\":5,\"method\":\"GET\",\"victims\":[]}\n",
+     "http://a.test/\"@1=7/200 https://b.test@2=9/200 http://localhost/path@4=9/504", 0, 1},
     {"caddy",
      "{\"level\":\"info\",\"ts\":1.5,\"logger\":\"http.log.access.log0\",\"msg\":\"handled "
      "request\",\"request\":{\"remote_ip\":\"192.0.2.1\",\"remote_port\":\"41342\",\"client_ip\":"
