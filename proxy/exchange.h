@@ -50,6 +50,9 @@ struct front {
      * until exchange_end().
      */
     void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
+    /* Will fail() make the request anew, for another URL? Then the failure is not counted. NULL:
+     * never. */
+    bool (*repeats)(struct exchange *exchange, enum failure why);
     /*
      * The origin has sent an interim response (RFC 9110, section 15.2) to this request, before
      * head(): its status and field lines, valid during the call. NULL: not wanted.
@@ -88,6 +91,7 @@ struct exchange {
     struct span method; /* empty: GET. Valid as the fields */
     bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control
                    (RFC 9213) is for it */
+    struct invalidation_row row; /* of the URL: what an unsafe request invalidates */
     /*
      * Raw: the request has a body, which is passed on to the origin: exchange_send(). It is a
      * bypass, too.

@@ -147,6 +147,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.bypass = rules->way == REQUEST_PASSES;
     request.as_is = x->as_is;
     request.unsafe = rules->unsafe;
+    request.row = x->row;
     x->led = true;
     if (origin_fill_start(x->proxy, fill, &request))
         return false;

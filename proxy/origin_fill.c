@@ -271,7 +271,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
                                : failure_of_fetch(error);
 
     if (fill->unsafe && !fill->base.has_head)
-        invalidation_unanswered(fill->proxy, object_url(fill->base.object));
+        invalidation_unanswered(fill->proxy, &fill->row, object_url(fill->base.object));
     if (fill->base.has_head ||
         !origin_raw_fall_back(fill,
                               is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR))

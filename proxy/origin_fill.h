@@ -19,6 +19,7 @@
 
 #include "base/client_table.h"
 #include "cache/fill.h"
+#include "proxy/invalidation.h"
 #include "proxy/proxy.h"
 #include "proxy/relay.h"
 
@@ -60,12 +61,13 @@ struct origin_fill_request {
     /* Of raw requests; see struct exchange. */
     bool raw;
     bool owned;
-    bool background;     /* the leader does not wait: it leaves when the fetch has begun */
-    bool as_is;          /* the client's conditions and range are the origin's to evaluate */
-    bool unsafe;         /* the request invalidates what the cache has */
-    struct relay *relay; /* a reference that the fill releases; NULL: none */
-    bool has_body;       /* the relay has the body of the request, */
-    int64_t body_length; /* of which this is the length; -1: unknown */
+    bool background; /* the leader does not wait: it leaves when the fetch has begun */
+    bool as_is;      /* the client's conditions and range are the origin's to evaluate */
+    bool unsafe;     /* the request invalidates what the cache has, */
+    struct invalidation_row row; /* under each URL of this row */
+    struct relay *relay;         /* a reference that the fill releases; NULL: none */
+    bool has_body;               /* the relay has the body of the request, */
+    int64_t body_length;         /* of which this is the length; -1: unknown */
 };
 
 /* cache_request.fill_size for fills that origin_fill_start() is to get. */

@@ -36,9 +36,10 @@ struct origin_fill {
 
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
-    bool owned, as_is, unsafe; /* as the request has them */
-    bool posts;                /* the method is POST: */
-    struct cache_fill *own;    /* a fill for later GET requests (origin_own.c), or NULL, */
+    bool owned, as_is, unsafe;   /* as the request has them */
+    struct invalidation_row row; /* likewise */
+    bool posts;                  /* the method is POST: */
+    struct cache_fill *own;      /* a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
     bool background;   /* no request waited for it at its beginning */

@@ -239,7 +239,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
 
     *error = 0;
     if (fill->unsafe)
-        invalidation_after(proxy, object_url(fill->base.object), head->status, head->headers);
+        invalidation_after(proxy, &fill->row, object_url(fill->base.object), head->status, head->headers);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)

@@ -172,7 +172,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     if (proxy->config.follows_http && has_user(fetch.url))
         origin_fill_isolate(fill);
     if (fill->unsafe)
-        invalidation_before(proxy, fetch.url);
+        invalidation_before(proxy, &fill->row, fetch.url);
     if (origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &fill->first_fetch))
         return true;
     if (errno == ESHUTDOWN) {
@@ -199,6 +199,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->owned = request->owned;
     fill->as_is = request->as_is;
     fill->unsafe = request->unsafe;
+    fill->row = request->row;
     fill->background = request->background;
     fill->posts = request->raw && span_equal(request->method, span_str("POST"));
     sharing_init(&fill->own_sharing, false);

@@ -66,6 +66,12 @@ may_try_again(const struct http_exchange *x, enum failure why)
            !x->has_head && !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
 }
 
+static bool
+repeats(struct exchange *exchange, enum failure why)
+{
+    return may_try_again(http_exchange_of(exchange), why);
+}
+
 struct answer {
     unsigned status;
     const char *detail; /* for Cache-Status */
@@ -157,6 +163,7 @@ static const struct front front = {
     .head = head,
     .more = more,
     .fail = fail,
+    .repeats = repeats,
     .interim = interim,
     .space = space,
 };
@@ -210,6 +217,9 @@ set_exchange(struct http_exchange *x, struct span url)
     x->exchange.fields = x->fields;
     x->exchange.lacks = ~request->has;
     x->exchange.owned = x->origin != NULL;
+    if (x->origin)
+        x->exchange.row = (struct invalidation_row){
+            .bases = x->origin->urls, .count = x->origin->url_count, .used = x->url_number};
     x->exchange.method = request->method;
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;

@@ -382,12 +382,15 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 200);
     ck_assert_str_eq(answer.body, "page");
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
     /* It is the first choice from now on, until it fails. */
     ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     origin_fails("http://second.test/base/y", FETCH_RESOLVE_FAILED, "unknown");
     origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 502);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 1);
     /* Another failure is final. */
     ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     AWAIT(scene_fetches() == 1);
@@ -396,6 +399,48 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
     ck_assert_uint_eq(answer.status, 504);
     close(fd);
     front_server_stop();
+}
+END_TEST
+
+/* A response may be stored under the URL that was in use, and change while another one is. */
+START_TEST(a_write_invalidates_what_is_stored_under_the_other_urls)
+{
+    static const char *const other[] = {
+        "PUT /x HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n",
+        "http://second.test/base/x", ""};
+    static const char *const moved[] = {
+        "POST /p HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n",
+        "http://second.test/base/p", "Location: /base/x\r\n"};
+    static const char *const *const writes[] = {other, moved};
+
+    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+        int fd;
+
+        begin_reverse();
+        fd = http_connect();
+        ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "old", 3);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
+        origin_responds("http://second.test/base/y", MAX_AGE, BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, writes[i][0]));
+        origin_responds(writes[i][1], writes[i][2], BODY_INLINE, "done", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+        /* Back to the first URL. */
+        ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_fails("http://second.test/base/z", FETCH_CONNECT_FAILED, "refused");
+        origin_responds("http://first.test/z", MAX_AGE, BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "new", 3);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_str_eq(answer.body, "new");
+        close(fd);
+        front_server_stop();
+    }
 }
 END_TEST
 
@@ -443,6 +488,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
+    tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
     tcase_add_test(tcase, rows_that_are_refused);
     suite_add_tcase(suite, tcase);
     return suite;
