@@ -1,6 +1,7 @@
 #include "http/storing.h"
 
 #include "http/cache_control.h"
+#include "http/conditional.h"
 #include "http/date.h"
 #include "http/field.h"
 
@@ -264,6 +265,26 @@ is_understood(unsigned status)
     return false;
 }
 
+/* States what became of the conditions, the range or the expectation of one request. */
+static bool
+is_of_one_request(unsigned status)
+{
+    return status == 304 || status == 412 || status == 416 || status == 417;
+}
+
+/* Has the request a condition or a range, which the origin may have evaluated? */
+static bool
+has_condition_or_range(struct span lines)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (split_line(line, &name, &value) &&
+            (http_is_condition(name) || http_name_is(name, "Range")))
+            return true;
+    return false;
+}
+
 /* Caused by how a request was written, so that one client could have others receive it. */
 static bool
 is_client_error(unsigned status)
@@ -291,7 +312,8 @@ refuse_status(const struct head *head, const struct http_received *received,
         return HTTP_REFUSED_METHOD;
     if (status == 206)
         return HTTP_REFUSED_PARTIAL;
-    if (status < 200 || status > 599 || status == 304 ||
+    if (status < 200 || status > 599 || is_of_one_request(status) ||
+        (status != 200 && has_condition_or_range(received->request_lines)) ||
         (is_client_error(status) && !rules->client_errors))
         return HTTP_REFUSED_STATUS;
     if (storing->lifetime == HTTP_LIFETIME_UNSTATED && !head->control.is_public &&

@@ -26,7 +26,8 @@ struct http_arrival {
 /* A response and the request that it answers. */
 struct http_received {
     struct span method;        /* of the request */
-    struct span request_lines; /* the request's field lines */
+    struct span request_lines; /* the request's field lines, as the origin evaluated them: with a
+                                  condition or a range, no status but 200 is stored */
     unsigned status;           /* of the stored response where a 304 updated it */
     struct span lines;         /* the response's, as the origin sent them, hop-by-hop ones included;
                                   where a 304 updated a stored response, the updated ones */
@@ -74,8 +75,8 @@ enum http_unstorable {
     HTTP_REFUSED_METHOD,   /* neither GET nor such a POST */
     HTTP_REFUSED_REQUEST_NO_STORE,
     HTTP_REFUSED_AUTHORIZATION,
-    HTTP_REFUSED_PARTIAL, /* 206 */
-    HTTP_REFUSED_STATUS,
+    HTTP_REFUSED_PARTIAL,  /* 206 */
+    HTTP_REFUSED_STATUS,   /* is never stored, or not after such a request */
     HTTP_REFUSED_UNSTATED, /* no lifetime where the status needs one, or no lifetime and no use */
 };
 
