@@ -138,7 +138,8 @@ struct cache_request {
     const struct cache_conditions *conditions; /* NULL: any fresh object will do */
     size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
-    bool pass;            /* neither look up nor join nor store: a bypass */
+    bool pass;            /* neither look up nor join nor store: a bypass. Not with
+                             conditions->only_cached */
 };
 
 enum cache_answer {

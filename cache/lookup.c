@@ -2,6 +2,8 @@
  * The lookup of a URL: what cache_lookup() answers in each state of the table, and the fills that
  * it begins.
  */
+#include <assert.h>
+
 #include "cache/places.h"
 #include "cache/waiters.h"
 
@@ -107,6 +109,8 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     struct entry *entry;
     struct place *place;
 
+    /* A request that passes begins a fill, which only_cached excludes. */
+    assert(!(request->pass && request->conditions && request->conditions->only_cached));
     *found = (struct cache_found){0};
     if (request->pass)
         return begin_pass(cache, NULL, key, request, now_us, found);

@@ -54,7 +54,7 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         .conditions = rules->demands || only_ready ? &conditions : NULL,
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
-        .pass = rules->way == REQUEST_PASSES || x->retries > MAX_RETRIES,
+        .pass = !only_ready && (rules->way == REQUEST_PASSES || x->retries > MAX_RETRIES),
     };
     struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
     struct span variant = x->raw ? span_str(RAW_VARIANT) : span_of(NULL, 0);
@@ -231,6 +231,8 @@ may_refresh_later(const struct exchange *x, const struct request_rules *rules,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+static const char not_cached[] = "the response is not in the cache, and was not to be fetched";
+
 /*
  * Answers from what is ready, stale objects included as far as the request accepts them. True: it
  * has been answered, or may not be answered in another way.
@@ -246,9 +248,7 @@ use_ready(struct exchange *x, const struct request_rules *rules)
     if (answer == CACHE_STALE && accepts(x, rules, found.object))
         return respond(x, found.object, OUTCOME_STALE);
     object_release(&found.object);
-    return rules->only_cached &&
-           fail(x, FAILURE_NOT_CACHED,
-                "the response is not in the cache, and was not to be fetched");
+    return rules->only_cached && fail(x, FAILURE_NOT_CACHED, not_cached);
 }
 
 bool
@@ -261,7 +261,11 @@ exchange_look_up(struct exchange *x)
     bool answered;
 
     request_rules_read(&rules, x);
-    if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
+    if (rules.way == REQUEST_PASSES) {
+        /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
+        if (rules.only_cached)
+            return fail(x, FAILURE_NOT_CACHED, not_cached);
+    } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
         if (use_ready(x, &rules))
             return true;
         if (rules.way == REQUEST_USES)

@@ -208,6 +208,7 @@ use_variant(struct user *user, const char *url, const char *variant, unsigned nu
     sem_init(&sleeper.wake, 0, 0);
     sleeper.waiter.streams = unit_draw(&user->dice, 2);
     request.pass = user->all && unit_draw(&user->dice, 40) == 0;
+    conditions.only_cached = conditions.only_cached && !request.pass;
     if (user->all && unit_draw(&user->dice, 8) == 0)
         request.conditions = &conditions;
     answer = cache_lookup(cache, &key, &request, now, &found);

@@ -46,6 +46,54 @@ START_TEST(a_request_that_may_not_be_fetched_is_answered_from_the_cache_or_fails
 }
 END_TEST
 
+/* What is stored may not answer it, and it begins no fetch. */
+START_TEST(a_request_that_passes_and_may_not_be_fetched_fails)
+{
+    static const struct {
+        const char *method, *fields;
+        bool has_body;
+    } rows[] = {
+        {"GET", "Cache-Control: no-store, only-if-cached\r\n", false},
+        {"GET", "Cache-Control: no-store, only-if-cached, max-stale=1\r\n", false},
+        {"GET", "Cache-Control: only-if-cached\r\nIf-Match: \"a\"\r\n", false},
+        {"POST", "Cache-Control: only-if-cached\r\n", true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v = {
+            .url = URL,
+            .raw = true,
+            .streams = true,
+            .method = rows[i].method,
+            .fields = rows[i].fields,
+            .has_body = rows[i].has_body,
+            .body_length = 5,
+        };
+
+        scene_begin(&defaults);
+        store(FRESH, 5);
+        ck_assert(visit(&v));
+        expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
+        ck_assert_uint_eq(scene_fetches(), 0);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_request_that_passes_is_fetched_though_it_accepts_a_stale_response)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(FRESH, 11);
+    ck_assert(!visit_raw(&v, URL, "Cache-Control: no-store, max-stale=100\r\n"));
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_answer(URL, 200, FRESH, 30);
+    expect_body(&v, OUTCOME_BYPASS, 30);
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_request_that_may_not_be_fetched_does_not_wait_either)
 {
     struct visit first, second;
@@ -268,6 +316,8 @@ unit_suite(void)
     TCase *cases = tcase_create("all");
 
     tcase_add_test(cases, a_request_that_may_not_be_fetched_is_answered_from_the_cache_or_fails);
+    tcase_add_test(cases, a_request_that_passes_and_may_not_be_fetched_fails);
+    tcase_add_test(cases, a_request_that_passes_is_fetched_though_it_accepts_a_stale_response);
     tcase_add_test(cases, a_request_that_may_not_be_fetched_does_not_wait_either);
     tcase_add_test(cases, a_request_accepts_what_it_says);
     tcase_add_test(cases, a_request_with_no_store_leaves_nothing_behind);
