@@ -32,11 +32,12 @@ fill_hop(void *context, const struct fetch_hop *hop)
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
                     HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
-    if (fill->raw)
+    if (fill->raw) {
         origin_raw_hop(fill, hop);
-    else
-        sharing_add_hop(&fill->sharing, hop, proxy_now_us(fill->proxy),
-                        config->clock.wall_us(config->clock.context));
+        return;
+    }
+    sharing_add_hop(&fill->sharing, hop, proxy_now_us(fill->proxy),
+                    config->clock.wall_us(config->clock.context));
     if (fill->sharing.unshared)
         origin_fill_isolate(fill);
 }
@@ -270,6 +271,8 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
                                ? FAILURE_CANCELLED
                                : failure_of_fetch(error);
 
+    if (is_disconnected(error) && !fill->base.has_head)
+        origin_raw_back_off(fill);
     if (fill->unsafe && !fill->base.has_head)
         invalidation_unanswered(fill->proxy, &fill->row, object_url(fill->base.object));
     if (fill->base.has_head ||

@@ -125,6 +125,9 @@ enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_hea
  */
 bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why);
 
+/* The origin has failed: background fetches of the URL wait longer (backoff.h). */
+void origin_raw_back_off(struct origin_fill *fill);
+
 /* ---- origin_own.c ---------------------------------------------------------------------------- */
 
 /* The object of a raw response has begun, has grown, or has come to its end. */

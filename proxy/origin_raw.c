@@ -76,6 +76,24 @@ evaluate(struct origin_fill *fill, unsigned status, struct span lines, struct sp
     sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
+/* The origin fails, perhaps for a while: RFC 5861 section 4. */
+static bool
+is_error(unsigned status)
+{
+    return status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+/* May the previous object be used instead of the response? */
+static bool
+may_fall_back(const struct origin_fill *fill, enum staleness why)
+{
+    const struct proxy *proxy = fill->proxy;
+    const struct object *previous = cache_fill_previous(&fill->base);
+
+    return fill->raw && !fill->as_is && previous &&
+           staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy));
+}
+
 void
 origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
 {
@@ -86,7 +104,9 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
     evaluate(fill, hop->status, hop->lines, span_of(NULL, 0));
     if (hop->has_user && !fill->sharing.any)
         fill->sharing.unshared = "user information in the URL";
-    if (fill->sharing.unshared)
+    /* The previous object stays where it may be used instead: origin_raw_head() decides. */
+    if (fill->sharing.unshared &&
+        !(is_error(hop->status) && may_fall_back(fill, STALENESS_IF_ERROR)))
         origin_fill_isolate(fill);
 }
 
@@ -191,17 +211,20 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
 bool
 origin_raw_fall_back(struct origin_fill *fill, enum staleness why)
 {
-    struct proxy *proxy = fill->proxy;
-    const struct object *previous = cache_fill_previous(&fill->base);
-
-    if (!fill->raw || fill->as_is || !previous)
-        return false;
-    backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
-    if (!staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy)))
+    if (!may_fall_back(fill, why))
         return false;
     cache_fill_fall_back(&fill->base);
     fill->ended = true;
     return true;
+}
+
+void
+origin_raw_back_off(struct origin_fill *fill)
+{
+    struct proxy *proxy = fill->proxy;
+
+    if (fill->raw && !fill->as_is && cache_fill_previous(&fill->base))
+        backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
 }
 
 /* A 304 to our own conditions. */
@@ -223,13 +246,6 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
     return ORIGIN_RAW_TAKEN;
 }
 
-/* The origin fails, perhaps for a while: RFC 5861 section 4. */
-static bool
-is_error(unsigned status)
-{
-    return status == 500 || status == 502 || status == 503 || status == 504;
-}
-
 enum origin_raw
 origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
                 struct origin_raw_parts *parts, int *error)
@@ -239,13 +255,19 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
 
     *error = 0;
     if (fill->unsafe)
-        invalidation_after(proxy, &fill->row, object_url(fill->base.object), head->status, head->headers);
+        invalidation_after(proxy, &fill->row, object_url(fill->base.object), head->status,
+                           head->headers);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)
         *error = EPROTO;
-    if (is_error(head->status) && origin_raw_fall_back(fill, STALENESS_IF_ERROR))
-        return ORIGIN_RAW_TAKEN;
+    if (is_error(head->status)) {
+        origin_raw_back_off(fill);
+        if (origin_raw_fall_back(fill, STALENESS_IF_ERROR))
+            return ORIGIN_RAW_TAKEN;
+        if (fill->sharing.unshared)
+            origin_fill_isolate(fill);
+    }
     if (is_ours && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
     if (!fill->bypass && !*error)

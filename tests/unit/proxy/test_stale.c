@@ -268,6 +268,34 @@ START_TEST(after_a_failure_the_next_refresh_waits_longer_each_time)
 }
 END_TEST
 
+START_TEST(what_is_no_failure_of_the_origin_delays_no_refresh)
+{
+    static const enum fetch_error errors[] = {FETCH_CANCELLED, FETCH_DISPLACED, FETCH_OVERLOADED,
+                                              FETCH_STOPPING, FETCH_INTERNAL};
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(SWR, 15);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        ck_assert(!visit_raw(&v, URL, "Cache-Control: no-cache\r\n"));
+        if (errors[i] == FETCH_CANCELLED)
+            visit_cancel(&v);
+        scene_done(scene_fetch(URL), errors[i], "");
+        scene_run();
+        ck_assert(v.ended);
+        ck_assert(visit_raw(&v, URL, ""));
+        expect_body(&v, OUTCOME_STALE, 20);
+        ck_assert_uint_eq(scene_fetches(), 1);
+        /* The refresh fails likewise. */
+        scene_done(scene_fetch(URL), errors[i], "");
+        scene_run();
+    }
+    ck_assert(visit_raw(&v, URL, ""));
+    scene_answer(URL, 304, "", 0);
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_refresh_that_is_refused_leaves_the_object_as_it_is)
 {
     struct visit v;
@@ -325,6 +353,7 @@ unit_suite(void)
     tcase_add_test(cases, when_the_successor_has_begun_to_come_requests_join_it);
     tcase_add_test(cases, a_stale_object_is_not_used_beyond_its_window_nor_against_the_request);
     tcase_add_test(cases, after_a_failure_the_next_refresh_waits_longer_each_time);
+    tcase_add_test(cases, what_is_no_failure_of_the_origin_delays_no_refresh);
     tcase_add_test(cases, a_refresh_that_is_refused_leaves_the_object_as_it_is);
     tcase_add_loop_test(cases, a_refresh_of_a_large_object_is_finished, 0, 2);
     suite_add_tcase(suite, cases);

@@ -257,6 +257,34 @@ START_TEST(an_object_is_used_after_an_error_if_its_response_permits_that)
 END_TEST
 
 /* RFC 9111 section 4.2.4: disconnected, and for a day. */
+START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
+{
+    struct visit v[2];
+
+    scene_begin(&defaults);
+    store_expired("ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n");
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(!visit_raw(&v[0], URL, ""));
+        ck_assert(!visit_raw(&v[1], URL, ""));
+        scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
+        expect_body(&v[0], OUTCOME_STALE, 20);
+        expect_body(&v[1], OUTCOME_STALE, 20);
+        ck_assert_uint_eq(scene_stats().markers, 0);
+        ck_assert_uint_eq(scene_stats().pages, 1);
+    }
+    /* Beyond the window the error goes to its request only. */
+    scene.now_us += 60 * SECOND;
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_raw(&v[1], URL, ""));
+    scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
+    ck_assert_uint_eq(v[0].status, 503);
+    ck_assert_uint_eq(scene_stats().markers, 1);
+    expect_waiting(&v[1]);
+    scene_answer(URL, 200, "", 5);
+    scene_end();
+}
+END_TEST
+
 START_TEST(without_its_origin_an_object_is_used_unless_its_response_forbids_that)
 {
     static const struct {
@@ -370,6 +398,7 @@ unit_suite(void)
     tcase_add_test(cases, a_fetch_without_conditions_can_fail_in_its_turn);
     tcase_add_test(cases, a_304_that_was_not_asked_for_is_a_failure);
     tcase_add_test(cases, an_object_is_used_after_an_error_if_its_response_permits_that);
+    tcase_add_test(cases, an_error_that_is_not_to_be_stored_leaves_the_old_object);
     tcase_add_test(cases, without_its_origin_an_object_is_used_unless_its_response_forbids_that);
     tcase_add_test(cases, without_permission_the_error_is_the_response);
     tcase_add_test(cases, a_body_that_breaks_off_is_no_reason_to_use_the_old_object);
