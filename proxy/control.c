@@ -17,7 +17,7 @@ control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
     case CONTROL_PURGE_URL:
         return cache_purge(cache, url);
     case CONTROL_PURGE_PREFIX:
-        return cache_purge_prefix(cache, url);
+        return url.len ? cache_purge_prefix(cache, url) : 0;
     case CONTROL_PURGE_TAG:
         return cache_purge_tag(cache, url);
     case CONTROL_PURGE_ALL:
@@ -36,7 +36,7 @@ control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
     case CONTROL_PURGE_URL:
         return cache_expire(cache, url, now_us);
     case CONTROL_PURGE_PREFIX:
-        return cache_expire_prefix(cache, url, now_us);
+        return url.len ? cache_expire_prefix(cache, url, now_us) : 0;
     case CONTROL_PURGE_TAG:
         return cache_expire_tag(cache, url, now_us);
     case CONTROL_PURGE_ALL:
@@ -50,8 +50,9 @@ control_count(struct proxy *proxy, enum control_purge kind, struct span url)
 {
     if (kind == CONTROL_PURGE_URL)
         return cache_count(proxy->config.cache, url);
-    return cache_count_prefix(proxy->config.cache,
-                              kind == CONTROL_PURGE_ALL ? span_of(NULL, 0) : url);
+    if (kind == CONTROL_PURGE_ALL)
+        return cache_count_prefix(proxy->config.cache, span_of(NULL, 0));
+    return url.len ? cache_count_prefix(proxy->config.cache, url) : 0;
 }
 
 bool

@@ -10,7 +10,7 @@
 
 enum control_purge {
     CONTROL_PURGE_URL,
-    CONTROL_PURGE_PREFIX, /* all URLs that begin with it */
+    CONTROL_PURGE_PREFIX, /* all URLs that begin with it; none if it is empty */
     CONTROL_PURGE_ALL,
     CONTROL_PURGE_TAG /* all objects that have this tag, in place of a URL */
 };

@@ -94,8 +94,10 @@ begin_body(struct http_connection *c, const struct http_request *request)
     c->body_is_chunked = request->chunked;
     c->body_left = request->chunked ? 0 : (uint64_t)request->content_length;
     c->body_progress = 0;
-    if (request->chunked)
+    if (request->chunked) {
         chunked_init(&c->chunked, MAX_TRAILER_BYTES, MAX_TRAILER_LINES);
+        c->chunked.no_padding = true;
+    }
 }
 
 /* A head has been read. */

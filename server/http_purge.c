@@ -55,38 +55,85 @@ read_members(struct purge *purge, struct span value)
     return true;
 }
 
-/* Words, separated by blanks or commas. */
-static void
-purge_tags(struct purge *p, struct span value)
+/* Words, separated by blanks or commas. False: there is none left. */
+static bool
+next_tag(struct span *value, struct span *tag)
 {
-    const char *end = value.ptr + value.len;
+    const char *at = value->ptr, *end = value->ptr + value->len, *begin;
 
-    for (const char *at = value.ptr; at < end && p->tags < MOST_TAGS;) {
-        const char *begin;
-
-        while (at < end && (http_is_blank(*at) || *at == ','))
-            at++;
-        for (begin = at; at < end && !http_is_blank(*at) && *at != ','; at++)
-            ;
-        if (at > begin) {
-            purge(p, CONTROL_PURGE_TAG, span_of(begin, (size_t)(at - begin)));
-            p->tags++;
-        }
-    }
+    while (at < end && (http_is_blank(*at) || *at == ','))
+        at++;
+    for (begin = at; at < end && !http_is_blank(*at) && *at != ','; at++)
+        ;
+    *tag = span_of(begin, (size_t)(at - begin));
+    *value = span_of(at, (size_t)(end - at));
+    return tag->len > 0;
 }
 
-/* All URLs of a reverse proxy's origin that the path may be stored under. */
+/* The next field of tags. */
+static bool
+next_tag_field(const struct purge *purge, struct span *rest, struct span *value)
+{
+    const char *const *names = purge->proxy->config.tag_fields;
+    struct span line, name;
+
+    while (http_next_line(rest, &line))
+        if (http_split_field(line, &name, value) &&
+            http_name_is_one_of(name, names ? names : tags_default_fields))
+            return true;
+    return false;
+}
+
+/* Nothing is purged before all tags have been counted. Returns why they are refused. */
+static const char *
+count_tags(struct purge *p, struct span fields)
+{
+    struct span value, tag;
+
+    while (next_tag_field(p, &fields, &value)) {
+        if (!next_tag(&value, &tag))
+            return "a field of tags is empty";
+        do {
+            if (++p->tags > MOST_TAGS)
+                return "there are more than 64 tags";
+        } while (next_tag(&value, &tag));
+    }
+    return NULL;
+}
+
 static void
+purge_tags(struct purge *p, struct span fields)
+{
+    struct span value, tag;
+
+    while (next_tag_field(p, &fields, &value))
+        while (next_tag(&value, &tag))
+            purge(p, CONTROL_PURGE_TAG, tag);
+}
+
+/* All URLs of a reverse proxy's origin that the path may be stored under. False if one of them is
+ * too long; nothing has been purged then. */
+static bool
 purge_origin(struct purge *p, struct http_exchange *x, struct http_origin *origin)
 {
     struct http_worker *worker = x->connection->worker;
+    struct span path = x->request.path;
 
+    for (unsigned i = 0; i < origin->url_count; i++)
+        if (!http_origin_write_url(origin, i, path, worker->url, sizeof(worker->url)))
+            return false;
     for (unsigned i = 0; i < origin->url_count; i++) {
-        size_t len =
-            http_origin_write_url(origin, i, x->request.path, worker->url, sizeof(worker->url));
+        size_t len = http_origin_write_url(origin, i, path, worker->url, sizeof(worker->url));
 
         purge(p, p->prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, span_of(worker->url, len));
     }
+    return true;
+}
+
+static void
+refuse(struct http_exchange *x, unsigned status, const char *reason)
+{
+    http_page_make(x, &(struct http_page){.status = status, .reason = span_str(reason)});
 }
 
 static void
@@ -104,28 +151,26 @@ void
 http_purge(struct http_exchange *x, const struct http_route *route)
 {
     struct purge p = {.proxy = &http_service_of(x)->service->proxy};
-    const char *const *tag_fields = p.proxy->config.tag_fields;
     struct span rest = x->request.fields, line, name, value;
+    const char *reason;
     bool known = true;
 
     while (known && http_next_line(&rest, &line))
         if (http_split_field(line, &name, &value) && http_name_is(name, "Purge"))
             known = read_members(&p, value);
-    if (!known) {
-        http_page_make(x, &(struct http_page){
-                              .status = 400,
-                              .reason = span_str("the field Purge has other members than "
-                                                 "\"soft\" and \"prefix\""),
-                          });
+    reason = known ? count_tags(&p, x->request.fields)
+                   : "the field Purge has other members than \"soft\" and \"prefix\"";
+    if (reason) {
+        refuse(x, 400, reason);
         return;
     }
-    for (rest = x->request.fields; http_next_line(&rest, &line);)
-        if (http_split_field(line, &name, &value) &&
-            http_name_is_one_of(name, tag_fields ? tag_fields : tags_default_fields))
-            purge_tags(&p, value);
-    if (!p.tags && route->origin)
-        purge_origin(&p, x, route->origin);
-    else if (!p.tags)
+    if (p.tags) {
+        purge_tags(&p, x->request.fields);
+    } else if (!route->origin) {
         purge(&p, p.prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, route->url);
+    } else if (!purge_origin(&p, x, route->origin)) {
+        refuse(x, 414, "a URL to purge is longer than 8,192 bytes");
+        return;
+    }
     respond(x, &p);
 }

@@ -38,6 +38,21 @@ START_TEST(a_purge_removes_what_is_complete)
 }
 END_TEST
 
+/* All is CONTROL_PURGE_ALL's, and not that of a prefix that was lost. */
+START_TEST(an_empty_prefix_is_that_of_nothing)
+{
+    struct span none = span_of(NULL, 0);
+
+    scene_begin(&defaults);
+    scene_store(URL, "", 5);
+    ck_assert_uint_eq(control_count(&scene.proxy, CONTROL_PURGE_PREFIX, none), 0);
+    ck_assert_uint_eq(control_expire(&scene.proxy, CONTROL_PURGE_PREFIX, none), 0);
+    ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_PREFIX, none), 0);
+    ck_assert(scene_has(URL));
+    scene_end();
+}
+END_TEST
+
 /* Before the head, after it, and in the body: those that wait get it, a later request gets another.
  */
 START_TEST(a_purge_during_a_fetch_lets_it_end_for_those_that_wait)
@@ -323,6 +338,7 @@ unit_suite(void)
     TCase *cases = tcase_create("all");
 
     tcase_add_loop_test(cases, a_purge_removes_what_is_complete, 0, KINDS);
+    tcase_add_test(cases, an_empty_prefix_is_that_of_nothing);
     tcase_add_loop_test(cases, a_purge_during_a_fetch_lets_it_end_for_those_that_wait, 0,
                         4 * KINDS);
     tcase_add_loop_test(cases, a_purge_removes_a_marker_and_what_passes_by_it_is_not_stored, 0,
