@@ -205,7 +205,7 @@ target_parse(struct target *target, struct span url, char *why, size_t why_size)
         return bad_url(why, why_size, "it has a zero byte in it");
     text = strndup(url.ptr, url.len);
     target->url = curl_url();
-    code = text && target->url ? curl_url_set(target->url, CURLUPART_URL, text, 0)
+    code = text && target->url ? curl_url_set(target->url, CURLUPART_URL, text, CURLU_PATH_AS_IS)
                                : CURLUE_OUT_OF_MEMORY;
     free(text);
     error = code ? from_parser(code, why, why_size) : take_apart(target, why, why_size);
@@ -222,6 +222,7 @@ target_follow(struct target *target, const struct target *from, const char *loca
     CURLUcode code;
 
     *target = (struct target){.url = curl_url_dup(from->url)};
+    /* Without CURLU_PATH_AS_IS: dot segments are removed (RFC 3986, section 5.2.4). */
     /* Encoding what should have been encoded is what browsers do with a Location, and libcurl. */
     code = target->url ? curl_url_set(target->url, CURLUPART_URL, location, CURLU_URLENCODE)
                        : CURLUE_OUT_OF_MEMORY;

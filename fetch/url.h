@@ -27,12 +27,15 @@ struct target {
 };
 
 /*
- * Takes apart a URL. FETCH_OK, FETCH_BAD_URL or FETCH_INTERNAL (no memory) with a sentence in
- * `why`, and then *target is empty.
+ * Takes apart a URL. Its path stays as it is, dot segments included, so that the origin is asked
+ * for the URL under which the response is cached. FETCH_OK, FETCH_BAD_URL or FETCH_INTERNAL (no
+ * memory) with a sentence in `why`, and then *target is empty.
  */
 enum fetch_error target_parse(struct target *target, struct span url, char *why, size_t why_size);
 
-/* The same for a Location field's value, relative to where it came from (RFC 9110 section 10.2.2).
+/*
+ * The same for a Location field's value, relative to where it came from (RFC 9110 section 10.2.2).
+ * Dot segments are removed (RFC 3986 section 5.2.4).
  */
 enum fetch_error target_follow(struct target *target, const struct target *from,
                                const char *location, char *why, size_t why_size);

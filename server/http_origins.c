@@ -122,6 +122,47 @@ has_prefix(const struct http_origin *row, struct span path)
     return path.ptr[row->prefix.len] == '/' || (path.ptr[row->prefix.len] == '?' && !row->below);
 }
 
+/* The dot with which the text begins, or "%2e": its length; 0 if there is none. */
+static size_t
+dot_length(struct span text)
+{
+    if (text.len && text.ptr[0] == '.')
+        return 1;
+    return text.len >= 3 && text.ptr[0] == '%' && text.ptr[1] == '2' && (text.ptr[2] | 0x20) == 'e'
+               ? 3
+               : 0;
+}
+
+/* ".." */
+static bool
+leads_up(struct span segment)
+{
+    size_t first = dot_length(segment), second;
+
+    if (first == 0)
+        return false;
+    segment = span_of(segment.ptr + first, segment.len - first);
+    second = dot_length(segment);
+    return second && second == segment.len;
+}
+
+bool
+http_origins_path_leads_up(struct span path)
+{
+    const char *query = memchr(path.ptr, '?', path.len);
+    const char *at = path.ptr, *end = query ? query : path.ptr + path.len;
+
+    while (at < end) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        const char *segment_end = slash ? slash : end;
+
+        if (leads_up(span_of(at, (size_t)(segment_end - at))))
+            return true;
+        at = segment_end + 1;
+    }
+    return false;
+}
+
 struct http_origin *
 http_origins_find(const struct http_origins *origins, struct span host, struct span path)
 {

@@ -37,6 +37,13 @@ bool http_origins_init(struct http_origins *origins, const struct option_list *r
 void http_origins_free(struct http_origins *origins);
 
 /*
+ * Has the path a segment "..", be it written with "%2e" (RFC 3986 section 6.2.2.2)? An origin that
+ * removes it would serve what is outside of the row. The query does not count; nor does a segment
+ * ".", which leads nowhere, and which apt sends for a flat repository.
+ */
+bool http_origins_path_leads_up(struct span path);
+
+/*
  * The row for a request: one with its host before one for any host, then the one with the longest
  * prefix. NULL if none matches. `path` as in struct http_request.
  */

@@ -27,6 +27,8 @@ find_reverse(struct http_connection *c, const struct http_request *request,
 {
     struct http_worker *worker = c->worker;
 
+    if (http_origins_path_leads_up(request->path))
+        return refuse(400, "the path has a segment \"..\"", reason);
     route->origin = http_origins_find(&worker->http->origins, request->host, request->path);
     if (!route->origin)
         return refuse(421, "this server does not serve that host and path", reason);
@@ -45,7 +47,8 @@ find_forward(struct http_connection *c, const struct http_request *request,
 
     if (request->form != HTTP_ABSOLUTE_FORM)
         return refuse(400, "this is a proxy: the request has to name a whole URL", reason);
-    if (!may_forward(c))
+    /* The rule for PURGE has been applied. */
+    if (request->method_id != HTTP_PURGE && !may_forward(c))
         return refuse(403, "this client may not use the proxy", reason);
     route->url =
         span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,

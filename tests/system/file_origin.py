@@ -92,6 +92,8 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
         super().send_response(code, message)
 
     def do_GET(self):
+        # As file servers do; apt asks for "./Packages" of a flat repository.
+        self.path = self.path.replace("/./", "/")
         self.seen = Seen(self)
         self.origin.seen.append(self.seen)
         path = urllib.parse.urlsplit(self.path).path

@@ -186,6 +186,13 @@ class ForwardTest(HttpTest):
         self.assertIn(b"--allow-net", response.body)
         self.assertEqual(self.c.get("http://a.test:25/").status, 403)
 
+    def test_the_origin_is_asked_for_the_url_that_is_stored(self):
+        dots = stored("http://a.test/a/../b")
+        self.assertFalse(is_hit(self.c.get(dots)))
+        self.assertTrue(is_hit(self.c.get(dots)))
+        self.assertFalse(is_hit(self.c.get(stored("http://a.test/b"))))
+        self.assertEqual([row[2].split("?")[0] for row in self.o.requests()], ["/a/../b", "/b"])
+
     def test_bad_requests_are_refused_and_the_connection_closed(self):
         for text in ("GET http://a.test/ HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n",
                      "GET http://a.test/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
@@ -369,6 +376,12 @@ class ReverseTest(HttpTest):
                          ("GET", "/a?b", "127.0.0.1", "one.test"))
         self.assertTrue(fields["Via"].startswith("1.1 sunproxy-"))
         self.assertEqual(len(self.echo.heads), 1)
+
+    def test_paths_do_not_leave_the_row(self):
+        for path in ("/api/../secret", "/api/%2e%2e/secret", "/api/.%2E"):
+            self.assertEqual(self.request(path, host="two.test").status, 400, path)
+        self.assertEqual(self.echo.heads, [])
+        self.assertEqual(self.request("/api/..x", host="two.test").status, 200)
 
     def test_the_next_url_if_no_connection_can_be_made(self):
         response = self.request("/api/x", host="two.test")

@@ -228,6 +228,23 @@ START_TEST(request_headers_for_libcurl)
 }
 END_TEST
 
+/* The origin is asked for what the response is stored under. */
+START_TEST(dot_segments_stay)
+{
+    static const char *const urls[] = {"http://h/a/../b", "http://h/./..",
+                                       "http://h/a/%2e%2e/b?../c"};
+
+    for (size_t i = 0; i < LENGTH(urls); i++) {
+        struct target target;
+        char why[256];
+
+        ck_assert_int_eq(target_parse(&target, span_str(urls[i]), why, sizeof(why)), FETCH_OK);
+        ck_assert_str_eq(target.text, urls[i]);
+        target_free(&target);
+    }
+}
+END_TEST
+
 START_TEST(redirect_targets)
 {
     static const struct {
@@ -236,6 +253,8 @@ START_TEST(redirect_targets)
         {"/x", "http://h.example:81/x"},
         {"x", "http://h.example:81/a/x"},
         {"../x", "http://h.example:81/x"},
+        {"/a/./b/../c/..", "http://h.example:81/a/"},
+        {"http://other/a/../b", "http://other/b"},
         {"?q", "http://h.example:81/a/b?q"},
         {"//other/x", "http://other/x"},
         {"https://other", "https://other/"},
@@ -259,6 +278,12 @@ START_TEST(redirect_targets)
             ck_assert_str_eq(to.text, cases[i].url);
         target_free(&to);
     }
+    target_free(&from);
+    /* Those of the URL that redirects are removed, too. */
+    ck_assert_int_eq(target_parse(&from, span_str("http://h/a/b/../c/d"), why, sizeof(why)), 0);
+    ck_assert_int_eq(target_follow(&other, &from, "../x", why, sizeof(why)), 0);
+    ck_assert_str_eq(other.text, "http://h/a/x");
+    target_free(&other);
     target_free(&from);
     /* A name and a password stay with the host that they were given for. */
     ck_assert_int_eq(target_parse(&from, span_str("http://u:p@h/a"), why, sizeof(why)), 0);
@@ -440,6 +465,7 @@ unit_suite(void)
     tcase_add_test(tc, urls_that_cannot);
     tcase_add_test(tc, request_headers);
     tcase_add_test(tc, request_headers_for_libcurl);
+    tcase_add_test(tc, dot_segments_stay);
     tcase_add_test(tc, redirect_targets);
     tcase_add_test(tc, where_connections_go);
     tcase_add_test(tc, ports_of_other_protocols);

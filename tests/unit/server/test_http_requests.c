@@ -159,6 +159,8 @@ START_TEST(bodies_that_break)
         {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhello\r\n5zz\r\n", 400},
         {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhelloX", 400},
         {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\nhello", 400},
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5 \t\r\nhello\r\n0\r\n\r\n", 400},
+        {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhello\r\n0 \r\n\r\n", 400},
         {REQUEST("POST", "Transfer-Encoding: chunked\r\n") "5\r\nhe", 0},
         {REQUEST("POST", "Content-Length: 5\r\n") "he", 0},
     };
@@ -235,7 +237,8 @@ END_TEST
 START_TEST(purging)
 {
     static char loopback[] = "127.0.0.0/8";
-    static char *items[] = {loopback, NULL};
+    static char other[] = "192.0.2.0/24";
+    static char *items[] = {loopback, NULL}, *others[] = {other, NULL};
     int fd;
 
     begin();
@@ -255,6 +258,15 @@ START_TEST(purging)
     store(MAX_AGE, "page");
     fd = http_connect();
     expect(fd, REQUEST("PURGE", ""), 200);
+    close(fd);
+    front_server_stop();
+    /* Purging takes no permission to use the proxy. */
+    front_options.purge_net = (struct option_list){.items = items, .count = 1};
+    front_options.client_net = (struct option_list){.items = others, .count = 1};
+    begin();
+    fd = http_connect();
+    expect(fd, REQUEST("GET", ""), 403);
+    expect(fd, REQUEST("PURGE", ""), 404);
     close(fd);
     front_server_stop();
 }
@@ -300,6 +312,48 @@ START_TEST(purging_more_than_one_url_and_softly)
 }
 END_TEST
 
+/* What is refused has removed nothing. */
+START_TEST(purges_that_are_refused)
+{
+    static char row[128 + 200] = "/=http://origin.test,http://second.test/";
+    static char *items[] = {row, NULL};
+    static char request[16384];
+    size_t len;
+    int fd;
+
+    begin();
+    store(MAX_AGE "Surrogate-Key: t0\r\n", "page");
+    fd = http_connect_local();
+    expect(fd, REQUEST("PURGE", "Surrogate-Key:\r\nPurge: prefix\r\n"), 400);
+    expect(fd, REQUEST("PURGE", "Surrogate-Key: t0\r\nSurrogate-Key: ,\r\n"), 400);
+    len = (size_t)sprintf(request, "PURGE " URL " HTTP/1.1\r\nHost: x\r\nSurrogate-Key:");
+    for (int i = 0; i < 65; i++)
+        len += (size_t)sprintf(request + len, " t%d", i);
+    memcpy(request + len, "\r\n\r\n", 5);
+    expect(fd, request, 400);
+    http_expect_hit(fd, URL, "page", 4);
+    memcpy(request + len - 4, "\r\n\r\n", 5);
+    expect(fd, request, 200);
+    close(fd);
+    front_server_stop();
+    /* The URL fits for the first origin, and does not for the second. */
+    memset(row + strlen(row), 'p', 200);
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    begin();
+    fd = http_connect_local();
+    ck_assert(http_send(fd, "GET /keep HTTP/1.1\r\nHost: x\r\n\r\n"));
+    origin_responds("http://origin.test/keep", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    len = (size_t)sprintf(request, "PURGE /");
+    memset(request + len, 'q', 8100);
+    strcpy(request + len + 8100, " HTTP/1.1\r\nHost: x\r\nPurge: prefix\r\n\r\n");
+    expect(fd, request, 414);
+    expect(fd, "PURGE /keep HTTP/1.1\r\nHost: x\r\n\r\n", 200);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* ---- reverse --------------------------------------------------------------------------------- */
 
 static void
@@ -325,7 +379,8 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         {"/api/x?y", "site.test", "http://api.test/v2/x?y"},
         {"/api?y", "site.test", "http://api.test/v2?y"},
         {"http://site.test/api/z", "other.test", "http://api.test/v2/z"},
-        {"/%41/../b", "x", "http://any.test/%41/../b"},
+        {"/%41//b?../c", "x", "http://any.test/%41//b?../c"},
+        {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c."},
     };
     char request[256];
     int fd;
@@ -348,6 +403,47 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         ck_assert_uint_eq(answer.status, 200);
     }
     close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* Of any method, and an upgrade, too: the origin would remove it, and serve what is elsewhere. */
+START_TEST(paths_do_not_leave_the_row)
+{
+    static const char *const paths[] = {
+        "/api/../secret",
+        "/api/..",
+        "/api/../?q",
+        "/api/..?q",
+        "/api/%2e%2E/x",
+        "/api/.%2e/x",
+        "/api/%2E./a/b",
+        "/api/a/../../../x",
+        "/..",
+        "/./api/%2e%2e",
+        "http://site.test/api/../x",
+    };
+    static const char *const methods[] = {"GET", "POST", "PURGE"};
+    char request[256];
+
+    begin_reverse();
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        int fd = http_connect_local();
+
+        for (size_t k = 0; k < sizeof(methods) / sizeof(methods[0]); k++) {
+            snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: site.test\r\n\r\n",
+                     methods[k], paths[i]);
+            expect(fd, request, 400);
+        }
+        snprintf(request, sizeof(request),
+                 "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\n"
+                 "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                 "Sec-WebSocket-Version: 13\r\n\r\n",
+                 paths[i]);
+        expect(fd, request, 400);
+        close(fd);
+    }
+    ck_assert_uint_eq(scene_fetches(), 0);
     front_server_stop();
 }
 END_TEST
@@ -485,7 +581,9 @@ unit_suite(void)
     tcase_add_test(tcase, options_of_the_proxy_itself);
     tcase_add_test(tcase, purging);
     tcase_add_test(tcase, purging_more_than_one_url_and_softly);
+    tcase_add_test(tcase, purges_that_are_refused);
     tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
+    tcase_add_test(tcase, paths_do_not_leave_the_row);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
