@@ -209,14 +209,14 @@ cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
 
     if (!fill->isolated) {
         struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
-        struct entry *own = shard_close_fill(fill);
 
         fill->isolated = true;
         waiters_retry(fill);
-        if (until_us == 0) {
-            if (own)
-                shard_remove(shard, own, &removed);
+        if (fill->may_store && until_us == 0) {
+            shard_purge_fill(shard, fill, &removed);
         } else if (fill->may_store) {
+            struct entry *own = shard_close_fill(fill);
+
             if (expired)
                 shard_remove(shard, expired, &removed);
             mark(shard, fill, own, until_us, &removed);
@@ -249,12 +249,24 @@ hand_over(struct removed *removed, struct cache_victims *victims)
 }
 
 /*
- * Stores the fill's object, which is in its own entry if it has one. Without one there may be a
- * mark in its place, which is replaced, or a busy object, which is newer than this one.
+ * Has another fill stored a page that is from later than this object, and was fresh when this fetch
+ * ended?
+ */
+static bool
+is_outdated_by(const struct cache_fill *fill, const struct object *object, const struct entry *page)
+{
+    return object_is_fresh(page->object, fill->begun_us + (int64_t)object->fetch_us) &&
+           page->object->fetched_us > object->fetched_us;
+}
+
+/*
+ * Stores the fill's object, which is in its own entry if it has one, or is the successor of a page.
+ * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object, which is
+ * newer than this one.
  */
 static enum cache_outcome
-store(struct shard *shard, struct cache_fill *fill, struct entry *own, struct object *object,
-      struct removed *replaced, struct removed *victims)
+store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succeeds,
+      struct object *object, struct removed *replaced, struct removed *victims)
 {
     struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
                             fill->key};
@@ -262,7 +274,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, struct ob
 
     if (other && entry_is_mark(other))
         shard_remove(shard, other, replaced);
-    else if (other && !other->stored)
+    else if (other && (!other->stored || (!succeeds && is_outdated_by(fill, object, other))))
         return CACHE_NOT_STORED;
     switch (
         shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims)) {
@@ -300,11 +312,12 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
     struct shard *shard = &place->shard;
 
     if (fill->may_store) {
+        bool succeeds = fill->entry && fill->entry->stored;
         struct entry *own = shard_close_fill(fill);
 
         shard_remove_fill(shard, fill);
         if (store_it)
-            outcome = store(shard, fill, own, fill->object, &replaced, &evicted);
+            outcome = store(shard, fill, own, succeeds, fill->object, &replaced, &evicted);
         if (outcome == CACHE_NOT_STORED) {
             if (own)
                 shard_remove(shard, own, &replaced);

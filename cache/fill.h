@@ -216,10 +216,10 @@ bool cache_fill_abandon(struct cache_fill *fill);
  * The response may not be shared. Waiters get RETRY, except the leader and those that stream and
  * have been notified of the head: call it before cache_fill_head() where the others may not see the
  * head. Until `until_us` of the monotonic clock a marker stands in the table, so that later
- * requests pass; 0: no marker. An expired page of the URL is removed if there is a marker. Does
- * nothing to the table for a bypass or after a purge, and nothing at all the second time. Cannot
- * fail; a fill whose expired page was evicted may lack the memory for a marker, and then there is
- * none.
+ * requests pass, and an expired page of the URL is removed. 0: no marker; a page or a marker stays,
+ * and the object will not be stored. Does nothing to the table for a bypass or after a purge, and
+ * nothing at all the second time. Cannot fail; a fill whose expired page was evicted may lack the
+ * memory for a marker, and then there is none.
  */
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
 
@@ -250,8 +250,9 @@ void cache_fill_unmark(struct cache_fill *fill);
 /*
  * The object is complete, after the head. It is stored if `store_it` is true, no purge has come
  * since the lookup, and policy and capacity admit it. Then it replaces the page or mark of its URL
- * and variant. If it is not stored, a page that had expired at the lookup is removed. For a bypass
- * the table does not change. Waiters get END.
+ * and variant; but not a fresh page from later, by `fetched_us`, that another fill has stored
+ * meanwhile (RFC 9111, section 4: the most recent response). If it is not stored, a page that had
+ * expired at the lookup is removed. For a bypass the table does not change. Waiters get END.
  *
  * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
  * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from

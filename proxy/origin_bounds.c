@@ -37,6 +37,17 @@ origin_fill_can_open_window(const struct origin_fill *fill)
     return fill->streams && fill->base.object->segmented && !object_is_windowed(fill->base.object);
 }
 
+void
+origin_fill_unmark(struct origin_fill *fill)
+{
+    /* Of what the origin evaluated a passed request to, only 200 is for all. */
+    if (fill->unmarked || fill->sharing.unshared ||
+        (fill->as_is && fill->base.object->status != 200))
+        return;
+    fill->unmarked = true;
+    cache_fill_unmark(&fill->base);
+}
+
 int
 origin_fill_open_window(struct origin_fill *fill, enum failure why)
 {
@@ -54,8 +65,7 @@ origin_fill_open_window(struct origin_fill *fill, enum failure why)
     };
 
     atomic_store(&fill->may_keep, false);
-    if (!fill->sharing.unshared)
-        cache_fill_unmark(&fill->base);
+    origin_fill_unmark(fill);
     return cache_fill_unstore(&fill->base, &window);
 }
 

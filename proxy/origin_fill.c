@@ -20,8 +20,11 @@ void
 origin_fill_isolate(struct origin_fill *fill)
 {
     atomic_store(&fill->may_keep, false);
+    /* What the request forbids says nothing about responses to others. */
     if (!fill->bypass)
-        cache_fill_isolate(&fill->base, proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+        cache_fill_isolate(&fill->base, fill->sharing.by_request
+                                            ? 0
+                                            : proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
 }
 
 static void
@@ -225,7 +228,7 @@ finish(struct origin_fill *fill, int64_t total_us)
     if (fill->sharing.unshared)
         origin_fill_isolate(fill);
     else if (!store)
-        cache_fill_unmark(&fill->base);
+        origin_fill_unmark(fill);
     cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us, lifetime_us);
 }
 

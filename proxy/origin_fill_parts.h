@@ -28,6 +28,7 @@ struct origin_fill {
     bool ended;           /* the object has its end before the fetch, and has not failed */
     bool bypass;
     bool no_store; /* the fetch says so */
+    bool unmarked; /* the marker of the URL has been removed */
     bool streams;  /* the leader's front does */
     bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
     _Atomic bool may_keep; /* false once it is known that the object will not be stored */
@@ -73,6 +74,9 @@ uint64_t origin_fill_largest(const struct origin_fill *fill);
 
 /* Can the body get a window? An inline one has all its memory already. */
 bool origin_fill_can_open_window(const struct origin_fill *fill);
+
+/* Removes a marker of the URL, once, if the response proves that those to others may be shared. */
+void origin_fill_unmark(struct origin_fill *fill);
 
 /*
  * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream

@@ -102,8 +102,10 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
     if (fill->conditional && hop->status == 304)
         return;
     evaluate(fill, hop->status, hop->lines, span_of(NULL, 0));
-    if (hop->has_user && !fill->sharing.any)
+    if (hop->has_user && !fill->sharing.any) {
         fill->sharing.unshared = "user information in the URL";
+        fill->sharing.by_request = false;
+    }
     /* The previous object stays where it may be used instead: origin_raw_head() decides. */
     if (fill->sharing.unshared &&
         !(is_error(hop->status) && may_fall_back(fill, STALENESS_IF_ERROR)))

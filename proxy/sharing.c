@@ -42,6 +42,13 @@ is_for_one(enum http_unstorable refusal)
            refusal != HTTP_REFUSED_UNSTATED && refusal != HTTP_REFUSED_STALE;
 }
 
+static bool
+is_by_request(enum http_unstorable refusal)
+{
+    return refusal == HTTP_REFUSED_REQUEST_NO_STORE || refusal == HTTP_REFUSED_AUTHORIZATION ||
+           refusal == HTTP_REFUSED_PARTIAL;
+}
+
 void
 sharing_add_raw(struct sharing *sharing, const struct http_received *received,
                 const struct http_storing_rules *rules, int64_t now_us)
@@ -56,6 +63,7 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     http_evaluate_response(received, rules, &storing);
     sharing->storable = storing.refusal == HTTP_STORABLE;
     sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
+    sharing->by_request = is_by_request(storing.refusal);
     sharing->born_us = now_us - storing.age_us;
     sharing->fresh_until_us =
         sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);

@@ -26,6 +26,8 @@ struct sharing {
     /* Of a raw response (sharing_add_raw()). */
     bool validates; /* a response that is not fresh is of use */
     bool storable;
+    bool by_request; /* `unshared` is because of what the request has: Authorization, no-store, or a
+                        range, and not because of the response */
     int64_t born_us; /* when its age was 0 */
 };
 

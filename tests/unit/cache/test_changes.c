@@ -440,7 +440,9 @@ START_TEST(a_successor_that_comes_after_another_one_replaces_it)
     cache_fill_free(second.found.fill);
     request_take(&second);
     ck_assert_int_eq(request_lookup(&third, cache, "a", 4000, false), CACHE_STALE);
-    ck_assert_int_eq(fill_page(first.found.fill, 1), CACHE_REPLACED);
+    fill_head(first.found.fill, 0, NULL);
+    ck_assert_int_eq(cache_fill_finish(first.found.fill, true, 2000, 1, INT64_MAX), CACHE_REPLACED);
+    cache_fill_free(first.found.fill);
     ck_assert(cache_is_valid(cache));
     ck_assert_uint_eq(pages_stats(cache).busy, 1);
     ck_assert(pages_hit_at(cache, "a", 4000));

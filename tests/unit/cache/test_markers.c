@@ -173,7 +173,7 @@ START_TEST(a_marker_replaces_an_expired_page)
     ck_assert_uint_eq(pages_stats(cache).markers, 1);
     finish(&one, false, CACHE_NOT_STORED);
 
-    /* Without a marker the page stays until the end. */
+    /* Without a marker the page stays. */
     cache_purge_all(cache);
     pages_store_until(cache, "a", 1, 1000);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 2000, false), CACHE_STALE);
@@ -184,7 +184,65 @@ START_TEST(a_marker_replaces_an_expired_page)
     cache_fill_free(one.found.fill);
     request_take(&one);
     request_end(&one);
-    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+}
+END_TEST
+
+static void
+finish_at(struct request *request, int64_t fetched_us, int64_t lifetime_us,
+          enum cache_outcome outcome)
+{
+    fill_head(request->found.fill, 0, NULL);
+    ck_assert_int_eq(cache_fill_finish(request->found.fill, true, 1, fetched_us, lifetime_us),
+                     outcome);
+    cache_fill_free(request->found.fill);
+    request_take(request);
+    request_end(request);
+}
+
+START_TEST(a_fill_that_passed_a_marker_replaces_no_page_from_later)
+{
+    static const struct {
+        int64_t fetched_us, lifetime_us;
+        enum cache_outcome outcome;
+    } rows[] = {
+        {3000, 100000, CACHE_NOT_STORED}, /* the page is from later */
+        {500, 100000, CACHE_REPLACED},    /* it is not */
+        {3000, INT64_MAX, CACHE_NOT_STORED},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct request older = {0}, newer = {0};
+        struct object *page;
+
+        mark("a", CACHE_MISS, 100000);
+        ck_assert_int_eq(request_lookup(&older, cache, "a", 1000, false), CACHE_PASS);
+        ck_assert_int_eq(request_lookup(&newer, cache, "a", 3000, false), CACHE_PASS);
+        finish_at(&newer, rows[i].fetched_us, rows[i].lifetime_us, CACHE_STORED);
+        finish_at(&older, 1000, 100000, rows[i].outcome);
+        page = pages_get(cache, span_str("a"), 4000);
+        ck_assert_ptr_nonnull(page);
+        ck_assert_int_eq(page->fetched_us,
+                         rows[i].outcome == CACHE_REPLACED ? 1000 : rows[i].fetched_us);
+        object_release(&page);
+        cache_purge_all(cache);
+    }
+}
+END_TEST
+
+/* A request that the page did not satisfy may get an older response, by another cache's Age. */
+START_TEST(the_successor_of_a_page_replaces_it)
+{
+    const struct cache_conditions conditions = {.no_cache = true, .max_age_us = INT64_MAX};
+    struct request one = {0};
+
+    ck_assert_int_eq(request_lookup(&one, cache, "a", 1000, false), CACHE_MISS);
+    finish_at(&one, 900, 100000, CACHE_STORED);
+    ck_assert_int_eq(request_lookup_with(&one, cache, "a", 2000,
+                                         (struct cache_request){.conditions = &conditions}),
+                     CACHE_STALE);
+    finish_at(&one, 500, 100000, CACHE_REPLACED);
 }
 END_TEST
 
@@ -322,6 +380,8 @@ unit_suite(void)
     tcase_add_test(tc, without_a_marker_the_next_request_misses);
     tcase_add_test(tc, a_shared_response_replaces_the_marker);
     tcase_add_test(tc, a_marker_is_renewed);
+    tcase_add_test(tc, a_fill_that_passed_a_marker_replaces_no_page_from_later);
+    tcase_add_test(tc, the_successor_of_a_page_replaces_it);
     tcase_add_test(tc, a_marker_replaces_an_expired_page);
     tcase_add_test(tc, a_fill_without_an_entry_marks_what_is_not_newer);
     tcase_add_test(tc, markers_are_bounded_and_the_oldest_is_dropped);

@@ -1,4 +1,5 @@
 /* What the responses to requests that passed a marker leave in the cache. */
+#include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -46,6 +47,102 @@ START_TEST(what_the_origin_made_of_a_range_or_a_condition_is_not_stored)
 }
 END_TEST
 
+/* The fetch that was submitted after this one. */
+static struct scene_fetch *
+next_fetch(struct scene_fetch *fetch)
+{
+    struct scene_fetch *next = TAILQ_NEXT(fetch, link);
+
+    ck_assert_ptr_nonnull(next);
+    return next;
+}
+
+START_TEST(an_older_response_does_not_replace_a_newer_one)
+{
+    struct scene_fetch *older, *newer;
+    struct visit v[3];
+
+    scene_begin(&defaults);
+    set_marker();
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    older = scene_fetch(URL);
+    scene_hop(older, FRESH, false);
+    scene_head(older, 200, FRESH, 20);
+    scene.now_us += 30 * SECOND;
+    ck_assert(!visit_raw(&v[1], URL, ""));
+    newer = next_fetch(older);
+    scene_hop(newer, FRESH, false);
+    scene_head(newer, 200, FRESH, 30);
+    scene_body(newer, 30);
+    scene_done(newer, FETCH_OK, "");
+    scene_run();
+    expect_body(&v[1], OUTCOME_MISS, 30);
+    scene_body(older, 20);
+    scene_done(older, FETCH_OK, "");
+    scene_run();
+    expect_body(&v[0], OUTCOME_MISS, 20);
+    ck_assert(visit_raw(&v[2], URL, ""));
+    expect_body(&v[2], OUTCOME_HIT, 30);
+    ck_assert_int_lt(v[2].age_us, SECOND);
+    scene_end();
+}
+END_TEST
+
+START_TEST(what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is)
+{
+    static const char stale[] = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=100\r\n";
+    struct visit v[2];
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    scene_answer(URL, 200, stale, 20);
+    scene.now_us += 20 * SECOND;
+    ck_assert(!visit_raw(&v[0], URL, "Authorization: x\r\n"));
+    ck_assert(!visit_raw(&v[1], URL, ""));
+    scene_answer(URL, 200, FRESH, 30);
+    expect_body(&v[0], OUTCOME_MISS, 30);
+    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    /* The other one has looked up again, and uses the page. */
+    scene_answer(URL, 503, "", 5);
+    expect_body(&v[1], OUTCOME_STALE, 20);
+    /* Without a page there is no marker either. */
+    control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+    ck_assert(!visit_raw(&v[0], URL, "Authorization: x\r\n"));
+    scene_answer(URL, 200, FRESH, 30);
+    ck_assert_uint_eq(scene_stats().markers, 0);
+    scene_end();
+}
+END_TEST
+
+START_TEST(the_marker_ends_when_a_response_proves_that_it_is_for_all)
+{
+    static const struct {
+        const char *fields;
+        unsigned status;
+        const char *lines;
+        bool stays;
+    } rows[] = {{"If-None-Match: \"a\"\r\n", 304, "ETag: \"a\"\r\n", true},
+                {"If-None-Match: \"a\"\r\n", 200, "", false},
+                {"Range: bytes=5-\r\n", 416, "", true},
+                {"Range: bytes=5-\r\n", 206, "Content-Range: bytes 5-9/10\r\n", true},
+                {"", 200, "", false},
+                {"Authorization: x\r\n", 200, FRESH, true}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        set_marker();
+        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        scene_answer(URL, rows[i].status, rows[i].lines, 5);
+        ck_assert_uint_eq(v.status, rows[i].status);
+        ck_assert_msg(scene_stats().markers == rows[i].stays, "row %zu", i);
+        scene_end();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -53,6 +150,9 @@ unit_suite(void)
     TCase *cases = tcase_create("all");
 
     tcase_add_test(cases, what_the_origin_made_of_a_range_or_a_condition_is_not_stored);
+    tcase_add_test(cases, an_older_response_does_not_replace_a_newer_one);
+    tcase_add_test(cases, what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is);
+    tcase_add_test(cases, the_marker_ends_when_a_response_proves_that_it_is_for_all);
     suite_add_tcase(suite, cases);
     return suite;
 }
