@@ -106,13 +106,3 @@ buf_printf(struct buf *b, const char *format, ...)
     va_end(args);
     return ok;
 }
-
-void
-buf_consume(struct buf *b, size_t n)
-{
-    if (n == 0)
-        return;
-    memmove(b->data, b->data + n, b->len - n);
-    b->len -= n;
-    b->data[b->len] = '\0';
-}

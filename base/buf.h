@@ -37,9 +37,6 @@ bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pr
 bool buf_vprintf(struct buf *b, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-/* Drops the first n bytes (n <= len). */
-void buf_consume(struct buf *b, size_t n);
-
 /* The content, valid until the next change of the buffer. */
 static inline struct span
 buf_span(const struct buf *b)

@@ -34,7 +34,7 @@ bool client_tally_take(struct client_tally *tally, const struct client_key *clie
 void client_tally_give_back(struct client_tally *tally, const struct client_key *client,
                             size_t bytes);
 
-/* Bytes that a client holds, and the number of clients that hold any. */
+/* Bytes that a client holds, and the number of clients that hold any; for tests. */
 size_t client_tally_held(struct client_tally *tally, const struct client_key *client);
 size_t client_tally_clients(struct client_tally *tally);
 

@@ -47,15 +47,6 @@ coding_parse(struct span name)
     return CODING_UNKNOWN;
 }
 
-const char *
-coding_name(enum coding coding)
-{
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (names[i].coding == coding)
-            return names[i].name;
-    return "an unknown coding";
-}
-
 /* ---- making and freeing -------------------------------------------------------------- */
 
 static bool

@@ -26,9 +26,6 @@ enum coding {
  */
 enum coding coding_parse(struct span name);
 
-/* Its name, static. */
-const char *coding_name(enum coding coding);
-
 enum coding_step {
     CODING_WANTS, /* all input is used up and all that it yields has been made */
     CODING_MADE,  /* the buffer is full, or there may be more without further input */

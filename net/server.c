@@ -377,12 +377,6 @@ net_server_get_stats(struct net_server *server, struct net_stats *stats)
     }
 }
 
-struct net_worker *
-net_server_worker(struct net_server *server, unsigned number)
-{
-    return server->stations[number]->worker;
-}
-
 struct net_connections *
 net_server_connections(struct net_server *server, unsigned number)
 {

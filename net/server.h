@@ -16,7 +16,6 @@
 struct net_connections;
 struct net_protocol;
 struct net_server;
-struct net_worker;
 
 /*
  * Makes a server with its workers' loops, not yet running. NULL with errno set on failure; EINVAL
@@ -55,8 +54,7 @@ void net_server_relieve(struct net_server *server);
 /* [any] */
 void net_server_get_stats(struct net_server *server, struct net_stats *stats);
 
-/* The workers, and their connections, by number from 0. [any] */
-struct net_worker *net_server_worker(struct net_server *server, unsigned number);
+/* The connections of a worker, by its number from 0; for tests. [any] */
 struct net_connections *net_server_connections(struct net_server *server, unsigned number);
 
 #endif

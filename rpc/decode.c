@@ -56,29 +56,10 @@ set_position(XDR *xdr, u_int where)
     return TRUE;
 }
 
-static bool_t
-put_long(XDR *xdr, const long *value)
-{
-    (void)xdr;
-    (void)value;
-    return FALSE;
-}
-
-static bool_t
-put_bytes(XDR *xdr, const char *bytes, u_int len)
-{
-    (void)xdr;
-    (void)bytes;
-    (void)len;
-    return FALSE;
-}
-
-/* Nothing to destroy or control: libtirpc looks before it calls these. */
+/* libtirpc never calls the operations that are NULL for a stream that decodes. */
 static const struct xdr_ops decode_ops = {
     .x_getlong = get_long,
-    .x_putlong = put_long,
     .x_getbytes = get_bytes,
-    .x_putbytes = put_bytes,
     .x_getpostn = get_position,
     .x_setpostn = set_position,
     .x_inline = rpc_stream_inline,

@@ -178,23 +178,6 @@ get_position(XDR *xdr)
     return (u_int)(g->closed + (size_t)(position(g) - g->segment) - MARK_BYTES);
 }
 
-static bool_t
-get_long(XDR *xdr, long *value)
-{
-    (void)xdr;
-    (void)value;
-    return FALSE;
-}
-
-static bool_t
-get_bytes(XDR *xdr, char *bytes, u_int len)
-{
-    (void)xdr;
-    (void)bytes;
-    (void)len;
-    return FALSE;
-}
-
 /* Only back, and only to what was copied since the last run that was taken by reference. */
 static bool_t
 set_position(XDR *xdr, u_int where)
@@ -209,11 +192,9 @@ set_position(XDR *xdr, u_int where)
     return TRUE;
 }
 
-/* Nothing to destroy or control: libtirpc looks before it calls these. */
+/* libtirpc never calls the operations that are NULL for a stream that encodes. */
 static const struct xdr_ops gather_ops = {
-    .x_getlong = get_long,
     .x_putlong = put_long,
-    .x_getbytes = get_bytes,
     .x_putbytes = put_bytes,
     .x_getpostn = get_position,
     .x_setpostn = set_position,

@@ -268,14 +268,6 @@ access_log_start(int fd, const char *path, enum log_format format)
     return log;
 }
 
-struct access_log *
-access_log_open(const char *path, enum log_format format)
-{
-    int fd = access_log_open_file(path);
-
-    return fd < 0 ? NULL : access_log_start(fd, path, format);
-}
-
 void
 access_log_close(struct access_log *log)
 {

@@ -53,9 +53,6 @@ int access_log_open_file(const char *path);
  */
 struct access_log *access_log_start(int fd, const char *path, enum log_format format);
 
-/* Both of them. */
-struct access_log *access_log_open(const char *path, enum log_format format);
-
 /*
  * Writes out what is left and ends the thread. A pipe that takes nothing has two seconds; what is
  * left then is lost and counted. NULL is harmless.

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "trace/decoder.h"
+#include "trace/decompressor.h"
 #include "trace/formats.h"
 
 #define BUFFER_BYTES (256u * 1024u)
@@ -34,7 +34,7 @@ struct input {
     bool ended; /* nothing comes behind the buffer, for whatever reason */
 
     const char *compression; /* NULL: none */
-    struct decoder *decoder;
+    struct decompressor *decompressor;
     char *packed; /* the compressed bytes: [packed_at, packed_end) lie ahead */
     size_t packed_at;
     size_t packed_end;
@@ -106,7 +106,7 @@ decode_some(struct input *in)
         struct span packed;
         char *out = in->bytes + in->end;
         size_t capacity = in->capacity - in->end;
-        enum decoder_result result;
+        enum decompressor_result result;
 
         if (in->packed_at == in->packed_end && !in->packed_ended) {
             in->packed_at = 0;
@@ -116,7 +116,7 @@ decode_some(struct input *in)
                 return;
         }
         packed = span_of(in->packed + in->packed_at, in->packed_end - in->packed_at);
-        result = decoder_run(in->decoder, &packed, &out, &capacity);
+        result = decompressor_run(in->decompressor, &packed, &out, &capacity);
         in->packed_at = in->packed_end - packed.len;
         in->end = in->capacity - capacity;
         in->unpacked += in->end - before;
@@ -125,14 +125,14 @@ decode_some(struct input *in)
             stop(in, TRACE_NOT_A_TRACE);
             return;
         }
-        in->too_large = result == DECODER_TOO_LARGE;
-        if (result != DECODER_OK)
-            stop(in, result == DECODER_ENDED       ? TRACE_OK
-                     : result == DECODER_NO_MEMORY ? TRACE_NO_MEMORY
-                                                   : TRACE_NOT_A_TRACE);
+        in->too_large = result == DECOMPRESSOR_TOO_LARGE;
+        if (result != DECOMPRESSOR_OK)
+            stop(in, result == DECOMPRESSOR_ENDED       ? TRACE_OK
+                     : result == DECOMPRESSOR_NO_MEMORY ? TRACE_NO_MEMORY
+                                                        : TRACE_NOT_A_TRACE);
         else if (in->packed_ended && in->end == before) {
             in->breaks_off = true;
-            stop(in, decoder_is_whole(in->decoder) ? TRACE_OK : TRACE_NOT_A_TRACE);
+            stop(in, decompressor_is_whole(in->decompressor) ? TRACE_OK : TRACE_NOT_A_TRACE);
         }
     }
 }
@@ -169,7 +169,7 @@ input_peek(struct input *in, size_t need)
     if (in->end - in->at < need && !in->ended && !grow_buffer(in, need))
         stop(in, TRACE_NO_MEMORY);
     while (in->end - in->at < need && !in->ended) {
-        if (in->decoder) {
+        if (in->decompressor) {
             decode_some(in);
         } else {
             size_t n = read_some(in, in->bytes + in->end, in->capacity - in->end);
@@ -258,16 +258,16 @@ open_file(struct input *in, char *why, size_t why_size)
     return TRACE_OK;
 }
 
-/* Puts a decoder in between when the first bytes ask for one. */
+/* Puts a decompressor in between when the first bytes ask for one. */
 static bool
 look_for_compression(struct input *in)
 {
     struct span head = input_peek(in, BUFFER_BYTES);
 
-    in->compression = decoder_sniff(head);
+    in->compression = decompressor_sniff(head);
     if (!in->compression)
         return true;
-    in->decoder = decoder_create(in->compression);
+    in->decompressor = decompressor_create(in->compression);
     in->packed = in->bytes;
     in->packed_at = in->at;
     in->packed_end = in->end;
@@ -277,7 +277,7 @@ look_for_compression(struct input *in)
     in->at = 0;
     in->end = 0;
     in->ended = in->error != TRACE_OK;
-    return in->decoder && in->bytes;
+    return in->decompressor && in->bytes;
 }
 
 enum trace_error
@@ -311,7 +311,7 @@ input_close(struct input *in)
         return;
     if (!in->is_stdin && in->fd >= 0)
         close(in->fd);
-    decoder_destroy(in->decoder);
+    decompressor_destroy(in->decompressor);
     free(in->bytes);
     free(in->packed);
     free(in);
@@ -360,7 +360,7 @@ enum trace_error
 input_finish(struct input *in, bool whole, char *why, size_t why_size)
 {
     /* Packed bytes that were ignored at the end are none that were missed. */
-    bool to_its_end = in->ended && (!in->decoder || in->packed_ended);
+    bool to_its_end = in->ended && (!in->decompressor || in->packed_ended);
 
     if (in->error == TRACE_CANNOT_OPEN)
         snprintf(why, why_size, "%s: cannot read the trace: %s", input_name(in),
@@ -379,7 +379,7 @@ input_finish(struct input *in, bool whole, char *why, size_t why_size)
         snprintf(why, why_size,
                  "%s: the %s data need more than %u MiB of memory to decompress; decompress them "
                  "first, or pipe them in",
-                 input_name(in), in->compression, (unsigned)(DECODER_MOST_MEMORY >> 20U));
+                 input_name(in), in->compression, (unsigned)(DECOMPRESSOR_MOST_MEMORY >> 20U));
     else if (in->error == TRACE_NOT_A_TRACE)
         snprintf(why, why_size, "%s: the %s data %s", input_name(in), in->compression,
                  in->breaks_off ? "break off before their end" : "are damaged");

@@ -1,6 +1,6 @@
 /*
  * The bytes of a trace, wherever they come from: a regular file, a FIFO, or standard input under
- * the name "-"; plain or compressed (decoder.h), as its first bytes show.
+ * the name "-"; plain or compressed (decompressor.h), as its first bytes show.
  *
  * They pass through a buffer of some hundred kilobytes, read with read(2). A file is not mapped
  * into memory: when another program truncates a mapped file, a process that reads the missing end

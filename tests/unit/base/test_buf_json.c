@@ -22,8 +22,7 @@ START_TEST(a_buffer_keeps_to_its_ceiling)
     buf_reset(&b);
     ck_assert(!buf_failed(&b));
     ck_assert(buf_printf(&b, "%d-%s", 7, "abc"));
-    buf_consume(&b, 2);
-    ck_assert_str_eq(buf_str(&b), "abc");
+    ck_assert_str_eq(buf_str(&b), "7-abc");
     ck_assert(!buf_printf(&b, "%s", "12345678901"));
     buf_free(&b);
 }

@@ -111,7 +111,7 @@ expect_text(const struct coded *coded, size_t len)
     /* Cut, it does not pass for whole. */
     for (size_t cut = 1; cut < coded->len; cut += coded->len / 20 + 1) {
         ck_assert_int_ge(decode(coded->coding, coded->bytes, cut, 1000, 16384, text, &whole), 0);
-        ck_assert_msg(!whole, "%s cut at %zu", coding_name(coded->coding), cut);
+        ck_assert_msg(!whole, "coding %d cut at %zu", (int)coded->coding, cut);
     }
 }
 
@@ -294,7 +294,7 @@ START_TEST(names)
     ck_assert_int_eq(coding_parse(span_str("x-gzip")), CODING_GZIP);
     ck_assert_int_eq(coding_parse(span_str("br")), CODING_BROTLI);
     ck_assert_int_eq(coding_parse(span_str("brr")), CODING_UNKNOWN);
-    ck_assert_str_eq(coding_name(CODING_ZSTD), "zstd");
+    ck_assert_int_eq(coding_parse(span_str("zstd")), CODING_ZSTD);
     decoder_destroy(NULL);
 }
 END_TEST

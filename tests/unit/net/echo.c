@@ -277,7 +277,7 @@ echo_stats(void)
 void
 echo_answer(void)
 {
-    net_worker_post(net_server_worker(echo.server, 0), &echo.answer_task);
+    net_worker_post(net_server_connections(echo.server, 0)->worker, &echo.answer_task);
 }
 
 /* ---- peers ----------------------------------------------------------------------------------- */

@@ -74,4 +74,13 @@ get_word(const struct buf *b, size_t index)
     return ntohl(value);
 }
 
+/* Drops the first `len` bytes. */
+static inline void
+drop_front(struct buf *b, size_t len)
+{
+    REQUIRE(b->len >= len);
+    memmove(b->data, b->data + len, b->len - len);
+    b->len -= len;
+}
+
 #endif

@@ -109,7 +109,7 @@ take_replies(int fd, struct buf *in)
         ck_assert_uint_ge(len, 24);
         ck_assert_uint_eq(get_word(in, 2), REPLY);
         ck_assert_uint_le(get_word(in, 3), MSG_DENIED);
-        buf_consume(in, len);
+        drop_front(in, len);
     }
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }

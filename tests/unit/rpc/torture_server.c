@@ -199,7 +199,7 @@ read_replies(int fd, struct buf *in, struct outcome *outcome)
         outcome->answers++;
         if (get_word(in, 6) != SUCCESS)
             outcome->failures++;
-        buf_consume(in, len);
+        drop_front(in, len);
     }
 }
 

@@ -131,7 +131,8 @@ static void
 open_log(void *context)
 {
     unsigned *descriptors = context;
-    struct access_log *log = access_log_open(log_path, LOG_FORMAT_PLAIN);
+    int fd = access_log_open_file(log_path);
+    struct access_log *log = fd < 0 ? NULL : access_log_start(fd, log_path, LOG_FORMAT_PLAIN);
     const char *failed = faults_failed();
 
     faults_fail_at(0, 0);

@@ -38,6 +38,14 @@ teardown(void)
     rmdir(folder);
 }
 
+static struct access_log *
+open_log(const char *name, enum log_format format)
+{
+    int fd = access_log_open_file(name);
+
+    return fd < 0 ? NULL : access_log_start(fd, name, format);
+}
+
 static struct buf
 read_file(const char *name)
 {
@@ -77,7 +85,7 @@ add(struct access_log *log, const char *url)
 
 START_TEST(a_plain_line_has_eight_fields)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct buf text;
     struct stat st;
 
@@ -97,7 +105,7 @@ END_TEST
 
 START_TEST(victims_stand_at_the_end)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct object *pages[2];
     struct cache_victims victims = {.pages = pages, .count = 2};
     struct buf text;
@@ -123,7 +131,7 @@ END_TEST
 
 START_TEST(json_lines)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_JSON);
+    struct access_log *log = open_log(path, LOG_FORMAT_JSON);
     struct buf text;
 
     add(log, "http://example.com/\"");
@@ -148,7 +156,7 @@ START_TEST(combined_lines)
          .agent = span_str("x \x1b\x80")},
         {.target = span_str("/")},
     };
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct buf text;
 
     for (size_t i = 0; i < 2; i++)
@@ -189,7 +197,7 @@ START_TEST(clients_over_ipv6)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+        struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
         struct sockaddr_in6 *address = (struct sockaddr_in6 *)&peer.address;
         struct buf text;
 
@@ -206,7 +214,7 @@ END_TEST
 
 START_TEST(clients_on_this_machine)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct buf text;
 
     peer = (struct net_peer){.has_uid = true, .uid = 4000};
@@ -223,7 +231,7 @@ END_TEST
 
 START_TEST(reopening_begins_a_new_file)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct buf before, after;
 
     add(log, "http://before/");
@@ -245,7 +253,7 @@ END_TEST
 
 START_TEST(a_full_disk_loses_lines_and_counts_them)
 {
-    struct access_log *log = access_log_open("/dev/full", LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log("/dev/full", LOG_FORMAT_PLAIN);
 
     ck_assert_ptr_nonnull(log);
     for (int i = 0; i < 10; i++)
@@ -283,7 +291,7 @@ START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
     ck_assert_int_ge(reader, 0);
     before = divert_errors();
     log_setup(LOG_LEVEL_WARNING, LOG_FORMAT_PLAIN);
-    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    log = open_log(path, LOG_FORMAT_PLAIN);
     ck_assert_ptr_nonnull(log);
     for (; lost < 10 && lines < 1000000; lines++) {
         add(log, "http://example.com/a-url-of-some-length-so-that-it-takes-fewer-of-them");
@@ -319,7 +327,7 @@ START_TEST(lines_wait_for_the_reader_of_a_fifo)
     int reader;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    log = open_log(path, LOG_FORMAT_PLAIN);
     ck_assert_ptr_nonnull(log);
     for (int i = 0; i < 10; i++)
         add(log, "http://example.com/early");
@@ -352,7 +360,7 @@ START_TEST(closing_does_not_wait_for_a_reader)
 
         if (has_reader) /* one that never reads */
             reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        log = access_log_open(path, LOG_FORMAT_PLAIN);
+        log = open_log(path, LOG_FORMAT_PLAIN);
         ck_assert_ptr_nonnull(log);
         for (int i = 0; i < 20000; i++)
             add(log, "http://example.com/more-than-a-pipe-takes");
@@ -370,7 +378,7 @@ START_TEST(another_file_is_opened_while_a_pipe_is_full)
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    log = access_log_open(path, LOG_FORMAT_PLAIN);
+    log = open_log(path, LOG_FORMAT_PLAIN);
     for (int i = 0; i < 20000; i++)
         add(log, "http://example.com/more-than-a-pipe-takes");
     ck_assert_int_eq(rename(path, moved), 0);
@@ -389,7 +397,7 @@ END_TEST
 
 START_TEST(a_file_that_cannot_be_made)
 {
-    ck_assert_ptr_null(access_log_open("/nonexistent/access.log", LOG_FORMAT_PLAIN));
+    ck_assert_ptr_null(open_log("/nonexistent/access.log", LOG_FORMAT_PLAIN));
 }
 END_TEST
 
@@ -403,7 +411,7 @@ add_many(void *log)
 
 START_TEST(lines_of_many_threads_stay_whole)
 {
-    struct access_log *log = access_log_open(path, LOG_FORMAT_PLAIN);
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     pthread_t threads[4];
     struct buf text;
     uint64_t lost;

@@ -1,4 +1,4 @@
-#include "trace/decoder.h"
+#include "trace/decompressor.h"
 
 #include <bzlib.h>
 #include <limits.h>
@@ -14,12 +14,13 @@ struct method {
     const char *magic;
     size_t magic_len;
     bool (*is_one)(struct span head); /* NULL: the magic is enough */
-    bool (*open)(struct decoder *d);
-    enum decoder_result (*run)(struct decoder *d, struct span *in, char **out, size_t *out_len);
-    void (*close)(struct decoder *d);
+    bool (*open)(struct decompressor *d);
+    enum decompressor_result (*run)(struct decompressor *d, struct span *in, char **out,
+                                    size_t *out_len);
+    void (*close)(struct decompressor *d);
 };
 
-struct decoder {
+struct decompressor {
     const struct method *method;
     bool inside; /* of a member or frame */
     union {
@@ -49,19 +50,19 @@ advance(struct span *in, size_t taken, char **out, size_t *out_len, size_t given
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
 static bool
-gzip_open(struct decoder *d)
+gzip_open(struct decompressor *d)
 {
     return inflateInit2(&d->state.gzip, 16 + MAX_WBITS) == Z_OK;
 }
 
 static void
-gzip_close(struct decoder *d)
+gzip_close(struct decompressor *d)
 {
     inflateEnd(&d->state.gzip);
 }
 
-static enum decoder_result
-gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+static enum decompressor_result
+gzip_run(struct decompressor *d, struct span *in, char **out, size_t *out_len)
 {
     z_stream *z = &d->state.gzip;
     unsigned in_len = at_most_uint(in->len);
@@ -70,7 +71,7 @@ gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 
     /* Between members: another one, or padding. */
     if (!d->inside && (unsigned char)in->ptr[0] != 0x1f)
-        return DECODER_ENDED;
+        return DECOMPRESSOR_ENDED;
     z->next_in = (unsigned char *)(uintptr_t)in->ptr;
     z->avail_in = in_len;
     z->next_out = (unsigned char *)*out;
@@ -81,8 +82,8 @@ gzip_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     if (rc == Z_STREAM_END)
         rc = inflateReset(z);
     if (rc == Z_MEM_ERROR)
-        return DECODER_NO_MEMORY;
-    return rc == Z_OK || rc == Z_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
+        return DECOMPRESSOR_NO_MEMORY;
+    return rc == Z_OK || rc == Z_BUF_ERROR ? DECOMPRESSOR_OK : DECOMPRESSOR_BROKEN;
 }
 
 /* ---- bzip2 --------------------------------------------------------------------------------- */
@@ -98,20 +99,20 @@ is_bzip2(struct span head)
 }
 
 static bool
-bzip2_open(struct decoder *d)
+bzip2_open(struct decompressor *d)
 {
     return BZ2_bzDecompressInit(&d->state.bzip2, 0, 0) == BZ_OK;
 }
 
 static void
-bzip2_close(struct decoder *d)
+bzip2_close(struct decompressor *d)
 {
     BZ2_bzDecompressEnd(&d->state.bzip2);
 }
 
 /* Needs at most 4 MB of memory, whatever the input says. */
-static enum decoder_result
-bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+static enum decompressor_result
+bzip2_run(struct decompressor *d, struct span *in, char **out, size_t *out_len)
 {
     bz_stream *b = &d->state.bzip2;
     unsigned in_len = at_most_uint(in->len);
@@ -120,7 +121,7 @@ bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 
     /* Between streams: another one, or something that is ignored, as bzip2 does. */
     if (!d->inside && in->ptr[0] != 'B')
-        return DECODER_ENDED;
+        return DECOMPRESSOR_ENDED;
     b->next_in = (char *)(uintptr_t)in->ptr;
     b->avail_in = in_len;
     b->next_out = *out;
@@ -134,30 +135,30 @@ bzip2_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
         rc = BZ2_bzDecompressInit(b, 0, 0);
     }
     if (rc == BZ_MEM_ERROR)
-        return DECODER_NO_MEMORY;
-    return rc == BZ_OK ? DECODER_OK : DECODER_BROKEN;
+        return DECOMPRESSOR_NO_MEMORY;
+    return rc == BZ_OK ? DECOMPRESSOR_OK : DECOMPRESSOR_BROKEN;
 }
 
 /* ---- xz ------------------------------------------------------------------------------------ */
 
 static bool
-xz_open(struct decoder *d)
+xz_open(struct decompressor *d)
 {
     static const lzma_stream fresh = LZMA_STREAM_INIT;
 
     d->state.xz = fresh;
-    return lzma_stream_decoder(&d->state.xz, DECODER_MOST_MEMORY, 0) == LZMA_OK;
+    return lzma_stream_decoder(&d->state.xz, DECOMPRESSOR_MOST_MEMORY, 0) == LZMA_OK;
 }
 
 static void
-xz_close(struct decoder *d)
+xz_close(struct decompressor *d)
 {
     lzma_end(&d->state.xz);
 }
 
 /* Without LZMA_CONCATENATED, since the end of a stream is a valid end of the input. */
-static enum decoder_result
-xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+static enum decompressor_result
+xz_run(struct decompressor *d, struct span *in, char **out, size_t *out_len)
 {
     lzma_stream *x = &d->state.xz;
     size_t in_len = in->len;
@@ -166,7 +167,7 @@ xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
 
     if (!d->inside && in->ptr[0] == '\0') { /* padding between streams */
         advance(in, 1, out, out_len, 0);
-        return DECODER_OK;
+        return DECOMPRESSOR_OK;
     }
     x->next_in = (const uint8_t *)in->ptr;
     x->avail_in = in_len;
@@ -176,34 +177,34 @@ xz_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     advance(in, in_len - x->avail_in, out, out_len, capacity - x->avail_out);
     d->inside = rc != LZMA_STREAM_END;
     if (rc == LZMA_STREAM_END)
-        rc = lzma_stream_decoder(x, DECODER_MOST_MEMORY, 0);
+        rc = lzma_stream_decoder(x, DECOMPRESSOR_MOST_MEMORY, 0);
     if (rc == LZMA_MEM_ERROR)
-        return DECODER_NO_MEMORY;
+        return DECOMPRESSOR_NO_MEMORY;
     if (rc == LZMA_MEMLIMIT_ERROR)
-        return DECODER_TOO_LARGE;
-    return rc == LZMA_OK || rc == LZMA_BUF_ERROR ? DECODER_OK : DECODER_BROKEN;
+        return DECOMPRESSOR_TOO_LARGE;
+    return rc == LZMA_OK || rc == LZMA_BUF_ERROR ? DECOMPRESSOR_OK : DECOMPRESSOR_BROKEN;
 }
 
 /* ---- zstd ---------------------------------------------------------------------------------- */
 
 static bool
-zstd_open(struct decoder *d)
+zstd_open(struct decompressor *d)
 {
     d->state.zstd = ZSTD_createDStream();
     if (!d->state.zstd)
         return false;
-    ZSTD_DCtx_setParameter(d->state.zstd, ZSTD_d_windowLogMax, DECODER_MOST_MEMORY_LOG);
+    ZSTD_DCtx_setParameter(d->state.zstd, ZSTD_d_windowLogMax, DECOMPRESSOR_MOST_MEMORY_LOG);
     return true;
 }
 
 static void
-zstd_close(struct decoder *d)
+zstd_close(struct decompressor *d)
 {
     ZSTD_freeDStream(d->state.zstd);
 }
 
-static enum decoder_result
-zstd_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+static enum decompressor_result
+zstd_run(struct decompressor *d, struct span *in, char **out, size_t *out_len)
 {
     ZSTD_inBuffer from = {.src = in->ptr, .size = in->len};
     ZSTD_outBuffer to = {.dst = *out, .size = *out_len};
@@ -214,14 +215,14 @@ zstd_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
     case ZSTD_error_no_error:
         break;
     case ZSTD_error_frameParameter_windowTooLarge:
-        return DECODER_TOO_LARGE;
+        return DECOMPRESSOR_TOO_LARGE;
     case ZSTD_error_memory_allocation:
-        return DECODER_NO_MEMORY;
+        return DECOMPRESSOR_NO_MEMORY;
     default:
-        return DECODER_BROKEN;
+        return DECOMPRESSOR_BROKEN;
     }
     d->inside = left != 0;
-    return DECODER_OK;
+    return DECOMPRESSOR_OK;
 }
 
 /* -------------------------------------------------------------------------------------------- */
@@ -236,7 +237,7 @@ static const struct method methods[] = {
 #define METHODS (sizeof(methods) / sizeof(methods[0]))
 
 const char *
-decoder_sniff(struct span head)
+decompressor_sniff(struct span head)
 {
     for (size_t i = 0; i < METHODS; i++) {
         if (span_starts_with(head, span_of(methods[i].magic, methods[i].magic_len)) &&
@@ -246,10 +247,10 @@ decoder_sniff(struct span head)
     return NULL;
 }
 
-struct decoder *
-decoder_create(const char *name)
+struct decompressor *
+decompressor_create(const char *name)
 {
-    struct decoder *d = calloc(1, sizeof(*d));
+    struct decompressor *d = calloc(1, sizeof(*d));
 
     for (size_t i = 0; d && i < METHODS; i++) {
         if (strcmp(methods[i].name, name) == 0)
@@ -263,7 +264,7 @@ decoder_create(const char *name)
 }
 
 void
-decoder_destroy(struct decoder *d)
+decompressor_destroy(struct decompressor *d)
 {
     if (!d)
         return;
@@ -271,16 +272,16 @@ decoder_destroy(struct decoder *d)
     free(d);
 }
 
-enum decoder_result
-decoder_run(struct decoder *d, struct span *in, char **out, size_t *out_len)
+enum decompressor_result
+decompressor_run(struct decompressor *d, struct span *in, char **out, size_t *out_len)
 {
     if (!d->inside && in->len == 0)
-        return DECODER_OK;
+        return DECOMPRESSOR_OK;
     return d->method->run(d, in, out, out_len);
 }
 
 bool
-decoder_is_whole(const struct decoder *d)
+decompressor_is_whole(const struct decompressor *d)
 {
     return !d->inside;
 }
