@@ -16,7 +16,7 @@ struct url_list {
     size_t allocated;
 };
 
-/* An empty list is all zeros. Frees and leaves it empty. */
+/* An empty list is all zeros. Frees its content: it is empty afterwards. */
 void url_list_free(struct url_list *list);
 
 /* Appends one; as in curl, one without "://" gets the prefix "http://". False without memory. */

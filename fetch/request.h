@@ -91,7 +91,7 @@ struct fetch_loop {
 };
 
 /*
- * Judges a request that is in loop->all already, and puts it in the queue; it may start at once.
+ * Checks a request that is in loop->all already, and queues it; it may start at once.
  * When too many are queued then, one of them ends with FETCH_DISPLACED.
  */
 void request_begin(struct request *request);

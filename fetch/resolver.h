@@ -43,7 +43,7 @@ struct resolved *resolved_retain(struct resolved *resolved);
 /* Drops the reference in *resolved and clears it. *resolved may be NULL. */
 void resolved_release(struct resolved **resolved);
 
-/* Room for `count` addresses, all zero, with one reference. NULL without memory. */
+/* Memory for `count` addresses, all zero, with one reference. NULL without memory. */
 struct resolved *resolved_create(size_t count);
 
 struct resolver_config {

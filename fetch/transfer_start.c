@@ -176,7 +176,7 @@ set_codings(struct transfer *t, CURL *easy)
     if (!(t->request->flags & FETCH_UNDECODED))
         SET(CURLOPT_ACCEPT_ENCODING, "identity");
     SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    /* libcurl finds the end of a chunked message, and leaves the checking to transfer_on_body(). */
+    /* libcurl finds the end of a chunked message; transfer_on_body() checks it. */
     SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
     return CURLE_OK;
 }

@@ -74,7 +74,7 @@ get_part(CURLU *url, CURLUPart part, unsigned flags, char **copy)
     CURLUcode code = curl_url_get(url, part, &text, flags);
 
     if (code && text) {
-        /* libcurl 7.88 on a name that has no ASCII form: it leaves the name behind, and says that
+        /* libcurl 7.88 on a name that has no ASCII form: it keeps the name, and says that
          * it is out of memory. */
         curl_free(text);
         return CURLUE_BAD_HOSTNAME;

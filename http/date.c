@@ -23,7 +23,7 @@ static const char *const weekdays[] = {
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 };
 
-/* ---- reading ahead: each takes what it reads off *text, or leaves it and says false
+/* ---- reading ahead: each takes what it reads off *text, or returns false and takes nothing
  * -------------- */
 
 static bool

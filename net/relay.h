@@ -4,7 +4,7 @@
  * become a tunnel (RFC 9110, section 9.3.6).
  *
  * Either side is read only as fast as the other takes it. When the connection's peer ends its side,
- * the other socket is told so by a shutdown, and what still comes from there is passed on; when the
+ * the other socket is shut down for writing, and what still comes from there is passed on; when the
  * other side ends, the connection is finished. The connection counts a request in work until the
  * relay is over. The bounds and the idle timeout of its set hold for it, and a client's rate of
  * bytes, but not its rate of calls. A server that stops accepting ends its relays, which could last

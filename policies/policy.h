@@ -77,7 +77,7 @@ struct policy_ops {
     /* Studies compare it where no policies are chosen (simulate, advise and report). */
     bool usual;
 
-    /* Does it, with these parameters, look at policy_page.cost_us? No trace tells. NULL: no. */
+    /* Does it, with these parameters, look at policy_page.cost_us? No trace has it. NULL: no. */
     bool (*looks_at_cost)(const double *params);
 
     /*

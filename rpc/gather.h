@@ -48,7 +48,7 @@ void rpc_reply_init(struct rpc_reply *reply, struct memory_account *memory);
 /* Frees the content: empty again. */
 void rpc_reply_free(struct rpc_reply *reply);
 
-/* Begins an empty reply and leaves place for the record mark. */
+/* Begins an empty reply and reserves the bytes of the record mark. */
 void rpc_gather_begin(struct rpc_gather *gather, struct rpc_reply *reply, bool by_reference);
 
 /* Ends it and writes the record mark; false if memory has failed or it is too long for a record. */

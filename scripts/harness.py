@@ -192,7 +192,7 @@ class Daemon:
 
 def replay(children, daemon, trace, policy, capacity, folder, name, *options):
     """One replay with one policy and one size (None: no bound is given); what the client measured.
-    Leaves folder/name.log, a line a request, and folder/name.json."""
+    Writes folder/name.log, a line a request, and folder/name.json."""
     argv = [BUILD / "sunproxy", "replay", trace, "--socket", daemon.path, "--policy", policy,
             "--log", folder / f"{name}.log", "--json", *options]
     if capacity is not None:

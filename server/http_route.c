@@ -1,4 +1,4 @@
-/* Where requests lead, and who may send them. */
+/* Where requests are routed, and which clients may send them. */
 #include "http/hop_by_hop.h"
 #include "http/target.h"
 #include "server/http_front.h"

@@ -83,7 +83,7 @@ stack_request(struct stack *stack, uint32_t page)
 static bool
 stack_init(struct stack *stack, size_t page_count)
 {
-    /* Room beyond the pages, so that tightening, as long as the window, comes seldom. */
+    /* Slots beyond those of the pages, so that tightening, as long as the window, comes seldom. */
     *stack = (struct stack){.window = 2 * page_count + 1024};
     stack->tree = calloc(stack->window + 1, sizeof(*stack->tree));
     stack->moments = calloc(page_count + 1, sizeof(*stack->moments));

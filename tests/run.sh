@@ -71,7 +71,7 @@ build() { # name, arguments of make
     fi
 }
 
-# Runs one unit program and leaves "STATUS" beside its log. Called by xargs in a shell of its own.
+# Runs one unit program and writes "STATUS" beside its log. Called by xargs in a shell of its own.
 run_unit() { # program, log
     local status
     mkdir -p "$(dirname "$2")"

@@ -238,7 +238,7 @@ sort(void *array, size_t count, size_t element, int (*compare)(const void *, con
         qsort(array, count, element, compare);
 }
 
-/* Leaves out the visits that led elsewhere; the rest stay in order of id. */
+/* Omits the visits that led elsewhere; the rest stay in order of id. */
 static void
 drop_redirected(struct rows *rows)
 {

@@ -54,7 +54,7 @@ enum json_reader_kind json_reader_kind(struct json_reader *r);
 bool json_reader_enter(struct json_reader *r);
 
 /*
- * To the next member of the container entered last. False at its end, which leaves it. The name of
+ * To the next member of the container entered last. False at its end, which ends it. The name of
  * a member of an object is put into `name` (NULL: it is dropped); one that is longer than the
  * buffer may be counts as empty.
  */

@@ -284,7 +284,7 @@ snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size)
         step = copy_all(s, resolved, block, why, why_size);
     }
     if (step == STEP_AGAIN)
-        snprintf(why, why_size, "%s: somebody writes to it all the time; try again", path);
+        snprintf(why, why_size, "%s: another process writes to it all the time; try again", path);
     free(block);
     if (step == STEP_OK)
         return TRACE_OK;

@@ -21,7 +21,7 @@ struct zeek {
     char separator;
     int column_of[COLUMNS]; /* -1: there is none */
     bool named;
-    bool has_status; /* of JSON, which leaves out unknown values: a line had a status */
+    bool has_status; /* of JSON, which omits unknown values: a line had a status */
     struct json_line json;
 };
 

@@ -1,7 +1,7 @@
 /*
  * bare: the floor that a server of this kind stands on. Level-triggered epoll, one read and one
  * writev for what it brought; a record comes in (RFC 5531, section 11), a record of a fixed
- * length goes out, and nobody looks into either. The answers can be made to stand in as many places
+ * length goes out, and neither is examined. The answers can be made to stand in as many places
  * as a cache has pages, so that fetching them from memory costs both the same, and as many threads
  * can share the connections as a server has workers. Prints its port on a line, then serves until
  * killed.

@@ -4,9 +4,9 @@
 The contestants are sunproxyd, memcached where it is installed, and the floor: a bare epoll server
 that writes as many bytes and knows nothing of RPC. All have as many threads, and the floor has as
 many answers in memory as the others have pages, for a body that comes from memory costs more than
-one that the CPU has at hand. They take turns in rounds, and medians are told. Server and load share
+one that the CPU has at hand. They take turns in rounds; the table has medians. Server and load share
 one CPU: with a CPU each, the same server costs up to twice as much for reasons of the machine's
-(other caches to fetch from, a CPU to be woken); that is told too, as a second column. CPU time is
+(other caches to fetch from, a CPU to be woken); that is printed too, as a second column. CPU time is
 the kernel's account of the server's process, user and system.
 
 Exit status: 0 when everything was measured, be the goals reached or not; 1 after any error.

@@ -99,7 +99,7 @@ note_error(struct load *load, uint64_t count, const char *what, const char *deta
         snprintf(result->first_error, sizeof(result->first_error), "%s: %s", what, detail);
 }
 
-/* What a lost connection still owed counts as so many errors. */
+/* Each answer that a lost connection still owed counts as an error. */
 static void
 lose_connection(struct load *load, struct connection *c, const char *what, const char *detail)
 {

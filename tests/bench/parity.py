@@ -32,14 +32,14 @@ import json, sys
 import libcachesim
 
 path, in_bytes = sys.argv[1], sys.argv[2] == "bytes"
-told = {}
+theirs_missed = {}
 for row in sys.argv[3:]:
     name, capacity = row.split("=")
     reader = libcachesim.TraceReader(path, libcachesim.TraceType.ORACLE_GENERAL_TRACE,
                                      libcachesim.ReaderInitParam(ignore_obj_size=not in_bytes))
     missed, _ = getattr(libcachesim, name)(int(capacity)).process_trace(reader)
-    told[row] = round(missed * reader.get_num_of_req())
-json.dump(told, sys.stdout)
+    theirs_missed[row] = round(missed * reader.get_num_of_req())
+json.dump(theirs_missed, sys.stdout)
 """
 
 
@@ -67,7 +67,7 @@ def compare(sunproxy, python, path, unit, capacities):
     pairs = [(ours, theirs) for ours, theirs, equal in sim.POLICIES if equal]
     rows = [(ours, theirs, capacity) for ours, theirs in pairs for capacity in capacities]
     keys = [f"{theirs}={capacity}" for _, theirs, capacity in rows]
-    told = json.loads(sim.run([python, "-c", THEIR_MISSES, path, unit, *keys])[0])
+    theirs_missed = json.loads(sim.run([python, "-c", THEIR_MISSES, path, unit, *keys])[0])
     if unit == "bytes":
         options = ["--capacity", ",".join(f"{c}B" for c in capacities)]
     else:
@@ -76,7 +76,7 @@ def compare(sunproxy, python, path, unit, capacities):
                                  ",".join(ours for ours, _ in pairs), path])[0])
     key = "capacity_bytes" if unit == "bytes" else "capacity_urls"
     misses = {(r["policy"], r[key]): r["misses"] for r in result["traces"][0]["results"]}
-    return [(ours, capacity, misses[ours, capacity], told[f"{theirs}={capacity}"])
+    return [(ours, capacity, misses[ours, capacity], theirs_missed[f"{theirs}={capacity}"])
             for ours, theirs, capacity in rows]
 
 

@@ -27,7 +27,7 @@ enum rpc_step {
 
 /* The states of a memcached answer. */
 enum text_step {
-    TEXT_START,   /* the first letter of a line tells which it is */
+    TEXT_START,   /* the first letter of a line shows which it is */
     TEXT_VALUE,   /* "VALUE" and the blank behind it */
     TEXT_KEY,     /* up to the blank behind the key */
     TEXT_FLAGS,   /* up to the next */
@@ -72,7 +72,7 @@ reply_skip(struct reply_reader *r, size_t n)
     r->ready = r->record_left == 0;
 }
 
-/* Whatever is left of the record is passed over; the first flaw is the one that is told. */
+/* Whatever is left of the record is passed over; the first flaw is the one that is reported. */
 static void
 end_record(struct reply_reader *r, enum reply_flaw flaw)
 {

@@ -1,5 +1,5 @@
 /*
- * Reads replies from a stream as they arrive, in pieces of any size, and checks of each what tells
+ * Reads replies from a stream as they arrive, in pieces of any size, and checks of each what shows
  * a hit from anything else: framing, the call's number, the accepted and successful state, where
  * the page came from, and its length. Of a body no byte is looked at, so that it need not even be
  * copied out of the kernel.
@@ -20,7 +20,7 @@ enum reply_flaw {
     REPLY_FAILED,      /* the server says that it has no page: not PROXY_OK, or no VALUE */
     REPLY_NOT_A_HIT,   /* a page, but not from the cache */
     REPLY_WRONG_LENGTH, /* of the body, or of the whole */
-    REPLY_WRONG_NUMBER, /* an xid that is not waited for (judged by the caller) */
+    REPLY_WRONG_NUMBER, /* an xid that is not waited for (checked by the caller) */
 };
 
 /* In a few words, for a person. */
@@ -61,7 +61,7 @@ struct reply_reader {
 bool reply_read(struct reply_reader *reader, const struct reply_expected *expected,
                 struct span *bytes, struct reply *reply);
 
-/* How many of the next bytes nobody will look at, and the word that n of these have passed. */
+/* How many of the next bytes are not examined, and the word that n of these have passed. */
 static inline size_t
 reply_skippable(const struct reply_reader *reader)
 {

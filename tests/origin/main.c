@@ -217,7 +217,7 @@ listener_close(struct listener *l)
         evconnlistener_free(l->v6);
 }
 
-/* Under another name first, so that who waits for the file never reads half of it. */
+/* Under another name first, so that a program that waits for the file never reads half of it. */
 static bool
 write_ports(const char *path, const struct listener *http, const struct listener *https)
 {

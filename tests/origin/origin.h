@@ -93,7 +93,7 @@ struct plan {
     enum ending ending;
     bool cut;           /* the ending comes early: */
     bool cut_in_head;   /* in the middle of the head, */
-    uint64_t cut_after; /* or after so many bytes of the body */
+    uint64_t cut_after; /* or after this number of bytes of the body */
     int64_t drip_us;    /* from byte to byte; 0: as fast as can be */
     bool drip_head;     /* the head too */
     int64_t more;       /* bytes stated beyond those sent, or, negative, sent beyond those stated */

@@ -42,7 +42,7 @@ flat_measure(pid_t pid, struct flat_point *point)
 }
 
 static bool
-judge_memory(const struct flat_point *points, unsigned count, struct buf *why)
+check_memory(const struct flat_point *points, unsigned count, struct buf *why)
 {
     uint64_t least = UINT64_MAX, most = 0, allowed;
 
@@ -61,7 +61,7 @@ judge_memory(const struct flat_point *points, unsigned count, struct buf *why)
 }
 
 static bool
-judge_counts(const struct flat_point *points, unsigned count, struct buf *why)
+check_counts(const struct flat_point *points, unsigned count, struct buf *why)
 {
     bool flat = true;
 
@@ -81,15 +81,15 @@ judge_counts(const struct flat_point *points, unsigned count, struct buf *why)
 }
 
 bool
-flat_judge(const struct flat_point *points, unsigned count, struct buf *why)
+flat_check(const struct flat_point *points, unsigned count, struct buf *why)
 {
-    bool flat = count > 0 && judge_memory(points, count, why);
+    bool flat = count > 0 && check_memory(points, count, why);
 
-    return judge_counts(points, count, why) && flat;
+    return check_counts(points, count, why) && flat;
 }
 
 bool
-flat_judge_rare(const struct flat_point *points, unsigned count, struct buf *why)
+flat_check_rare(const struct flat_point *points, unsigned count, struct buf *why)
 {
     bool flat = count >= 5;
 
@@ -105,5 +105,5 @@ flat_judge_rare(const struct flat_point *points, unsigned count, struct buf *why
                        " KiB of its own, %" PRIu64 " KiB more are allowed\n",
                        from >> 10, to >> 10, FLAT_RARE_BYTES >> 10);
     }
-    return judge_counts(points, count, why) && flat;
+    return check_counts(points, count, why) && flat;
 }

@@ -30,7 +30,7 @@ bool flat_measure(pid_t pid, struct flat_point *point);
  */
 #define FLAT_PERCENT 5u
 #define FLAT_BYTES ((uint64_t)8 << 20)
-bool flat_judge(const struct flat_point *points, unsigned count, struct buf *why);
+bool flat_check(const struct flat_point *points, unsigned count, struct buf *why);
 
 /*
  * Flat in the phase of rare rows, of five points or more: descriptors and threads as above; and
@@ -39,6 +39,6 @@ bool flat_judge(const struct flat_point *points, unsigned count, struct buf *why
  * comes and goes by two MiB.
  */
 #define FLAT_RARE_BYTES ((uint64_t)2 << 20)
-bool flat_judge_rare(const struct flat_point *points, unsigned count, struct buf *why);
+bool flat_check_rare(const struct flat_point *points, unsigned count, struct buf *why);
 
 #endif

@@ -74,7 +74,7 @@ note_cache(struct lane_work *work, const struct proxy_fetch_result *result)
 }
 
 static const char *
-judge(struct slot *slot)
+check_answer(struct slot *slot)
 {
     const struct mix_ask *ask = &slot->ask;
     bool admin = slot->lane->to->admin;
@@ -84,17 +84,17 @@ judge(struct slot *slot)
     case MIX_NO_STORE:
     case MIX_HEADERS:
         note_cache(slot->lane->work, &slot->result.page);
-        return mix_judge_page(ask, &slot->result.page);
+        return mix_check_page(ask, &slot->result.page);
     case MIX_FETCH:
-        return mix_judge_text(ask, slot->result.text.webPageContents,
+        return mix_check_text(ask, slot->result.text.webPageContents,
                               strlen(slot->result.text.webPageContents));
     case MIX_PURGE_URL:
     case MIX_PURGE_PREFIX:
     case MIX_PURGE_ALL:
-        return mix_judge_status(ask, admin, slot->result.purge.status);
+        return mix_check_status(ask, admin, slot->result.purge.status);
     case MIX_SET_POLICY:
     case MIX_SET_CAPACITY:
-        return mix_judge_status(ask, admin, slot->result.set.status);
+        return mix_check_status(ask, admin, slot->result.set.status);
     default:
         return NULL;
     }
@@ -130,7 +130,7 @@ answered(void *context, enum rpc_client_status status, void *result)
     if (status != row->rpc)
         wrong = rpc_client_strstatus(status);
     else if (status == RPC_CLIENT_OK)
-        wrong = judge(slot);
+        wrong = check_answer(slot);
     if (wrong)
         lane_fail(slot->lane->work, &slot->ask, wrong);
     else

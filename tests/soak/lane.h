@@ -1,6 +1,6 @@
 /*
  * Lanes: threads that each send requests of the mix over a connection of their own, some at a time,
- * and judge every answer.
+ * and check every answer.
  */
 #ifndef SUNPROXY_TESTS_SOAK_LANE_H
 #define SUNPROXY_TESTS_SOAK_LANE_H

@@ -171,7 +171,7 @@ complaint(const char *what, unsigned got, unsigned expected)
 }
 
 const char *
-mix_judge_text(const struct mix_ask *ask, const char *text, size_t len)
+mix_check_text(const struct mix_ask *ask, const char *text, size_t len)
 {
     if (len != ask->size)
         return complaint("a body of bytes", (unsigned)len, (unsigned)ask->size);
@@ -181,7 +181,7 @@ mix_judge_text(const struct mix_ask *ask, const char *text, size_t len)
 }
 
 const char *
-mix_judge_page(const struct mix_ask *ask, const struct proxy_fetch_result *result)
+mix_check_page(const struct mix_ask *ask, const struct proxy_fetch_result *result)
 {
     const struct mix_row *row = ask->row;
     const struct proxy_page *page = &result->proxy_fetch_result_u.page;
@@ -202,11 +202,11 @@ mix_judge_page(const struct mix_ask *ask, const struct proxy_fetch_result *resul
         return complaint("source", page->source, PROXY_BYPASS);
     if (page->source == PROXY_BYPASS && (page->stored || page->evicted > 0))
         return "a page past the cache was stored";
-    return mix_judge_text(ask, page->body.body_val, page->body.body_len);
+    return mix_check_text(ask, page->body.body_val, page->body.body_len);
 }
 
 const char *
-mix_judge_status(const struct mix_ask *ask, bool admin, enum proxy_status status)
+mix_check_status(const struct mix_ask *ask, bool admin, enum proxy_status status)
 {
     enum proxy_status expected =
         ask->row->kind >= MIX_PURGE_URL && !admin ? PROXY_DENIED : PROXY_OK;

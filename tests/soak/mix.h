@@ -83,11 +83,11 @@ unsigned mix_rare_count(void);
 void mix_draw(struct mix_ask *ask, const struct mix_row *row, uint64_t *random);
 
 /*
- * Judges an answer; NULL if it is as expected, else what is wrong with it, in static memory of the
+ * Checks an answer; NULL if it is as expected, else what is wrong with it, in static memory of the
  * calling thread. `admin`: the connection is one that may administrate.
  */
-const char *mix_judge_page(const struct mix_ask *ask, const struct proxy_fetch_result *result);
-const char *mix_judge_text(const struct mix_ask *ask, const char *text, size_t len);
-const char *mix_judge_status(const struct mix_ask *ask, bool admin, enum proxy_status status);
+const char *mix_check_page(const struct mix_ask *ask, const struct proxy_fetch_result *result);
+const char *mix_check_text(const struct mix_ask *ask, const char *text, size_t len);
+const char *mix_check_status(const struct mix_ask *ask, bool admin, enum proxy_status status);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * soak: sends a running sunproxyd the requests of the mix, judges every answer, and looks at its
+ * soak: sends a running sunproxyd the requests of the mix, checks every answer, and looks at its
  * cache, memory, descriptors and threads at ten points; then the rare rows of the mix alone.
  * tests/soak/soak.py starts what it needs.
  */
@@ -232,7 +232,7 @@ run_mix(const struct options *o, struct rpc_client *admin, struct flat_point poi
         answers.hits = atomic_load(&work.hits);
         answers.stored = atomic_load(&work.stored);
         answers.evicted = atomic_load(&work.evicted);
-        if (!tally_judge(start.policy, &before, &after, &answers, purged, why))
+        if (!tally_check(start.policy, &before, &after, &answers, purged, why))
             buf_printf(why,
                        "the cache did not work up to request %" PRIu64
                        ", where its policy was %s: %" PRIu64 " hits, %" PRIu64 " stored, %" PRIu64
@@ -287,10 +287,10 @@ soak(const struct options *o, struct rpc_client *admin, struct buf *wrong)
     if (!take(admin, &start) || !measure(o, admin, &at_start, &at_start, &purged) ||
         run_mix(o, admin, points, wrong) < POINTS)
         return false;
-    flat_judge(points, POINTS, wrong);
+    flat_check(points, POINTS, wrong);
     if (run_rare(o, admin, rare) < RARE_POINTS)
         return false;
-    flat_judge_rare(rare, RARE_POINTS, wrong);
+    flat_check_rare(rare, RARE_POINTS, wrong);
     return true;
 }
 

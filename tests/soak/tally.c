@@ -36,7 +36,7 @@ at_least(const char *what, uint64_t got, uint64_t expected, struct buf *why)
 }
 
 bool
-tally_judge(const char *started_with, const struct tally *before, const struct tally *after,
+tally_check(const char *started_with, const struct tally *before, const struct tally *after,
             const struct tally_answers *answers, uint64_t purged, struct buf *why)
 {
     uint64_t hits = after->hits - before->hits, evictions = after->evictions - before->evictions;

@@ -26,7 +26,7 @@ struct tally_answers {
     uint64_t stored;   /* answers whose page was stored */
 };
 
-/* Shorter phases are not judged: their requests are too few to fill the cache. */
+/* Shorter phases are not checked: their requests are too few to fill the cache. */
 #define TALLY_LEAST_REQUESTS 400u
 /* The least share of hits among a phase's requests, per cent. */
 #define TALLY_HIT_PERCENT 5u
@@ -35,11 +35,11 @@ struct tally_answers {
 enum rpc_client_status tally_take(struct rpc_client *admin, struct tally *tally);
 
 /*
- * Judges a phase between two tallies and the pages that the purge after it removed. A phase that
+ * Checks a phase between two tallies and the pages that the purge after it removed. A phase that
  * ends with the policy "none", which the mix may set, is excused unless the daemon was started
  * with it (`started_with`). False, with a sentence for each violation in `why`.
  */
-bool tally_judge(const char *started_with, const struct tally *before, const struct tally *after,
+bool tally_check(const char *started_with, const struct tally *before, const struct tally *after,
                  const struct tally_answers *answers, uint64_t purged, struct buf *why);
 
 #endif

@@ -58,7 +58,7 @@ def origin_text(url, size):
 
 
 def free_port(family=socket.AF_INET):
-    """A TCP port that nobody has at the moment."""
+    """A TCP port that is free at the moment."""
     with socket.socket(family, socket.SOCK_STREAM) as s:
         s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
         return s.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Administration: over the AF_UNIX socket, by those who may, and never over TCP."""
+"""Administration: over the AF_UNIX socket, by permitted users, and never over TCP."""
 
 import os
 import socket
@@ -73,7 +73,7 @@ class AdminTest(harness.SystemTest):
             ("miss", True))
         self.assertEqual(self.c.get(url).source, "hit")
 
-    def test_after_a_purge_nobody_gets_what_was_asked_for_before(self):
+    def test_after_a_purge_no_client_gets_what_was_requested_before(self):
         url = "http://h.test/?fault=delay:500ms"
         after = []
 
@@ -130,20 +130,20 @@ class AdminTest(harness.SystemTest):
             self.assertEqual(self.c.stat().policy, policy)
             self.assertEqual(set(self.sources()), {"hit"})
 
-    def test_parameters_are_told_as_they_are(self):
-        for typed, told in (("LRU-K:K=2", "lru-k"), ("lruk:k=4", "lru-k:k=4"), ("S3FIFO", "s3-fifo"),
+    def test_parameters_are_printed_as_they_are(self):
+        for typed, shown in (("LRU-K:K=2", "lru-k"), ("lruk:k=4", "lru-k:k=4"), ("S3FIFO", "s3-fifo"),
                             ("rand:draw=once", "rand")):
             self.assertEqual(self.c.set(policy=typed)[0], "ok")
-            self.assertEqual(self.c.stat().policy, told)
+            self.assertEqual(self.c.stat().policy, shown)
 
-    def test_a_wrong_policy_is_told_the_right_one(self):
+    def test_a_wrong_policy_is_answered_with_the_right_one(self):
         for typed, sentence in (("lur", "did you mean lru?"), ("lru-k:q=3", "did you mean k=?"),
                                 ("lru-k:k=9", "a whole number from 1 to 4, not \"9\""),
                                 ("rand:draw=eech", "did you mean draw=each?"),
                                 ("opt", "which only a simulation does")):
-            status, told = self.c.set(policy=typed)
+            status, shown = self.c.set(policy=typed)
             self.assertEqual(status, "bad_value", typed)
-            self.assertIn(sentence, told)
+            self.assertIn(sentence, shown)
         self.assertEqual(self.c.stat().policy, "lru")
 
     def test_set_a_smaller_capacity(self):

@@ -181,8 +181,8 @@ class AdviceTakenTest(SimulateCase):
 
     def test_the_command_that_advise_gives_can_be_given(self):
         daemon = self.daemon(origin=self.origin())
-        told = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
-        _, command, *arguments = re.search(r"^  (sunproxy set .*)$", told, re.M).group(1).split()
+        output = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
+        _, command, *arguments = re.search(r"^  (sunproxy set .*)$", output, re.M).group(1).split()
         self.sunproxy(command, *arguments, daemon=daemon)
         policy = arguments[arguments.index("--policy") + 1]
         self.assertEqual(json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)["policy"],
@@ -206,7 +206,7 @@ class PromiseTest(SimulateCase):
         return trace, sizes
 
     def header_bytes(self, daemon):
-        """Of a page as the server keeps it: all but its head's end is told by get -i."""
+        """Of a page as the server keeps it: get -i prints all but the end of its head."""
         head = self.sunproxy("get", "-i", "http://h/page/0", daemon=daemon).stdout
         return len(head.partition(b"\r\n\r\n")[0])
 

@@ -181,8 +181,8 @@ class GetTest(ClientTest):
         for source, words in (("miss", r"HTTP 200, miss, stored, .* \(server .*, origin .*\), evicted 0\n\Z"),
                               ("hit", r"HTTP 200, hit, .* \(server [^,]*\), age \d+ s\n\Z")):
             with self.subTest(source=source):
-                told = self.get("-v", "http://a.test/verbose").stderr.decode()
-                self.assertRegex(told, words)
+                message = self.get("-v", "http://a.test/verbose").stderr.decode()
+                self.assertRegex(message, words)
 
     def test_every_way_to_a_page(self):
         for scheme in ("http", "https"):
@@ -390,13 +390,13 @@ class StatusTest(ClientTest):
             done = self.run_program([harness.SUNPROXY, "help", *arguments])
             self.assertEqual((done.returncode, done.stderr), (0, b""), arguments)
             self.assertTrue(done.stdout.startswith(b"usage: sunproxy " + usage), arguments)
-        for arguments, told in ((["smulate"], b"did you mean simulate?"), (["hepl"], b"did you mean help?"),
+        for arguments, message in ((["smulate"], b"did you mean simulate?"), (["hepl"], b"did you mean help?"),
                                 (["help", "smulate"], b"did you mean simulate?"),
                                 (["help", "trace", "descirbe"], b"did you mean describe?"),
                                 (["help", "get", "it"], b"unknown command 'get it'")):
             done = self.run_program([harness.SUNPROXY, *arguments])
             self.assertEqual((done.returncode, done.stdout), (64, b""), arguments)
-            self.assertIn(told, done.stderr)
+            self.assertIn(message, done.stderr)
 
     def test_bad_urls(self):
         for url in ("ftp://a.test/", "http://a.test:99999/", "http://" + "x" * 9000 + "/"):
@@ -408,7 +408,7 @@ class StatusTest(ClientTest):
         for where in (["--port", port], ["--socket", self.dir / "none"],
                       ["--host", "127.0.0.1", "--port", port]):
             self.assertEqual(self.status(*where, "http://a.test/", daemon=None), 69)
-        # Somebody is there, and it is not sunproxyd.
+        # A server is there, and it is not sunproxyd.
         self.assertIn(self.status("--port", self.o.http_port, "--timeout", "3s", "http://a.test/",
                                   daemon=None), (69, 75, 76))
 
@@ -522,7 +522,7 @@ class RpcbindTest(harness.SystemTest):
         self.assertTrue(found("--host", "::1"))
         self.assertTrue(found("--api", "1"))
         d.kill()
-        # The entry is there, and nobody behind it.
+        # The entry is there, and no server listens at its port.
         done = self.run_program([harness.SUNPROXY, "get", "http://a.test/"], namespace=ns, env=env)
         self.assertEqual(done.returncode, 69, done.stderr)
         again = self.daemon(origin=o, namespace=ns, rpcbind=True, listen=False)

@@ -12,7 +12,7 @@ HONEST = "127.0.0.200"
 
 
 class FairnessTest(harness.SystemTest):
-    """Clients on loopback are told apart by the address that they connect from."""
+    """Clients on loopback are distinguished by the address that they connect from."""
 
     patience = ("--resolve-timeout", "90s", "--connect-timeout", "90s",
                 "--first-byte-timeout", "90s",

@@ -42,7 +42,7 @@ class OptionsTest(harness.SystemTest):
             self.assertEqual((done.returncode, done.stdout), (harness.EX_USAGE, b""), arguments)
             self.assertGreater(len(done.stderr), 10)
 
-    def test_values_that_only_the_parts_can_judge(self):
+    def test_values_that_only_the_parts_can_check(self):
         for arguments in (["--policy", "nosuch"], ["--allow-net", "127.0.0.1/33"],
                           ["--allow-net", "words"], ["--cacert", "/nowhere"],
                           ["--connect-to", "nonsense"], ["--capacity-urls", "2", "--shards", "8"],

@@ -98,9 +98,9 @@ class ConnectionsTest(LimitsTest):
             finally:
                 os._exit(0)
         os.close(theirs)
-        with os.fdopen(ready) as told:
-            self.assertEqual(told.readline(), "10\n")
-            self.assertEqual(told.readline(), "flooding\n")
+        with os.fdopen(ready) as lines:
+            self.assertEqual(lines.readline(), "10\n")
+            self.assertEqual(lines.readline(), "flooding\n")
             for _ in range(5):
                 s = self.administrate()
             harness.wait_until(lambda: self.stat(self.d)["refused_client"] > 1000,

@@ -63,10 +63,10 @@ class AccessLogTest(harness.SystemTest):
     def test_failures_have_the_words_that_the_client_prints(self):
         d = self.start()
         urls = ["ftp://a.test/", "http://a.test/fault/huge-headers", "http://a.test/fault/bad-chunk"]
-        told = [json.loads(self.sunproxy("get", "--json", url, daemon=d, expect=None).stdout)["error_code"]
+        codes = [json.loads(self.sunproxy("get", "--json", url, daemon=d, expect=None).stdout)["error_code"]
                 for url in urls]
-        self.assertEqual(told[0], "bad_url")
-        self.assertEqual([line.split("\t")[3] for line in self.lines(3)], told)
+        self.assertEqual(codes[0], "bad_url")
+        self.assertEqual([line.split("\t")[3] for line in self.lines(3)], codes)
 
     def test_json(self):
         self.start("--log-format", "json")

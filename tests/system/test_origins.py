@@ -1,4 +1,4 @@
-"""Hostile origins: what they do is told by type, nothing wrong is stored, and others are served."""
+"""Hostile origins: each failure is reported by its type, nothing wrong is stored, and others are served."""
 
 import re
 import socket
@@ -102,7 +102,7 @@ class TimeTest(OriginsTest):
             self.assertEqual(c.get("http://a.test/fault/drip-head:100").status, "timed_out")
             self.text(c.get("http://b.test/"), "http://b.test/")
 
-    def test_a_dead_nameserver_stalls_nobody(self):
+    def test_a_dead_nameserver_stalls_no_other_request(self):
         ns = harness.Namespace(self, "nameserver 127.0.0.9\noptions timeout:2 attempts:2\n")
         deaf = ("import socket,time; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);"
                 "s.bind(('127.0.0.9',53)); print('ready',flush=True); time.sleep(600)")
@@ -162,7 +162,7 @@ class LieTest(OriginsTest):
         self.fails("https://a.test/fault/short:1", "origin_broke")
 
     def test_more_than_it_states(self):
-        # Seen with the answer it is an error; seen later it is nobody's.
+        # Seen with the answer it is an error; seen later it belongs to no answer.
         url = "http://a.test/fault/long:50"
         page = self.c.get(url)
         if page.status == "ok":
@@ -170,7 +170,7 @@ class LieTest(OriginsTest):
             self.assertEqual(page.body, harness.origin_text(url, length))
         else:
             self.assertEqual(page.status, "origin_broke")
-        # What came too much is nobody's answer.
+        # Surplus bytes belong to no answer.
         self.text(self.c.get("http://a.test/next"), "http://a.test/next")
 
     def test_two_lengths(self):
@@ -218,7 +218,7 @@ class LieTest(OriginsTest):
             page = self.fails(f"https://{host}/", "tls_failed")
             self.assertIn(host, page.sentence)
 
-    def test_an_authority_nobody_told_us_of(self):
+    def test_an_authority_that_is_not_known(self):
         d = self.daemon("--allow-net", "127.0.0.0/8")
         with rpc.Connection(d.socket) as c:
             page = c.get(f"https://127.0.0.1:{self.o.https_port}/")
@@ -285,7 +285,7 @@ class RedirectTest(OriginsTest):
         self.fails("http://a.test/fault/loop", "bad_redirect")
         self.assertLess(len(self.o.requests("/fault/loop")), 20)
 
-    def test_to_schemes_that_nobody_asked_for(self):
+    def test_to_schemes_that_are_not_allowed(self):
         secret = self.dir / "secret"
         secret.write_text("this is secret")
         for target in (f"file://{secret}", "ftp://a.test/", "gopher://a.test/", "dict://a.test/x",
@@ -346,7 +346,7 @@ class StatusTest(OriginsTest):
             self.assertIn(b"X-A: b c\r\n", page.body)
         self.assertEqual(len(self.o.requests()), 2)
 
-    def test_headers_that_nobody_may_set(self):
+    def test_headers_that_no_client_may_set(self):
         for header in (b"Host: evil.test\r\n", b"Connection: close\r\n", b"Content-Length: 5\r\n",
                        b"Transfer-Encoding: chunked\r\n", b"TE: trailers\r\n", b"X: a\0b\r\n",
                        b"Upgrade: websocket\r\n", b"Proxy-Authorization: x\r\n", b"X : y\r\n",

@@ -12,11 +12,11 @@ URLS = 60
 CAPACITY = 24  # pages
 BATCH = 12  # calls of one client under way at once
 ROUNDS = 3  # looks at a policy while it is used; between them,
-REQUESTS = 200  # at least so many requests
+REQUESTS = 200  # at least this number of requests
 
 
 class Client(threading.Thread):
-    """Asks for pages in batches, the first ones most, until told to stop."""
+    """Asks for pages in batches, the first ones most, until it is stopped."""
 
     def __init__(self, address, seed, stop):
         super().__init__(daemon=True)
@@ -30,7 +30,7 @@ class Client(threading.Thread):
         try:
             while not self.stop.is_set():
                 self.batch()
-        except Exception as error:  # told in the test's own thread
+        except Exception as error:  # reported in the test's own thread
             self.error = error
         finally:
             self.connection.close()
@@ -55,9 +55,9 @@ class UnderLoadTest(harness.SystemTest):
 
     def policies(self):
         """Each by itself, and once more for each parameter, at an end of its range."""
-        told = self.run_program([harness.SUNPROXYD, "--policy", "help"]).stdout.decode()
+        shown = self.run_program([harness.SUNPROXYD, "--policy", "help"]).stdout.decode()
         specs = []
-        for line in told.splitlines():
+        for line in shown.splitlines():
             name = re.match(r"([a-z0-9-]+) ", line)
             value = re.match(r" +([a-z]+)=(?:.*\.\.([0-9.]+)|.*\|(\w+)):", line)
             if name and name[1] != "none":
@@ -109,9 +109,9 @@ class UnderLoadTest(harness.SystemTest):
             client.join(30)
             self.assertFalse(client.is_alive())
             self.assertIsNone(client.error)
-        told = sum((c.sources for c in self.clients), collections.Counter())
+        shown = sum((c.sources for c in self.clients), collections.Counter())
         now = self.c.stat()
-        self.assertEqual((now.requests, now.failures), (sum(told.values()), 0))
+        self.assertEqual((now.requests, now.failures), (sum(shown.values()), 0))
         self.assertEqual((now.hits, now.misses, now.coalesced),
-                         (told["hit"], told["miss"], told["coalesced"]))
+                         (shown["hit"], shown["miss"], shown["coalesced"]))
         self.assertEqual(len(origin.requests()), now.misses)

@@ -30,12 +30,12 @@ class FirstRunTest(harness.SystemTest):
         (self.dir / "build/release").symlink_to(harness.BUILD)
         script = f"trap 'kill $(jobs -p) 2> killed' EXIT\ncd {self.dir}\n{run}wait\n"
         done = namespace.run(["bash", "-c", script], seconds=60)
-        told = done.stderr.decode()
-        self.assertEqual(done.returncode, 0, told)
+        errors = done.stderr.decode()
+        self.assertEqual(done.returncode, 0, errors)
 
         # Both fetches say what README says, in the order of its lines.
-        lines = [line for line in told.splitlines() if line.startswith("* ")]
-        self.assertEqual(len(lines), len(printed.splitlines()), told)
+        lines = [line for line in errors.splitlines() if line.startswith("* ")]
+        self.assertEqual(len(lines), len(printed.splitlines()), errors)
         for line, expected in zip(lines, printed.splitlines()):
             self.assertEqual(FIGURE.sub("N", line), FIGURE.sub("N", expected))
         for name, count in (("requests", 2), ("hits", 1), ("misses", 1)):
@@ -46,4 +46,4 @@ class FirstRunTest(harness.SystemTest):
         self.assertIn(b"origin.log", page)
         self.assertEqual((self.dir / "second.html").read_bytes(), page)
         self.assertEqual((self.dir / "origin.log").read_text().count('"GET / HTTP'), 1)
-        self.assertIn("sunproxyd: stopped", told)
+        self.assertIn("sunproxyd: stopped", errors)

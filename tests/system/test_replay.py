@@ -220,10 +220,10 @@ class ReplayStatusTest(ReplayCase):
 
     def test_why_requests_failed_is_told_once(self):
         trace = self.trace("http://a.test/1", "http://10.0.0.1:81/", "http://10.0.0.2:81/")
-        told = self.replay(trace, "--cold").stderr.decode()
-        self.assertIn("2 of 3 requests failed", told)
-        self.assertIn("http://10.0.0.1:81/: refused: 10.0.0.1 is not a public address", told)
-        self.assertEqual(len(told.splitlines()), 1)
+        output = self.replay(trace, "--cold").stderr.decode()
+        self.assertIn("2 of 3 requests failed", output)
+        self.assertIn("http://10.0.0.1:81/: refused: 10.0.0.1 is not a public address", output)
+        self.assertEqual(len(output.splitlines()), 1)
         self.assertEqual(self.replay(self.trace("http://a.test/1")).stderr, b"")
 
     def test_logs_that_cannot_be(self):
@@ -541,15 +541,15 @@ class AdministerTest(ReplayCase):
                 (["--cold"], {"policy": "lru"}), (["--policy", "none"], {"policy": "none"})):
             with self.subTest(arguments=arguments):
                 out = self.sunproxy("set", "--dry-run", "--json", *arguments, daemon=self.d).stdout
-                told = json.loads(out)
-                self.assertEqual((told["dry_run"], told["kept"]), (True, None))
-                self.assertEqual({name: told[name] for name in expected}, expected)
+                output = json.loads(out)
+                self.assertEqual((output["dry_run"], output["kept"]), (True, None))
+                self.assertEqual({name: output[name] for name in expected}, expected)
                 self.assertEqual({name: self.stat(self.d)[name] for name in names}, before)
                 # The real one does what the dry run said.
                 done = json.loads(self.sunproxy("set", "--json", *arguments, daemon=self.d).stdout)
                 self.assertFalse(done.pop("dry_run"))
                 done.pop("kept")
-                self.assertEqual(done, {name: told[name] for name in done})
+                self.assertEqual(done, {name: output[name] for name in done})
                 self.sunproxy("set", "--policy", "lru", "--capacity-urls", before["capacity_urls"],
                               "--capacity-bytes", before["capacity_bytes"], "--shards",
                               before["shards"], daemon=self.d)

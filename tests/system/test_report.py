@@ -32,13 +32,13 @@ class DataTest(report_case.ReportCase):
         def key(row):
             return row["policy"], row["capacity_urls"], row["capacity_bytes"]
 
-        told = self.sunproxy("simulate", trace, *arguments, "--json").stdout
-        told = {key(r): r for r in json.loads(told)["traces"][0]["results"]}
+        shown = self.sunproxy("simulate", trace, *arguments, "--json").stdout
+        shown = {key(r): r for r in json.loads(shown)["traces"][0]["results"]}
         hits = self.table(t, "hits")
-        self.assertEqual({key(r) for r in hits}, set(told))
+        self.assertEqual({key(r) for r in hits}, set(shown))
         last = {key(r): r for r in self.table(t, "runtime")}
         for r in hits:
-            row = told[key(r)]
+            row = shown[key(r)]
             for column in ("hit_ratio", "byte_hit_ratio", "hit_ratio_sd", "byte_hit_ratio_sd"):
                 self.assertAlmostEqual(r[column], row[column], 6, key(r))
             self.assertAlmostEqual(r["capacity_share"], row["capacity_share"], 6, key(r))
@@ -196,9 +196,9 @@ class DataTest(report_case.ReportCase):
                     self.assertLess(abs(r[column] - true[column]), 5 * r[column + "_error"] + 0.01)
             self.assertTrue(0.8 < (r["evictions"] + 100) / (true["evictions"] + 100) < 1.2, r)
         # Requests, hits, misses and compulsory misses are the whole trace's, by estimate.
-        told, true = self.table(t, "runtime"), self.table(whole, "runtime")
-        self.assertEqual([r["request"] for r in told], [r["request"] for r in true])
-        for r, e in zip(told, true):
+        shown, true = self.table(t, "runtime"), self.table(whole, "runtime")
+        self.assertEqual([r["request"] for r in shown], [r["request"] for r in true])
+        for r, e in zip(shown, true):
             self.assertEqual(r["hits"] + r["misses"], r["request"])
             self.assertLessEqual(r["compulsory_misses"], r["misses"])
             if r["request"] == 20000:

@@ -27,7 +27,7 @@ class PageTest(report_case.ReportCase):
         cls.addClassCleanup(cls.browser.close)
 
     def figure(self, name, script):
-        """What a script comes to, told the figure and the first trace's tables."""
+        """What a script yields for the figure and the first trace's tables."""
         return self.browser.run(f"""((figure, tables) => {script})(
             document.querySelector('figure[data-figure="{name}"]'),
             JSON.parse(document.getElementById("data").textContent).traces[0].tables)""")
@@ -273,7 +273,7 @@ class PageTest(report_case.ReportCase):
         for name in ("hits", "time"):
             ticks = [float(t) for t in self.ticks(name, "y")]
             self.assertGreaterEqual(max(ticks) - min(ticks), 40, name)
-        # Of 40,000 the same ratios may be told apart.
+        # Of 40,000 the same ratios may be distinguished.
         self.check(self.report(self.trace(few * 1000), "--policy", "lru,fifo,arc", "--capacity", "4"), ALWAYS)
         ticks = [float(t) for t in self.ticks("hits", "y")]
         self.assertLess(max(ticks) - min(ticks), 40)
@@ -374,7 +374,7 @@ class PageTest(report_case.ReportCase):
         self.check(page, ALWAYS + SIZED)
         at = self.figure("hits", """tables.hits.rows.filter((r) => r[0] === "lru").map((r) =>
             `${(100 * r[4]).toFixed(1)} % ± ${r[5] === null ? "?" : (196 * r[5]).toFixed(1)} hits`)""")
-        # The error is told of large caches only.
+        # The error is reported for large caches only.
         self.assertEqual({a.split("± ")[1] == "? hits" for a in at}, {False, True})
         panels = self.figure("runtime", "[...figure.querySelectorAll('h4')].map((h) => h.textContent)")
         self.assertEqual([p.replace("\xa0", " ").split(": ")[1] for p in panels], at)
@@ -499,7 +499,7 @@ class PageTest(report_case.ReportCase):
             self.assertRegex(self.figure(name, """[...figure.querySelectorAll("g[aria-label=tip]")].map(
                 (tip) => tip.textContent).join("")""").replace("\u200b", "").replace("\xa0", " "), expected, name)
 
-    def test_an_interrupted_report_judges_what_was_finished(self):
+    def test_an_interrupted_report_reports_what_was_finished(self):
         page = self.report(SHIPPED / "dataset1/History", "--policy", "lru,fifo")
         text = page.read_text()
         data = re.search(r'(?s)(id="data">)(.*?)(</script>)', text)

@@ -65,7 +65,7 @@ class SandboxTest(harness.SystemTest):
         d = self.daemon("--access-log", log, "--allow-net", "127.0.0.0/8", "--allow-net", "::1",
                         "--cacert", o.cacert)
         with rpc.Connection(d.socket) as c:
-            # The origin listens on IPv4: localhost is resolved, and judged, by all its addresses.
+            # The origin listens on IPv4: localhost is resolved, and all its addresses are checked.
             page = c.get(f"http://localhost:{o.http_port}/x")
             self.assertEqual(page.status, "ok", page.sentence)
             page = c.get(f"https://localhost:{o.https_port}/x")

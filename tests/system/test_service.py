@@ -123,7 +123,7 @@ class PassedSocketTest(harness.SystemTest):
 
 
 class ReloadTest(harness.SystemTest):
-    def test_a_reload_is_told_from_its_beginning_to_its_end(self):
+    def test_a_reload_is_reported_from_its_beginning_to_its_end(self):
         log = self.dir / "access.log"
         name = str(self.dir / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

@@ -272,7 +272,7 @@ class CoalescingTest(SharingCase):
         self.assertEqual(len(self.o.requests()), 3)
 
     def test_more_than_can_be_fetched_at_once(self):
-        # Each of the others waits for its turn at the origin, or is told to try again.
+        # Each of the others waits for its turn at the origin, or is refused for the moment.
         self.d = self.daemon("--max-fetches-per-origin", "2", "--max-fetches-queued", "10",
                              origin=self.o)
         pages = self.together("http://a.test/?fault=cookie&fault=delay:500ms", 20)

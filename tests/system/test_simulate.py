@@ -286,10 +286,10 @@ class TableTest(SimulateCase):
         results = {(r["policy"], r["capacity_urls"]): r
                    for r in json.loads(done.stdout)["traces"][0]["results"]}
         self.assertEqual(len(results), 4)
-        told = [k for k, r in results.items() if r["hit_ratio_error"] is not None]
-        self.assertEqual(told, [("lru", 2000)])
+        shown = [k for k, r in results.items() if r["hit_ratio_error"] is not None]
+        self.assertEqual(shown, [("lru", 2000)])
         for key, r in results.items():
-            self.assertEqual(r["error_unknown"] is None, key in told)
+            self.assertEqual(r["error_unknown"] is None, key in shown)
         self.assertIn("too few pages", results["lru", 250]["error_unknown"])
         self.assertIn("newest pages", results["rand", 2000]["error_unknown"])
         stderr = done.stderr.decode()
@@ -490,8 +490,8 @@ class SameFactsTest(SimulateCase):
         said["report"], = json.loads(data.group(1))["traces"]
         for key in ("trace", "format", "requests", "distinct_urls", "distinct_bytes", "bytes",
                     "infinite", "left_out", "sizes_inferred"):
-            told = {command: facts[key] for command, facts in said.items()}
-            self.assertEqual(len(set(map(json.dumps, told.values()))), 1, (key, told))
+            shown = {command: facts[key] for command, facts in said.items()}
+            self.assertEqual(len(set(map(json.dumps, shown.values()))), 1, (key, shown))
         self.assertEqual(said["report"]["left_out"]["status"], 30)
         self.assertEqual(said["simulate"]["distinct_bytes"],
                          sum({r.split("\t")[1]: int(r.split("\t")[2]) for r in rows[::-1]
@@ -569,13 +569,13 @@ class TroubleTest(SimulateCase):
         self.assertIn("did you mean urls", self.complaint(self.path, "--curve=url"))
         self.assertIn("did you mean jsonl", self.complaint(self.path, "--log-format", "json"))
         # Nothing is near to these.
-        for arguments, told in ((["--policy="], "the name of a policy is missing"),
+        for arguments, shown in ((["--policy="], "the name of a policy is missing"),
                                 (["--policy", "lru,,fifo"], "the name of a policy is missing"),
                                 (["--format", "foo"], "unknown trace format 'foo'\n"),
                                 (["--capacity", "10Q"], "a capacity is"),
                                 (["--capacity", "99999999999999999999"], "is too large")):
             text = self.complaint(self.path, *arguments)
-            self.assertIn(told, text)
+            self.assertIn(shown, text)
             self.assertNotIn("did you mean", text)
 
     def test_what_only_the_daemon_knows_is_noted(self):

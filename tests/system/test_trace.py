@@ -49,7 +49,7 @@ class TraceTest(harness.SystemTest):
         facts = self.describe(self.log(), "--statuses", "all", "--busiest", "1")
         self.assertEqual((facts["requests"], len(facts["busiest"])), (8, 1))
 
-    def test_sizes_that_are_not_told(self):
+    def test_sizes_that_are_unknown(self):
         done = self.trace("describe", self.log())
         self.assertIn(b"100 B inferred for 1 request\n", done.stdout)
         facts = self.describe(self.log())
@@ -245,7 +245,7 @@ class TraceTest(harness.SystemTest):
         os.close(reader)
         self.assertTrue(fifo.is_fifo())
 
-    def test_wrong_words_are_told_the_right_one(self):
+    def test_wrong_words_are_answered_with_the_right_one(self):
         for argv, meant in ((("descirbe",), "describe"), (("convert", "--to", "orcle", "x"), "oracle"),
                             (("generate", "zifp"), "zipf"),
                             (("generate", "zipf", "--sizes", "fixd:5"), "fixed:BYTES"),

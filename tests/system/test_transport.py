@@ -100,7 +100,7 @@ class RecordTest(HostileTest):
             c.send(rpc.record(rpc.call(xid=3)))
             self.assertEqual(c.receive().xid, 3)
         except (ConnectionError, EOFError):
-            pass  # to hang up on one who sends nothing is as good
+            pass  # to close a connection that sends nothing is as good
 
     def test_a_fragment_of_two_gibibytes(self):
         for mark in (0x7FFFFFFF, 0xFFFFFFFF, 0x80100000):
@@ -449,7 +449,7 @@ class DescriptorTest(HostileTest):
                     refused += 1
             self.assertGreater(answered, 0)
             self.assertGreater(refused, 0)
-            # Who was in before is served on; and a fetch that finds no descriptor says so.
+            # Connections from before are still served; and a fetch that finds no descriptor says so.
             self.assertEqual(self.good.get("http://good.test/").source, "hit")
             self.assertNotEqual(self.good.get("http://new.test/").status, None)
         finally:

@@ -161,7 +161,7 @@ class AddressTest(harness.SystemTest):
             self.assertEqual(page.status, "ok", page.sentence)
             self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").status, "denied")
 
-    def test_what_a_name_resolves_to_is_judged(self):
+    def test_what_a_name_resolves_to_is_checked(self):
         ns = harness.Namespace(self, "nameserver 127.0.0.9\n")
         p = harness.Process(self, "nameserver", ns.enter(
             [sys.executable, "-B", harness.TOP / "tests/system/nameserver.py", "127.0.0.9"]),

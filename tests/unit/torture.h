@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* From now on the n-th allocation (from 1) on this thread fails, once; 0: none does,
- * and torture_failed() still tells of the last one. */
+ * and torture_failed() still reports the last one. */
 void torture_fail_at(unsigned n);
 
 /* Did the failure asked for happen? */

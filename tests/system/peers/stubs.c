@@ -4,7 +4,7 @@
  *   stubs rpcbind HOST VERSION URL     the port is asked of rpcbind
  *   stubs PORT 127.0.0.1 VERSION URL
  *
- * The body goes to standard output. Exit status 1: an RPC error or a failure, told on standard
+ * The body goes to standard output. Exit status 1: an RPC error or a failure, reported on standard
  * error.
  */
 #include <arpa/inet.h>

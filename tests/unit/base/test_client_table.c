@@ -1,4 +1,4 @@
-/* The table of clients: connections counted, calls in turn, and who is remembered how long. */
+/* The table of clients: connections counted, calls in turn, and how long a client is remembered. */
 #include "base/client_table.h"
 
 #include <arpa/inet.h>
@@ -66,7 +66,7 @@ START_TEST(connections_of_a_client_are_bounded)
 }
 END_TEST
 
-START_TEST(those_who_wait_are_served_in_their_order)
+START_TEST(waiting_calls_are_served_in_their_order)
 {
     struct client_table_config config = {.rates.calls = {.per_second = 10, .burst = 2}};
     struct client_table *table = client_table_create(&config);
@@ -85,7 +85,7 @@ START_TEST(those_who_wait_are_served_in_their_order)
     ck_assert_uint_eq(stats.calls_delayed, 4);
     client_entry_redeem(entry, &bookings[0], 100000);
     ck_assert(!bookings[0].waiting);
-    /* Nobody overtakes; and one that gives up makes way. */
+    /* Calls keep their order; one that is cancelled gives its turn to the next. */
     ck_assert_int_eq(client_entry_book_call(entry, &late, 100000), 400000);
     client_entry_cancel(entry, &late, 100000);
     client_entry_cancel(entry, &late, 100000);
@@ -170,7 +170,7 @@ START_TEST(fetches_that_have_been_made_are_charged)
 }
 END_TEST
 
-START_TEST(who_reconnects_has_no_full_bucket)
+START_TEST(a_client_that_reconnects_has_no_full_bucket)
 {
     struct client_table_config config = {.max_idle = 10,
                                          .rates.calls = {.per_second = 1, .burst = 5}};
@@ -285,11 +285,11 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, connections_of_a_client_are_bounded);
-    tcase_add_test(tcase, those_who_wait_are_served_in_their_order);
+    tcase_add_test(tcase, waiting_calls_are_served_in_their_order);
     tcase_add_test(tcase, answers_are_charged_afterwards);
     tcase_add_test(tcase, fetches_are_refused_with_a_time);
     tcase_add_test(tcase, fetches_that_have_been_made_are_charged);
-    tcase_add_test(tcase, who_reconnects_has_no_full_bucket);
+    tcase_add_test(tcase, a_client_that_reconnects_has_no_full_bucket);
     tcase_add_test(tcase, of_too_many_those_nearest_to_full_are_forgotten);
     tcase_add_test(tcase, threads_share_a_clients_tokens);
     suite_add_tcase(suite, tcase);

@@ -56,7 +56,7 @@ take_all(const struct client_key *client, size_t bytes)
     return taken;
 }
 
-START_TEST(one_client_has_a_quarter_of_what_the_others_leave)
+START_TEST(one_client_gets_a_quarter_of_what_the_others_do_not_use)
 {
     ck_assert_uint_eq(take_all(&alice, 10), 400);
     ck_assert_uint_eq(take_all(&bob, 10), 300);
@@ -72,7 +72,7 @@ START_TEST(one_client_has_a_quarter_of_what_the_others_leave)
 }
 END_TEST
 
-START_TEST(several_greedy_clients_leave_a_part_free)
+START_TEST(several_greedy_clients_do_not_use_up_everything)
 {
     for (unsigned uid = 10; uid < 26; uid++) {
         struct client_key greedy = client_key_of_uid(uid);
@@ -90,7 +90,7 @@ START_TEST(more_than_the_share_is_refused)
     ck_assert_int_eq(errno, EDQUOT);
     ck_assert(!take(&alice, SHARE / 4 + 1));
     ck_assert_uint_eq(client_tally_clients(tally), 0);
-    /* What others use beyond the share leaves nothing. */
+    /* Others use more than the share: a client gets nothing. */
     memory_charge_anyway(&account, MEMORY_REPLIES, 2 * SHARE);
     ck_assert(!take(&alice, 1));
     ck_assert_uint_eq(memory_left(&account, MEMORY_REQUESTS), 0);
@@ -131,8 +131,8 @@ unit_suite(void)
     TCase *tests = tcase_create("client_tally");
 
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, one_client_has_a_quarter_of_what_the_others_leave);
-    tcase_add_test(tests, several_greedy_clients_leave_a_part_free);
+    tcase_add_test(tests, one_client_gets_a_quarter_of_what_the_others_do_not_use);
+    tcase_add_test(tests, several_greedy_clients_do_not_use_up_everything);
     tcase_add_test(tests, more_than_the_share_is_refused);
     tcase_add_test(tests, threads_count_together);
     suite_add_tcase(suite, tests);

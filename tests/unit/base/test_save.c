@@ -88,7 +88,7 @@ START_TEST(modes_are_kept_and_new_ones_go_by_the_umask)
 }
 END_TEST
 
-/* Also for root, to whom access(2) grants everything. */
+/* Also for root, for which access(2) grants everything. */
 START_TEST(a_file_that_grants_no_writing_is_not_replaced)
 {
     struct save save;
@@ -180,7 +180,7 @@ START_TEST(a_link_to_what_has_no_name_is_written_in_place)
 }
 END_TEST
 
-START_TEST(failures_are_told_and_leave_nothing)
+START_TEST(failures_are_reported_and_write_nothing)
 {
     struct rlimit before, none;
     struct save save;
@@ -226,7 +226,7 @@ end_while_writing(int number, bool ignored)
     return status;
 }
 
-START_TEST(a_signal_leaves_nothing_behind)
+START_TEST(a_signal_removes_the_temporary_file)
 {
     void (*before)(int) = signal(SIGINT, SIG_DFL);
     int status;
@@ -239,7 +239,7 @@ START_TEST(a_signal_leaves_nothing_behind)
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
     expect_content("a", "old");
     ck_assert_uint_eq(count_names(), 1);
-    /* As under nohup: who does not end at a signal goes on writing. */
+    /* As under nohup: a process that ignores the signal goes on writing. */
     ck_assert_int_eq(end_while_writing(SIGHUP, true), 0);
     expect_content("a", "new");
     ck_assert_uint_eq(count_names(), 1);
@@ -259,8 +259,8 @@ unit_suite(void)
     tcase_add_test(tc, a_link_stays_a_link);
     tcase_add_test(tc, what_is_no_file_is_never_replaced);
     tcase_add_test(tc, a_link_to_what_has_no_name_is_written_in_place);
-    tcase_add_test(tc, failures_are_told_and_leave_nothing);
-    tcase_add_test(tc, a_signal_leaves_nothing_behind);
+    tcase_add_test(tc, failures_are_reported_and_write_nothing);
+    tcase_add_test(tc, a_signal_removes_the_temporary_file);
     suite_add_tcase(suite, tc);
     return suite;
 }

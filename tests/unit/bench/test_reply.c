@@ -125,7 +125,7 @@ START_TEST(a_hit_is_good_in_pieces_of_any_size)
 }
 END_TEST
 
-START_TEST(whatever_is_no_hit_is_told)
+START_TEST(whatever_is_no_hit_is_reported)
 {
     struct reply_expected any = rpc2;
 
@@ -217,7 +217,7 @@ START_TEST(version_1_has_only_a_body)
 }
 END_TEST
 
-START_TEST(the_floor_is_judged_by_its_length)
+START_TEST(the_floor_is_checked_by_its_length)
 {
     struct reply_expected bare = {.protocol = CALL_BARE, .body_len = 12};
     static const char good[] = "\x80\0\0\x08xxxxxxxx";
@@ -319,12 +319,12 @@ unit_suite(void)
     TCase *call = tcase_create("call");
 
     tcase_add_test(reply, a_hit_is_good_in_pieces_of_any_size);
-    tcase_add_test(reply, whatever_is_no_hit_is_told);
+    tcase_add_test(reply, whatever_is_no_hit_is_reported);
     tcase_add_test(reply, a_record_cut_anywhere_is_flawed);
     tcase_add_test(reply, a_body_can_be_skipped_unseen);
     tcase_add_test(reply, replies_follow_each_other);
     tcase_add_test(reply, version_1_has_only_a_body);
-    tcase_add_test(reply, the_floor_is_judged_by_its_length);
+    tcase_add_test(reply, the_floor_is_checked_by_its_length);
     tcase_add_test(reply, answers_of_memcached);
     suite_add_tcase(suite, reply);
     tcase_add_test(call, a_call_is_what_proxy_x_decodes);

@@ -98,7 +98,7 @@ read_all(void *context)
     return NULL;
 }
 
-/* The fetcher's part, which pauses when it is told to; the window is opened at `unstore_at`. */
+/* The fetcher's part, which pauses when the cache says so; the window opens at `unstore_at`. */
 static void
 send_body(struct cache_fill *fill, uint64_t unstore_at)
 {

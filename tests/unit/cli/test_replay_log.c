@@ -135,7 +135,7 @@ START_TEST(a_file_begins_with_names)
 }
 END_TEST
 
-START_TEST(a_full_disk_is_told)
+START_TEST(a_full_disk_is_reported)
 {
     struct replay_entry e = entry(REPLAY_HIT);
     struct replay_log *log = replay_log_open("/dev/full", REPLAY_LOG_JSONL, 1);
@@ -162,7 +162,7 @@ unit_suite(void)
     tcase_add_test(tcase, outcomes_have_their_names);
     tcase_add_test(tcase, the_name_of_the_file_tells_the_format);
     tcase_add_test(tcase, a_file_begins_with_names);
-    tcase_add_test(tcase, a_full_disk_is_told);
+    tcase_add_test(tcase, a_full_disk_is_reported);
     suite_add_tcase(suite, tcase);
     return suite;
 }

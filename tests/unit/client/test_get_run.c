@@ -14,7 +14,7 @@
 
 static char scratch[64];
 
-/* Takes so many calls, answers them last first, and hangs up. */
+/* Takes this number of calls, answers them last first, and hangs up. */
 struct script {
     struct peer peer;
     size_t take;

@@ -130,7 +130,7 @@ tear_down(void)
     rmdir(folder);
 }
 
-/* A trace of the paths in `text`, separated by spaces, the whole of it so many times over. */
+/* A trace of the paths in `text`, separated by spaces, the whole of it repeated. */
 struct made {
     struct trace trace;
     char urls[PAGES][80];
@@ -300,7 +300,7 @@ START_TEST(a_lost_server_ends_the_run)
     rate = rates[_i];
     make_trace(&made, "1 2 3 4 5 6 7 8", 500);
     ck_assert_int_eq(pthread_create(&thread, NULL, stop_server, NULL), 0);
-    /* It may be through before the server has stopped: then there is nobody to connect to. */
+    /* It may be through before the server has stopped: then no server listens. */
     while (replay(&made, 3, NULL, &result) == EX_OK)
         ;
     ck_assert_int_eq(replay(&made, 3, NULL, &result), EX_UNAVAILABLE);

@@ -1,6 +1,6 @@
 /*
  * The client's own pieces with every allocation failing once: a list is what it was or longer, a
- * line of JSON is whole or told to be missing, a file is whole or not there.
+ * line of JSON is whole or reported as missing, a file is whole or not there.
  */
 #include <errno.h>
 #include <stdio.h>

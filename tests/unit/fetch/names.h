@@ -16,8 +16,8 @@ struct name_row {
 extern const struct name_row *_Atomic names_table;
 extern _Atomic unsigned names_asked;
 
-/* Who is not in the table does not exist, and names that begin with "hang" only take longer to
- * say so. */
+/* A name that is not in the table does not exist, and names that begin with "hang" only take longer
+ * to say so. */
 int names_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                       struct addrinfo **result);
 

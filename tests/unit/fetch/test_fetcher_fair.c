@@ -193,7 +193,7 @@ START_TEST(the_bound_of_a_client_holds)
 }
 END_TEST
 
-START_TEST(waiting_leaves_slots_to_answers)
+START_TEST(waiting_keeps_slots_for_answers)
 {
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
@@ -271,7 +271,7 @@ unit_suite(void)
     tcase_add_test(tc, greedy_clients_with_names_that_hang);
     tcase_add_loop_test(tc, greedy_clients_with_origins_that_hang, 0, 5);
     tcase_add_test(tc, the_bound_of_a_client_holds);
-    tcase_add_test(tc, waiting_leaves_slots_to_answers);
+    tcase_add_test(tc, waiting_keeps_slots_for_answers);
     tcase_add_test(tc, a_full_queue_displaces_the_greedy);
     return suite;
 }

@@ -81,7 +81,7 @@ START_TEST(pins_are_replaced)
     fetcher = start_fetcher(&config);
     expect_end(fetcher, FETCH_OK, "http://mover.test:%u/", origin->port);
     names_table = second;
-    /* Nobody listens at 127.0.0.2. */
+    /* No server listens at 127.0.0.2. */
     expect_end(fetcher, FETCH_CONNECT_FAILED, "http://mover.test:%u/", origin->port);
     fetcher_destroy(fetcher);
     origin_stop(origin);

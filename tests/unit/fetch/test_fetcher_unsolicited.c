@@ -68,8 +68,8 @@ speaker_answer(struct speaker *s, SSL *ssl, int fd)
 }
 
 /*
- * After its first answer a connection waits for the test, and says what it is told to. False if it
- * is to be closed then.
+ * After its first answer a connection waits for the test, and sends what the test gives it. False
+ * if it is to be closed then.
  */
 static bool
 speaker_wait(struct speaker *s, SSL *ssl, int fd)

@@ -68,7 +68,7 @@ START_TEST(bounds_in_all_and_per_origin)
     ck_assert_ptr_null(queue_next(queue));
     ck_assert_uint_eq(queue_active(queue), 3);
     ck_assert_uint_eq(queue_queued(queue), 2);
-    /* Total bound: one leaves, one follows. */
+    /* Total bound: one is removed, one follows. */
     queue_remove(queue, &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &b[1]);
     ck_assert_ptr_null(queue_next(queue));
@@ -211,7 +211,7 @@ START_TEST(fewest_opening_first)
 END_TEST
 
 /* With a share of an eighth, forty clients that take all they can leave a slot for another. */
-START_TEST(a_share_of_what_others_leave)
+START_TEST(a_share_of_what_others_do_not_use)
 {
     enum { SLOTS = 1024, CLIENTS = 40, EACH = 200 };
     static struct queue_item items[CLIENTS][EACH];
@@ -621,7 +621,7 @@ unit_suite(void)
     tcase_add_test(tc, clients_take_turns);
     tcase_add_test(tc, a_client_that_returns_waits_again);
     tcase_add_test(tc, fewest_opening_first);
-    tcase_add_test(tc, a_share_of_what_others_leave);
+    tcase_add_test(tc, a_share_of_what_others_do_not_use);
     tcase_add_test(tc, an_origins_place_goes_to_a_flow_that_may_use_it);
     tcase_add_test(tc, answered_ones_free_their_slots);
     tcase_add_test(tc, the_bound_of_a_client);

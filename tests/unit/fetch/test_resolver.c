@@ -11,8 +11,8 @@
 #include "tests/unit/unit.h"
 
 /*
- * "hang..." waits until the test lets it go on, "none" does not exist, "many" has more addresses than are
- * kept, "odd" has one of an unknown family; all others are 192.0.2.1.
+ * "hang..." waits until the test lets it go on, "none" does not exist, "many" has more addresses
+ * than are kept, "odd" has one of an unknown family; all others are 192.0.2.1.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -187,7 +187,7 @@ START_TEST(a_hanging_name_stalls_no_other)
 END_TEST
 
 /* Names that hang take up the share of their client, also after they were given up. */
-START_TEST(a_clients_names_leave_threads_to_others)
+START_TEST(a_clients_names_do_not_use_the_threads_of_others)
 {
     const struct client_key other = client_key_of_uid(1);
     struct resolver *resolver = start_shared(4, 2, 8, 0);
@@ -218,7 +218,7 @@ START_TEST(a_clients_names_leave_threads_to_others)
 }
 END_TEST
 
-START_TEST(one_look_up_for_all_who_ask)
+START_TEST(one_look_up_for_all_queries)
 {
     struct resolver *resolver = start(4, 8, 1000000);
     struct resolver_query queries[10] = {0};
@@ -267,7 +267,7 @@ START_TEST(names_are_remembered_for_a_while)
 }
 END_TEST
 
-START_TEST(failures_are_told_and_forgotten)
+START_TEST(failures_are_reported_and_forgotten)
 {
     struct resolver *resolver = start(1, 8, 3600 * (int64_t)1000000);
 
@@ -281,7 +281,7 @@ START_TEST(failures_are_told_and_forgotten)
 }
 END_TEST
 
-START_TEST(who_gives_up_hears_nothing)
+START_TEST(a_cancelled_query_is_not_answered)
 {
     struct resolver *resolver = start(1, 8, 0);
     struct resolver_query stuck = {0}, queued = {0}, other = {0};
@@ -371,11 +371,11 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_hanging_name_stalls_no_other);
-    tcase_add_test(tc, a_clients_names_leave_threads_to_others);
-    tcase_add_test(tc, one_look_up_for_all_who_ask);
+    tcase_add_test(tc, a_clients_names_do_not_use_the_threads_of_others);
+    tcase_add_test(tc, one_look_up_for_all_queries);
     tcase_add_test(tc, names_are_remembered_for_a_while);
-    tcase_add_test(tc, failures_are_told_and_forgotten);
-    tcase_add_test(tc, who_gives_up_hears_nothing);
+    tcase_add_test(tc, failures_are_reported_and_forgotten);
+    tcase_add_test(tc, a_cancelled_query_is_not_answered);
     tcase_add_test(tc, a_stuck_thread_is_given_up);
     tcase_add_test(tc, a_lot_of_names);
     suite_add_tcase(suite, tc);

@@ -32,7 +32,7 @@ static const struct {
     {"the version is malformed, or CR LF does not follow it", "9112 2.2: LF ends no line"},
     {"there is a control character in a value", "9110 5.5: h11 refuses NUL and white space only"},
     {"the target is empty or has a character that must be encoded", "9112 3.2: h11 permits #"},
-    {"the target is no path, nor a URL of http or https", "9112 3.2: h11 leaves it to its user"},
+    {"the target is no path, nor a URL of http or https", "9112 3.2: h11 does not check it"},
     {"the target's authority is not a host, or a host and a port", "9112 3.2.2: likewise"},
     {"the target of CONNECT is not a host and a port", "9112 3.2.3: likewise"},
     {"the target * is for OPTIONS alone", "9112 3.2.4: likewise"},

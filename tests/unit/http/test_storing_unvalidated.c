@@ -98,7 +98,7 @@ START_TEST(what_is_shared_at_all)
         /* RFC 9112 5.1: the blank is taken off, and the field counts */
         {"Cache-Control : private\r\n", HTTP_REFUSED_PRIVATE, 0},
         {"Set-Cookie\t: a=b\r\n", HTTP_REFUSED_SET_COOKIE, 0},
-        /* RFC 9112 5.2 and 5: who knows what it says */
+        /* RFC 9112 5.2 and 5: its meaning is unknown */
         {"X: a\r\n Cache-Control: private\r\n", HTTP_REFUSED_MALFORMED, 0},
         {"Cache-Control: max-age=60,\r\n\tprivate\r\n", HTTP_REFUSED_MALFORMED, 0},
         {"Cache-Control\r\n", HTTP_REFUSED_MALFORMED, 0},

@@ -1,4 +1,4 @@
-/* Who gets a connection: privileged peers and others, with connections and descriptors taken. */
+/* Which peers get a connection, with connections and descriptors taken. */
 #include <sys/resource.h>
 
 #include "tests/unit/net/echo.h"

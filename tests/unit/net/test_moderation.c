@@ -90,7 +90,7 @@ START_TEST(the_thread_is_scheduled_so)
 }
 END_TEST
 
-START_TEST(the_policy_that_somebody_chose_stays)
+START_TEST(the_policy_that_was_set_from_outside_stays)
 {
     static const int chosen[] = {SCHED_IDLE, SCHED_BATCH};
 
@@ -105,7 +105,7 @@ START_TEST(the_policy_that_somebody_chose_stays)
 }
 END_TEST
 
-START_TEST(the_policy_that_somebody_chooses_meanwhile_stays)
+START_TEST(the_policy_that_is_set_from_outside_meanwhile_stays)
 {
     struct net_moderation m = {0};
 
@@ -127,8 +127,8 @@ unit_suite(void)
     tcase_add_test(tests, one_busy_client_is_no_reason);
     tcase_add_test(tests, many_idle_clients_are_no_reason);
     tcase_add_test(tests, the_thread_is_scheduled_so);
-    tcase_add_test(tests, the_policy_that_somebody_chose_stays);
-    tcase_add_test(tests, the_policy_that_somebody_chooses_meanwhile_stays);
+    tcase_add_test(tests, the_policy_that_was_set_from_outside_stays);
+    tcase_add_test(tests, the_policy_that_is_set_from_outside_meanwhile_stays);
     suite_add_tcase(suite, tests);
     return suite;
 }

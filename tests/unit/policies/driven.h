@@ -83,7 +83,7 @@ static inline void
 driven_remove(struct driven *d, uint32_t id, bool evicted)
 {
     if (!d->inside[id])
-        ck_abort_msg("%s: who is outside cannot leave", d->spec.ops->name);
+        ck_abort_msg("%s: a page that is not cached cannot be evicted", d->spec.ops->name);
     d->spec.ops->remove(d->policy, driven_node(d, id), evicted);
     d->inside[id] = false;
     d->page_count--;
@@ -140,7 +140,7 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
         driven_check(d);
         while (d->spec.ops->has_surplus && d->spec.ops->has_surplus(d->policy))
             driven_evict(d);
-        d->victim_count = 0; /* who leaves with a hit is not named */
+        d->victim_count = 0; /* victims of a hit are not named */
         return true;
     }
     if (d->config.capacity_bytes && page.bytes > d->config.capacity_bytes)
@@ -166,7 +166,7 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
     return false;
 }
 
-/* Another capacity: what can no longer be there leaves, then victims do. */
+/* Another capacity: pages that no longer fit are removed, then victims are evicted. */
 static inline void
 driven_resize(struct driven *d, uint64_t pages, uint64_t bytes)
 {
@@ -193,22 +193,23 @@ driven_begin_letters(struct driven *d, const char *text, uint64_t pages, uint64_
     d->checks = true;
 }
 
-/* Each letter is a request of a page of one byte: "." a hit, "+" a miss, and who left for it. */
+/* Each letter is a request of a page of one byte: "." a hit, "+" a miss, and the pages evicted for
+ * it. */
 static inline const char *
 driven_play(struct driven *d, const char *pages)
 {
-    static char told[200];
+    static char events[200];
     size_t n = 0;
 
     for (; *pages; pages++) {
         uint32_t id = (uint32_t)(*pages - 'a');
 
-        told[n++] = driven_request(d, id, (struct policy_page){.bytes = 1}) ? '.' : '+';
+        events[n++] = driven_request(d, id, (struct policy_page){.bytes = 1}) ? '.' : '+';
         for (size_t i = 0; i < d->victim_count; i++)
-            told[n++] = (char)('a' + d->victims[i]);
+            events[n++] = (char)('a' + d->victims[i]);
     }
-    told[n] = '\0';
-    return told;
+    events[n] = '\0';
+    return events;
 }
 
 #endif

@@ -18,7 +18,8 @@ struct naive;
 
 struct naive_rule {
     bool enters_first;
-    /* Every one but enter, victim and leave may be NULL. Who is inside is known when they are told.
+    /* Every one but enter, victim and leave may be NULL. The cached pages are known when they are
+     * called.
      */
     void (*begin)(struct naive *n);
     bool (*admit)(struct naive *n, uint32_t id, const struct policy_page *page);
@@ -140,7 +141,7 @@ naive_resize(struct naive *n, uint64_t pages, uint64_t bytes)
         naive_evict(n);
 }
 
-/* A few are asked for often; who they are changes now and then. */
+/* A few are asked for often; which ones changes now and then. */
 static inline uint32_t
 naive_draw_id(struct naive *n, uint32_t round)
 {

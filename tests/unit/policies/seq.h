@@ -89,7 +89,7 @@ seq_is_over(const struct naive *n, const struct seq *s, double fraction)
            seq_bytes(n, s) > seq_share_bytes(n, fraction);
 }
 
-/* What a share leaves of the capacity. */
+/* The rest of the capacity beside a share. */
 static inline uint64_t
 seq_rest_pages(const struct naive *n, double fraction)
 {

@@ -172,14 +172,14 @@ static const struct policy_ops *const templates[] = {&policy_ordering, &policy_q
 
 START_TEST(so_do_the_templates)
 {
-    static const char *const told[] = {"++.++b+c+d.+b.", "++.++b+c+a+d+e.", "++.++b+a+c+d+b."};
+    static const char *const events[] = {"++.++b+c+d.+b.", "++.++b+c+a+d+e.", "++.++b+a+c+d+b."};
     struct policy_spec spec = policy_spec_of(templates[_i]);
     struct driven d;
 
     check_spec(&spec);
     driven_begin_spec(&d, &spec, 26, 3, 0);
     d.checks = true;
-    ck_assert_str_eq(driven_play(&d, "abacdbeafa"), told[_i]);
+    ck_assert_str_eq(driven_play(&d, "abacdbeafa"), events[_i]);
     driven_end(&d);
 }
 END_TEST

@@ -367,7 +367,7 @@ enter(struct letters *letters, char letter, char old, enum evictor_outcome expec
     return story;
 }
 
-START_TEST(victims_leave_before_a_newcomer_has_a_node)
+START_TEST(victims_are_evicted_before_a_newcomer_has_a_node)
 {
     struct letters *l = letters_begin(2);
 
@@ -383,7 +383,7 @@ START_TEST(victims_leave_before_a_newcomer_has_a_node)
 }
 END_TEST
 
-START_TEST(newcomers_that_compete_enter_before_victims_leave)
+START_TEST(newcomers_that_compete_enter_before_victims_are_evicted)
 {
     struct letters *l = letters_begin(1);
 
@@ -399,7 +399,7 @@ START_TEST(newcomers_that_compete_enter_before_victims_leave)
 }
 END_TEST
 
-START_TEST(an_older_page_leaves_once_the_newer_is_admitted)
+START_TEST(an_older_page_is_removed_once_the_newer_is_admitted)
 {
     struct letters *l = letters_begin(2);
 
@@ -481,9 +481,9 @@ unit_suite(void)
     TCase *tcase = tcase_create("evictor");
 
     tcase_add_test(tcase, requests_alone_have_the_outcomes_of_the_plain_loop);
-    tcase_add_test(tcase, victims_leave_before_a_newcomer_has_a_node);
-    tcase_add_test(tcase, newcomers_that_compete_enter_before_victims_leave);
-    tcase_add_test(tcase, an_older_page_leaves_once_the_newer_is_admitted);
+    tcase_add_test(tcase, victims_are_evicted_before_a_newcomer_has_a_node);
+    tcase_add_test(tcase, newcomers_that_compete_enter_before_victims_are_evicted);
+    tcase_add_test(tcase, an_older_page_is_removed_once_the_newer_is_admitted);
     tcase_add_test(tcase, what_is_too_large_or_has_no_memory_changes_nothing);
     tcase_add_test(tcase, a_hit_evicts_the_surplus);
     tcase_add_test(tcase, an_insertion_evicts_the_surplus);

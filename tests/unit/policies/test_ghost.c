@@ -95,7 +95,7 @@ START_TEST(the_oldest_are_forgotten)
     ghost_add(&ghost, 5, 85); /* bytes: only one of 10 may stay */
     ck_assert(!ghost_has(&ghost, 3) && ghost_has(&ghost, 4) && ghost_has(&ghost, 5));
     ck_assert_uint_eq(ghost.bytes, 95);
-    ghost_add(&ghost, 6, 101); /* never fits, and costs nobody */
+    ghost_add(&ghost, 6, 101); /* never fits, and evicts nothing */
     ck_assert_uint_eq(ghost.pages, 2);
     ck_assert(ghost_take(&ghost, 4));
     ck_assert(!ghost_take(&ghost, 4));

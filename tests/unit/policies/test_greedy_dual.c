@@ -5,7 +5,7 @@
 
 /* ---- by hand ------------------------------------------------------------------------------ */
 
-/* One request of a page 'a' to 'z'; who left for it, in order. */
+/* One request of a page 'a' to 'z'; the pages evicted for it, in order. */
 static const char *
 request(struct driven *d, char page, uint64_t bytes, uint64_t cost_us, uint64_t next)
 {
@@ -137,7 +137,7 @@ START_TEST(lfuda_ages)
     for (int i = 0; i < 4; i++)
         request(&d, 'a', 1, 0, 0); /* 4 */
     request(&d, 'b', 1, 0, 0);     /* 1 */
-    /* A newcomer has L + 1, and L follows those who leave: a is overtaken by pages seen once. */
+    /* A newcomer has L + 1, and L follows the evicted pages: a is overtaken by pages seen once. */
     ck_assert_str_eq(request(&d, 'c', 1, 0, 0), "b"); /* 1, with L = 0; L = 1 */
     ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "c"); /* 2 */
     ck_assert_str_eq(request(&d, 'e', 1, 0, 0), "d"); /* 2; L = 2 */
@@ -149,7 +149,7 @@ START_TEST(lfuda_ages)
 }
 END_TEST
 
-START_TEST(a_page_that_is_purged_ages_nobody)
+START_TEST(a_page_that_is_purged_ages_no_other)
 {
     struct driven d;
 
@@ -160,7 +160,7 @@ START_TEST(a_page_that_is_purged_ages_nobody)
     request(&d, 'b', 1, 0, 0);
     request(&d, 'b', 1, 0, 0);
     request(&d, 'c', 1, 0, 0);
-    ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "c"); /* with L = 4 nobody would be below b */
+    ck_assert_str_eq(request(&d, 'd', 1, 0, 0), "c"); /* with L = 4 no page would be below b */
     driven_end(&d);
 }
 END_TEST
@@ -178,7 +178,7 @@ START_TEST(opt_by_hand)
     request(&d, 'b', 1, 0, 20);
     ck_assert_str_eq(request(&d, 'f', 1, 0, 8), "b");
     ck_assert_str_eq(request(&d, 'g', 1, 0, 10), "a");
-    /* Of those who never come back whoever was requested first. */
+    /* Of the pages that are not requested again, the one requested first. */
     request(&d, 'g', 1, 0, POLICY_NEVER);
     request(&d, 'e', 1, 0, POLICY_NEVER);
     ck_assert_str_eq(request(&d, 'h', 1, 0, 30), "g");
@@ -370,7 +370,7 @@ unit_suite(void)
     tcase_add_test(hand, gds_and_gdsf_by_packets);
     tcase_add_test(hand, gdsf_by_time);
     tcase_add_test(hand, lfuda_ages);
-    tcase_add_test(hand, a_page_that_is_purged_ages_nobody);
+    tcase_add_test(hand, a_page_that_is_purged_ages_no_other);
     tcase_add_test(hand, opt_by_hand);
     suite_add_tcase(suite, hand);
     tcase_set_timeout(rules, 120);

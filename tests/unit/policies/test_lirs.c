@@ -6,7 +6,7 @@
 
 /* ---- by hand ------------------------------------------------------------------------------ */
 
-/* Everybody leaves: first the HIR pages as Q has them, then the LIR pages from the bottom of S. */
+/* Evicts all: first the HIR pages as Q has them, then the LIR pages from the bottom of S. */
 static const char *
 drain(struct driven *d)
 {
@@ -46,7 +46,7 @@ START_TEST(the_papers_example)
     ck_assert_str_eq(drain(&d), "bad");
     driven_end(&d);
 
-    /* One for c, last requested before b: nobody's status changes. */
+    /* One for c, last requested before b: no page's status changes. */
     begin_example(&d);
     ck_assert_str_eq(driven_play(&d, "c"), "+e");
     ck_assert_str_eq(drain(&d), "cba");
@@ -58,7 +58,7 @@ START_TEST(requests_of_pages_inside)
 {
     struct driven d;
 
-    /* Room for 5, of which 2 are for HIR pages: a, b, c are LIR, d and e are not. */
+    /* Capacity 5, of which 2 are for HIR pages: a, b, c are LIR, d and e are not. */
     driven_begin_letters(&d, "lirs:hir=0.4", 5, 0);
     ck_assert_str_eq(driven_play(&d, "abcde"), "+++++");
     ck_assert_str_eq(driven_play(&d, "b"), "."); /* LIR, not the bottom */
@@ -103,7 +103,7 @@ START_TEST(one_page_is_lru)
 }
 END_TEST
 
-START_TEST(a_purged_page_leaves_no_ghost)
+START_TEST(a_purged_page_has_no_ghost)
 {
     struct driven d;
 
@@ -225,7 +225,7 @@ prune(void)
     }
 }
 
-/* Would so many LIR pages and bytes be within their share, with one more of so many bytes? */
+/* Would these LIR pages and bytes be within their share, with one more page? */
 static bool
 are_within(const struct naive *n, uint64_t pages, uint64_t bytes)
 {
@@ -379,7 +379,7 @@ unit_suite(void)
     tcase_add_test(hand, requests_of_pages_inside);
     tcase_add_test(hand, a_loop_that_is_larger_than_the_cache);
     tcase_add_test(hand, one_page_is_lru);
-    tcase_add_test(hand, a_purged_page_leaves_no_ghost);
+    tcase_add_test(hand, a_purged_page_has_no_ghost);
     tcase_add_test(hand, history_bounds_the_stack);
     tcase_add_test(hand, sizes);
     suite_add_tcase(suite, hand);

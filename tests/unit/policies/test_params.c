@@ -4,12 +4,12 @@
 #include "tests/unit/policies/driven.h"
 
 static void
-check_play(const char *text, uint64_t pages, const char *requests, const char *told)
+check_play(const char *text, uint64_t pages, const char *requests, const char *events)
 {
     struct driven d;
 
     driven_begin_letters(&d, text, pages, 0);
-    ck_assert_str_eq(driven_play(&d, requests), told);
+    ck_assert_str_eq(driven_play(&d, requests), events);
     driven_end(&d);
 }
 
@@ -41,7 +41,7 @@ START_TEST(two_q_kout)
 }
 END_TEST
 
-/* Where new pages may have three places, a, who came back, leaves before them. */
+/* Where new pages may have three places, a, requested again, is evicted before them. */
 START_TEST(two_q_kin)
 {
     check_play("2q:kout=1", 4, "abcdefgah", "+++++a+b+c+d+e");
@@ -127,7 +127,7 @@ START_TEST(the_largest_capacity_there_is)
 END_TEST
 
 /* Those that rules have and papers give names to. */
-START_TEST(who_has_which)
+START_TEST(which_policy_has_which)
 {
     static const char *const names[] = {
         "clock:bits=1",
@@ -202,7 +202,7 @@ unit_suite(void)
     tcase_add_test(tc, s3_fifo_ghost);
     tcase_add_test(tc, how_large_a_page_may_be);
     tcase_add_test(tc, the_largest_capacity_there_is);
-    tcase_add_test(tc, who_has_which);
+    tcase_add_test(tc, which_policy_has_which);
     tcase_add_test(tc, bad_values_are_refused);
     suite_add_tcase(suite, tc);
     return suite;

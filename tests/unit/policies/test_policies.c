@@ -1,5 +1,5 @@
 /*
- * Each policy by itself: who leaves, in which order, and how ties break.
+ * Each policy by itself: which pages it evicts, in which order, and how ties break.
  */
 #include "policies/heap_policy.h"
 #include "policies/policy.h"
@@ -48,14 +48,14 @@ end(struct bench *b)
 static void
 enter(struct bench *b, char page, uint64_t bytes)
 {
-    struct policy_page told = {.bytes = bytes, .key = (uint64_t)page, .next = POLICY_NEVER};
+    struct policy_page info = {.bytes = bytes, .key = (uint64_t)page, .next = POLICY_NEVER};
     int i = page - 'a';
 
     free(b->nodes[i]);
     b->nodes[i] = calloc(1, b->ops->node_size);
-    if (b->ops->admit && !b->ops->admit(b->policy, &told))
+    if (b->ops->admit && !b->ops->admit(b->policy, &info))
         return;
-    ck_assert_int_eq(b->ops->insert(b->policy, b->nodes[i], &told), 0);
+    ck_assert_int_eq(b->ops->insert(b->policy, b->nodes[i], &info), 0);
     b->inside[i] = true;
     b->sizes[i] = bytes;
     b->count++;
@@ -87,7 +87,7 @@ leave(struct bench *b, char page, bool evicted)
     ck_assert(b->ops->is_valid(b->policy, b->count, b->bytes));
 }
 
-/* Everybody leaves; the order in which they do. */
+/* Evicts all; returns the order. */
 static const char *
 drain(struct bench *b)
 {
@@ -136,7 +136,7 @@ START_TEST(fifo_by_entry_whatever_is_requested)
 }
 END_TEST
 
-START_TEST(lfu_by_count_then_by_who_reached_it_first)
+START_TEST(lfu_by_count_then_by_when_it_was_reached)
 {
     check_order("lfu", "abcd", "abcd");
     check_order("lfu", "abcdaab", "cdba");
@@ -146,7 +146,7 @@ START_TEST(lfu_by_count_then_by_who_reached_it_first)
 }
 END_TEST
 
-START_TEST(clock_spares_once_who_was_requested)
+START_TEST(clock_spares_once_a_requested_page)
 {
     check_order("clock", "abcd", "abcd");
     check_order("clock", "abcda", "bcda");
@@ -155,7 +155,7 @@ START_TEST(clock_spares_once_who_was_requested)
 }
 END_TEST
 
-START_TEST(sieve_leaves_its_hand_where_it_was)
+START_TEST(sieve_keeps_its_hand_where_it_was)
 {
     struct bench b;
 
@@ -165,7 +165,7 @@ START_TEST(sieve_leaves_its_hand_where_it_was)
     play(&b, "abcdac");
     ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[1]);
     leave(&b, 'b', true);
-    play(&b, "e"); /* the hand is at c, who loses its bit */
+    play(&b, "e"); /* the hand is at c, which loses its bit */
     ck_assert_ptr_eq(b.ops->victim(b.policy), b.nodes[3]);
     leave(&b, 'd', true);
     ck_assert_str_eq(drain(&b), "eac"); /* the hand was at e, the youngest, and goes round */
@@ -190,7 +190,7 @@ START_TEST(slru_by_segments)
 END_TEST
 
 /* Two of eight in the queue. */
-START_TEST(two_q_keeps_who_comes_back)
+START_TEST(two_q_keeps_pages_requested_again)
 {
     struct bench b;
 
@@ -218,7 +218,7 @@ START_TEST(lru_k_by_the_kth_last_request)
 }
 END_TEST
 
-START_TEST(lfu_forgets_a_count_when_its_page_leaves)
+START_TEST(lfu_forgets_a_count_when_its_page_is_evicted)
 {
     struct bench b;
 
@@ -273,7 +273,7 @@ START_TEST(rand_repeats_with_its_seed_and_differs_with_another)
 }
 END_TEST
 
-START_TEST(rand_favours_nobody)
+START_TEST(rand_favours_no_page)
 {
     static const char *const ways[] = {"rand", "rand:draw=each"};
     unsigned left_first[4] = {0};
@@ -440,16 +440,16 @@ unit_suite(void)
 
     tcase_add_test(order, lru_by_last_request);
     tcase_add_test(order, fifo_by_entry_whatever_is_requested);
-    tcase_add_test(order, lfu_by_count_then_by_who_reached_it_first);
-    tcase_add_test(order, clock_spares_once_who_was_requested);
-    tcase_add_test(order, sieve_leaves_its_hand_where_it_was);
+    tcase_add_test(order, lfu_by_count_then_by_when_it_was_reached);
+    tcase_add_test(order, clock_spares_once_a_requested_page);
+    tcase_add_test(order, sieve_keeps_its_hand_where_it_was);
     tcase_add_test(order, slru_by_segments);
-    tcase_add_test(order, two_q_keeps_who_comes_back);
+    tcase_add_test(order, two_q_keeps_pages_requested_again);
     tcase_add_test(order, lru_k_by_the_kth_last_request);
-    tcase_add_test(order, lfu_forgets_a_count_when_its_page_leaves);
+    tcase_add_test(order, lfu_forgets_a_count_when_its_page_is_evicted);
     tcase_add_test(order, maxs_by_size_then_by_entry);
     tcase_add_test(order, rand_repeats_with_its_seed_and_differs_with_another);
-    tcase_add_loop_test(order, rand_favours_nobody, 0, 2);
+    tcase_add_loop_test(order, rand_favours_no_page, 0, 2);
     tcase_add_test(order, rand_draws_anew_each_time);
     tcase_add_test(order, validity_is_of_pages_and_of_bytes_where_they_are_summed);
     tcase_add_test(order, every_policy_survives_any_order_of_calls);

@@ -12,7 +12,7 @@ static struct {
     uint64_t times[NAIVE_IDS][4];
     uint32_t hand;   /* NAIVE_IDS: none */
     bool was_gone;   /* the page that wants in was remembered */
-    bool was_pushed; /* the last hit pushed somebody into the lowest queue */
+    bool was_pushed; /* the last hit pushed a page into the lowest queue */
     bool has_evicted;
     uint64_t most_pages; /* cached together since the last resize */
 } model;
@@ -275,7 +275,7 @@ two_q_admit(struct naive *n, uint32_t id, const struct policy_page *page)
     return page->bytes <= seq_share_bytes(n, n->params[KIN]);
 }
 
-/* Am is capped at what Ain's share leaves. */
+/* Am is capped at the capacity less Ain's share. */
 static bool
 two_q_has_surplus(const struct naive *n)
 {

@@ -50,7 +50,7 @@ START_TEST(an_empty_heap_has_no_first)
 }
 END_TEST
 
-/* With many ties; raised ranks are not told, and lowered ones often were raised before. */
+/* With many ties; raised ranks are not reported, and lowered ones often were raised before. */
 START_TEST(the_first_is_the_lowest_whatever_changes)
 {
     struct rank_heap heap;
@@ -108,7 +108,7 @@ START_TEST(validity_notices_what_is_wrong)
         rank_insert(&heap, &nodes[i]);
     }
     ck_assert(rank_is_valid(&heap));
-    nodes[8].major = 7; /* lower, and nobody was told */
+    nodes[8].major = 7; /* lower, and not reported */
     ck_assert(!rank_is_valid(&heap));
     nodes[8].major = 80;
     ck_assert(rank_is_valid(&heap));

@@ -68,7 +68,7 @@ START_TEST(values_as_they_were_typed)
 }
 END_TEST
 
-START_TEST(a_wrong_name_is_told_the_nearest)
+START_TEST(a_wrong_name_is_answered_with_the_nearest)
 {
     refused("lur", "there is no policy \"lur\"; did you mean lru?");
     refused("fif", "did you mean fifo?");
@@ -152,7 +152,7 @@ unit_suite(void)
 
     tcase_add_test(tc, names_alone);
     tcase_add_test(tc, values_as_they_were_typed);
-    tcase_add_test(tc, a_wrong_name_is_told_the_nearest);
+    tcase_add_test(tc, a_wrong_name_is_answered_with_the_nearest);
     tcase_add_test(tc, registered_parameters_read_back);
     tcase_add_test(tc, summaries_fit_a_line);
     suite_add_tcase(suite, tc);

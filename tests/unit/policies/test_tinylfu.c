@@ -8,7 +8,7 @@
 
 /* ---- by hand ------------------------------------------------------------------------------ */
 
-/* Each letter is a request of a page of one byte; who left, or "-" for a page that did not enter.
+/* Each letter is a request of a page of one byte; the page evicted, or "-" for a page not admitted.
  */
 static const char *
 play(struct driven *d, const char *pages)
@@ -44,7 +44,7 @@ START_TEST(tinylfu_by_hand)
 }
 END_TEST
 
-START_TEST(tinylfu_makes_large_pages_beat_everyone_who_would_leave)
+START_TEST(tinylfu_makes_large_pages_beat_all_victims)
 {
     struct driven d;
 
@@ -74,7 +74,7 @@ START_TEST(tinylfu_makes_large_pages_beat_everyone_who_would_leave)
 }
 END_TEST
 
-/* The older page of the same URL leaves in any case, and need not be beaten. */
+/* The older page of the same URL is removed in any case, and need not be beaten. */
 START_TEST(tinylfu_lets_a_page_replace_itself)
 {
     struct driven d;
@@ -105,10 +105,10 @@ START_TEST(w_tinylfu_by_hand)
 {
     struct driven d;
 
-    /* Room for 5: a window of one, a main part of four of which three may be protected. */
+    /* Capacity 5: a window of one, a main part of four of which three may be protected. */
     driven_begin_letters(&d, "w-tinylfu", 5, 0);
     ck_assert_str_eq(play(&d, "abcde"), ""); /* e in the window, a to d on probation */
-    ck_assert_str_eq(play(&d, "f"), "e");    /* e contends with a: one each, the contender leaves */
+    ck_assert_str_eq(play(&d, "f"), "e");    /* e contends with a: one each, e is evicted */
     ck_assert_str_eq(play(&d, "f"), "");     /* two, still in the window */
     ck_assert_str_eq(play(&d, "g"), "a");    /* f contends with a, and wins */
     ck_assert_str_eq(play(&d, "bcd"), "");   /* protected; f is alone on probation */
@@ -123,7 +123,7 @@ START_TEST(w_tinylfu_by_hand)
 }
 END_TEST
 
-START_TEST(w_tinylfu_lets_nobody_leave_the_window_for_a_large_page)
+START_TEST(w_tinylfu_evicts_no_page_of_the_window_for_a_large_page)
 {
     struct driven d;
 
@@ -136,7 +136,7 @@ START_TEST(w_tinylfu_lets_nobody_leave_the_window_for_a_large_page)
     ck_assert_uint_eq(d.victim_count, 1); /* itself: 0 was asked for as often */
     ck_assert_uint_eq(d.victims[0], 20);
     driven_request(&d, 20, (struct policy_page){.bytes = 30});
-    ck_assert_uint_eq(d.victim_count, 3); /* twice, and three who were asked for once */
+    ck_assert_uint_eq(d.victim_count, 3); /* twice, and three that were requested once */
     ck_assert(d.inside[20] && d.inside[8] && d.inside[9]);
     ck_assert(!d.inside[0] && !d.inside[1] && !d.inside[2]);
     driven_end(&d);
@@ -334,7 +334,7 @@ protected_is_exceeded(const struct naive *n)
            (n->capacity_bytes && bytes_of(n, PROTECTED) > bytes);
 }
 
-/* Who is beyond the window has been let into main by now. */
+/* The pages beyond the window have been admitted to main by now. */
 static void
 let_in(struct naive *n)
 {
@@ -444,10 +444,10 @@ unit_suite(void)
     TCase *rules = tcase_create("rules");
 
     tcase_add_test(hand, tinylfu_by_hand);
-    tcase_add_test(hand, tinylfu_makes_large_pages_beat_everyone_who_would_leave);
+    tcase_add_test(hand, tinylfu_makes_large_pages_beat_all_victims);
     tcase_add_test(hand, tinylfu_lets_a_page_replace_itself);
     tcase_add_test(hand, w_tinylfu_by_hand);
-    tcase_add_test(hand, w_tinylfu_lets_nobody_leave_the_window_for_a_large_page);
+    tcase_add_test(hand, w_tinylfu_evicts_no_page_of_the_window_for_a_large_page);
     tcase_add_test(hand, a_scan_does_not_empty_what_is_asked_for_often);
     suite_add_tcase(suite, hand);
     tcase_set_timeout(rules, 120);

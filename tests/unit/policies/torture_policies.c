@@ -12,7 +12,7 @@
 
 #define NODES 100
 
-/* A page of so many bytes wants to enter; its key is that number, too. */
+/* Inserts a page; its length is its key, too. */
 static int
 insert(const struct policy_ops *ops, struct policy *policy, uint64_t *node, uint64_t bytes)
 {

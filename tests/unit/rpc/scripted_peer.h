@@ -1,8 +1,8 @@
 /*
  * A server that does byte for byte what a test says: listens on an AF_UNIX socket in a fresh
- * temporary folder, hands calls out as they came, and sends whatever it is told. Header only, for
- * the tests of rpc/client.c; everything here runs on the test's own thread, which kernel buffers
- * make possible.
+ * temporary folder, hands calls out as they came, and sends whatever the test gives it. Header
+ * only, for the tests of rpc/client.c; everything here runs on the test's own thread, which kernel
+ * buffers make possible.
  */
 #ifndef SUNPROXY_TESTS_SCRIPTED_PEER_H
 #define SUNPROXY_TESTS_SCRIPTED_PEER_H

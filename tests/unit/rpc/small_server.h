@@ -7,7 +7,7 @@
 extern struct tiny tiny;
 extern const struct rpc_limits small;
 
-/* Before each test, and after it: the server still serves, and nobody was cut off. */
+/* Before each test, and after it: the server still serves, and no connection was cut off. */
 void small_start(void);
 void small_stop(void);
 

@@ -37,7 +37,7 @@ START_TEST(calls_in_flight_are_bounded)
 }
 END_TEST
 
-START_TEST(one_byte_a_moment_costs_nobody_else)
+START_TEST(one_byte_a_moment_costs_no_other_client)
 {
     enum { CALLS = 40, SIZE = 3 << 20 };
     int fd = peer_connect(&tiny);
@@ -337,7 +337,7 @@ START_TEST(records_must_come_to_an_end)
     net_timeouts_check(set, begin_us + TIMEOUT_US);
     ck_assert(peer_is_cut(slow));
     net_timeouts_check(set, begin_us + 10 * TIMEOUT_US);
-    /* Who is quiet between records is none of this, nor is who is not read. */
+    /* A connection that is quiet between records is not concerned, nor one that is not read. */
     ck_assert_uint_eq(tiny_stats(&tiny).net.connections, 2);
     ck_assert_uint_eq(tiny_stats(&tiny).net.connections_timed_out, 1);
     EXPECT_ACCEPTED(quiet, 1, SUCCESS);
@@ -442,7 +442,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, small_start, small_stop);
     tcase_add_test(tcase, calls_in_flight_are_bounded);
-    tcase_add_test(tcase, one_byte_a_moment_costs_nobody_else);
+    tcase_add_test(tcase, one_byte_a_moment_costs_no_other_client);
     tcase_add_test(tcase, whoever_reads_slowest_goes_when_memory_is_short);
     tcase_add_test(tcase, connections_are_bounded);
     tcase_add_test(tcase, no_descriptor_left);

@@ -85,7 +85,7 @@ START_TEST(a_reply_may_come_byte_by_byte)
 }
 END_TEST
 
-START_TEST(rpc_errors_are_told_apart)
+START_TEST(rpc_errors_are_distinguished)
 {
     static const struct {
         uint32_t words[8]; /* after xid and REPLY */
@@ -134,7 +134,7 @@ START_TEST(a_call_in_place_of_a_reply_is_none)
 }
 END_TEST
 
-START_TEST(answers_to_nobody_are_dropped)
+START_TEST(answers_to_no_call_are_dropped)
 {
     struct outcome outcome;
     uint32_t xid = call(&outcome, 1);
@@ -262,7 +262,7 @@ struct echo {
     size_t body;
 };
 
-/* Answers one PROXY_GET with a page of so many bytes, as a server would, on a thread of its own. */
+/* Answers one PROXY_GET with a page of that length, as a server would, on a thread of its own. */
 static void *
 serve_page(void *context)
 {
@@ -317,9 +317,9 @@ unit_suite(void)
     tcase_add_test(tc, answers_come_in_any_order);
     tcase_add_test(tc, a_reply_may_come_in_fragments);
     tcase_add_test(tc, a_reply_may_come_byte_by_byte);
-    tcase_add_test(tc, rpc_errors_are_told_apart);
+    tcase_add_test(tc, rpc_errors_are_distinguished);
     tcase_add_test(tc, a_call_in_place_of_a_reply_is_none);
-    tcase_add_test(tc, answers_to_nobody_are_dropped);
+    tcase_add_test(tc, answers_to_no_call_are_dropped);
     tcase_add_test(tc, a_long_wait_does_not_widen_the_table);
     tcase_add_test(tc, an_answer_may_lead_to_the_next_call);
     tcase_add_test(tc, what_cannot_be_encoded_is_not_sent);

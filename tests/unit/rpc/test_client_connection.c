@@ -103,7 +103,7 @@ START_TEST(each_call_has_its_own_time)
     ck_assert_int_eq(fast.status, RPC_CLIENT_TIMED_OUT);
     ck_assert_uint_eq(fast.place, 1);
     ck_assert_uint_eq(slow.place, 0);
-    reply_value(xid_fast, 1); /* too late: nobody's */
+    reply_value(xid_fast, 1); /* too late: no call waits for it */
     reply_value(xid_slow, 2);
     run_until_done(&slow);
     ck_assert_int_eq(slow.status, RPC_CLIENT_OK);
@@ -167,7 +167,7 @@ START_TEST(a_connection_that_cannot_be_made_says_why)
     ck_assert_ptr_null(
         rpc_client_connect((struct sockaddr *)&nowhere, sizeof(nowhere), SECOND, MAX_REPLY));
     ck_assert_int_eq(errno, ENOENT);
-    /* Bound and not listening: nobody else can listen there meanwhile. */
+    /* Bound and not listening: no other process can listen there meanwhile. */
     closed.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&closed, sizeof(closed)), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&closed, &len), 0);

@@ -6,7 +6,7 @@
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-START_TEST(half_a_record_stalls_nobody)
+START_TEST(half_a_record_stalls_no_other_client)
 {
     int fd = peer_connect(&tiny);
     struct buf b;
@@ -385,7 +385,7 @@ START_TEST(arguments_cut_short_and_too_long)
     EXPECT_ACCEPTED(fd, 3, GARBAGE_ARGS);
     ck_assert(peer_call(fd, 4, TINY_BODY, 0xfffffffcu));
     EXPECT_ACCEPTED(fd, 4, GARBAGE_ARGS);
-    /* What stands behind the arguments is nobody's, as with libtirpc. */
+    /* What stands behind the arguments is ignored, as with libtirpc. */
     put_call(&b, 5, TINY_BODY);
     put_word(&b, 3);
     ck_assert(buf_append(&b, zeros, sizeof(zeros)));
@@ -404,7 +404,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, small_start, small_stop);
-    tcase_add_test(tcase, half_a_record_stalls_nobody);
+    tcase_add_test(tcase, half_a_record_stalls_no_other_client);
     tcase_add_test(tcase, a_record_byte_by_byte);
     tcase_add_test(tcase, fragments_of_one_byte);
     tcase_add_test(tcase, empty_fragments);

@@ -56,7 +56,7 @@ START_TEST(bodies_of_all_sizes)
 }
 END_TEST
 
-START_TEST(what_nobody_holds_is_copied)
+START_TEST(what_is_not_held_is_copied)
 {
     int fd = peer_connect(&tiny);
 
@@ -97,7 +97,7 @@ START_TEST(pipelined_calls_are_answered_in_order)
 }
 END_TEST
 
-START_TEST(the_socket_says_who_calls)
+START_TEST(the_socket_identifies_the_caller)
 {
     int tcp = peer_connect(&tiny), local = peer_connect_unix(&tiny);
 
@@ -432,7 +432,7 @@ START_TEST(a_late_call_costs_no_answer)
 }
 END_TEST
 
-START_TEST(nobody_waits_longer_than_the_time_out)
+START_TEST(no_caller_waits_longer_than_the_time_out)
 {
     int fd;
 
@@ -525,9 +525,9 @@ unit_suite(void)
     tcase_add_checked_fixture(calls, start, stop);
     tcase_add_test(calls, a_null_call_is_answered);
     tcase_add_test(calls, bodies_of_all_sizes);
-    tcase_add_test(calls, what_nobody_holds_is_copied);
+    tcase_add_test(calls, what_is_not_held_is_copied);
     tcase_add_test(calls, pipelined_calls_are_answered_in_order);
-    tcase_add_test(calls, the_socket_says_who_calls);
+    tcase_add_test(calls, the_socket_identifies_the_caller);
     tcase_add_test(calls, procedures_may_fail_or_keep_silent);
     suite_add_tcase(suite, calls);
     tcase_set_timeout(one, 120);
@@ -544,7 +544,7 @@ unit_suite(void)
     tcase_add_test(end, a_descriptor_that_is_no_socket);
     tcase_add_test(end, calls_in_flight_are_answered_at_the_end);
     tcase_add_test(end, a_late_call_costs_no_answer);
-    tcase_add_test(end, nobody_waits_longer_than_the_time_out);
+    tcase_add_test(end, no_caller_waits_longer_than_the_time_out);
     tcase_add_test(end, stop_under_load_cuts_no_reply_short);
     suite_add_tcase(suite, end);
     return suite;

@@ -1,5 +1,5 @@
 /*
- * Clients over their rates: their calls wait, are answered all the same, and cost nobody else
+ * Clients over their rates: their calls wait, are answered all the same, and cost no other client
  * anything. A rate bounds time from below, so that is what is asserted.
  */
 #include <sys/resource.h>

@@ -56,7 +56,7 @@ turn(void)
     here_turn(server);
 }
 
-/* Creating either works or leaves nothing behind. */
+/* Creating either works or has no effect. */
 static void
 create(void *context)
 {

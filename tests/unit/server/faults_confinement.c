@@ -31,7 +31,7 @@ static struct listening listening;
 static struct sandbox_files files;
 static struct service_user user;
 static gid_t groups[] = {300, 301};
-static struct buf told, why;
+static struct buf restrictions, why;
 
 /* A text with the test's folder in place of "@"; static memory, eight of them. */
 static const char *
@@ -98,7 +98,7 @@ set_up(void)
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
     process_model_begin(true);
     logged_begin();
-    buf_init(&told, 1024);
+    buf_init(&restrictions, 1024);
     buf_init(&why, 1024);
 }
 
@@ -114,7 +114,7 @@ tear_down(void)
     options_free(&options);
     close(listening.local.fd);
     close(listening.local.lock);
-    buf_free(&told);
+    buf_free(&restrictions);
     buf_free(&why);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(in(names[i]));
@@ -130,8 +130,8 @@ START_TEST(files_get_their_rights_and_no_more)
     const char *calls;
 
     process_model.no_new_privs = true;
-    ck_assert_msg(sandbox_enter(&files, &told, &why), "%s", buf_str(&why));
-    ck_assert_str_eq(buf_str(&told),
+    ck_assert_msg(sandbox_enter(&files, &restrictions, &why), "%s", buf_str(&why));
+    ck_assert_str_eq(buf_str(&restrictions),
                      "files are restricted (Landlock 6), system calls are filtered");
     ck_assert(process_model_called(in("allow @/run remove_file")));
     ck_assert(process_model_called(in("allow @/log write_file make_reg")));
@@ -151,12 +151,13 @@ START_TEST(files_that_are_not_given_get_no_rights)
 {
     files = (struct sandbox_files){0};
     process_model.no_new_privs = true;
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert_ptr_null(strstr(process_model_calls(), folder));
 }
 END_TEST
 
-/* Each version of Landlock restricts what it knows; none restricts nothing, and that is told. */
+/* Each version of Landlock restricts what it knows; none restricts nothing, and that is reported.
+ */
 START_TEST(kernels_restrict_what_they_know)
 {
     static const char *const rulesets[] = {
@@ -173,28 +174,29 @@ START_TEST(kernels_restrict_what_they_know)
     for (int version = 0; version < 8; version++) {
         process_model_begin(true);
         process_model.landlock = version;
-        buf_reset(&told);
-        ck_assert(sandbox_enter(&files, &told, &why));
+        buf_reset(&restrictions);
+        ck_assert(sandbox_enter(&files, &restrictions, &why));
         ck_assert(process_model.files_restricted == (version > 0));
         ck_assert(process_model.calls_filtered);
         if (version)
             ck_assert_msg(process_model_called(rulesets[version]), "%s", process_model_calls());
         else
-            ck_assert_str_eq(buf_str(&told), "files are not restricted, this kernel has no "
-                                             "Landlock in force, system calls are filtered");
+            ck_assert_str_eq(buf_str(&restrictions),
+                             "files are not restricted, this kernel has no "
+                             "Landlock in force, system calls are filtered");
     }
 }
 END_TEST
 
-/* The end is told to the service manager, whose socket may be an abstract one. */
+/* The end is reported to the service manager, whose socket may be an abstract one. */
 START_TEST(an_abstract_notify_socket_stays_in_reach)
 {
     setenv("NOTIFY_SOCKET", "@manager", 1);
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called("landlock files=ffff ports=1 scopes=2"));
     process_model_begin(true);
     setenv("NOTIFY_SOCKET", "/run/manager", 1);
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called("landlock files=ffff ports=1 scopes=3"));
     unsetenv("NOTIFY_SOCKET");
 }
@@ -206,15 +208,15 @@ START_TEST(resolv_conf_is_read_where_it_leads)
     const char *path = in("@/run/resolv.conf");
 
     process_model.resolv_conf = path;
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called(in("allow @/run read_file read_dir")));
     process_model_begin(true);
     process_model.resolv_conf = "/run/resolv.conf";
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(!process_model_called("allow /run read_file read_dir"));
     process_model_begin(true);
     process_model.resolv_conf = "/resolv.conf";
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(!process_model_called("allow / read_file read_dir"));
 }
 END_TEST
@@ -222,20 +224,20 @@ END_TEST
 START_TEST(access_logs_of_other_kinds)
 {
     files.access_log = "/dev/full";
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called("allow /dev/full write_file"));
     ck_assert(!process_model_called("allow /dev write_file make_reg"));
 
     process_model_begin(true);
     files.access_log = in("@/log/second");
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert_msg(!process_model_called(in("allow @/log write_file make_reg")),
                   "of a file that is gone there is nothing to open again");
 
     process_model_begin(true);
     ck_assert_int_eq(mkfifo(in("@/log/second"), 0600), 0);
     files.access_log = in("@/log/second");
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called(in("allow @/log write_file make_reg")));
     ck_assert(process_model_called(in("allow @/log/second read_file")));
 }
@@ -247,21 +249,21 @@ START_TEST(sockets_anywhere)
     char here[PATH_MAX], line[PATH_MAX + 32];
 
     files.sockets[0] = "socket";
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
     snprintf(line, sizeof(line), "allow %s remove_file", here);
     ck_assert_msg(process_model_called(line), "%s", process_model_calls());
 
     process_model_begin(true);
     files.sockets[0] = "/socket";
-    ck_assert(sandbox_enter(&files, &told, &why));
+    ck_assert(sandbox_enter(&files, &restrictions, &why));
     ck_assert(process_model_called("allow / remove_file"));
 
     process_model_begin(true);
     memset(too_long, 'x', sizeof(too_long) - 1);
     too_long[PATH_MAX + 1] = '/';
     files.sockets[0] = too_long;
-    ck_assert(!sandbox_enter(&files, &told, &why));
+    ck_assert(!sandbox_enter(&files, &restrictions, &why));
     ck_assert_ptr_nonnull(strstr(buf_str(&why), strerror(ENAMETOOLONG)));
     ck_assert(!process_model.files_restricted && !process_model.calls_filtered);
 }
@@ -275,8 +277,8 @@ enter_sandbox(void)
 
     process_model.files_restricted = process_model.calls_filtered = false;
     buf_reset(&why);
-    buf_reset(&told);
-    entered = sandbox_enter(&files, &told, &why);
+    buf_reset(&restrictions);
+    entered = sandbox_enter(&files, &restrictions, &why);
     if (entered) {
         ck_assert(process_model.files_restricted && process_model.calls_filtered);
     } else {
@@ -285,8 +287,8 @@ enter_sandbox(void)
     }
 }
 
-/* Returns the number of failures that were told. Of the filter's rules, which are many and alike,
- * each 40th fails. */
+/* Returns the number of failures that were reported. Of the filter's rules, which are many and
+ * alike, each 40th fails. */
 static unsigned
 walk_sandbox(int error)
 {
@@ -317,20 +319,21 @@ START_TEST(a_sandbox_is_whole_or_refused)
 }
 END_TEST
 
-START_TEST(kernels_without_filters_are_told)
+START_TEST(kernels_without_filters_are_reported)
 {
     static const int errors[] = {ENOSYS, EINVAL};
 
     for (size_t i = 0; i < 2; i++) {
         process_model_begin(true);
         process_model.filter_error = errors[i];
-        buf_reset(&told);
-        ck_assert(sandbox_enter(&files, &told, &why));
-        ck_assert_str_eq(buf_str(&told), "files are restricted (Landlock 6), system calls are not "
-                                         "filtered, this kernel has no seccomp filters");
+        buf_reset(&restrictions);
+        ck_assert(sandbox_enter(&files, &restrictions, &why));
+        ck_assert_str_eq(buf_str(&restrictions),
+                         "files are restricted (Landlock 6), system calls are not "
+                         "filtered, this kernel has no seccomp filters");
     }
     process_model.filter_error = EACCES;
-    ck_assert(!sandbox_enter(&files, &told, &why));
+    ck_assert(!sandbox_enter(&files, &restrictions, &why));
     ck_assert_str_eq(buf_str(&why), "system calls cannot be filtered: Permission denied");
 }
 END_TEST
@@ -409,7 +412,7 @@ become(void *context)
     ck_assert(became || faults_failed());
 }
 
-START_TEST(a_user_is_changed_or_the_failure_told)
+START_TEST(a_user_is_changed_or_the_failure_reported)
 {
     ck_assert_uint_ge(faults_walk(become, NULL, EPERM), 7);
     ck_assert_uint_ge(faults_walk(become, NULL, EINVAL), 7);
@@ -429,7 +432,7 @@ START_TEST(capabilities_are_given_up)
 }
 END_TEST
 
-START_TEST(who_has_none_asks_for_nothing)
+START_TEST(a_process_without_any_asks_for_nothing)
 {
     process_model_begin(false);
     ck_assert(privileges_give_up(&why));
@@ -449,7 +452,7 @@ give_up(void *context)
         ck_assert_msg(why.len != 0, "%s", faults_failed());
 }
 
-START_TEST(capabilities_are_given_up_or_the_failure_told)
+START_TEST(capabilities_are_given_up_or_the_failure_reported)
 {
     ck_assert_uint_eq(faults_walk(give_up, NULL, EPERM), 3);
     ck_assert_uint_eq(faults_walk(give_up, NULL, EINVAL), 3);
@@ -586,7 +589,7 @@ START_TEST(a_user_enters)
 END_TEST
 
 /* What is not asked for is left as it is, and serving as root is worth a warning. */
-START_TEST(options_leave_things_out)
+START_TEST(options_disable_restrictions)
 {
     free(options.user);
     options.user = NULL;
@@ -623,7 +626,7 @@ START_TEST(only_the_default_folder_is_given)
 }
 END_TEST
 
-/* Who can write in the folder could put root's file in the socket's place. */
+/* A user that can write in the folder could put root's file in the socket's place. */
 START_TEST(what_is_not_a_socket_is_not_given)
 {
     ck_assert_int_eq(unlink(listening.local.path), 0);
@@ -694,21 +697,21 @@ unit_suite(void)
     tcase_add_test(tcase, access_logs_of_other_kinds);
     tcase_add_test(tcase, sockets_anywhere);
     tcase_add_test(tcase, a_sandbox_is_whole_or_refused);
-    tcase_add_test(tcase, kernels_without_filters_are_told);
+    tcase_add_test(tcase, kernels_without_filters_are_reported);
     tcase_add_test(tcase, root_becomes_a_user_for_good);
     tcase_add_test(tcase, only_root_becomes_another);
     tcase_add_test(tcase, a_change_that_is_not_for_good_is_refused);
-    tcase_add_test(tcase, a_user_is_changed_or_the_failure_told);
+    tcase_add_test(tcase, a_user_is_changed_or_the_failure_reported);
     tcase_add_test(tcase, capabilities_are_given_up);
-    tcase_add_test(tcase, who_has_none_asks_for_nothing);
-    tcase_add_test(tcase, capabilities_are_given_up_or_the_failure_told);
+    tcase_add_test(tcase, a_process_without_any_asks_for_nothing);
+    tcase_add_test(tcase, capabilities_are_given_up_or_the_failure_reported);
     tcase_add_test(tcase, users_of_many_groups);
     tcase_add_test(tcase, a_log_is_opened_for_its_user);
     tcase_add_test(tcase, a_log_is_opened_by_root);
     tcase_add_test(tcase, a_log_that_root_cannot_open_either);
     tcase_add_test(tcase, root_enters);
     tcase_add_test(tcase, a_user_enters);
-    tcase_add_test(tcase, options_leave_things_out);
+    tcase_add_test(tcase, options_disable_restrictions);
     tcase_add_test(tcase, only_the_default_folder_is_given);
     tcase_add_test(tcase, what_is_not_a_socket_is_not_given);
     tcase_add_test(tcase, the_process_is_confined_or_does_not_serve);

@@ -1,6 +1,6 @@
 /*
  * The daemon's entries with rpcbind, on the model of rpcbind_model.h: what it registers, what it
- * replaces and what it leaves alone, and what it says while rpcbind is absent, refuses or does not
+ * replaces and what it keeps, and what it says while rpcbind is absent, refuses or does not
  * answer. tests/system/test_rpcbind.py has a real rpcbind.
  */
 #include "server/registration.h"
@@ -166,8 +166,8 @@ refused_by_owner(void)
                         "77; that user or root can remove it with \"rpcinfo -d ") == 1;
 }
 
-/* Told once, and not taken out at the end. */
-START_TEST(entries_of_another_user_are_told_of)
+/* Reported once, and not taken out at the end. */
+START_TEST(entries_of_another_user_are_reported)
 {
     struct registration *registration;
 
@@ -191,7 +191,7 @@ gone_to_another(void)
     return logged_times("rpcbind refuses version 1 on tcp; it has " OTHER) == 1;
 }
 
-/* Who registers later than this daemon keeps the entry; when it goes, the entry is ours again. */
+/* A server that registers after this daemon keeps the entry; when it ends, we register again. */
 START_TEST(entries_of_a_later_daemon_are_left_alone)
 {
     struct registration *registration = start();
@@ -216,7 +216,7 @@ refused_without_reason(void)
     return logged_times("rpcbind refuses version") == 6;
 }
 
-START_TEST(refusals_are_told_of_once)
+START_TEST(refusals_are_reported_once)
 {
     struct registration *registration;
 
@@ -398,9 +398,9 @@ unit_suite(void)
     tcase_add_test(tcase, only_what_is_listened_on_is_registered);
     tcase_add_test(tcase, what_rpcbind_forgot_is_registered_again);
     tcase_add_test(tcase, what_was_left_behind_is_replaced);
-    tcase_add_test(tcase, entries_of_another_user_are_told_of);
+    tcase_add_test(tcase, entries_of_another_user_are_reported);
     tcase_add_test(tcase, entries_of_a_later_daemon_are_left_alone);
-    tcase_add_test(tcase, refusals_are_told_of_once);
+    tcase_add_test(tcase, refusals_are_reported_once);
     tcase_add_test(tcase, an_absent_rpcbind_may_come_later);
     tcase_add_test(tcase, the_end_without_rpcbind);
     tcase_add_test(tcase, unknown_transports_and_addresses);

@@ -278,12 +278,12 @@ divert_errors(void)
     return before;
 }
 
-START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
+START_TEST(a_reader_that_does_not_read_costs_lines_which_is_reported)
 {
     struct access_log *log;
     uint64_t lost = 0, lines = 0;
     struct buf text, errors;
-    char piece[65536], told[64];
+    char piece[65536], message[64];
     int reader, before;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -298,7 +298,7 @@ START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
         lost = access_log_lost(log);
     }
     ck_assert_uint_eq(lost, 10);
-    snprintf(told, sizeof(told), "; %d lines lost so far", (int)lost);
+    snprintf(message, sizeof(message), "; %d lines lost so far", (int)lost);
     buf_init(&text, 64u << 20);
     for (int i = 0; i < 1000 && count_lines(buf_str(&text)) < lines - lost; i++) {
         ssize_t n;
@@ -313,7 +313,7 @@ START_TEST(a_reader_that_does_not_read_costs_lines_which_is_told)
     close(before);
     close(reader);
     errors = read_file(moved);
-    ck_assert_msg(strstr(buf_str(&errors), told), "%s", buf_str(&errors));
+    ck_assert_msg(strstr(buf_str(&errors), message), "%s", buf_str(&errors));
     buf_free(&errors);
     buf_free(&text);
 }
@@ -448,7 +448,7 @@ unit_suite(void)
     tcase_add_test(tc, clients_on_this_machine);
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
-    tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_told);
+    tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_reported);
     tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
     tcase_add_test(tc, closing_does_not_wait_for_a_reader);
     tcase_add_test(tc, another_file_is_opened_while_a_pipe_is_full);

@@ -495,7 +495,7 @@ START_TEST(only_clients_of_the_networks_may_use_the_proxy)
     ck_assert(http_send(fd, GET));
     expect_status(fd, 403);
     close(fd);
-    /* The permissions of an AF_UNIX socket decide who may use it. */
+    /* The permissions of an AF_UNIX socket decide which users may use it. */
     fd = http_connect_local();
     ck_assert(http_send(fd, GET));
     origin_responds(URL, "", BODY_INLINE, "page", 4);

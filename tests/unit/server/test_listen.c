@@ -73,16 +73,16 @@ END_TEST
 START_TEST(a_port_that_is_taken_names_its_holder)
 {
     struct listening first, second;
-    char told[64];
+    char message[64];
     struct buf why;
 
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
     options.port = first.port;
     ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
-    snprintf(told, sizeof(told), "TCP port %u is in use by process %ld (", (unsigned)first.port,
-             (long)getpid());
-    ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
+    snprintf(message, sizeof(message), "TCP port %u is in use by process %ld (",
+             (unsigned)first.port, (long)getpid());
+    ck_assert_msg(strstr(buf_str(&why), message), "%s", buf_str(&why));
     /* The failure of the second has not harmed the first. */
     ck_assert_int_eq(access(path, F_OK), 0);
     listen_close(&first);
@@ -93,14 +93,14 @@ END_TEST
 START_TEST(a_socket_that_is_taken_names_its_holder)
 {
     struct listening first, second;
-    char told[64];
+    char message[64];
     struct buf why;
 
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
     ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
-    snprintf(told, sizeof(told), "is in use by process %ld (", (long)getpid());
-    ck_assert_msg(strstr(buf_str(&why), told), "%s", buf_str(&why));
+    snprintf(message, sizeof(message), "is in use by process %ld (", (long)getpid());
+    ck_assert_msg(strstr(buf_str(&why), message), "%s", buf_str(&why));
     ck_assert_int_eq(access(path, F_OK), 0);
     listen_close(&first);
     buf_free(&why);
@@ -171,7 +171,7 @@ END_TEST
 START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
 {
     struct listening listening;
-    int told[2], ready[2];
+    int message[2], ready[2];
     char name[64], byte;
     struct buf why;
     FILE *file = fopen(lock, "w");
@@ -180,7 +180,7 @@ START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
     ck_assert_ptr_nonnull(file);
     fprintf(file, "1\n"); /* left by an earlier holder */
     fclose(file);
-    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(message), 0);
     ck_assert_int_eq(pipe(ready), 0);
     child = fork();
     ck_assert_int_ge(child, 0);
@@ -189,16 +189,16 @@ START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
 
         if (fd < 0 || flock(fd, LOCK_EX) != 0 || write(ready[1], "r", 1) != 1)
             _exit(1);
-        close(told[1]);
-        _exit(read(told[0], &byte, 1) < 0);
+        close(message[1]);
+        _exit(read(message[0], &byte, 1) < 0);
     }
-    close(told[0]);
+    close(message[0]);
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
     buf_init(&why, 1024);
     ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
     snprintf(name, sizeof(name), "is in use by process %ld (", (long)child);
     ck_assert_msg(strstr(buf_str(&why), name), "%s", buf_str(&why));
-    close(told[1]);
+    close(message[1]);
     close(ready[0]);
     close(ready[1]);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
@@ -259,7 +259,7 @@ START_TEST(addresses_that_cannot_be)
 }
 END_TEST
 
-START_TEST(a_relative_path_is_told_whole)
+START_TEST(a_relative_path_is_reported_whole)
 {
     struct listening listening;
     char before[4096];
@@ -404,7 +404,7 @@ unit_suite(void)
     tcase_add_test(tc, a_socket_left_behind_is_replaced);
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
     tcase_add_test(tc, addresses_that_cannot_be);
-    tcase_add_test(tc, a_relative_path_is_told_whole);
+    tcase_add_test(tc, a_relative_path_is_reported_whole);
     tcase_add_test(tc, more_addresses_than_it_takes);
     tcase_add_test(tc, default_paths);
     tcase_add_test(tc, without_tcp_there_is_still_the_socket);

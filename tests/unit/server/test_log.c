@@ -48,14 +48,14 @@ read_pipe(void)
 
 START_TEST(a_pipe_that_is_not_read_loses_lines_and_says_how_many)
 {
-    unsigned told = 0, found = 0;
+    unsigned written = 0, found = 0;
     struct buf text;
     char *line;
 
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
     /* More than a pipe holds; a blocking write would never return. */
-    for (; told < 20000; told++)
-        log_info("line %u", told);
+    for (; written < 20000; written++)
+        log_info("line %u", written);
     text = read_pipe();
     for (line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"), found++) {
         char end[32];
@@ -65,7 +65,7 @@ START_TEST(a_pipe_that_is_not_read_loses_lines_and_says_how_many)
             ck_assert_msg(strstr(line, end), "%s", line);
     }
     ck_assert_uint_gt(found, 100);
-    ck_assert_uint_lt(found, told);
+    ck_assert_uint_lt(found, written);
     buf_free(&text);
 
     log_info("after it");
@@ -73,8 +73,8 @@ START_TEST(a_pipe_that_is_not_read_loses_lines_and_says_how_many)
     line = strstr(buf_str(&text), "warning: ");
     ck_assert_msg(line && strstr(line, " lines of this log are lost"), "%s", buf_str(&text));
     /* A line cut short counts as lost though its beginning was found. */
-    ck_assert_uint_ge(strtoul(line + strlen("warning: "), NULL, 10), told - found);
-    ck_assert_uint_le(strtoul(line + strlen("warning: "), NULL, 10), told - found + 1);
+    ck_assert_uint_ge(strtoul(line + strlen("warning: "), NULL, 10), written - found);
+    ck_assert_uint_le(strtoul(line + strlen("warning: "), NULL, 10), written - found + 1);
     ck_assert_ptr_nonnull(strstr(buf_str(&text), "sunproxyd: after it\n"));
     buf_free(&text);
 

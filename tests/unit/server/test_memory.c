@@ -29,7 +29,7 @@ tear_down(void)
 }
 
 /* A mebibyte more than was asked for, so that the next allocation finds memory too. */
-START_TEST(pages_leave_when_an_allocation_fails)
+START_TEST(pages_are_evicted_when_an_allocation_fails)
 {
     pages_store_many(service.cache, 0, 8, 1 << 20);
     ck_assert(hooks.reclaim(hooks.context, 1 << 20));
@@ -84,7 +84,7 @@ unit_suite(void)
     TCase *tc = tcase_create("memory");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, pages_leave_when_an_allocation_fails);
+    tcase_add_test(tc, pages_are_evicted_when_an_allocation_fails);
     tcase_add_test(tc, many_failures_are_logged_once);
     tcase_add_test(tc, an_empty_cache_has_nothing_to_give);
     tcase_add_test(tc, records_are_left_to_their_connection);

@@ -110,7 +110,7 @@ START_TEST(fetches_per_client_follow_those_in_all)
 }
 END_TEST
 
-START_TEST(a_capacity_in_urls_alone_leaves_bytes_unbounded)
+START_TEST(a_capacity_in_urls_alone_does_not_bound_bytes)
 {
     struct options options;
     struct buf why;
@@ -144,10 +144,10 @@ START_TEST(the_command_line_beats_the_file_and_lists_add_up)
 }
 END_TEST
 
-START_TEST(a_wrong_file_is_told_with_its_line)
+START_TEST(a_wrong_file_is_reported_with_its_line)
 {
     static const struct {
-        const char *text, *told;
+        const char *text, *message;
     } cases[] = {
         {"port = 1\nprot = 2\n", ":2: unknown key 'prot'; did you mean port?"},
         {"port = 65536\n", ":1: port: \"65536\" is not a number from 0 to 65535"},
@@ -180,7 +180,7 @@ START_TEST(a_wrong_file_is_told_with_its_line)
         struct buf why;
 
         ck_assert_int_eq(PARSE(&options, &why, "--config", path, NULL), EX_CONFIG);
-        ck_assert_msg(strstr(buf_str(&why), cases[i].told), "%s", buf_str(&why));
+        ck_assert_msg(strstr(buf_str(&why), cases[i].message), "%s", buf_str(&why));
         ck_assert_msg(strncmp(buf_str(&why), path, strlen(path)) == 0, "%s", buf_str(&why));
         unlink(path);
         done(&options, &why);
@@ -336,9 +336,9 @@ unit_suite(void)
     tcase_add_test(tc, options_that_are_none_are_explained);
     tcase_add_test(tc, fetch_defaults_agree);
     tcase_add_test(tc, fetches_per_client_follow_those_in_all);
-    tcase_add_test(tc, a_capacity_in_urls_alone_leaves_bytes_unbounded);
+    tcase_add_test(tc, a_capacity_in_urls_alone_does_not_bound_bytes);
     tcase_add_test(tc, the_command_line_beats_the_file_and_lists_add_up);
-    tcase_add_test(tc, a_wrong_file_is_told_with_its_line);
+    tcase_add_test(tc, a_wrong_file_is_reported_with_its_line);
     tcase_add_test(tc, flags_in_a_file);
     tcase_add_test(tc, a_wrong_command_line_is_a_usage_error);
     tcase_add_test(tc, a_file_that_is_not_there);

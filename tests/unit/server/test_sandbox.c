@@ -86,11 +86,12 @@ try(int (*attempt)(const char *), const char *path)
 
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        struct buf told, why;
+        struct buf restrictions, why;
 
-        buf_init(&told, 1024);
+        buf_init(&restrictions, 1024);
         buf_init(&why, 1024);
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !sandbox_enter(&files, &told, &why))
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+            !sandbox_enter(&files, &restrictions, &why))
             _exit(NO_SANDBOX);
         _exit(attempt(path));
     }

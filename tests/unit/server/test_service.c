@@ -1,4 +1,4 @@
-/* Who may administer the daemon. */
+/* Which peers may administer the daemon. */
 #include "server/service.h"
 
 #include <string.h>

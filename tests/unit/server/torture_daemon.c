@@ -1,7 +1,7 @@
 /*
  * The daemon's options, its parts and what it starts with, with each of their allocations failing
- * in turn: what was asked for is there, or the failure is told and nothing is lost. (Allocations of
- * other threads do not fail.)
+ * in turn: what was asked for is there, or the failure is reported and nothing is lost.
+ * (Allocations of other threads do not fail.)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ check(void *context)
                       logged_text());
 }
 
-START_TEST(parts_are_made_or_the_failure_told)
+START_TEST(parts_are_made_or_the_failure_reported)
 {
     struct options options;
     struct buf why;
@@ -154,7 +154,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, options_are_read_or_refused);
-    tcase_add_test(tcase, parts_are_made_or_the_failure_told);
+    tcase_add_test(tcase, parts_are_made_or_the_failure_reported);
     tcase_add_test(tcase, access_logs);
     tcase_add_test(tcase, registrations);
     suite_add_tcase(suite, tcase);

@@ -151,7 +151,7 @@ struct witness {
     struct driven driven;
     const struct sim_trace *trace;
     const char *policy;
-    size_t told;
+    size_t seen;
 };
 
 /* The same request in the plain cache: the same outcome, the same victims. */
@@ -173,7 +173,7 @@ compare(void *context, const struct sim_event *event)
                                 : victims ? SIM_EVICTED
                                           : SIM_MISS;
 
-    ck_assert_uint_eq(event->number, w->told++);
+    ck_assert_uint_eq(event->number, w->seen++);
     ck_assert_uint_eq(event->id, trace->ids[event->number]);
     ck_assert_uint_eq(event->bytes, page.bytes);
     ck_assert_msg(event->outcome == expected, "%s: request %zu: %d, not %d", w->policy,
@@ -198,7 +198,7 @@ beside(const struct made *m, const char *policy, uint64_t pages, uint64_t bytes)
 
     driven_begin(&w.driven, policy, (uint32_t)m->trace.page_count, pages, bytes);
     ck_assert_int_eq(sim_run(&m->trace, &config, NULL, &result), SIM_OK);
-    ck_assert_uint_eq(w.told, m->trace.request_count);
+    ck_assert_uint_eq(w.seen, m->trace.request_count);
     ck_assert_uint_eq(result.pages, w.driven.page_count);
     ck_assert_uint_eq(result.bytes_inside, w.driven.byte_count);
     ck_assert_uint_eq(result.hits + result.insertions + result.not_admitted + result.too_large,
@@ -254,7 +254,7 @@ tire(void *context, const struct sim_event *event)
     return --*(unsigned *)context != 0;
 }
 
-struct told {
+struct seen {
     uint64_t hash;
     size_t count;
 };
@@ -262,16 +262,16 @@ struct told {
 static bool
 hash_event(void *context, const struct sim_event *event)
 {
-    struct told *told = context;
+    struct seen *seen = context;
     uint64_t parts[] = {event->number, event->id, event->bytes, event->outcome,
                         event->victim_count};
 
     for (size_t i = 0; i < COUNT(parts); i++) {
-        uint64_t state = told->hash ^ parts[i];
+        uint64_t state = seen->hash ^ parts[i];
 
-        told->hash = splitmix64_next(&state);
+        seen->hash = splitmix64_next(&state);
     }
-    return ++told->count != 0;
+    return ++seen->count != 0;
 }
 
 /*
@@ -284,23 +284,23 @@ START_TEST(a_cache_of_everything_runs_no_policy)
     const struct policy_ops *ops = policies[_i];
     struct trace_totals facts;
     struct sim_result with, without;
-    struct told told_with = {0}, told_without = {0};
+    struct seen seen_with = {0}, seen_without = {0};
     struct sim_config config = {
         .spec = policy_spec_of(ops), .seed = 1, .warmup = 100, .tell = hash_event};
 
     facts = made_totals(&m, 0);
     config.capacity_bytes = facts.distinct_bytes;
-    config.context = &told_with;
+    config.context = &seen_with;
     ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &with), SIM_OK);
     m.trace.distinct_bytes = facts.distinct_bytes;
-    config.context = &told_without;
+    config.context = &seen_without;
     ck_assert_int_eq(sim_run(&m.trace, &config, NULL, &without), SIM_OK);
     if (!ops->admit && !ops->has_surplus)
         ck_assert_uint_eq(without.memory, 4 * m.trace.page_count);
     else
         ck_assert_uint_gt(without.memory, 4 * m.trace.page_count);
-    ck_assert_uint_eq(told_without.count, 4000);
-    ck_assert_uint_eq(told_with.hash, told_without.hash);
+    ck_assert_uint_eq(seen_without.count, 4000);
+    ck_assert_uint_eq(seen_with.hash, seen_without.hash);
     without.memory = with.memory;
     without.cpu_us = with.cpu_us;
     ck_assert_mem_eq(&with, &without, sizeof(with));

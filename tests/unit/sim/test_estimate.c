@@ -84,7 +84,8 @@ START_TEST(no_error_is_stated_that_does_not_hold)
     const double rate = FEWER > 1 ? 0.5 : 0.25;
     struct made m = made_trace(12, 5 * PAGES, PAGES, true);
     struct trace_totals f;
-    unsigned told = 0, near = 0, bytes_told = 0, bytes_near = 0, told_at[COUNT(shares)] = {0};
+    unsigned estimated = 0, near = 0, bytes_estimated = 0, bytes_near = 0,
+             estimated_at[COUNT(shares)] = {0};
 
     make_sizes_uneven(&m);
     f = made_totals(&m, 0);
@@ -108,21 +109,22 @@ START_TEST(no_error_is_stated_that_does_not_hold)
             if (r.error_unknown)
                 ck_assert_double_gt(r.rate_needed, 0.9 * rate);
             if (!isnan(r.hit_ratio_error)) {
-                told++;
-                told_at[i % COUNT(shares)]++;
+                estimated++;
+                estimated_at[i % COUNT(shares)]++;
                 near += fabs(r.hit_ratio - truth.hit_ratio) <= 1.96 * r.hit_ratio_error;
             }
             if (!isnan(r.byte_hit_ratio_error)) {
-                bytes_told++;
+                bytes_estimated++;
                 bytes_near +=
                     fabs(r.byte_hit_ratio - truth.byte_hit_ratio) <= 1.96 * r.byte_hit_ratio_error;
             }
         }
     }
-    ck_assert_uint_eq(told_at[0], 0);
-    ck_assert_uint_ge(told_at[COUNT(shares) - 1], (FEWER > 1 ? 1 : 3) * SAMPLES);
-    ck_assert_msg(near >= told * 85 / 100, "%u of %u", near, told);
-    ck_assert_msg(bytes_near >= bytes_told * 85 / 100, "%u of %u", bytes_near, bytes_told);
+    ck_assert_uint_eq(estimated_at[0], 0);
+    ck_assert_uint_ge(estimated_at[COUNT(shares) - 1], (FEWER > 1 ? 1 : 3) * SAMPLES);
+    ck_assert_msg(near >= estimated * 85 / 100, "%u of %u", near, estimated);
+    ck_assert_msg(bytes_near >= bytes_estimated * 85 / 100, "%u of %u", bytes_near,
+                  bytes_estimated);
     made_free(&m);
 }
 END_TEST

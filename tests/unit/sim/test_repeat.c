@@ -114,13 +114,13 @@ count_events(void *context, const struct sim_event *event)
 START_TEST(a_sweep_repeats_and_reports_each_run)
 {
     struct made m = made_trace(4, 5000, 300, true);
-    size_t told = 0;
+    size_t seen = 0;
     struct sim_job job = {.trace = &m.trace,
                           .config = {.spec = made_spec("rand"),
                                      .capacity_pages = 60,
                                      .seed = 7,
                                      .tell = count_events,
-                                     .context = &told},
+                                     .context = &seen},
                           .runs = RUNS};
     struct sim_sweep *sweep = sim_sweep_start(&job, 1, 1);
     uint64_t total;
@@ -133,7 +133,7 @@ START_TEST(a_sweep_repeats_and_reports_each_run)
     sim_sweep_finish(sweep);
     ck_assert_int_eq(job.error, SIM_OK);
     ck_assert_uint_eq(job.spread.runs, RUNS);
-    ck_assert_uint_eq(told, 5000 * RUNS);
+    ck_assert_uint_eq(seen, 5000 * RUNS);
     made_free(&m);
 }
 END_TEST

@@ -21,13 +21,13 @@ set_points(struct flat_point points[10], const unsigned mib[10])
 }
 
 static bool
-judge(const struct flat_point points[10], const char *sentence)
+check(const struct flat_point points[10], const char *sentence)
 {
     struct buf why;
     bool flat;
 
     buf_init(&why, 4096);
-    flat = flat_judge(points, 10, &why);
+    flat = flat_check(points, 10, &why);
     ck_assert_msg(sentence ? strstr(buf_str(&why), sentence) != NULL : why.len == 0, "%s",
                   buf_str(&why));
     buf_free(&why);
@@ -39,7 +39,7 @@ START_TEST(growth_in_the_first_half_is_warming_up)
     struct flat_point points[10];
 
     set_points(points, (unsigned[]){20, 60, 80, 90, 95, 100, 100, 100, 100, 100});
-    ck_assert(judge(points, NULL));
+    ck_assert(check(points, NULL));
 }
 END_TEST
 
@@ -49,9 +49,9 @@ START_TEST(growth_in_the_last_half_is_bounded)
 
     /* 5 % of 100 MiB and 8 MiB. */
     set_points(points, (unsigned[]){100, 100, 100, 100, 100, 100, 103, 106, 110, 112});
-    ck_assert(judge(points, NULL));
+    ck_assert(check(points, NULL));
     set_points(points, (unsigned[]){100, 100, 100, 100, 100, 100, 103, 106, 110, 114});
-    ck_assert(!judge(points, "memory is not flat"));
+    ck_assert(!check(points, "memory is not flat"));
 }
 END_TEST
 
@@ -61,7 +61,7 @@ START_TEST(a_descriptor_too_many_is_not_flat)
 
     set_points(points, (unsigned[]){20, 20, 20, 20, 20, 20, 20, 20, 20, 20});
     points[3].descriptors++;
-    ck_assert(!judge(points, "descriptors are not flat: 19 at point 1, 20 at point 4"));
+    ck_assert(!check(points, "descriptors are not flat: 19 at point 1, 20 at point 4"));
 }
 END_TEST
 
@@ -71,7 +71,7 @@ START_TEST(a_thread_too_few_is_not_flat)
 
     set_points(points, (unsigned[]){20, 20, 20, 20, 20, 20, 20, 20, 20, 20});
     points[9].threads--;
-    ck_assert(!judge(points, "threads are not flat: 6 at point 1, 5 at point 10"));
+    ck_assert(!check(points, "threads are not flat: 6 at point 1, 5 at point 10"));
 }
 END_TEST
 
@@ -80,7 +80,7 @@ START_TEST(nothing_measured_is_not_flat)
     struct buf why;
 
     buf_init(&why, 4096);
-    ck_assert(!flat_judge(NULL, 0, &why));
+    ck_assert(!flat_check(NULL, 0, &why));
     buf_free(&why);
 }
 END_TEST
@@ -92,16 +92,16 @@ START_TEST(growth_with_rare_rows_is_bounded_to_two_mebibytes)
     struct buf why;
 
     buf_init(&why, 4096);
-    ck_assert_msg(flat_judge_rare(points, 6, &why), "8 to 10 MiB, and a burst at one point");
+    ck_assert_msg(flat_check_rare(points, 6, &why), "8 to 10 MiB, and a burst at one point");
     ck_assert_uint_eq(why.len, 0);
     points[4].own++;
-    ck_assert(!flat_judge_rare(points, 6, &why));
+    ck_assert(!flat_check_rare(points, 6, &why));
     ck_assert_ptr_nonnull(strstr(buf_str(&why), "from 8192 to 10240 KiB of its own"));
     points[4].own = 8 * MIB;
-    ck_assert(flat_judge_rare(points, 6, &why));
+    ck_assert(flat_check_rare(points, 6, &why));
     points[5].descriptors = 1;
-    ck_assert(!flat_judge_rare(points, 6, &why));
-    ck_assert_msg(!flat_judge_rare(points, 4, &why), "too few points");
+    ck_assert(!flat_check_rare(points, 6, &why));
+    ck_assert_msg(!flat_check_rare(points, 4, &why), "too few points");
     buf_free(&why);
 }
 END_TEST

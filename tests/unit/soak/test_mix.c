@@ -61,7 +61,7 @@ START_TEST(every_row_draws_a_request)
 }
 END_TEST
 
-START_TEST(a_body_is_judged_byte_for_byte)
+START_TEST(a_body_is_checked_byte_for_byte)
 {
     char body[TEXT_SIZE_MAX + 64];
     struct mix_ask ask;
@@ -73,17 +73,17 @@ START_TEST(a_body_is_judged_byte_for_byte)
     ck_assert_uint_ge(ask.size, TEXT_SIZE_MIN);
     ck_assert_uint_le(ask.size, TEXT_SIZE_MAX);
     len = body_of(&ask, body, sizeof(body));
-    ck_assert_ptr_null(mix_judge_text(&ask, body, len));
+    ck_assert_ptr_null(mix_check_text(&ask, body, len));
     for (size_t i = 0; i < len; i++) {
         body[i] ^= 1;
-        ck_assert_str_eq(mix_judge_text(&ask, body, len), "a body with other bytes");
+        ck_assert_str_eq(mix_check_text(&ask, body, len), "a body with other bytes");
         body[i] ^= 1;
     }
-    ck_assert_ptr_nonnull(strstr(mix_judge_text(&ask, body, len - 1), "a body of bytes "));
+    ck_assert_ptr_nonnull(strstr(mix_check_text(&ask, body, len - 1), "a body of bytes "));
 }
 END_TEST
 
-START_TEST(a_page_is_judged_by_its_states)
+START_TEST(a_page_is_checked_by_its_states)
 {
     char body[TEXT_SIZE_MAX + 64];
     struct proxy_fetch_result result = {.status = PROXY_OK};
@@ -97,26 +97,26 @@ START_TEST(a_page_is_judged_by_its_states)
     answer->source = PROXY_HIT;
     answer->body.body_val = body;
     answer->body.body_len = (u_int)body_of(&ask, body, sizeof(body));
-    ck_assert_ptr_null(mix_judge_page(&ask, &result));
+    ck_assert_ptr_null(mix_check_page(&ask, &result));
     answer->http_status = 404;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "HTTP status 404 instead of 200");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "HTTP status 404 instead of 200");
     answer->http_status = 200;
     past.kind = MIX_NO_STORE;
     ask.row = &past;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "source 0 instead of 3");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "source 0 instead of 3");
     answer->source = PROXY_BYPASS;
-    ck_assert_ptr_null(mix_judge_page(&ask, &result));
+    ck_assert_ptr_null(mix_check_page(&ask, &result));
     lie.status = PROXY_ORIGIN_BROKE;
     ask.row = &lie;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "status 0 instead of 8");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "status 0 instead of 8");
     result.status = PROXY_ORIGIN_BROKE;
-    ck_assert_ptr_null(mix_judge_page(&ask, &result));
+    ck_assert_ptr_null(mix_check_page(&ask, &result));
     ask.row = &page;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "status 8 instead of 0");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "status 8 instead of 0");
 }
 END_TEST
 
-START_TEST(what_must_not_be_stored_is_judged)
+START_TEST(what_must_not_be_stored_is_checked)
 {
     char body[TEXT_SIZE_MAX + 64];
     struct proxy_fetch_result result = {.status = PROXY_OK};
@@ -131,17 +131,17 @@ START_TEST(what_must_not_be_stored_is_judged)
     answer->source = PROXY_MISS;
     answer->body.body_val = body;
     answer->body.body_len = (u_int)body_of(&ask, body, sizeof(body));
-    ck_assert_ptr_null(mix_judge_page(&ask, &result));
+    ck_assert_ptr_null(mix_check_page(&ask, &result));
     answer->stored = true;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page that must not be stored was stored");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "a page that must not be stored was stored");
     answer->stored = false;
     answer->source = PROXY_HIT;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page that must not be stored is a hit");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "a page that must not be stored is a hit");
     gone.kind = MIX_NO_STORE;
     gone.unstored = false;
     answer->source = PROXY_BYPASS;
     answer->stored = true;
-    ck_assert_str_eq(mix_judge_page(&ask, &result), "a page past the cache was stored");
+    ck_assert_str_eq(mix_check_page(&ask, &result), "a page past the cache was stored");
 }
 END_TEST
 
@@ -164,10 +164,10 @@ START_TEST(administration_is_expected_to_be_refused_over_tcp)
     const struct mix_row purge = {"purge", 1, MIX_PURGE_ALL, .host = NULL};
     const struct mix_ask ask = {.row = &purge};
 
-    ck_assert_ptr_null(mix_judge_status(&ask, true, PROXY_OK));
-    ck_assert_ptr_null(mix_judge_status(&ask, false, PROXY_DENIED));
-    ck_assert_ptr_nonnull(mix_judge_status(&ask, true, PROXY_DENIED));
-    ck_assert_ptr_nonnull(mix_judge_status(&ask, false, PROXY_OK));
+    ck_assert_ptr_null(mix_check_status(&ask, true, PROXY_OK));
+    ck_assert_ptr_null(mix_check_status(&ask, false, PROXY_DENIED));
+    ck_assert_ptr_nonnull(mix_check_status(&ask, true, PROXY_DENIED));
+    ck_assert_ptr_nonnull(mix_check_status(&ask, false, PROXY_OK));
 }
 END_TEST
 
@@ -180,9 +180,9 @@ unit_suite(void)
     tcase_add_test(tc, the_shares_add_up);
     tcase_add_test(tc, every_number_has_its_row);
     tcase_add_test(tc, every_row_draws_a_request);
-    tcase_add_test(tc, a_body_is_judged_byte_for_byte);
-    tcase_add_test(tc, a_page_is_judged_by_its_states);
-    tcase_add_test(tc, what_must_not_be_stored_is_judged);
+    tcase_add_test(tc, a_body_is_checked_byte_for_byte);
+    tcase_add_test(tc, a_page_is_checked_by_its_states);
+    tcase_add_test(tc, what_must_not_be_stored_is_checked);
     tcase_add_test(tc, rare_rows_come_in_turn);
     tcase_add_test(tc, administration_is_expected_to_be_refused_over_tcp);
     suite_add_tcase(suite, tc);

@@ -8,7 +8,7 @@ static const struct tally before = {.policy = "lru", .hits = 10, .evictions = 5}
 static const struct tally_answers usual = {
     .requests = 1000, .hits = 300, .evicted = 40, .stored = 400};
 
-/* Judges a phase; `sentence` is part of what is wrong with it, or NULL. */
+/* Checks a phase; `sentence` is part of what is wrong with it, or NULL. */
 static void
 check(const char *started_with, struct tally after, struct tally_answers answers, uint64_t purged,
       const char *sentence)
@@ -17,7 +17,7 @@ check(const char *started_with, struct tally after, struct tally_answers answers
     bool good;
 
     buf_init(&why, 4096);
-    good = tally_judge(started_with, &before, &after, &answers, purged, &why);
+    good = tally_check(started_with, &before, &after, &answers, purged, &why);
     ck_assert_int_eq(good, sentence == NULL);
     ck_assert_msg(sentence ? strstr(buf_str(&why), sentence) != NULL : why.len == 0, "%s",
                   buf_str(&why));

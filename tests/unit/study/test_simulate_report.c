@@ -1,4 +1,4 @@
-/* What prints tables and curves leaves the signals of the process alone. */
+/* Printing tables and curves does not change the signals of the process. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -138,7 +138,7 @@ START_TEST(order_times_and_ties)
 }
 END_TEST
 
-/* Somebody searched for a table of Firefox's. */
+/* A search was for the name of a table of Firefox. */
 START_TEST(words_of_another_browser)
 {
     struct trace *t;
@@ -241,7 +241,7 @@ START_TEST(a_damaged_index_does_not_matter)
 }
 END_TEST
 
-/* ---- in use by somebody else ----------------------------------------------------------------- */
+/* ---- in use by another process --------------------------------------------------------------- */
 
 struct holder {
     pid_t pid;
@@ -461,7 +461,7 @@ START_TEST(a_file_that_is_always_written_to_is_given_up)
     kill(pid, SIGKILL);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     ck_assert_int_eq(error, TRACE_CANNOT_OPEN);
-    ck_assert_ptr_nonnull(strstr(why, "somebody writes to it all the time"));
+    ck_assert_ptr_nonnull(strstr(why, "another process writes to it all the time"));
 }
 END_TEST
 
@@ -474,7 +474,7 @@ START_TEST(no_space_for_a_copy)
 END_TEST
 
 /* TMPDIR and the folder of a history may be as long as a path can be. */
-START_TEST(paths_that_leave_no_bytes_for_a_copy)
+START_TEST(paths_too_long_for_a_copys_name)
 {
     static char deep[PATH_MAX + 300];
     size_t top = strlen(strcpy(deep, scratch_path("tmp"))), len = top;
@@ -503,7 +503,7 @@ START_TEST(paths_that_leave_no_bytes_for_a_copy)
 }
 END_TEST
 
-/* A time stamp of the future tells nothing about when the file was written. */
+/* A time stamp of the future shows nothing about when the file was written. */
 START_TEST(a_file_from_the_future)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) + 86400}, {.tv_sec = time(NULL) + 86400}};
@@ -658,7 +658,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_file_that_is_written_to_is_awaited);
     tcase_add_test(tcase, a_file_that_is_always_written_to_is_given_up);
     tcase_add_test(tcase, no_space_for_a_copy);
-    tcase_add_test(tcase, paths_that_leave_no_bytes_for_a_copy);
+    tcase_add_test(tcase, paths_too_long_for_a_copys_name);
     tcase_add_test(tcase, a_file_from_the_future);
     tcase_add_test(tcase, other_tables_and_columns);
     tcase_add_test(tcase, views_are_not_run);

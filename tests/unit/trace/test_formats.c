@@ -151,7 +151,7 @@ static const struct {
      "http://[2001:db8::1]:8080/a@1 http://[2001:db8::1]/b@2 "
      "http://[2001:db8::1]:8080/c@3 http://[2001:db8::1]:81/d@4 http://[2001:db8::1]/e@5",
      0},
-    /* JSON leaves out what is not known: until a line has a status, the log may tell none. */
+    /* JSON omits what is not known: until a line has a status, the log may have none. */
     {"zeek",
      "{\"ts\":1,\"host\":\"a.test\",\"uri\":\"/\"}\n"
      "{\"ts\":2,\"host\":\"a.test\",\"uri\":\"/\",\"status_code\":200}\n"
@@ -183,7 +183,7 @@ START_TEST(lines)
     ck_assert_str_eq(loading_picture(t), texts[_i].requests);
     ck_assert_uint_eq(t->counts.skipped_bad, texts[_i].bad);
     trace_free(t);
-    /* The same when told so. */
+    /* The same with the format named. */
     options.format = texts[_i].format;
     t = loading_text(texts[_i].text, options);
     ck_assert_str_eq(loading_picture(t), texts[_i].requests);
@@ -594,7 +594,7 @@ START_TEST(a_table_without_names)
     scratch_write("bare", "1,2,3\n", 6);
     ck_assert_int_eq(loading_refused(scratch_path("bare"), options), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(loading_why, "names no column url or id"));
-    /* All malformed is fatal, and is told. */
+    /* All malformed is fatal, and is reported. */
     scratch_write("bad", "url,size\nx\ny\n", 13);
     ck_assert_int_eq(loading_refused(scratch_path("bad"), options), TRACE_EMPTY);
     ck_assert_ptr_nonnull(strstr(loading_why, "(left out: 2 malformed)"));

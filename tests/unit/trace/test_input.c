@@ -260,7 +260,7 @@ struct late_feed {
     size_t len;
 };
 
-/* Opens a FIFO for writing when somebody reads it, and a moment later. */
+/* Opens a FIFO for writing when it has a reader, and a moment later. */
 static void *
 feed_late(void *argument)
 {
@@ -362,7 +362,7 @@ START_TEST(a_compressed_database)
     ck_assert_str_eq(t->format, "chrome");
     ck_assert_str_eq(loading_picture(t), "http://a.test/@1 http://a.test/@2");
     trace_free(t);
-    /* What breaks off is told as that; that no copy stays, scratch_remove() sees. */
+    /* What breaks off is reported as that; that no copy stays, scratch_remove() sees. */
     scratch_write("cut", packed, packed_len - 1);
     parent = parent ? strdup(parent) : NULL;
     ck_assert_int_eq(setenv("TMPDIR", scratch_path("."), 1), 0);
@@ -488,7 +488,7 @@ START_TEST(lines_of_any_length)
 }
 END_TEST
 
-/* Reads a line, lets somebody change the file, and reads the rest. */
+/* Reads a line, lets another process change the file, and reads the rest. */
 static enum trace_error
 read_changed(off_t new_len)
 {

@@ -1,5 +1,5 @@
 /*
- * What a trace is told by when it is not as it should be: zero bytes, byte order marks, junk; and
+ * How a trace is recognised when it is not as it should be: zero bytes, byte order marks, junk; and
  * what is nothing.
  */
 #include "tests/unit/trace/loading.h"
@@ -8,7 +8,7 @@
 
 #define LOG_LINE "h - - " T "1 +0000] \"GET /a HTTP/1.0\" 200 7\n"
 
-/* Zero bytes, as a crash or a truncated log leaves them, spoil the line that they stand in. */
+/* Zero bytes, as after a crash or in a truncated log, spoil the line that they stand in. */
 static const struct {
     const char *format;
     const char *text; /* "@" stands for a zero byte */
@@ -130,7 +130,7 @@ START_TEST(zero_bytes_in_front_are_a_line)
 
         memset(bytes, 0, capacity);
         snprintf(bytes + lengths[i], capacity - lengths[i], "%s%s", LOG_LINE, LOG_LINE);
-        for (int told = 0; told < 2; told++) {
+        for (int named = 0; named < 2; named++) {
             size_t len = lengths[i] + 2 * strlen(LOG_LINE);
             struct trace *t = loading_bytes(bytes, len, options);
 

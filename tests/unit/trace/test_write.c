@@ -1,6 +1,6 @@
 /*
  * Writing: what is written gives the same requests when it is read, and what cannot be written
- * leaves no traces.
+ * writes nothing.
  */
 #include "trace/write.h"
 
@@ -64,7 +64,7 @@ START_TEST(a_table)
 }
 END_TEST
 
-/* Whatever a log knows of a request, a table does, and reads back if it is told to. */
+/* Whatever a log knows of a request, a table does, and reads back if that is asked for. */
 START_TEST(methods_and_statuses)
 {
     static const char log[] = "time,url,method,status\n1,http://a.test/,GET,200\n"
@@ -203,7 +203,7 @@ START_TEST(history)
 }
 END_TEST
 
-/* A History is read by time; who is written later must be read later. */
+/* A History is read by time; what is written later must be read later. */
 START_TEST(history_out_of_order)
 {
     struct trace *t = loading_text("time,url\n5,http://b.test/\n3,http://a.test/\n"
