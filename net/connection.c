@@ -43,16 +43,13 @@ has_cleared(const struct net_connection *c)
 
 /* ---- the set's lists ------------------------------------------------------------------------- */
 
-/* A byte has moved. The list is sorted anew once a tick at most: no time-out is finer than that. */
+/* A byte has moved. */
 static void
 touch(struct net_connection *c)
 {
     struct net_connections *set = c->set;
 
     c->active_us = set->worker->now_us;
-    if (c->epoch == set->epoch)
-        return;
-    c->epoch = set->epoch;
     TAILQ_REMOVE(&set->open, c, link);
     TAILQ_INSERT_TAIL(&set->open, c, link);
 }
@@ -303,6 +300,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
     ssize_t n = recv(fd, set->scratch, sizeof(set->scratch), 0);
 
     (void)what;
+    /* Once an event: reading on until EAGAIN costs 5 % more CPU per hit at 32 connections. */
     if (n > 0) {
         worker->now_us = clock_monotonic_us();
         worker->reads++;
@@ -382,7 +380,6 @@ net_connection_adopt(struct net_connection *c)
 
     set->worker->now_us = clock_monotonic_us();
     c->active_us = set->worker->now_us;
-    c->epoch = set->epoch;
     TAILQ_INSERT_TAIL(&set->open, c, link);
     event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);

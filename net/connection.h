@@ -43,7 +43,6 @@ struct net_connection {
     bool writing;      /* the kernel takes no more: waiting for write_event */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
-    uint32_t epoch;    /* of the set's tick when last moved in its list */
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
     int64_t active_us;
@@ -84,8 +83,7 @@ struct net_connections {
     struct net_connection_list partial;   /* message begun longest ago first */
     struct net_connection_list lingering; /* likewise by shutdown */
     STAILQ_HEAD(, net_connection) marked;
-    uint32_t epoch; /* counts ticks */
-    bool draining;  /* new connections are closed at once */
+    bool draining; /* new connections are closed at once */
     struct iovec pieces[NET_SEND_PIECES];
 
     /* Written by the worker alone, read on any thread. */

@@ -89,8 +89,6 @@ send_pieces(int fd, struct iovec *pieces, unsigned count)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
 
-    if (count == 1)
-        return send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL);
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 

@@ -56,7 +56,6 @@ net_timeouts_check(struct net_connections *set, int64_t now_us)
     struct net_connection *c, *next;
 
     set->worker->now_us = now_us;
-    set->epoch++;
     if (set->limits->message_timeout_us)
         check_partial(set, now_us);
     if (set->limits->idle_timeout_us)

@@ -112,25 +112,10 @@ net_worker_join(struct net_worker *worker)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* A base for one thread: no locks. */
-static struct event_base *
-create_base(void)
-{
-    struct event_config *config = event_config_new();
-    struct event_base *base;
-
-    if (!config)
-        return NULL;
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-    base = event_base_new_with_config(config);
-    event_config_free(config);
-    return base;
-}
-
 static bool
 set_up_loop(struct net_worker *worker)
 {
-    worker->base = create_base();
+    worker->base = event_base_new();
     if (!worker->base)
         return false;
     worker->wake_event =

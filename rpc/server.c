@@ -28,11 +28,10 @@ copy_programs(struct rpc_service *service, const struct rpc_program *programs, s
 static bool
 set_up_workers(struct rpc_server *server, unsigned workers)
 {
-    struct rpc_worker *all = aligned_alloc(_Alignof(struct rpc_worker), workers * sizeof(*all));
+    struct rpc_worker *all = calloc(workers, sizeof(*all));
 
     if (!all)
         return false;
-    memset(all, 0, workers * sizeof(*all));
     for (unsigned i = 0; i < workers; i++) {
         all[i].service = &server->service;
         SLIST_INIT(&all[i].pool);

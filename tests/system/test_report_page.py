@@ -444,14 +444,14 @@ class PageTest(report_case.ReportCase):
         exact = json.loads(self.sunproxy("simulate", "--json", SHIPPED / "dataset1/History", "--policy", "lru,rand",
                                          "--capacity", "14").stdout)["traces"][0]["results"]
         ratio = {r["policy"]: r["hit_ratio"] for r in exact}
-        for off, told in ((0, "Each hit exactly what its simulation says."), (0.01, "At most 1.00 points from")):
+        for off, sentence in ((0, "Each hit exactly what its simulation says."), (0.01, "At most 1.00 points from")):
             lives = self.live("one", policy="lru", capacity_urls=14,
                               mean={"mean_us": 9000, "hit_ratio": ratio["lru"] - off})
             lives += self.live("two", policy="rand", capacity_urls=14,
                                mean={"mean_us": 9000, "hit_ratio": ratio["rand"] + 0.02})
             self.check(self.report(SHIPPED / "dataset1/History", "--policy", "lru,rand", "--capacity", "7,14", *lives),
                        ALWAYS + ["access"])
-            self.assertIn(f"Circles are 2 replays through the server. {told}", self.said("hits"))
+            self.assertIn(f"Circles are 2 replays through the server. {sentence}", self.said("hits"))
             self.assertIn("of one seed, up to 2.00 points from the mean of 5 simulated seeds", self.said("hits"))
 
     def test_what_is_said_of_how_to_read_it(self):

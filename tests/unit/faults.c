@@ -123,8 +123,7 @@ FAULT(int, pthread_cond_init, (pthread_cond_t * c, const pthread_condattr_t *a),
       error_wanted)
 
 /* libevent's, each a call of the system or an allocation inside it. */
-FAULT(struct event_base *, event_base_new_with_config, (const struct event_config *c), (c), NULL)
-FAULT(struct event_config *, event_config_new, (void), (), NULL)
+FAULT(struct event_base *, event_base_new, (void), (), NULL)
 FAULT(struct event *, event_new,
       (struct event_base * base, evutil_socket_t fd, short what, event_callback_fn f,
        void *context),
