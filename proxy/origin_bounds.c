@@ -83,6 +83,21 @@ origin_fill_open_window_for(struct origin_fill *fill, uint64_t length)
 
 /* ---- fetches that no request waits for ------------------------------------------------------- */
 
+/* Has the whole response come? The fetch is about to end, and leaves its connection to the origin
+ * for others, which a cancelled one does not. */
+static bool
+is_whole(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    unsigned status = base->object->status;
+
+    if (!base->has_head)
+        return false;
+    if (fill->heads || status == 204 || status == 304)
+        return true;
+    return base->declared >= 0 && (uint64_t)base->declared == object_length(base->object);
+}
+
 /* With the lock of the cache, or on the fetcher's thread. */
 static bool
 is_worth_finishing(const struct origin_fill *fill)
@@ -91,6 +106,8 @@ is_worth_finishing(const struct origin_fill *fill)
     uint64_t length = object_length(base->object), declared;
 
     if (!base->has_head && !fill->safe)
+        return true;
+    if (is_whole(fill))
         return true;
     if (!atomic_load(&fill->may_keep) || fill->background)
         return atomic_load(&fill->may_keep);

@@ -31,8 +31,9 @@
 #define ORIGIN_FILL_LAG ((uint64_t)4 << 20)
 
 /*
- * A fetch for which no request waits goes on while less than this is missing, or an unknown length
- * has not reached it, or less than a quarter is missing; but for this long at most.
+ * A fetch for which no request waits goes on if nothing of its response is missing; and for an
+ * object that is to be stored while less than this is missing, or an unknown length has not reached
+ * it, or less than a quarter is missing; but for this long at most.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)

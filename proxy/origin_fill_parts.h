@@ -30,6 +30,7 @@ struct origin_fill {
     bool no_store; /* the fetch says so */
     bool unmarked; /* the marker of the URL has been removed */
     bool streams;  /* the leader's front does */
+    bool heads;    /* the method is HEAD: no body comes */
     bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
     _Atomic bool may_keep; /* false once it is known that the object will not be stored */
     uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */

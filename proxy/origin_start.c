@@ -204,6 +204,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->posts = request->raw && span_equal(request->method, span_str("POST"));
     sharing_init(&fill->own_sharing, false);
     fill->streams = request->streams;
+    fill->heads = span_equal(request->method, span_str("HEAD"));
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
     atomic_init(&fill->may_keep, !request->bypass);

@@ -106,6 +106,69 @@ START_TEST(a_range_that_is_answered_before_the_end_of_its_object_is_a_miss)
 }
 END_TEST
 
+/*
+ * A response ends for its client before the fetch does, which is not cancelled then: the connection
+ * to the origin would be lost with it.
+ */
+START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
+{
+    static const struct {
+        const char *method, *lines, *fields;
+        unsigned status;
+        long long length;
+        size_t sent, want;
+        bool cancelled;
+    } cases[] = {
+        {"HEAD", "", "Content-Length: 5000000\r\n", 200, 5000000, 0, 200, false},
+        {"GET", "", "", 204, -1, 0, 204, false},
+        {"GET", "Range: bytes=0-9\r\n", "Cache-Control: no-store\r\nContent-Length: 5000\r\n", 200,
+         5000, 5000, 206, false},
+        {"GET", "Range: bytes=0-9\r\n", "Cache-Control: no-store\r\nContent-Length: 5000000\r\n",
+         200, 5000000, 10, 206, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene_fetch *fetch;
+        char request[256];
+        int fd;
+
+        front_server_start(&defaults, VICTIMS_ALL);
+        front_store(URL, MAX_AGE, BODY_INLINE, "hello", 5);
+        fd = http_connect();
+        snprintf(request, sizeof(request),
+                 "%s http://origin.test/short HTTP/1.1\r\nHost: x\r\n%s\r\n", cases[i].method,
+                 cases[i].lines);
+        send_request(fd, request);
+        fetch = await_fetch("http://origin.test/short");
+        scene_hop(fetch, cases[i].fields, false);
+        ck_assert_int_eq(scene_head(fetch, cases[i].status, cases[i].fields, cases[i].length),
+                         FETCH_CONTINUE);
+        if (cases[i].sent)
+            scene_body(fetch, cases[i].sent);
+        ck_assert(http_receive(fd, &answer, i == 0));
+        ck_assert_uint_eq(answer.status, cases[i].want);
+        /* The worker is done with the response when it takes the next request. */
+        send_request(fd,
+                     REQUEST("GET", "http://nowhere.test/", "Cache-Control: only-if-cached\r\n"));
+        expect_status(fd, 504);
+        ck_assert_int_eq(scene_is_cancelled(fetch), cases[i].cancelled);
+        expect_metric("front_requests{front=\"http\"}", 2);
+        ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
+                              scene_metric("requests{outcome=\"miss\"}"),
+                          2);
+        scene_done(fetch, cases[i].cancelled ? FETCH_CANCELLED : FETCH_OK, "");
+        ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
+                              scene_metric("requests{outcome=\"miss\"}"),
+                          2);
+        expect_metric(cases[i].cancelled ? "origin_fetches{result=\"cancelled\"}"
+                                         : "origin_fetches{result=\"ok\"}",
+                      cases[i].cancelled ? 1 : 2);
+        close(fd);
+        front_server_stop();
+    }
+}
+END_TEST
+
 START_TEST(requests_are_counted_by_the_front_that_they_came_to)
 {
     webpageResponse response = {.webPageContents = NULL};
@@ -141,6 +204,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, responses_are_counted_by_status_and_outcome);
     tcase_add_test(tcase, a_range_that_is_answered_before_the_end_of_its_object_is_a_miss);
+    tcase_add_test(tcase, a_fetch_whose_response_is_whole_is_not_cancelled);
     tcase_add_test(tcase, requests_are_counted_by_the_front_that_they_came_to);
     suite_add_tcase(suite, tcase);
     return suite;
