@@ -311,6 +311,7 @@ on_readable(evutil_socket_t fd, short what, void *context)
             net_connection_finish(c);
     } else if (n == 0) {
         /* It may have shut down its side only, and wait for answers. */
+        c->ended = true;
         net_connection_finish(c);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
         net_connection_close(c);

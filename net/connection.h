@@ -41,6 +41,7 @@ struct net_connection {
     bool paused;       /* over a bound, or held: not read */
     bool held;         /* the protocol takes no input (NET_INPUT_HOLD) */
     bool writing;      /* the kernel takes no more: waiting for write_event */
+    bool ended;        /* the peer has shut down its side, or has gone */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
     unsigned requests; /* in work or in the queue */

@@ -111,7 +111,10 @@ is_worth_finishing(const struct origin_fill *fill)
         return true;
     if (!atomic_load(&fill->may_keep) || fill->background)
         return atomic_load(&fill->may_keep);
-    if (!base->has_head || base->declared < 0)
+    /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
+    if (!base->has_head)
+        return !fill->raw;
+    if (base->declared < 0)
         return length < ORIGIN_FILL_LITTLE;
     declared = (uint64_t)base->declared;
     return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;

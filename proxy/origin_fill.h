@@ -31,7 +31,8 @@
 #define ORIGIN_FILL_LAG ((uint64_t)4 << 20)
 
 /*
- * A fetch for which no request waits goes on if nothing of its response is missing; and for an
+ * A fetch for which no request waits goes on if nothing of its response is missing, or if it may
+ * change the origin and has no head. A raw one without a head ends. Otherwise it goes on for an
  * object that is to be stored while less than this is missing, or an unknown length has not reached
  * it, or less than a quarter is missing; but for this long at most.
  */

@@ -279,8 +279,8 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
         return true;
     http_exchange_set_waiting(x, true);
     if (!http_exchange_keep(x, head_bytes)) {
-        http_exchange_finish(x);
-        return false;
+        http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
+        return true;
     }
     if (c->in_body && x->request.expects_continue)
         http_interim_send(c, 100, span_of(NULL, 0));

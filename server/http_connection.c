@@ -242,19 +242,24 @@ received(struct net_connection *net, struct span *input)
     return c->ending ? NET_INPUT_END : result;
 }
 
-/* A request whose body has not come whole cannot be completed any more. */
+/*
+ * A request whose body has not come whole cannot be completed any more. A client that has ended its
+ * side while it waits for an origin has most probably gone: a request that is not answered yet does
+ * not hold a fetch for it. What is queued is still sent.
+ */
 static void
 stopped(struct net_connection *net)
 {
     struct http_connection *c = connection_of(net);
     struct http_exchange *x = c->current;
     bool incomplete = c->in_body;
+    bool gone = !net_connection_is_open(net) || (net->ended && x && !x->has_head);
 
     drop_head(c);
     c->in_body = false;
     if (c->tunnel)
         http_tunnel_stopped(c->tunnel);
-    else if (x && (incomplete || !net_connection_is_open(net)))
+    else if (x && (incomplete || gone))
         http_exchange_abandon(x);
 }
 

@@ -435,13 +435,17 @@ START_TEST(clients_that_disconnect)
     int early, late, stays;
 
     begin();
+    store(URL "2", MAX_AGE, "hit");
     early = http_connect();
     late = http_connect();
     stays = http_connect();
     ck_assert(http_send(early, GET));
     (void)await_fetch(URL);
-    ck_assert(http_send(late, GET));
-    ck_assert(http_send(stays, GET));
+    /* When the hit has come, the request behind it waits for the fetch. */
+    ck_assert(http_send(late, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
+    expect_status(late, 200);
+    ck_assert(http_send(stays, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
+    expect_status(stays, 200);
     close(early);
     fetch = begin_response(MAX_AGE, -1);
     expect_head(late);
@@ -455,6 +459,42 @@ START_TEST(clients_that_disconnect)
     ck_assert_uint_eq(answer.body_len, 1000000);
     http_expect_hit(stays, URL, answer.body, 1000000);
     close(stays);
+    front_server_stop();
+}
+END_TEST
+
+/* Many clients that close after a request would hold all fetches of an origin that is silent. */
+START_TEST(a_client_that_leaves_before_the_head_holds_no_fetch)
+{
+    struct scene_fetch *fetch;
+    int fd;
+
+    begin();
+    store(URL "2", MAX_AGE, "hit");
+    for (int half = 0; half < 2; half++) {
+        fd = http_connect();
+        ck_assert(http_send(fd, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
+        fetch = await_fetch(URL);
+        if (half) {
+            ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+            expect_status(fd, 200);
+            expect_end(fd);
+        } else {
+            close(fd);
+        }
+        AWAIT(scene_is_cancelled(fetch));
+        scene_done(fetch, FETCH_CANCELLED, "cancelled");
+    }
+    /* After the head it is answered. */
+    fd = http_connect();
+    ck_assert(http_send(fd, GET));
+    fetch = begin_response("Content-Length: 3\r\n", 3);
+    expect_head(fd);
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    (void)fetch->sink->body(fetch->context, "abc", 3);
+    scene_done(fetch, FETCH_OK, "");
+    expect_part(fd, "abc");
+    expect_end(fd);
     front_server_stop();
 }
 END_TEST
@@ -524,6 +564,7 @@ unit_suite(void)
     tcase_add_test(tcase, failures_before_the_head_are_pages);
     tcase_add_test(tcase, a_response_that_breaks_off_is_noticed);
     tcase_add_test(tcase, clients_that_disconnect);
+    tcase_add_test(tcase, a_client_that_leaves_before_the_head_holds_no_fetch);
     tcase_add_test(tcase, what_is_under_way_at_the_end_is_released);
     tcase_add_test(tcase, only_clients_of_the_networks_may_use_the_proxy);
     suite_add_tcase(suite, tcase);

@@ -62,6 +62,14 @@ static const struct conversation requests = {
     .whole = "200 OK",
 };
 
+/* Sent in one piece: once its fetch has begun it is answered, whatever fails then. */
+static const struct conversation miss = {
+    .text = "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    .all = 1,
+    .good = 1,
+    .whole = "200 OK",
+};
+
 static void
 set_up_service(const struct conversation *conversation)
 {
@@ -211,7 +219,7 @@ converse(const struct conversation *conversation, unsigned n)
     static char got[1 << 20];
     size_t sent = 0, len = 0;
     unsigned all, good;
-    bool failed, cut = false;
+    bool failed, cut = false, begun = false;
     int fds[2];
 
     set_up_service(conversation);
@@ -228,6 +236,7 @@ converse(const struct conversation *conversation, unsigned n)
         if (count > 0)
             sent += (size_t)count;
         turn();
+        begun = begun || scene_find(NULL);
         respond();
         turn();
         play_far();
@@ -245,6 +254,8 @@ converse(const struct conversation *conversation, unsigned n)
     got[len] = '\0';
     count_responses(got, &all, &good);
     ck_assert_uint_le(all, conversation->all);
+    ck_assert_msg(conversation != &miss || !begun || all == 1,
+                  "not answered with allocation %u failing", n);
     if (!failed) {
         ck_assert_uint_eq(good, conversation->good);
         ck_assert_msg(strstr(got, conversation->whole), "%s", got);
@@ -273,6 +284,12 @@ seams_of(const struct conversation *conversation)
 START_TEST(conversations)
 {
     ck_assert_uint_ge(seams_of(&requests), 20);
+}
+END_TEST
+
+START_TEST(a_request_whose_fetch_has_begun_is_answered)
+{
+    ck_assert_uint_ge(seams_of(&miss), 5);
 }
 END_TEST
 
@@ -322,6 +339,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, conversations);
+    tcase_add_test(tcase, a_request_whose_fetch_has_begun_is_answered);
     tcase_add_test(tcase, tunnels);
     tcase_add_test(tcase, upgrades);
     tcase_add_test(tcase, making_the_service);
