@@ -189,7 +189,9 @@ forward_fields(struct http_exchange *x)
     if (x->origin) {
         forwarding.for_ = http_client_name(c);
         forwarding.proto = span_str("http");
-        forwarding.host = x->request.host;
+        /* A row for any host keeps one object for all of them: the origin may not tell them apart. */
+        if (x->origin->host.len)
+            forwarding.host = x->request.host;
     }
     if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
         int64_t hops = http_max_forwards(x->request.fields);

@@ -134,7 +134,7 @@ START_TEST(a_connection_is_upgraded)
     ck_assert(http_has(&answer, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="));
     ck_assert(http_has_start(&answer, "Via: 1.1 sunproxy"));
     ck_assert(http_has(&answer, "X-Forwarded-For: 127.0.0.1"));
-    ck_assert(http_has(&answer, "X-Forwarded-Host: front.test"));
+    ck_assert_ptr_null(strstr(answer.head, "X-Forwarded-Host")); /* the row is for any host */
     ck_assert_ptr_null(strstr(answer.head, "Keep-Alive"));
     ck_assert_uint_eq(tunnels().opened, 0);
     for (const char *c = AGREE; *c; c++)
