@@ -7,22 +7,10 @@
 /* Mean bytes of a mark's object that its shard has memory for; URLs have about 80. */
 #define MARK_BYTES 1024u
 
-static struct mark_links *
-links_of(struct entry *entry)
-{
-    return (struct mark_links *)(void *)entry->node;
-}
-
 struct entry *
 shard_next_mark(const struct entry *entry)
 {
     return ((const struct mark_links *)(const void *)entry->node)->newer;
-}
-
-static struct marks *
-list_of(struct shard *shard, const struct entry *entry)
-{
-    return entry_is_record(entry) ? &shard->records : &shard->markers;
 }
 
 /* A URL that varies has pages beside its record: there may be one more for each stored page. */
@@ -33,36 +21,18 @@ most_marks(const struct shard *shard, const struct marks *marks)
 }
 
 void
-shard_unlink_mark(struct shard *shard, struct entry *entry)
-{
-    struct marks *marks = list_of(shard, entry);
-    struct mark_links *links = links_of(entry);
-
-    if (links->older)
-        links_of(links->older)->newer = links->newer;
-    else
-        marks->oldest = links->newer;
-    if (links->newer)
-        links_of(links->newer)->older = links->older;
-    else
-        marks->newest = links->older;
-    marks->count--;
-    marks->bytes -= object_size(entry->object);
-}
-
-void
 shard_adopt_mark(struct shard *shard, struct entry *entry, uint64_t entered,
                  struct removed *removed)
 {
-    struct marks *marks = list_of(shard, entry);
+    struct marks *marks = shard_marks_of(shard, entry);
     size_t bytes = object_size(entry->object), most = most_marks(shard, marks);
 
     while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
         shard_remove(shard, marks->oldest, removed);
     entry->entered = entered;
-    *links_of(entry) = (struct mark_links){.older = marks->newest};
+    *shard_mark_links(entry) = (struct mark_links){.older = marks->newest};
     if (marks->newest)
-        links_of(marks->newest)->newer = entry;
+        shard_mark_links(marks->newest)->newer = entry;
     else
         marks->oldest = entry;
     marks->newest = entry;

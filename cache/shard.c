@@ -181,6 +181,24 @@ shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
 }
 
 void
+shard_unlink_mark(struct shard *shard, struct entry *entry)
+{
+    struct marks *marks = shard_marks_of(shard, entry);
+    struct mark_links *links = shard_mark_links(entry);
+
+    if (links->older)
+        shard_mark_links(links->older)->newer = links->newer;
+    else
+        marks->oldest = links->newer;
+    if (links->newer)
+        shard_mark_links(links->newer)->older = links->older;
+    else
+        marks->newest = links->older;
+    marks->count--;
+    marks->bytes -= object_size(entry->object);
+}
+
+void
 shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
 {
     if (entry->stored)

@@ -46,6 +46,19 @@ shard_tags_of(const struct shard *shard, struct entry *entry)
     return (struct tag_link *)(void *)((char *)entry + shard_tags_offset(shard));
 }
 
+static inline struct mark_links *
+shard_mark_links(struct entry *entry)
+{
+    return (struct mark_links *)(void *)entry->node;
+}
+
+/* The list of a marker or record. */
+static inline struct marks *
+shard_marks_of(struct shard *shard, const struct entry *entry)
+{
+    return entry_is_record(entry) ? &shard->records : &shard->markers;
+}
+
 /* The fill of an expired page's successor can be joined no more. */
 static inline void
 shard_detach_successor(struct entry *entry)

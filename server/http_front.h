@@ -300,9 +300,6 @@ bool http_output_fill(struct http_exchange *x);
 /* Makes the head for exchange->object: x->pieces, x->body and x->status. */
 void http_response_make(struct http_exchange *x);
 
-/* Writes the field Date. */
-void http_write_date(struct http_writer *writer, int64_t seconds);
-
 /* ---- http_page.c ----------------------------------------------------------------------------- */
 
 /* A response of the proxy's own. */
@@ -313,6 +310,9 @@ struct http_page {
     struct span lines;  /* further field lines */
     bool empty;         /* without a body */
 };
+
+/* Writes the field Date. */
+void http_write_date(struct http_writer *writer, int64_t seconds);
 
 /* Makes a whole response with a short page that states the reason. */
 void http_page_make(struct http_exchange *x, const struct http_page *page);

@@ -1,9 +1,19 @@
 /* Responses of the proxy's own. */
 #include <stdio.h>
 
+#include "http/date.h"
 #include "http/field.h"
 #include "http/response_head.h"
 #include "server/http_front.h"
+
+void
+http_write_date(struct http_writer *writer, int64_t seconds)
+{
+    char text[HTTP_DATE_SIZE];
+
+    http_date_format(seconds, text);
+    http_write_field(writer, "Date", span_str(text));
+}
 
 /* Does the request accept HTML? Without a closer look at weights: a browser says so by name. */
 static bool

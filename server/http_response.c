@@ -157,15 +157,6 @@ add_fields(struct http_exchange *x, unsigned drop)
 
 /* ---- fields of our own ----------------------------------------------------------------------- */
 
-void
-http_write_date(struct http_writer *writer, int64_t seconds)
-{
-    char text[HTTP_DATE_SIZE];
-
-    http_date_format(seconds, text);
-    http_write_field(writer, "Date", span_str(text));
-}
-
 static int64_t
 wall_s(const struct http_exchange *x)
 {
