@@ -1,0 +1,49 @@
+/* The waiter's side of fill.h: a waiter takes its events, leaves its fill, and is cleared. */
+#include "cache/places.h"
+#include "cache/waiters.h"
+#include "cache/window.h"
+
+unsigned
+object_waiter_take(struct object_waiter *waiter)
+{
+    unsigned events = atomic_exchange_explicit(&waiter->events, 0, memory_order_acq_rel);
+
+    /* Given once: with the head if it streams, at the end otherwise. */
+    if (events & (WAITER_HEAD | WAITER_END) && waiter->given) {
+        object_release(&waiter->object);
+        waiter->object = waiter->given;
+        waiter->given = NULL;
+    }
+    return events;
+}
+
+bool
+cache_leave(struct cache *cache, struct object_waiter *waiter)
+{
+    struct place *place = cache_lock(cache, waiter->hash);
+    struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
+    struct segment *chain = NULL;
+    struct removed removed = {0};
+
+    if (fill) {
+        waiters_remove(fill, waiter);
+        if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
+            window_close_fill(&place->shard, fill, false, &removed);
+        chain = window_move_if_any(fill);
+    }
+    place_unlock(place);
+    segments_free(chain);
+    shard_free_removed(&removed);
+    return fill != NULL;
+}
+
+void
+object_waiter_clear(struct object_waiter *waiter)
+{
+    if (waiter->lags)
+        window_leave(waiter);
+    object_release(&waiter->object);
+    object_release(&waiter->given);
+    object_release(&waiter->failure);
+    cache_victims_free(&waiter->victims);
+}
