@@ -120,7 +120,7 @@ enum fetch_flags {
      * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
      * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
      * beyond a stated length are dropped, and their connection is closed; without this flag they
-     * are FETCH_ORIGIN_BROKE.
+     * are FETCH_ORIGIN_BROKE. Accept and User-Agent are the request's to give, too.
      */
     FETCH_UNDECODED = 1u << 0,
     /*

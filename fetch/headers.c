@@ -97,6 +97,7 @@ bool
 headers_to_list(const struct fetch_request *request, bool credentials, struct curl_slist **list)
 {
     static const char *const secrets[] = {"Authorization", "Cookie", NULL};
+    static const char *const accept[] = {"Accept", NULL};
     struct span headers = request->headers;
     struct span line, name, value;
     bool ok = true;
@@ -106,6 +107,9 @@ headers_to_list(const struct fetch_request *request, bool credentials, struct cu
         if (http_split_field(line, &name, &value) &&
             (credentials || !http_name_is_one_of(name, secrets)))
             ok = append_field(list, name, value);
+    /* Or libcurl accepts all. */
+    if (ok && (request->flags & FETCH_UNDECODED) && !headers_have(request->headers, accept))
+        ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */
     if (ok && request->body.kind != FETCH_BODY_NONE)

@@ -32,7 +32,8 @@ method_check(const struct fetch_request *request, char *why, size_t why_size)
         return bad_method(why, why_size, "the method is no token");
     if (method_is(method, "CONNECT"))
         return bad_method(why, why_size, "CONNECT is a request for a tunnel, not for a resource");
-    /* Sections 9.3.2 and 9.3.8. */
+    /* Content in a HEAD has no meaning, and may be used to smuggle a request (RFC 9110, section
+     * 9.3.2); TRACE must have none (9.3.8). */
     if (has_body && (method_is(method, "HEAD") || method_is(method, "TRACE")))
         return bad_method(why, why_size, "a request with the method HEAD or TRACE has no body");
     return FETCH_OK;

@@ -197,7 +197,7 @@ set_request(struct transfer *t, CURL *easy)
         SET(CURLOPT_FRESH_CONNECT, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
-    if (t->settings->config.user_agent)
+    if (t->settings->config.user_agent && !(t->request->flags & FETCH_UNDECODED))
         SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
         SET(CURLOPT_HTTPHEADER, t->headers);

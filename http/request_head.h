@@ -139,11 +139,16 @@ enum http_head_step http_request_head_read(struct http_request *request, struct 
                                            size_t *searched, const struct http_head_limits *limits,
                                            struct http_refusal *refusal);
 
-/* Is a body framed, of zero bytes included? */
+/*
+ * Is a body framed? One of zero bytes counts, but for GET and HEAD, for which "Content-Length: 0"
+ * states that there is none (RFC 9110 sections 8.6 and 9.3.1).
+ */
 static inline bool
 http_request_has_body(const struct http_request *request)
 {
-    return request->chunked || request->content_length >= 0;
+    bool needs_bytes = request->method_id == HTTP_GET || request->method_id == HTTP_HEAD;
+
+    return request->chunked || request->content_length >= (needs_bytes ? 1 : 0);
 }
 
 #endif

@@ -29,7 +29,9 @@ wake(struct exchange *exchange)
 static struct client_entry *
 limits(struct exchange *exchange)
 {
-    return http_exchange_of(exchange)->connection->net.client;
+    const struct http_exchange *x = http_exchange_of(exchange);
+
+    return x->has_token ? NULL : x->connection->net.client;
 }
 
 static void
@@ -189,7 +191,8 @@ forward_fields(struct http_exchange *x)
     if (x->origin) {
         forwarding.for_ = http_client_name(c);
         forwarding.proto = span_str("http");
-        /* A row for any host keeps one object for all of them: the origin may not tell them apart. */
+        /* A row for any host keeps one object for all of them: the origin may not tell them apart.
+         */
         if (x->origin->host.len)
             forwarding.host = x->request.host;
     }

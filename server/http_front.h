@@ -77,6 +77,7 @@ struct http_exchange {
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
+    bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
     bool logged;     /* it gets a line in the access log */
     bool persistent; /* the connection persists behind the response */
     bool cancelled;  /* the exchange: exchange_cancel() has been called */

@@ -258,10 +258,15 @@ run(struct net_task *task)
 
 /* ---- its beginning --------------------------------------------------------------------------- */
 
+/* A request takes one token, though an upgrade may connect several times. */
 static bool
-is_over_rate(const struct http_connection *c)
+is_over_rate(struct http_exchange *x)
 {
-    return c->net.client && client_entry_take_fetch(c->net.client, c->net.read_us) != 0;
+    const struct http_connection *c = x->connection;
+
+    if (c->net.client && !x->has_token)
+        x->has_token = client_entry_take_fetch(c->net.client, c->net.read_us) == 0;
+    return c->net.client && !x->has_token;
 }
 
 /* NULL without memory. */
@@ -319,7 +324,7 @@ start(struct http_exchange *x, struct span url)
     };
     struct http_tunnel *tunnel;
 
-    if (is_over_rate(c))
+    if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
     if (atomic_fetch_add(&http->tunnels, 1) >= http->max_tunnels) {
         atomic_fetch_sub(&http->tunnels, 1);

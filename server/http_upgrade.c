@@ -41,13 +41,31 @@ has_member(struct span list, const char *name)
     return false;
 }
 
+/* Are the fields there without which an origin must not agree (RFC 6455, section 4.2.1)? */
+static bool
+has_handshake(struct span fields)
+{
+    struct span line, name, value;
+    unsigned keys = 0, versions = 0;
+
+    while (http_next_line(&fields, &line)) {
+        if (!http_split_field(line, &name, &value))
+            continue;
+        if (http_name_is(name, "Sec-WebSocket-Key"))
+            keys += value.len ? 1 : 2;
+        else if (http_name_is(name, "Sec-WebSocket-Version"))
+            versions += span_equal(value, span_str("13")) ? 1 : 2;
+    }
+    return keys == 1 && versions == 1;
+}
+
 /* TLS would have to be spoken on the socket for https. */
 bool
 http_upgrade_is_wanted(const struct http_request *request, struct span url)
 {
-    return request->upgrade.len && request->method_id == HTTP_GET &&
-           !http_request_has_body(request) && has_member(request->upgrade, "websocket") &&
-           span_starts_with(url, span_str("http://"));
+    return request->upgrade.len && request->method_id == HTTP_GET && !request->chunked &&
+           request->content_length < 0 && has_member(request->upgrade, "websocket") &&
+           has_handshake(request->fields) && span_starts_with(url, span_str("http://"));
 }
 
 /* "http://authority/path": the fetcher's check of the URL comes before anything is sent. */

@@ -14,7 +14,10 @@
 
 struct http_upgrade;
 
-/* The protocol that is asked for is WebSocket, by a GET without a body, and the URL is http. */
+/*
+ * The protocol that is asked for is WebSocket, version 13, with a key, by a GET without a body, and
+ * the URL is http. Other requests are served as if they did not ask.
+ */
 bool http_upgrade_is_wanted(const struct http_request *request, struct span url);
 
 /* Bytes that a handshake takes, for the account of its owner. */

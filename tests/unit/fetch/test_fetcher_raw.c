@@ -185,6 +185,29 @@ START_TEST(redirects_that_are_not_followed)
 }
 END_TEST
 
+/* Both are the request's; other requests have the fetcher's. */
+START_TEST(what_is_asked_for_is_what_the_request_has)
+{
+    struct origin *origin = origin_start(script);
+    struct paced paced;
+
+    fetch_raw(origin, FETCH_UNDECODED, "/gzip", "X: y\r\n", &paced);
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "X: y\r\n"));
+    ck_assert_ptr_null(strcasestr(origin->last_request, "\r\nAccept:"));
+    ck_assert_ptr_null(strcasestr(origin->last_request, "\r\nUser-Agent:"));
+    paced_free(&paced);
+    fetch_raw(origin, FETCH_UNDECODED, "/gzip", "accept: a/b\r\nUser-Agent: me\r\n", &paced);
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "accept: a/b\r\n"));
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "User-Agent: me\r\n"));
+    paced_free(&paced);
+    fetch_raw(origin, 0, "/gzip", "", &paced);
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "\r\nAccept: */*\r\n"));
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "\r\nUser-Agent: sunproxy/"));
+    paced_free(&paced);
+    origin_stop(origin);
+}
+END_TEST
+
 /* 206 and 304 answer only what asked for them, with these flags as without. */
 START_TEST(answers_that_were_not_asked_for)
 {
@@ -219,6 +242,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, fixture_tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_coded_body);
+    tcase_add_test(tc, what_is_asked_for_is_what_the_request_has);
     tcase_add_test(tc, a_coded_body_in_chunks);
     tcase_add_test(tc, codings_that_are_not_known);
     tcase_add_test(tc, redirects_that_are_not_followed);

@@ -70,6 +70,7 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &scene.account;
     limits.net.is_privileged = is_privileged;
+    limits.net.rates.fetches = front_options.rate_fetches;
     front_service.rpc = rpc_server_create(&limits, WORKERS, programs, 2, &front_service);
     ck_assert_ptr_nonnull(front_service.rpc);
     snprintf(path, sizeof(path), "/tmp/sunproxy-test-fronts-%d", (int)getpid());

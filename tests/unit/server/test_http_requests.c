@@ -197,6 +197,34 @@ START_TEST(bodies_that_break)
 }
 END_TEST
 
+START_TEST(a_length_of_zero_is_no_body)
+{
+    struct scene_fetch *fetch;
+    int fd;
+
+    begin();
+    fd = http_connect();
+    ck_assert(http_send(fd, REQUEST("HEAD", "Content-Length: 0\r\n")));
+    fetch = await_fetch(URL);
+    ck_assert_int_eq(fetch->body.kind, FETCH_BODY_NONE);
+    scene_hop(fetch, "", false);
+    ck_assert_int_eq(scene_head(fetch, 204, "", -1), FETCH_CONTINUE);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert(http_receive(fd, &answer, true));
+    ck_assert_uint_eq(answer.status, 204);
+    close(fd);
+    store(MAX_AGE, "page");
+    fd = http_connect();
+    /* It is a hit like any other. */
+    expect(fd, REQUEST("GET", "Content-Length: 0\r\n"), 200);
+    ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; hit"));
+    /* A real one is refused. */
+    expect(fd, REQUEST("HEAD", "Content-Length: 1\r\n") "x", 400);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* The response comes before the body has been read: it is sent, and the connection ends. */
 START_TEST(an_early_response)
 {
@@ -371,16 +399,20 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
 {
     static const struct {
         const char *target, *host, *url;
+        const char *forwarded; /* X-Forwarded-Host; NULL: none, since the row is for any host */
     } cases[] = {
-        {"/", "other.test", "http://any.test/"},
-        {"/a/b?c", "other.test:8080", "http://any.test/a/b?c"},
-        {"/apis", "site.test", "http://any.test/apis"},
-        {"/api", "Site.Test", "http://api.test/v2"},
-        {"/api/x?y", "site.test", "http://api.test/v2/x?y"},
-        {"/api?y", "site.test", "http://api.test/v2?y"},
-        {"http://site.test/api/z", "other.test", "http://api.test/v2/z"},
-        {"/%41//b?../c", "x", "http://any.test/%41//b?../c"},
-        {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c."},
+        {"/", "other.test", "http://any.test/", NULL},
+        {"/a/b?c", "other.test:8080", "http://any.test/a/b?c", NULL},
+        {"/", "[2001:db8::1]:81", "http://any.test/", NULL},
+        {"/", "other.test:", "http://any.test/", NULL},
+        {"http://Site.test:81/api/z", "other.test", "http://api.test/v2/z", "Site.test"},
+        {"/apis", "site.test", "http://any.test/apis", NULL},
+        {"/api", "Site.Test", "http://api.test/v2", "Site.Test"},
+        {"/api/x?y", "site.test", "http://api.test/v2/x?y", "site.test"},
+        {"/api?y", "site.test", "http://api.test/v2?y", "site.test"},
+        {"http://site.test/api/z", "other.test", "http://api.test/v2/z", "site.test"},
+        {"/%41//b?../c", "x", "http://any.test/%41//b?../c", NULL},
+        {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c.", NULL},
     };
     char request[256];
     int fd;
@@ -396,6 +428,9 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         ck_assert(http_send(fd, request));
         fetch = await_fetch(cases[i].url);
         ck_assert_ptr_nonnull(strstr(fetch->fields, "X-Forwarded-For: 127.0.0.1\r\n"));
+        snprintf(request, sizeof(request), "X-Forwarded-Host: %s\r\n",
+                 cases[i].forwarded ? cases[i].forwarded : "");
+        ck_assert_int_eq(strstr(fetch->fields, request) != NULL, cases[i].forwarded != NULL);
         ck_assert_ptr_null(strstr(fetch->fields, "liar"));
         ck_assert_ptr_nonnull(strstr(fetch->fields, "Via: 1.1 sunproxy-"));
         origin_responds(cases[i].url, "", BODY_INLINE, "page", 4);
@@ -577,6 +612,7 @@ unit_suite(void)
     tcase_add_test(tcase, bodies_are_passed_on);
     tcase_add_test(tcase, continue_is_sent_before_a_body_that_waits_for_it);
     tcase_add_test(tcase, bodies_that_break);
+    tcase_add_test(tcase, a_length_of_zero_is_no_body);
     tcase_add_test(tcase, an_early_response);
     tcase_add_test(tcase, options_of_the_proxy_itself);
     tcase_add_test(tcase, purging);

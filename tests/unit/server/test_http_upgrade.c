@@ -10,7 +10,9 @@
 
 #define CONNECT_URL "http://backend.test:81/base/chat?x=1"
 #define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-#define ASK "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nKeep-Alive: 5\r\n" KEY
+#define VERSION "Sec-WebSocket-Version: 13\r\n"
+#define WISH "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nKeep-Alive: 5\r\n"
+#define ASK WISH KEY VERSION
 #define REQUEST "GET /chat?x=1 HTTP/1.1\r\nHost: front.test\r\n" ASK "\r\n"
 #define AGREE                                       \
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: " \
@@ -323,8 +325,15 @@ START_TEST(without_tunnels_left)
 }
 END_TEST
 
-/* Not one of them asks for WebSocket. */
+/* Not one of them asks for WebSocket, or not as RFC 6455, section 4.1, wants it. */
 static const char *const other_requests[] = {
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" WISH "\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" WISH KEY "\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" WISH VERSION "\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" WISH VERSION "Sec-WebSocket-Key:\r\n\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" WISH KEY "Sec-WebSocket-Version: 8\r\n\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" ASK "Sec-WebSocket-Version: 8\r\n\r\n",
+    "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\n" ASK KEY "\r\n",
     "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
     "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n",
     "GET /chat?x=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -348,6 +357,21 @@ START_TEST(requests_that_are_not_upgraded)
     ck_assert(http_send(fd, "GET /chat?x=1 HTTP/1.0\r\nHost: x\r\n" ASK "\r\n"));
     expect_plain(fd, CONNECT_URL);
     close(fd);
+    end();
+}
+END_TEST
+
+/* There is one for the upgrade and the request that it becomes. */
+START_TEST(an_upgrade_that_fails_takes_one_token)
+{
+    int near, far;
+
+    front_options.rate_fetches = (struct token_rate){.per_second = 1, .burst = 1};
+    begin();
+    near = ask(&far);
+    close(far);
+    expect_plain(near, CONNECT_URL);
+    close(near);
     end();
 }
 END_TEST
@@ -422,6 +446,7 @@ unit_suite(void)
     tcase_add_test(tcase, the_next_origin);
     tcase_add_test(tcase, without_tunnels_left);
     tcase_add_test(tcase, requests_that_are_not_upgraded);
+    tcase_add_test(tcase, an_upgrade_that_fails_takes_one_token);
     tcase_add_test(tcase, no_upgrade_over_tls);
     tcase_add_test(tcase, a_client_that_leaves);
     tcase_add_test(tcase, a_stop);

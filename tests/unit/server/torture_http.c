@@ -25,7 +25,9 @@ struct conversation {
 
 static char origin_row[] = "/=http://a.test";
 
-#define ASK_UPGRADE "Connection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n"
+#define ASK_UPGRADE                                        \
+    "Connection: close, Upgrade\r\nUpgrade: websocket\r\n" \
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 #define AGREE                                                              \
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " \
     "websocket\r\n\r\n"
