@@ -283,6 +283,9 @@ resume_reading(struct net_connection *c)
     c->resumed = c->backlog;
     c->backlog = NULL;
     c->paused = false;
+    /* What is in them begins now: it may have waited for long. */
+    c->set->worker->now_us = clock_monotonic_us();
+    c->read_us = c->set->worker->now_us;
     alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
     free_backlog(c, c->resumed, c->backlog_len);
     c->resumed = NULL;

@@ -47,7 +47,7 @@ struct net_connection {
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
     int64_t active_us;
-    int64_t read_us;          /* when the latest bytes were read */
+    int64_t read_us;          /* when the latest bytes were read, or taken out of the backlog */
     int64_t partial_since_us; /* or lingering */
     struct net_output_queue out;
     char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */

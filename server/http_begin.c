@@ -359,8 +359,6 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     }
     x->origin = route.origin;
     x->url_number = route.url_number;
-    if (request->method_id == HTTP_CONNECT)
-        x->logged = false; /* the tunnel is */
     if (request->method_id == HTTP_CONNECT ||
         (x->origin && http_upgrade_is_wanted(request, route.url)))
         return begin_tunnel(x, route.url, head_bytes);
@@ -421,6 +419,7 @@ http_exchange_send_failure(struct http_exchange *x, enum failure why, struct spa
 {
     struct answer answer = answer_to(why);
 
+    x->failure = why;
     http_exchange_send_page(x, answer.status, sentence, answer.detail);
     return answer.status;
 }

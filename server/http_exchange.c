@@ -91,6 +91,7 @@ http_exchange_discard(struct http_exchange *x)
     exchange_end(&x->exchange);
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
+    drop(x, &x->kept_lines);
     http_exchange_set_waiting(x, false);
     if (c->current == x)
         c->current = NULL;
@@ -115,22 +116,30 @@ http_worker_free_pool(struct http_worker *worker)
     }
 }
 
+bool
+http_exchange_allocate(struct http_exchange *x, struct http_kept *kept, size_t len)
+{
+    struct memory_account *account = account_of(x->connection->worker);
+
+    if (!memory_charge(account, MEMORY_REQUESTS, len))
+        return false;
+    kept->bytes = memory_realloc(account, NULL, len);
+    if (!kept->bytes) {
+        memory_uncharge(account, MEMORY_REQUESTS, len);
+        return false;
+    }
+    kept->len = len;
+    return true;
+}
+
 /* Copies what stands in the net's or the worker's memory. */
 static bool
 copy(struct http_exchange *x, struct http_kept *kept, struct span from)
 {
-    struct memory_account *account = account_of(x->connection->worker);
-
     if (kept->bytes || !from.len)
         return true;
-    if (!memory_charge(account, MEMORY_REQUESTS, from.len))
+    if (!http_exchange_allocate(x, kept, from.len))
         return false;
-    kept->bytes = memory_realloc(account, NULL, from.len);
-    if (!kept->bytes) {
-        memory_uncharge(account, MEMORY_REQUESTS, from.len);
-        return false;
-    }
-    kept->len = from.len;
     memcpy(kept->bytes, from.ptr, from.len);
     return true;
 }

@@ -27,7 +27,7 @@
 enum {
     HTTP_QUEUED = 1 << 18,       /* bytes of bodies that are queued at once on a connection */
     HTTP_RUNS = 17,              /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
-    HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent */
+    HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent from their place */
     HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
     HTTP_POOLED_EXCHANGES = 256, /* kept by a worker for reuse, and not charged */
     HTTP_FIELDS_MAX = 1 << 17,   /* of a request, as they go on to the origin */
@@ -69,6 +69,7 @@ struct http_exchange {
     struct http_request request;
     struct http_kept kept_head;   /* if it is not answered at once, or is logged */
     struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
+    struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct span fields;           /* that go on to the origin */
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
     unsigned url_number;          /* of the origin's, that is used */
@@ -205,6 +206,9 @@ void http_exchange_set_waiting(struct http_exchange *x, bool waiting);
  */
 bool http_exchange_keep_head(struct http_exchange *x, struct span head);
 bool http_exchange_keep(struct http_exchange *x, struct span head);
+
+/* Allocates `len` bytes, which the exchange frees. False without memory. */
+bool http_exchange_allocate(struct http_exchange *x, struct http_kept *kept, size_t len);
 
 /* Queues what can be sent, once the output before it has been written. It may free the exchange. */
 void http_exchange_advance(struct http_exchange *x);

@@ -132,27 +132,51 @@ read_stored(struct stored *stored, struct span lines)
     }
 }
 
+/* Copies the object's field lines without those in `drop` into one run. False without memory. */
+static bool
+copy_fields(struct http_exchange *x, unsigned drop)
+{
+    struct span rest = object_fields(x->exchange.object), line;
+    char *end;
+
+    if (!http_exchange_allocate(x, &x->kept_lines, rest.len))
+        return false;
+    end = x->kept_lines.bytes;
+    while (next_line(&rest, &line)) {
+        if (field_of(line) & drop)
+            continue;
+        memcpy(end, line.ptr, line.len);
+        end += line.len;
+    }
+    add_run(x, x->kept_lines.bytes, end);
+    return true;
+}
+
 /*
- * Adds the object's field lines without those in `drop`. Should there be more runs between lines
- * that are left out than HTTP_FIELD_RUNS, the lines after the last one are left out, too.
+ * Adds the object's field lines without those in `drop`: the runs between these, from where they
+ * stand, or a copy, if there are more than HTTP_FIELD_RUNS. False without memory for the copy.
  */
-static void
+static bool
 add_fields(struct http_exchange *x, unsigned drop)
 {
     struct span rest = object_fields(x->exchange.object), line;
     const char *begin = rest.ptr;
-    unsigned runs = 0;
+    unsigned before = x->piece_count;
+    size_t bytes_before = x->head_bytes;
 
     while (next_line(&rest, &line)) {
         if (!(field_of(line) & drop))
             continue;
-        runs += begin != line.ptr;
+        if (x->piece_count - before == HTTP_FIELD_RUNS - 1 && line.ptr != begin) {
+            x->piece_count = before;
+            x->head_bytes = bytes_before;
+            return copy_fields(x, drop);
+        }
         add_run(x, begin, line.ptr);
         begin = line.ptr + line.len;
-        if (runs == HTTP_FIELD_RUNS)
-            return;
     }
     add_run(x, begin, rest.ptr);
+    return true;
 }
 
 /* ---- fields of our own ----------------------------------------------------------------------- */
@@ -355,17 +379,15 @@ refuse_range(struct http_exchange *x, int64_t length)
                       });
 }
 
-/* Status line and fields; the body is framed by the caller in between. */
-static struct http_writer
-begin_head(struct http_exchange *x, unsigned drop, size_t *status_line)
+/* Status line and fields; the body is framed by the caller in between. False without memory. */
+static bool
+begin_head(struct http_exchange *x, unsigned drop, struct http_writer *writer, size_t *status_line)
 {
-    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
-
-    http_write_status(&writer, x->status);
-    *status_line = writer.len;
-    add_run(x, x->head, x->head + writer.len);
-    add_fields(x, drop | FIELD_AGE);
-    return writer;
+    *writer = http_writer_of(x->head, sizeof(x->head));
+    http_write_status(writer, x->status);
+    *status_line = writer->len;
+    add_run(x, x->head, x->head + writer->len);
+    return add_fields(x, drop | FIELD_AGE);
 }
 
 static void
@@ -383,20 +405,22 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t status_line
     x->head_len = writer->len;
 }
 
-static void
+static bool
 make_not_modified(struct http_exchange *x, const struct stored *stored)
 {
     struct http_writer writer;
     size_t status_line;
 
     x->status = 304;
-    writer = begin_head(x, FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
-                        &status_line);
+    if (!begin_head(x, FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
+                    &writer, &status_line))
+        return false;
     x->body.end = 0;
     end_head(x, &writer, status_line, stored);
+    return true;
 }
 
-static void
+static bool
 make_partial(struct http_exchange *x, const struct stored *stored, const struct http_ranges *ranges,
              int64_t length)
 {
@@ -404,57 +428,69 @@ make_partial(struct http_exchange *x, const struct stored *stored, const struct 
     size_t status_line;
 
     x->status = 206;
-    if (ranges->count == 1) {
-        writer = begin_head(x, FIELD_LENGTH | FIELD_RANGE, &status_line);
+    if (!begin_head(x, FIELD_LENGTH | FIELD_RANGE | (ranges->count > 1 ? FIELD_TYPE : 0), &writer,
+                    &status_line))
+        return false;
+    if (ranges->count == 1)
         frame_range(x, &writer, &ranges->of[0], length);
-    } else {
-        writer = begin_head(x, FIELD_LENGTH | FIELD_RANGE | FIELD_TYPE, &status_line);
+    else
         frame_parts(x, &writer, stored, ranges, length);
-    }
     end_head(x, &writer, status_line, stored);
+    return true;
 }
 
-static void
+static bool
 make_whole(struct http_exchange *x, const struct stored *stored)
 {
     struct http_writer writer;
     size_t status_line;
 
-    writer = begin_head(x, 0, &status_line);
+    if (!begin_head(x, 0, &writer, &status_line))
+        return false;
     frame_whole(x, &writer, stored);
     end_head(x, &writer, status_line, stored);
+    return true;
+}
+
+/* False without memory. */
+static bool
+make(struct http_exchange *x, const struct stored *stored)
+{
+    struct http_ranges ranges;
+    int64_t length;
+
+    switch (evaluate_conditions(x)) {
+    case HTTP_CONDITION_NOT_MODIFIED:
+        return make_not_modified(x, stored);
+    case HTTP_CONDITION_FAILED:
+        http_page_make(
+            x, &(struct http_page){.status = 412,
+                                   .reason = span_str("a condition of the request is false")});
+        return true;
+    case HTTP_CONDITION_PROCEED:
+        break;
+    }
+    switch (find_ranges(x, stored, &ranges, &length)) {
+    case HTTP_RANGE_PARTIAL:
+        return make_partial(x, stored, &ranges, length);
+    case HTTP_RANGE_UNSATISFIABLE:
+        refuse_range(x, length);
+        return true;
+    case HTTP_RANGE_WHOLE:
+        break;
+    }
+    return make_whole(x, stored);
 }
 
 void
 http_response_make(struct http_exchange *x)
 {
-    struct http_ranges ranges;
     struct stored stored;
-    int64_t length;
 
     x->status = x->exchange.object->status;
     read_stored(&stored, object_fields(x->exchange.object));
-    switch (evaluate_conditions(x)) {
-    case HTTP_CONDITION_NOT_MODIFIED:
-        make_not_modified(x, &stored);
-        return;
-    case HTTP_CONDITION_FAILED:
-        http_page_make(
-            x, &(struct http_page){.status = 412,
-                                   .reason = span_str("a condition of the request is false")});
-        return;
-    case HTTP_CONDITION_PROCEED:
-        break;
-    }
-    switch (find_ranges(x, &stored, &ranges, &length)) {
-    case HTTP_RANGE_PARTIAL:
-        make_partial(x, &stored, &ranges, length);
-        break;
-    case HTTP_RANGE_UNSATISFIABLE:
-        refuse_range(x, length);
-        break;
-    case HTTP_RANGE_WHOLE:
-        make_whole(x, &stored);
-        break;
-    }
+    if (!make(x, &stored))
+        http_page_make(x, &(struct http_page){.status = 503,
+                                              .reason = span_str("the proxy is out of memory"),
+                                              .detail = "overloaded"});
 }

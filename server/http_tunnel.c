@@ -25,11 +25,13 @@ struct http_tunnel {
     struct http_connection *connection;
     struct http_exchange *x;      /* its response; NULL: it has one, or gets none */
     struct net_relay *relay;      /* NULL: not connected */
-    struct http_upgrade *upgrade; /* NULL: for CONNECT */
+    struct http_upgrade *upgrade; /* NULL: for CONNECT, or the origin has agreed */
+    bool upgrades;                /* it is not for CONNECT */
     uint64_t fetch;
     bool connecting;
     unsigned status; /* of the response; 0: none */
     size_t charged;
+    size_t handshake_bytes; /* of those, for the upgrade */
     int64_t begun_us;
 
     /* The fetcher's thread's until the task is posted. */
@@ -77,7 +79,7 @@ log_tunnel(const struct http_tunnel *tunnel)
 {
     struct access_log *log = service_of_tunnel(tunnel)->service->access_log;
     const struct access_http http = {
-        .method = span_str(tunnel->upgrade ? "GET" : "CONNECT"),
+        .method = span_str(tunnel->upgrades ? "GET" : "CONNECT"),
         .target = span_of(tunnel->target, tunnel->target_len),
         .minor = 1,
     };
@@ -96,18 +98,36 @@ log_tunnel(const struct http_tunnel *tunnel)
 }
 
 static void
+free_handshake(struct http_tunnel *tunnel)
+{
+    http_upgrade_destroy(tunnel->upgrade);
+    tunnel->upgrade = NULL;
+    memory_uncharge(&service_of_tunnel(tunnel)->service->memory, MEMORY_REQUESTS,
+                    tunnel->handshake_bytes);
+    tunnel->charged -= tunnel->handshake_bytes;
+    tunnel->handshake_bytes = 0;
+}
+
+static void
 free_tunnel(struct http_tunnel *tunnel)
 {
     struct http_service *http = service_of_tunnel(tunnel);
 
-    if (!tunnel->upgrade || tunnel->status)
-        log_tunnel(tunnel);
     tunnel->connection->tunnel = NULL;
     net_relay_destroy(tunnel->relay);
-    http_upgrade_destroy(tunnel->upgrade);
+    free_handshake(tunnel);
     atomic_fetch_sub(&http->tunnels, 1);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
+}
+
+/* An upgrade that has failed is a request like any other, which is logged as such. */
+static void
+end_tunnel(struct http_tunnel *tunnel)
+{
+    if (!tunnel->upgrades || tunnel->status)
+        log_tunnel(tunnel);
+    free_tunnel(tunnel);
 }
 
 /* ---- connected, or not ----------------------------------------------------------------------- */
@@ -160,7 +180,7 @@ leave(struct http_tunnel *tunnel)
         close(tunnel->fd);
     tunnel->fd = -1;
     if (!tunnel->relay)
-        free_tunnel(tunnel);
+        end_tunnel(tunnel);
     net_connection_end_request(&c->net);
     net_connection_mark(&c->net);
 }
@@ -203,6 +223,7 @@ upgrade_ended(void *context, bool switched)
         tunnel->fd = http_upgrade_take_socket(tunnel->upgrade);
         if (!buf_failed(head) &&
             establish(tunnel, 101, buf_span(head), http_upgrade_rest(tunnel->upgrade))) {
+            free_handshake(tunnel);
             leave(tunnel);
             return;
         }
@@ -250,7 +271,7 @@ run(struct net_task *task)
     tunnel->connecting = false;
     if (!tunnel->x)
         leave(tunnel);
-    else if (tunnel->upgrade)
+    else if (tunnel->upgrades)
         shake_hands(tunnel);
     else
         respond(tunnel);
@@ -277,8 +298,8 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     struct memory_account *memory = &c->worker->http->service->memory;
     struct span target = x->request.target;
     size_t bytes = sizeof(struct http_tunnel) + target.len;
-    size_t charged = bytes + fetcher_request_bytes(fetch) +
-                     (x->origin ? http_upgrade_bytes(fetch->url, x->fields) : 0);
+    size_t handshake = x->origin ? http_upgrade_bytes(fetch->url, x->fields) : 0;
+    size_t charged = bytes + fetcher_request_bytes(fetch) + handshake;
     struct http_tunnel *tunnel;
 
     if (!memory_charge(memory, MEMORY_REQUESTS, charged))
@@ -293,7 +314,9 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .connection = c,
         .x = x,
         .connecting = true,
+        .upgrades = x->origin != NULL,
         .charged = charged,
+        .handshake_bytes = handshake,
         .begun_us = c->net.read_us,
         .fd = -1,
         .target_len = target.len,
@@ -337,10 +360,12 @@ start(struct http_exchange *x, struct span url)
     }
     c->tunnel = tunnel;
     net_connection_begin_request(&c->net);
-    if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch))
+    if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch)) {
+        if (!tunnel->upgrades)
+            x->logged = false; /* the tunnel is */
         return NULL;
+    }
     net_connection_end_request(&c->net);
-    tunnel->status = tunnel->upgrade ? 0 : 503;
     free_tunnel(tunnel);
     return "the proxy is out of memory, or is being stopped";
 }
@@ -386,5 +411,5 @@ http_tunnel_stopped(struct http_tunnel *tunnel)
 void
 http_tunnel_closed(struct http_tunnel *tunnel)
 {
-    free_tunnel(tunnel);
+    end_tunnel(tunnel);
 }

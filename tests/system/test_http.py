@@ -576,6 +576,15 @@ class FramingTest(HttpTest):
             self.assertEqual(self.c.receive().body, body)
 
 
+    def test_a_pipelined_request_is_judged_when_it_begins(self):
+        fresh = "http://a.test/page?fault=header:Cache-Control%3a%20max-age%3d1"
+        slow = "http://a.test/slow?fault=delay:1500ms"
+        self.c.get(fresh)
+        self.c.send("".join(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n" for url in (slow, fresh)))
+        self.assertEqual(self.c.receive().status, 200)
+        self.assertFalse(is_hit(self.c.receive()))
+
+
 class PassedSocketTest(harness.SystemTest):
     def test_a_socket_with_the_name_http(self):
         origin = self.origin()

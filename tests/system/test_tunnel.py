@@ -286,6 +286,45 @@ class LogTest(TunnelTest):
                           ["CONNECT 10.0.0.1:8443 HTTP/1.1", " 403 0 "]])
 
 
+class RefusedLogTest(TunnelTest):
+    def http_daemon(self, *options, **more):
+        return super().http_daemon(*options, "--connect-port", "any", "--max-tunnels", "1",
+                                   "--access-log", str(self.dir / "access.log"), **more)
+
+    def rows(self, count):
+        log = self.dir / "access.log"
+        return harness.wait_until(
+            lambda: log.exists() and len(log.read_text().splitlines()) == count
+            and [tuple(line.split('"')[1:3]) for line in log.read_text().splitlines()],
+            what="the log")
+
+    def test_a_tunnel_too_many(self):
+        server = Server(self, echo)
+        first = self.tunnel(server.port, b"hello")
+        self.assertEqual(read(first, 5), b"hello")
+        self.refused(f"127.0.0.1:{server.port}", 503)
+        (line, rest), = self.rows(1)
+        self.assertEqual(line, f"CONNECT 127.0.0.1:{server.port} HTTP/1.1")
+        self.assertRegex(rest, r"^ 503 \d+ $")
+        first.close()
+        self.assertEqual(self.rows(2)[1][1], " 200 5 ")
+
+    def test_a_client_that_leaves_is_499(self):
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+            full = [socket.socket() for _ in range(4)]
+            for s in full:  # one or two fill the queue
+                s.setblocking(False)
+                s.connect_ex(listener.getsockname())
+            target = "127.0.0.1:%d" % listener.getsockname()[1]
+            c = self.connect()
+            c.send(f"CONNECT {target} HTTP/1.1\r\nHost: x\r\n\r\n")
+            harness.wait_until(lambda: self.metric("tunnels") == 1, what="the tunnel")
+            c.close()
+            self.assertEqual(self.rows(1), [(f"CONNECT {target} HTTP/1.1", " 499 0 ")])
+            for s in full:
+                s.close()
+
+
 # ---- WebSocket (RFC 6455) ------------------------------------------------------------------------
 
 TEXT, CLOSE = 1, 8

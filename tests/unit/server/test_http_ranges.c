@@ -74,6 +74,43 @@ START_TEST(conditions_are_evaluated_on_what_is_stored)
 }
 END_TEST
 
+/* However many lines are left out between others. */
+START_TEST(no_field_is_lost)
+{
+    static const struct {
+        const char *line;
+        unsigned status;
+        bool languages;
+    } cases[] = {
+        {"", 200, true},
+        {"If-None-Match: \"one\"\r\n", 304, false},
+        {"Range: bytes=0-1\r\n", 206, true},
+        {"Range: bytes=0-0,2-2\r\n", 206, true},
+    };
+    char lines[1024], request[512], field[32];
+    size_t len = (size_t)sprintf(lines, MAX_AGE ETAG);
+    int fd;
+
+    begin();
+    for (int i = 10; i < 30; i++)
+        len += (size_t)sprintf(lines + len, "Age: 0\r\nContent-Language: en\r\nX-%d: y\r\n", i);
+    store(lines, "page");
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
+        expect(fd, request, cases[i].status);
+        for (int k = 10; k < 30; k++) {
+            snprintf(field, sizeof(field), "X-%d: y", k);
+            ck_assert_msg(http_has(&answer, field), "%s%s", field, answer.head);
+        }
+        ck_assert(http_has(&answer, "Content-Language: en") == cases[i].languages);
+        ck_assert(http_has(&answer, "ETag: \"one\""));
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 START_TEST(ranges_of_a_stored_object)
 {
     static const struct {
@@ -204,6 +241,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, conditions_are_evaluated_on_what_is_stored);
+    tcase_add_test(tcase, no_field_is_lost);
     tcase_add_test(tcase, ranges_of_a_stored_object);
     tcase_add_test(tcase, several_ranges_are_a_multipart);
     tcase_add_test(tcase, a_range_of_a_growing_object);
