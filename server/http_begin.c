@@ -191,7 +191,7 @@ forward_fields(struct http_exchange *x)
     if (x->origin) {
         forwarding.for_ = http_client_name(c);
         forwarding.proto = span_str("http");
-        /* A row for any host keeps one object for all of them: the origin may not tell them apart.
+        /* Responses of a row for any host are stored for all: the origin may not tell them apart.
          */
         if (x->origin->host.len)
             forwarding.host = x->request.host;

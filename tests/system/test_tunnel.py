@@ -428,7 +428,7 @@ class WebSocketTest(TunnelTest):
         line, fields = self.heads[0]
         self.assertEqual(line, "GET /app/chat?room=1 HTTP/1.1")
         self.assertEqual(fields["host"], f"127.0.0.1:{self.server.port}")
-        self.assertEqual(fields["x-forwarded-host"], "front.test")
+        self.assertNotIn("x-forwarded-host", fields)  # the row is for any host
         self.await_no_tunnels()
         self.assertEqual(self.d.stop(20), 0)
         line, = (self.dir / "access.log").read_text().splitlines()
