@@ -46,6 +46,20 @@ relay_create(const struct relay_config *config)
     return relay;
 }
 
+/* What an interim response takes, of MEMORY_REQUESTS. */
+static size_t
+interim_size(size_t len)
+{
+    return sizeof(struct relay_interim) + len;
+}
+
+static void
+free_interim(struct relay *relay, struct relay_interim *interim)
+{
+    memory_uncharge(relay->config.account, MEMORY_REQUESTS, interim_size(interim->len));
+    free(interim);
+}
+
 /* Unlocks, and frees if both sides have left. */
 static void
 unlock(struct relay *relay)
@@ -58,7 +72,7 @@ unlock(struct relay *relay)
     while (relay->interims) {
         struct relay_interim *next = relay->interims->next;
 
-        free(relay->interims);
+        free_interim(relay, relay->interims);
         relay->interims = next;
     }
     pthread_mutex_destroy(&relay->lock);
@@ -133,6 +147,7 @@ relay_take_interim(struct relay *relay)
     if (interim) {
         relay->interims = interim->next;
         relay->interim_count--;
+        memory_uncharge(relay->config.account, MEMORY_REQUESTS, interim_size(interim->len));
         if (!relay->interims)
             relay->last_interim = &relay->interims;
     }
@@ -202,18 +217,21 @@ relay_add_interim(struct relay *relay, unsigned status, struct span lines)
 {
     struct relay_interim *interim;
 
-    if (lines.len > RELAY_MAX_INTERIM)
+    if (lines.len > RELAY_MAX_INTERIM ||
+        !memory_charge(relay->config.account, MEMORY_REQUESTS, interim_size(lines.len)))
         return;
-    interim = malloc(sizeof(*interim) + lines.len);
-    if (!interim)
+    interim = malloc(interim_size(lines.len));
+    if (!interim) {
+        memory_uncharge(relay->config.account, MEMORY_REQUESTS, interim_size(lines.len));
         return;
+    }
     *interim = (struct relay_interim){.status = status, .len = lines.len};
     if (lines.len)
         memcpy(interim->lines, lines.ptr, lines.len);
     pthread_mutex_lock(&relay->lock);
     if (relay->left || relay->interim_count == RELAY_MAX_INTERIMS) {
+        free_interim(relay, interim);
         unlock(relay);
-        free(interim);
         return;
     }
     *relay->last_interim = interim;

@@ -50,7 +50,10 @@ void relay_end(struct relay *relay);
 /* True once for each wake that relay_write() announced. */
 bool relay_has_space(struct relay *relay);
 
-/* An interim response; the struct is freed with free(). */
+/*
+ * An interim response; the struct is freed with free(). It is charged (MEMORY_REQUESTS) until it is
+ * taken.
+ */
 struct relay_interim {
     struct relay_interim *next;
     unsigned status;
@@ -73,7 +76,7 @@ void relay_leave(struct relay **relay);
 enum fetch_supply relay_supply(struct relay *relay, uint64_t fetch, void *buffer, size_t size,
                                size_t *len);
 
-/* An interim response has come. Without memory it is dropped. */
+/* An interim response has come. Without memory, also of the account, it is dropped. */
 void relay_add_interim(struct relay *relay, unsigned status, struct span lines);
 
 /* The fetch has ended. Releases and clears *relay, which may be NULL. */

@@ -11,6 +11,7 @@ static const struct scene_options defaults;
 /* ---- the pipe -------------------------------------------------------------------------------- */
 
 static unsigned wakes;
+static const char zeroes[1000];
 
 static void
 count_wake(void *context)
@@ -164,6 +165,38 @@ START_TEST(interim_responses_come_in_order_and_are_bounded)
 }
 END_TEST
 
+START_TEST(interim_responses_are_charged_until_they_are_taken)
+{
+    struct relay_interim *interim;
+    struct relay *relay, *left;
+    uint64_t empty, filled = 0;
+
+    scene_begin(&(struct scene_options){.memory = 16384});
+    relay = left = make(false);
+    empty = memory_used(&scene.account, MEMORY_REQUESTS);
+    relay_add_interim(relay, 103, span_of(zeroes, 500));
+    relay_add_interim(relay, 103, span_of(zeroes, 1000));
+    ck_assert_uint_ge(memory_used(&scene.account, MEMORY_REQUESTS), empty + 1500);
+    interim = relay_take_interim(relay);
+    ck_assert_uint_eq(interim->len, 500);
+    free(interim);
+    ck_assert_uint_lt(memory_used(&scene.account, MEMORY_REQUESTS), empty + 1500);
+    ck_assert_uint_ge(memory_used(&scene.account, MEMORY_REQUESTS), empty + 1000);
+    /* Those for which the account has nothing are dropped. */
+    wakes = 0;
+    while (memory_charge(&scene.account, MEMORY_REQUESTS, 100))
+        filled += 100;
+    relay_add_interim(relay, 103, span_of(zeroes, 1000));
+    ck_assert_uint_eq(wakes, 0);
+    memory_uncharge(&scene.account, MEMORY_REQUESTS, filled);
+    /* One that is not taken is freed with the relay; scene_end() sees what stays charged. */
+    relay_leave(&left);
+    relay_add_interim(relay, 103, span_of(zeroes, 10));
+    relay_close(&relay);
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_relay_is_charged_and_refused)
 {
     struct relay *relay;
@@ -297,6 +330,7 @@ unit_suite(void)
     tcase_add_test(cases, a_body_whose_client_leaves_fails_after_what_there_is);
     tcase_add_test(cases, a_body_is_dropped_when_its_fetch_has_ended);
     tcase_add_test(cases, interim_responses_come_in_order_and_are_bounded);
+    tcase_add_test(cases, interim_responses_are_charged_until_they_are_taken);
     tcase_add_test(cases, a_relay_is_charged_and_refused);
     tcase_add_test(cases, a_body_is_passed_to_the_origin_as_it_comes);
     tcase_add_test(cases, a_client_that_leaves_fails_the_body_of_its_request);
