@@ -153,7 +153,7 @@ struct cache_fill {
     struct entry *entry; /* in the table: its own, or that of the expired page to which it is the
                             successor; NULL: no request can join */
     LIST_ENTRY(cache_fill) link; /* in the shard's list of fills, while may_store */
-    bool may_store;              /* no purge since the lookup, and no bypass */
+    _Atomic bool may_store; /* no purge since the lookup, and no bypass. Changed under the lock */
     bool has_head;
     bool isolated;
     bool refreshed;
@@ -203,7 +203,16 @@ int cache_fill_unstore(struct cache_fill *fill, const struct cache_window *windo
 static inline bool
 cache_fill_is_unwanted(const struct cache_fill *fill)
 {
-    return atomic_load_explicit(&fill->waiter_count, memory_order_relaxed) == 0;
+    /* Sequentially consistent: the owner sees that the last waiter has left, or `unwanted` sees
+     * what the owner has written before. */
+    return atomic_load_explicit(&fill->waiter_count, memory_order_seq_cst) == 0;
+}
+
+/* False once it is known that the object will not be stored: a bypass, or a purge. [any thread] */
+static inline bool
+cache_fill_may_store(const struct cache_fill *fill)
+{
+    return atomic_load_explicit(&fill->may_store, memory_order_relaxed);
 }
 
 /*

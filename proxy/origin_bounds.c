@@ -75,6 +75,9 @@ origin_fill_open_window_for(struct origin_fill *fill, uint64_t length)
     uint64_t max_body = fill->proxy->config.max_body;
     int error;
 
+    /* After a purge it is one that is not stored. */
+    if (fill->max_whole > ORIGIN_FILL_WINDOW && !cache_fill_may_store(&fill->base))
+        fill->max_whole = ORIGIN_FILL_WINDOW;
     if (length <= fill->max_whole || !origin_fill_can_open_window(fill))
         return 0;
     error = origin_fill_open_window(fill, length > max_body ? FAILURE_TOO_LARGE : 0);
@@ -103,14 +106,15 @@ static bool
 is_worth_finishing(const struct origin_fill *fill)
 {
     const struct cache_fill *base = &fill->base;
+    bool kept = atomic_load(&fill->may_keep) && cache_fill_may_store(base);
     uint64_t length = object_length(base->object), declared;
 
     if (!base->has_head && !fill->safe)
         return true;
     if (is_whole(fill))
         return true;
-    if (!atomic_load(&fill->may_keep) || fill->background)
-        return atomic_load(&fill->may_keep);
+    if (!kept || fill->background)
+        return kept;
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
     if (!base->has_head)
         return !fill->raw;

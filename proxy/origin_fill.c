@@ -125,7 +125,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     uint64_t largest = origin_fill_largest(fill);
     int error;
 
-    if (!may_store(fill, head->status) ||
+    if (!may_store(fill, head->status) || !cache_fill_may_store(&fill->base) ||
         (head->content_length > 0 && (uint64_t)head->content_length > largest))
         atomic_store(&fill->may_keep, false);
     fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
@@ -255,6 +255,9 @@ fetch_again(struct origin_fill *fill)
         return false;
     /* No call-back of it comes before this thread's next turn. */
     atomic_store(&fill->second_fetch, id);
+    /* The last request may have left before, and have cancelled the first fetch. */
+    if (origin_fill_check_wanted(fill) != 0)
+        origin->ops->cancel(origin->context, id);
     return true;
 }
 
