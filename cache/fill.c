@@ -227,6 +227,25 @@ cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
     shard_free_removed(&removed);
 }
 
+void
+cache_fill_send_back(struct cache_fill *fill)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct removed removed = {0};
+
+    if (!fill->isolated) {
+        struct entry *own = shard_close_fill(fill);
+
+        fill->isolated = true;
+        waiters_retry(fill);
+        if (own)
+            shard_remove(&place->shard, own, &removed);
+        table_tidy(&place->shard.table);
+    }
+    place_unlock(place);
+    shard_free_removed(&removed);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Moves the objects of a chain to a list; without memory nothing is moved. */

@@ -233,6 +233,13 @@ bool cache_fill_abandon(struct cache_fill *fill);
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
 
 /*
+ * No request that waits may have the response, though it may be stored: it has to be validated
+ * before each use. As cache_fill_isolate() without a marker, but the object is stored at its end,
+ * in place of a page that stays until then. Cannot fail.
+ */
+void cache_fill_send_back(struct cache_fill *fill);
+
+/*
  * The response answers the requests of one variant only (RFC 9111, section 4.1); before the head.
  * From now on the fill is at (URL, `variant`), where requests can join it unless there is another
  * fill, and where it is stored. At (URL, `base`), for which a request looks first, stands a record

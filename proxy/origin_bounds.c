@@ -41,7 +41,7 @@ void
 origin_fill_unmark(struct origin_fill *fill)
 {
     /* Of what the origin evaluated a passed request to, only 200 is for all. */
-    if (fill->unmarked || fill->sharing.unshared ||
+    if (fill->unmarked || fill->sharing.unshared || !fill->sharing.joinable ||
         (fill->as_is && fill->base.object->status != 200))
         return;
     fill->unmarked = true;

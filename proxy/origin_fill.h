@@ -26,6 +26,9 @@
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
 
+/* And while a response arrives that is stored, but has to be validated before each use. */
+#define ORIGIN_FILL_BRIEF_US ((int64_t)1000000)
+
 /* The window of a body that is not stored, and how far a reader may be behind another one. */
 #define ORIGIN_FILL_WINDOW ((uint64_t)1 << 20)
 #define ORIGIN_FILL_LAG ((uint64_t)4 << 20)

@@ -119,6 +119,8 @@ origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
         !is_storable(fill, head))
         return;
     fill->own = begin(fill);
+    if (fill->own && !fill->own_sharing.joinable)
+        cache_fill_send_back(fill->own);
     if (fill->own && cache_fill_head(fill->own, &(struct object_head){
                                                     .status = head->status,
                                                     .fields = buf_span(&parts->fields),

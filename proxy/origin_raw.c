@@ -186,6 +186,28 @@ select_variant(struct origin_fill *fill, struct span lines)
     origin_fill_isolate(fill);
 }
 
+/*
+ * Unless requests that wait may have the response, they look up again, and no later one joins. It
+ * is stored nevertheless if it may be, to be validated later. `marks`: meanwhile requests pass,
+ * since they would wait for each other in turn, and an object that the response replaces is
+ * removed.
+ */
+static void
+keep_apart(struct origin_fill *fill, bool marks)
+{
+    const struct sharing *sharing = &fill->sharing;
+    int64_t marked_us = sharing->storable ? ORIGIN_FILL_BRIEF_US : ORIGIN_FILL_MARKER_US;
+
+    if (sharing->unshared)
+        origin_fill_isolate(fill);
+    else if (sharing->joinable || fill->bypass)
+        return;
+    else if (sharing->storable && !marks)
+        cache_fill_send_back(&fill->base);
+    else
+        cache_fill_isolate(&fill->base, marks ? proxy_now_us(fill->proxy) + marked_us : 0);
+}
+
 /* The origin has confirmed the previous object: RFC 9111 section 4.3.4. */
 static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
@@ -198,6 +220,8 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     if (!http_update_fields(object_fields(previous), head->headers, &rules, wall_s(fill), fields))
         return buf_failed(fields) ? ENOMEM : EINVAL;
     evaluate(fill, previous->status, buf_span(fields), head->headers);
+    /* One that is stored is there at once. */
+    keep_apart(fill, !fill->sharing.storable);
     read_tags(fill, buf_span(fields), &parts->tags);
     return cache_fill_refresh(&fill->base,
                               &(struct object_head){.status = previous->status,
@@ -272,8 +296,11 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     }
     if (is_ours && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
-    if (!fill->bypass && !*error)
+    if (!fill->bypass && !*error) {
         select_variant(fill, head->headers);
+        /* An object may outlast errors of the origin. */
+        keep_apart(fill, !is_error(head->status) || !cache_fill_previous(&fill->base));
+    }
     if (!*error && !write_parts(fill, head->headers, parts))
         *error = ENOMEM;
     return *error ? ORIGIN_RAW_ERROR : ORIGIN_RAW_HEAD;

@@ -5,7 +5,7 @@
 void
 sharing_init(struct sharing *sharing, bool any)
 {
-    *sharing = (struct sharing){.any = any, .fresh_until_us = INT64_MAX};
+    *sharing = (struct sharing){.any = any, .joinable = true, .fresh_until_us = INT64_MAX};
 }
 
 void
@@ -34,7 +34,7 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
         sharing->fresh_until_us = now_us + fresh_us;
 }
 
-/* Does what keeps a response from being stored also keep it from requests that wait for it? */
+/* Does what keeps a response from being stored make it one client's, rather than of no use? */
 static bool
 is_for_one(enum http_unstorable refusal)
 {
@@ -62,6 +62,8 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
         return;
     http_evaluate_response(received, rules, &storing);
     sharing->storable = storing.refusal == HTTP_STORABLE;
+    sharing->joinable =
+        sharing->storable && !storing.always_validate && storing.lifetime_us > storing.age_us;
     sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
     sharing->by_request = is_by_request(storing.refusal);
     sharing->born_us = now_us - storing.age_us;

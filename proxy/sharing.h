@@ -28,6 +28,7 @@ struct sharing {
     bool storable;
     bool by_request; /* `unshared` is because of what the request has: Authorization, no-store, or a
                         range, and not because of the response */
+    bool joinable;   /* requests that wait for the response may have it */
     int64_t born_us; /* when its age was 0 */
 };
 
@@ -39,9 +40,11 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
                      int64_t wall_us);
 
 /*
- * Evaluates the only response to a raw fetch, whose head came now, by all of HTTP's rules. One that
- * is not stored for want of a lifetime or because of its status may be shared by the requests that
- * wait for it.
+ * Evaluates the only response to a raw fetch, whose head came now, by all of HTTP's rules.
+ * Requests that wait for it may have it only if it could answer them from the cache at once: it may
+ * be stored, is fresh, and needs no validation. Any other response may have been made for its
+ * request alone. `unshared` has the reason only where one request's response harms another, such
+ * as a cookie.
  */
 void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
                      const struct http_storing_rules *rules, int64_t now_us);

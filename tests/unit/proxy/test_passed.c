@@ -123,10 +123,11 @@ START_TEST(the_marker_ends_when_a_response_proves_that_it_is_for_all)
         const char *lines;
         bool stays;
     } rows[] = {{"If-None-Match: \"a\"\r\n", 304, "ETag: \"a\"\r\n", true},
-                {"If-None-Match: \"a\"\r\n", 200, "", false},
+                {"If-None-Match: \"a\"\r\n", 200, FRESH, false},
                 {"Range: bytes=5-\r\n", 416, "", true},
                 {"Range: bytes=5-\r\n", 206, "Content-Range: bytes 5-9/10\r\n", true},
-                {"", 200, "", false},
+                {"", 200, "", true},
+                {"", 200, FRESH, false},
                 {"Authorization: x\r\n", 200, FRESH, true}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -185,21 +185,6 @@ START_TEST(a_response_to_authorization_is_for_its_client_unless_it_says_otherwis
 }
 END_TEST
 
-START_TEST(failures_that_are_not_stored_go_to_all_that_wait)
-{
-    struct visit first, second;
-
-    scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(!visit_raw(&second, URL, ""));
-    scene_answer(URL, 503, "", 20);
-    expect_body(&first, OUTCOME_MISS, 20);
-    expect_body(&second, OUTCOME_COALESCED, 20);
-    ck_assert_uint_eq(scene_stats().pages + scene_stats().markers, 0);
-    scene_end();
-}
-END_TEST
-
 START_TEST(the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response)
 {
     struct visit v;
@@ -350,7 +335,6 @@ unit_suite(void)
     tcase_add_loop_test(cases, interim_responses_go_to_the_request_that_is_fetched, 0, 2);
     tcase_add_test(cases, statuses_are_stored_as_the_rules_say);
     tcase_add_test(cases, a_response_to_authorization_is_for_its_client_unless_it_says_otherwise);
-    tcase_add_test(cases, failures_that_are_not_stored_go_to_all_that_wait);
     tcase_add_test(cases,
                    the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response);
     tcase_add_test(cases, limits_of_the_lifetime_apply_to_redirects_and_failures);
