@@ -253,7 +253,8 @@ void cache_fill_send_back(struct cache_fill *fill);
  * Records stay until they are purged or too many: CACHE_MAX_MARKERS, and one for each stored page,
  * of a mean of 1 KiB. Then the oldest is dropped.
  *
- * Does nothing for a bypass, after a purge, and after cache_fill_isolate(). False without memory,
+ * For a bypass, after a purge, and after cache_fill_isolate() the fill and the table stay as they
+ * are; waiters other than the leader get RETRY if `variant` is another one than the fill's. False without memory,
  * or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then isolated without a
  * marker, and is not stored.
  */

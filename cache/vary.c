@@ -164,6 +164,9 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
             shard_purge_fill(shard, fill, &removed);
         }
         table_tidy(&shard->table);
+    } else if (move.moves) {
+        /* After a purge too they may be requests of other variants. */
+        waiters_retry(fill);
     }
     place_unlock(place);
     shard_free_removed(&removed);

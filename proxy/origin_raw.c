@@ -208,17 +208,28 @@ keep_apart(struct origin_fill *fill, bool marks)
         cache_fill_isolate(&fill->base, marks ? proxy_now_us(fill->proxy) + marked_us : 0);
 }
 
-/* The origin has confirmed the previous object: RFC 9111 section 4.3.4. */
+/* Are responses with these lines selected by the same fields of requests? */
+static bool
+varies_alike(const struct origin_fill *fill, struct span before, struct span after)
+{
+    struct http_vary vary[2];
+
+    return fill->sharing.any ||
+           (http_vary_read(&vary[0], before) == http_vary_read(&vary[1], after) &&
+            http_vary_equal(&vary[0], &vary[1]));
+}
+
+/*
+ * The origin has confirmed the previous object, whose updated fields are in *parts: RFC 9111
+ * section 4.3.4. 0 or an errno.
+ */
 static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
 
-    if (!http_update_fields(object_fields(previous), head->headers, &rules, wall_s(fill), fields))
-        return buf_failed(fields) ? ENOMEM : EINVAL;
     evaluate(fill, previous->status, buf_span(fields), head->headers);
     /* One that is stored is there at once. */
     keep_apart(fill, !fill->sharing.storable);
@@ -259,8 +270,20 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
           int *error)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    struct span before = object_fields(previous);
+    struct buf *fields = &parts->fields;
 
-    if (!http_not_modified_concerns(head->headers, object_fields(previous), wall_s(fill))) {
+    if (!http_not_modified_concerns(head->headers, before, wall_s(fill))) {
+        fill->again = true;
+        return ORIGIN_RAW_TAKEN;
+    }
+    if (!http_update_fields(before, head->headers, &rules, wall_s(fill), fields)) {
+        *error = buf_failed(fields) ? ENOMEM : EINVAL;
+        return ORIGIN_RAW_ERROR;
+    }
+    /* Under other names the object is not that of its variant: a new response is. */
+    if (!varies_alike(fill, before, buf_span(fields))) {
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }

@@ -79,6 +79,82 @@ START_TEST(those_that_wait_and_do_not_match_look_up_again)
 }
 END_TEST
 
+START_TEST(after_a_purge_those_that_do_not_match_look_up_again_too)
+{
+    struct visit v[2];
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v[0], URL, DE));
+    ck_assert(!visit_raw(&v[1], URL, EN));
+    control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+    scene_answer(URL, 200, LANGUAGE, 20);
+    expect_body(&v[0], OUTCOME_MISS, 20);
+    ck_assert(!v[0].stored);
+    expect_waiting(&v[1]);
+    ck_assert_str_eq(scene_fetch(URL)->fields, EN);
+    scene_answer(URL, 200, LANGUAGE, 30);
+    expect_body(&v[1], OUTCOME_MISS, 30);
+    ck_assert(v[1].stored);
+    scene_end();
+}
+END_TEST
+
+START_TEST(after_a_purge_those_that_match_share_the_response)
+{
+    struct visit v[2];
+
+    scene_begin(&defaults);
+    store(DE, LANGUAGE, 20);
+    scene.now_us += 11 * SECOND;
+    ck_assert(!visit_raw(&v[0], URL, DE));
+    ck_assert(!visit_raw(&v[1], URL, DE));
+    control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+    scene_answer(URL, 200, LANGUAGE, 30);
+    expect_body(&v[0], OUTCOME_MISS, 30);
+    expect_body(&v[1], OUTCOME_COALESCED, 30);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_304_that_changes_what_selects_it_leads_to_a_fetch_without_conditions)
+{
+    static const char other[] = "Vary: X-Kind\r\nCache-Control: max-age=10\r\nETag: \"a\"\r\n";
+    static const struct {
+        const char *before, *after;
+        bool repeats;
+    } rows[] = {
+        {"Cache-Control: max-age=10\r\nETag: \"a\"\r\n", LANGUAGE, true},
+        {LANGUAGE, other, true},
+        {LANGUAGE, "Vary: *\r\n", true},
+        {LANGUAGE, "", false},
+        {LANGUAGE, "Vary: accept-language\r\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v[2];
+
+        scene_begin(&defaults);
+        store(DE, rows[i].before, 20);
+        scene.now_us += 20 * SECOND;
+        ck_assert(!visit_raw(&v[0], URL, DE));
+        ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match"));
+        scene_answer(URL, 304, rows[i].after, 0);
+        ck_assert_msg(v[0].ended != rows[i].repeats, "row %zu", i);
+        if (rows[i].repeats) {
+            ck_assert_str_eq(scene_fetch(URL)->fields, DE);
+            scene_answer(URL, 200, rows[i].after, 30);
+            expect_body(&v[0], OUTCOME_MISS, 30);
+        }
+        /* No request with another language gets it. */
+        ck_assert(!visit_raw(&v[1], URL, EN "X-Kind: 1\r\n"));
+        ck_assert_ptr_null(strstr(scene_fetch(URL)->fields, "If-None-Match"));
+        scene_answer(URL, 200, LANGUAGE, 40);
+        expect_body(&v[1], OUTCOME_MISS, 40);
+        scene_end();
+    }
+}
+END_TEST
+
 START_TEST(a_variant_is_validated_for_itself)
 {
     struct visit v;
@@ -166,6 +242,9 @@ unit_suite(void)
 
     tcase_add_test(cases, each_variant_has_an_object);
     tcase_add_test(cases, those_that_wait_and_do_not_match_look_up_again);
+    tcase_add_test(cases, after_a_purge_those_that_do_not_match_look_up_again_too);
+    tcase_add_test(cases, after_a_purge_those_that_match_share_the_response);
+    tcase_add_test(cases, a_304_that_changes_what_selects_it_leads_to_a_fetch_without_conditions);
     tcase_add_test(cases, a_variant_is_validated_for_itself);
     tcase_add_test(cases, a_response_without_vary_is_that_of_all_requests);
     tcase_add_test(cases, other_names_lead_to_another_selection);
