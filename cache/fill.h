@@ -200,13 +200,7 @@ int cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len);
 int cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window);
 
 /* Does no request wait for it now? One that does may still leave or come, see below. */
-static inline bool
-cache_fill_is_unwanted(const struct cache_fill *fill)
-{
-    /* Sequentially consistent: the owner sees that the last waiter has left, or `unwanted` sees
-     * what the owner has written before. */
-    return atomic_load_explicit(&fill->waiter_count, memory_order_seq_cst) == 0;
-}
+bool cache_fill_is_unwanted(const struct cache_fill *fill);
 
 /* False once it is known that the object will not be stored: a bypass, or a purge. [any thread] */
 static inline bool

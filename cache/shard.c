@@ -180,6 +180,12 @@ shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
     removed_add(removed, entry);
 }
 
+struct marks *
+shard_marks_of(struct shard *shard, const struct entry *entry)
+{
+    return entry_is_record(entry) ? &shard->records : &shard->markers;
+}
+
 void
 shard_unlink_mark(struct shard *shard, struct entry *entry)
 {

@@ -52,13 +52,6 @@ shard_mark_links(struct entry *entry)
     return (struct mark_links *)(void *)entry->node;
 }
 
-/* The list of a marker or record. */
-static inline struct marks *
-shard_marks_of(struct shard *shard, const struct entry *entry)
-{
-    return entry_is_record(entry) ? &shard->records : &shard->markers;
-}
-
 /* The fill of an expired page's successor can be joined no more. */
 static inline void
 shard_detach_successor(struct entry *entry)
@@ -74,6 +67,9 @@ void shard_free_entry(struct entry *entry);
 
 /* Removes an entry from the table and adds it to a chain; a stored one has left the evictor. */
 void shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed);
+
+/* The list of a marker or record. */
+struct marks *shard_marks_of(struct shard *shard, const struct entry *entry);
 
 /* Removes a marker or record from its list. */
 void shard_unlink_mark(struct shard *shard, struct entry *entry);

@@ -231,3 +231,11 @@ waiters_leader(const struct cache_fill *fill)
 
     return first && first->leader && !first->lags ? first : NULL;
 }
+
+bool
+cache_fill_is_unwanted(const struct cache_fill *fill)
+{
+    /* Sequentially consistent: the owner sees that the last waiter has left, or `unwanted` sees
+     * what the owner has written before. */
+    return atomic_load_explicit(&fill->waiter_count, memory_order_seq_cst) == 0;
+}

@@ -42,6 +42,9 @@ struct simulate_figures {
 
 void simulate_figures_of(const struct simulate_row *row, struct simulate_figures *figures);
 
+/* Below, equal to or above zero as the capacity of `a` is below, equal to or above that of `b`. */
+int simulate_compare_sizes(const struct simulate_row *a, const struct simulate_row *b);
+
 /* Rows come by size: how many from the first on have its size. */
 size_t simulate_rows_of_a_size(const struct simulate_row *rows, size_t count);
 

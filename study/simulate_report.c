@@ -15,40 +15,6 @@
 
 #define MAX_REPORT (1u << 30)
 
-static uint64_t
-scale(uint64_t count, double rate)
-{
-    return rate < 1 ? (uint64_t)((double)count / rate + 0.5) : count;
-}
-
-void
-simulate_figures_of(const struct simulate_row *row, struct simulate_figures *f)
-{
-    const struct sim_result *r = &row->job.result;
-    const struct sim_sampling *sampling = row->job.config.sampling;
-    double rate = sampling ? sampling->rate : 1;
-    uint64_t misses = r->requests - r->hits;
-
-    *f = (struct simulate_figures){
-        .requests = r->requests,
-        .hits = r->hits,
-        .bytes = r->bytes,
-        .bytes_hit = r->bytes_hit,
-        .evictions = scale(r->evictions, rate),
-        .insertions = scale(r->insertions, rate),
-        .expired = scale(r->expired, rate),
-        .not_admitted = scale(r->not_admitted, rate),
-        .too_large = scale(r->too_large, rate),
-        .admitted = statistics_ratio(r->insertions, misses),
-    };
-    if (sampling) {
-        f->requests = sampling->requests;
-        f->bytes = sampling->bytes;
-        f->hits = (uint64_t)((double)f->requests * r->hit_ratio + 0.5);
-        f->bytes_hit = (uint64_t)((double)f->bytes * r->byte_hit_ratio + 0.5);
-    }
-}
-
 /* Why no page was ever inside, or NULL if one was. */
 static const char *
 stored_nothing(const struct simulate_row *row)
@@ -69,28 +35,10 @@ stored_nothing(const struct simulate_row *row)
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static int
-compare_sizes(const struct simulate_row *a, const struct simulate_row *b)
-{
-    if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    return a->urls < b->urls ? -1 : a->urls > b->urls;
-}
-
-size_t
-simulate_rows_of_a_size(const struct simulate_row *rows, size_t count)
-{
-    size_t same = 0;
-
-    while (same < count && compare_sizes(&rows[same], rows) == 0)
-        same++;
-    return same;
-}
-
-static int
 compare_rows(const void *a, const void *b, void *by_bytes)
 {
     const struct simulate_row *x = a, *y = b;
-    int order = compare_sizes(x, y);
+    int order = simulate_compare_sizes(x, y);
     double gain = simulate_goal(&x->job.result, by_bytes != NULL) -
                   simulate_goal(&y->job.result, by_bytes != NULL);
 
@@ -188,17 +136,6 @@ print_row(struct columns *columns, const struct simulate_row *row)
     columns_end(columns);
 }
 
-unsigned
-simulate_most_seeds(const struct simulate_row *rows, size_t count)
-{
-    unsigned most = 1;
-
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].job.spread.runs > most)
-            most = rows[i].job.spread.runs;
-    return most;
-}
-
 /* Characters of the longest name; at least 10. */
 static int
 name_width(const struct simulate_row *rows, size_t count)
@@ -249,7 +186,7 @@ print_rows(const struct simulate_subject *subject, const struct simulate_row *ro
 
     print_subject(subject);
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || compare_sizes(&rows[i - 1], &rows[i]) != 0) {
+        if (i == 0 || simulate_compare_sizes(&rows[i - 1], &rows[i]) != 0) {
             print_size(&rows[i]);
             columns_head(&columns);
         }
