@@ -234,7 +234,7 @@ received(struct net_connection *net, struct span *input)
     c->receiving = true;
     if (c->in_body)
         result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);
-    else if (c->current || net->out.bytes >= HTTP_QUEUED)
+    else if (!http_connection_takes_request(c))
         result = NET_INPUT_HOLD;
     else
         result = take_head(c, input);

@@ -96,6 +96,8 @@ http_exchange_discard(struct http_exchange *x)
     if (c->current == x)
         c->current = NULL;
     net_connection_end_request(&c->net);
+    if (c->net.held && http_connection_takes_request(c))
+        net_connection_release_input(&c->net);
     net_connection_mark(&c->net);
     if (x->charged) {
         memory_uncharge(account_of(worker), MEMORY_REQUESTS, sizeof(*x));
@@ -285,7 +287,7 @@ release(struct net_output *output)
         http_exchange_finish(x);
     else
         http_exchange_advance(x);
-    if (c->net.held && !c->current && c->net.out.bytes < HTTP_QUEUED)
+    if (c->net.held && http_connection_takes_request(c))
         net_connection_release_input(&c->net);
 }
 

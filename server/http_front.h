@@ -26,6 +26,7 @@
 
 enum {
     HTTP_QUEUED = 1 << 18,       /* bytes of bodies that are queued at once on a connection */
+    HTTP_UNWRITTEN = 16,         /* responses that are queued at once on a connection */
     HTTP_RUNS = 17,              /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
     HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent from their place */
     HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
@@ -155,6 +156,16 @@ static inline struct http_service *
 http_service_of(const struct http_exchange *x)
 {
     return x->connection->worker->http;
+}
+
+/*
+ * May the next request begin? The response before it must be queued whole, and little of what is
+ * queued may be left: a client that does not read has as much.
+ */
+static inline bool
+http_connection_takes_request(const struct http_connection *c)
+{
+    return !c->current && c->net.out.bytes < HTTP_QUEUED && c->net.requests < HTTP_UNWRITTEN;
 }
 
 /* ---- http_begin.c ---------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 struct metrics_connection {
     struct net_connection net; /* first */
+    bool replying;             /* a reply is queued: the next request waits */
     size_t searched, len;      /* of the head that is being read */
     char head[MAX_HEAD];
 };
@@ -35,15 +36,23 @@ account_of(const struct metrics_connection *c)
 }
 
 static void
+drop_reply(struct metrics_connection *c, struct reply *reply)
+{
+    memory_uncharge(account_of(c), MEMORY_REPLIES, reply->charged);
+    buf_free(&reply->text);
+    free(reply);
+}
+
+static void
 release(struct net_output *output)
 {
     struct reply *reply = (struct reply *)output;
     struct metrics_connection *c = reply->connection;
 
-    memory_uncharge(account_of(c), MEMORY_REPLIES, reply->charged);
-    buf_free(&reply->text);
-    free(reply);
+    drop_reply(c, reply);
+    c->replying = false;
     net_connection_end_request(&c->net);
+    net_connection_release_input(&c->net);
 }
 
 static void
@@ -57,10 +66,7 @@ send_reply(struct metrics_connection *c, struct reply *reply, struct span head)
         .len = head.len + reply->text.len,
         .release = release,
     };
-    /* The numbers are wanted most when memory is short, and a connection has one reply at a time
-     * then. */
-    reply->charged = sizeof(*reply) + reply->text.len;
-    memory_charge_anyway(account_of(c), MEMORY_REPLIES, reply->charged);
+    c->replying = true;
     net_connection_begin_request(&c->net);
     net_connection_send(&c->net, &reply->output);
 }
@@ -69,13 +75,35 @@ send_reply(struct metrics_connection *c, struct reply *reply, struct span head)
 static struct reply *
 make_reply(struct metrics_connection *c)
 {
-    struct reply *reply = memory_calloc(account_of(c), sizeof(*reply));
+    struct memory_account *account = account_of(c);
+    struct reply *reply;
 
-    if (reply) {
-        reply->connection = c;
-        buf_init(&reply->text, MAX_TEXT);
+    if (!memory_charge(account, MEMORY_REPLIES, sizeof(*reply)))
+        return NULL;
+    reply = memory_calloc(account, sizeof(*reply));
+    if (!reply) {
+        memory_uncharge(account, MEMORY_REPLIES, sizeof(*reply));
+        return NULL;
     }
+    reply->connection = c;
+    reply->charged = sizeof(*reply);
+    buf_init(&reply->text, MAX_TEXT);
     return reply;
+}
+
+/* False without memory. */
+static bool
+write_text(struct metrics_connection *c, struct reply *reply, enum exposition format)
+{
+    size_t len;
+
+    if (!exposition_write(c->net.context, format, &reply->text))
+        return false;
+    len = reply->text.len;
+    if (!memory_charge(account_of(c), MEMORY_REPLIES, len))
+        return false;
+    reply->charged += len;
+    return true;
 }
 
 /* Answers with an error. False without memory. */
@@ -122,10 +150,10 @@ answer(struct metrics_connection *c, const struct http_request *request)
 
     if (!reply)
         return false;
-    if (!exposition_write(c->net.context, format, &reply->text)) {
-        buf_free(&reply->text);
-        free(reply);
-        return false;
+    if (!write_text(c, reply, format)) {
+        drop_reply(c, reply);
+        return refuse(c, request, 503, "there is no memory for the metrics; try again",
+                      !request->persistent);
     }
     writer = http_writer_of(reply->head, MAX_REPLY_HEAD);
     http_write_status(&writer, 200);
@@ -182,6 +210,8 @@ received(struct net_connection *net, struct span *input)
     struct http_request request;
     struct http_refusal refusal;
 
+    if (c->replying)
+        return NET_INPUT_HOLD;
     memcpy(c->head + before, input->ptr, len);
     c->len += len;
     switch (http_request_head_read(&request, span_of(c->head, c->len), &c->searched, &limits,

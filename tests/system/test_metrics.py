@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 
 import harness
 from test_http import Connection, http_address, stored
@@ -123,6 +124,24 @@ class MetricsTest(harness.SystemTest):
         response = connection.receive()
         self.assertEqual((response.status, response.whole), (200, True))
         self.assertTrue(connection.is_closed())
+
+    def test_a_client_that_does_not_read_has_one_reply(self):
+        reply = len(self.read().body)
+        kind = 'memory_bytes{kind="replies"}'
+        slow = socket.socket()
+        self.addCleanup(slow.close)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(1)
+        slow.connect(self.address)
+        try:
+            for _ in range(100):
+                slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+                if self.values()[kind] > reply:
+                    break
+        except TimeoutError:
+            pass
+        harness.wait_until(lambda: self.values()[kind] >= reply, what="a reply that waits")
+        self.assertLess(self.values()[kind], 2 * reply + 16384)
 
     def test_pipelined(self):
         self.c.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\nGET /no HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -2,6 +2,8 @@
  * The HTTP front: requests byte by byte and many at once, responses from the cache and as they
  * arrive, their framing, and what ends a connection. The origin is the test's.
  */
+#include <poll.h>
+
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 
@@ -114,6 +116,49 @@ START_TEST(pipelined_hits_are_answered_in_order)
         ck_assert_str_eq(answer.body, i % 3 == 0 ? "one" : "zero");
     }
     close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* Sends the text again and again until nothing more is taken. */
+static void
+send_until_stuck(int fd, const char *text, size_t len)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    size_t at = 0;
+
+    while (poll(&poll_fd, 1, 300) == 1) {
+        ssize_t n = send(fd, text + at, len - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        ck_assert(n > 0 || errno == EAGAIN);
+        at = n > 0 ? (at + (size_t)n) % len : at;
+    }
+}
+
+START_TEST(clients_that_do_not_read_take_little_memory)
+{
+    enum { CLIENTS = 8 };
+    static char text[100 * sizeof(GET)];
+    const int little = 65536;
+    int fds[CLIENTS];
+
+    begin();
+    store(URL, MAX_AGE, "page");
+    for (unsigned i = 0; i < 100; i++)
+        memcpy(text + i * (sizeof(GET) - 1), GET, sizeof(GET));
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        fds[i] = http_connect();
+        ck_assert_int_eq(setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+        send_until_stuck(fds[i], text, strlen(text));
+    }
+    /* What was read and waits, and no response: as many as a worker keeps are not charged. */
+    ck_assert_uint_le(memory_used(&front_service.memory, MEMORY_REQUESTS), CLIENTS * 65536);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        /* Once it reads it gets its responses, and more is taken. */
+        for (unsigned j = 0; j < 4000; j++)
+            expect_status(fds[i], 200);
+        close(fds[i]);
+    }
     front_server_stop();
 }
 END_TEST
@@ -555,6 +600,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_miss_and_then_hits_on_one_connection);
     tcase_add_test(tcase, bytes_that_come_one_by_one);
     tcase_add_test(tcase, pipelined_hits_are_answered_in_order);
+    tcase_add_test(tcase, clients_that_do_not_read_take_little_memory);
     tcase_add_test(tcase, a_pipelined_request_waits_for_the_miss_before_it);
     tcase_add_test(tcase, a_body_is_passed_on_while_it_arrives);
     tcase_add_test(tcase, large_bodies);
