@@ -4,7 +4,10 @@
  * net_connection_send() at once or later. The net applies the bounds, rates and time-outs of
  * limits.h between messages, whatever they mean.
  *
- * Every function is called on the connection's worker, and may not free or close the connection.
+ * Every function is called on the connection's worker, and may not free the connection. stopped()
+ * and closed() may not close it either, nor may opened(). received() may close it only for a
+ * response that breaks off, and returns NET_INPUT_END then; otherwise it ends the connection by
+ * what it returns.
  */
 #ifndef SUNPROXY_NET_PROTOCOL_H
 #define SUNPROXY_NET_PROTOCOL_H

@@ -19,7 +19,6 @@ struct net_relay {
     struct event write_event;
     bool reading;
     size_t queued; /* bytes in the connection's output */
-    uint64_t sent;
     uint64_t received;
     net_counter *all_sent; /* NULL: none */
     net_counter *all_received;
@@ -150,7 +149,6 @@ net_relay_received(struct net_relay *relay, struct span *input)
         ssize_t n = send(relay->fd, input->ptr, input->len, MSG_NOSIGNAL);
 
         if (n >= 0) {
-            relay->sent += (size_t)n;
             if (relay->all_sent)
                 net_counter_add(relay->all_sent, (size_t)n);
             *input = span_of(input->ptr + n, input->len - (size_t)n);
@@ -213,12 +211,6 @@ net_relay_count(struct net_relay *relay, net_counter *sent, net_counter *receive
 {
     relay->all_sent = sent;
     relay->all_received = received;
-}
-
-uint64_t
-net_relay_sent(const struct net_relay *relay)
-{
-    return relay->sent;
 }
 
 uint64_t

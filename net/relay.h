@@ -45,8 +45,7 @@ enum net_input net_relay_received(struct net_relay *relay, struct span *input);
 /* For the protocol's stopped(): no more comes on the connection. */
 void net_relay_stopped(struct net_relay *relay);
 
-/* Bytes passed on so far: from the connection to the socket, and the other way. */
-uint64_t net_relay_sent(const struct net_relay *relay);
+/* Bytes passed on so far from the socket to the connection. */
 uint64_t net_relay_received_bytes(const struct net_relay *relay);
 
 /* For the protocol's closed(). NULL is harmless. */

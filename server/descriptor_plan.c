@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 
 enum {
-    /* Standard streams, listeners (16 and a socket, and 16 of HTTP), logs, the locks of the
-       sockets, the fetcher's loop, spare. */
+    /* Standard streams, listeners (16 of RPC and a socket, 16 of HTTP, 16 of the metrics), logs,
+       the locks of the sockets, the fetcher's loop, spare. */
     FOR_THE_DAEMON = 96,
     /* An event loop and what wakes it. */
     PER_WORKER = 2,
