@@ -194,7 +194,7 @@ forward_fields(struct http_exchange *x)
         /* Responses of a row for any host are stored for all: the origin may not tell them apart.
          */
         if (x->origin->host.len)
-            forwarding.host = x->request.host;
+            forwarding.host = http_forwarded_host(c, &x->request);
     }
     if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
         int64_t hops = http_max_forwards(x->request.fields);

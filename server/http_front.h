@@ -252,6 +252,14 @@ void http_exchange_send_end(struct http_exchange *x);
 /* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
 struct span http_client_name(struct http_connection *connection);
 
+/*
+ * The host that a request names, for X-Forwarded-Host. The port is kept if it is the one on which
+ * the connection was accepted: with any other, one client could choose the port in a response that
+ * is stored for all.
+ */
+struct span http_forwarded_host(const struct http_connection *connection,
+                                const struct http_request *request);
+
 /* ---- http_count.c ---------------------------------------------------------------------------- */
 
 /* The head of the response is made: counts it by its status, and the time of a hit. */

@@ -2,6 +2,8 @@
  * What requests ask for over HTTP: methods, bodies, URLs of a reverse proxy, purges.
  * The origin is the test's.
  */
+#include <netinet/in.h>
+
 #include "server/http_origins.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
@@ -442,6 +444,38 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
 }
 END_TEST
 
+/* The port is kept if it is the proxy's own. */
+START_TEST(the_port_of_the_host_that_is_forwarded)
+{
+    static const char url[] = "http://api.test/v2/x";
+    struct sockaddr_in address;
+    socklen_t len = sizeof(address);
+    char request[128], field[128];
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert_int_eq(getpeername(fd, (struct sockaddr *)&address, &len), 0);
+    for (unsigned other = 0; other < 2; other++) {
+        unsigned port = ntohs(address.sin_port) ^ other;
+
+        snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\nHost: site.test:%u\r\n\r\n",
+                 port);
+        if (other)
+            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test\r\n");
+        else
+            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test:%u\r\n", port);
+        ck_assert(http_send(fd, request));
+        ck_assert_ptr_nonnull(strstr(await_fetch(url)->fields, field));
+        origin_responds(url, "", BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* Of any method, and an upgrade, too: the origin would remove it, and serve what is elsewhere. */
 START_TEST(paths_do_not_leave_the_row)
 {
@@ -619,6 +653,7 @@ unit_suite(void)
     tcase_add_test(tcase, purging_more_than_one_url_and_softly);
     tcase_add_test(tcase, purges_that_are_refused);
     tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
+    tcase_add_test(tcase, the_port_of_the_host_that_is_forwarded);
     tcase_add_test(tcase, paths_do_not_leave_the_row);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
