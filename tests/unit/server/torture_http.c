@@ -46,6 +46,11 @@ static const struct conversation upgrade = {
     .whole = "\r\n\r\nframefar",
 };
 
+/* Fields of what is stored: in so many runs, between those of Age, that they are copied. */
+#define LINE "X: y\r\nAge: 0\r\n"
+#define STORED \
+    "Cache-Control: max-age=60\r\n" LINE LINE LINE LINE LINE LINE LINE LINE LINE LINE "Last: z\r\n"
+
 static int far = -1; /* the other end of the socket from the fetcher */
 
 static const char requests_text[] =
@@ -156,7 +161,7 @@ respond(void)
     struct scene_fetch *fetch;
 
     while ((fetch = scene_find(NULL))) {
-        const char *lines = strstr(fetch->url, "stored") ? "Cache-Control: max-age=60\r\n" : "";
+        const char *lines = strstr(fetch->url, "stored") ? STORED : "";
         enum fetch_supply supply = FETCH_SUPPLY_END;
         char bytes[64];
         size_t len;
@@ -214,6 +219,18 @@ count_responses(char *text, unsigned *all, unsigned *good)
     }
 }
 
+static unsigned
+count_of(const char *text, const char *line)
+{
+    unsigned count = 0;
+
+    while ((text = strstr(text, line))) {
+        count++;
+        text++;
+    }
+    return count;
+}
+
 /* False if the conversation has fewer than n allocations. */
 static bool
 converse(const struct conversation *conversation, unsigned n)
@@ -256,6 +273,8 @@ converse(const struct conversation *conversation, unsigned n)
     got[len] = '\0';
     count_responses(got, &all, &good);
     ck_assert_uint_le(all, conversation->all);
+    /* No field is lost. */
+    ck_assert_uint_eq(count_of(got, "X: y\r\n"), 10 * count_of(got, "Last: z\r\n"));
     ck_assert_msg(conversation != &miss || !begun || all == 1,
                   "not answered with allocation %u failing", n);
     if (!failed) {
