@@ -143,23 +143,24 @@ struct cache_request {
 };
 
 enum cache_answer {
-    CACHE_HIT,    /* found->object is ready and fresh; the policy has seen the request */
-    CACHE_STALE,  /* found->object has expired, or does not meet the conditions; found->fill: the
-                     caller fills its successor (NULL if conditions->only_cached is set). To the
-                     policy the request has not happened: the page stays a candidate for eviction
-                     until its successor replaces it */
-    CACHE_BUSY,   /* the waiter has joined the object that is being filled. If that is the successor
-                     of another one, as for STALE, found->object is the other one */
-    CACHE_MISS,   /* found->fill: a busy object has been inserted, the waiter is its leader, and
-                     the caller fills it */
-    CACHE_PASS,   /* found->fill: the URL has a marker, or request->pass. The object is in no table,
-                     the waiter is its only one, and the caller fills it. With a marker, it may be
-                     stored at the end; after request->pass it is not */
-    CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
-                     found->object is the record of the names (object_fields()) by which the caller
-                     chooses one, to look that up */
-    CACHE_ABSENT, /* conditions->only_cached, and there is no ready object. Nothing has changed */
-    CACHE_FULL,   /* the URL's busy object has max_waiters */
+    CACHE_HIT,   /* found->object is ready and fresh; the policy has seen the request */
+    CACHE_STALE, /* found->object has expired, or does not meet the conditions; found->fill: the
+                    caller fills its successor (NULL if conditions->only_cached is set). To the
+                    policy the request has not happened: the page stays a candidate for eviction
+                    until its successor replaces it */
+    CACHE_BUSY,  /* the waiter has joined the object that is being filled. If that is the successor
+                    of another one, as for STALE, found->object is the other one */
+    CACHE_MISS,  /* found->fill: a busy object has been inserted, the waiter is its leader, and
+                    the caller fills it */
+    CACHE_PASS,  /* found->fill: the URL has a marker, or is being filled with a response whose head
+                    came before this request and does not meet its conditions, or request->pass.
+                    The object is in no table, the waiter is its only one, and the caller fills it.
+                    It may be stored at the end; after request->pass it is not */
+    CACHE_VARIES,   /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
+                       found->object is the record of the names (object_fields()) by which the caller
+                       chooses one, to look that up */
+    CACHE_ABSENT,   /* conditions->only_cached, and there is no ready object. Nothing has changed */
+    CACHE_FULL,     /* the URL's busy object has max_waiters */
     CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */
 };
 

@@ -55,6 +55,20 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
     return CACHE_PASS;
 }
 
+/*
+ * May the response of this fill meet the conditions? One whose head has come is as old as that, and
+ * was not asked for by this request.
+ */
+static bool
+may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
+{
+    int64_t born_us = fill->object->fetched_us ? fill->object->fetched_us : fill->begun_us;
+
+    return !conditions || !fill->has_head ||
+           (!conditions->no_cache && conditions->min_fresh_us == 0 &&
+            now_us - born_us <= conditions->max_age_us);
+}
+
 /* The answer where no object will do; `entry` is the key's, or NULL. */
 static enum cache_answer
 answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
@@ -84,6 +98,8 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
     }
     busy = entry ? entry->object->fill : NULL;
     if (busy) {
+        if (!may_meet(busy, request->conditions, now_us))
+            return begin_pass(cache, shard, key, request, now_us, found);
         if (request->max_waiters && busy->waiter_count >= request->max_waiters)
             return CACHE_FULL;
         waiters_add(busy, request->waiter, false);

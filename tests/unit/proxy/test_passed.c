@@ -144,6 +144,57 @@ START_TEST(the_marker_ends_when_a_response_proves_that_it_is_for_all)
 }
 END_TEST
 
+START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
+{
+    static const struct {
+        const char *fields;
+        bool joins;
+    } rows[] = {{"", true},
+                {"Cache-Control: no-cache\r\n", false},
+                {"Cache-Control: min-fresh=1\r\n", false},
+                {"Cache-Control: max-age=30\r\n", false},
+                {"Cache-Control: max-age=60\r\n", true}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scene_fetch *first;
+        struct visit v[4];
+
+        scene_begin(&defaults);
+        ck_assert(!visit_raw(&v[0], URL, ""));
+        first = scene_fetch(URL);
+        /* Before the head has come its response will do. */
+        ck_assert(!visit_raw(&v[1], URL, rows[i].fields));
+        ck_assert_uint_eq(scene_fetches(), 1);
+        scene_hop(first, FRESH, false);
+        scene_head(first, 200, FRESH, 20);
+        scene.now_us += 50 * SECOND;
+        ck_assert(!visit_raw(&v[2], URL, rows[i].fields));
+        ck_assert_msg(scene_fetches() == (rows[i].joins ? 1 : 2), "row %zu", i);
+        scene_body(first, 20);
+        if (!rows[i].joins) {
+            struct scene_fetch *second = next_fetch(first);
+
+            scene_hop(second, FRESH, false);
+            scene_head(second, 200, FRESH, 30);
+            scene_body(second, 30);
+            scene_done(first, FETCH_OK, "");
+            scene_done(second, FETCH_OK, "");
+        } else {
+            scene_done(first, FETCH_OK, "");
+        }
+        scene_run();
+        expect_body(&v[0], OUTCOME_MISS, 20);
+        expect_body(&v[1], OUTCOME_COALESCED, 20);
+        expect_body(&v[2], rows[i].joins ? OUTCOME_COALESCED : OUTCOME_MISS,
+                    rows[i].joins ? 20 : 30);
+        /* The later response has replaced the earlier one. */
+        ck_assert(visit_raw(&v[3], URL, ""));
+        expect_body(&v[3], OUTCOME_HIT, rows[i].joins ? 20 : 30);
+        scene_end();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -154,6 +205,7 @@ unit_suite(void)
     tcase_add_test(cases, an_older_response_does_not_replace_a_newer_one);
     tcase_add_test(cases, what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is);
     tcase_add_test(cases, the_marker_ends_when_a_response_proves_that_it_is_for_all);
+    tcase_add_test(cases, a_demand_is_not_met_by_a_response_that_has_begun_before);
     suite_add_tcase(suite, cases);
     return suite;
 }
