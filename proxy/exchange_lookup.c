@@ -10,8 +10,12 @@
 #include "proxy/request_rules.h"
 #include "proxy/staleness.h"
 
-/* A request that was sent back to look up more often than this fetches for itself. */
-#define MAX_RETRIES 8
+/*
+ * A request that was sent back to look up more often than this fetches for itself. Each time it may
+ * wait for another response that it may not have: one for its URL, one for its variant, and one
+ * that has been displaced or had to be validated.
+ */
+#define MAX_RETRIES 3
 
 /* Records of field names lead to objects, or to another record; no further. */
 #define MAX_RECORDS 3

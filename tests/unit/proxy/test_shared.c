@@ -250,6 +250,33 @@ START_TEST(a_304_that_makes_a_fresh_object_private_removes_it)
 }
 END_TEST
 
+/* Each 304 is for one request; the others do not wait for all of them in turn. */
+START_TEST(requests_for_what_must_be_validated_fetch_for_themselves_at_last)
+{
+    static const char lines[] = "Cache-Control: no-cache\r\nETag: \"a\"\r\n";
+    struct visit v[12];
+    unsigned rounds = 0;
+
+    scene_begin(&defaults);
+    ck_assert(!begin(&v[0], "", 1));
+    scene_answer(URL, 200, lines, 20);
+    for (unsigned i = 0; i < 12; i++)
+        ck_assert(!begin(&v[i], "", i));
+    for (size_t count; (count = scene_fetches()) != 0; rounds++) {
+        for (size_t i = 0; i < count; i++) {
+            bool validates = strstr(scene_fetch(URL)->fields, "If-None-Match") != NULL;
+
+            scene_answer(URL, validates ? 304 : 200, lines, validates ? 0 : 20);
+        }
+    }
+    ck_assert_uint_le(rounds, 5);
+    for (unsigned i = 0; i < 12; i++)
+        ck_assert_uint_eq(v[i].got, 20);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    scene_end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -263,6 +290,7 @@ unit_suite(void)
     tcase_add_test(cases, what_was_not_shared_is_validated_later);
     tcase_add_test(cases, a_variant_that_must_be_validated_is_kept_apart_at_its_place);
     tcase_add_test(cases, what_waits_has_no_response_that_a_304_made_private);
+    tcase_add_test(cases, requests_for_what_must_be_validated_fetch_for_themselves_at_last);
     tcase_add_test(cases, a_304_that_makes_a_fresh_object_private_removes_it);
     suite_add_tcase(suite, cases);
     return suite;
