@@ -104,6 +104,7 @@ set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
         shard_purge_fill(shard, fill, removed);
         table_tidy(&shard->table);
     }
+    fill->born_us = object->fetched_us ? object->fetched_us : fill->begun_us;
     fill->has_head = true;
     waiters_head(fill);
 }

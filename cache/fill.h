@@ -155,6 +155,7 @@ struct cache_fill {
     LIST_ENTRY(cache_fill) link; /* in the shard's list of fills, while may_store */
     _Atomic bool may_store; /* no purge since the lookup, and no bypass. Changed under the lock */
     bool has_head;
+    int64_t born_us; /* from the head on: when the response's age was 0, as far as is known */
     bool isolated;
     bool refreshed;
     bool done; /* finished or failed */
@@ -248,9 +249,9 @@ void cache_fill_send_back(struct cache_fill *fill);
  * of a mean of 1 KiB. Then the oldest is dropped.
  *
  * For a bypass, after a purge, and after cache_fill_isolate() the fill and the table stay as they
- * are; waiters other than the leader get RETRY if `variant` is another one than the fill's. False without memory,
- * or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then isolated without a
- * marker, and is not stored.
+ * are; waiters other than the leader get RETRY if `variant` is another one than the fill's. False
+ * without memory, or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then
+ * isolated without a marker, and is not stored.
  */
 bool cache_fill_vary(struct cache_fill *fill, struct span base, struct span names,
                      struct span variant);

@@ -62,11 +62,9 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
 static bool
 may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
 {
-    int64_t born_us = fill->object->fetched_us ? fill->object->fetched_us : fill->begun_us;
-
     return !conditions || !fill->has_head ||
            (!conditions->no_cache && conditions->min_fresh_us == 0 &&
-            now_us - born_us <= conditions->max_age_us);
+            now_us - fill->born_us <= conditions->max_age_us);
 }
 
 /* The answer where no object will do; `entry` is the key's, or NULL. */
