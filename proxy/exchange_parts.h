@@ -1,14 +1,19 @@
 /*
- * What the files of an exchange share: its lookups (exchange_lookup.c) end in a response, a failure
- * or a wait; exchange.c has the calls of the front and what comes after a wait. Private.
+ * What the files of an exchange share: exchange.c has the calls of the front and what comes after a
+ * wait, exchange_lookup.c the lookups, which end in a response, a failure or a wait, and
+ * exchange_answer.c those. Private.
  */
 #ifndef SUNPROXY_PROXY_EXCHANGE_PARTS_H
 #define SUNPROXY_PROXY_EXCHANGE_PARTS_H
 
 #include "proxy/exchange.h"
 
+/* ---- exchange_lookup.c ----------------------------------------------------------------------- */
+
 /* Requests look up, join, begin fills. True: the last call of the front has been made. */
 bool exchange_look_up(struct exchange *x);
+
+/* ---- exchange_answer.c ----------------------------------------------------------------------- */
 
 /* `object` has come as far as it has: if `complete`, this is the last call of the front. */
 void exchange_respond(struct exchange *x, struct object *object, bool complete);
@@ -24,5 +29,17 @@ bool exchange_leave(struct exchange *x, enum failure why, const char *sentence);
 
 /* Makes the relay to the fetch; false with errno without memory. */
 bool exchange_make_relay(struct exchange *x);
+
+/* What has called the front's wake(): bits of exchange->wakes. */
+enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2 };
+
+/* The waiter's notify(). */
+void exchange_wake_by_cache(struct object_waiter *waiter);
+
+/* It does not wait any more: its memory is not the client's. */
+void exchange_uncount(struct exchange *x);
+
+/* Counts a response that has a head, when it is complete or its front needs no more of it. */
+void exchange_count_response(const struct exchange *x);
 
 #endif

@@ -16,17 +16,6 @@ fill_begin(void *context)
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
 }
 
-void
-origin_fill_isolate(struct origin_fill *fill)
-{
-    atomic_store(&fill->may_keep, false);
-    /* What the request forbids says nothing about responses to others. */
-    if (!fill->bypass)
-        cache_fill_isolate(&fill->base, fill->sharing.by_request
-                                            ? 0
-                                            : proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
-}
-
 static void
 fill_hop(void *context, const struct fetch_hop *hop)
 {

@@ -1,7 +1,7 @@
 /*
  * What the files of a fill from an origin share: origin_start.c has its beginning and its memory,
- * origin_fill.c its fetch, origin_raw.c what HTTP's rules make of the head of a raw response.
- * Private.
+ * origin_fill.c its fetch, origin_raw.c what HTTP's rules make of the head of a raw response,
+ * origin_parts.c what they all use. Private.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
@@ -64,9 +64,6 @@ origin_fill_fetch(const struct origin_fill *fill)
 
 /* Fails the object now, by an errno; the fetch ends later. */
 void origin_fill_fail_early(struct origin_fill *fill, int error);
-
-/* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
-void origin_fill_isolate(struct origin_fill *fill);
 
 /* ---- origin_bounds.c ------------------------------------------------------------------------- */
 
@@ -141,7 +138,10 @@ void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
 void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 
-/* ---- origin_start.c -------------------------------------------------------------------------- */
+/* ---- origin_parts.c -------------------------------------------------------------------------- */
+
+/* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
+void origin_fill_isolate(struct origin_fill *fill);
 
 /* Sentences of failures. */
 extern const char origin_fill_out_of_memory[], origin_fill_stopping[];

@@ -14,9 +14,6 @@ origin_fill_size(void)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-const char origin_fill_out_of_memory[] = "Cannot allocate memory";
-const char origin_fill_stopping[] = "the server is shutting down";
-
 const char *
 origin_fill_refusal(int error, enum failure *why)
 {
@@ -49,20 +46,6 @@ charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiti
     fill->charged = bytes;
     fill->counted = bytes + waiting_bytes;
     return 0;
-}
-
-void
-origin_fill_free(struct origin_fill *fill)
-{
-    struct proxy *proxy = fill->proxy;
-
-    relay_close(&fill->relay);
-    buf_free(&fill->lines);
-    if (fill->counted) {
-        memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
-        client_tally_give_back(proxy->waiting, &fill->client, fill->counted);
-    }
-    cache_fill_free(&fill->base);
 }
 
 /* ---- submission ------------------------------------------------------------------------------ */
@@ -108,18 +91,6 @@ static void
 ignore(struct object_waiter *waiter)
 {
     (void)waiter;
-}
-
-struct fetch_request
-origin_fill_fetch_request(const struct origin_fill *fill, struct span lines)
-{
-    return (struct fetch_request){
-        .client = fill->client,
-        .url = object_url(fill->base.object),
-        .headers = lines,
-        .flags = (fill->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
-                 (fill->streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u),
-    };
 }
 
 /*

@@ -181,6 +181,20 @@ bool http_exchange_begin(struct http_connection *connection, const struct http_r
 void http_exchange_refuse(struct http_connection *connection, const struct http_request *request,
                           const struct http_refusal *refusal);
 
+/* ---- http_serve.c ---------------------------------------------------------------------------- */
+
+/*
+ * Writes the field lines that go on to the origin into the worker's memory. False if there are more
+ * than can be passed on.
+ */
+bool http_exchange_forward_fields(struct http_exchange *x);
+
+/*
+ * Starts the exchange, and if no connection can be made, for the origin's next URL. True: the last
+ * call has come.
+ */
+bool http_exchange_start(struct http_exchange *x, struct span url);
+
 /* The connection has become a tunnel, by a response with this status that the tunnel sends. The
  * exchange is not the caller's any more. */
 void http_exchange_switch(struct http_exchange *x, unsigned status);

@@ -1,0 +1,305 @@
+/* The front of HTTP: exchanges that are served by the proxy, from their start to their failure. */
+#include "base/container_of.h"
+#include "http/hop_by_hop.h"
+#include "server/http_front.h"
+#include "server/http_upgrade.h"
+
+static bool start_next(struct http_exchange *x);
+
+/* ---- the front ------------------------------------------------------------------------------- */
+
+static void
+run(struct net_task *task)
+{
+    exchange_run(&container_of(task, struct http_exchange, task)->exchange);
+}
+
+static void
+wake(struct exchange *exchange)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+
+    x->task.run = run;
+    net_worker_post(x->connection->net.set->worker, &x->task);
+}
+
+static struct client_entry *
+limits(struct exchange *exchange)
+{
+    const struct http_exchange *x = http_exchange_of(exchange);
+
+    return x->has_token ? NULL : x->connection->net.client;
+}
+
+static void
+head(struct exchange *exchange)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+
+    x->over = exchange->complete;
+    if (x->connection->in_body)
+        x->persistent = false;
+    http_response_make(x);
+    x->has_head = true;
+    http_count_response(x);
+    http_exchange_advance(x);
+}
+
+static void
+more(struct exchange *exchange)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+
+    x->over = exchange->complete;
+    http_exchange_advance(x);
+}
+
+/*
+ * Where no connection can be made, the next URL of the origin is tried. Not for a request with a
+ * body, some of which may have been taken.
+ */
+static bool
+may_try_again(const struct http_exchange *x, enum failure why)
+{
+    return (why == FAILURE_CONNECT || why == FAILURE_RESOLVE || why == FAILURE_TLS) && x->origin &&
+           !x->has_head && !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
+}
+
+static bool
+repeats(struct exchange *exchange, enum failure why)
+{
+    return may_try_again(http_exchange_of(exchange), why);
+}
+
+struct answer {
+    unsigned status;
+    const char *detail; /* for Cache-Status */
+};
+
+static struct answer
+answer_to(enum failure why)
+{
+    switch (why) {
+    case FAILURE_BAD_URL:
+        return (struct answer){400, "bad-url"};
+    case FAILURE_BAD_FIELDS:
+        return (struct answer){400, "bad-fields"};
+    case FAILURE_DENIED:
+        return (struct answer){403, "denied"};
+    case FAILURE_RESOLVE:
+        return (struct answer){502, "resolve-failed"};
+    case FAILURE_CONNECT:
+        return (struct answer){502, "connect-failed"};
+    case FAILURE_TLS:
+        return (struct answer){502, "tls-failed"};
+    case FAILURE_TIMEOUT:
+        return (struct answer){504, "timed-out"};
+    case FAILURE_ORIGIN:
+        return (struct answer){502, "origin-broke"};
+    case FAILURE_TOO_LARGE:
+        return (struct answer){502, "too-large"};
+    case FAILURE_REDIRECT:
+        return (struct answer){502, "bad-redirect"};
+    case FAILURE_OVERLOADED:
+        return (struct answer){503, "overloaded"};
+    case FAILURE_STOPPING:
+        return (struct answer){503, "stopping"};
+    case FAILURE_NOT_CACHED:
+        return (struct answer){504, "not-cached"};
+    case FAILURE_INTERNAL:
+    case FAILURE_CANCELLED:
+        break;
+    }
+    return (struct answer){500, "internal"};
+}
+
+static void
+fail(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+    struct answer answer = answer_to(why);
+
+    if (may_try_again(x, why)) {
+        x->again = true;
+        if (!x->starting)
+            (void)start_next(x);
+        return;
+    }
+    x->over = true;
+    if (why != FAILURE_CANCELLED)
+        x->failure = why;
+    if (x->finished) {
+        http_exchange_discard(x);
+    } else if (why == FAILURE_CANCELLED) {
+        return; /* the response is the proxy's own, and under way */
+    } else if (x->has_head) {
+        http_exchange_break_off(x);
+    } else {
+        http_exchange_send_page(x, answer.status, sentence, answer.detail);
+    }
+}
+
+/* Interim responses are of HTTP/1.1. */
+static void
+interim(struct exchange *exchange, unsigned status, struct span lines)
+{
+    struct http_exchange *x = http_exchange_of(exchange);
+
+    if (x->request.minor && net_connection_is_open(&x->connection->net))
+        http_interim_send(x->connection, status, lines);
+}
+
+static void
+space(struct exchange *exchange)
+{
+    net_connection_release_input(&http_exchange_of(exchange)->connection->net);
+}
+
+static const struct front front = {
+    .streams = true,
+    .wake = wake,
+    .limits = limits,
+    .head = head,
+    .more = more,
+    .fail = fail,
+    .repeats = repeats,
+    .interim = interim,
+    .space = space,
+};
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+bool
+http_exchange_forward_fields(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+    struct buf *fields = &c->worker->fields;
+    struct http_forwarding forwarding = {
+        .method = x->request.method_id,
+        .has_body = http_request_has_body(&x->request),
+        .via = span_str(c->worker->http->via),
+        .max_forwards = -1,
+    };
+
+    if (x->origin) {
+        forwarding.for_ = http_client_name(c);
+        forwarding.proto = span_str("http");
+        /* Responses of a row for any host are stored for all: the origin may not tell them apart.
+         */
+        if (x->origin->host.len)
+            forwarding.host = http_forwarded_host(c, &x->request);
+    }
+    if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
+        int64_t hops = http_max_forwards(x->request.fields);
+
+        forwarding.max_forwards = hops > 0 ? hops - 1 : -1;
+    }
+    buf_reset(fields);
+    if (!http_forward_fields(fields, x->request.fields, &forwarding))
+        return false;
+    x->fields = buf_span(fields);
+    return true;
+}
+
+static void
+set_exchange(struct http_exchange *x, struct span url)
+{
+    const struct http_request *request = &x->request;
+    struct http_connection *c = x->connection;
+
+    memset(&x->exchange, 0, sizeof(x->exchange));
+    x->exchange.proxy = &c->worker->http->service->proxy;
+    x->exchange.front = &front;
+    x->exchange.url = url;
+    x->exchange.raw = true;
+    x->exchange.fields = x->fields;
+    x->exchange.lacks = ~request->has;
+    x->exchange.owned = x->origin != NULL;
+    if (x->origin)
+        x->exchange.row = (struct invalidation_row){
+            .bases = x->origin->urls, .count = x->origin->url_count, .used = x->url_number};
+    x->exchange.method = request->method;
+    x->exchange.has_body = http_request_has_body(request);
+    x->exchange.body_length = request->chunked ? -1 : request->content_length;
+    x->exchange.client = c->net.peer.client;
+    x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
+    x->exchange.arrived_us = x->arrived_us;
+    x->exchange.worker = net_worker_number(c->net.set->worker);
+}
+
+bool
+http_exchange_start(struct http_exchange *x, struct span url)
+{
+    bool ended;
+
+    set_exchange(x, url);
+    x->again = false;
+    x->starting = true;
+    ended = exchange_start(&x->exchange);
+    x->starting = false;
+    return x->again ? start_next(x) : ended;
+}
+
+/* No connection can be made for the URL of the exchange, and the origin has others. */
+static struct span
+next_url(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+
+    x->url_number = http_origin_failed(x->origin, x->url_number);
+    x->urls_failed++;
+    return span_of(worker->url, http_origin_write_url(x->origin, x->url_number, x->request.path,
+                                                      worker->url, sizeof(worker->url)));
+}
+
+/* The exchange has failed, and the origin has URLs that were not tried. */
+static bool
+start_next(struct http_exchange *x)
+{
+    exchange_end(&x->exchange);
+    return http_exchange_start(x, next_url(x));
+}
+
+/* ---- tunnels --------------------------------------------------------------------------------- */
+
+void
+http_exchange_switch(struct http_exchange *x, unsigned status)
+{
+    struct http_connection *c = x->connection;
+
+    x->status = status;
+    http_count_response(x);
+    x->logged = false; /* the tunnel is */
+    http_exchange_finish(x);
+    net_connection_release_input(&c->net);
+}
+
+bool
+http_exchange_take_next_url(struct http_exchange *x, enum failure why, struct span *url)
+{
+    if (!may_try_again(x, why))
+        return false;
+    *url = next_url(x);
+    return true;
+}
+
+void
+http_exchange_serve(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+    size_t len = http_origin_write_url(x->origin, x->url_number, x->request.path, worker->url,
+                                       sizeof(worker->url));
+
+    x->over = false;
+    (void)http_exchange_start(x, span_of(worker->url, len));
+}
+
+unsigned
+http_exchange_send_failure(struct http_exchange *x, enum failure why, struct span sentence)
+{
+    struct answer answer = answer_to(why);
+
+    x->failure = why;
+    http_exchange_send_page(x, answer.status, sentence, answer.detail);
+    return answer.status;
+}
