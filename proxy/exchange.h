@@ -121,7 +121,7 @@ struct exchange {
     /* ---- exchange.c's */
     struct origin_waiter waiter;
     struct relay *relay;    /* to the fetch that it leads; or NULL */
-    _Atomic unsigned wakes; /* who has called wake(), and exchange_run() has not begun */
+    _Atomic unsigned wakes; /* sources of wake() since exchange_run() began */
     unsigned events;        /* of the waiter, taken, of which the front has not been notified */
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     bool has_head;          /* head() has been called */

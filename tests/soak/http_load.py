@@ -200,7 +200,7 @@ class Load:
     # ---- lanes ----------------------------------------------------------------------------
 
     def run(self, lanes, seconds, seed):
-        """Sends requests for so many seconds."""
+        """Sends requests for this number of seconds."""
         end = time.monotonic() + seconds
         threads = [threading.Thread(target=Lane(self, n, seed, end).run) for n in range(lanes)]
         for thread in threads:

@@ -352,7 +352,8 @@ class Apt:
             tree = self.dir / "tree" / name
             (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
             (tree / "data").write_bytes(noise(f"{name} {version}", 20000))
-            control = (f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: nobody\n"
+            control = (f"Package: {name}\nVersion: {version}\nArchitecture: all\n"
+                       "Maintainer: Tests <tests@example.invalid>\n"
                        f"Description: of a test\n")
             (tree / "DEBIAN/control").write_text(control)
             file = self.folder / f"debian/{name}_{version}_all.deb"

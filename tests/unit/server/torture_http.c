@@ -46,7 +46,8 @@ static const struct conversation upgrade = {
     .whole = "\r\n\r\nframefar",
 };
 
-/* Fields of what is stored: in so many runs, between those of Age, that they are copied. */
+/* Stored field lines: Age between them makes more runs than are sent by reference, so they are
+ * copied. */
 #define LINE "X: y\r\nAge: 0\r\n"
 #define STORED \
     "Cache-Control: max-age=60\r\n" LINE LINE LINE LINE LINE LINE LINE LINE LINE LINE "Last: z\r\n"
