@@ -173,14 +173,14 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->row = request->row;
     fill->background = request->background;
     fill->posts = request->raw && span_equal(request->method, span_str("POST"));
-    sharing_init(&fill->own_sharing, false);
+    sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);
     fill->streams = request->streams;
     fill->heads = span_equal(request->method, span_str("HEAD"));
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
     atomic_init(&fill->may_keep, !request->bypass);
     base->unwanted = origin_fill_unwanted;
-    sharing_init(&fill->sharing, !proxy->config.follows_http);
+    sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
     if ((!request->background || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
         submit(fill, request, text, &why, &sentence))
         return true;

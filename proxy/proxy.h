@@ -49,7 +49,8 @@ struct proxy_config {
     struct metrics *metrics;
     struct origin origin;
     struct proxy_clock clock;
-    bool follows_http; /* responses are shared and stored as their origins allow (--freshness) */
+    bool follows_http;  /* responses are shared and stored as their origins allow (--freshness) */
+    int64_t max_age_us; /* how long a page is a hit after its fetch; 0: not bounded */
     const struct http_storing_rules *storing; /* for raw responses; not owned. NULL: those of
                                                  http_storing_rules_init() */
     const char *const *tag_fields; /* names of fields with tags of raw responses, NULL-ended; not

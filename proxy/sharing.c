@@ -3,9 +3,22 @@
 #include "http/storing.h"
 
 void
-sharing_init(struct sharing *sharing, bool any)
+sharing_init(struct sharing *sharing, bool any, int64_t max_age_us)
 {
-    *sharing = (struct sharing){.any = any, .joinable = true, .fresh_until_us = INT64_MAX};
+    *sharing = (struct sharing){
+        .any = any,
+        .max_age_us = max_age_us,
+        .joinable = true,
+        .fresh_until_us = INT64_MAX,
+    };
+}
+
+/* A response that came now is not fresh for longer than the bound, from its arrival on. */
+static void
+bound_age(struct sharing *sharing, int64_t now_us)
+{
+    if (sharing->max_age_us && sharing->fresh_until_us - now_us > sharing->max_age_us)
+        sharing->fresh_until_us = now_us + sharing->max_age_us;
 }
 
 void
@@ -21,6 +34,7 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
     struct http_storing storing;
     int64_t fresh_us;
 
+    bound_age(sharing, now_us);
     if (sharing->any || sharing->unshared)
         return;
     http_evaluate_response(&received, &rules, &storing);
@@ -58,6 +72,8 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->validates = true;
     sharing->born_us = now_us;
     sharing->storable = received->status == 200;
+    sharing->fresh_until_us = INT64_MAX;
+    bound_age(sharing, now_us);
     if (sharing->any)
         return;
     http_evaluate_response(received, rules, &storing);
@@ -69,6 +85,7 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->born_us = now_us - storing.age_us;
     sharing->fresh_until_us =
         sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);
+    bound_age(sharing, now_us);
 }
 
 int64_t
@@ -80,7 +97,7 @@ sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
         return INT64_MAX;
     lifetime_us = sharing->fresh_until_us - fetched_us;
     /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
-    if (lifetime_us < 1000 && !sharing->unshared && !sharing->validates)
+    if (lifetime_us < 1000 && !sharing->unshared && !sharing->validates && !sharing->any)
         sharing->unshared = http_unstorable_text(HTTP_REFUSED_STALE);
     return lifetime_us > 0 ? lifetime_us : 0;
 }

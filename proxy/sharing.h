@@ -21,6 +21,7 @@ struct http_storing_rules;
 
 struct sharing {
     bool any;               /* every response may be shared: --freshness off */
+    int64_t max_age_us;     /* of use without a new fetch, whatever a response states; 0 */
     const char *unshared;   /* why it may not be shared, as a phrase; NULL: no reason so far */
     int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
     /* Of a raw response (sharing_add_raw()). */
@@ -32,8 +33,11 @@ struct sharing {
     int64_t born_us; /* when its age was 0 */
 };
 
-/* Before the first response. */
-void sharing_init(struct sharing *sharing, bool any);
+/*
+ * Before the first response. However it may be shared otherwise, a response is fresh for at most
+ * `max_age_us` from its arrival on; 0: not bounded.
+ */
+void sharing_init(struct sharing *sharing, bool any, int64_t max_age_us);
 
 /* Evaluates a response whose head came now, by both clocks. */
 void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t now_us,
@@ -51,7 +55,7 @@ void sharing_add_raw(struct sharing *sharing, const struct http_received *receiv
 
 /*
  * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than
- * a millisecond, `unshared` says so from now on, unless it is a raw response.
+ * a millisecond, `unshared` says so from now on, unless it is a raw response or all are shared.
  */
 int64_t sharing_lifetime(struct sharing *sharing, int64_t fetched_us);
 

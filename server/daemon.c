@@ -312,6 +312,7 @@ make_proxy(struct service *service)
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},
                              .clock = proxy_clock_system,
                              .follows_http = options->freshness == FRESHNESS_ON,
+                             .max_age_us = options->max_age,
                              .storing = &service->storing,
                              .tag_fields = (const char *const *)options->tag_field.items,
                              .invalidates_early = options->invalidate_early,

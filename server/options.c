@@ -67,6 +67,9 @@ const struct option_row option_rows[] = {
      "studies"},
     {"freshness", 0, false, OPTION_CHOICE, AT(freshness), "on|off", "on", 0, 0,
      "obey the origin's rules on storing and sharing; off: store every 200 until it is evicted"},
+    {"max-age", 0, false, OPTION_DURATION, AT(max_age), "TIME", "0", 0, 0,
+     "longest time for which a page is a hit without a new fetch, also with --freshness off; 0: not "
+     "bounded"},
     {"heuristic-lifetime", 0, false, OPTION_UINT, AT(heuristic_lifetime), "PERCENT", "0", 0, 100,
      "over HTTP, lifetime of a response that states none, as a share of the time since it was "
      "modified, at most a day; 0: none"},

@@ -53,6 +53,7 @@ struct options {
     uint64_t capacity_bytes;
     uint64_t count_bytes;
     uint64_t freshness;
+    int64_t max_age;             /* 0: not bounded */
     uint64_t heuristic_lifetime; /* percent */
     int64_t redirect_lifetime;
     int64_t error_lifetime;

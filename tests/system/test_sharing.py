@@ -1,5 +1,6 @@
 """What one client is given of another's answers: RFC 9111 as far as it is followed, and its limits."""
 
+import http.client
 import importlib.util
 import os
 import threading
@@ -327,6 +328,49 @@ class OffTest(SharingCase):
 
     def test_no_other_word_is_taken(self):
         self.assertEqual(self.run_daemon("--freshness", "maybe").returncode, harness.EX_USAGE)
+
+
+class MaxAgeTest(SharingCase):
+    """--max-age, over RPC and HTTP: with and without a lifetime that the origin states."""
+
+    def setUp(self):
+        super().setUp()
+        self.http = harness.free_port()
+
+    def over_http(self, url):
+        """(hit, age) of a GET through the forward proxy."""
+        c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=30)
+        c.request("GET", url)
+        answer = c.getresponse()
+        answer.read()
+        c.close()
+        return "hit" in answer.headers["Cache-Status"].split(";")[1], int(answer.headers["Age"] or 0)
+
+    def over_rpc(self, url):
+        page = self.get(url)
+        return page.source == "hit", page.age
+
+    def test_a_page_is_fetched_again_after_the_time(self):
+        for freshness in ("off", "on"):
+            self.d = self.daemon("--max-age", "2s", "--freshness", freshness,
+                                 "--http", f"127.0.0.1:{self.http}", origin=self.o)
+            for get in (self.over_rpc, self.over_http):
+                path = f"/{freshness}/{get.__name__}"
+                url = with_headers("Cache-Control: max-age=3600", path)
+                self.assertFalse(get(url)[0])
+                hits = []
+
+                def fetched_again():
+                    hit, age = get(url)
+                    if hit:
+                        hits.append(age)
+                    return not hit
+
+                harness.wait_until(fetched_again, 30, "another fetch")
+                self.assertLess(max(hits, default=0), 2)
+                fetches = [r for r in self.o.requests() if r[2].startswith(path)]
+                self.assertEqual(len(fetches), 2)
+            self.d.stop()
 
 
 class StudyTest(harness.SystemTest):

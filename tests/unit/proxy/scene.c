@@ -335,6 +335,7 @@ scene_begin(const struct scene_options *options)
                              .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
                              .storing = &scene.rules,
                              .follows_http = !options->freshness_off,
+                             .max_age_us = options->max_age_us,
                              .max_body = max_body,
                              .max_page = options->max_page,
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,

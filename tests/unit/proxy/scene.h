@@ -25,6 +25,7 @@ struct scene_options {
     uint64_t max_body;       /* 0: 1 MiB */
     uint64_t max_page;       /* 0: the default */
     unsigned workers;        /* 0: 1 */
+    int64_t max_age_us;      /* 0: not bounded */
     bool freshness_off;
 };
 

@@ -28,8 +28,8 @@ START_TEST(one_response_that_forbids_it_is_enough)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sharing sharing, any;
 
-        sharing_init(&sharing, false);
-        sharing_init(&any, true);
+        sharing_init(&sharing, false, 0);
+        sharing_init(&any, true, 0);
         for (size_t hop = 0; hop < 2; hop++) {
             add(&sharing, rows[i][hop], false);
             add(&any, rows[i][hop], true);
@@ -46,7 +46,7 @@ START_TEST(user_information_on_the_way_forbids_it)
     for (unsigned which = 0; which < 2; which++) {
         struct sharing sharing;
 
-        sharing_init(&sharing, false);
+        sharing_init(&sharing, false, 0);
         add(&sharing, "Cache-Control: public\r\n", which == 0);
         add(&sharing, "Cache-Control: public\r\n", which == 1);
         ck_assert_str_eq(sharing.unshared, "user information in the URL");
@@ -66,7 +66,7 @@ START_TEST(the_shortest_lifetime_counts)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sharing sharing;
 
-        sharing_init(&sharing, false);
+        sharing_init(&sharing, false, 0);
         add(&sharing, rows[i][0], false);
         add(&sharing, rows[i][1], false);
         ck_assert_int_eq(sharing_lifetime(&sharing, NOW + SECOND), 59 * SECOND);
@@ -79,7 +79,7 @@ START_TEST(without_a_lifetime_there_is_no_bound)
 {
     struct sharing sharing;
 
-    sharing_init(&sharing, false);
+    sharing_init(&sharing, false, 0);
     add(&sharing, "X: y\r\n", false);
     ck_assert_int_eq(sharing_lifetime(&sharing, NOW), INT64_MAX);
     ck_assert_ptr_null(sharing.unshared);
@@ -102,7 +102,7 @@ START_TEST(a_response_that_expires_while_it_arrives_is_not_shared)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sharing sharing;
 
-        sharing_init(&sharing, false);
+        sharing_init(&sharing, false, 0);
         add(&sharing, "Cache-Control: max-age=60\r\n", false);
         ck_assert_int_eq(sharing_lifetime(&sharing, NOW + rows[i].after_us), rows[i].lifetime_us);
         if (rows[i].shared)
@@ -117,11 +117,41 @@ START_TEST(dates_are_compared_with_the_wall_clock)
 {
     struct sharing sharing;
 
-    sharing_init(&sharing, false);
+    sharing_init(&sharing, false, 0);
     /* The second 1780000000 and a minute. */
     add(&sharing, "Expires: Thu, 28 May 2026 20:27:40 GMT\r\n", false);
     ck_assert_ptr_null(sharing.unshared);
     ck_assert_int_eq(sharing_lifetime(&sharing, NOW), 60 * SECOND);
+}
+END_TEST
+
+START_TEST(the_bound_on_the_age_counts_from_the_first_arrival_on)
+{
+    static const struct {
+        const char *first, *second;
+        int64_t lifetime_us;
+    } rows[] = {
+        {"Cache-Control: max-age=60\r\n", "", 30 * SECOND},
+        {"Cache-Control: max-age=20\r\n", "", 20 * SECOND},
+        {"", "Cache-Control: max-age=20\r\n", 20 * SECOND},
+        {"", "", 30 * SECOND},
+        /* The age that a response had on arrival does not count. */
+        {"Cache-Control: max-age=600\r\nAge: 100\r\n", "", 30 * SECOND},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sharing sharing, any;
+
+        sharing_init(&sharing, false, 30 * SECOND);
+        sharing_init(&any, true, 30 * SECOND);
+        add(&sharing, rows[i].first, false);
+        add(&sharing, rows[i].second, false);
+        add(&any, rows[i].first, false);
+        ck_assert_int_eq(sharing_lifetime(&sharing, NOW), rows[i].lifetime_us);
+        ck_assert_int_eq(sharing_lifetime(&any, NOW), 30 * SECOND);
+        ck_assert_int_eq(sharing_lifetime(&any, NOW + 31 * SECOND), 0);
+        ck_assert_ptr_null(any.unshared);
+    }
 }
 END_TEST
 
@@ -137,6 +167,7 @@ unit_suite(void)
     tcase_add_test(tests, without_a_lifetime_there_is_no_bound);
     tcase_add_test(tests, a_response_that_expires_while_it_arrives_is_not_shared);
     tcase_add_test(tests, dates_are_compared_with_the_wall_clock);
+    tcase_add_test(tests, the_bound_on_the_age_counts_from_the_first_arrival_on);
     suite_add_tcase(suite, tests);
     return suite;
 }

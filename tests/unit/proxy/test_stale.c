@@ -337,6 +337,68 @@ START_TEST(a_refresh_of_a_large_object_is_finished)
 }
 END_TEST
 
+/* ---- the bound on the age -------------------------------------------------------------------- */
+
+START_TEST(no_page_is_a_hit_beyond_the_bound_on_the_age)
+{
+    static const struct {
+        const char *lines;
+        bool freshness_off;
+        int64_t hit_s, miss_s; /* after the fetch */
+    } rows[] = {
+        {"", true, 29, 30},
+        {"Cache-Control: max-age=10\r\n", true, 29, 30},
+        {"Cache-Control: max-age=600\r\n", false, 29, 30},
+        {"Cache-Control: max-age=600\r\nAge: 100\r\n", false, 29, 30},
+        {"Cache-Control: max-age=10\r\n", false, 9, 10},
+    };
+
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t row = i / 2;
+        struct visit v = {.url = URL, .raw = i % 2};
+
+        scene_begin(&(struct scene_options){.max_age_us = 30 * SECOND,
+                                            .freshness_off = rows[row].freshness_off});
+        for (unsigned fetch = 1; fetch <= 2; fetch++) {
+            v = (struct visit){.url = URL, .raw = i % 2};
+            ck_assert_msg(!visit(&v), "row %zu, fetch %u", i, fetch);
+            scene_respond(URL, rows[row].lines, 20);
+            expect_body(&v, OUTCOME_MISS, 20);
+            scene.now_us += rows[row].hit_s * SECOND;
+            v = (struct visit){.url = URL, .raw = i % 2};
+            ck_assert_msg(visit(&v), "row %zu, fetch %u", i, fetch);
+            expect_body(&v, OUTCOME_HIT, 20);
+            scene.now_us += (rows[row].miss_s - rows[row].hit_s) * SECOND;
+        }
+        ck_assert_uint_eq(scene.submitted, 2);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again)
+{
+    struct visit v;
+
+    for (unsigned off = 0; off < 2; off++) {
+        scene_begin(&(struct scene_options){.max_age_us = 5 * SECOND, .freshness_off = off});
+        store("ETag: \"a\"\r\nCache-Control: max-age=600\r\n", 5);
+        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match: \"a\""));
+        scene_answer(URL, 304, "ETag: \"a\"\r\nCache-Control: max-age=600\r\n", 0);
+        expect_body(&v, OUTCOME_REVALIDATED, 20);
+        scene.now_us += 4 * SECOND;
+        ck_assert(visit_raw(&v, URL, ""));
+        expect_body(&v, OUTCOME_HIT, 20);
+        scene.now_us += SECOND;
+        ck_assert(!visit_raw(&v, URL, ""));
+        scene_answer(URL, 200, "", 30);
+        expect_body(&v, OUTCOME_MISS, 30);
+        scene_end();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -356,6 +418,8 @@ unit_suite(void)
     tcase_add_test(cases, what_is_no_failure_of_the_origin_delays_no_refresh);
     tcase_add_test(cases, a_refresh_that_is_refused_leaves_the_object_as_it_is);
     tcase_add_loop_test(cases, a_refresh_of_a_large_object_is_finished, 0, 2);
+    tcase_add_test(cases, no_page_is_a_hit_beyond_the_bound_on_the_age);
+    tcase_add_test(cases, a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again);
     suite_add_tcase(suite, cases);
     return suite;
 }
