@@ -42,6 +42,11 @@ deadline_find(const struct request *r, const char **what)
     int64_t end = deadline_of_all(r);
     int64_t due = end;
 
+    /* Due at once, also if its consumer begins a pause before the loop has ended it. */
+    if (r->complete) {
+        *what = "its end";
+        return r->submitted_us;
+    }
     if (r->held) {
         *what = "the pause by its consumer";
         return config->pause_timeout_us ? r->held_since_us + config->pause_timeout_us : INT64_MAX;

@@ -202,7 +202,7 @@ on_complete(void *context)
     struct request *r = context;
 
     r->complete = true;
-    timers_arm(&r->loop->timers, &r->timer, r->submitted_us);
+    arm_timer(r);
 }
 
 /* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */

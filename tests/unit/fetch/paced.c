@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/unit.h"
 
@@ -20,7 +21,7 @@ paced_free(struct paced *paced)
 }
 
 static enum fetch_flow
-pause(struct paced *paced)
+begin_pause(struct paced *paced)
 {
     paced->paused = true;
     paced->pauses++;
@@ -37,7 +38,7 @@ paced_head(void *context, const struct fetch_head *head)
     pthread_mutex_lock(&paced->outcome.lock);
     paced->calls_after_cancel += paced->cancelled;
     if (paced->pause_at_head)
-        flow = pause(paced);
+        flow = begin_pause(paced);
     if (paced->resume_at_head)
         fetcher_resume(paced->fetcher, paced->id);
     if (paced->cancel_at_head) {
@@ -61,7 +62,7 @@ paced_body(void *context, const void *bytes, size_t len)
     flow = outcome_body(&paced->outcome, bytes, len);
     if (paced->pause_at && paced->outcome.body_len >= paced->pause_at) {
         paced->pause_at = paced->pause_step ? paced->outcome.body_len + paced->pause_step : 0;
-        flow = pause(paced);
+        flow = begin_pause(paced);
     }
     pthread_mutex_unlock(&paced->outcome.lock);
     return flow;
@@ -95,6 +96,8 @@ paced_supply(void *context, void *buffer, size_t size, size_t *len)
     struct paced *paced = context;
     enum fetch_supply supplied;
 
+    if (paced->source_us)
+        usleep(paced->source_us);
     pthread_mutex_lock(&paced->outcome.lock);
     paced->calls_after_cancel += paced->cancelled;
     ck_assert_uint_gt(size, 0);

@@ -22,6 +22,7 @@ struct paced {
     size_t source_piece;          /* supplied at once; 0: all */
     size_t source_dry_at;         /* "later" from here on, until paced_go_on(); 0: never */
     bool dry_at_once;             /* "later" before the first byte */
+    unsigned source_us;           /* a call of the source takes at least this long */
     enum fetch_supply source_end; /* FETCH_SUPPLIED: FETCH_SUPPLY_END */
     /* what came of it */
     unsigned pauses;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/unit/fetch/fixture.h"
 #include "tests/unit/fetch/paced.h"
 
@@ -398,6 +399,24 @@ START_TEST(an_answer_before_the_body_is_sent)
 }
 END_TEST
 
+/* The answer is read in the turn in which the source then has nothing more: no pause holds it up.
+ */
+START_TEST(an_answer_that_comes_while_the_source_is_asked)
+{
+    int64_t begun_us = clock_monotonic_us();
+    struct sending s;
+
+    config.pause_timeout_us = 5000000;
+    supplying_init(&s, _i / 2 ? "/early-empty" : "/early", large, LARGE, _i % 2);
+    s.paced.source_dry_at = 5000;
+    s.paced.source_us = 50000;
+    send_and_expect(&s, FETCH_OK);
+    ck_assert_uint_eq(s.paced.outcome.status, _i / 2 ? 204 : 200);
+    ck_assert_int_lt(clock_monotonic_us() - begun_us, config.pause_timeout_us);
+    sending_free(&s);
+}
+END_TEST
+
 /* Both bodies at once: the rest of the request is sent while the answer is incomplete. */
 START_TEST(an_answer_that_waits_for_the_body)
 {
@@ -562,6 +581,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, a_source_that_is_cancelled, 0, 2);
     tcase_add_test(tc, stopped_while_the_source_waits);
     tcase_add_loop_test(tc, an_answer_before_the_body_is_sent, 0, 8);
+    tcase_add_loop_test(tc, an_answer_that_comes_while_the_source_is_asked, 0, 4);
     tcase_add_test(tc, an_answer_that_waits_for_the_body);
     tcase_add_test(tc, an_origin_that_does_not_answer);
     tcase_add_test(tc, an_origin_that_does_not_read);
