@@ -242,12 +242,54 @@ target_free(struct target *target)
     *target = (struct target){0};
 }
 
+/*
+ * Is it a URL of the usual form, which target_parse() accepts and which has no user: scheme, name
+ * or IPv4 address, port, and a path of visible ASCII? The check of a miss then needs no parser of
+ * libcurl, which runs when the fetch begins: that was 17,000 of a miss's 157,000 instructions.
+ */
+static bool
+is_usual(struct span url)
+{
+    const char *c = url.ptr, *end = url.ptr + url.len, *host;
+    unsigned long port = 0;
+
+    if (url.len > URL_MAX / 2)
+        return false;
+    if (span_starts_with(url, span_str("http://")))
+        c += strlen("http://");
+    else if (span_starts_with(url, span_str("https://")))
+        c += strlen("https://");
+    else
+        return false;
+    for (host = c; c < end && (isalnum((unsigned char)*c) || *c == '.' || *c == '-'); c++)
+        continue;
+    if (c == host || c - host > (ptrdiff_t)HOST_MAX)
+        return false;
+    if (c < end && *c == ':') {
+        for (c++; c < end && isdigit((unsigned char)*c) && port <= UINT16_MAX; c++)
+            port = port * 10 + (unsigned long)(*c - '0');
+        if (port == 0 || port > UINT16_MAX)
+            return false;
+    }
+    if (c == end || *c != '/')
+        return false;
+    for (; c < end; c++)
+        if (*c <= ' ' || *c > '~')
+            return false;
+    return true;
+}
+
 enum fetch_error
 fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size)
 {
     struct target target;
-    enum fetch_error error = target_parse(&target, url, why, why_size);
+    enum fetch_error error;
 
+    if (is_usual(url)) {
+        *has_user = false;
+        return FETCH_OK;
+    }
+    error = target_parse(&target, url, why, why_size);
     if (error == FETCH_OK) {
         *has_user = target.has_user;
         target_free(&target);

@@ -74,6 +74,53 @@ START_TEST(user_information_is_seen_wherever_libcurl_sees_it)
 }
 END_TEST
 
+/* fetch_check_url() has a short way for usual URLs, which must agree with the parser's. */
+START_TEST(the_check_agrees_with_the_parser)
+{
+    static const char *const seeds[] = {
+        "http://example.com/", "https://h:8443/a?b#c", "http://192.0.2.1:80/x",
+        "http://a-b.c./@",     "http://0x7f.1:65535/",
+    };
+    static const char bytes[] = "/:.@?#%[]-_\\ \t\x7f\x80"
+                                "0159aZxX*,;&=+!";
+    unsigned accepted = 0, refused = 0;
+    uint32_t state = 1;
+
+    for (unsigned i = 0; i < 200000; i++) {
+        const char *seed = seeds[i % LENGTH(seeds)];
+        char url[64], why[256] = "";
+        size_t len = strlen(seed), changes;
+        struct target target;
+        enum fetch_error parsed, checked;
+        bool has_user = false;
+
+        memcpy(url, seed, len);
+        for (changes = 0; changes < 1 + i % 3; changes++) {
+            size_t at;
+
+            state = state * 1664525u + 1013904223u;
+            at = (state >> 8) % len;
+            if (state >> 31) {
+                memmove(url + at + 1, url + at, len - at);
+                len++;
+            }
+            url[at] = bytes[(state >> 16) % (sizeof(bytes) - 1)];
+        }
+        parsed = target_parse(&target, span_of(url, len), why, sizeof(why));
+        checked = fetch_check_url(span_of(url, len), &has_user, why, sizeof(why));
+        ck_assert_msg(parsed == checked, "%.*s: %d, and %d from the check", (int)len, url, parsed,
+                      checked);
+        if (parsed == FETCH_OK)
+            ck_assert_msg(has_user == target.has_user, "%.*s", (int)len, url);
+        accepted += parsed == FETCH_OK;
+        refused += parsed != FETCH_OK;
+        target_free(&target);
+    }
+    ck_assert_uint_gt(accepted, 20000);
+    ck_assert_uint_gt(refused, 20000);
+}
+END_TEST
+
 START_TEST(names_beyond_ascii)
 {
     static const char url[] = "http://B\xc3\xbc"
@@ -461,6 +508,7 @@ unit_suite(void)
 
     tcase_add_test(tc, urls_that_can_be_fetched);
     tcase_add_test(tc, user_information_is_seen_wherever_libcurl_sees_it);
+    tcase_add_test(tc, the_check_agrees_with_the_parser);
     tcase_add_test(tc, names_beyond_ascii);
     tcase_add_test(tc, urls_that_cannot);
     tcase_add_test(tc, request_headers);
