@@ -45,7 +45,7 @@ enum evictor_outcome {
 /* Why a page is removed. */
 enum evictor_departure {
     EVICTOR_EVICTED,  /* as a victim */
-    EVICTOR_SURPLUS,  /* as a victim of a hit: see has_surplus in policy.h */
+    EVICTOR_SURPLUS,  /* as a victim of a hit: see hit_has_surplus in policy.h */
     EVICTOR_REPLACED, /* by a newer page of the same URL */
     EVICTOR_REJECTED, /* it is the new page, and the victim */
 };
@@ -169,8 +169,8 @@ evictor_hit(struct evictor *evictor, void *node, const struct policy_page *page,
 
     ops->access(evictor->policy, node, page);
     evictor_check(evictor);
-    if (ops->has_surplus) {
-        while (ops->has_surplus(evictor->policy)) {
+    if (ops->hit_has_surplus) {
+        while (ops->hit_has_surplus(evictor->policy)) {
             evictor_evict(evictor, EVICTOR_SURPLUS, hooks, owner);
             evicted = true;
         }
@@ -182,8 +182,8 @@ evictor_hit(struct evictor *evictor, void *node, const struct policy_page *page,
  * A miss whose page is to be inserted. If page->old is set, that page is removed once the new one
  * is admitted. Then victims are evicted until the page fits, and it is inserted; under a policy
  * whose new pages compete (enters_first) it is inserted before they are evicted. A surplus (see
- * has_surplus in policy.h) is evicted last. After EVICTOR_TOO_LARGE, EVICTOR_NOT_ADMITTED and
- * EVICTOR_NO_MEMORY no page has been removed, and a node that was given is the owner's again.
+ * insertion_has_surplus in policy.h) is evicted last. After EVICTOR_TOO_LARGE, EVICTOR_NOT_ADMITTED
+ * and EVICTOR_NO_MEMORY no page has been removed, and a node that was given is the owner's again.
  */
 EVICTOR_INLINE enum evictor_outcome
 evictor_enter(struct evictor *evictor, const struct policy_page *page,
@@ -226,8 +226,8 @@ evictor_enter(struct evictor *evictor, const struct policy_page *page,
             evictor_take_out_(evictor, victim, true, EVICTOR_EVICTED, hooks, owner);
             evictor->evictions++;
         }
-    if (ops->has_surplus)
-        while (ops->has_surplus(evictor->policy))
+    if (ops->insertion_has_surplus)
+        while (ops->insertion_has_surplus(evictor->policy))
             evictor_evict(evictor, EVICTOR_EVICTED, hooks, owner);
     evictor->insertions++;
     return EVICTOR_ENTERED;

@@ -113,12 +113,13 @@ struct policy_ops {
     void (*access)(struct policy *policy, void *node, const struct policy_page *page);
 
     /*
-     * Asked after access() and after insert(): must pages be evicted although the cache is within
+     * Asked after access(), and after insert(): must pages be evicted although the cache is within
      * its capacity, because a part of it is over its share? Victims are evicted until this is
-     * false; the page that was requested is not among them. NULL: never. SLRU does so after a hit,
-     * 2Q after an insertion.
+     * false; the page that was requested is not among them. NULL: never. SLRU has the first, 2Q
+     * the second.
      */
-    bool (*has_surplus)(const struct policy *policy);
+    bool (*hit_has_surplus)(const struct policy *policy);
+    bool (*insertion_has_surplus)(const struct policy *policy);
 
     /*
      * The next victim, or NULL if no page is cached. Does not remove it: the cache calls remove. It

@@ -119,7 +119,7 @@ two_q_victim(struct policy *policy)
 {
     void *oldest = list_first(&policy->main);
 
-    if (oldest && (two_q_has_surplus(policy) || !share_is_exceeded(&policy->in_share, &policy->in)))
+    if (oldest && (!share_is_exceeded(&policy->in_share, &policy->in) || two_q_has_surplus(policy)))
         return oldest;
     return list_first(&policy->in);
 }
@@ -181,7 +181,7 @@ const struct policy_ops policy_two_q = {
     .admit = two_q_admit,
     .insert = two_q_insert,
     .access = two_q_access,
-    .has_surplus = two_q_has_surplus,
+    .insertion_has_surplus = two_q_has_surplus,
     .victim = two_q_victim,
     .remove = two_q_remove,
     .resize = two_q_resize,

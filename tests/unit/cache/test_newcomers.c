@@ -117,7 +117,7 @@ START_TEST(a_surplus_is_evicted_with_a_hit)
     struct cache *cache;
 
     surplus_beyond = 0;
-    probe.has_surplus = has_surplus;
+    probe.hit_has_surplus = has_surplus;
     cache = cache_create(&config, &error);
     pages_store_many(cache, 0, 10, 5);
     surplus_beyond = 4; /* pages that may stay */

@@ -642,7 +642,7 @@ store_few(void *context)
         ck_assert_uint_eq(pages_stats(cache).busy, 0);
     }
     cache_get_stats(cache, &stats);
-    if (config->policy.ops->has_surplus)
+    if (config->policy.ops->hit_has_surplus)
         ck_assert_uint_ge(stats.evictions, evicted_in_all);
     else
         ck_assert_uint_eq(stats.evictions, evicted_in_all);

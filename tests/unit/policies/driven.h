@@ -138,7 +138,7 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
         page.bytes = d->bytes[id];
         d->spec.ops->access(d->policy, driven_node(d, id), &page);
         driven_check(d);
-        while (d->spec.ops->has_surplus && d->spec.ops->has_surplus(d->policy))
+        while (d->spec.ops->hit_has_surplus && d->spec.ops->hit_has_surplus(d->policy))
             driven_evict(d);
         d->victim_count = 0; /* victims of a hit are not named */
         return true;
@@ -161,7 +161,7 @@ driven_request(struct driven *d, uint32_t id, struct policy_page page)
             driven_evict(d);
         driven_enter(d, id, &page);
     }
-    while (d->spec.ops->has_surplus && d->spec.ops->has_surplus(d->policy))
+    while (d->spec.ops->insertion_has_surplus && d->spec.ops->insertion_has_surplus(d->policy))
         driven_evict(d);
     return false;
 }
