@@ -82,8 +82,8 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
     return evicted;
 }
 
-uint64_t
-cache_purge(struct cache *cache, struct span url)
+static uint64_t
+purge_url(struct cache *cache, struct span url, struct buf *tags)
 {
     uint32_t hash = djb_hash(url);
     struct place *place = cache_lock(cache, hash);
@@ -93,8 +93,22 @@ cache_purge(struct cache *cache, struct span url)
     shard_purge(&place->shard, hash, url, &removed);
     place_unlock(place);
     count = removed.count;
+    if (tags)
+        shard_add_removed_tags(&removed, tags);
     shard_free_removed(&removed);
     return count;
+}
+
+uint64_t
+cache_purge(struct cache *cache, struct span url)
+{
+    return purge_url(cache, url, NULL);
+}
+
+uint64_t
+cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags)
+{
+    return purge_url(cache, url, tags);
 }
 
 uint64_t
@@ -148,6 +162,12 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
 uint64_t
 cache_purge_tag(struct cache *cache, struct span tag)
 {
+    return cache_purge_tag_below(cache, span_of(NULL, 0), tag);
+}
+
+uint64_t
+cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag)
+{
     struct walk walk = {0};
     struct place *place;
     uint64_t count = 0;
@@ -156,7 +176,7 @@ cache_purge_tag(struct cache *cache, struct span tag)
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
-        shard_purge_tag(&place->shard, tag, &removed);
+        shard_purge_tag(&place->shard, prefix, tag, &removed);
         place_unlock(place);
         count += removed.count;
         shard_free_removed(&removed);

@@ -19,6 +19,7 @@
 #ifndef SUNPROXY_CACHE_CACHE_H
 #define SUNPROXY_CACHE_CACHE_H
 
+#include "base/buf.h"
 #include "base/djb.h"
 #include "base/hash.h"
 #include "cache/object.h"
@@ -200,6 +201,13 @@ uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
  * their waiters and not stored, and no later request joins them; markers and records are dropped.
  */
 uint64_t cache_purge(struct cache *cache, struct span url);
+
+/*
+ * cache_purge() that also appends the tags of what it removes to `tags`, words with one space
+ * between two, those that are there already left out. The buffer says if that failed.
+ */
+uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags);
+
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
 
@@ -216,8 +224,13 @@ uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t no
  * object_head). So are busy objects, also if their fill began before the purge and the tags come
  * with the head afterwards: then they are not stored, and waiters other than the leader get RETRY.
  * Takes time in proportion to the objects that it concerns and the number of busy ones.
+ *
+ * cache_purge_tag_below() removes only those whose URLs begin with `prefix`, and takes time in
+ * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
+ * other URLs count as purged, too: they are not stored.
  */
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
+uint64_t cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag);
 uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
 
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */

@@ -135,27 +135,57 @@ shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
 /* ---- by tag ---------------------------------------------------------------------------------- */
 
 static void
-purge_tagged_fills(struct shard *shard, struct span tag, struct removed *removed)
+purge_tagged_fills(struct shard *shard, struct span prefix, struct span tag,
+                   struct removed *removed)
 {
     struct cache_fill *fill, *next;
 
     for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
         next = LIST_NEXT(fill, link);
-        if (tags_have(object_tags(fill->object), tag))
+        if (tags_have(object_tags(fill->object), tag) &&
+            span_starts_with(object_url(fill->object), prefix))
             shard_purge_fill(shard, fill, removed);
     }
 }
 
-void
-shard_purge_tag(struct shard *shard, struct span name, struct removed *removed)
+/* The link behind those of one entry: an entry that has a tag twice has two, side by side. */
+static struct tag_link *
+next_entry_of(const struct tag_link *link)
 {
+    struct tag_link *next = LIST_NEXT(link, next);
+
+    while (next && next->entry == link->entry)
+        next = LIST_NEXT(next, next);
+    return next;
+}
+
+void
+shard_purge_tag(struct shard *shard, struct span prefix, struct span name, struct removed *removed)
+{
+    struct tag_link *link, *next;
     struct tag *tag;
 
-    purge_tagged_fills(shard, name, removed);
+    purge_tagged_fills(shard, prefix, name, removed);
+    tag = tags_find(&shard->tags, name);
     /* With its last entry the tag is freed. */
-    while (tag = tags_find(&shard->tags, name), tag)
-        shard_remove(shard, LIST_FIRST(&tag->entries)->entry, removed);
+    for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
+        next = next_entry_of(link);
+        if (span_starts_with(object_url(link->entry->object), prefix))
+            shard_remove(shard, link->entry, removed);
+    }
     table_tidy(&shard->table);
+}
+
+void
+shard_add_removed_tags(const struct removed *removed, struct buf *tags)
+{
+    for (const struct entry *entry = removed->first; entry; entry = shard_next_removed(entry)) {
+        struct span rest = object_tags(entry->object), tag;
+
+        while (tags_next(&rest, &tag))
+            if (!tags_have(buf_span(tags), tag) && (!tags->len || buf_append_char(tags, ' ')))
+                buf_append(tags, tag.ptr, tag.len);
+    }
 }
 
 uint64_t
@@ -165,7 +195,7 @@ shard_expire_tag(struct shard *shard, struct span name, int64_t now_us, struct r
     uint64_t count = 0;
     struct tag *tag;
 
-    purge_tagged_fills(shard, name, removed);
+    purge_tagged_fills(shard, span_of(NULL, 0), name, removed);
     table_tidy(&shard->table);
     tag = tags_find(&shard->tags, name);
     if (!tag)

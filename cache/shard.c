@@ -264,7 +264,7 @@ shard_free_removed(struct removed *removed)
     struct entry *entry = removed->first;
 
     while (entry) {
-        struct entry *next = RB_RIGHT(entry, links);
+        struct entry *next = shard_next_removed(entry);
 
         shard_free_entry(entry);
         entry = next;

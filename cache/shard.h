@@ -177,8 +177,9 @@ uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64
 uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
                              struct removed *removed);
 
-/* By tag, hard and soft; marks have none. */
-void shard_purge_tag(struct shard *shard, struct span tag, struct removed *removed);
+/* By tag, hard, of URLs with the prefix, and soft; marks have none. */
+void shard_purge_tag(struct shard *shard, struct span prefix, struct span tag,
+                     struct removed *removed);
 uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us,
                           struct removed *removed);
 
@@ -191,6 +192,9 @@ void shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct remov
  * one by one, and *old is zeroed.
  */
 uint64_t shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed);
+
+/* Appends the tags of removed objects, as cache_purge_tagged() does. Needs no lock. */
+void shard_add_removed_tags(const struct removed *removed, struct buf *tags);
 
 /* Frees the entries and drops their objects. Needs no lock. Empties the chain. */
 void shard_free_removed(struct removed *removed);

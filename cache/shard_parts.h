@@ -62,6 +62,13 @@ shard_detach_successor(struct entry *entry)
     }
 }
 
+/* The next entry of a chain of removed ones, or NULL. */
+static inline struct entry *
+shard_next_removed(const struct entry *entry)
+{
+    return RB_RIGHT(entry, links);
+}
+
 /* Frees an entry, and drops its object; it is in no table. */
 void shard_free_entry(struct entry *entry);
 

@@ -114,6 +114,56 @@ START_TEST(a_purge_removes_the_objects_with_the_tag)
 }
 END_TEST
 
+START_TEST(a_purge_below_a_prefix_leaves_other_urls)
+{
+    const struct span prefix = span_str("http://a/"), x = span_str("x");
+    struct request inside = {0}, outside = {0};
+
+    put("http://a/1", "x x y");
+    put("http://b/1", "x");
+    put("http://a/2", "y x");
+    put("http://a/3", "y");
+    request_lookup(&inside, cache, "http://a/4", 0, false);
+    request_lookup(&outside, cache, "http://b/4", 0, false);
+    ck_assert_int_eq(head(&inside, "x"), 0);
+    ck_assert_int_eq(head(&outside, "x"), 0);
+    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x), 2);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x), 0);
+    ck_assert(pages_hit(cache, "http://b/1") && pages_hit(cache, "http://a/3"));
+    ck_assert_int_eq(finish(&inside), CACHE_NOT_STORED);
+    ck_assert_int_eq(finish(&outside), CACHE_STORED);
+    ck_assert_uint_eq(purge("x"), 2);
+    ck_assert_uint_eq(purge("y"), 1);
+}
+END_TEST
+
+START_TEST(a_purge_can_tell_the_tags_of_what_it_removes)
+{
+    struct request busy = {0};
+    struct buf tags;
+
+    buf_init(&tags, 9);
+    buf_append_str(&tags, "y");
+    put("a", "x y");
+    put("b", "z");
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 1);
+    ck_assert_str_eq(buf_str(&tags), "y x");
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 0);
+    ck_assert_str_eq(buf_str(&tags), "y x");
+    request_lookup(&busy, cache, "c", 0, false);
+    ck_assert_int_eq(head(&busy, "w"), 0);
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("c"), &tags), 0);
+    ck_assert_int_eq(finish(&busy), CACHE_NOT_STORED);
+    ck_assert_str_eq(buf_str(&tags), "y x w");
+    ck_assert(!buf_failed(&tags));
+    put("a", "long tag");
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 1);
+    ck_assert(buf_failed(&tags));
+    buf_free(&tags);
+}
+END_TEST
+
 START_TEST(a_soft_purge_expires_the_objects_with_the_tag)
 {
     put("a", "x");
@@ -415,6 +465,8 @@ unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, words_are_separated_by_spaces);
     tcase_add_test(tc, a_purge_removes_the_objects_with_the_tag);
+    tcase_add_test(tc, a_purge_below_a_prefix_leaves_other_urls);
+    tcase_add_test(tc, a_purge_can_tell_the_tags_of_what_it_removes);
     tcase_add_test(tc, a_soft_purge_expires_the_objects_with_the_tag);
     tcase_add_test(tc, many_objects_with_many_tags);
     tcase_add_test(tc, tags_are_bounded);
