@@ -1,18 +1,24 @@
 /*
- * What a request with an unsafe method makes invalid (RFC 9111 section 4.4): everything that the
- * cache has for its URL, and for the URLs of the same origin in Location and Content-Location of a
- * response that is no error. Objects of all variants and both kinds are removed; those that are
- * being fetched go to the requests that wait for them and are not stored.
+ * What a request with an unsafe method, a write, makes invalid (RFC 9111 section 4.4):
+ *
+ * - everything that the cache has for its URL, and for the URLs of the same origin in Location and
+ *   Content-Location of a response that is no error, in all variants and of both kinds;
+ * - what has one of its tags: those that rules derive from its path (tag_rules.h), and those of the
+ *   objects that are removed for its URL.
+ *
+ * Objects are removed; those that are being fetched go to the requests that wait for them and are
+ * not stored.
+ *
+ * That happens before the client gets the response, with what was fetched meanwhile: a fetch that
+ * has begun before may have got what the request has changed since. Without a response nothing is
+ * known about what the request has done, so it invalidates, too. An error response invalidates
+ * nothing. Where rules concern the path, other responses depend on it, so that a write invalidates
+ * before it is forwarded as well, and again after any response; proxy_config.invalidates_early
+ * makes that so for all writes.
  *
  * Of an origin that has several URLs the resource is invalidated under each of them: a response may
- * have been stored while another one was in use.
- *
- * The URL is invalidated before the client gets the response, with what was fetched meanwhile: a
- * fetch that has begun before may have got what the request has changed since. An error response
- * leaves everything as it is. Without a response nothing is known about what the request has done,
- * so the URL is invalidated, too.
- *
- * [any thread]
+ * have been stored while another one was in use. Tags concern all origins if the operator owns them
+ * (a reverse proxy), and otherwise the origin of the URL alone: another one's tags are not its own.
  */
 #ifndef SUNPROXY_PROXY_INVALIDATION_H
 #define SUNPROXY_PROXY_INVALIDATION_H
@@ -29,18 +35,32 @@ struct invalidation_row {
     unsigned used; /* the base of the request's own URL */
 };
 
-/*
- * The request is about to be forwarded: only if proxy_config.invalidates_early, for origins whose
- * responses to other requests depend on it while it has not been answered.
- */
-void invalidation_before(struct proxy *proxy, const struct invalidation_row *row, struct span url);
+/* Of one write; one thread's at a time. All zero: none. */
+struct invalidation {
+    struct proxy *proxy;
+    struct invalidation_row row;
+    struct span url;   /* the object's that the fetch fills */
+    struct span scope; /* tags concern URLs that begin with this */
+    bool early;
+    bool all;        /* there was no memory for the tags: everything in the scope counts */
+    struct buf tags; /* as far as they are known: what was removed has told the others */
+    size_t charged;  /* for `tags`, to the account (MEMORY_REQUESTS) */
+};
+
+/* `url` and what the row refers to must stay. `owned` as in struct exchange. */
+void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
+                       const struct invalidation_row *row, struct span url, bool owned);
+
+/* The request is about to be forwarded. */
+void invalidation_before(struct invalidation *invalidation);
 
 /* Its response has this head. */
-void invalidation_after(struct proxy *proxy, const struct invalidation_row *row, struct span url,
-                        unsigned status, struct span lines);
+void invalidation_after(struct invalidation *invalidation, unsigned status, struct span lines);
 
 /* It has failed. */
-void invalidation_unanswered(struct proxy *proxy, const struct invalidation_row *row,
-                             struct span url);
+void invalidation_unanswered(struct invalidation *invalidation);
+
+/* Frees what it holds. Harmless if all is zero. */
+void invalidation_free(struct invalidation *invalidation);
 
 #endif

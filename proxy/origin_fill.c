@@ -141,6 +141,16 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     return error;
 }
 
+/* Those of a response that is not raw. */
+static void
+add_tags(struct origin_fill *fill, struct buf *tags)
+{
+    if (fill->bypass || origin_fill_tags(fill, span_of(NULL, 0), tags))
+        return;
+    fill->no_store = true;
+    buf_reset(tags);
+}
+
 static enum fetch_flow
 fill_head(void *context, const struct fetch_head *head)
 {
@@ -154,6 +164,8 @@ fill_head(void *context, const struct fetch_head *head)
     origin_raw_parts_init(&parts);
     if (fill->raw)
         raw = origin_raw_head(fill, head, &parts, &error);
+    else
+        add_tags(fill, &parts.tags);
     if (raw == ORIGIN_RAW_HEAD)
         error = begin_object(fill, head, &parts);
     if (raw == ORIGIN_RAW_HEAD && !error)
@@ -269,7 +281,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     if (is_disconnected(error) && !fill->base.has_head)
         origin_raw_back_off(fill);
     if (fill->unsafe && !fill->base.has_head)
-        invalidation_unanswered(fill->proxy, &fill->row, object_url(fill->base.object));
+        invalidation_unanswered(&fill->write);
     if (fill->base.has_head ||
         !origin_raw_fall_back(fill,
                               is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR))

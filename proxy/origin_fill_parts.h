@@ -38,10 +38,10 @@ struct origin_fill {
 
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
-    bool owned, as_is, unsafe;   /* as the request has them */
-    struct invalidation_row row; /* likewise */
-    bool posts;                  /* the method is POST: */
-    struct cache_fill *own;      /* a fill for later GET requests (origin_own.c), or NULL, */
+    bool owned, as_is, unsafe; /* as the request has them */
+    struct invalidation write; /* if it is unsafe */
+    bool posts;                /* the method is POST: */
+    struct cache_fill *own;    /* a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
     bool background;   /* no request waited for it at its beginning */
@@ -116,6 +116,10 @@ struct origin_raw_parts {
 
 void origin_raw_parts_init(struct origin_raw_parts *parts);
 void origin_raw_parts_free(struct origin_raw_parts *parts);
+
+/* Appends the tags of a response with these lines; false if it cannot be kept, since no purge would
+ * find it. */
+bool origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags);
 
 /* What becomes of the head of a raw response. */
 enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,

@@ -110,6 +110,30 @@ drop(struct origin_fill *fill, bool has_head)
     fill->own = NULL;
 }
 
+/* False if it cannot: without memory, or with too many tags. */
+static bool
+begin_object(struct origin_fill *fill, const struct fetch_head *head,
+             const struct origin_raw_parts *parts)
+{
+    struct object_head own = {
+        .status = head->status,
+        .fields = buf_span(&parts->fields),
+        .length = head->content_length,
+        .max_length = OWN_MAX,
+        .fetched_us = fill->own_sharing.born_us,
+        .account = fill->proxy->config.account,
+    };
+    struct buf tags;
+    bool begun;
+
+    buf_init(&tags, OBJECT_MAX_TAG_BYTES);
+    begun = origin_fill_tags(fill, head->headers, &tags);
+    own.tags = buf_span(&tags);
+    begun = begun && cache_fill_head(fill->own, &own) == 0;
+    buf_free(&tags);
+    return begun;
+}
+
 void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct origin_raw_parts *parts)
@@ -121,13 +145,7 @@ origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
     fill->own = begin(fill);
     if (fill->own && !fill->own_sharing.joinable)
         cache_fill_send_back(fill->own);
-    if (fill->own && cache_fill_head(fill->own, &(struct object_head){
-                                                    .status = head->status,
-                                                    .fields = buf_span(&parts->fields),
-                                                    .length = head->content_length,
-                                                    .max_length = OWN_MAX,
-                                                    .fetched_us = fill->own_sharing.born_us,
-                                                    .account = fill->proxy->config.account}) != 0)
+    if (fill->own && !begin_object(fill, head, parts))
         drop(fill, false);
 }
 

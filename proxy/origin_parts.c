@@ -21,6 +21,7 @@ origin_fill_free(struct origin_fill *fill)
     struct proxy *proxy = fill->proxy;
 
     relay_close(&fill->relay);
+    invalidation_free(&fill->write);
     buf_free(&fill->lines);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);

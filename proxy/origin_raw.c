@@ -8,6 +8,7 @@
 #include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
 #include "proxy/staleness.h"
+#include "proxy/tag_rules.h"
 #include "proxy/tags.h"
 
 static int64_t
@@ -126,13 +127,23 @@ origin_raw_parts_free(struct origin_raw_parts *parts)
     buf_free(&parts->tags);
 }
 
-/* Tags that cannot be kept would not be found by a purge. */
+bool
+origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (fill->raw &&
+        !tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+        return false;
+    return !config->tag_rules ||
+           tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
+}
+
+/* Those of the object; a bypass is not stored, and needs none. */
 static void
 read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
 {
-    const char *const *fields = fill->proxy->config.tag_fields;
-
-    if (fill->bypass || tags_read(lines, fields ? fields : tags_default_fields, tags))
+    if (fill->bypass || origin_fill_tags(fill, lines, tags))
         return;
     fill->sharing.storable = false;
     buf_reset(tags);
@@ -304,8 +315,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
 
     *error = 0;
     if (fill->unsafe)
-        invalidation_after(proxy, &fill->row, object_url(fill->base.object), head->status,
-                           head->headers);
+        invalidation_after(&fill->write, head->status, head->headers);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)

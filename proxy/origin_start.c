@@ -142,8 +142,10 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     }
     if (proxy->config.follows_http && has_user(fetch.url))
         origin_fill_isolate(fill);
-    if (fill->unsafe)
-        invalidation_before(proxy, &fill->row, fetch.url);
+    if (fill->unsafe) {
+        invalidation_init(&fill->write, proxy, &request->row, fetch.url, fill->owned);
+        invalidation_before(&fill->write);
+    }
     if (origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &fill->first_fetch))
         return true;
     if (errno == ESHUTDOWN) {
@@ -170,7 +172,6 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->owned = request->owned;
     fill->as_is = request->as_is;
     fill->unsafe = request->unsafe;
-    fill->row = request->row;
     fill->background = request->background;
     fill->posts = request->raw && span_equal(request->method, span_str("POST"));
     sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);

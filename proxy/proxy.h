@@ -41,6 +41,7 @@ struct proxy_fetched {
 };
 
 struct http_storing_rules;
+struct tag_rules;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
@@ -55,7 +56,11 @@ struct proxy_config {
                                                  http_storing_rules_init() */
     const char *const *tag_fields; /* names of fields with tags of raw responses, NULL-ended; not
                                       owned. NULL: tags_default_fields */
-    bool invalidates_early;        /* unsafe requests invalidate before they are forwarded, too */
+    const struct tag_rules *tag_rules;   /* give tags to objects by their paths; NULL: none */
+    const struct tag_rules *write_rules; /* name what else a write invalidates; NULL: nothing.
+                                            Neither is owned */
+    bool invalidates_early; /* writes invalidate before they are forwarded, too, also where no rule
+                               concerns them: invalidation.h */
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
      * Bytes of a body that is stored; larger ones are passed on. 0: max_body, and for fronts that

@@ -1,6 +1,7 @@
 #include "proxy/tags.h"
 
 #include "cache/object.h"
+#include "cache/tags.h"
 #include "http/field.h"
 
 const char *const tags_default_fields[] = {"Surrogate-Key", "Cache-Tag", NULL};
@@ -20,33 +21,27 @@ next_word(struct span *rest, struct span *word)
     return word->len != 0;
 }
 
-static bool
-has_word(struct span words, struct span wanted)
+bool
+tags_append(struct buf *tags, struct span tag)
 {
-    struct span word;
-
-    while (next_word(&words, &word))
-        if (span_equal(word, wanted))
-            return true;
-    return false;
+    if (tags_have(buf_span(tags), tag))
+        return true;
+    return tags_count(buf_span(tags)) < OBJECT_MAX_TAGS &&
+           tags->len + (tags->len != 0) + tag.len <= OBJECT_MAX_TAG_BYTES &&
+           (!tags->len || buf_append_char(tags, ' ')) && buf_append(tags, tag.ptr, tag.len);
 }
 
 bool
 tags_read(struct span lines, const char *const *fields, struct buf *out)
 {
     struct span line, name, value, word;
-    unsigned count = 0;
 
     while (http_next_line(&lines, &line)) {
         if (!http_split_field(line, &name, &value) || !http_name_is_one_of(name, fields))
             continue;
-        while (next_word(&value, &word)) {
-            if (has_word(buf_span(out), word))
-                continue;
-            if (count++ == OBJECT_MAX_TAGS || (out->len && !buf_append_char(out, ' ')) ||
-                !buf_append(out, word.ptr, word.len) || out->len > OBJECT_MAX_TAG_BYTES)
+        while (next_word(&value, &word))
+            if (!tags_append(out, word))
                 return false;
-        }
     }
     return true;
 }

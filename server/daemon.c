@@ -193,6 +193,20 @@ make_cache(struct service *service)
     return EX_OK;
 }
 
+static int
+make_tag_rules(struct service *service)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 1024);
+    made = service_read_tag_rules(service, &why);
+    if (!made)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
 static bool
 is_privileged(void *context, const struct net_peer *peer)
 {
@@ -262,6 +276,8 @@ make_settings(struct parts *parts)
     if (status == EX_OK)
         status = make_admins(service, &parts->options->admin_uid);
     if (status == EX_OK)
+        status = make_tag_rules(service);
+    if (status == EX_OK)
         status = make_cache(service);
     return status;
 }
@@ -315,6 +331,8 @@ make_proxy(struct service *service)
                              .max_age_us = options->max_age,
                              .storing = &service->storing,
                              .tag_fields = (const char *const *)options->tag_field.items,
+                             .tag_rules = &service->tag_rules,
+                             .write_rules = &service->write_rules,
                              .invalidates_early = options->invalidate_early,
                              .max_body = PROXY_MAX_PAGE,
                              .max_page = options->max_page,
@@ -480,6 +498,8 @@ free_parts(struct parts *parts)
     cache_destroy(service->cache);
     metrics_destroy(service->metrics);
     address_policy_destroy(parts->addresses);
+    tag_rules_free(&service->tag_rules);
+    tag_rules_free(&service->write_rules);
     free(service->admins);
     privileges_free_user(&parts->user);
 }

@@ -84,8 +84,14 @@ const struct option_row option_rows[] = {
     {"tag-field", 0, false, OPTION_LIST, AT(tag_field), "NAME", NULL, 0, 0,
      "field of responses with tags to purge by; may be repeated (default: Surrogate-Key and "
      "Cache-Tag)"},
+    {"tag-rule", 0, false, OPTION_LIST, AT(tag_rule), "PATTERN -> TAG...", NULL, 0, 0,
+     "give tags to what is stored of a path: '/* -> $1' the first segment; may be repeated"},
+    {"write-rule", 0, false, OPTION_LIST, AT(write_rule), "PATTERN -> TAG...", NULL, 0, 0,
+     "tags that a write to a path over HTTP invalidates besides those of its URL: '/paths -> users'; "
+     "may be repeated"},
     {"invalidate-early", 0, false, OPTION_FLAG, AT(invalidate_early), NULL, "no", 0, 0,
-     "over HTTP, let an unsafe request invalidate before it is forwarded, too"},
+     "over HTTP, let each write invalidate before it is forwarded, too, as those that rules concern "
+     "do"},
     {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
      "parts of the cache, each with its own lock; with 1 the policy is exact; 0: chosen by workers "
      "and capacity"},

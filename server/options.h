@@ -60,6 +60,8 @@ struct options {
     bool store_cookies;
     bool store_client_errors;
     struct option_list tag_field; /* empty: tags_default_fields */
+    struct option_list tag_rule;
+    struct option_list write_rule;
     bool invalidate_early;
     uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;

@@ -11,6 +11,7 @@
 #include "fetch/fetch.h"
 #include "http/storing.h"
 #include "proxy/proxy.h"
+#include "proxy/tag_rules.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
 #include "server/memory.h"
@@ -37,9 +38,14 @@ struct service {
     struct memory_account memory; /* everything that is not in the cache; any thread */
     struct memory_reclaimed reclaimed;
     struct http_storing_rules storing;
+    struct tag_rules tag_rules; /* owned */
+    struct tag_rules write_rules;
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
     bool has_proxy;     /* it has been initialised */
 };
+
+/* Reads the rules of the options. False with a sentence in `why`; what was read is to be freed. */
+bool service_read_tag_rules(struct service *service, struct buf *why);
 
 /* The service behind a request. */
 struct service *service_of(const struct rpc_request *request);

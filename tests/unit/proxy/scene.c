@@ -334,6 +334,8 @@ scene_begin(const struct scene_options *options)
                              .origin = {.ops = &origin, .context = &scene},
                              .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
                              .storing = &scene.rules,
+                             .tag_rules = &scene.tag_rules,
+                             .write_rules = &scene.write_rules,
                              .follows_http = !options->freshness_off,
                              .max_age_us = options->max_age_us,
                              .max_body = max_body,
@@ -361,6 +363,18 @@ scene_end(void)
     cache_destroy(scene.cache);
     metrics_destroy(scene.metrics);
     pthread_mutex_destroy(&scene.lock);
+    tag_rules_free(&scene.tag_rules);
+    tag_rules_free(&scene.write_rules);
+}
+
+void
+scene_add_rule(struct tag_rules *rules, const char *text)
+{
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_msg(tag_rules_add(rules, text, &why), "%s", buf_str(&why));
+    buf_free(&why);
 }
 
 void

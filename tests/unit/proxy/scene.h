@@ -8,6 +8,7 @@
 
 #include "http/storing.h"
 #include "proxy/exchange.h"
+#include "proxy/tag_rules.h"
 #include "tests/unit/unit.h"
 
 #define SECOND ((int64_t)1000000)
@@ -46,11 +47,15 @@ struct scene {
     char fetched_sentence[FAILURE_SENTENCE];
     unsigned visits; /* under way */
     struct http_storing_rules rules;
+    struct tag_rules tag_rules, write_rules; /* of the proxy; scene_end() frees them */
 };
 
 extern struct scene scene;
 
 void scene_begin(const struct scene_options *options);
+
+/* Adds a rule, of --tag-rule or --write-rule. */
+void scene_add_rule(struct tag_rules *rules, const char *text);
 
 /* Nothing is under way, and nothing is charged but what is in the cache; or the test fails. */
 void scene_end(void);

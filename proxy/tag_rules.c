@@ -1,0 +1,328 @@
+#include "proxy/tag_rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cache/object.h"
+#include "http/field.h"
+#include "proxy/tags.h"
+
+#define MOST_STARS 9
+
+struct tag_rule {
+    struct buf text;
+    struct span pattern; /* normalised, in `text` */
+    struct span tags;    /* likewise: words with blanks between them */
+};
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static bool
+is_unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+static int
+hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Can it stand in a tag as it is? */
+static bool
+is_plain(char c)
+{
+    return c > ' ' && c <= '~' && c != ',';
+}
+
+static void
+append_escape(struct buf *out, char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    buf_append(out, (char[]){'%', digits[(c >> 4) & 15], digits[c & 15]}, 3);
+}
+
+/*
+ * Appends a segment. Escapes of unreserved characters are decoded, those of others are in upper
+ * case, and what cannot stand in a tag is escaped.
+ */
+static void
+append_segment(struct buf *out, struct span segment)
+{
+    for (size_t i = 0; i < segment.len; i++) {
+        char c = segment.ptr[i];
+        int high = -1, low = -1;
+
+        if (c == '%' && segment.len - i > 2) {
+            high = hex_value(segment.ptr[i + 1]);
+            low = hex_value(segment.ptr[i + 2]);
+        }
+        if (high >= 0 && low >= 0) {
+            c = (char)(high * 16 + low);
+            i += 2;
+            if (is_unreserved(c))
+                buf_append_char(out, c);
+            else
+                append_escape(out, c);
+        } else if (is_plain(c)) {
+            buf_append_char(out, c);
+        } else {
+            append_escape(out, c);
+        }
+    }
+}
+
+/* Takes the next segment that is not empty off *path; false at the end. */
+static bool
+next_segment(struct span *path, struct span *segment)
+{
+    const char *from = path->ptr, *end = path->ptr + path->len, *to;
+
+    while (from < end && *from == '/')
+        from++;
+    for (to = from; to < end && *to != '/';)
+        to++;
+    *segment = span_of(from, (size_t)(to - from));
+    *path = span_of(to, (size_t)(end - to));
+    return segment->len != 0;
+}
+
+/* Appends the path as it is compared: "/" and a segment, any number of times. */
+static bool
+append_path(struct buf *out, struct span path)
+{
+    struct span segment;
+
+    while (next_segment(&path, &segment)) {
+        size_t before = out->len;
+
+        if (!buf_append_char(out, '/'))
+            return false;
+        append_segment(out, segment);
+        segment = span_of(out->data + before, out->len - before);
+        if (span_equal(segment, span_str("/."))) {
+            out->len = before;
+        } else if (span_equal(segment, span_str("/.."))) {
+            while (before > 0 && out->data[--before] != '/')
+                ;
+            out->len = before;
+        }
+    }
+    return !buf_failed(out);
+}
+
+/* The path of a URL, without its query. */
+static struct span
+path_of(struct span url)
+{
+    const char *end = url.ptr + url.len, *from = memmem(url.ptr, url.len, "://", 3), *to;
+
+    if (!from)
+        return span_of(NULL, 0);
+    for (from += 3; from < end && *from != '/' && *from != '?' && *from != '#';)
+        from++;
+    for (to = from; to < end && *to != '?' && *to != '#';)
+        to++;
+    return span_of(from, (size_t)(to - from));
+}
+
+/* ---- reading rules --------------------------------------------------------------------------- */
+
+static bool
+next_word(struct span *rest, struct span *word)
+{
+    *rest = http_trim(*rest);
+    *word = span_of(rest->ptr, 0);
+    while (word->len < rest->len && !http_is_blank(rest->ptr[word->len]))
+        word->len++;
+    *rest = span_of(rest->ptr + word->len, rest->len - word->len);
+    return word->len != 0;
+}
+
+/* Returns what is wrong with the pattern, or NULL, and the number of its stars. */
+static const char *
+check_pattern(struct span pattern, unsigned *stars)
+{
+    struct span segment;
+
+    *stars = 0;
+    if (pattern.len == 0 || *pattern.ptr != '/')
+        return "the pattern does not begin with \"/\"";
+    for (size_t i = 0; i < pattern.len; i++)
+        if (pattern.ptr[i] <= ' ' || pattern.ptr[i] > '~' || pattern.ptr[i] == '?' ||
+            pattern.ptr[i] == '#')
+            return "the pattern is a path: visible ASCII characters without \"?\" and \"#\"";
+    while (next_segment(&pattern, &segment)) {
+        if (span_equal(segment, span_str("*")))
+            ++*stars;
+        else if (memchr(segment.ptr, '*', segment.len))
+            return "\"*\" can only be a whole segment of the pattern";
+    }
+    return *stars > MOST_STARS ? "the pattern has more than 9 \"*\"" : NULL;
+}
+
+static const char *
+check_tags(struct span tags, unsigned stars)
+{
+    struct span word;
+    unsigned count = 0;
+
+    while (next_word(&tags, &word)) {
+        if (++count > OBJECT_MAX_TAGS)
+            return "there are more than 64 tags";
+        for (size_t i = 0; i < word.len; i++) {
+            char c = word.ptr[i];
+
+            if (c <= ' ' || c > '~' || c == ',')
+                return "a tag is a word of visible ASCII characters without commas";
+            if (c != '$')
+                continue;
+            c = i + 1 < word.len ? word.ptr[i + 1] : '0';
+            if (c < '1' || c > '9' || (unsigned)(c - '0') > stars)
+                return "\"$\" in a tag is followed by the number of a \"*\" of the pattern";
+        }
+    }
+    return count ? NULL : "there is no tag";
+}
+
+/* A rule of its own memory, with the pattern normalised; false without memory. */
+static bool
+make(struct tag_rule *rule, struct span pattern, struct span tags)
+{
+    struct buf text;
+    size_t len;
+
+    buf_init(&text, 3 * pattern.len + tags.len);
+    if (!append_path(&text, pattern) || (len = text.len, !buf_append(&text, tags.ptr, tags.len))) {
+        buf_free(&text);
+        return false;
+    }
+    rule->text = text;
+    rule->pattern = span_of(text.data, len);
+    rule->tags = span_of(text.data + len, tags.len);
+    return true;
+}
+
+static bool
+add(struct tag_rules *rules, struct span pattern, struct span tags)
+{
+    struct tag_rule *all = realloc(rules->rules, (rules->count + 1) * sizeof(*all));
+
+    if (!all)
+        return false;
+    rules->rules = all;
+    if (!make(&all[rules->count], pattern, tags))
+        return false;
+    rules->count++;
+    return true;
+}
+
+bool
+tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why)
+{
+    const char *arrow = strstr(text, "->"), *wrong;
+    struct span pattern, tags;
+    unsigned stars;
+
+    if (!arrow) {
+        buf_printf(why, "\"%s\" is not of the form \"PATTERN -> TAG...\"", text);
+        return false;
+    }
+    pattern = http_trim(span_of(text, (size_t)(arrow - text)));
+    tags = http_trim(span_str(arrow + 2));
+    wrong = check_pattern(pattern, &stars);
+    if (!wrong)
+        wrong = check_tags(tags, stars);
+    if (wrong) {
+        buf_printf(why, "\"%s\": %s", text, wrong);
+        return false;
+    }
+    if (add(rules, pattern, tags))
+        return true;
+    buf_append_str(why, strerror(ENOMEM));
+    return false;
+}
+
+void
+tag_rules_free(struct tag_rules *rules)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        buf_free(&rules->rules[i].text);
+    free(rules->rules);
+    *rules = (struct tag_rules){0};
+}
+
+/* ---- applying them --------------------------------------------------------------------------- */
+
+/* Does the path begin with the pattern? Then `stars` has what its stars match. */
+static bool
+matches(struct span pattern, struct span path, struct span stars[MOST_STARS])
+{
+    struct span wanted, segment;
+    unsigned count = 0;
+
+    while (next_segment(&pattern, &wanted)) {
+        if (!next_segment(&path, &segment))
+            return false;
+        if (span_equal(wanted, span_str("*")))
+            stars[count++] = segment;
+        else if (!span_equal(wanted, segment))
+            return false;
+    }
+    return true;
+}
+
+static bool
+append_word(struct buf *out, struct span word, const struct span stars[MOST_STARS])
+{
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.ptr[i] == '$') {
+            const struct span *star = &stars[word.ptr[++i] - '1'];
+
+            buf_append(out, star->ptr, star->len);
+        } else {
+            buf_append_char(out, word.ptr[i]);
+        }
+    }
+    return !buf_failed(out);
+}
+
+static bool
+apply(const struct tag_rule *rule, struct span path, struct buf *word, struct buf *tags)
+{
+    struct span stars[MOST_STARS], rest = rule->tags, template;
+
+    if (!matches(rule->pattern, path, stars))
+        return true;
+    while (next_word(&rest, &template)) {
+        buf_reset(word);
+        if (!append_word(word, template, stars) || !tags_append(tags, buf_span(word)))
+            return false;
+    }
+    return true;
+}
+
+bool
+tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags)
+{
+    struct buf path, word;
+    bool ok = true;
+
+    if (!rules->count)
+        return true;
+    buf_init(&path, OBJECT_MAX_META);
+    buf_init(&word, OBJECT_MAX_TAG_BYTES);
+    ok = append_path(&path, path_of(url));
+    for (size_t i = 0; ok && i < rules->count; i++)
+        ok = apply(&rules->rules[i], buf_span(&path), &word, tags);
+    buf_free(&path);
+    buf_free(&word);
+    return ok;
+}

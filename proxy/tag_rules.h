@@ -1,0 +1,49 @@
+/*
+ * Rules that derive tags from the path of a URL (--tag-rule, --write-rule). A rule is
+ *
+ *     PATTERN -> TAG [TAG...]
+ *
+ * The pattern is segments of a path, each after a slash; "*" is any one segment. It matches paths
+ * that begin with these segments, so "/" matches every path. A tag is a word of visible characters
+ * without commas, in which "$1" to "$9" are the segments that the pattern's stars match, in order:
+ *
+ *     / * -> $1              (without the space) the first segment of each path
+ *     /shop/ * -> shop $1-list
+ *
+ * Paths are compared as RFC 3986 section 6.2.2 normalises them: escaped unreserved characters are
+ * the characters, dot segments are removed, and empty segments do not count. The query does not
+ * count either.
+ *
+ * Rules are made by one thread, and read-only afterwards.
+ */
+#ifndef SUNPROXY_PROXY_TAG_RULES_H
+#define SUNPROXY_PROXY_TAG_RULES_H
+
+#include "base/buf.h"
+#include "base/span.h"
+
+struct tag_rule;
+
+/* All zero: none. */
+struct tag_rules {
+    struct tag_rule *rules; /* owned */
+    size_t count;
+};
+
+/*
+ * Adds a rule, of which a copy is kept. False with a sentence in `why`, also without memory; the
+ * rules are then as before.
+ */
+bool tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why);
+
+/*
+ * Appends the tags that the rules give to a URL, as tags_append() does; a URL without a path has
+ * none. False if tags_append() refuses one, or without memory: the object has tags then that are
+ * not known.
+ */
+bool tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags);
+
+/* Harmless if all is zero. */
+void tag_rules_free(struct tag_rules *rules);
+
+#endif

@@ -1,0 +1,373 @@
+/* Tags that rules give to objects, and what writes invalidate by tags. */
+#include <stdio.h>
+
+#include "proxy/control.h"
+#include "tests/unit/proxy/scene.h"
+
+#define HOST "http://origin.test"
+#define OTHER "http://other.test"
+#define FRESH "ETag: \"a\"\r\nCache-Control: max-age=1000\r\n"
+
+static const struct scene_options defaults;
+
+/* Begins a scene with a rule that tags paths with their first segments, and one for writes. */
+static void
+begin(void)
+{
+    scene_begin(&defaults);
+    scene_add_rule(&scene.tag_rules, "/* -> $1");
+    scene_add_rule(&scene.write_rules, "/paths -> users");
+}
+
+static void
+store(const char *url, const char *lines)
+{
+    struct visit v;
+
+    ck_assert(!visit_raw(&v, url, ""));
+    scene_answer(url, 200, lines, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(v.stored);
+}
+
+/* Is it in the cache? */
+static bool
+has(const char *url)
+{
+    struct visit v;
+
+    ck_assert(visit_raw(&v, url, "Cache-Control: only-if-cached\r\n"));
+    return v.fails == 0;
+}
+
+static void
+begin_write(struct visit *v, const char *url, bool owned)
+{
+    *v = (struct visit){.url = url, .raw = true, .streams = true, .method = "PUT", .owned = owned};
+    ck_assert(!visit(v));
+}
+
+static void
+write_to(const char *url, bool owned, unsigned status, const char *lines)
+{
+    struct visit v;
+
+    begin_write(&v, url, owned);
+    scene_answer(url, status, lines, 5);
+    expect_body(&v, OUTCOME_BYPASS, 5);
+}
+
+/* ---- the tags of objects --------------------------------------------------------------------- */
+
+START_TEST(objects_have_the_tags_of_their_paths)
+{
+    struct visit v;
+
+    begin();
+    ck_assert(!visit_raw(&v, HOST "/users/1", ""));
+    scene_answer(HOST "/users/1", 200, FRESH "Surrogate-Key: one users two\r\n", 20);
+    ck_assert_str_eq(v.tags, "one users two");
+    ck_assert(!visit_raw(&v, HOST "/users/2?q", ""));
+    scene_answer(HOST "/users/2?q", 200, FRESH, 20);
+    ck_assert_str_eq(v.tags, "users");
+    /* They are those of the URL again after a 304. */
+    scene.now_us += 1001 * SECOND;
+    ck_assert(!visit_raw(&v, HOST "/users/2?q", ""));
+    scene_answer(HOST "/users/2?q", 304, FRESH, 0);
+    ck_assert_str_eq(v.tags, "users");
+    /* RPC's objects have them, too. */
+    scene_store(HOST "/users/3", "", 10);
+    ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_TAG, span_str("users")), 3);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_response_to_post_that_is_stored_has_tags)
+{
+    static const char lines[] =
+        "Content-Location: /users/1\r\nSurrogate-Key: x\r\nCache-Control: max-age=10\r\n";
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct visit v = {.url = HOST "/users/1", .raw = true, .streams = true, .method = "POST"};
+
+        begin();
+        ck_assert(!visit(&v));
+        scene_answer(HOST "/users/1", 200, lines, 20);
+        ck_assert(has(HOST "/users/1"));
+        ck_assert_uint_eq(
+            control_purge(&scene.proxy, CONTROL_PURGE_TAG, span_str(i ? "users" : "x")), 1);
+        ck_assert(!has(HOST "/users/1"));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(what_cannot_have_its_tags_is_not_stored)
+{
+    char url[200] = HOST "/", text[600] = "/* ->";
+    struct visit v;
+
+    scene_begin(&defaults);
+    memset(url + strlen(url), 'x', 150);
+    for (unsigned i = 0; i < 60; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " %u$1", i);
+    scene_add_rule(&scene.tag_rules, text);
+    ck_assert(!visit_raw(&v, url, ""));
+    scene_answer(url, 200, FRESH, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(!v.stored);
+    v = (struct visit){.url = url};
+    ck_assert(!visit(&v));
+    scene_respond(url, "", 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(!v.stored);
+    scene_end();
+}
+END_TEST
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+static const char *const urls[] = {HOST "/users/1", HOST "/users/2", HOST "/paths/1", HOST "/x"};
+
+static void
+store_all(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        store(urls[i], FRESH);
+    scene_store(HOST "/users/3", "", 10);
+}
+
+static void
+expect(bool users, bool paths)
+{
+    ck_assert(has(urls[0]) == users && has(urls[1]) == users);
+    ck_assert(scene_has(HOST "/users/3") == users);
+    ck_assert(has(urls[2]) == paths);
+    ck_assert(has(urls[3]));
+}
+
+START_TEST(a_write_invalidates_by_the_rules_before_and_after)
+{
+    static const unsigned statuses[] = {200, 302, 404, 500};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct visit v;
+
+        begin();
+        store_all();
+        begin_write(&v, HOST "/users/9", false);
+        expect(false, true);
+        store(urls[0], FRESH);
+        store(urls[1], FRESH);
+        scene_store(HOST "/users/3", "", 10);
+        expect(true, true);
+        scene_answer(HOST "/users/9", statuses[i], "", 5);
+        expect_body(&v, OUTCOME_BYPASS, 5);
+        expect(false, true);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_write_invalidates_the_tags_that_rules_name)
+{
+    struct visit v;
+
+    begin();
+    store_all();
+    begin_write(&v, HOST "/paths", false);
+    expect(false, false);
+    store(urls[0], FRESH);
+    store(urls[2], FRESH);
+    scene_done(scene_fetch(HOST "/paths"), FETCH_ORIGIN_BROKE, "broken");
+    scene_run();
+    expect_failure(&v, FAILURE_ORIGIN, "broken");
+    expect(false, false);
+    scene_end();
+}
+END_TEST
+
+START_TEST(requests_that_are_safe_or_no_writes_of_rules_leave_tags)
+{
+    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "OPTIONS"};
+
+    begin();
+    store_all();
+    ck_assert(!visit(&v));
+    scene_answer(HOST "/users/9", 200, "", 5);
+    expect(true, true);
+    write_to(HOST "/", false, 200, "");
+    write_to(HOST "/y", false, 200, "");
+    expect(true, true);
+    scene_end();
+}
+END_TEST
+
+/* A fetch that began before the write's response and ends after it, reached by its tag alone. */
+START_TEST(what_is_fetched_during_a_write_is_not_stored)
+{
+    /* The head comes before the write, before its response, or after it. */
+    for (unsigned moment = 0; moment < 3; moment++) {
+        struct visit write, before, during, joined, after;
+        struct scene_fetch *fetch;
+
+        begin();
+        ck_assert(!visit_raw(&before, urls[0], ""));
+        fetch = scene_fetch(urls[0]);
+        for (unsigned m = 0; m < 3; m++) {
+            if (moment == m) {
+                scene_hop(fetch, FRESH, false);
+                ck_assert_int_eq(scene_head(fetch, 200, FRESH, 20), FETCH_CONTINUE);
+            }
+            if (m == 0) {
+                begin_write(&write, urls[2], false);
+                ck_assert(!visit_raw(&during, urls[1], ""));
+                ck_assert(!visit_raw(&joined, urls[1], ""));
+            } else if (m == 1) {
+                scene_answer(urls[2], 204, "", 0);
+            }
+        }
+        scene_body(fetch, 20);
+        scene_done(fetch, FETCH_OK, "");
+        scene_run();
+        expect_body(&before, OUTCOME_MISS, 20);
+        ck_assert(!before.stored && !has(urls[0]));
+        scene_answer(urls[1], 200, FRESH, 20);
+        expect_body(&during, OUTCOME_MISS, 20);
+        ck_assert(!during.stored && !has(urls[1]));
+        /* The request that has joined looks up again. */
+        expect_waiting(&joined);
+        scene_answer(urls[1], 200, FRESH, 20);
+        expect_body(&joined, OUTCOME_MISS, 20);
+        ck_assert(joined.stored && has(urls[1]));
+        ck_assert(!visit_raw(&after, urls[0], ""));
+        scene_answer(urls[0], 200, FRESH, 20);
+        ck_assert(after.stored);
+        scene_end();
+    }
+}
+END_TEST
+
+/* ---- tags that origins give ------------------------------------------------------------------ */
+
+START_TEST(a_write_invalidates_the_tags_of_the_object_of_its_url)
+{
+    for (unsigned early = 0; early < 2; early++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        scene.proxy.config.invalidates_early = early;
+        store(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
+        store(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
+        store(HOST "/c", FRESH "Surrogate-Key: z\r\n");
+        begin_write(&v, HOST "/a", false);
+        ck_assert(has(HOST "/a") == !early && has(HOST "/b") == !early && has(HOST "/c"));
+        /* The tags are known still when the object is not there any more. */
+        if (early)
+            store(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
+        scene_answer(HOST "/a", 204, "", 0);
+        ck_assert(!has(HOST "/a") && !has(HOST "/b") && has(HOST "/c"));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(an_error_leaves_tags_that_no_rule_gives)
+{
+    scene_begin(&defaults);
+    store(HOST "/a", FRESH "Surrogate-Key: x\r\n");
+    store(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+    write_to(HOST "/a", false, 500, "");
+    ck_assert(has(HOST "/a") && has(HOST "/b"));
+    scene_end();
+}
+END_TEST
+
+/* ---- origins --------------------------------------------------------------------------------- */
+
+START_TEST(tags_of_other_origins_are_invalidated_by_their_owner_only)
+{
+    for (unsigned owned = 0; owned < 2; owned++) {
+        begin();
+        store(HOST "/users/1", FRESH);
+        store(OTHER "/users/1", FRESH);
+        store("http://origin.test.other/users/1", FRESH);
+        write_to(HOST "/users/9", owned != 0, 200, "");
+        ck_assert(!has(HOST "/users/1"));
+        ck_assert(has(OTHER "/users/1") == !owned);
+        ck_assert(has("http://origin.test.other/users/1") == !owned);
+        scene_end();
+    }
+}
+END_TEST
+
+/* More is removed than has to be: everything of the origin. */
+START_TEST(without_memory_for_tags_all_of_the_origin_is_invalidated)
+{
+    static char lines[6200] = FRESH "Surrogate-Key: ";
+
+    memset(lines + strlen(lines), 'x', 6000);
+    strcat(lines, "\r\n");
+    for (unsigned scarce = 0; scarce < 2; scarce++) {
+        const size_t taken = scarce ? 65536 - 8000 : 0;
+        struct visit v;
+
+        scene_begin(&(struct scene_options){.memory = 8 * 65536});
+        store(HOST "/a", lines);
+        store(HOST "/b", FRESH);
+        store(OTHER "/a", FRESH);
+        begin_write(&v, HOST "/a", false);
+        ck_assert(memory_charge(&scene.account, MEMORY_REQUESTS, taken));
+        scene_answer(HOST "/a", 204, "", 0);
+        memory_uncharge(&scene.account, MEMORY_REQUESTS, taken);
+        ck_assert(!has(HOST "/a") && has(HOST "/b") == !scarce && has(OTHER "/a"));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(with_more_tags_than_are_kept_all_of_the_origin_is_invalidated)
+{
+    static char lines[6200];
+
+    scene_begin(&defaults);
+    for (unsigned i = 0; i < 2; i++) {
+        struct visit v;
+
+        strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key: ");
+        memset(lines + strlen(lines), i ? 'x' : 'y', 6000);
+        strcat(lines, "\r\n");
+        ck_assert(!visit_raw(&v, HOST "/a", i ? "X-A: 1\r\n" : ""));
+        scene_answer(HOST "/a", 200, lines, 20);
+        ck_assert(v.stored);
+        memset(lines, 0, sizeof(lines));
+    }
+    store(HOST "/b", FRESH);
+    store(OTHER "/a", FRESH);
+    write_to(HOST "/a", false, 200, "");
+    ck_assert(!has(HOST "/a") && !has(HOST "/b") && has(OTHER "/a"));
+    scene_end();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("proxy: writes and tags");
+    TCase *tests = tcase_create("writes");
+
+    tcase_add_test(tests, objects_have_the_tags_of_their_paths);
+    tcase_add_test(tests, a_response_to_post_that_is_stored_has_tags);
+    tcase_add_test(tests, what_cannot_have_its_tags_is_not_stored);
+    tcase_add_test(tests, a_write_invalidates_by_the_rules_before_and_after);
+    tcase_add_test(tests, a_write_invalidates_the_tags_that_rules_name);
+    tcase_add_test(tests, requests_that_are_safe_or_no_writes_of_rules_leave_tags);
+    tcase_add_test(tests, what_is_fetched_during_a_write_is_not_stored);
+    tcase_add_test(tests, a_write_invalidates_the_tags_of_the_object_of_its_url);
+    tcase_add_test(tests, an_error_leaves_tags_that_no_rule_gives);
+    tcase_add_test(tests, tags_of_other_origins_are_invalidated_by_their_owner_only);
+    tcase_add_test(tests, without_memory_for_tags_all_of_the_origin_is_invalidated);
+    tcase_add_test(tests, with_more_tags_than_are_kept_all_of_the_origin_is_invalidated);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
