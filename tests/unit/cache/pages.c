@@ -273,3 +273,17 @@ pages_url(int i)
     snprintf(url, sizeof(url), "http://www.example.com/%d", i);
     return url;
 }
+
+void
+pages_store_tagged(struct cache *cache, const char *url, const char *tags)
+{
+    struct request request = {0};
+
+    request_lookup(&request, cache, url, 0, false);
+    cache_fill_head(request.found.fill,
+                    &(struct object_head){.status = 200, .tags = span_str(tags)});
+    cache_fill_finish(request.found.fill, true, 1, 0, INT64_MAX);
+    cache_fill_free(request.found.fill);
+    request_take(&request);
+    request_end(&request);
+}

@@ -101,4 +101,7 @@ struct cache_stats pages_stats(struct cache *cache);
 /* One URL for each number; valid until the next one. */
 const char *pages_url(int i);
 
+/* Stores an empty page with tags, separated by spaces. */
+void pages_store_tagged(struct cache *cache, const char *url, const char *tags);
+
 #endif
