@@ -229,6 +229,8 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
         .cache = "sunproxy",
         .hit = exchange->outcome == OUTCOME_HIT || exchange->outcome == OUTCOME_STALE,
         .forwarded = forwarded(x),
+        /* The other outcomes that are forwarded have the status of the response. */
+        .origin_status = exchange->outcome == OUTCOME_REVALIDATED ? 304 : 0,
         .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_HIT,
         .collapsed = exchange->outcome == OUTCOME_COALESCED,
     };

@@ -342,6 +342,32 @@ START_TEST(purging_more_than_one_url_and_softly)
 }
 END_TEST
 
+/* RFC 9211 section 2.3: the status of the origin is stated where it is not that of the response. */
+START_TEST(a_validated_response_states_the_status_of_the_origin)
+{
+    static const char lines[] = MAX_AGE "ETag: \"one\"\r\n";
+    struct scene_fetch *fetch;
+    int fd;
+
+    begin();
+    fd = http_connect_local();
+    store(lines, "page");
+    expect(fd, REQUEST("PURGE", "Purge: soft\r\n"), 200);
+    ck_assert(http_send(fd, REQUEST("GET", "")));
+    fetch = await_fetch(URL);
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 304, lines, 0), FETCH_CONTINUE);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    ck_assert_str_eq(answer.body, "page");
+    ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; fwd=stale; fwd-status=304; stored"));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* What is refused has removed nothing. */
 START_TEST(purges_that_are_refused)
 {
@@ -651,6 +677,7 @@ unit_suite(void)
     tcase_add_test(tcase, options_of_the_proxy_itself);
     tcase_add_test(tcase, purging);
     tcase_add_test(tcase, purging_more_than_one_url_and_softly);
+    tcase_add_test(tcase, a_validated_response_states_the_status_of_the_origin);
     tcase_add_test(tcase, purges_that_are_refused);
     tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
     tcase_add_test(tcase, the_port_of_the_host_that_is_forwarded);
