@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -188,6 +189,40 @@ class Daemon:
     def _answers(self):
         with socket.socket(socket.AF_UNIX) as s:
             return s.connect_ex(str(self.path)) == 0
+
+
+class Service:
+    """A server of the studies over HTTP, a program of ours in Python; `arguments` follow the file to which
+    it writes its port."""
+
+    def __init__(self, children, folder, name, script, *arguments):
+        port_file, log = folder / f"{name}.port", folder / f"{name}.log"
+        self.child = children.start([sys.executable, TOP / "scripts" / script, port_file, *arguments],
+                                    log, die_with_us=True)
+        wait_for(port_file.exists, self.child, name, log)
+        self.port = int(port_file.read_text())
+
+
+class ReverseProxy:
+    """sunproxyd with an exact cache (one shard), before an origin on a port of this machine. It serves
+    HTTP on `port`, and on the AF_UNIX socket `path` for purges."""
+
+    def __init__(self, children, folder, name, origin_port, *options):
+        self.path, log = folder / f"{name}.http", folder / f"{name}.log"
+        self.child = children.start(
+            [BUILD / "sunproxyd", "--listen", "none", "--socket", folder / f"{name}.sock", "--no-rpcbind",
+             "--http", "127.0.0.1:0", "--http", f"unix:{self.path}", "--workers", 1, "--shards", 1,
+             "--origin", f"/=http://127.0.0.1:{origin_port}", "--allow-net", "127.0.0.1/32", *options],
+            log, die_with_us=True)
+        self.port = None
+        wait_for(lambda: self._find_port(log), self.child, "sunproxyd", log)
+
+    def _find_port(self, log):
+        text = log.read_text(errors="replace")
+        found = re.search(r"serving HTTP on 127\.0\.0\.1:(\d+)", text)
+        if found and "serves with" in text:
+            self.port = int(found[1])
+        return self.port is not None
 
 
 def replay(children, daemon, trace, policy, capacity, folder, name, *options):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Repeats the Sun RPC paper's evaluation and the Thrift study's, and states which claims hold.
+"""Repeats the evaluations of published studies, and states which of their claims hold.
 
-Started by scripts/reproduce.sh. Every run is a replay over RPC against a daemon of its own, which
-fetches from a local origin with a latency like that of the web; several runs take place at once. The
-claims and their criteria are in reproduce_claims.py, the paper's numbers in reproduce_published.py, the
-page in reproduce_page.py.
+Started by scripts/reproduce.sh. The Sun RPC paper and the Thrift study: every run is a replay over RPC
+against a daemon of its own, which fetches from a local origin with a latency like that of the web;
+several runs take place at once. The claims and their criteria are in reproduce_claims.py, the paper's
+numbers in reproduce_published.py, the page in reproduce_page.py. Each study over HTTP (HTTP_STUDIES) has
+modules of its own: what it runs, its claims, and its part of the page.
 
 The authors' own requests are replayed too, if $SUNPROXY_DATASETS (by default ../shared/datasets) has
 the folder sunrpc-paper.
@@ -23,6 +24,9 @@ import time
 
 import harness
 import reproduce_claims as claims
+import reproduce_geni
+import reproduce_geni_claims
+import reproduce_geni_page
 import reproduce_page
 
 OUT = pathlib.Path("build/reproduce")
@@ -37,6 +41,19 @@ THRIFT_POLICIES = {"lru": "lru", "lfu": "lfu", "rand": "rand:draw=each"}
 Scale = collections.namedtuple("Scale", "percent kb repeats runs latency options")
 FULL = Scale([10, 20, 30, 40, 50, 80], [64, 128, 192, 256], 3, 5, "lognormal:20ms:0.5", [])
 SMOKE = Scale([10, 20, 30], [64, 256], 2, 2, "1ms", ["--limit", 60])
+
+# Studies over HTTP. perform(children, folder, scale) gives the result, assess(result) the rows of its
+# claims; section(result) and as_json(result) are what the page and the JSON have of it.
+HttpStudy = collections.namedtuple("HttpStudy", "full smoke perform assess section as_json")
+HTTP_STUDIES = {
+    "geni": HttpStudy(reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
+                      reproduce_geni_claims.assess, reproduce_geni_page.section, reproduce_geni_page.as_json),
+}
+STUDIES = ["rpc", *HTTP_STUDIES]
+
+# What the replays over RPC give: claims.Row of each claim; {name: claims.Part}; that of the authors' own
+# requests, or None; {name: claims.Workload}; claims.Fall.
+Replays = collections.namedtuple("Replays", "rows parts authors workloads fall")
 
 # A trace: its path, options of the origin for sizes, options of the daemon.
 Trace = collections.namedtuple("Trace", "path sizes options")
@@ -205,8 +222,8 @@ def version():
                           check=True).stdout.decode().splitlines()[0]
 
 
-def reproduce(children, out, scale, at_once):
-    started = time.monotonic()
+def perform_replays(children, out, scale, at_once):
+    """The Sun RPC paper and the Thrift study: Replays."""
     bench = Bench(children, out, scale)
     if "authors" not in bench.traces:
         print(f"without the authors' own requests: {DATASETS}/sunrpc-paper does not exist")
@@ -217,25 +234,46 @@ def reproduce(children, out, scale, at_once):
     parts = {name: gather_part(bench, name, results) for name in ("dataset1", "dataset2")}
     authors = gather_part(bench, "authors", results)
     workloads = {name: gather_workload(bench, name, results) for name in ("random", "repeated")}
-    rows = claims.assess_all(parts, authors, workloads)
-    print()
-    print_rows(rows)
-    seconds = time.monotonic() - started
-    page = out / "reproduce.html"
-    page.write_text(reproduce_page.page(rows, parts, authors, workloads, explain_fall(children, out), scale,
-                                        seconds, version()))
-    held = sum(row.finding.holds is True for row in rows)
-    broken = sum(row.finding.holds is False for row in rows)
-    unsteady = claims.unsteadiness(workloads)
+    for origin in bench.origins.values():
+        children.end(origin.child)
+    return Replays(claims.assess_all(parts, authors, workloads), parts, authors, workloads,
+                   explain_fall(children, out))
+
+
+def print_notes(replays):
+    unsteady = claims.unsteadiness(replays.workloads)
     print(textwrap.fill(
         f"{claims.NOTE} Runs of the same requests differed by {100 * unsteady:.1f} %"
         + (": the machine was busy, and verdicts on close times may differ from run to run."
            if unsteady > claims.NOISE else ".")
-        + (f" {claims.AUTHORS_NOTE}" if authors else ""), 100))
-    if scale.options:
+        + (f" {claims.AUTHORS_NOTE}" if replays.authors else ""), 100))
+
+
+def reproduce(children, out, wanted, smoke, at_once):
+    started = time.monotonic()
+    scale = SMOKE if smoke else FULL
+    replays = perform_replays(children, out, scale, at_once) if "rpc" in wanted else None
+    results, rows = {}, list(replays.rows) if replays else []
+    for name, study in HTTP_STUDIES.items():
+        if name in wanted:
+            print(f"{reproduce_page.NAMES[name]}: over HTTP, against origins with a limited link")
+            results[name] = study.perform(children, out / name, study.smoke if smoke else study.full)
+            rows += study.assess(results[name])
+    print()
+    print_rows(rows)
+    run = reproduce_page.Run(rows, smoke, time.monotonic() - started, version())
+    page, data = out / "reproduce.html", out / "reproduce.json"
+    page.write_text(reproduce_page.page(
+        run, replays, scale, [HTTP_STUDIES[name].section(result) for name, result in results.items()]))
+    data.write_text(json.dumps(reproduce_page.as_json(
+        run, replays, {name: HTTP_STUDIES[name].as_json(result) for name, result in results.items()}), indent=1))
+    if replays:
+        print_notes(replays)
+    if smoke:
         print("A smoke test: nothing here is a result.")
-    print(f"{held} of {len(rows)} claims hold on the data sets that ship with this, {broken} do not, "
-          f"{len(rows) - held - broken} are undecided.\nTook {seconds:.0f} s. The page, with tables and figures: {page}")
+    held, broken, open_ = reproduce_page.count_verdicts(rows)
+    print(f"{held} of {len(rows)} claims hold here, {broken} do not, {open_} are undecided.\n"
+          f"Took {run.seconds:.0f} s. The page, with tables and figures: {page}\nThe numbers: {data}")
 
 
 def main():
@@ -246,10 +284,11 @@ def main():
                         help=f"where page and logs go; empty, or in build/ ({OUT})")
     parser.add_argument("--smoke", action="store_true",
                         help="few requests, sizes and runs: shows that it works, not what holds")
+    parser.add_argument("--study", action="append", choices=STUDIES,
+                        help="only this; may be repeated (rpc: the Sun RPC paper and the Thrift study)")
     args = parser.parse_args()
-    scale = SMOKE if args.smoke else FULL
     return harness.perform("reproduce", args.out, lambda children: reproduce(
-        children, args.out, scale, args.at_once))
+        children, args.out, args.study or STUDIES, args.smoke, args.at_once))
 
 
 if __name__ == "__main__":

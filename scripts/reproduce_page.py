@@ -1,19 +1,22 @@
-"""The page of `make reproduce`: claims beside measurements, figures and tables, in one file.
+"""The page of `make reproduce`: claims beside measurements, figures and tables, in one file; and the same
+as JSON.
 
 No script, no font and nothing else from elsewhere; figures are SVG in the page's own colours, so
 that light, dark and paper each look as they should.
 """
 
 import base64
+import collections
 import hashlib
-import html
 import os
 import pathlib
 import platform
 import time
 
 import reproduce_claims as claims
+import reproduce_figures as figures
 import reproduce_published as published
+from reproduce_figures import chart, escape, numbers
 
 # The report's colours, so that a policy looks the same on both pages.
 COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
@@ -62,7 +65,9 @@ svg .e { stroke: var(--own); stroke-width: 1.2; }
 svg .p { fill: none; stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 3; }
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
-svg .d, svg .k { fill: var(--own); }
+svg .d, svg .k, svg .b { fill: var(--own); } svg .w { stroke: var(--ink); stroke-width: 1.4; }
+pre { overflow-x: auto; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem; padding: .6rem .8rem;
+  border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
   padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); } }
@@ -71,24 +76,27 @@ svg .d, svg .k { fill: var(--own); }
   tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; } @page { margin: 16mm; } }
 """
-OWN = "".join(f".own-{policy} {{ --own: var(--{policy}); }}\n"
-              for policy in ("lru", "lfu", "fifo", "rand", "maxs"))
-SHEET = COLOURS + STYLE + OWN
+SHEET = COLOURS + STYLE + figures.OWN
 # Nothing is loaded, no script runs, and this style sheet alone applies.
 HASH = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
 SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; form-action 'none'"
 
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
-         "repeated": "repeated workload"}
+         "repeated": "repeated workload", "geni": "GENI study"}
+
+# All of it: claims.Row of each claim, whether it is a smoke test, seconds, and the daemon's version.
+Run = collections.namedtuple("Run", "rows smoke seconds version")
 
 
 def verdict(finding):
     return {True: "holds", False: "does not hold", None: "undecided"}[finding.holds]
 
 
-def escape(text):
-    return html.escape(str(text))
+def count_verdicts(rows):
+    """(hold, do not hold, undecided)"""
+    verdicts = [row.finding.holds for row in rows]
+    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
 
 
 def badge(finding):
@@ -105,7 +113,8 @@ def claims_table(rows):
         if row.own:
             own = (f'<div class="own">{badge(row.own)} <span class="soft">of the authors’ own '
                    f"requests:</span> {escape(row.own.measured)}</div>")
-        source = {"logs": "the authors’ logs", "Thrift": "Thrift study"}.get(
+        source = {"logs": "the authors’ logs", "Thrift": "Thrift study",
+                  "GENI": "a question of the study"}.get(
             row.claim.source, f"section {row.claim.source}")
         cells.append(
             f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
@@ -116,88 +125,7 @@ def claims_table(rows):
             + "\n".join(cells) + "</tbody></table></div>")
 
 
-# ---- figures -------------------------------------------------------------------------------------
-
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 270, 44, 48, 14, 38
-
-
-def ticks(low, high):
-    """Round numbers from low to high, four or so."""
-    span = high - low
-    step = next(m * 10 ** e for e in range(-3, 7) for m in (1, 2, 5) if span / (m * 10 ** e) <= 5)
-    first = int(low / step)
-    return [n * step for n in range(first, int(high / step) + 2) if low <= n * step <= high]
-
-
-def spread_labels(ends):
-    """Where names stand so that none covers another: {name: y}, near the lines' ends."""
-    placed, last = {}, TOP - 13
-    for y, name in sorted(ends):
-        last = max(y, last + 13)
-        placed[name] = last
-    over = max(0, last - (HEIGHT - BOTTOM))
-    return {name: y - over for name, y in placed.items()}
-
-
-def chart(title, x_title, xs, lines, none=None, top=None, errors=None, printed=None):
-    """lines: {policy: [value by x]}; `none`, the time without a cache, is the labelled baseline; errors:
-    {policy: [standard deviation by x]}, drawn as bars; printed: what a paper prints, as `lines`, dotted."""
-    printed = printed or {}
-    values = [v for some in (lines, printed) for line in some.values() for v in line if v is not None]
-    values += [none] if none is not None else []
-    high = top or max(values) * 1.05 or 1
-    # A ratio's axis begins where the lines do, and the caption says so; that of times begins at 0.
-    low = max(0, int(min(values) // 10 * 10)) if top else 0
-
-    def x_at(x):
-        return LEFT + (x - xs[0]) / ((xs[-1] - xs[0]) or 1) * (WIDTH - LEFT - RIGHT)
-
-    def y_at(v):
-        return HEIGHT - BOTTOM - (v - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
-
-    out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
-    for t in ticks(low, high):
-        out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(t):.1f}" '
-                   f'y2="{y_at(t):.1f}"/><text x="{LEFT - 7}" y="{y_at(t) + 4:.1f}" '
-                   f'text-anchor="end">{t:g}</text>')
-    for x in xs:
-        out.append(f'<text x="{x_at(x):.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">'
-                   f"{x:g}</text>")
-    out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">'
-               f"{escape(x_title)}</text>")
-    if none is not None:
-        out.append(f'<line class="none" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(none):.1f}" '
-                   f'y2="{y_at(none):.1f}"/><text x="{LEFT + 4}" y="{y_at(none) + 14:.1f}">no cache'
-                   "</text>")
-    for policy, line in printed.items():
-        points = [(x_at(x), y_at(v), v) for x, v in zip(xs, line) if v is not None]
-        out.append(f'<polyline class="p own-{policy}" points="'
-                   + " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points) + '"/>')
-    labels = spread_labels([(y_at(line[-1]), policy) for policy, line in lines.items()])
-    for policy, line in lines.items():
-        points = [(x_at(x), y_at(v)) for x, v in zip(xs, line)]
-        out.append(f'<polyline class="s own-{policy}" points="'
-                   + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
-        for (x, y), value, sd in zip(points, line, (errors or {}).get(policy, [])):
-            if sd > 0:
-                out.append(f'<line class="e own-{policy}" x1="{x:.1f}" x2="{x:.1f}" '
-                           f'y1="{y_at(max(low, value - sd)):.1f}" y2="{y_at(min(high, value + sd)):.1f}"/>')
-        out += [f'<circle class="d own-{policy}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
-                f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
-                for (x, y), size, v in zip(points, xs, line)]
-        out.append(f'<text class="name k own-{policy}" x="{WIDTH - RIGHT + 8}" '
-                   f'y="{labels[policy] + 4:.1f}">{policy.upper()}</text>')
-    note = f" (the axis begins at {low})" if low else ""
-    note += "; dotted: published" if printed else ""
-    return f'<figure>{"".join(out)}</svg><figcaption>{escape(title + note)}</figcaption></figure>'
-
-
-def numbers(columns, rows):
-    head = "".join(f"<th>{escape(c)}</th>" for c in ["", *columns])
-    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-    return (f'<div class="wide"><table class="numbers"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>")
-
+# ---- the Sun RPC paper ---------------------------------------------------------------------------
 
 def part_section(part):
     sizes = part.sizes
@@ -326,20 +254,34 @@ def machine():
             f"processor{'' if processors == 1 else 's'}")
 
 
-def page(rows, parts, authors, workloads, fall, scale, seconds, version):
-    held = sum(row.finding.holds is True for row in rows)
-    broken = sum(row.finding.holds is False for row in rows)
-    rest = len(rows) - held - broken
-    tally = [(held, "hold"), (broken, "do not hold")] + ([(rest, "undecided")] if rest else [])
-    smoke = ("" if not scale.options else '<p><span class="badge no">smoke test</span> A few requests '
-             "only: nothing here is a result.</p>")
-    sections = [part_section(part) for part in parts.values()]
-    if authors:
-        sections.append(part_section(authors))
-    sections += [workload_section(workload, fall) for workload in workloads.values()]
-    steady = claims.unsteadiness(workloads) <= claims.NOISE
+def replays_lead(replays, scale):
+    """What the replays over RPC are, and how steady they were."""
+    steady = claims.unsteadiness(replays.workloads) <= claims.NOISE
     unsteady = ("quiet enough." if steady else "this machine was busy, and verdicts on close times "
                 "may differ from run to run. Those on hit ratios do not.")
+    return f"""<p>The Sun RPC paper and the study of a proxy on Apache Thrift are repeated live over RPC: each replay against
+a daemon of its own that fetches from an origin on this machine with a latency drawn once for each URL
+({escape(scale.latency)}). The data sets that ship with sunproxy are made from the figures that the papers publish of
+theirs, and differ from them. A claim that does not hold here may have held there.</p>
+<p class="soft">Runs of the same requests without a cache differed by
+{100 * claims.unsteadiness(replays.workloads):.1f} % (standard deviation): {unsteady}
+{escape(claims.AUTHORS_NOTE) if replays.authors else ""} RAND of the Sun RPC paper draws a key for each page on
+insertion; RAND of the Thrift study draws each victim anew. Each run has another seed.</p>"""
+
+
+def page(run, replays, scale, more):
+    """`replays`: reproduce.Replays, or None; `more`: the sections of further studies."""
+    counts = zip(count_verdicts(run.rows), ("hold", "do not hold", "undecided"))
+    tally = [(n, what) for n, what in counts if n or what != "undecided"]
+    smoke = ('<p><span class="badge no">smoke test</span> A few requests only: nothing here is a result.</p>'
+             if run.smoke else "")
+    sections = []
+    if replays:
+        sections += [part_section(part) for part in replays.parts.values()]
+        if replays.authors:
+            sections.append(part_section(replays.authors))
+        sections += [workload_section(workload, replays.fall) for workload in replays.workloads.values()]
+    sections += more
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -347,22 +289,60 @@ def page(rows, parts, authors, workloads, fall, scale, seconds, version):
 <meta http-equiv="Content-Security-Policy" content="{SECURITY}">
 <style>{SHEET}</style></head><body>
 <h1>What was published, and what was measured</h1>
-<p>The evaluation of “RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and
-libcurl”, and that of the study of policies in a caching proxy on Apache Thrift, repeated with sunproxy:
-each replay live over RPC, against a daemon of its own that fetches from an origin on this machine
-with a latency drawn once for each URL ({escape(scale.latency)}).</p>
+<p>Evaluations of caching proxies, repeated with sunproxy: those of “RPC-Based Web Proxy Server: Implementation and
+Evaluation using Sun RPC and libcurl”, of a study of policies in a proxy on Apache Thrift, and of studies over
+HTTP.</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
-<p>The data sets that ship with sunproxy are made from the figures that the papers publish of theirs, and differ
-from them. A claim that does not hold here may have held there. The criterion of each claim was fixed before
-the first run of this evaluation, and does not depend on the results.</p>
+{replays_lead(replays, scale) if replays else ""}
 <h2>The claims</h2>
-<p class="soft">{escape(claims.NOTE)} Runs of the same requests without a cache differed by
-{100 * claims.unsteadiness(workloads):.1f} % (standard deviation): {unsteady}
-{escape(claims.AUTHORS_NOTE) if authors else ""}</p>
-{claims_table(rows)}
+<p class="soft">The criterion of each claim was fixed before the first run of its evaluation, and does not depend on
+the results. {escape(claims.NOTE)}</p>
+{claims_table(run.rows)}
 {"".join(sections)}
-<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {seconds:.0f} s with {escape(version)} and Python
-{platform.python_version()} on {escape(machine())}. RAND of the Sun RPC paper draws a key for each page on
-insertion; RAND of the Thrift study draws each victim anew. Each run has another seed.</p>
+<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with {escape(run.version)} and Python
+{platform.python_version()} on {escape(machine())}.</p>
 </body></html>
 """
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+def finding_as_json(finding):
+    return finding and {"verdict": verdict(finding), "measured": finding.measured}
+
+
+def replay_as_json(run):
+    fields = ("hit_ratio", "hit_sd", "byte_hit_ratio", "mean_us", "us_sd", "runs")
+    return {name: getattr(run, name) for name in fields}
+
+
+def replays_as_json(replays):
+    parts = [*replays.parts.values(), *([replays.authors] if replays.authors else [])]
+    return {
+        "data_sets": {part.name: {
+            "no_cache": replay_as_json(part.none),
+            "runs": [{"policy": policy, "capacity_percent": size, **replay_as_json(one)}
+                     for (policy, size), one in part.runs.items()]} for part in parts},
+        "workloads": {workload.name: {
+            "no_cache": replay_as_json(workload.none),
+            "runs": [{"policy": policy, "capacity_bytes": size, **replay_as_json(one)}
+                     for (policy, size), one in workload.means.items()]}
+            for workload in replays.workloads.values()},
+    }
+
+
+def as_json(run, replays, more):
+    """What the page has, as a value for json.dumps(); `more`: that of further studies, by name."""
+    studies = {"rpc": replays_as_json(replays)} if replays else {}
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "seconds": run.seconds,
+        "smoke": run.smoke,
+        "version": run.version,
+        "python": platform.python_version(),
+        "machine": machine(),
+        "claims": [{"about": row.claim.about, "source": row.claim.source, "published": row.claim.published,
+                    "criterion": row.claim.criterion, **finding_as_json(row.finding),
+                    "authors_own_requests": finding_as_json(row.own)} for row in run.rows],
+        "studies": {**studies, **more},
+    }

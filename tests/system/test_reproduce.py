@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html.parser
+import json
 import os
 import pathlib
 import re
@@ -64,7 +65,7 @@ class ReproduceTest(harness.SystemTest):
         return found
 
     def test_smoke(self):
-        done = self.run_program([SCRIPT, "--smoke", "--at-once", "2", "--out", self.out],
+        done = self.run_program([SCRIPT, "--study", "rpc", "--smoke", "--at-once", "2", "--out", self.out],
                                 seconds=110, env=self.env)
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
@@ -101,11 +102,24 @@ class ReproduceTest(harness.SystemTest):
         self.assertIn("evicts 116 pages instead of 67, and hits 7.3 % instead of 10.7 %", text_of_page)
         self.assertIn("no page over 64 KB</th>", text_of_page)
         self.assertIn("it hits 16.7 %", text_of_page)
+        self.check_json(verdicts)
         # What was measured is what the log says: 60 requests, LRU with a capacity of 7.
         log = (self.out / "dataset1/lru-7-1.log").read_text().splitlines()[1:]
         self.assertEqual(len(log), 60)
         hits = sum(line.split("\t")[2] == "hit" for line in log)
         self.assertIn(f"({hits} of 60)", text)
+
+    def check_json(self, verdicts):
+        """The JSON has what the page has."""
+        data = json.loads((self.out / "reproduce.json").read_text())
+        self.assertEqual([claim["verdict"] for claim in data["claims"]], verdicts)
+        self.assertTrue(data["smoke"])
+        self.assertRegex(data["version"], "^sunproxyd ")
+        rpc = data["studies"]["rpc"]
+        self.assertEqual(list(rpc["data_sets"]), ["dataset1", "dataset2"])
+        self.assertEqual(len(rpc["data_sets"]["dataset1"]["runs"]), 5 * 3)
+        self.assertEqual(len(rpc["workloads"]["random"]["runs"]), 3 * 2)
+        self.assertEqual(rpc["workloads"]["random"]["runs"][0]["runs"], 2)
 
     def check_security(self, text):
         """The page's policy lets its own style sheet alone apply, and a browser applies it."""
