@@ -7,6 +7,7 @@ too).
 
 import concurrent.futures
 import ctypes
+import http.client
 import json
 import os
 import pathlib
@@ -211,18 +212,31 @@ class ReverseProxy:
         self.path, log = folder / f"{name}.http", folder / f"{name}.log"
         self.child = children.start(
             [BUILD / "sunproxyd", "--listen", "none", "--socket", folder / f"{name}.sock", "--no-rpcbind",
-             "--http", "127.0.0.1:0", "--http", f"unix:{self.path}", "--workers", 1, "--shards", 1,
+             "--http", "127.0.0.1:0", "--http", f"unix:{self.path}", "--metrics", "127.0.0.1:0",
+             "--workers", 1, "--shards", 1,
              "--origin", f"/=http://127.0.0.1:{origin_port}", "--allow-net", "127.0.0.1/32", *options],
             log, die_with_us=True)
-        self.port = None
-        wait_for(lambda: self._find_port(log), self.child, "sunproxyd", log)
-
-    def _find_port(self, log):
+        wait_for(lambda: "serves with" in log.read_text(errors="replace"), self.child, "sunproxyd", log)
         text = log.read_text(errors="replace")
-        found = re.search(r"serving HTTP on 127\.0\.0\.1:(\d+)", text)
-        if found and "serves with" in text:
-            self.port = int(found[1])
-        return self.port is not None
+        self.port, self.metrics_port = (
+            int(re.search(rf"{what}127\.0\.0\.1:(\d+)", text)[1]) for what in ("HTTP on ", "metrics at http://"))
+
+    def settle(self):
+        """Waits until nothing is being fetched: a client may have the end of a body before the cache has
+        stored it and evicted for it."""
+        end = time.monotonic() + READY_SECONDS
+        while not re.search(r'(?m)^sunproxy_cache_objects\{state="busy"\} 0$', self.metrics()):
+            if time.monotonic() > end:
+                raise Failure("a fetch does not end")
+            time.sleep(0.002)
+
+    def metrics(self):
+        """In the text format of OpenMetrics."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=30)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
 
 
 def replay(children, daemon, trace, policy, capacity, folder, name, *options):

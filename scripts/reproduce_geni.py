@@ -149,12 +149,14 @@ class Study:
         origin, _ = self.origin(f"{name}-origin", self.scale.objects_link)
         proxy = self.proxy(name, origin, policy, seed)
         client = Client(max(OBJECTS) * self.scale.megabyte + 1)
-        for megabytes in ORDERS[first]:
-            self.get_object(client, proxy.port, megabytes)
-        hits = [is_hit(self.get_object(client, proxy.port, megabytes)) for megabytes in ORDERS[second]]
+        hits = []
+        for megabytes in ORDERS[first] + ORDERS[second]:
+            hits.append(is_hit(self.get_object(client, proxy.port, megabytes)))
+            if not hits[-1]:
+                proxy.settle()
         for child in (proxy, origin):
             self.children.end(child.child)
-        return hits
+        return hits[len(OBJECTS):]
 
 
 def drawing_policies():
