@@ -167,7 +167,7 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
 	$(B)/libfetch.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
-	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/libhttp.a \
 	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a

@@ -52,6 +52,13 @@ output_note(const char *format, ...)
 }
 
 void
+output_trace(struct span line)
+{
+    printable_write(stderr, line);
+    fputc('\n', stderr);
+}
+
+void
 output_put(const char *text)
 {
     printable_write(stdout, span_str(text));

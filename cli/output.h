@@ -20,6 +20,9 @@ void output_name(const char *name);
 void output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints a line of a protocol on stderr likewise, without a prefix. */
+void output_trace(struct span line);
+
 /* Prints text of the network or the name of a file to stdout, likewise. */
 void output_put(const char *text);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/units.h"
 #include "cli/output.h"
 
 #define MAX_WIDTH 200
@@ -25,25 +26,16 @@ format_left(char *text, size_t size, double seconds)
         snprintf(text, size, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
 }
 
-const char *
-progress_format(char *line, size_t size, unsigned width, const char *label, uint64_t done,
-                uint64_t total, int64_t elapsed_us)
+/* The line of a label, a bar that is filled by this part, and numbers. */
+static const char *
+put_bar(char *line, size_t size, unsigned width, const char *label, double part,
+        const char *numbers)
 {
-    double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
-    double part = total ? (double)done / (double)total : 1;
-    char numbers[128], left[32] = "?", bar[MAX_BAR + 1];
-    size_t bar_width, filled;
-    int len;
+    char bar[MAX_BAR + 1];
+    size_t bar_width, filled, len = strlen(numbers);
 
-    if (part > 1)
-        part = 1;
-    if (rate > 0)
-        format_left(left, sizeof(left), (double)(total - done) / rate);
-    len = snprintf(numbers, sizeof(numbers), "%3.0f %%  %" PRIu64 "/%" PRIu64 "  %.0f/s  %s left",
-                   part * 100, done, total, rate, left);
     /* What is left of the width beside label, brackets and spaces. */
-    bar_width =
-        strlen(label) + 4 + (size_t)len < width ? width - strlen(label) - 4 - (size_t)len : 0;
+    bar_width = strlen(label) + 4 + len < width ? width - strlen(label) - 4 - len : 0;
     if (bar_width > MAX_BAR)
         bar_width = MAX_BAR;
     if (bar_width < 5) {
@@ -60,6 +52,49 @@ progress_format(char *line, size_t size, unsigned width, const char *label, uint
     return line;
 }
 
+const char *
+progress_format(char *line, size_t size, unsigned width, const char *label, uint64_t done,
+                uint64_t total, int64_t elapsed_us)
+{
+    double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
+    double part = total ? (double)done / (double)total : 1;
+    char numbers[128], left[32] = "?";
+
+    if (part > 1)
+        part = 1;
+    if (rate > 0)
+        format_left(left, sizeof(left), (double)(total - done) / rate);
+    snprintf(numbers, sizeof(numbers), "%3.0f %%  %" PRIu64 "/%" PRIu64 "  %.0f/s  %s left",
+             part * 100, done, total, rate, left);
+    return put_bar(line, size, width, label, part, numbers);
+}
+
+const char *
+progress_format_bytes(char *line, size_t size, unsigned width, const char *label, uint64_t done,
+                      uint64_t total, int64_t elapsed_us)
+{
+    double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
+    char numbers[160], so_far[32], all[32], speed[32], time[32] = "?";
+
+    units_format_bytes(done, so_far, sizeof(so_far));
+    units_format_bytes(total, all, sizeof(all));
+    units_format_bytes(rate < 1e18 ? (uint64_t)rate : 0, speed, sizeof(speed));
+    if (total == 0) {
+        format_left(time, sizeof(time), (double)elapsed_us / 1e6);
+        snprintf(line, size, "%s %s  %s/s  %s", label, so_far, speed, time);
+        if (width < size)
+            line[width] = '\0';
+        return line;
+    }
+    if (done > total)
+        done = total;
+    if (rate > 0)
+        format_left(time, sizeof(time), (double)(total - done) / rate);
+    snprintf(numbers, sizeof(numbers), "%3.0f %%  %s of %s  %s/s  %s left",
+             (double)done / (double)total * 100, so_far, all, speed, time);
+    return put_bar(line, size, width, label, (double)done / (double)total, numbers);
+}
+
 void
 progress_begin(struct progress *progress, const char *label, uint64_t total)
 {
@@ -67,6 +102,13 @@ progress_begin(struct progress *progress, const char *label, uint64_t total)
         .shown = output_is_lively(stderr), .total = total, .begun_us = clock_monotonic_us()};
     snprintf(progress->label, sizeof(progress->label), "%s", label);
     printable_make(progress->label, strlen(progress->label));
+}
+
+void
+progress_begin_bytes(struct progress *progress, const char *label, uint64_t total)
+{
+    progress_begin(progress, label, total);
+    progress->bytes = true;
 }
 
 void
@@ -83,8 +125,9 @@ progress_draw(struct progress *progress, uint64_t done)
     if (width > MAX_WIDTH)
         width = MAX_WIDTH;
     /* One column less: a full line makes some terminals begin the next. */
-    progress_format(line, sizeof(line), width - 1, progress->label, done, progress->total,
-                    clock_monotonic_us() - progress->begun_us);
+    (progress->bytes ? progress_format_bytes
+                     : progress_format)(line, sizeof(line), width - 1, progress->label, done,
+                                        progress->total, clock_monotonic_us() - progress->begun_us);
     fprintf(stderr, "\r%s\033[K", line);
     fflush(stderr);
     progress->drawn = true;

@@ -11,12 +11,16 @@
 struct progress {
     bool shown; /* stderr is a terminal */
     bool drawn; /* the line is on the screen */
+    bool bytes; /* they are counted */
     uint64_t total;
     int64_t begun_us;
     char label[32];
 };
 
 void progress_begin(struct progress *progress, const char *label, uint64_t total);
+
+/* The same for bytes; a total of 0 is not known. */
+void progress_begin_bytes(struct progress *progress, const char *label, uint64_t total);
 
 /* Redraws the line. */
 void progress_draw(struct progress *progress, uint64_t done);
@@ -30,5 +34,12 @@ void progress_clear(struct progress *progress);
  */
 const char *progress_format(char *line, size_t size, unsigned width, const char *label,
                             uint64_t done, uint64_t total, int64_t elapsed_us);
+
+/*
+ * The same of bytes: "label [#####     ]  50 %  1.0 GiB of 2.0 GiB  25.0 MiB/s  0:41 left"; without
+ * a total "label 1.0 GiB  25.0 MiB/s  0:41", where the time is the elapsed one.
+ */
+const char *progress_format_bytes(char *line, size_t size, unsigned width, const char *label,
+                                  uint64_t done, uint64_t total, int64_t elapsed_us);
 
 #endif

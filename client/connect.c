@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "base/paths.h"
-#include "base/units.h"
 #include "cli/output.h"
+#include "client/address.h"
 #include "client/rpcbind.h"
 #include "proxy.h"
 
@@ -120,37 +120,27 @@ try_tcp(struct search *search, const char *host, unsigned port, int family)
     return client;
 }
 
-/* "unix:PATH", "HOST:PORT" or "[ADDRESS]:PORT". *status is EX_USAGE if it is none of them. */
+/* The server that SUNPROXY_SERVER names. *status is EX_USAGE if it names none. */
 static struct rpc_client *
 try_environment(struct search *search, const char *text, enum server_route route, int *status)
 {
-    char host[256];
-    const char *colon = strrchr(text, ':'), *end = colon;
-    uint64_t port;
+    struct server_address address;
 
-    if (strncmp(text, "unix:", 5) == 0) {
-        if (route != SERVER_TCP)
-            return try_unix(search, text + 5);
-        note(search, "SUNPROXY_SERVER", "names no TCP port");
-        return NULL;
-    }
-    if (colon && *text == '[' && colon > text && colon[-1] == ']') {
-        text++;
-        end--;
-    }
-    if (!colon || end <= text || (size_t)(end - text) >= sizeof(host) ||
-        !units_parse_uint(colon + 1, 1, 65535, &port)) {
+    if (!server_address_parse(&address, text)) {
         output_complain("SUNPROXY_SERVER is unix:PATH or HOST:PORT, not '%s'", text);
         *status = EX_USAGE;
         return NULL;
     }
-    if (route == SERVER_UNIX) {
+    if (address.path && route == SERVER_TCP) {
+        note(search, "SUNPROXY_SERVER", "names no TCP port");
+        return NULL;
+    }
+    if (!address.path && route == SERVER_UNIX) {
         note(search, "SUNPROXY_SERVER", "names no AF_UNIX socket");
         return NULL;
     }
-    memcpy(host, text, (size_t)(end - text));
-    host[end - text] = '\0';
-    return try_tcp(search, host, (unsigned)port, AF_UNSPEC);
+    return address.path ? try_unix(search, address.path)
+                        : try_tcp(search, address.host, address.port, AF_UNSPEC);
 }
 
 /* ---- rpcbind --------------------------------------------------------------------------------- */

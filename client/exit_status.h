@@ -11,6 +11,9 @@
 /* An HTTP status of 400 or more under --fail; curl's number for it. */
 #define EXIT_HTTP_ERROR 22
 
+/* The cache has no response that --only-if-cached allows; the first number after sysexits.h. */
+#define EXIT_NOT_CACHED 79
+
 int exit_of_rpc(enum rpc_client_status status);
 int exit_of_proxy(proxy_status status);
 

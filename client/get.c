@@ -1,7 +1,7 @@
 /*
  * sunproxy get: fetches pages through the server.
  */
-#include "client/get.h"
+#include "client/get_transport.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,89 +12,6 @@
 #include "client/exit_status.h"
 #include "cli/output.h"
 #include "client/commands.h"
-
-static int
-add_header(const struct option_row *row, void *field, const char *line)
-{
-    struct buf *headers = field;
-    const char *colon = strchr(line, ':');
-
-    (void)row;
-    if (!colon || colon == line || strpbrk(line, "\r\n")) {
-        output_complain("a header is 'Name: value', not '%s'", line);
-        return EX_USAGE;
-    }
-    buf_printf(headers, "%s\r\n", line);
-    if (!buf_failed(headers))
-        return EX_OK;
-    output_complain("the headers are longer than %d bytes together", PROXY_MAX_HEADERS);
-    return EX_USAGE;
-}
-
-#define AT(field) offsetof(struct get_options, field)
-
-static const struct option_row rows[] = {
-    {"output", 'o', "FILE", option_text, AT(output), 0, 0, NULL,
-     "write to a file, for one URL only; into a folder, or to a name that ends in /, one file per "
-     "page: 0001-example.com_index.html. A file is complete or does not exist"},
-    {"remote-name", 'O', NULL, option_flag, AT(remote_name), 0, 0, NULL,
-     "write each page to a file in this folder, named as the end of its URL's path"},
-    {"include", 'i', NULL, option_flag, AT(include), 0, 0, NULL,
-     "print status line and headers before the body"},
-    {"head", 'I', NULL, option_flag, AT(head), 0, 0, NULL,
-     "print status line and headers only; the page is fetched with GET"},
-    {"write-out", 'w', "FORMAT", get_take_write_out, AT(write_out), 0, 0, NULL,
-     "print FORMAT after each page, as curl does: %{http_code}, %{size_download}, %{time_total}, "
-     "%{source}, ..."},
-    {"verbose", 'v', NULL, option_flag, AT(verbose), 0, 0, NULL,
-     "print outcome and times of each page to standard error"},
-    {"silent", 's', NULL, option_flag, AT(silent), 0, 0, NULL,
-     "do not print errors for failed fetches"},
-    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
-     "print one JSON object per URL, one per line, for failures too"},
-    {"header", 'H', "LINE", add_header, AT(headers), 0, 0, NULL,
-     "send 'Name: value' to the origin; bypasses the cache"},
-    {"no-store", 0, NULL, option_flag, AT(no_store), 0, 0, NULL,
-     "bypass the cache and store nothing"},
-    {"fail", 'f', NULL, option_flag, AT(fail), 0, 0, NULL,
-     "an HTTP status of 400 or more is a failure: no body, exit status 22"},
-    {"location", 'L', NULL, option_flag, AT(location), 0, 0, NULL,
-     "no effect: the server always follows redirects"},
-    {"retry", 0, "N", option_uint, AT(retry), 0, 1000, "0",
-     "repeat up to N times after a timeout, an overload, or HTTP status 408, 429, 500, 502, 503 "
-     "or 504; after 1 s, then twice as long each time, up to 64 s"},
-    {"jobs", 'j', "N", option_uint, AT(jobs), 1, 1024, "8",
-     "number of concurrent requests over one connection"},
-    {"api", 0, "1|2", option_choice, AT(api), 1, 0, "2", "version of the protocol"},
-    {0},
-};
-
-static const struct option_group own = {.rows = rows, .hints = get_curl_options};
-
-/* False after a complaint about options that exclude each other. */
-static bool
-check_options(struct get_options *options)
-{
-    if (options->api == 1 && (options->include || options->head || options->no_store ||
-                              options->fail || options->headers.len != 0)) {
-        output_complain("version 1 of the protocol has neither headers nor statuses nor flags: "
-                        "--include, --head, --header, --no-store and --fail need --api 2");
-        return false;
-    }
-    if (options->json && (options->include || options->head)) {
-        output_complain("--json prints status and headers: --include and --head do not go with it");
-        return false;
-    }
-    if (options->json && options->write_out) {
-        output_complain("--json prints what --write-out can: only one of them can be given");
-        return false;
-    }
-    if (options->output && options->remote_name) {
-        output_complain("--output and --remote-name exclude each other");
-        return false;
-    }
-    return true;
-}
 
 static int
 collect_urls(struct url_list *urls, int argc, char **argv)
@@ -182,7 +99,7 @@ static int
 fail(int status, const char *code, const char *sentence, const struct get_options *options,
      const struct url_list *urls)
 {
-    const struct get_failure failure = {status, code, sentence};
+    const struct get_failure failure = {.status = status, .code = code, .sentence = sentence};
 
     return get_fail(&failure, options, urls);
 }
@@ -190,32 +107,68 @@ fail(int status, const char *code, const char *sentence, const struct get_option
 static int
 ask_server(const struct get_options *options, const struct url_list *urls)
 {
-    struct server server;
+    char name[320];
+    struct get_failure failure = {.status = EX_OK};
+    struct get_transport *transport = options->http
+                                          ? get_http_open(options, name, sizeof(name), &failure)
+                                          : get_rpc_open(options, name, sizeof(name), &failure);
     int status;
-    struct rpc_client *client = server_find(&options->server, SERVER_ANY, &server, &status);
 
-    if (client) {
-        status = get_run(&client, &server, options, urls);
-        rpc_client_close(client);
-        return status;
-    }
-    if (status == EX_USAGE)
-        return fail(status, "usage", "SUNPROXY_SERVER names no server", options, urls);
-    return fail(status, rpc_status_name(RPC_CLIENT_UNREACHABLE),
-                rpc_client_strstatus(RPC_CLIENT_UNREACHABLE), options, urls);
+    if (!transport)
+        return get_fail(&failure, options, urls);
+    status = get_run(&transport, name, options, urls);
+    if (transport)
+        transport->close(transport);
+    return status;
+}
+
+/* Standard input can be the list of URLs or the data, and is read once. */
+static int
+check_stdin(const struct get_options *options, const struct url_list *urls, bool lists)
+{
+    if (!options->data.uses_stdin || (!lists && urls->count == 1))
+        return EX_OK;
+    output_complain(lists ? "standard input is the list of URLs, so it cannot be the data"
+                          : "standard input can be sent to one URL only: give --data a file");
+    return EX_USAGE;
+}
+
+static int
+wrong_usage(struct get_options *options, int status)
+{
+    static const struct url_list none = {.urls = NULL};
+
+    options->output = NULL;
+    options->remote_name = false;
+    return fail(status, "usage", "the command line is wrong", options, &none);
 }
 
 static int
 fetch_all(struct get_options *options, int argc, char **argv)
 {
     struct url_list urls = {.urls = NULL};
-    int status = collect_urls(&urls, argc, argv);
+    bool lists = false;
+    int status;
 
+    for (int i = 0; i < argc; i++)
+        lists |= strcmp(argv[i], "-") == 0;
+    status = options->data.uses_stdin && lists ? EX_OK : collect_urls(&urls, argc, argv);
     if (status != EX_OK) {
         options->output = NULL;
         options->remote_name = false;
         url_list_free(&urls);
         return fail(status, "no_urls", "the list of URLs cannot be read", options, &urls);
+    }
+    status = check_stdin(options, &urls, lists);
+    if (status != EX_OK) {
+        url_list_free(&urls);
+        return wrong_usage(options, status);
+    }
+    status = get_data_prepare(&options->data);
+    if (status != EX_OK) {
+        status = fail(status, "unreadable_data", "the data cannot be read", options, &urls);
+        url_list_free(&urls);
+        return status;
     }
     status = prepare_output(options, &urls);
     if (status != EX_OK) {
@@ -231,16 +184,6 @@ fetch_all(struct get_options *options, int argc, char **argv)
 }
 
 static int
-wrong_usage(struct get_options *options, int status)
-{
-    static const struct url_list none = {.urls = NULL};
-
-    options->output = NULL;
-    options->remote_name = false;
-    return fail(status, "usage", "the command line is wrong", options, &none);
-}
-
-static int
 get(int argc, char **argv)
 {
     struct get_options options = {0};
@@ -249,13 +192,14 @@ get(int argc, char **argv)
 
     buf_init(&options.headers, PROXY_MAX_HEADERS);
     status = command_read(&command_get, into, argc, argv);
-    if (status == COMMAND_GO_ON && check_options(&options))
+    if (status == COMMAND_GO_ON && get_check_options(&options))
         status = fetch_all(&options, argc - optind, argv + optind);
     else if (status == COMMAND_GO_ON)
         status = wrong_usage(&options, command_usage(&command_get));
     else if (status != EX_OK)
         status = wrong_usage(&options, status);
     buf_free(&options.headers);
+    get_data_free(&options.data);
     return status;
 }
 
@@ -263,17 +207,21 @@ const struct command command_get = {
     .name = "get",
     .summary = "fetch pages",
     .about = "usage: sunproxy get [OPTION...] URL...\n\n"
-             "Fetches pages through the server and writes them to standard output, in the\n"
-             "order of the URLs. '-' reads URLs from standard input, one per line; lines\n"
-             "that begin with # are ignored. A URL without a scheme is taken as http.\n"
-             "Options are named as in curl where they do the same.\n",
-    .options = {&own, &server_option_group},
-    .after = "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad\n"
-             "URL; 68 host not found; 69 no server, or lost; 70 internal; 74 output could not\n"
-             "be written; 75 try again later; 76 the origin could not be reached or broke the\n"
-             "protocol; 77 denied. Of several failures, that of the first URL in the order\n"
-             "of the URLs; but 69 and 74 end the run at once. Version 1 only distinguishes\n"
-             "a bad URL (64) from everything else (76).\n",
+             "Fetches pages through the server, over ONC RPC or with --http over HTTP, and\n"
+             "writes them to standard output in the order of the URLs. '-' reads URLs from\n"
+             "standard input, one per line; lines that begin with # are ignored. A URL\n"
+             "without a scheme is taken as http. Options are named as in curl where they\n"
+             "do the same; those marked (HTTP) need --http.\n",
+    .options = {&get_option_group, &server_option_group},
+    .after =
+        "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad\n"
+        "URL; 66 data cannot be read; 68 host not found; 69 no server, or lost;\n"
+        "70 internal; 74 output could not be written; 75 try again later; 76 the origin\n"
+        "could not be reached or broke the protocol; 77 denied; 79 not in the cache,\n"
+        "with --only-if-cached. Over HTTP the server reports a failure of its own or of\n"
+        "an origin as an HTTP status. Of several failures, that of the first URL in the order\n"
+        "of the URLs; but 69 and 74 end the run at once. Version 1 only distinguishes\n"
+        "a bad URL (64) from everything else (76).\n",
     .argument = "URL",
     .least = 1,
     .most = COMMAND_MANY,

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <sysexits.h>
 
 #include "base/json.h"
 #include "base/base64.h"
@@ -55,32 +56,50 @@ write_body(struct json *j, struct span body)
     buf_free(&coded);
 }
 
+/* What is not known is null. */
 static void
-write_page(struct json *j, const struct get_answer *answer)
+write_measured(struct json *j, const struct get_page *page)
 {
-    const proxy_page *page = &answer->result.v2.proxy_fetch_result_u.page;
-
-    if (answer->api == 2) {
-        json_string(j, "final_url",
-                    span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len));
-        json_uint(j, "status", page->http_status);
-        json_cstring(j, "source", proxy_source_name(page->source));
-        json_bool(j, "stored", page->stored);
-        json_uint(j, "age", page->age);
+    if (page->measured) {
         json_uint(j, "total_us", page->total_us);
         json_uint(j, "fetch_us", page->fetch_us);
         json_uint(j, "evicted", page->evicted);
-        write_headers(j, span_of(page->headers.proxy_headers_val, page->headers.proxy_headers_len));
+    } else {
+        json_null(j, "total_us");
+        json_null(j, "fetch_us");
+        json_null(j, "evicted");
     }
-    write_body(j, get_answer_body(answer));
+}
+
+static void
+write_page(struct json *j, const struct get_answer *answer, struct span body)
+{
+    const struct get_page *page = &answer->page;
+
+    if (page->status != 0) {
+        json_string(j, "final_url",
+                    page->measured || page->final_url.len ? buf_span(&page->final_url)
+                                                          : span_str(answer->url));
+        json_uint(j, "status", page->status);
+        if (page->source == GET_SOURCE_UNKNOWN)
+            json_null(j, "source");
+        else
+            json_cstring(j, "source", proxy_source_name((proxy_source)page->source));
+        json_bool(j, "stored", page->stored);
+        json_uint(j, "age", page->age);
+        write_measured(j, page);
+        write_headers(j, get_answer_lines(answer));
+    }
+    write_body(j, body);
 }
 
 bool
-get_write_json(const struct get_answer *answer, const struct get_options *options, FILE *to)
+get_write_json(const struct get_answer *answer, struct span body, const struct get_options *options,
+               FILE *to)
 {
     struct buf out;
     struct json j;
-    int status = get_answer_exit(answer, options);
+    bool whole;
 
     buf_init(&out, MAX_JSON);
     json_init(&j, &out);
@@ -90,27 +109,21 @@ get_write_json(const struct get_answer *answer, const struct get_options *option
     else
         json_null(&j, "url");
     json_int(&j, "client_us", answer->us);
-    json_int(&j, "exit_status", status);
-    if (get_answer_ok(answer)) {
+    json_int(&j, "exit_status", get_answer_exit(answer, options));
+    if (answer->failure.status == EX_OK) {
         json_null(&j, "error");
-        write_page(&j, answer);
+        write_page(&j, answer, body);
     } else {
-        json_cstring(&j, "error", get_answer_sentence(answer));
-        json_cstring(&j, "error_code",
-                     answer->failure                ? answer->failure->code
-                     : answer->rpc == RPC_CLIENT_OK ? proxy_status_name(answer->result.v2.status)
-                                                    : rpc_status_name(answer->rpc));
+        json_cstring(&j, "error", answer->failure.sentence);
+        json_cstring(&j, "error_code", answer->failure.code);
     }
     json_close_object(&j);
     buf_append_char(&out, '\n');
-    if (buf_failed(&out))
-        errno = ENOMEM;
-    else
+    whole = !buf_failed(&out);
+    if (whole)
         fwrite(out.data, 1, out.len, to);
-    if (buf_failed(&out)) {
-        buf_free(&out);
-        return false;
-    }
+    else
+        errno = ENOMEM;
     buf_free(&out);
-    return !ferror(to);
+    return whole && !ferror(to);
 }

@@ -1,27 +1,18 @@
 /*
- * --write-out of `sunproxy get`: curl's format, with the variables that the protocol can fill, and
- * some of our own.
+ * --write-out of `sunproxy get`: curl's format, with the variables that both protocols or one of
+ * them can fill, and some of our own. What is not known is empty or 0.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sysexits.h>
 
 #include "base/nearest.h"
 #include "cli/output.h"
 #include "client/exit_status.h"
-#include "client/get.h"
+#include "client/get_request.h"
 
 typedef void put_variable(const struct get_answer *answer, const struct get_options *options);
-
-/* The page of version 2; NULL if there is none. */
-static const proxy_page *
-page_of(const struct get_answer *answer)
-{
-    return answer->api == 2 && get_answer_ok(answer) ? &answer->result.v2.proxy_fetch_result_u.page
-                                                     : NULL;
-}
 
 static void
 put_span(struct span text)
@@ -41,35 +32,16 @@ put_seconds(uint64_t us)
 static void
 put_content_type(const struct get_answer *answer, const struct get_options *options)
 {
-    static const char name[] = "content-type:";
-    const proxy_page *page = page_of(answer);
-    const char *at = page ? page->headers.proxy_headers_val : NULL;
-    const char *end = at ? at + page->headers.proxy_headers_len : NULL;
-
     (void)options;
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        const char *next = line_end ? line_end + 1 : end;
-
-        if ((size_t)(next - at) >= sizeof(name) - 1 &&
-            strncasecmp(at, name, sizeof(name) - 1) == 0) {
-            for (at += sizeof(name) - 1; at < next && (*at == ' ' || *at == '\t');)
-                at++;
-            while (next > at && strchr(" \t\r\n", next[-1]))
-                next--;
-            put_span(span_of(at, (size_t)(next - at)));
-            return;
-        }
-        at = next;
-    }
+    put_span(get_answer_field(answer, "Content-Type"));
 }
 
 static void
 put_error(const struct get_answer *answer, const struct get_options *options)
 {
     (void)options;
-    if (!get_answer_ok(answer))
-        output_put(get_answer_sentence(answer));
+    if (answer->failure.status != EX_OK)
+        output_put(answer->failure.sentence);
 }
 
 static void
@@ -81,17 +53,45 @@ put_exit_code(const struct get_answer *answer, const struct get_options *options
 static void
 put_status(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    printf("%03u", page ? page->http_status : 0);
+    printf("%03u", answer->page.status);
+}
+
+static void
+put_method(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)answer;
+    fputs(options->http ? get_request_method(options) : "GET", stdout);
 }
 
 static void
 put_size(const struct get_answer *answer, const struct get_options *options)
 {
     (void)options;
-    printf("%zu", get_answer_body(answer).len);
+    printf("%" PRIu64, answer->size);
+}
+
+static void
+put_size_header(const struct get_answer *answer, const struct get_options *options)
+{
+    size_t len = answer->page.head.len;
+
+    (void)options;
+    printf("%zu", len ? len + 2 : 0); /* the empty line */
+}
+
+static void
+put_size_upload(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)options;
+    printf("%" PRIu64, answer->sent);
+}
+
+static void
+put_speed(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)options;
+    printf("%.0f", answer->us > 0 ? (double)answer->size * 1e6 / (double)answer->us : 0.0);
 }
 
 static void
@@ -102,40 +102,54 @@ put_time(const struct get_answer *answer, const struct get_options *options)
 }
 
 static void
+put_time_head(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)options;
+    put_seconds((uint64_t)answer->head_us);
+}
+
+static void
 put_time_server(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    put_seconds(page ? page->total_us : 0);
+    put_seconds(answer->page.total_us);
 }
 
 /* 0 for a hit: what is in the cache was fetched for an earlier request. */
 static void
 put_time_origin(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    put_seconds(page && page->source != PROXY_HIT ? page->fetch_us : 0);
+    put_seconds(answer->page.source != PROXY_HIT ? answer->page.fetch_us : 0);
 }
 
 static void
 put_source(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    fputs(page ? proxy_source_name(page->source) : "", stdout);
+    if (answer->page.source != GET_SOURCE_UNKNOWN)
+        fputs(proxy_source_name((proxy_source)answer->page.source), stdout);
+}
+
+static void
+put_cache_status(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)options;
+    output_put(buf_str(&answer->page.cache_status));
 }
 
 static void
 put_age(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    printf("%u", page ? page->age : 0);
+    printf("%u", answer->page.age);
+}
+
+static void
+put_redirects(const struct get_answer *answer, const struct get_options *options)
+{
+    (void)options;
+    printf("%u", answer->page.redirects);
 }
 
 static void
@@ -155,11 +169,9 @@ put_url(const struct get_answer *answer, const struct get_options *options)
 static void
 put_url_effective(const struct get_answer *answer, const struct get_options *options)
 {
-    const proxy_page *page = page_of(answer);
-
     (void)options;
-    if (page && page->final_url.proxy_url_len)
-        put_span(span_of(page->final_url.proxy_url_val, page->final_url.proxy_url_len));
+    if (answer->page.final_url.len)
+        put_span(buf_span(&answer->page.final_url));
     else
         output_put(answer->url);
 }
@@ -176,16 +188,23 @@ static const struct variable {
     put_variable *put;
 } variables[] = {
     {"age", put_age},
+    {"cache_status", put_cache_status},
     {"content_type", put_content_type},
     {"errormsg", put_error},
     {"exitcode", put_exit_code},
     {"http_code", put_status},
+    {"method", put_method},
+    {"num_redirects", put_redirects},
     {"num_retries", put_retries},
     {"response_code", put_status},
     {"size_download", put_size},
+    {"size_header", put_size_header},
+    {"size_upload", put_size_upload},
     {"source", put_source},
+    {"speed_download", put_speed},
     {"time_origin", put_time_origin},
     {"time_server", put_time_server},
+    {"time_starttransfer", put_time_head},
     {"time_total", put_time},
     {"url", put_url},
     {"url_effective", put_url_effective},

@@ -22,7 +22,7 @@ MAY_USE = {
     "server": ["proxy", "cache", "rpc", "net", "fetch", "http", "policies", "protocol"],
     "cli": ["trace"],
     "study": ["cli", "sim", "trace", "policies"],
-    "client": ["cli", "rpc", "trace", "protocol"],
+    "client": ["cli", "rpc", "http", "trace", "protocol"],
 }
 # The program's list of commands.
 MAIN = {"client/main.c": ["study"]}

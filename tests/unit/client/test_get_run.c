@@ -7,7 +7,7 @@
 #include <sysexits.h>
 
 #include "client/exit_status.h"
-#include "client/get.h"
+#include "client/get_transport.h"
 #include "tests/unit/rpc/scripted_peer.h"
 
 #define MAX_CALLS 8
@@ -77,8 +77,8 @@ get_from(size_t take, size_t answered, struct get_options *options, const char *
 {
     struct script script = {.take = take, .answer = answered};
     struct url_list list = {.urls = NULL};
-    struct server server = {.name = "the script"};
     struct rpc_client *client;
+    struct get_transport *transport;
     FILE *file = tmpfile();
     int before, status;
     ssize_t len;
@@ -96,12 +96,14 @@ get_from(size_t take, size_t answered, struct get_options *options, const char *
     client = rpc_client_connect((struct sockaddr *)&script.peer.address,
                                 sizeof(script.peer.address), 1000000, 1 << 20);
     ck_assert_ptr_nonnull(client);
+    transport = get_rpc_over(client, options);
+    ck_assert_ptr_nonnull(transport);
 
     fflush(stdout);
     before = dup(STDOUT_FILENO);
     dup2(fileno(file), STDOUT_FILENO);
-    status = get_run(&client, &server, options, &list);
-    ck_assert_ptr_null(client); /* it was taken */
+    status = get_run(&transport, "the script", options, &list);
+    ck_assert_ptr_null(transport); /* it was closed */
     fflush(stdout);
     dup2(before, STDOUT_FILENO);
     close(before);
@@ -173,12 +175,14 @@ START_TEST(a_lost_server_in_json)
         ck_assert_ptr_nonnull(strstr(lines[i], "\"exit_status\":69,"));
     ck_assert_ptr_nonnull(strstr(lines[0], "\"error_code\":\"lost\"}"));
     ck_assert_ptr_nonnull(strstr(lines[2], "\"error\":null,"));
+    ck_assert_ptr_nonnull(strstr(lines[2], "\"body\":\"/3\","));
 }
 END_TEST
 
 START_TEST(no_url_was_asked_for)
 {
-    static const struct get_failure failure = {EX_UNAVAILABLE, "unreachable", "no \"server\""};
+    static const struct get_failure failure = {
+        .status = EX_UNAVAILABLE, .code = "unreachable", .sentence = "no \"server\""};
     struct get_options options = {.json = true, .output = scratch};
     struct url_list urls = {.urls = NULL};
     char text[512];

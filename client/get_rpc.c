@@ -1,0 +1,296 @@
+/*
+ * `sunproxy get` over ONC RPC: calls of version 1 or 2, pipelined over one connection.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "base/container_of.h"
+#include "client/exit_status.h"
+#include "client/get_transport.h"
+
+/* A call; freed when its page was taken. */
+struct rpc_fetch {
+    struct rpc_transport *transport;
+    struct get_answer *answer;
+    bool arrived; /* `result` is valid */
+    union {
+        proxy_fetch_result v2;
+        webpageResponse v1;
+    } result;
+    struct rpc_fetch *next, **link; /* among those of the transport */
+};
+
+struct rpc_transport {
+    struct get_transport base;
+    struct rpc_client *client;
+    const struct get_options *options;
+    struct rpc_fetch *fetches;
+    bool closing; /* calls that end are not reported */
+};
+
+static void
+free_fetch(struct rpc_fetch *fetch)
+{
+    if (fetch->arrived && fetch->transport->options->api == 1)
+        xdr_free((xdrproc_t)xdr_webpageResponse, &fetch->result.v1);
+    else if (fetch->arrived)
+        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &fetch->result.v2);
+    *fetch->link = fetch->next;
+    if (fetch->next)
+        fetch->next->link = fetch->link;
+    free(fetch);
+}
+
+static void
+report_end(struct rpc_fetch *fetch, const struct get_failure *failure)
+{
+    struct get_answer *answer = fetch->answer;
+
+    get_queue_done(answer, failure);
+    answer->fetch = NULL;
+    free_fetch(fetch);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+static const char *
+sentence_of(enum rpc_client_status status, unsigned api)
+{
+    /* Version 1 carries no reason. */
+    if (api == 1 && status == RPC_CLIENT_GARBAGE_ARGS)
+        return "the server cannot fetch such a URL (--api 2 gives the reason)";
+    if (api == 1 && status == RPC_CLIENT_SYSTEM_ERR)
+        return "the server could not fetch the page (--api 2 gives the reason)";
+    if (status == RPC_CLIENT_GARBAGE_ARGS)
+        return "the URL or the headers are too long";
+    return api == 1 ? rpc_client_strstatus(status) : rpc_status_sentence(status);
+}
+
+static struct get_failure
+failure_of_call(enum rpc_client_status status, unsigned api)
+{
+    return (struct get_failure){
+        .status = exit_of_rpc(status),
+        .code = rpc_status_name(status),
+        .sentence = sentence_of(status, api),
+        .transient = status == RPC_CLIENT_TIMED_OUT,
+        .lost = status == RPC_CLIENT_LOST,
+    };
+}
+
+static struct get_failure
+failure_of_result(const proxy_fetch_result *result)
+{
+    return (struct get_failure){
+        .status = exit_of_proxy(result->status),
+        .code = proxy_status_name(result->status),
+        .sentence = result->proxy_fetch_result_u.sentence,
+        .transient = result->status == PROXY_TIMED_OUT || result->status == PROXY_OVERLOADED,
+    };
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static struct span
+body_of(const struct rpc_fetch *fetch)
+{
+    const proxy_page *page = &fetch->result.v2.proxy_fetch_result_u.page;
+
+    if (fetch->transport->options->api == 1)
+        return span_str(fetch->result.v1.webPageContents);
+    return span_of(page->body.body_val, page->body.body_len);
+}
+
+/* False without memory. */
+static bool
+fill_page(struct get_page *into, const struct rpc_fetch *fetch)
+{
+    const proxy_page *page = &fetch->result.v2.proxy_fetch_result_u.page;
+
+    into->length = (int64_t)body_of(fetch).len;
+    if (fetch->transport->options->api == 1)
+        return true;
+    into->status = page->http_status;
+    into->source = (int)page->source;
+    into->stored = page->stored;
+    into->age = page->age;
+    into->measured = true;
+    into->total_us = page->total_us;
+    into->fetch_us = page->fetch_us;
+    into->evicted = page->evicted;
+    /* A status line as in RFC 9112, whatever version the origin spoke. */
+    buf_printf(&into->head, "HTTP/1.1 %u \r\n", page->http_status);
+    if (page->headers.proxy_headers_len)
+        buf_append(&into->head, page->headers.proxy_headers_val, page->headers.proxy_headers_len);
+    if (page->final_url.proxy_url_len)
+        buf_append(&into->final_url, page->final_url.proxy_url_val, page->final_url.proxy_url_len);
+    return !buf_failed(&into->head) && !buf_failed(&into->final_url);
+}
+
+/* Offers the body; it is kept if the queue cannot take it yet. */
+static void
+offer_body(struct rpc_fetch *fetch)
+{
+    struct span body = body_of(fetch);
+
+    if (body.len == 0 || get_queue_body(fetch->answer, body) != GET_PAUSE)
+        report_end(fetch, NULL);
+}
+
+static void
+call_done(void *context, enum rpc_client_status status, void *result)
+{
+    static const struct get_failure no_memory = {
+        .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};
+    struct rpc_fetch *fetch = context;
+    struct get_failure failure;
+    unsigned api = fetch->transport->options->api;
+
+    (void)result;
+    fetch->arrived = status == RPC_CLIENT_OK;
+    if (fetch->transport->closing) {
+        free_fetch(fetch);
+    } else if (status != RPC_CLIENT_OK) {
+        failure = failure_of_call(status, api);
+        report_end(fetch, &failure);
+    } else if (api == 2 && fetch->result.v2.status != PROXY_OK) {
+        failure = failure_of_result(&fetch->result.v2);
+        report_end(fetch, &failure);
+    } else if (!fill_page(&fetch->answer->page, fetch)) {
+        report_end(fetch, &no_memory);
+    } else {
+        get_queue_head(fetch->answer);
+        offer_body(fetch);
+    }
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+static enum rpc_client_status
+call(struct rpc_fetch *fetch)
+{
+    struct rpc_transport *transport = fetch->transport;
+    const struct get_options *options = transport->options;
+    char *url = (char *)(uintptr_t)fetch->answer->url; /* rpcgen knows no const */
+
+    if (options->api == 1)
+        return rpc_client_call(transport->client, PROXY_FETCHPROG, PROXY_FETCHVERS, PROXY_FETCH,
+                               (xdrproc_t)xdr_wrapstring, &url, (xdrproc_t)xdr_webpageResponse,
+                               &fetch->result.v1, options->server.timeout_us, call_done, fetch);
+
+    proxy_fetch_args args = {
+        .url = {.proxy_url_val = url, .proxy_url_len = (u_int)strlen(url)},
+        .headers = {.proxy_headers_val = options->headers.data,
+                    .proxy_headers_len = (u_int)options->headers.len},
+        .flags = options->no_store ? PROXY_FLAG_NO_STORE : 0,
+    };
+
+    return rpc_client_call(transport->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_GET,
+                           (xdrproc_t)xdr_proxy_fetch_args, &args,
+                           (xdrproc_t)xdr_proxy_fetch_result, &fetch->result.v2,
+                           options->server.timeout_us, call_done, fetch);
+}
+
+static void
+rpc_begin(struct get_transport *base, struct get_answer *answer)
+{
+    struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
+    struct rpc_fetch *fetch = calloc(1, sizeof(*fetch));
+    struct get_failure failure = failure_of_call(RPC_CLIENT_NO_MEMORY, transport->options->api);
+    enum rpc_client_status status;
+
+    if (!fetch) {
+        get_queue_done(answer, &failure);
+        return;
+    }
+    fetch->transport = transport;
+    fetch->answer = answer;
+    fetch->next = transport->fetches;
+    fetch->link = &transport->fetches;
+    if (fetch->next)
+        fetch->next->link = &fetch->next;
+    transport->fetches = fetch;
+    answer->fetch = fetch;
+    status = call(fetch);
+    if (status == RPC_CLIENT_OK)
+        return;
+    failure = failure_of_call(status, transport->options->api);
+    report_end(fetch, &failure);
+}
+
+static void
+rpc_resume(struct get_transport *base, struct get_answer *answer)
+{
+    (void)base;
+    offer_body(answer->fetch);
+}
+
+static void
+rpc_run(struct get_transport *base, int64_t timeout_us)
+{
+    struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
+    const struct timespec pause = {.tv_sec = timeout_us / 1000000,
+                                   .tv_nsec = timeout_us % 1000000 * 1000};
+
+    if (rpc_client_pending(transport->client) != 0)
+        rpc_client_run(transport->client, timeout_us);
+    else if (timeout_us != INT64_MAX)
+        nanosleep(&pause, NULL);
+}
+
+static void
+rpc_close(struct get_transport *base)
+{
+    struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
+
+    transport->closing = true;
+    rpc_client_close(transport->client);
+    while (transport->fetches)
+        free_fetch(transport->fetches);
+    free(transport);
+}
+
+struct get_transport *
+get_rpc_over(struct rpc_client *client, const struct get_options *options)
+{
+    struct rpc_transport *transport = calloc(1, sizeof(*transport));
+
+    if (!transport) {
+        rpc_client_close(client);
+        return NULL;
+    }
+    transport->base = (struct get_transport){
+        .begin = rpc_begin, .resume = rpc_resume, .run = rpc_run, .close = rpc_close};
+    transport->client = client;
+    transport->options = options;
+    return &transport->base;
+}
+
+struct get_transport *
+get_rpc_open(const struct get_options *options, char *name, size_t size,
+             struct get_failure *failure)
+{
+    struct server server;
+    struct rpc_client *client =
+        server_find(&options->server, SERVER_ANY, &server, &failure->status);
+    struct get_transport *transport;
+
+    if (client) {
+        snprintf(name, size, "%s", server.name);
+        transport = get_rpc_over(client, options);
+        if (!transport)
+            *failure = (struct get_failure){
+                .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};
+        return transport;
+    }
+    if (failure->status == EX_USAGE) {
+        failure->code = "usage";
+        failure->sentence = "SUNPROXY_SERVER names no server";
+    } else {
+        failure->code = rpc_status_name(RPC_CLIENT_UNREACHABLE);
+        failure->sentence = rpc_client_strstatus(RPC_CLIENT_UNREACHABLE);
+    }
+    return NULL;
+}
