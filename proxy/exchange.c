@@ -147,6 +147,19 @@ exchange_cancel(struct exchange *x)
     return over;
 }
 
+int64_t
+exchange_fetch_us(const struct exchange *x, int64_t since_us)
+{
+    if (!x->led)
+        return -1;
+    if (!x->object || x->outcome == OUTCOME_STALE)
+        return since_us;
+    if (x->outcome == OUTCOME_HIT || x->outcome == OUTCOME_COALESCED ||
+        object_state(x->object) != OBJECT_READY)
+        return -1;
+    return x->object->fetch_us;
+}
+
 void
 exchange_end(struct exchange *x)
 {

@@ -172,6 +172,13 @@ void exchange_count_sent(const struct exchange *exchange, uint64_t bytes);
  */
 bool exchange_cancel(struct exchange *exchange);
 
+/*
+ * How long the fetch took that this exchange has caused; -1 if it has caused none, or the fetch
+ * goes on. Of one that failed: `since_us`, the time since the exchange began. Before
+ * exchange_end().
+ */
+int64_t exchange_fetch_us(const struct exchange *exchange, int64_t since_us);
+
 /* Releases object and victims. After the last call of the front, or a cancellation. */
 void exchange_end(struct exchange *exchange);
 

@@ -1,11 +1,10 @@
 #include "server/access_line.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <time.h>
 
 #include "base/json.h"
+#include "server/access_text.h"
 #include "server/timestamp.h"
 
 static const char *const protocols[] = {"HTTP/1.0", "HTTP/1.1"};
@@ -13,14 +12,7 @@ static const char *const protocols[] = {"HTTP/1.0", "HTTP/1.1"};
 static void
 append_escaped(struct buf *line, struct span text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c > 0x20 && c < 0x7F && c != '\\')
-            buf_append_char(line, (char)c);
-        else
-            buf_printf(line, "\\x%02x", (unsigned)c);
-    }
+    access_text_escape(line, text);
     if (text.len == 0)
         buf_append_char(line, '-');
 }
@@ -28,24 +20,9 @@ append_escaped(struct buf *line, struct span text)
 static void
 append_peer(struct buf *line, const struct net_peer *peer)
 {
-    char text[INET6_ADDRSTRLEN] = "-";
-    const struct sockaddr_storage *address = &peer->address;
+    struct access_client client = access_client_of(peer);
 
-    if (address->ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
-    else if (address->ss_family == AF_INET6) {
-        const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-        /* A passed socket may serve both families; its IPv4 clients have mapped addresses. */
-        if (IN6_IS_ADDR_V4MAPPED(inet6))
-            inet_ntop(AF_INET, &inet6->s6_addr[12], text, sizeof(text));
-        else
-            inet_ntop(AF_INET6, inet6, text, sizeof(text));
-    } else if (peer->has_uid) {
-        buf_printf(line, "unix:%u", (unsigned)peer->uid);
-        return;
-    }
-    buf_append_str(line, text);
+    access_client_append(line, &client);
 }
 
 static void

@@ -235,7 +235,6 @@ struct access_log *
 access_log_start(int fd, const char *path, enum log_format format)
 {
     struct access_log *log = calloc(1, sizeof(*log));
-    pthread_condattr_t attr;
     int error;
 
     if (!log || !(log->path = strdup(path))) {
@@ -249,11 +248,8 @@ access_log_start(int fd, const char *path, enum log_format format)
     buf_init(&log->waiting, MOST_WAITING);
     buf_init(&log->writing, MOST_WAITING);
     pthread_mutex_init(&log->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&log->wake, &attr);
-    pthread_cond_init(&log->reopened, &attr);
-    pthread_condattr_destroy(&attr);
+    thread_cond_init(&log->wake);
+    thread_cond_init(&log->reopened);
     error = thread_start(&log->thread, run, log);
     if (error) {
         close(fd);

@@ -14,32 +14,10 @@
 
 #include <stdint.h>
 
-#include "base/span.h"
-#include "cache/cache.h"
-#include "net/peer.h"
+#include "server/access_entry.h"
 #include "server/log.h"
 
 struct access_log;
-
-/* Of an HTTP request. */
-struct access_http {
-    struct span method; /* empty: it could not be read */
-    struct span target; /* as sent */
-    unsigned minor;     /* of the version 1.x */
-    struct span referer;
-    struct span agent;
-};
-
-struct access_entry {
-    const struct net_peer *peer;
-    struct span url;
-    const char *outcome;
-    unsigned status; /* 0: none */
-    uint64_t bytes;
-    int64_t us;
-    const struct cache_victims *victims; /* NULL: none */
-    const struct access_http *http;      /* NULL: it came over RPC */
-};
 
 /*
  * Opens the file for appending, made with mode 0640; "-" is standard output. A FIFO without a

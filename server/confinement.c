@@ -123,6 +123,7 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     const char *log = options->access_log;
     struct sandbox_files files = {
         .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
+        .request_db = options->request_db,
         .cacert = options->cacert,
     };
     struct buf measures;

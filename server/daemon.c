@@ -407,7 +407,29 @@ start_access_log(struct parts *parts)
     parts->log_file = -1;
     parts->service.access_log =
         access_log_start(fd, options->access_log, (enum log_format)options->log_format);
+    parts->service.logs = parts->service.access_log != NULL;
     return parts->service.access_log ? EX_OK : refuse_access_log(options->access_log);
+}
+
+/* As the user that serves, and in the sandbox: what is possible now is possible later. */
+static int
+start_request_db(struct parts *parts)
+{
+    const struct options *options = parts->options;
+    struct service *service = &parts->service;
+    struct buf why;
+
+    if (!options->request_db)
+        return EX_OK;
+    buf_init(&why, 1024);
+    service->request_db =
+        request_db_start(options->request_db, options->request_db_max, service->workers, &why);
+    if (service->request_db)
+        service->logs = true;
+    else
+        log_error("request-db %s: %s", options->request_db, buf_str(&why));
+    buf_free(&why);
+    return service->request_db ? EX_OK : EX_CANTCREAT;
 }
 
 static int
@@ -491,6 +513,7 @@ free_parts(struct parts *parts)
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
     access_log_close(service->access_log);
+    request_db_close(service->request_db);
     if (parts->log_file >= 0)
         close(parts->log_file);
     if (service->has_proxy)
@@ -589,6 +612,8 @@ serve_until_stopped(struct parts *parts, const sigset_t *signals)
             notify_reloading();
             if (parts->service.access_log)
                 access_log_reopen(parts->service.access_log);
+            if (parts->service.request_db)
+                request_db_reopen(parts->service.request_db);
             notify_manager("READY=1");
         } else if (signal == SIGTERM || signal == SIGINT) {
             log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -626,6 +651,8 @@ daemon_run(const struct options *options)
         status = make_parts(&parts);
     if (status == EX_OK)
         status = start_access_log(&parts);
+    if (status == EX_OK)
+        status = start_request_db(&parts);
     if (status == EX_OK) {
         log_descriptor_limit(&parts);
         status = start(&parts);

@@ -93,11 +93,16 @@ encode_in_segments(XDR *xdr, struct in_segments *reply)
     return len == 0 || XDR_PUTBYTES(xdr, (char *)(uintptr_t)padding, BYTES_PER_XDR_UNIT - len);
 }
 
+static const struct front_version *
+version_of(const struct exchange *exchange)
+{
+    return container_of(exchange->front, struct front_version, front);
+}
+
 static void
 count_answer(const struct exchange *exchange, uint64_t bytes)
 {
-    const struct front_version *version =
-        container_of(exchange->front, struct front_version, front);
+    const struct front_version *version = version_of(exchange);
     struct metrics *metrics = exchange->proxy->config.metrics;
 
     metrics_add(metrics, exchange->worker, version->requests, 1);
@@ -137,18 +142,21 @@ front_error(struct front_exchange *front, enum rpc_error error)
     rpc_request_error(front_request(front), error);
 }
 
-/* ---- the access log -------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 static void
 log_request(struct front_exchange *front, struct access_entry *entry)
 {
     const struct rpc_request *request = front_request(front);
-    struct service *service = service_of(request);
+    const struct exchange *exchange = &front->exchange;
 
     entry->peer = rpc_request_peer(request);
-    entry->url = front->exchange.url;
-    entry->us = clock_monotonic_us() - front->exchange.arrived_us;
-    access_log_add(service->access_log, entry);
+    entry->protocol = version_of(exchange)->protocol;
+    entry->worker = exchange->worker;
+    entry->url = exchange->url;
+    entry->us = clock_monotonic_us() - exchange->arrived_us;
+    entry->fetch_us = exchange_fetch_us(exchange, entry->us);
+    service_log(service_of(request), entry);
 }
 
 void
@@ -156,7 +164,7 @@ front_log_object(struct front_exchange *front)
 {
     const struct exchange *exchange = &front->exchange;
 
-    if (service_of(front_request(front))->access_log)
+    if (service_of(front_request(front))->logs)
         log_request(front, &(struct access_entry){
                                .outcome = outcome_word(exchange->outcome),
                                .status = exchange->object->status,
@@ -168,6 +176,6 @@ front_log_object(struct front_exchange *front)
 void
 front_log_failure(struct front_exchange *front, enum failure why)
 {
-    if (service_of(front_request(front))->access_log)
+    if (service_of(front_request(front))->logs)
         log_request(front, &(struct access_entry){.outcome = failure_word(why)});
 }

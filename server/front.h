@@ -1,6 +1,6 @@
 /*
  * What the fronts of both versions of the protocol share: the exchange of an RPC request, its
- * reply, now or later, and its line in the access log. A front decodes a call into an exchange
+ * reply, now or later, and what the logs have of it. A front decodes a call into an exchange
  * (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c. On the request's worker,
  * except where marked.
  */
@@ -16,6 +16,7 @@
 /* One version of the protocol. */
 struct front_version {
     struct front front;
+    const char *protocol;        /* in the request database */
     enum metric requests, bytes; /* that count its requests, and its bytes of bodies */
 };
 

@@ -124,6 +124,7 @@ static const struct front_version version_1 = {
             .head = reply_object,
             .fail = reply_failure,
         },
+    .protocol = "rpc1",
     .requests = METRIC_FRONT_REQUESTS_RPC1,
     .bytes = METRIC_FRONT_BYTES_RPC1,
 };

@@ -151,6 +151,7 @@ static const struct front_version version_2 = {
             .head = reply_object,
             .fail = reply_failure,
         },
+    .protocol = "rpc2",
     .requests = METRIC_FRONT_REQUESTS_RPC2,
     .bytes = METRIC_FRONT_BYTES_RPC2,
 };

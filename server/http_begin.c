@@ -71,7 +71,7 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     x->request = *request;
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
-    x->logged = c->worker->http->service->access_log != NULL;
+    x->logged = c->worker->http->service->logs;
     if (x->logged && !http_exchange_keep_head(x, head_bytes)) {
         http_exchange_finish(x);
         return false;
@@ -114,6 +114,6 @@ http_exchange_refuse(struct http_connection *c, const struct http_request *reque
         return;
     x->request = *request;
     x->over = true;
-    x->logged = c->worker->http->service->access_log != NULL;
+    x->logged = c->worker->http->service->logs;
     http_exchange_send_page(x, refusal->status, span_str(refusal->reason), NULL);
 }

@@ -80,7 +80,7 @@ struct http_exchange {
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
-    bool logged;     /* it gets a line in the access log */
+    bool logged;     /* http_log_add() is called at its end */
     bool persistent; /* the connection persists behind the response */
     bool cancelled;  /* the exchange: exchange_cancel() has been called */
     bool over;       /* the exchange does not call any more, or was never started */

@@ -1,4 +1,4 @@
-/* The lines of HTTP requests in the access log. */
+/* HTTP requests in the logs. */
 #include "base/clock.h"
 #include "http/field.h"
 #include "server/http_front.h"
@@ -34,6 +34,7 @@ http_log_add(struct http_exchange *x)
 {
     const struct exchange *exchange = &x->exchange;
     struct access_http http = {.minor = x->request.minor};
+    int64_t us = clock_monotonic_us() - x->arrived_us;
 
     /* The spans of a request that was refused have not been kept. */
     if (x->kept_head.bytes) {
@@ -41,15 +42,18 @@ http_log_add(struct http_exchange *x)
         http.target = x->request.target;
         read_fields(&http, x->request.fields);
     }
-    access_log_add(http_service_of(x)->service->access_log,
-                   &(struct access_entry){
-                       .peer = &x->connection->net.peer,
-                       .url = exchange->object ? object_url(exchange->object) : http.target,
-                       .outcome = outcome(x),
-                       .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
-                       .bytes = x->body.sent,
-                       .us = clock_monotonic_us() - x->arrived_us,
-                       .victims = exchange->victims,
-                       .http = &http,
-                   });
+    service_log(http_service_of(x)->service,
+                &(struct access_entry){
+                    .peer = &x->connection->net.peer,
+                    .protocol = "http",
+                    .worker = net_worker_number(x->connection->net.set->worker),
+                    .url = exchange->object ? object_url(exchange->object) : http.target,
+                    .outcome = outcome(x),
+                    .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
+                    .bytes = x->body.sent,
+                    .us = us,
+                    .fetch_us = exchange_fetch_us(exchange, us),
+                    .victims = exchange->victims,
+                    .http = &http,
+                });
 }

@@ -77,24 +77,27 @@ static const struct fetch_sink sink = {.connected = connected, .done = done};
 static void
 log_tunnel(const struct http_tunnel *tunnel)
 {
-    struct access_log *log = service_of_tunnel(tunnel)->service->access_log;
+    const struct service *service = service_of_tunnel(tunnel)->service;
     const struct access_http http = {
         .method = span_str(tunnel->upgrades ? "GET" : "CONNECT"),
         .target = span_of(tunnel->target, tunnel->target_len),
         .minor = 1,
     };
 
-    if (log)
-        access_log_add(log,
-                       &(struct access_entry){
-                           .peer = &tunnel->connection->net.peer,
-                           .url = span_of(tunnel->target, tunnel->target_len),
-                           .outcome = "tunnel",
-                           .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
-                           .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
-                           .us = clock_monotonic_us() - tunnel->begun_us,
-                           .http = &http,
-                       });
+    if (service->logs)
+        service_log(service,
+                    &(struct access_entry){
+                        .peer = &tunnel->connection->net.peer,
+                        .protocol = "http",
+                        .worker = net_worker_number(tunnel->connection->net.set->worker),
+                        .fetch_us = -1,
+                        .url = span_of(tunnel->target, tunnel->target_len),
+                        .outcome = "tunnel",
+                        .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
+                        .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
+                        .us = clock_monotonic_us() - tunnel->begun_us,
+                        .http = &http,
+                    });
 }
 
 static void

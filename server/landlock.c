@@ -70,7 +70,7 @@ landlock_begin(struct landlock *landlock, bool abstract_sockets)
 }
 
 static uint64_t
-access_of(unsigned uses, bool folder)
+access_of(const struct landlock *landlock, unsigned uses, bool folder)
 {
     uint64_t access = 0;
 
@@ -78,6 +78,8 @@ access_of(unsigned uses, bool folder)
         access |= LANDLOCK_ACCESS_FS_READ_FILE | (folder ? LANDLOCK_ACCESS_FS_READ_DIR : 0);
     if (uses & LANDLOCK_WRITE)
         access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
+    if ((uses & LANDLOCK_TRUNCATE) && landlock->version >= 3)
+        access |= FILES_TRUNCATE;
     if (folder && (uses & LANDLOCK_CREATE))
         access |= LANDLOCK_ACCESS_FS_MAKE_REG;
     if (folder && (uses & LANDLOCK_REMOVE))
@@ -98,7 +100,7 @@ landlock_allow(struct landlock *landlock, const char *path, unsigned uses)
     if (rule.parent_fd < 0)
         return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : errno;
     if (fstat(rule.parent_fd, &st) == 0)
-        rule.allowed_access = access_of(uses, S_ISDIR(st.st_mode));
+        rule.allowed_access = access_of(landlock, uses, S_ISDIR(st.st_mode));
     /* EBADFD: a pipe or a socket without a name, which no rule is needed for. */
     if (rule.allowed_access &&
         syscall(SYS_landlock_add_rule, landlock->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=

@@ -14,6 +14,7 @@ enum landlock_use {
     LANDLOCK_WRITE = 2,  /* not truncate */
     LANDLOCK_CREATE = 4, /* regular files */
     LANDLOCK_REMOVE = 8, /* all but folders */
+    LANDLOCK_TRUNCATE = 16,
 };
 
 struct landlock {

@@ -108,6 +108,8 @@ struct options {
 
     /* logs */
     char *access_log;
+    char *request_db;        /* NULL: none */
+    uint64_t request_db_max; /* bytes; 0: not bounded */
     uint64_t log_level;
     uint64_t log_format;
 

@@ -88,6 +88,17 @@ allow_access_log(struct landlock *landlock, const char *given)
     return error;
 }
 
+/* The file, which may have to be made, and beside it SQLite's log and its index. */
+static int
+allow_request_db(struct landlock *landlock, const char *given)
+{
+    const unsigned uses =
+        LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_CREATE | LANDLOCK_REMOVE | LANDLOCK_TRUNCATE;
+    char path[PATH_MAX];
+
+    return allow_in_folder_of(landlock, realpath(given, path) ? path : given, uses);
+}
+
 #if INSTRUMENTED
 /* Sanitizers write their reports where their options say, and read the program to explain them. */
 static int
@@ -134,6 +145,8 @@ allow_files(struct landlock *landlock, const struct sandbox_files *files)
         error = allow_in_folder_of(landlock, *socket, LANDLOCK_REMOVE);
     if (error == 0 && files->access_log)
         error = allow_access_log(landlock, files->access_log);
+    if (error == 0 && files->request_db)
+        error = allow_request_db(landlock, files->request_db);
 #if INSTRUMENTED
     if (error == 0)
         error = allow_sanitizers(landlock);
@@ -182,7 +195,7 @@ sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct bu
     /* In this order: the filter has no place for the calls that restrict files. */
     if (!restrict_files(files, measures, why))
         return false;
-    error = syscall_filter_load();
+    error = syscall_filter_load(files->request_db != NULL);
     if (error == EINVAL || error == ENOSYS) {
         buf_append_str(measures,
                        ", system calls are not filtered, this kernel has no seccomp filters");

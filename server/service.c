@@ -36,6 +36,15 @@ service_read_tag_rules(struct service *service, struct buf *why)
            read_rules(&service->write_rules, &options->write_rule, "write-rule", why);
 }
 
+void
+service_log(const struct service *service, const struct access_entry *entry)
+{
+    if (service->access_log)
+        access_log_add(service->access_log, entry);
+    if (service->request_db)
+        request_db_add(service->request_db, entry);
+}
+
 bool
 service_is_admin(const struct service *service, const struct net_peer *peer)
 {

@@ -16,6 +16,7 @@
 #include "server/access_log.h"
 #include "server/memory.h"
 #include "server/options.h"
+#include "server/request_db.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
 
@@ -29,6 +30,8 @@ struct service {
     struct fetcher *fetcher;
     struct metrics *metrics;
     struct access_log *access_log; /* NULL: none */
+    struct request_db *request_db; /* NULL: none */
+    bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
@@ -49,6 +52,9 @@ bool service_read_tag_rules(struct service *service, struct buf *why);
 
 /* The service behind a request. */
 struct service *service_of(const struct rpc_request *request);
+
+/* A request has ended: for the access log and the request database. [the entry's worker] */
+void service_log(const struct service *service, const struct access_entry *entry);
 
 /* May this caller change the server, over the socket only (AUTH_SYS over TCP proves nothing)? */
 bool service_is_admin(const struct service *service, const struct net_peer *peer);

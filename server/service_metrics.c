@@ -15,6 +15,7 @@ struct service_snapshot {
     uint64_t workers;
     uint64_t uptime_us;
     uint64_t log_lines_lost;
+    struct request_db_stats request_db;
 };
 
 static void
@@ -26,6 +27,9 @@ read_service(void *context, void *snapshot)
     s->workers = service->workers;
     s->uptime_us = (uint64_t)(clock_monotonic_us() - service->started_us);
     s->log_lines_lost = service->access_log ? access_log_lost(service->access_log) : 0;
+    s->request_db = (struct request_db_stats){0};
+    if (service->request_db)
+        request_db_get_stats(service->request_db, &s->request_db);
 }
 
 #define AT(field) offsetof(struct service_snapshot, field)
@@ -36,6 +40,16 @@ static const struct metric_row service_rows[] = {
      AT(uptime_us)},
     {"log_lines_lost", "", COUNTER, "", "Lines of the access log that could not be written.",
      AT(log_lines_lost)},
+    {"request_db_written", "", COUNTER, "", "Rows that were written to the request database.",
+     AT(request_db.written)},
+    {"request_db_dropped", "", COUNTER, "",
+     "Requests that are not in the request database, since its queue was full.",
+     AT(request_db.dropped)},
+    {"request_db_removed", "", COUNTER, "",
+     "Oldest rows that were removed from the request database to keep its size.",
+     AT(request_db.removed)},
+    {"request_db_errors", "", COUNTER, "",
+     "Failed attempts to open the request database or to write to it.", AT(request_db.errors)},
 };
 
 #undef AT

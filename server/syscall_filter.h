@@ -10,10 +10,13 @@
 #ifndef SUNPROXY_SERVER_SYSCALL_FILTER_H
 #define SUNPROXY_SERVER_SYSCALL_FILTER_H
 
+#include <stdbool.h>
+
 /*
  * Puts the calling thread and those that it starts under the filter, for good. Before any other
- * thread starts. 0, or an errno: EINVAL or ENOSYS where the kernel has no such filters.
+ * thread starts. 0, or an errno: EINVAL or ENOSYS where the kernel has no such filters. With
+ * `has_database` it allows what SQLite calls to write a database, too.
  */
-int syscall_filter_load(void);
+int syscall_filter_load(bool has_database);
 
 #endif

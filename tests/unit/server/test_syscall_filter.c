@@ -46,7 +46,8 @@ try(attempt *call, bool filtered)
     if (child < 0)
         return -1;
     if (child == 0) {
-        if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall_filter_load() != 0))
+        if (filtered &&
+            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall_filter_load(false) != 0))
             _exit(NO_FILTER);
         _exit(call());
     }

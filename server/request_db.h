@@ -1,0 +1,50 @@
+/*
+ * The request database: a row a request, in SQLite (request_table.h). A worker only copies the
+ * request to a queue of its own, without a lock; a thread writes what is in the queues, once a
+ * second or when one of them is a quarter full, in transactions of many rows.
+ *
+ * When the disk is full, the file locked or damaged, requests wait in the queues while the thread
+ * tries again every second. A queue that is full drops requests and counts them; no worker waits.
+ * The failure is logged once, and so is its end.
+ */
+#ifndef SUNPROXY_SERVER_REQUEST_DB_H
+#define SUNPROXY_SERVER_REQUEST_DB_H
+
+#include "base/buf.h"
+#include "server/access_entry.h"
+
+struct request_db;
+
+/*
+ * Opens or makes the file, which is bounded to `max_bytes` (0: not bounded), and starts the thread.
+ * `workers` is the number of threads that add requests. NULL with a sentence in `why`.
+ */
+struct request_db *request_db_start(const char *path, uint64_t max_bytes, unsigned workers,
+                                    struct buf *why);
+
+/*
+ * Writes what is in the queues and ends the thread. What cannot be written within two seconds is
+ * dropped, which is logged. No worker adds any more. NULL is harmless.
+ */
+void request_db_close(struct request_db *db);
+
+/* Adds a request. [the thread whose number is entry->worker] */
+void request_db_add(struct request_db *db, const struct access_entry *entry);
+
+/*
+ * Opens the file anew, after the old one was moved away; the old one has all rows then. Returns
+ * when that is done or has failed, which is logged; but after two seconds at most. [any thread]
+ */
+void request_db_reopen(struct request_db *db);
+
+struct request_db_stats {
+    uint64_t written; /* rows */
+    uint64_t dropped; /* requests that are not written */
+    uint64_t removed; /* oldest rows, over the bound */
+    uint64_t errors;  /* attempts to open the file or write to it that failed */
+};
+
+/* [any thread] */
+void request_db_get_stats(const struct request_db *db, struct request_db_stats *stats);
+
+#endif

@@ -1,0 +1,512 @@
+#include "server/request_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/request_schema.h"
+
+#define LONGEST_TEXT ((size_t)4 << 20)
+#define BUSY_MS 1000                /* that a lock of another process is waited for */
+#define MOST_REMOVED INT64_C(65536) /* rows in one transaction */
+#define SLACK_PARTS 16u             /* of the bound: what is free in the file for a batch */
+#define LOG_BYTES "16777216"        /* of the write-ahead log, once it was written back */
+#define TEXT_OF_NUMBER(number) TEXT_OF(number)
+#define TEXT_OF(text) #text
+
+struct request_table {
+    sqlite3 *handle;
+    sqlite3_stmt *insert;
+    uint64_t max_bytes;
+    struct buf client, method, url, origin;
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Makes the file if there is none, so that its mode is ours, and reads how it begins. */
+static bool
+check_file(const char *path, struct buf *why)
+{
+    static const char magic[] = "SQLite format 3"; /* with its zero byte: 16 bytes */
+    int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
+    char head[sizeof(magic)];
+    struct stat st;
+    ssize_t n;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        buf_append_str(why, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    n = S_ISREG(st.st_mode) ? pread(fd, head, sizeof(head), 0) : 0;
+    close(fd);
+    if (!S_ISREG(st.st_mode))
+        buf_append_str(why, "it is not a regular file");
+    else if (n < 0)
+        buf_append_str(why, strerror(errno));
+    else if (n != 0 && (n != sizeof(magic) || memcmp(head, magic, sizeof(magic)) != 0))
+        buf_append_str(why, "it is not an SQLite database");
+    else
+        return true;
+    return false;
+}
+
+static int
+read_number(sqlite3 *handle, const char *sql, int64_t *number)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        *number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_ERROR : rc;
+}
+
+static int
+run(sqlite3 *handle, const char *sql)
+{
+    return sqlite3_exec(handle, sql, NULL, NULL, NULL);
+}
+
+/* Only a file that is empty or has this schema is written to. */
+static int
+check_schema(sqlite3 *handle, bool *is_new, struct buf *why)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    int rc = read_number(handle, "PRAGMA application_id", &application);
+
+    if (rc == SQLITE_OK)
+        rc = read_number(handle, "PRAGMA user_version", &version);
+    if (rc == SQLITE_OK)
+        rc = read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
+    if (rc != SQLITE_OK)
+        return rc;
+    *is_new = application == 0 && version == 0 && objects == 0;
+    if (*is_new)
+        return SQLITE_OK;
+    if (application != REQUEST_SCHEMA_APPLICATION)
+        buf_append_str(why, "it is an SQLite database of something else");
+    else if (version > REQUEST_SCHEMA_VERSION)
+        buf_printf(why, "its schema is %lld, of a later release; this one writes %d",
+                   (long long)version, REQUEST_SCHEMA_VERSION);
+    else if (version != REQUEST_SCHEMA_VERSION)
+        buf_printf(why, "its schema is %lld; this release writes %d", (long long)version,
+                   REQUEST_SCHEMA_VERSION);
+    return buf_span(why).len ? SQLITE_ERROR : SQLITE_OK;
+}
+
+/* In that order: each setting is one of an empty file. */
+static int
+use_log(sqlite3 *handle, bool is_new, struct buf *why)
+{
+    sqlite3_stmt *statement;
+    bool is_wal;
+    int rc = is_new ? run(handle, "PRAGMA auto_vacuum = INCREMENTAL") : SQLITE_OK;
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(handle, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(statement);
+    is_wal =
+        rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+    sqlite3_finalize(statement);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE ? SQLITE_ERROR : rc;
+    if (!is_wal)
+        buf_append_str(why, "its file system cannot hold a write-ahead log of SQLite");
+    return is_wal ? SQLITE_OK : SQLITE_ERROR;
+}
+
+static int
+make_schema(sqlite3 *handle)
+{
+    int rc = run(handle, "BEGIN IMMEDIATE");
+
+    if (rc == SQLITE_OK)
+        rc = run(handle, REQUEST_SCHEMA_SQL "PRAGMA application_id = " TEXT_OF_NUMBER(
+                             REQUEST_SCHEMA_APPLICATION) ";"
+                                                         "PRAGMA user_version = " TEXT_OF_NUMBER(
+                                                             REQUEST_SCHEMA_VERSION) ";"
+                                                                                     "COMMIT");
+    return rc;
+}
+
+static int
+configure(sqlite3 *handle)
+{
+    static const struct {
+        int option, on;
+    } options[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+    };
+    int rc = sqlite3_extended_result_codes(handle, 1);
+
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(options) / sizeof(options[0]); i++)
+        rc = sqlite3_db_config(handle, options[i].option, options[i].on, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(handle, BUSY_MS);
+    /* NORMAL: a crash of the system may lose the last transactions, but damages nothing. */
+    if (rc == SQLITE_OK)
+        rc = run(handle, "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
+                         "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = " LOG_BYTES);
+    return rc;
+}
+
+/* Names of columns that are not there show here. */
+static int
+prepare(struct request_table *table)
+{
+    return sqlite3_prepare_v3(
+        table->handle,
+        "INSERT INTO requests (time_us, duration_us, fetch_us, protocol, client, method, url, "
+        "origin, outcome, status, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        -1, SQLITE_PREPARE_PERSISTENT, &table->insert, NULL);
+}
+
+static int
+set_up(struct request_table *table, struct buf *why)
+{
+    bool is_new = false;
+    int rc = configure(table->handle);
+
+    if (rc == SQLITE_OK)
+        rc = check_schema(table->handle, &is_new, why);
+    if (rc == SQLITE_OK)
+        rc = use_log(table->handle, is_new, why);
+    if (rc == SQLITE_OK && is_new)
+        rc = make_schema(table->handle);
+    return rc == SQLITE_OK ? prepare(table) : rc;
+}
+
+static void
+free_table(struct request_table *table)
+{
+    sqlite3_finalize(table->insert);
+    sqlite3_close(table->handle);
+    buf_free(&table->client);
+    buf_free(&table->method);
+    buf_free(&table->url);
+    buf_free(&table->origin);
+    free(table);
+}
+
+struct request_table *
+request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
+{
+    struct request_table *table;
+    int rc;
+
+    if (!check_file(path, why))
+        return NULL;
+    table = calloc(1, sizeof(*table));
+    if (!table) {
+        buf_append_str(why, strerror(ENOMEM));
+        return NULL;
+    }
+    table->max_bytes = max_bytes < INT64_MAX ? max_bytes : 0;
+    buf_init(&table->client, 128);
+    buf_init(&table->method, LONGEST_TEXT);
+    buf_init(&table->url, LONGEST_TEXT);
+    buf_init(&table->origin, LONGEST_TEXT);
+    rc = sqlite3_open_v2(path, &table->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = set_up(table, why);
+    if (rc == SQLITE_OK)
+        return table;
+    if (buf_span(why).len == 0)
+        buf_append_str(why, request_table_explain(table, rc));
+    free_table(table);
+    return NULL;
+}
+
+void
+request_table_close(struct request_table *table)
+{
+    if (!table)
+        return;
+    /* Closing does that only if the file still has its name. */
+    sqlite3_wal_checkpoint_v2(table->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    free_table(table);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+bool
+request_table_blames_row(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_CONSTRAINT:
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+request_table_may_recover(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_INTERRUPT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *
+request_table_explain(const struct request_table *table, int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "another process has locked it";
+    case SQLITE_FULL:
+        return "the disk is full";
+    case SQLITE_NOTADB:
+        return "it is not an SQLite database";
+    case SQLITE_NOMEM:
+        return strerror(ENOMEM);
+    default:
+        return table->handle && sqlite3_extended_errcode(table->handle) == rc
+                   ? sqlite3_errmsg(table->handle)
+                   : sqlite3_errstr(rc);
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static char
+lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/*
+ * scheme://host[:port] without user information, in small letters; of a tunnel host:port. Empty if
+ * the URL names no host.
+ */
+static void
+append_origin(struct buf *origin, struct span url)
+{
+    const char *authority = memmem(url.ptr, url.len, "://", 3), *end;
+    const char *const behind = url.ptr + url.len;
+
+    authority = authority ? authority + 3 : url.ptr;
+    for (end = authority; end < behind && *end != '/' && *end != '?' && *end != '#';)
+        end++;
+    if (end == authority)
+        return;
+    for (const char *c = url.ptr; c < authority; c++)
+        buf_append_char(origin, lower(*c));
+    for (const char *c = end; c > authority; c--)
+        if (c[-1] == '@') {
+            authority = c;
+            break;
+        }
+    for (const char *c = authority; c < end; c++)
+        buf_append_char(origin, lower(*c));
+}
+
+static int
+bind_text(sqlite3_stmt *statement, int column, struct buf *text)
+{
+    if (buf_failed(text))
+        return SQLITE_TOOBIG;
+    if (text->len == 0)
+        return sqlite3_bind_null(statement, column);
+    return sqlite3_bind_text(statement, column, text->data, (int)text->len, SQLITE_STATIC);
+}
+
+static int
+bind_word(sqlite3_stmt *statement, int column, const char *word)
+{
+    return sqlite3_bind_text(statement, column, word, -1, SQLITE_STATIC);
+}
+
+static void
+make_texts(struct request_table *table, const struct request_row *row)
+{
+    buf_reset(&table->client);
+    buf_reset(&table->method);
+    buf_reset(&table->url);
+    buf_reset(&table->origin);
+    access_client_append(&table->client, &row->client);
+    access_text_escape(&table->method, row->method);
+    access_text_escape(&table->url, row->url);
+    append_origin(&table->origin, buf_span(&table->url));
+    if (row->url.len == 0)
+        buf_append_char(&table->url, '-');
+}
+
+static int
+bind_row(struct request_table *table, const struct request_row *row)
+{
+    enum {
+        TIME = 1,
+        DURATION,
+        FETCH,
+        PROTOCOL,
+        CLIENT,
+        METHOD,
+        URL,
+        ORIGIN,
+        OUTCOME,
+        STATUS,
+        BYTES
+    };
+    sqlite3_stmt *to = table->insert;
+    int rc = sqlite3_bind_int64(to, TIME, row->time_us);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(to, DURATION, row->duration_us);
+    if (rc == SQLITE_OK)
+        rc = row->fetch_us < 0 ? sqlite3_bind_null(to, FETCH)
+                               : sqlite3_bind_int64(to, FETCH, row->fetch_us);
+    if (rc == SQLITE_OK)
+        rc = bind_word(to, PROTOCOL, row->protocol);
+    if (rc == SQLITE_OK)
+        rc = bind_text(to, CLIENT, &table->client);
+    if (rc == SQLITE_OK)
+        rc = bind_text(to, METHOD, &table->method);
+    if (rc == SQLITE_OK)
+        rc = bind_text(to, URL, &table->url);
+    if (rc == SQLITE_OK)
+        rc = bind_text(to, ORIGIN, &table->origin);
+    if (rc == SQLITE_OK)
+        rc = bind_word(to, OUTCOME, row->outcome);
+    if (rc == SQLITE_OK)
+        rc = row->status ? sqlite3_bind_int64(to, STATUS, row->status)
+                         : sqlite3_bind_null(to, STATUS);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(to, BYTES, (sqlite3_int64)row->bytes);
+    return rc;
+}
+
+int
+request_table_insert(struct request_table *table, const struct request_row *row)
+{
+    int rc;
+
+    make_texts(table, row);
+    rc = bind_row(table, row);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(table->insert);
+    sqlite3_reset(table->insert);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* ---- transactions and the bound -------------------------------------------------------------- */
+
+int
+request_table_begin(struct request_table *table)
+{
+    return run(table->handle, "BEGIN IMMEDIATE");
+}
+
+void
+request_table_rollback(struct request_table *table)
+{
+    /* After some failures SQLite has done that. */
+    if (!sqlite3_get_autocommit(table->handle))
+        run(table->handle, "ROLLBACK");
+}
+
+struct sizes {
+    int64_t page_bytes, pages, free_pages;
+};
+
+static int
+read_sizes(struct request_table *table, struct sizes *sizes)
+{
+    int rc = read_number(table->handle, "PRAGMA page_size", &sizes->page_bytes);
+
+    if (rc == SQLITE_OK)
+        rc = read_number(table->handle, "PRAGMA page_count", &sizes->pages);
+    if (rc == SQLITE_OK)
+        rc = read_number(table->handle, "PRAGMA freelist_count", &sizes->free_pages);
+    return rc;
+}
+
+/* Removes the oldest rows, at least so many as take `excess` of the `used` bytes on average. */
+static int
+remove_oldest(struct request_table *table, int64_t excess, int64_t used, uint64_t *removed)
+{
+    int64_t first = 0, last = 0, rows, wanted;
+    char sql[80];
+    int rc = read_number(table->handle, "SELECT min(id) FROM requests", &first);
+
+    if (rc == SQLITE_OK)
+        rc = read_number(table->handle, "SELECT max(id) FROM requests", &last);
+    if (rc != SQLITE_OK)
+        return rc;
+    rows = last - first + 1;
+    wanted = (int64_t)((double)rows * (double)excess / (double)used) + 1;
+    if (wanted > MOST_REMOVED)
+        wanted = MOST_REMOVED;
+    /* The newest one stays, so that numbers go on rising. */
+    if (wanted > rows - 1)
+        wanted = rows - 1;
+    if (wanted <= 0)
+        return SQLITE_OK;
+    sqlite3_snprintf(sizeof(sql), sql, "DELETE FROM requests WHERE id < %lld",
+                     (long long)(first + wanted));
+    rc = run(table->handle, sql);
+    if (rc == SQLITE_OK)
+        *removed = (uint64_t)sqlite3_changes(table->handle);
+    return rc;
+}
+
+/* Pages of removed rows are used again; a file that was larger is cut off. */
+static int
+keep_bound(struct request_table *table, uint64_t *removed)
+{
+    int64_t bound = (int64_t)table->max_bytes, used;
+    struct sizes sizes;
+    char sql[80];
+    int rc = read_sizes(table, &sizes);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    used = (sizes.pages - sizes.free_pages) * sizes.page_bytes;
+    if (used > bound - bound / SLACK_PARTS) {
+        rc = remove_oldest(table, used - (bound - bound / SLACK_PARTS), used, removed);
+        if (rc == SQLITE_OK)
+            rc = read_sizes(table, &sizes);
+    }
+    if (rc != SQLITE_OK || sizes.free_pages == 0 || sizes.pages * sizes.page_bytes <= bound)
+        return rc;
+    sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%lld)",
+                     (long long)((sizes.pages * sizes.page_bytes - bound) / sizes.page_bytes + 1));
+    return run(table->handle, sql);
+}
+
+int
+request_table_commit(struct request_table *table, uint64_t *removed)
+{
+    int rc = SQLITE_OK;
+
+    *removed = 0;
+    if (table->max_bytes)
+        rc = keep_bound(table, removed);
+    return rc == SQLITE_OK ? run(table->handle, "COMMIT") : rc;
+}

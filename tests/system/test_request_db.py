@@ -1,0 +1,297 @@
+"""The request database of the real daemon: its rows, kill -9, a full disk, rotation, its user, and its sandbox."""
+
+import http.client
+import os
+import pwd
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+
+import harness
+import rpc
+
+EX_CANTCREAT = 73
+
+
+class RequestDatabaseTest(harness.SystemTest):
+    threads = True
+    sandboxed = True
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.dir / "requests"
+        self.folder.mkdir()
+        self.path = self.folder / "requests.db"
+        self.http = harness.free_port()
+
+    def start(self, *options, **more):
+        if "origin" not in more:
+            self.o = more["origin"] = self.origin()
+        d = self.daemon("--request-db", self.path, "--http", f"127.0.0.1:{self.http}", *options,
+                        **more)
+        # Its sockets are open before the database is.
+        harness.wait_until(lambda: "serves with" in d.err or not d.running(), what="the daemon")
+        return d
+
+    def ask(self, sql, path=None):
+        connection = sqlite3.connect(f"file:{path or self.path}?mode=ro", uri=True, timeout=20)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    def count(self, path=None):
+        return self.ask("SELECT count(*) FROM requests", path)[0][0]
+
+    def over_http(self, url, method="GET"):
+        c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=30)
+        try:
+            c.request(method, url, headers={"Cookie": "a=b"})
+            answer = c.getresponse()
+            return answer.status, len(answer.read())
+        finally:
+            c.close()
+
+    def load(self, d, stop, urls=50):
+        """Requests over HTTP and RPC until `stop` is set; a daemon that is killed ends them."""
+        def over_http(first):
+            c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=30)
+            n = first
+            try:
+                while not stop.is_set():
+                    c.request("GET", f"http://a.test/{n % urls}")
+                    c.getresponse().read()
+                    n += 1
+            except (OSError, http.client.HTTPException):
+                pass
+            c.close()
+
+        def over_rpc(first):
+            n = first
+            try:
+                with rpc.Connection(d.address) as c:
+                    while not stop.is_set():
+                        c.get(f"http://a.test/{n % urls}")
+                        n += 1
+            except (OSError, EOFError, AssertionError, AttributeError, ValueError):
+                pass
+
+        threads = [threading.Thread(target=f, args=(i * 7,))
+                   for i, f in enumerate((over_http, over_rpc, over_http, over_rpc))]
+        for thread in threads:
+            thread.start()
+        return threads
+
+
+class RowsTest(RequestDatabaseTest):
+    def test_rows_of_every_kind_are_there_when_the_daemon_has_stopped(self):
+        d = self.start("--connect-port", "any")
+        with rpc.Connection(d.address) as c, rpc.Connection(d.socket) as local:
+            page = c.get("http://a.test/1")
+            self.assertEqual(page.source, "miss")
+            self.assertEqual(local.get("http://a.test/1").source, "hit")
+            self.assertEqual(c.get("http://10.0.0.1:8080/").status, "denied")
+        self.assertEqual(self.over_http("http://a.test/2?fault=header:Cache-Control%3a%20max-age%3d60")[0], 200)
+        self.assertEqual(self.over_http("http://a.test/2?fault=header:Cache-Control%3a%20max-age%3d60")[0], 200)
+        self.assertEqual(self.over_http("http://a.test/?fault=status:404", "POST")[0], 404)
+        self.assertEqual(self.over_http("/none")[0], 400)
+        with socket.create_connection(("127.0.0.1", self.http)) as s:
+            s.sendall(b"NONSENSE\r\n\r\n")
+            self.assertIn(b" 400 ", s.recv(65536))
+        with socket.create_connection(("127.0.0.1", self.http)) as s:
+            s.sendall(b"CONNECT t.test:443 HTTP/1.1\r\nHost: t.test:443\r\n\r\n")
+            self.assertIn(b" 200 ", s.recv(65536))
+        harness.wait_until(lambda: self.stat(d)["tunnels"] == 0, what="the end of the tunnel")
+        written = self.stat(d)
+        self.assertEqual((written["request_db_dropped"], written["request_db_errors"]), (0, 0))
+        d.stop()
+        rows = self.ask("SELECT protocol, client, method, origin, outcome, status, "
+                        "fetch_us IS NOT NULL, bytes FROM requests ORDER BY time_us, id")
+        uid = f"unix:{os.getuid()}"
+        self.assertEqual([r[:7] for r in rows], [
+            ("rpc2", "127.0.0.1", "GET", "http://a.test", "miss", 200, 1),
+            ("rpc2", uid, "GET", "http://a.test", "hit", 200, 0),
+            ("rpc2", "127.0.0.1", "GET", "http://10.0.0.1:8080", "denied", None, 1),
+            ("http", "127.0.0.1", "GET", "http://a.test", "miss", 200, 1),
+            ("http", "127.0.0.1", "GET", "http://a.test", "hit", 200, 0),
+            ("http", "127.0.0.1", "POST", "http://a.test", "bypass", 404, 1),
+            ("http", "127.0.0.1", "GET", None, "local", 400, 0),
+            ("http", "127.0.0.1", None, None, "local", 400, 0),
+            ("http", "127.0.0.1", "CONNECT", "t.test:443", "tunnel", 200, 0),
+        ])
+        self.assertEqual([r[7] for r in rows[:3]], [len(page.body), len(page.body), 0])
+        now = time.time() * 1e6
+        for time_us, duration_us, fetch_us in self.ask(
+                "SELECT time_us, duration_us, fetch_us FROM requests"):
+            self.assertLess(abs(now - time_us), 120e6)
+            self.assertGreaterEqual(duration_us, fetch_us or 0)
+        self.assertEqual(self.path.stat().st_mode & 0o777, 0o640)
+        self.assertEqual(os.listdir(self.folder), ["requests.db"])
+
+    def test_load_is_written_while_it_comes(self):
+        d = self.start("--workers", "4")
+        stop = threading.Event()
+        threads = self.load(d, stop)
+        try:
+            for wanted in (1000, 2000):
+                harness.wait_until(lambda: self.path.exists() and self.count() >= wanted, 60, "rows")
+        finally:
+            stop.set()
+        for thread in threads:
+            thread.join()
+        with rpc.Connection(d.address) as c:
+            requests = sum(value for name, value in c.stat().metrics.items()
+                           if name.startswith("requests{"))
+        d.stop()
+        self.assertEqual(self.ask("PRAGMA integrity_check"), [("ok",)])
+        self.assertEqual(self.count(), requests)
+
+    def test_nothing_is_made_without_the_option(self):
+        o = self.origin()
+        d = self.daemon(origin=o)
+        with rpc.Connection(d.address) as c:
+            c.get("http://a.test/")
+        self.assertEqual(self.stat(d)["request_db_written"], 0)
+        d.stop()
+        self.assertEqual(os.listdir(self.folder), [])
+
+
+class CrashTest(RequestDatabaseTest):
+    def test_rows_that_were_committed_survive_a_kill(self):
+        seen = 0
+        origin = self.origin()
+        for _ in range(3):
+            d = self.start(origin=origin)
+            stop = threading.Event()
+            threads = self.load(d, stop)
+            try:
+                harness.wait_until(lambda: self.count() > seen + 500, 60, "rows")
+                seen = self.count()
+                d.kill()
+            finally:
+                stop.set()
+            for thread in threads:
+                thread.join()
+            self.assertGreaterEqual(self.count(), seen)
+            seen = self.count()
+            self.assertEqual(self.ask("PRAGMA integrity_check"), [("ok",)])
+        d = self.start(origin=origin)
+        self.assertEqual(self.over_http("http://a.test/after")[0], 200)
+        d.stop()
+        self.assertEqual(self.count(), seen + 1)
+        self.assertEqual(self.ask("SELECT url FROM requests ORDER BY id DESC LIMIT 1"),
+                         [("http://a.test/after",)])
+
+    def test_a_file_that_is_something_else_is_refused_at_the_start(self):
+        self.path.write_text("time client url\n")
+        done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
+                               "--request-db", self.path)
+        self.assertEqual(done.returncode, EX_CANTCREAT)
+        self.assertIn(f"request-db {self.path}: it is not an SQLite database", done.stderr.decode())
+        self.assertEqual(self.path.read_text(), "time client url\n")
+        other = sqlite3.connect(self.folder / "places.sqlite")
+        other.execute("CREATE TABLE moz_places (id, url)")
+        other.commit()
+        other.close()
+        done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
+                               "--request-db", self.folder / "places.sqlite")
+        self.assertEqual(done.returncode, EX_CANTCREAT)
+        self.assertIn("it is an SQLite database of something else", done.stderr.decode())
+        done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
+                               "--request-db", self.dir / "missing" / "r.db")
+        self.assertEqual(done.returncode, EX_CANTCREAT)
+        self.assertIn("No such file or directory", done.stderr.decode())
+
+    def test_a_file_that_was_moved_away_is_followed_by_a_new_one(self):
+        old = self.folder / "requests.db.1"
+        d = self.start()
+        for n in range(5):
+            self.over_http(f"http://a.test/{n}")
+        for number in (signal.SIGHUP, signal.SIGUSR1):
+            os.rename(self.path, old)
+            d.signal(number)
+            harness.wait_until(self.path.exists, what="a new file")
+            self.assertEqual(self.count(old), 5)
+            self.assertEqual(self.ask("PRAGMA integrity_check", old), [("ok",)])
+            for n in range(5):
+                self.over_http(f"http://a.test/{n}")
+        d.stop()
+        self.assertEqual(self.count(), 5)
+
+    def test_a_lock_is_waited_for_and_logged_once(self):
+        d = self.start()
+        other = sqlite3.connect(self.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for n in range(3):
+            self.over_http(f"http://a.test/{n}")
+        harness.wait_until(lambda: self.stat(d)["request_db_errors"] >= 2, 30, "failed attempts")
+        self.assertEqual(self.over_http("http://a.test/3")[0], 200)
+        other.execute("COMMIT")
+        other.close()
+        harness.wait_until(lambda: self.stat(d)["request_db_written"] == 4, 30, "the rows")
+        self.assertEqual(d.err.count("another process has locked it"), 1)
+        self.assertEqual(d.err.count("is written again"), 1)
+
+    def test_a_full_disk(self):
+        if os.geteuid() != 0 or not shutil.which("mount"):
+            self.skipTest("a small file system needs root")
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", self.folder],
+                                 capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"a small file system cannot be mounted: {mounted.stderr.decode()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.folder], check=True)
+        filler = self.folder / "filler"
+        d = self.start()
+        try:
+            with open(filler, "wb") as f:
+                while True:
+                    f.write(bytes(4096))
+                    f.flush()
+        except OSError:
+            pass
+        sent = 0
+        with rpc.Connection(d.address) as c:
+            while self.stat(d)["request_db_errors"] < 2:
+                for _ in range(100):
+                    self.assertEqual(c.get("http://a.test/" + "x" * 200).status, "ok")
+                    sent += 1
+            os.unlink(filler)
+            harness.wait_until(lambda: self.stat(d)["request_db_written"] == sent, 30, "the rows")
+        self.assertEqual(d.err.count("the disk is full"), 1)
+        d.stop()
+        self.assertEqual(self.count(), sent)
+        self.assertEqual(self.ask("PRAGMA integrity_check"), [("ok",)])
+
+
+class UserTest(RequestDatabaseTest):
+    needs_root = "another user needs root"
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest(self.needs_root)
+        self.nobody = pwd.getpwnam("nobody")
+        os.chmod(self.dir, 0o711)
+
+    def test_the_file_belongs_to_the_user_that_serves(self):
+        os.chown(self.folder, self.nobody.pw_uid, self.nobody.pw_gid)
+        d = self.start("--user", "nobody")
+        self.assertEqual(self.over_http("http://a.test/")[0], 200)
+        harness.wait_until(lambda: self.stat(d)["request_db_written"] == 1, what="the row")
+        for name in os.listdir(self.folder):
+            st = os.stat(self.folder / name)
+            self.assertEqual((st.st_uid, st.st_mode & 0o777), (self.nobody.pw_uid, 0o640), name)
+        d.signal(signal.SIGHUP)
+        self.assertEqual(self.over_http("http://a.test/")[0], 200)
+        d.stop()
+        self.assertEqual(self.count(), 2)
+
+    def test_a_folder_that_this_user_may_not_write_is_refused(self):
+        done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
+                               "--user", "nobody", "--request-db", self.path)
+        self.assertEqual(done.returncode, EX_CANTCREAT)
+        self.assertIn(f"request-db {self.path}: Permission denied", done.stderr.decode())
