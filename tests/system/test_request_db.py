@@ -38,7 +38,7 @@ class RequestDatabaseTest(harness.SystemTest):
         return d
 
     def ask(self, sql, path=None):
-        connection = sqlite3.connect(f"file:{path or self.path}?mode=ro", uri=True, timeout=20)
+        connection = sqlite3.connect(f"file:{path or self.path}?mode=rw", uri=True, timeout=20)
         try:
             return connection.execute(sql).fetchall()
         finally:
@@ -109,6 +109,7 @@ class RowsTest(RequestDatabaseTest):
         written = self.stat(d)
         self.assertEqual((written["request_db_dropped"], written["request_db_errors"]), (0, 0))
         d.stop()
+        self.assertEqual(os.listdir(self.folder), ["requests.db"])
         rows = self.ask("SELECT protocol, client, method, origin, outcome, status, "
                         "fetch_us IS NOT NULL, bytes FROM requests ORDER BY time_us, id")
         uid = f"unix:{os.getuid()}"
@@ -130,7 +131,6 @@ class RowsTest(RequestDatabaseTest):
             self.assertLess(abs(now - time_us), 120e6)
             self.assertGreaterEqual(duration_us, fetch_us or 0)
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o640)
-        self.assertEqual(os.listdir(self.folder), ["requests.db"])
 
     def test_load_is_written_while_it_comes(self):
         d = self.start("--workers", "4")
@@ -211,10 +211,12 @@ class CrashTest(RequestDatabaseTest):
         d = self.start()
         for n in range(5):
             self.over_http(f"http://a.test/{n}")
-        for number in (signal.SIGHUP, signal.SIGUSR1):
+        for times, number in enumerate((signal.SIGHUP, signal.SIGUSR1), 1):
+            # A request is recorded when its response has been sent.
+            harness.wait_until(lambda: self.stat(d)["request_db_written"] == 5 * times, what="rows")
             os.rename(self.path, old)
             d.signal(number)
-            harness.wait_until(self.path.exists, what="a new file")
+            harness.wait_until(lambda: d.err.count("opened again") == times, what="a new file")
             self.assertEqual(self.count(old), 5)
             self.assertEqual(self.ask("PRAGMA integrity_check", old), [("ok",)])
             for n in range(5):

@@ -147,6 +147,48 @@ START_TEST(no_other_files)
 }
 END_TEST
 
+static int
+write_database(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT, 0640);
+
+    return fd < 0 || write(fd, "text", 4) != 4 || ftruncate(fd, 2) != 0 || fdatasync(fd) != 0 ||
+                   fsync(fd) != 0 || unlink(path) != 0
+               ? errno
+               : 0;
+}
+
+static int
+truncate_nothing(const char *unused)
+{
+    (void)unused;
+    return ftruncate(-1, 0) == 0 ? 0 : errno;
+}
+
+static int
+sync_nothing(const char *unused)
+{
+    (void)unused;
+    return fdatasync(-1) == 0 ? 0 : errno;
+}
+
+START_TEST(a_database_is_written_in_its_folder_and_nowhere_else)
+{
+    ck_assert_int_eq(try(truncate_nothing, NULL), EPERM);
+    ck_assert_int_eq(try(sync_nothing, NULL), ENOSYS);
+    ck_assert_int_eq(try(write_database, in("run/new")), EACCES);
+    /* There is no such file yet. */
+    files.request_db = strdup(in("run/requests.db"));
+    ck_assert_int_eq(try(truncate_nothing, NULL), EBADF);
+    ck_assert_int_eq(try(sync_nothing, NULL), EBADF);
+    ck_assert_int_eq(try(write_database, files.request_db), 0);
+    ck_assert_int_eq(try(write_database, in("run/new")), 0);
+    ck_assert_int_eq(try(write_database, in("log/new")), EACCES);
+    ck_assert_int_eq(try(write_database, in("other")), EACCES);
+    free((char *)(uintptr_t)files.request_db);
+}
+END_TEST
+
 /* Of a device there is only one: its folder is not the log's. */
 START_TEST(a_log_that_is_a_device)
 {
@@ -230,6 +272,7 @@ unit_suite(void)
         unit_skip("this kernel has no Landlock in force");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_database_is_written_in_its_folder_and_nowhere_else);
     tcase_add_test(tc, files_of_the_daemon);
     tcase_add_test(tc, no_other_files);
     tcase_add_test(tc, a_log_that_is_a_device);
