@@ -202,6 +202,19 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     return count;
 }
 
+bool
+cache_stores(struct cache *cache, const struct object *object)
+{
+    struct span url = object_url(object);
+    uint32_t hash = djb_hash(url);
+    struct place *place = cache_lock(cache, hash);
+    const struct entry *entry = table_find(&place->shard.table, hash, url, object_variant(object));
+    bool stores = entry && entry->stored && entry->object == object;
+
+    place_unlock(place);
+    return stores;
+}
+
 uint64_t
 cache_count(struct cache *cache, struct span url)
 {

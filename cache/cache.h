@@ -181,6 +181,9 @@ enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,
                                struct cache_found *found);
 
+/* Does the cache store this very object? To the policy there has been no request. */
+bool cache_stores(struct cache *cache, const struct object *object);
+
 /* Releases what a list holds; it is empty afterwards. */
 void cache_victims_free(struct cache_victims *victims);
 

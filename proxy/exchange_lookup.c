@@ -9,6 +9,7 @@
 #include "proxy/exchange_parts.h"
 #include "proxy/request_rules.h"
 #include "proxy/staleness.h"
+#include "proxy/verifier.h"
 
 /*
  * A request that was sent back to look up more often than this fetches for itself. Each time it may
@@ -92,6 +93,20 @@ respond(struct exchange *x, struct object *object, enum outcome outcome)
     x->stored = true;
     exchange_respond(x, object, true);
     return true;
+}
+
+static bool
+hit(struct exchange *x, struct object *object)
+{
+    struct verifier *verifier = x->proxy->verifier;
+
+    if (verifier && (x->method.len == 0 || span_equal(x->method, span_str("GET"))))
+        verifier_offer(verifier, &(struct verifier_hit){.object = object,
+                                                        .fields = x->fields,
+                                                        .raw = x->raw,
+                                                        .arrived_us = x->arrived_us,
+                                                        .worker = x->worker});
+    return respond(x, object, OUTCOME_HIT);
 }
 
 static bool
@@ -248,7 +263,7 @@ use_ready(struct exchange *x, const struct request_rules *rules)
     enum cache_answer answer = look_up(x, rules, true, &found);
 
     if (answer == CACHE_HIT)
-        return respond(x, found.object, OUTCOME_HIT);
+        return hit(x, found.object);
     if (answer == CACHE_STALE && accepts(x, rules, found.object))
         return respond(x, found.object, OUTCOME_STALE);
     object_release(&found.object);
@@ -278,7 +293,7 @@ exchange_look_up(struct exchange *x)
     answer = look_up(x, &rules, false, &found);
     switch (answer) {
     case CACHE_HIT:
-        return respond(x, found.object, OUTCOME_HIT);
+        return hit(x, found.object);
     case CACHE_STALE:
     case CACHE_MISS:
     case CACHE_PASS:

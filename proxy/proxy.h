@@ -42,6 +42,8 @@ struct proxy_fetched {
 
 struct http_storing_rules;
 struct tag_rules;
+struct verified;
+struct verifier;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
@@ -71,6 +73,8 @@ struct proxy_config {
     unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */
     void (*fetched)(const struct proxy_fetched *fetched); /* NULL: not wanted. [fetcher's thread] */
+    double verify_share; /* of the hits, compared with their origins (verifier.h); 0: none */
+    void (*verified)(const struct verified *verified); /* NULL: not wanted. [fetcher's thread] */
 };
 
 struct proxy {
@@ -79,6 +83,7 @@ struct proxy {
     struct client_tally *waiting; /* what each client's waiting requests take; any thread */
     struct shedding shedding;     /* the fetcher's thread's */
     struct backoff backoff;       /* of refreshes in the background; any thread */
+    struct verifier *verifier;    /* owned; NULL: none; any thread */
     struct buf *scratch;          /* one for each worker: proxy_scratch() */
     unsigned scratch_count;
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */

@@ -163,6 +163,20 @@ make_admins(struct service *service, const struct option_list *named)
 }
 
 static int
+make_tag_rules(struct service *service)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 1024);
+    made = service_read_tag_rules(service, &why);
+    if (!made)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
+static int
 make_cache(struct service *service)
 {
     const struct options *options = service->options;
@@ -191,20 +205,6 @@ make_cache(struct service *service)
         return error == CACHE_BAD_CONFIG ? EX_CONFIG : EX_OSERR;
     }
     return EX_OK;
-}
-
-static int
-make_tag_rules(struct service *service)
-{
-    struct buf why;
-    bool made;
-
-    buf_init(&why, 1024);
-    made = service_read_tag_rules(service, &why);
-    if (!made)
-        log_error("%s", buf_str(&why));
-    buf_free(&why);
-    return made ? EX_OK : EX_CONFIG;
 }
 
 static bool
@@ -282,68 +282,6 @@ make_settings(struct parts *parts)
     return status;
 }
 
-/* For the log, at its most verbose level. */
-static void
-log_fetched(const struct proxy_fetched *fetched)
-{
-    log_debug(
-        "fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
-        (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
-        fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
-        fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
-}
-
-/* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
-#define HEURISTIC_MAX_US ((int64_t)86400 * 1000000)
-
-static struct http_storing_rules
-storing_rules(const struct options *options)
-{
-    struct http_storing_rules rules;
-
-    http_storing_rules_init(&rules);
-    rules.heuristic_percent = (unsigned)options->heuristic_lifetime;
-    rules.heuristic_max_us = HEURISTIC_MAX_US;
-    rules.redirect_max_us = options->redirect_lifetime;
-    rules.negative_max_us = options->error_lifetime;
-    rules.set_cookie = options->store_cookies;
-    rules.client_errors = options->store_client_errors;
-    return rules;
-}
-
-static bool
-make_proxy(struct service *service)
-{
-    const struct options *options = service->options;
-
-    service->metrics = metrics_create(service->workers);
-    if (!service->metrics || !service_metrics_register(service->metrics, service))
-        return false;
-    service->storing = storing_rules(options);
-    service->has_proxy = proxy_init(
-        &service->proxy, &(struct proxy_config){
-                             .cache = service->cache,
-                             .account = &service->memory,
-                             .metrics = service->metrics,
-                             .origin = {.ops = &origin_fetcher, .context = service->fetcher},
-                             .clock = proxy_clock_system,
-                             .follows_http = options->freshness == FRESHNESS_ON,
-                             .max_age_us = options->max_age,
-                             .storing = &service->storing,
-                             .tag_fields = (const char *const *)options->tag_field.items,
-                             .tag_rules = &service->tag_rules,
-                             .write_rules = &service->write_rules,
-                             .invalidates_early = options->invalidate_early,
-                             .max_body = PROXY_MAX_PAGE,
-                             .max_page = options->max_page,
-                             .max_waiters = (unsigned)options->max_waiters,
-                             .workers = service->workers,
-                             .shards_automatic = options->shards == 0,
-                             .fetched = log_fetched,
-                         });
-    return service->has_proxy;
-}
-
 static int
 make_http(struct parts *parts)
 {
@@ -369,7 +307,7 @@ make_parts(struct parts *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !make_proxy(service)) {
+    if (status == EX_OK && !service_make_proxy(service)) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }

@@ -111,6 +111,12 @@ option_set(struct options *options, const struct option_row *row, const char *te
             buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
         return false;
     }
+    case OPTION_SHARE:
+        *(double *)field = 0;
+        if (strcmp(text, "0") == 0 || units_parse_share(text, field))
+            return true;
+        buf_printf(why, "%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", row->name, text);
+        return false;
     case OPTION_DURATION: {
         int64_t us;
 

@@ -14,6 +14,7 @@ enum option_type {
     OPTION_UINT,       /* uint64_t within [low, high] */
     OPTION_OCTAL,      /* uint64_t, written in octal */
     OPTION_BYTES,      /* uint64_t with units */
+    OPTION_SHARE,      /* double from 0 to 1, also in per cent */
     OPTION_DURATION,   /* int64_t microseconds with units */
     OPTION_STRING,     /* char *, owned */
     OPTION_POLICY,     /* likewise: a policy that a daemon can run, or "help" */

@@ -12,30 +12,6 @@ service_of(const struct rpc_request *request)
     return service;
 }
 
-static bool
-read_rules(struct tag_rules *rules, const struct option_list *list, const char *option,
-           struct buf *why)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        size_t before = why->len;
-
-        buf_printf(why, "%s: ", option);
-        if (!tag_rules_add(rules, list->items[i], why))
-            return false;
-        why->len = before;
-    }
-    return true;
-}
-
-bool
-service_read_tag_rules(struct service *service, struct buf *why)
-{
-    const struct options *options = service->options;
-
-    return read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) &&
-           read_rules(&service->write_rules, &options->write_rule, "write-rule", why);
-}
-
 void
 service_log(const struct service *service, const struct access_entry *entry)
 {

@@ -47,8 +47,16 @@ struct service {
     bool has_proxy;     /* it has been initialised */
 };
 
-/* Reads the rules of the options. False with a sentence in `why`; what was read is to be freed. */
+/*
+ * Reads the rules for tags of the options (service_proxy.c). False with a sentence in `why`; what
+ * was read is to be freed.
+ */
 bool service_read_tag_rules(struct service *service, struct buf *why);
+
+/*
+ * Makes metrics and proxy (service_proxy.c). False without memory; what was made is to be freed.
+ */
+bool service_make_proxy(struct service *service);
 
 /* The service behind a request. */
 struct service *service_of(const struct rpc_request *request);

@@ -22,7 +22,6 @@ class Site(http.server.ThreadingHTTPServer):
     def __init__(self, test):
         self.lock = threading.Condition()
         self.version = 1
-        self.seen = []
         self.held = {}  # "METHOD /path" to the number of requests that wait
         super().__init__(("127.0.0.1", 0), SiteHandler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -62,17 +61,19 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         body = str(self.server.version).encode()
-        self.server.seen.append(f"{self.command} {self.path}")
+        if "late" in self.path:
+            body = None
         self.wait_and_send(200, body)
 
     def do_PUT(self):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.version += 1
-        self.server.seen.append(f"{self.command} {self.path}")
         self.wait_and_send(500 if "fail" in self.path else 200, b"written")
 
     def wait_and_send(self, status, body):
         self.server.wait(f"{self.command} {self.path}")
+        if body is None:
+            body = str(self.server.version).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "max-age=60")
@@ -191,6 +192,70 @@ class WritesTest(harness.SystemTest):
         self.assertEqual(self.c.get("/", "Cache-Tag: users", method="PURGE").status, 200)
         self.assertFalse(self.has("/users/1"))
         self.assertTrue(self.has("/paths/1"))
+
+
+class VerifyTest(harness.SystemTest):
+    """Hits that are compared with an origin which changes behind the proxy's back."""
+
+    def setUp(self):
+        super().setUp()
+        self.site = Site(self)
+        self.d = self.daemon("--http", "127.0.0.1:0", "--allow-net", "127.0.0.0/8",
+                             "--origin", f"/={self.site.url}", "--verify", "100%",
+                             "--log-level", "debug")
+        address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+        self.c = Connection(address)
+        self.addCleanup(self.c.close)
+
+    def results(self):
+        """The counts that are not 0."""
+        return {name.removeprefix("verified_"): value for name, value in self.stat(self.d).items()
+                if name.startswith("verified_") and value}
+
+    def hit(self, path):
+        response = self.c.get(path)
+        self.assertTrue(is_hit(response))
+        return response.body
+
+    def test_a_stale_hit_is_logged(self):
+        self.c.get("/users/1")
+        self.hit("/users/1")
+        harness.wait_until(lambda: self.results() == {"same": 1}, what="the comparison")
+        self.site.version = 2
+        self.assertEqual(self.hit("/users/1"), b"1")
+        harness.wait_until(lambda: self.results() == {"same": 1, "stale": 1},
+                           what="the comparison")
+        self.assertRegex(self.d.err, r"hit of http://127\.0\.0\.1:\d+/users/1: stale, age \d+\.\d{3} "
+                                     r"s, compared \d+\.\d{3} s later: the origin's body differs "
+                                     r"after 0 bytes")
+        self.assertEqual(self.hit("/users/1"), b"1")
+
+    def test_a_write_between_a_hit_and_its_comparison(self):
+        self.c.get("/late/1")
+        self.site.hold("GET /late/1")
+        self.hit("/late/1")
+        self.site.await_held("GET /late/1")
+        self.assertEqual(self.c.get("/late/1", "Content-Length: 0", method="PUT").status, 200)
+        self.site.release("GET /late/1")
+        harness.wait_until(lambda: self.results() == {"changed": 1}, what="the comparison")
+
+    def test_an_origin_that_does_not_answer_delays_no_client(self):
+        self.c.get("/users/1")
+        self.site.hold("GET /users/1")
+        for _ in range(20):
+            self.hit("/users/1")
+        self.site.await_held("GET /users/1", 4)
+        self.assertEqual(self.results(), {"skipped": 16})
+        self.site.release("GET /users/1")
+        harness.wait_until(lambda: self.results() == {"same": 4, "skipped": 16},
+                           what="the comparisons")
+
+    def test_the_daemon_ends_while_hits_are_compared(self):
+        self.c.get("/users/1")
+        self.site.hold("GET /users/1")
+        self.hit("/users/1")
+        self.site.await_held("GET /users/1")
+        self.assertEqual(self.d.stop(20), 0)
 
 
 class RulesTest(harness.SystemTest):

@@ -63,7 +63,9 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     keep(fetch->url, sizeof(fetch->url), request->url);
     keep(fetch->method, sizeof(fetch->method), request->method);
     keep(fetch->fields, sizeof(fetch->fields), request->headers);
-    fetch->id = *id = ++scene.submitted;
+    fetch->id = ++scene.submitted;
+    if (id)
+        *id = fetch->id;
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);
     return true;
@@ -299,6 +301,14 @@ fetched(const struct proxy_fetched *report)
     snprintf(scene.fetched_sentence, sizeof(scene.fetched_sentence), "%s", report->sentence);
 }
 
+static void
+verified(const struct verified *report)
+{
+    scene.verified = *report;
+    snprintf(scene.verified_cause, sizeof(scene.verified_cause), "%s", report->cause);
+    scene.verifications++;
+}
+
 void
 scene_begin(const struct scene_options *options)
 {
@@ -343,6 +353,8 @@ scene_begin(const struct scene_options *options)
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                              .workers = workers,
                              .fetched = fetched,
+                             .verify_share = options->verify_share,
+                             .verified = verified,
                          }));
 }
 

@@ -316,7 +316,8 @@ START_TEST(responses_are_whole_and_no_older_than_what_is_known)
     unsigned outcomes[OUTCOME_STALE + 1] = {0};
     uint64_t draws = 9;
 
-    scene_begin(&(struct scene_options){.workers = WORKERS, .shards = 2});
+    scene_begin(
+        &(struct scene_options){.workers = WORKERS, .shards = 2, .verify_share = _i ? 0.2 : 0});
     tagged = _i;
     if (tagged) {
         scene_add_rule(&scene.tag_rules, "/4 -> four");

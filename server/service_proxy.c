@@ -1,0 +1,115 @@
+/* The proxy of the service, as the options say, and what it reports to the log. */
+#include "proxy.h"
+#include "proxy/verifier.h"
+#include "server/log.h"
+#include "server/service.h"
+#include "server/service_metrics.h"
+
+/* ---- rules for tags -------------------------------------------------------------------------- */
+
+static bool
+read_rules(struct tag_rules *rules, const struct option_list *list, const char *option,
+           struct buf *why)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        size_t before = why->len;
+
+        buf_printf(why, "%s: ", option);
+        if (!tag_rules_add(rules, list->items[i], why))
+            return false;
+        why->len = before;
+    }
+    return true;
+}
+
+bool
+service_read_tag_rules(struct service *service, struct buf *why)
+{
+    const struct options *options = service->options;
+
+    return read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) &&
+           read_rules(&service->write_rules, &options->write_rule, "write-rule", why);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+/* For the log, at its most verbose level. */
+static void
+log_fetched(const struct proxy_fetched *fetched)
+{
+    log_debug(
+        "fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
+        (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
+        fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
+        fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
+}
+
+/* A stale one is what an operator looks for. */
+static void
+log_verified(const struct verified *verified)
+{
+    static const char *const words[] = {
+        [VERDICT_SAME] = "same",
+        [VERDICT_STALE] = "stale",
+        [VERDICT_CHANGED] = "changed",
+        [VERDICT_FAILED] = "not verified",
+    };
+
+    (verified->verdict == VERDICT_STALE ? log_warning : log_debug)(
+        "hit of %.*s: %s, age %.3f s, compared %.3f s later%s%s", (int)verified->url.len,
+        verified->url.ptr, words[verified->verdict], (double)verified->age_us / 1e6,
+        (double)verified->took_us / 1e6, *verified->cause ? ": " : "", verified->cause);
+}
+
+/* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
+#define HEURISTIC_MAX_US ((int64_t)86400 * 1000000)
+
+static struct http_storing_rules
+storing_rules(const struct options *options)
+{
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    rules.heuristic_percent = (unsigned)options->heuristic_lifetime;
+    rules.heuristic_max_us = HEURISTIC_MAX_US;
+    rules.redirect_max_us = options->redirect_lifetime;
+    rules.negative_max_us = options->error_lifetime;
+    rules.set_cookie = options->store_cookies;
+    rules.client_errors = options->store_client_errors;
+    return rules;
+}
+
+bool
+service_make_proxy(struct service *service)
+{
+    const struct options *options = service->options;
+
+    service->metrics = metrics_create(service->workers);
+    if (!service->metrics || !service_metrics_register(service->metrics, service))
+        return false;
+    service->storing = storing_rules(options);
+    service->has_proxy = proxy_init(
+        &service->proxy, &(struct proxy_config){
+                             .cache = service->cache,
+                             .account = &service->memory,
+                             .metrics = service->metrics,
+                             .origin = {.ops = &origin_fetcher, .context = service->fetcher},
+                             .clock = proxy_clock_system,
+                             .follows_http = options->freshness == FRESHNESS_ON,
+                             .max_age_us = options->max_age,
+                             .storing = &service->storing,
+                             .tag_fields = (const char *const *)options->tag_field.items,
+                             .tag_rules = &service->tag_rules,
+                             .write_rules = &service->write_rules,
+                             .invalidates_early = options->invalidate_early,
+                             .max_body = PROXY_MAX_PAGE,
+                             .max_page = options->max_page,
+                             .max_waiters = (unsigned)options->max_waiters,
+                             .workers = service->workers,
+                             .shards_automatic = options->shards == 0,
+                             .fetched = log_fetched,
+                             .verify_share = options->verify,
+                             .verified = log_verified,
+                         });
+    return service->has_proxy;
+}
