@@ -92,7 +92,6 @@ advise(int argc, char **argv)
 
     simulate_options_init(&options.common);
     options.common.enough = SIMULATE_ENOUGH;
-    options.common.count_bytes = SIMULATE_COUNT_WHOLE;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
     return status;

@@ -69,7 +69,8 @@ def compare(sunproxy, python, path, unit, capacities):
     keys = [f"{theirs}={capacity}" for _, theirs, capacity in rows]
     theirs_missed = json.loads(sim.run([python, "-c", THEIR_MISSES, path, unit, *keys])[0])
     if unit == "bytes":
-        options = ["--capacity", ",".join(f"{c}B" for c in capacities)]
+        options = ["--capacity", ",".join(f"{c}B" for c in capacities), "--count-bytes",
+                   "body"]
     else:
         options = ["--capacity", ",".join(map(str, capacities)), "--ignore-sizes"]
     result = json.loads(sim.run([sunproxy, "simulate", "--json", *options, "--policy",

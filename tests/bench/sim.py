@@ -255,7 +255,7 @@ class Bench:
              "--sizes", "lognormal:10000:1.5", "--to", "oracle", "-o", path])
         text, cpu_s, seconds, resident = run(
             [self.program("sunproxy"), "simulate", "--policy", ",".join(HUGE_POLICIES),
-             "--capacity", "1GB,10GB", "--json", path])
+             "--capacity", "1GB,10GB", "--count-bytes", "body", "--json", path])
         os.unlink(path)
         trace = json.loads(text)["traces"][0]
         if trace["requests"] != HUGE:

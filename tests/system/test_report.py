@@ -51,7 +51,7 @@ class DataTest(report_case.ReportCase):
         trace, sizes = SHIPPED / "dataset1/History", ("--sizes", SHIPPED / "dataset1/sizes.tsv")
         for capacity, column, expected in (("30%,7,20%,14", "capacity_urls", [7, 14, 20]),
                                            ("256K,10%B,64K", "capacity_bytes", [65536, 256761, 262144])):
-            more = (*sizes, "--capacity", capacity, "--policy", "lru,gdsf")
+            more = (*sizes, "--count-bytes", "body", "--capacity", capacity, "--policy", "lru,gdsf")
             t, = self.data(trace, *more, "--points", "3")["traces"]
             hits = self.check_hits(t, trace, *more)
             self.assertEqual([r[column] for r in hits if r["policy"] == "lru"], expected)
@@ -64,13 +64,13 @@ class DataTest(report_case.ReportCase):
     def test_large_pages(self):
         # One page is asked for in every tenth request and has most of the bytes; others are small.
         urls = [f"http://h/{n % 50}\t1000" if n % 10 else "http://h/large\t40000" for n in range(500)]
-        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "20")["traces"]
+        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "20", "--count-bytes", "body")["traces"]
         saved = 49 * 40000 / (50 * 40000 + 450 * 1000)
         self.assertEqual(self.table(t, "large_pages"), [
             {"url": "http://h/large", "bytes": 40000, "requests": 50, "share_of_requests": 0.1,
              "share_of_bytes_saved": round(saved, 6)}])
-        # What a server would charge for it counts where whole pages do.
-        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "2", "--count-bytes", "whole")["traces"]
+        # What a server would charge for it counts where whole pages do: the default.
+        t, = self.data(self.trace(urls), "--policy", "lru", "--points", "2")["traces"]
         self.assertGreater(self.table(t, "large_pages")[0]["bytes"], 40300)
         # There is none where pages are alike, or each is asked for once.
         for urls in ([f"http://h/{n % 400}\t{1000 + n % 7}" for n in range(2000)],

@@ -298,7 +298,8 @@ class PageTest(report_case.ReportCase):
         # Small pages in turn, and every seventh request for a page that a cache of 60,000 bytes cannot store.
         urls = [f"http://h/large\t70000" if n % 7 == 0 else f"http://h/{n % 50}\t1000" for n in range(3000)]
         for sizes, falls in (("60000B,75000B", True), ("75000B,130000B", False), ("50,51", False)):
-            self.check(self.report(self.trace(urls), "--policy", "lru,fifo", "--capacity", sizes), ALWAYS + SIZED)
+            self.check(self.report(self.trace(urls), "--policy", "lru,fifo", "--count-bytes", "body", "--capacity", sizes),
+                       ALWAYS + SIZED)
             self.assertEqual("it falls under 2 of 2 policies: 1 large page (68 KiB) first fit" in self.said("hits"),
                              falls, self.said("hits"))
 

@@ -208,7 +208,8 @@ class TableTest(SimulateCase):
     def test_bytes(self):
         trace = self.trace(["http://h/a\t100", "http://h/b\t50", "http://h/a\t100",
                             "http://h/c\t400", "http://h/b\t50"])
-        t, = self.summary(trace, "--policy", "lru", "--capacity", "200B,50%B,10B")["traces"]
+        t, = self.summary(trace, "--policy", "lru", "--capacity", "200B,50%B,10B", "--count-bytes",
+                          "body")["traces"]
         self.assertEqual(t["distinct_bytes"], 550)
         small, middle, large = t["results"]
         self.assertEqual([r["capacity_bytes"] for r in t["results"]], [10, 200, 275])
@@ -499,8 +500,7 @@ class SameFactsTest(SimulateCase):
         for command in ("simulate", "advise", "report"):
             for key in ("sample", "warmup", "count_bytes", "sizes_assumed", "files"):
                 self.assertIn(key, said[command])
-        for command in ("simulate", "report"):
-            self.assertEqual(said[command]["count_bytes"], "body")
+            self.assertEqual(said[command]["count_bytes"], "whole")
 
     def test_a_sample_is_described_alike(self):
         trace = self.trace([f"http://h/{n * n % 997}" for n in range(5000)])
@@ -523,9 +523,9 @@ class SameFactsTest(SimulateCase):
             for trace in (plain, sized):
                 one, = self.summary(trace, "--policy", "lru")["traces"]
                 unit = "capacity_urls" if trace is plain else "capacity_bytes"
-                all_of_it = one["distinct_urls" if trace is plain else "distinct_bytes"]
                 sizes = [r[unit] for r in one["results"]]
-                self.assertEqual(sizes, [max(1, int(all_of_it * p / 100 + 0.5)) for p in shares])
+                for r, share in zip(one["results"], shares, strict=True):
+                    self.assertAlmostEqual(r["capacity_share"], share / 100, 4 if trace is sized else 1)
                 tables = self.report_tables(trace)
                 column = tables["hits"]["columns"].index(unit)
                 self.assertEqual([r[column] for r in tables["hits"]["rows"] if r[0] == "lru"], sizes)

@@ -116,7 +116,8 @@ class WindowTest(SimulateCase):
 
 class MarkdownTest(SimulateCase):
     def test_rows(self):
-        arguments = (SHIPPED / "History", *SIZES, "--policy", "lru,rand,gdsf", "--capacity", "10%B,64")
+        arguments = (SHIPPED / "History", *SIZES, "--policy", "lru,rand,gdsf", "--capacity", "10%B,64",
+                     "--count-bytes", "body")
         text = self.simulate(*arguments, "--markdown").stdout.decode()
         table, = tables_of(text)
         self.assertEqual(table[0], ["capacity", "policy", "hit ratio", "sd", "byte hit ratio", "sd", "evictions"])
