@@ -202,17 +202,36 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     return count;
 }
 
+/* Under the lock. */
+static bool
+stores(const struct shard *shard, uint32_t hash, const struct object *object)
+{
+    const struct entry *entry =
+        table_find(&shard->table, hash, object_url(object), object_variant(object));
+
+    return entry && entry->stored && entry->object == object;
+}
+
 bool
 cache_stores(struct cache *cache, const struct object *object)
 {
-    struct span url = object_url(object);
-    uint32_t hash = djb_hash(url);
+    uint32_t hash = djb_hash(object_url(object));
     struct place *place = cache_lock(cache, hash);
-    const struct entry *entry = table_find(&place->shard.table, hash, url, object_variant(object));
-    bool stores = entry && entry->stored && entry->object == object;
+    bool answer = stores(&place->shard, hash, object);
 
     place_unlock(place);
-    return stores;
+    return answer;
+}
+
+void
+cache_expire_object(struct cache *cache, struct object *object, int64_t now_us)
+{
+    uint32_t hash = djb_hash(object_url(object));
+    struct place *place = cache_lock(cache, hash);
+
+    if (stores(&place->shard, hash, object))
+        object_expire(object, now_us);
+    place_unlock(place);
 }
 
 uint64_t

@@ -151,7 +151,8 @@ fill_request(struct exchange *x)
 
 /* The exchange is the first to wait for an object: it is fetched. */
 static bool
-begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules)
+begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules,
+           struct object *stored)
 {
     struct object_waiter *waiter = &x->waiter.base;
     struct origin_fill_request request = fill_request(x);
@@ -167,6 +168,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.as_is = x->as_is;
     request.unsafe = rules->unsafe;
     request.row = x->row;
+    request.stored = stored;
     x->led = true;
     if (origin_fill_start(x->proxy, fill, &request))
         return false;
@@ -254,10 +256,11 @@ static const char not_cached[] = "the response is not in the cache, and was not 
 
 /*
  * Answers from what is ready, stale objects included as far as the request accepts them. True: it
- * has been answered, or may not be answered in another way.
+ * has been answered, or may not be answered in another way. False: *stored is what is ready, a
+ * reference, or NULL.
  */
 static bool
-use_ready(struct exchange *x, const struct request_rules *rules)
+use_ready(struct exchange *x, const struct request_rules *rules, struct object **stored)
 {
     struct cache_found found;
     enum cache_answer answer = look_up(x, rules, true, &found);
@@ -266,31 +269,23 @@ use_ready(struct exchange *x, const struct request_rules *rules)
         return hit(x, found.object);
     if (answer == CACHE_STALE && accepts(x, rules, found.object))
         return respond(x, found.object, OUTCOME_STALE);
-    object_release(&found.object);
-    return rules->only_cached && fail(x, FAILURE_NOT_CACHED, not_cached);
+    if (rules->only_cached) {
+        object_release(&found.object);
+        return fail(x, FAILURE_NOT_CACHED, not_cached);
+    }
+    *stored = found.object;
+    return false;
 }
 
-bool
-exchange_look_up(struct exchange *x)
+/* Joins a fetch or begins one; `stored` is what a response to HEAD may be about, or NULL. */
+static bool
+fetch(struct exchange *x, const struct request_rules *rules, struct object *stored)
 {
     struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
-    struct request_rules rules;
     struct cache_found found;
-    enum cache_answer answer;
+    enum cache_answer answer = look_up(x, rules, false, &found);
     bool answered;
 
-    request_rules_read(&rules, x);
-    if (rules.way == REQUEST_PASSES) {
-        /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
-        if (rules.only_cached)
-            return fail(x, FAILURE_NOT_CACHED, not_cached);
-    } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
-        if (use_ready(x, &rules))
-            return true;
-        if (rules.way == REQUEST_USES)
-            rules.way = REQUEST_PASSES;
-    }
-    answer = look_up(x, &rules, false, &found);
     switch (answer) {
     case CACHE_HIT:
         return hit(x, found.object);
@@ -301,14 +296,14 @@ exchange_look_up(struct exchange *x)
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);
         x->as_is = x->raw && answer == CACHE_PASS;
-        if (found.object && may_refresh_later(x, &rules, found.object)) {
+        if (found.object && may_refresh_later(x, rules, found.object)) {
             if (answer == CACHE_STALE)
                 return refresh_in_background(x, found.fill, found.object);
             if (use_instead(x, found.object, &answered))
                 return answered;
         }
         object_release(&found.object);
-        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, &rules);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, rules, stored);
     case CACHE_FULL:
         return fail(x, FAILURE_OVERLOADED,
                     "too many requests wait for this URL already; try again");
@@ -318,4 +313,28 @@ exchange_look_up(struct exchange *x)
         break;
     }
     return fail(x, FAILURE_INTERNAL, strerror(ENOMEM));
+}
+
+bool
+exchange_look_up(struct exchange *x)
+{
+    struct request_rules rules;
+    struct object *stored = NULL;
+    bool heads, over;
+
+    request_rules_read(&rules, x);
+    heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));
+    if (rules.way == REQUEST_PASSES) {
+        /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
+        if (rules.only_cached)
+            return fail(x, FAILURE_NOT_CACHED, not_cached);
+    } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
+        if (use_ready(x, &rules, &stored))
+            return true;
+        if (rules.way == REQUEST_USES)
+            rules.way = REQUEST_PASSES;
+    }
+    over = fetch(x, &rules, heads ? stored : NULL);
+    object_release(&stored);
+    return over;
 }

@@ -70,6 +70,7 @@ struct origin_fill_request {
     bool as_is;      /* the client's conditions and range are the origin's to evaluate */
     bool unsafe;     /* the request invalidates what the cache has, */
     struct invalidation_row row; /* under each URL of this row */
+    struct object *stored;       /* the response to GET that HEAD did not get; or NULL */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
     bool has_body;               /* the relay has the body of the request, */
     int64_t body_length;         /* of which this is the length; -1: unknown */

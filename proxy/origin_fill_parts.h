@@ -40,6 +40,7 @@ struct origin_fill {
     bool raw;
     bool owned, as_is, unsafe; /* as the request has them */
     struct invalidation write; /* if it is unsafe */
+    struct object *stored;     /* what a response to HEAD may be about: a reference, or NULL */
     bool posts;                /* the method is POST: */
     struct cache_fill *own;    /* a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
@@ -142,10 +143,33 @@ void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
 void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 
+/* ---- origin_head.c --------------------------------------------------------------------------- */
+
+/* The response to HEAD has this head: updates or expires the stored response to GET. */
+void origin_head_apply(struct origin_fill *fill, const struct fetch_head *head);
+
 /* ---- origin_parts.c -------------------------------------------------------------------------- */
 
 /* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
 void origin_fill_isolate(struct origin_fill *fill);
+
+/*
+ * Begins a fill for the cache that no request has led to, beside this one: of its URL and the
+ * variant. *stored is the object that it replaces, a reference, or NULL. NULL if the cache has an
+ * answer already that meets the conditions, or without memory; the waiter has to stay until the
+ * end.
+ */
+struct cache_fill *origin_fill_beside(const struct origin_fill *fill, struct span variant,
+                                      const struct cache_conditions *conditions,
+                                      struct object_waiter *waiter, struct object **stored);
+
+/* It fails: requests that have joined it look up again, or break off after its head. Clears
+ * *beside. */
+void origin_fill_drop_beside(struct cache_fill **beside, struct object_waiter *waiter,
+                             bool has_head);
+
+/* It has been finished or has failed. Clears *beside. */
+void origin_fill_end_beside(struct cache_fill **beside, struct object_waiter *waiter);
 
 /* Sentences of failures. */
 extern const char origin_fill_out_of_memory[], origin_fill_stopping[];

@@ -52,62 +52,14 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
            http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
 
+/* A fill that no request has led to; none if there is an object already. */
 static void
-ignore(struct object_waiter *waiter)
+begin_beside(struct origin_fill *fill)
 {
-    (void)waiter;
-}
+    struct object *stored;
 
-/* A fill for the URL that no request has led to: NULL if there is an object already. */
-static struct cache_fill *
-begin(struct origin_fill *fill)
-{
-    const struct cache_key key =
-        cache_key_of_variant(object_url(fill->base.object), span_str(RAW_VARIANT));
-    struct cache *cache = fill->proxy->config.cache;
-    struct cache_found found;
-
-    fill->own_waiter = (struct object_waiter){.notify = ignore};
-    switch (cache_lookup(cache, &key,
-                         &(struct cache_request){.waiter = &fill->own_waiter,
-                                                 .fill_size = sizeof(struct cache_fill)},
-                         proxy_now_us(fill->proxy), &found)) {
-    case CACHE_BUSY:
-        cache_leave(cache, &fill->own_waiter);
-        object_waiter_clear(&fill->own_waiter);
-        break;
-    case CACHE_MISS:
-    case CACHE_STALE:
-    case CACHE_PASS:
-    case CACHE_HIT:
-    case CACHE_VARIES:
-    case CACHE_ABSENT:
-    case CACHE_FULL:
-    case CACHE_NO_MEMORY:
-        break;
-    }
-    object_release(&found.object);
-    return found.fill;
-}
-
-static bool
-always(const struct object_waiter *waiter, void *context)
-{
-    (void)waiter;
-    (void)context;
-    return true;
-}
-
-/* Requests that have joined it look up again before its head, and break off afterwards. */
-static void
-drop(struct origin_fill *fill, bool has_head)
-{
-    cache_fill_fail(fill->own, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : always,
-                    NULL);
-    cache_fill_free(fill->own);
-    object_waiter_take(&fill->own_waiter);
-    object_waiter_clear(&fill->own_waiter);
-    fill->own = NULL;
+    fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), NULL, &fill->own_waiter, &stored);
+    object_release(&stored);
 }
 
 /* False if it cannot: without memory, or with too many tags. */
@@ -142,18 +94,18 @@ origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
         head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
         !is_storable(fill, head))
         return;
-    fill->own = begin(fill);
+    begin_beside(fill);
     if (fill->own && !fill->own_sharing.joinable)
         cache_fill_send_back(fill->own);
     if (fill->own && !begin_object(fill, head, parts))
-        drop(fill, false);
+        origin_fill_drop_beside(&fill->own, &fill->own_waiter, false);
 }
 
 void
 origin_own_append(struct origin_fill *fill, const void *bytes, size_t len)
 {
     if (fill->own && cache_fill_append(fill->own, bytes, len) != 0)
-        drop(fill, true);
+        origin_fill_drop_beside(&fill->own, &fill->own_waiter, true);
 }
 
 void
@@ -162,13 +114,10 @@ origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us)
     int64_t born_us = fill->own_sharing.born_us;
 
     if (fill->own && !complete)
-        drop(fill, true);
+        origin_fill_drop_beside(&fill->own, &fill->own_waiter, true);
     if (!fill->own)
         return;
     cache_fill_finish(fill->own, true, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->own_sharing, born_us));
-    cache_fill_free(fill->own);
-    object_waiter_take(&fill->own_waiter);
-    object_waiter_clear(&fill->own_waiter);
-    fill->own = NULL;
+    origin_fill_end_beside(&fill->own, &fill->own_waiter);
 }

@@ -15,6 +15,59 @@ origin_fill_isolate(struct origin_fill *fill)
                                             : proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
 }
 
+static void
+ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
+static bool
+always(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+struct cache_fill *
+origin_fill_beside(const struct origin_fill *fill, struct span variant,
+                   const struct cache_conditions *conditions, struct object_waiter *waiter,
+                   struct object **stored)
+{
+    const struct cache_key key = cache_key_of_variant(object_url(fill->base.object), variant);
+    struct cache *cache = fill->proxy->config.cache;
+    struct cache_found found;
+
+    *waiter = (struct object_waiter){.notify = ignore};
+    if (cache_lookup(cache, &key,
+                     &(struct cache_request){.waiter = waiter,
+                                             .conditions = conditions,
+                                             .fill_size = sizeof(struct cache_fill)},
+                     proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
+        cache_leave(cache, waiter);
+        object_waiter_clear(waiter);
+    }
+    *stored = found.object;
+    return found.fill;
+}
+
+void
+origin_fill_end_beside(struct cache_fill **beside, struct object_waiter *waiter)
+{
+    cache_fill_free(*beside);
+    *beside = NULL;
+    object_waiter_take(waiter);
+    object_waiter_clear(waiter);
+}
+
+void
+origin_fill_drop_beside(struct cache_fill **beside, struct object_waiter *waiter, bool has_head)
+{
+    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : always,
+                    NULL);
+    origin_fill_end_beside(beside, waiter);
+}
+
 void
 origin_fill_free(struct origin_fill *fill)
 {
@@ -22,6 +75,7 @@ origin_fill_free(struct origin_fill *fill)
 
     relay_close(&fill->relay);
     invalidation_free(&fill->write);
+    object_release(&fill->stored);
     buf_free(&fill->lines);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);

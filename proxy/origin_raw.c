@@ -316,6 +316,8 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     *error = 0;
     if (fill->unsafe)
         invalidation_after(&fill->write, head->status, head->headers);
+    if (fill->stored)
+        origin_head_apply(fill, head);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)

@@ -172,6 +172,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->owned = request->owned;
     fill->as_is = request->as_is;
     fill->unsafe = request->unsafe;
+    if (request->stored)
+        fill->stored = object_retain(request->stored);
     fill->background = request->background;
     fill->posts = request->raw && span_equal(request->method, span_str("POST"));
     sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);

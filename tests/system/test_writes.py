@@ -1,4 +1,5 @@
-"""Writes through the real daemon: rules for tags, and what was fetched while a write was under way."""
+"""What makes stored responses invalid in the real daemon: writes and their rules for tags, HEAD; and
+the comparison of hits with their origin."""
 
 import http.server
 import os
@@ -65,6 +66,9 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
             body = None
         self.wait_and_send(200, body)
 
+    def do_HEAD(self):
+        self.wait_and_send(200, b"1")
+
     def do_PUT(self):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.version += 1
@@ -79,8 +83,12 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "max-age=60")
         if "key" in self.path:
             self.send_header("Surrogate-Key", self.path.split("key=")[1])
+        if "etag" in self.path:
+            self.send_header("ETag", f'"{self.server.version if "new" in self.path else 0}"')
+            self.send_header("X-Version", str(self.server.version))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 class WritesTest(harness.SystemTest):
@@ -183,6 +191,19 @@ class WritesTest(harness.SystemTest):
         for reader in readers:
             reader.join()
         self.assertEqual(errors, [])
+
+    def test_a_response_to_head_updates_or_expires_what_is_stored(self):
+        self.store("/same/etag", "/new/etag")
+        self.site.version = 2
+        for path in ("/same/etag", "/new/etag"):
+            head = self.c.get(path, "Cache-Control: no-cache", method="HEAD")
+            self.assertEqual((head.status, head.field("X-Version")), (200, "2"))
+        updated = self.c.get("/same/etag")
+        self.assertTrue(is_hit(updated))
+        self.assertEqual((updated.body, updated.field("X-Version")), (b"1", "2"))
+        fetched = self.c.get("/new/etag")
+        self.assertFalse(is_hit(fetched))
+        self.assertEqual((fetched.body, fetched.field("X-Version")), (b"2", "2"))
 
     def test_purging_by_a_tag_of_a_rule(self):
         self.store("/users/1", "/users/2/posts", "/paths/1")

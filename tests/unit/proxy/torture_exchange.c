@@ -198,6 +198,11 @@ request_raw(void *context)
     answer_raw(*status, *status == 304 ? 0 : 40000);
     scene_run();
     check_raw(VISITS);
+    scene.now_us += 11 * SECOND;
+    visit_variant(&visits[0], "HEAD", 0);
+    answer_raw(200, 0);
+    scene_run();
+    check_raw(1);
     visit_variant(&visits[0], "POST", 0);
     visit_variant(&visits[1], "HEAD", 0);
     answer_raw(204, 0);
