@@ -122,43 +122,62 @@ has_prefix(const struct http_origin *row, struct span path)
     return path.ptr[row->prefix.len] == '/' || (path.ptr[row->prefix.len] == '?' && !row->below);
 }
 
-/* The dot with which the text begins, or "%2e": its length; 0 if there is none. */
+/*
+ * Does the text begin with this character, as it stands or escaped by these digits (the second one
+ * in lower case)? Its length then; otherwise 0.
+ */
 static size_t
-dot_length(struct span text)
+length_of(struct span text, char c, const char *digits)
 {
-    if (text.len && text.ptr[0] == '.')
+    if (text.len && text.ptr[0] == c)
         return 1;
-    return text.len >= 3 && text.ptr[0] == '%' && text.ptr[1] == '2' && (text.ptr[2] | 0x20) == 'e'
+    return text.len >= 3 && text.ptr[0] == '%' && text.ptr[1] == digits[0] &&
+                   (text.ptr[2] | 0x20) == (digits[1] | 0x20)
                ? 3
                : 0;
 }
 
-/* ".." */
-static bool
-leads_up(struct span segment)
+/* The same for what some origin takes for the end of a segment. */
+static size_t
+separator_length(struct span text)
 {
-    size_t first = dot_length(segment), second;
+    size_t slash = length_of(text, '/', "2f");
 
-    if (first == 0)
-        return false;
-    segment = span_of(segment.ptr + first, segment.len - first);
-    second = dot_length(segment);
-    return second && second == segment.len;
+    return slash ? slash : length_of(text, '\\', "5c");
+}
+
+/* Is it ".." up to the end of the segment, or to its parameters (RFC 3986 section 3.3)? */
+static bool
+leads_up(struct span text)
+{
+    for (unsigned dots = 0; dots < 2; dots++) {
+        size_t dot = length_of(text, '.', "2e");
+
+        if (!dot)
+            return false;
+        text = span_of(text.ptr + dot, text.len - dot);
+    }
+    return text.len == 0 || separator_length(text) || length_of(text, ';', "3b");
 }
 
 bool
 http_origins_path_leads_up(struct span path)
 {
     const char *query = memchr(path.ptr, '?', path.len);
-    const char *at = path.ptr, *end = query ? query : path.ptr + path.len;
+    struct span rest = span_of(path.ptr, query ? (size_t)(query - path.ptr) : path.len);
+    bool begins = true; /* a segment */
 
-    while (at < end) {
-        const char *slash = memchr(at, '/', (size_t)(end - at));
-        const char *segment_end = slash ? slash : end;
+    /* Most paths have nothing of the kind. */
+    if (!memmem(rest.ptr, rest.len, "..", 2) && !memchr(rest.ptr, '%', rest.len))
+        return false;
+    while (rest.len) {
+        size_t separator = separator_length(rest);
 
-        if (leads_up(span_of(at, (size_t)(segment_end - at))))
+        if (begins && leads_up(rest))
             return true;
-        at = segment_end + 1;
+        begins = separator != 0;
+        rest =
+            span_of(rest.ptr + (separator ? separator : 1), rest.len - (separator ? separator : 1));
     }
     return false;
 }

@@ -38,8 +38,10 @@ void http_origins_free(struct http_origins *origins);
 
 /*
  * Has the path a segment "..", be it written with "%2e" (RFC 3986 section 6.2.2.2)? An origin that
- * removes it would serve what is outside of the row. The query does not count; nor does a segment
- * ".", which leads nowhere, and which apt sends for a flat repository.
+ * removes it would serve what is outside of the row. Segments are what any origin takes for one:
+ * some drop the parameters of a segment ("..;x", RFC 3986 section 3.3) before they look, and some
+ * decode "%2f", or take a backslash for a slash. The query does not count; nor does a segment ".",
+ * which leads nowhere, and which apt sends for a flat repository.
  */
 bool http_origins_path_leads_up(struct span path);
 

@@ -441,6 +441,8 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         {"http://site.test/api/z", "other.test", "http://api.test/v2/z", "site.test"},
         {"/%41//b?../c", "x", "http://any.test/%41//b?../c", NULL},
         {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c.", NULL},
+        {"/a..;b/.;../..x;y/;../%2f..a/a%2f", "x",
+         "http://any.test/a..;b/.;../..x;y/;../%2f..a/a%2f", NULL},
     };
     char request[256];
     int fd;
@@ -517,6 +519,17 @@ START_TEST(paths_do_not_leave_the_row)
         "/..",
         "/./api/%2e%2e",
         "http://site.test/api/../x",
+        /* As some origins read them. */
+        "/api/..;/secret",
+        "/api/..;a=b/secret",
+        "/api/..;",
+        "/api/%2e.%3B/secret",
+        "/api/x;y/..;z?q",
+        "/api/..%2fsecret",
+        "/api/x%2F..",
+        "/api/x%2f%2e%2E%2fsecret",
+        "/api/..%5csecret",
+        "/..%2f",
     };
     static const char *const methods[] = {"GET", "POST", "PURGE"};
     char request[256];
