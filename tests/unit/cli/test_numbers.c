@@ -255,6 +255,31 @@ START_TEST(progress_fits_its_line)
 }
 END_TEST
 
+START_TEST(progress_of_bytes)
+{
+    const uint64_t mib = 1 << 20;
+    char line[256];
+
+    ck_assert_str_eq(
+        progress_format_bytes(line, sizeof(line), 70, "a.mp4", 75 * mib, 300 * mib, 3000000),
+        "a.mp4 [###         ]  25 %  75.0 MiB of 300 MiB  25.0 MiB/s  0:09 left");
+    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 70, "page", 0, mib, 0),
+                     "page [                          ]   0 %  0 B of 1.0 MiB  0 B/s  ? left");
+    /* More than was announced is all of it. */
+    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 40, "page", 2 * mib, mib, 1000000),
+                     "page 100 %  2.0 MiB of 1.0 MiB  2.0 MiB/");
+    /* Without a total there is no share, and the time is the elapsed one. */
+    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 70, "page", 10 * mib, 0, 5000000),
+                     "page 10.0 MiB  2.0 MiB/s  0:05");
+    for (unsigned width = 1; width < 100; width++)
+        for (uint64_t total = 0; total < 2; total++)
+            ck_assert_uint_le(
+                strlen(progress_format_bytes(line, sizeof(line), width, "replay", UINT64_MAX / 3,
+                                             total * UINT64_MAX, 1000000)),
+                width);
+}
+END_TEST
+
 START_TEST(a_share_of_the_bytes)
 {
     struct capacity capacity;
@@ -325,6 +350,7 @@ unit_suite(void)
     tcase_add_test(tcase, times_are_summed_up_whatever_their_order);
     tcase_add_test(tcase, deviation_is_of_a_sample);
     tcase_add_test(tcase, progress_fits_its_line);
+    tcase_add_test(tcase, progress_of_bytes);
     tcase_add_test(tcase, progress_is_as_wide_as_the_terminal_lets_it);
     suite_add_tcase(suite, tcase);
     return suite;
