@@ -333,8 +333,13 @@ static struct get_failure
 broken(const struct http_fetch *fetch, CURLcode code, char *text, size_t size)
 {
     const struct get_answer *answer = fetch->answer;
-    bool cut = code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR;
+    bool cut = code == CURLE_PARTIAL_FILE;
+    long error = 0;
 
+    /* libcurl reports chunks that are none as an error of receiving, too. */
+    curl_easy_getinfo(fetch->easy, CURLINFO_OS_ERRNO, &error);
+    if (code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
+        cut = error != 0;
     if (cut && answer->page.length >= 0)
         snprintf(text, size, "the response was cut short after %llu of %lld bytes",
                  (unsigned long long)answer->size, (long long)answer->page.length);
@@ -342,7 +347,7 @@ broken(const struct http_fetch *fetch, CURLcode code, char *text, size_t size)
         snprintf(text, size, "the response was cut short after %llu bytes",
                  (unsigned long long)answer->size);
     else
-        snprintf(text, size, "the response breaks the protocol: %s", curl_easy_strerror(code));
+        snprintf(text, size, "the response breaks the protocol of HTTP");
     return (struct get_failure){.status = EX_PROTOCOL, .code = "origin_broke", .sentence = text};
 }
 

@@ -10,6 +10,7 @@
 #include "study/trace.h"
 #include "tests/unit/cli/in_process.h"
 #include "tests/unit/client/served.h"
+#include "tests/unit/client/served_http.h"
 #include "tests/unit/unit.h"
 
 static const struct {
@@ -54,6 +55,11 @@ static const struct {
     {&command_get, {"--socket", "$/s", "--api", "1", "http://h/a"}},
     {&command_get, {"--socket", "$/s", "-o", "$/page", "-i", "http://h/a"}},
     {&command_get, {"--socket", "$/s", "-o", "$/pages/", "http://h/a", "http://h/b"}},
+    {&command_get, {"--http", "unix:$/h", "-v", "-i", "http://h/a", "http://h/chunked"}},
+    {&command_get, {"--http", "unix:$/h", "--json", "-H", "A: b", "http://h/a", "http://u:p@h/b"}},
+    {&command_get,
+     {"--http", "unix:$/h", "-L", "-d", "a=b", "-d", "@$/sizes", "-o", "$/page", "http://h/moved"}},
+    {&command_get, {"--http", "unix:$/h", "-I", "-r", "0-1", "-w", "%{source}", "http://h/a"}},
     {&command_stat, {"--socket", "$/s"}},
     {&command_stat, {"--socket", "$/s", "--json"}},
     {&command_set, {"--socket", "$/s", "--policy", "lru", "--capacity-urls", "9"}},
@@ -82,6 +88,7 @@ static const char *const outputs[] = {"log",     "page.html",      "out.tsv",
                                       "page",    "pages/0001-h_a", "pages/0002-h_b"};
 static char folder[64];
 static struct served served = {.folder = folder};
+static struct served_http served_http = {.folder = folder};
 
 static void
 path_of(char *path, size_t size, const char *name)
@@ -105,6 +112,7 @@ commands_set_up(void)
         ck_assert_int_eq(fclose(file), 0);
     }
     served_start(&served);
+    served_http_start(&served_http);
 }
 
 void
@@ -113,6 +121,7 @@ commands_tear_down(void)
     char path[128];
 
     served_stop(&served);
+    served_http_stop(&served_http);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         path_of(path, sizeof(path), files[i].name);
         unlink(path);

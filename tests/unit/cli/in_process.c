@@ -1,7 +1,9 @@
 #include "tests/unit/cli/in_process.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,9 +41,12 @@ in_process_run(const struct command *command, const char *const *words, const ch
     int argc = 1, status, out, err, out_file, err_file;
 
     for (unsigned i = 0; words[i]; i++) {
+        size_t before = strcspn(words[i], "$");
+        bool expands = words[i][before] == '$';
+
         ck_assert_uint_lt(i, IN_PROCESS_WORDS);
-        snprintf(texts[i], sizeof(texts[i]), "%s%s", *words[i] == '$' ? folder : "",
-                 *words[i] == '$' ? words[i] + 1 : words[i]);
+        snprintf(texts[i], sizeof(texts[i]), "%.*s%s%s", (int)before, words[i],
+                 expands ? folder : "", words[i] + before + expands);
         argv[argc++] = texts[i];
     }
     fflush(stdout);
