@@ -101,9 +101,9 @@ class ProtocolTest(GetHttpTest):
         self.assertEqual(len(page["body"]), 10)
         self.assertIn({"name": "Cache-Control", "value": "max-age=60"}, page["headers"])
         self.assertEqual(json.loads(self.out("--json", url))["source"], "hit")
-        done = self.get("--json", "http://a.test/fault/short", url, expect=76)
+        done = self.get("--json", "--only-if-cached", "http://a.test/other", url, expect=79)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([row.get("error_code") for row in rows], ["origin_broke", None])
+        self.assertEqual([row.get("error_code") for row in rows], ["not_cached", None])
         done = self.get("--json", f"http://a.test/?fault=size:{30 << 20}", expect=76)
         self.assertEqual(json.loads(done.stdout)["error_code"], "too_large")
 
