@@ -27,6 +27,9 @@ import reproduce_claims as claims
 import reproduce_geni
 import reproduce_geni_claims
 import reproduce_geni_page
+import reproduce_leiden
+import reproduce_leiden_claims
+import reproduce_leiden_page
 import reproduce_page
 
 OUT = pathlib.Path("build/reproduce")
@@ -48,6 +51,9 @@ HttpStudy = collections.namedtuple("HttpStudy", "full smoke perform assess secti
 HTTP_STUDIES = {
     "geni": HttpStudy(reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
                       reproduce_geni_claims.assess, reproduce_geni_page.section, reproduce_geni_page.as_json),
+    "leiden": HttpStudy(reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
+                        reproduce_leiden_claims.assess, reproduce_leiden_page.section,
+                        reproduce_leiden_page.as_json),
 }
 STUDIES = ["rpc", *HTTP_STUDIES]
 

@@ -83,7 +83,7 @@ SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; for
 
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
-         "repeated": "repeated workload", "geni": "GENI study"}
+         "repeated": "repeated workload", "geni": "GENI study", "leiden": "Leiden study"}
 
 # All of it: claims.Row of each claim, whether it is a smoke test, seconds, and the daemon's version.
 Run = collections.namedtuple("Run", "rows smoke seconds version")
@@ -114,7 +114,7 @@ def claims_table(rows):
             own = (f'<div class="own">{badge(row.own)} <span class="soft">of the authors’ own '
                    f"requests:</span> {escape(row.own.measured)}</div>")
         source = {"logs": "the authors’ logs", "Thrift": "Thrift study",
-                  "GENI": "a question of the study"}.get(
+                  "GENI": "a question of the study", "Leiden": "a question of the study"}.get(
             row.claim.source, f"section {row.claim.source}")
         cells.append(
             f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
