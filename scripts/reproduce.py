@@ -180,7 +180,7 @@ def explain_fall(children, out):
 
     def simulate(kb, *options):
         argv = [harness.BUILD / "sunproxy", "simulate", "--json", "--policy", policies, "--capacity", f"{kb}K",
-                *options, path]
+                "--count-bytes", "body", *options, path]
         log = out / f"simulate-{kb}{''.join(options)}"
         trace, = json.loads(children.run(argv, log.with_suffix(".err"), log.with_suffix(".json")))["traces"]
         return {names[r["policy"]]: claims.Simulated(r["hit_ratio"], r["evictions"])
