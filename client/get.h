@@ -102,6 +102,8 @@ struct get_answer {
     int64_t again_us;    /* when to fetch again; 0: not to */
     bool discards;       /* its body is not for the output */
     bool paused;         /* the transport waits for get_transport's resume() */
+    int64_t paused_us;   /* since when */
+    bool dropped;        /* it was paused for too long: it is fetched again when it is current */
     struct buf held;     /* of its body, while an earlier answer is written */
     struct buf messages; /* --verbose: its lines, likewise */
     void *fetch;         /* the transport's */

@@ -88,6 +88,13 @@ http_resume(struct get_transport *base, struct get_answer *answer)
         end_request(fetch, code);
 }
 
+static void
+http_drop(struct get_transport *base, struct get_answer *answer)
+{
+    (void)base;
+    remove_fetch(answer->fetch, NULL);
+}
+
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /*
@@ -229,8 +236,11 @@ get_http_open(const struct get_options *options, char *name, size_t size,
         return NULL;
     }
     curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, (long)options->jobs);
-    transport->base = (struct get_transport){
-        .begin = http_begin, .resume = http_resume, .run = http_run, .close = http_close};
+    transport->base = (struct get_transport){.begin = http_begin,
+                                             .resume = http_resume,
+                                             .drop = http_drop,
+                                             .run = http_run,
+                                             .close = http_close};
     transport->options = options;
     return &transport->base;
 }

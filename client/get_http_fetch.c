@@ -14,7 +14,7 @@
 #define MAX_HEAD (256u << 10)
 #define MAX_LINES (256u << 10)
 #define MAX_REDIRECTS 50
-#define BUFFER_BYTES (128L << 10)
+#define BUFFER_BYTES (64L << 10)
 
 static const struct get_failure no_memory = {
     .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};

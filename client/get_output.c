@@ -235,7 +235,7 @@ get_output_body(struct get_output *output, struct get_answer *answer, struct spa
     if (output->options->json)
         return collect(output, answer, piece);
     if (output->options->head)
-        return GET_TAKEN;
+        return GET_STOP;
     if (!output->failed && output->on_terminal)
         write_to_terminal(output, answer, piece);
     else if (!output->failed)

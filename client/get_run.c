@@ -7,12 +7,23 @@
 #include "client/exit_status.h"
 #include "client/get_output.h"
 #include "client/get_progress.h"
+#include "client/get_request.h"
 #include "client/get_transport.h"
 #include "cli/output.h"
 #include "http/field.h"
 
 /* Of answers that wait for an earlier one, this much is held; others are paused. */
 #define MAX_HELD_BYTES (8u << 20)
+
+/*
+ * A connection is kept this long while nothing is read from it, then it is given up: it keeps the
+ * server and the origin busy, and the server would end it some time.
+ */
+#define MAX_PAUSE_US ((int64_t)5000000)
+
+/* A body that is not wanted is read to its end up to this size; otherwise the connection is given
+ * up. */
+#define MAX_SKIPPED_BYTES (64 << 10)
 
 /* The waits of --retry: as in curl, but bounded, since a server closes idle connections. */
 #define FIRST_DELAY_US ((int64_t)1000000)
@@ -29,6 +40,7 @@ struct get_queue {
     size_t open;       /* fetches under way */
     size_t retrying;   /* answers that wait for a retry */
     size_t paused;     /* answers that the transport holds */
+    size_t dropped;    /* answers whose fetch was given up until they are current */
     size_t held_bytes; /* of answers behind the current one */
     struct get_output output;
     struct get_progress progress;
@@ -98,6 +110,7 @@ hold(struct get_queue *queue, struct get_answer *answer, struct span piece)
     }
     if (!answer->paused) {
         answer->paused = true;
+        answer->paused_us = clock_monotonic_us();
         queue->paused++;
     }
     return GET_PAUSE;
@@ -133,14 +146,15 @@ get_queue_body(struct get_answer *answer, struct span piece)
     enum get_take take;
 
     if (answer->discards) {
-        take = GET_TAKEN;
+        take = answer->page.length >= 0 && answer->page.length <= MAX_SKIPPED_BYTES ? GET_TAKEN
+                                                                                    : GET_STOP;
     } else if (!is_current(queue, answer)) {
         take = hold(queue, answer, piece);
     } else {
         begin_output(queue, answer);
         take = get_output_body(&queue->output, answer, piece);
     }
-    if (take != GET_PAUSE)
+    if (take == GET_TAKEN)
         answer->size += piece.len;
     return take;
 }
@@ -192,12 +206,54 @@ get_queue_done(struct get_answer *answer, const struct get_failure *failure)
     answer->done = true;
 }
 
+/*
+ * Ends the fetches that were paused for too long, if they can be repeated. Nothing of them was
+ * written.
+ */
+static void
+drop_paused(struct get_queue *queue)
+{
+    int64_t before_us = clock_monotonic_us() - MAX_PAUSE_US;
+    const char *method = get_request_method(queue->options);
+
+    if (queue->paused == 0 || !queue->transport->drop || queue->options->data.count != 0 ||
+        (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0))
+        return;
+    for (size_t i = queue->shown + 1; i < queue->begun; i++) {
+        struct get_answer *answer = &queue->answers[i];
+
+        if (!answer->paused || answer->paused_us > before_us)
+            continue;
+        queue->transport->drop(queue->transport, answer);
+        queue->open--;
+        queue->paused--;
+        queue->held_bytes -= answer->held.len;
+        answer->paused = false;
+        answer->dropped = true;
+        queue->dropped++;
+        get_answer_reset(answer);
+        buf_free(&answer->messages);
+    }
+}
+
 /* ---- in the order of the list ---------------------------------------------------------------- */
+
+static void
+begin(struct get_queue *queue, struct get_answer *answer)
+{
+    queue->open++;
+    queue->transport->begin(queue->transport, answer);
+}
 
 /* Writes what is there of the current answer. */
 static void
 write_current(struct get_queue *queue, struct get_answer *answer)
 {
+    if (answer->dropped) {
+        answer->dropped = false;
+        queue->dropped--;
+        begin(queue, answer);
+    }
     print_messages(queue, answer);
     if (!answer->has_page || answer->discards)
         return;
@@ -278,13 +334,6 @@ put_the_rest(struct get_queue *queue)
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 
-static void
-begin(struct get_queue *queue, struct get_answer *answer)
-{
-    queue->open++;
-    queue->transport->begin(queue->transport, answer);
-}
-
 /* Begins the retries that are due. Returns when the next one is; INT64_MAX: there is none. */
 static int64_t
 retry_due(struct get_queue *queue)
@@ -311,7 +360,7 @@ may_begin(const struct get_queue *queue)
     if (queue->begun == queue->count || queue->open >= queue->options->jobs)
         return false;
     return queue->begun == queue->shown ||
-           (queue->paused == 0 && queue->held_bytes < MAX_HELD_BYTES);
+           (queue->paused == 0 && queue->dropped == 0 && queue->held_bytes < MAX_HELD_BYTES);
 }
 
 static void
@@ -343,6 +392,7 @@ run(struct get_queue *queue)
 {
     while (show_done(queue), !queue->over && queue->shown < queue->count) {
         begin_next(queue);
+        drop_paused(queue);
         wait_for_answer(queue, retry_due(queue));
     }
     get_progress_clear(&queue->progress);

@@ -16,6 +16,12 @@ struct get_transport {
     /* After GET_PAUSE: reports the rest of the body, from here or from run(). */
     void (*resume)(struct get_transport *transport, struct get_answer *answer);
 
+    /*
+     * Ends a paused fetch without a report. NULL: none needs to be ended, since nothing is kept
+     * busy by it.
+     */
+    void (*drop)(struct get_transport *transport, struct get_answer *answer);
+
     /* Waits at most `timeout_us` until something arrives, and reports it. Without a fetch under
      * way it waits for the whole time. */
     void (*run)(struct get_transport *transport, int64_t timeout_us);
