@@ -118,6 +118,26 @@ class ServerTest(TerminalCase):
             harness.SUNPROXY, "replay", "--socket", d.socket, "--policy", "lru", trace))
         self.check(self.on_a_terminal(harness.SUNPROXY, "stat", "--socket", d.socket))
 
+    def test_heads_over_http(self):
+        front = f"unix:{self.dir}/http.sock"
+        d = self.daemon("--http", front, origin=self.origin())
+        harness.wait_until(lambda: "serving HTTP" in d.err or os.path.exists(front[5:]), what="HTTP")
+        get = [harness.SUNPROXY, "get", "--http", front]
+        for value in ("%c2%9b31m", "%9b31m", "%e2%80%ae"):
+            for how in (["-v", "-i"], ["-I", "-w", "%{content_type}"], ["--json"]):
+                with self.subTest(value=value, how=how):
+                    seen = self.check(self.on_a_terminal(
+                        *get, *how, f"http://a.test/?fault=size:10&fault=header:Content-Type:%20{value}"))
+                    self.assertRegex(seen, rb"Content-Type|content-type")
+        seen = self.check(self.on_a_terminal(*get, "-v", "-H", "X: a\u202eb\x9b", "http://a.test/"))
+        self.assertIn(b"> X: a???b", seen)
+        for byte, url in ((b"\0", "http://a.test/?fault=zero"),
+                          (b"\x1b", f"http://a.test/?fault=size:{3 << 20}&fault=zero")):
+            seen = self.check(self.on_a_terminal(*get, url, expect=65))
+            self.assertIn(b"anyway with -o -", seen)
+        text = self.on_a_terminal(*get, f"http://a.test/?fault=size:{3 << 20}")
+        self.assertEqual(len(text.replace(b"\r\n", b"\n")), 3 << 20)  # in several pieces
+
     def test_a_page_that_is_no_text(self):
         d = self.daemon(origin=self.origin())
         get = [harness.SUNPROXY, "get", "--socket", d.socket]
