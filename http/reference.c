@@ -138,6 +138,36 @@ resolve_path(struct buf *path, const struct parts *base, const struct parts *ref
     buf_append(path, reference->query.ptr, reference->query.len);
 }
 
+static bool
+has_dot_segment(struct span path)
+{
+    while (path.len) {
+        struct span segment;
+
+        path = from(path, 1);
+        segment = span_of(path.ptr, find_any(path, "/"));
+        if (span_equal(segment, span_str(".")) || span_equal(segment, span_str("..")))
+            return true;
+        path = from(path, segment.len);
+    }
+    return false;
+}
+
+bool
+http_reference_is_below(struct span base, struct span reference, struct span *rest)
+{
+    struct parts above, below;
+
+    if (!split(base, &above) || !split(reference, &below) || !below.has_authority ||
+        !is_same_origin(&above, &below) || !span_starts_with(below.path, above.path) ||
+        has_dot_segment(below.path))
+        return false;
+    if (below.path.len > above.path.len && below.path.ptr[above.path.len] != '/')
+        return false;
+    *rest = from(reference, (size_t)(below.path.ptr - reference.ptr) + above.path.len);
+    return true;
+}
+
 bool
 http_resolve_same_origin(struct span base, struct span reference, struct buf *out)
 {

@@ -16,4 +16,11 @@
  */
 bool http_resolve_same_origin(struct span base, struct span reference, struct buf *out);
 
+/*
+ * Does the reference name, with a scheme or at least an authority of its own, the URL `base`, which
+ * has no slash at its end, or something below it? *rest is then what follows base in it: empty, or
+ * a "/", "?" or "#" and more. False for references with dot segments, which may lead elsewhere.
+ */
+bool http_reference_is_below(struct span base, struct span reference, struct span *rest);
+
 #endif

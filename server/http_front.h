@@ -338,6 +338,22 @@ bool http_output_fill(struct http_exchange *x);
 /* Makes the head for exchange->object: x->pieces, x->body and x->status. */
 void http_response_make(struct http_exchange *x);
 
+/* ---- http_location.c ------------------------------------------------------------------------- */
+
+/* Is the request one of a reverse proxy that rewrites Location and Content-Location? */
+bool http_location_is_rewritten(const struct http_exchange *x);
+
+/* By how many bytes field lines may grow at most. */
+size_t http_location_more(const struct http_exchange *x, struct span lines);
+
+/*
+ * Writes the line of such a field, with its line end, to `out`: a URL of the origin, or below it,
+ * becomes a path below the prefix of the row, which the client resolves against what it has
+ * requested. Returns the number of bytes.
+ */
+size_t http_location_write(const struct http_exchange *x, struct span line, struct span value,
+                           char *out);
+
 /* ---- http_page.c ----------------------------------------------------------------------------- */
 
 /* A response of the proxy's own. */

@@ -25,6 +25,7 @@ enum {
     FIELD_RANGE = 16,
     FIELD_CODING = 32,
     FIELD_LANGUAGE = 64,
+    FIELD_LOCATION = 128, /* or Content-Location */
 };
 
 /* Most names are excluded by their length. */
@@ -42,12 +43,14 @@ field_of(struct span line)
         {"Content-Length", FIELD_LENGTH},
         {"Content-Encoding", FIELD_CODING},
         {"Content-Language", FIELD_LANGUAGE},
+        {"Content-Location", FIELD_LOCATION},
     };
     const char *colon = memchr(line.ptr, ':', line.len);
     struct span name = span_of(line.ptr, colon ? (size_t)(colon - line.ptr) : line.len);
 
     if (name.len > sizeof("Date") - 1 && (name.len < 12 || (name.ptr[0] | 0x20) != 'c'))
-        return 0;
+        return name.len == sizeof("Location") - 1 && http_name_is(name, "Location") ? FIELD_LOCATION
+                                                                                    : 0;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         if (http_name_is(name, fields[i].name))
             return fields[i].field;
@@ -132,21 +135,29 @@ read_stored(struct stored *stored, struct span lines)
     }
 }
 
-/* Copies the object's field lines without those in `drop` into one run. False without memory. */
+/*
+ * Copies the object's field lines without those in `drop` into one run; FIELD_LOCATION in `drop`
+ * are rewritten. False without memory.
+ */
 static bool
 copy_fields(struct http_exchange *x, unsigned drop)
 {
     struct span rest = object_fields(x->exchange.object), line;
+    size_t more = drop & FIELD_LOCATION ? http_location_more(x, rest) : 0;
     char *end;
 
-    if (!http_exchange_allocate(x, &x->kept_lines, rest.len))
+    if (!http_exchange_allocate(x, &x->kept_lines, rest.len + more))
         return false;
     end = x->kept_lines.bytes;
     while (next_line(&rest, &line)) {
-        if (field_of(line) & drop)
-            continue;
-        memcpy(end, line.ptr, line.len);
-        end += line.len;
+        unsigned field = field_of(line) & drop;
+
+        if (field & FIELD_LOCATION) {
+            end += http_location_write(x, line, value_of(line), end);
+        } else if (!field) {
+            memcpy(end, line.ptr, line.len);
+            end += line.len;
+        }
     }
     add_run(x, x->kept_lines.bytes, end);
     return true;
@@ -164,6 +175,8 @@ add_fields(struct http_exchange *x, unsigned drop)
     unsigned before = x->piece_count;
     size_t bytes_before = x->head_bytes;
 
+    if (drop & FIELD_LOCATION)
+        return copy_fields(x, drop);
     while (next_line(&rest, &line)) {
         if (!(field_of(line) & drop))
             continue;
@@ -383,8 +396,11 @@ refuse_range(struct http_exchange *x, int64_t length)
 
 /* Status line and fields; the body is framed by the caller in between. False without memory. */
 static bool
-begin_head(struct http_exchange *x, unsigned drop, struct http_writer *writer, size_t *status_line)
+begin_head(struct http_exchange *x, const struct stored *stored, unsigned drop,
+           struct http_writer *writer, size_t *status_line)
 {
+    if (stored->has & FIELD_LOCATION && http_location_is_rewritten(x))
+        drop |= FIELD_LOCATION;
     *writer = http_writer_of(x->head, sizeof(x->head));
     http_write_status(writer, x->status);
     *status_line = writer->len;
@@ -414,7 +430,8 @@ make_not_modified(struct http_exchange *x, const struct stored *stored)
     size_t status_line;
 
     x->status = 304;
-    if (!begin_head(x, FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
+    if (!begin_head(x, stored,
+                    FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
                     &writer, &status_line))
         return false;
     x->body.end = 0;
@@ -430,8 +447,8 @@ make_partial(struct http_exchange *x, const struct stored *stored, const struct 
     size_t status_line;
 
     x->status = 206;
-    if (!begin_head(x, FIELD_LENGTH | FIELD_RANGE | (ranges->count > 1 ? FIELD_TYPE : 0), &writer,
-                    &status_line))
+    if (!begin_head(x, stored, FIELD_LENGTH | FIELD_RANGE | (ranges->count > 1 ? FIELD_TYPE : 0),
+                    &writer, &status_line))
         return false;
     if (ranges->count == 1)
         frame_range(x, &writer, &ranges->of[0], length);
@@ -447,7 +464,7 @@ make_whole(struct http_exchange *x, const struct stored *stored)
     struct http_writer writer;
     size_t status_line;
 
-    if (!begin_head(x, 0, &writer, &status_line))
+    if (!begin_head(x, stored, 0, &writer, &status_line))
         return false;
     frame_whole(x, &writer, stored);
     end_head(x, &writer, status_line, stored);

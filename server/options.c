@@ -36,6 +36,8 @@ const struct option_row option_rows[] = {
     {"origin", 0, false, OPTION_LIST, AT(origin), "[HOST]/PREFIX=URL[,URL...]", NULL, 0, 0,
      "reverse proxy: fetch from URL what is requested of HOST (any, if empty) below /PREFIX; of "
      "several URLs, the next one if a connection fails; may be repeated, the longest match counts"},
+    {"rewrite-location", 0, false, OPTION_CHOICE, AT(rewrite_location), "on|off", "on", 0, 0,
+     "reverse proxy: let Location and Content-Location that name an origin's URL name its row"},
     {"client-net", 0, false, OPTION_LIST, AT(client_net), "CIDR", NULL, 0, 0,
      "clients that may use the forward proxy over TCP; may be repeated (default: loopback)"},
     {"purge-net", 0, false, OPTION_LIST, AT(purge_net), "CIDR", NULL, 0, 0,

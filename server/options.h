@@ -23,6 +23,7 @@ struct option_list {
 enum count_bytes { COUNT_WHOLE, COUNT_BODY };
 enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
 enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
+enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -38,6 +39,7 @@ struct options {
     struct option_list http;
     struct option_list metrics;
     struct option_list origin;
+    uint64_t rewrite_location;
     struct option_list client_net; /* empty: loopback */
     struct option_list purge_net;
     struct option_list connect_port; /* empty: 443 */

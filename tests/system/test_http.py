@@ -325,6 +325,12 @@ class EchoHandler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.heads.append((self.command, self.path, dict(self.headers)))
+        if self.path.startswith("/moved"):
+            self.send_response(302)
+            self.send_header("Location", f"{self.server.url}/v2/target?x")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.path.startswith("/large"):
             self.large(int(self.path.split("?")[1]))
             return
@@ -389,6 +395,14 @@ class ReverseTest(HttpTest):
         self.assertEqual((response.status, response.body),
                          (200, f"{self.echo.url}/v2/x".encode()))
         self.assertEqual(self.echo.heads[0][2]["X-Forwarded-Host"], "two.test")
+
+    def test_redirects_to_the_origin_lead_to_the_proxy(self):
+        self.assertEqual(self.request("/moved").field("Location"), "/v2/target?x")
+        self.c.close()
+        self.d.stop()
+        self.d = self.http_daemon("--origin", f"/={self.echo.url}", "--rewrite-location", "off")
+        self.c = self.connect()
+        self.assertEqual(self.request("/moved").field("Location"), f"{self.echo.url}/v2/target?x")
 
     def test_bodies(self):
         body = bytes(range(256)) * 8192

@@ -87,6 +87,60 @@ START_TEST(a_buffer_that_is_full_fails)
 }
 END_TEST
 
+START_TEST(references_below_a_url)
+{
+    static const struct {
+        const char *base, *reference, *rest; /* NULL: it is not below */
+    } rows[] = {
+        {"http://a", "http://a/x", "/x"},
+        {"http://a", "http://a", ""},
+        {"http://a", "http://a/", "/"},
+        {"http://a", "http://a?q#f", "?q#f"},
+        {"http://a", "http://a#f", "#f"},
+        {"http://a", "HTTP://A:80/x?q#f", "/x?q#f"},
+        {"http://a:80", "http://a/x", "/x"},
+        {"http://a:81", "http://a:81/x", "/x"},
+        {"http://a", "http://a:/x", "/x"},
+        {"http://a", "//a/x", "/x"},
+        {"https://a", "https://a:443/x", "/x"},
+        {"http://a/v2", "http://a/v2", ""},
+        {"http://a/v2", "http://a/v2/x", "/x"},
+        {"http://a/v2", "http://a/v2?q", "?q"},
+        {"http://a/v2", "http://a/v2x", NULL},
+        {"http://a/v2", "http://a/V2/x", NULL},
+        {"http://a/v2", "http://a/", NULL},
+        {"http://a/v2", "http://a", NULL},
+        {"http://a/v2", "http://a/v2/../x", NULL},
+        {"http://a/v2", "http://a/v2/./x", NULL},
+        {"http://a/v2", "http://a/v2/x/..", NULL},
+        {"http://a/v2", "http://a/v2/..x/...?/../#/..", "/..x/...?/../#/.."},
+        {"http://a", "http://b/x", NULL},
+        {"http://a", "http://a.b/x", NULL},
+        {"http://a", "http://a:81/x", NULL},
+        {"http://a:81", "http://a/x", NULL},
+        {"http://a", "https://a/x", NULL},
+        {"http://a", "http://u@a/x", NULL},
+        {"http://a", "/x", NULL},
+        {"http://a", "x", NULL},
+        {"http://a", "", NULL},
+        {"http://a", "http:/x", NULL},
+        {"http://a", "ftp://a/x", NULL},
+        {"http://a", "http://[::1/x", NULL},
+        {"http://[::1]:8000", "http://[::1]:8000/x", "/x"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct span rest;
+        bool below =
+            http_reference_is_below(span_str(rows[i].base), span_str(rows[i].reference), &rest);
+
+        ck_assert_msg(below == (rows[i].rest != NULL), "%s", rows[i].reference);
+        if (below)
+            ck_assert_msg(span_equal(rest, span_str(rows[i].rest)), "%s", rows[i].reference);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -94,6 +148,7 @@ unit_suite(void)
     TCase *cases = tcase_create("all");
 
     tcase_add_test(cases, references_are_resolved_as_the_rfc_does);
+    tcase_add_test(cases, references_below_a_url);
     tcase_add_test(cases, other_origins_and_what_is_no_reference_are_refused);
     tcase_add_test(cases, a_buffer_that_is_full_fails);
     suite_add_tcase(suite, cases);
