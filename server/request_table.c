@@ -15,8 +15,6 @@
 #define MOST_REMOVED INT64_C(65536) /* rows in one transaction */
 #define SLACK_PARTS 16u             /* of the bound: what is free in the file for a batch */
 #define LOG_BYTES "16777216"        /* of the write-ahead log, once it was written back */
-#define TEXT_OF_NUMBER(number) TEXT_OF(number)
-#define TEXT_OF(text) #text
 
 struct request_table {
     sqlite3 *handle;
@@ -127,18 +125,18 @@ use_log(sqlite3 *handle, bool is_new, struct buf *why)
     return is_wal ? SQLITE_OK : SQLITE_ERROR;
 }
 
+/* The checkpoint writes the number of the application to the file's header, where readers look. */
 static int
 make_schema(sqlite3 *handle)
 {
-    int rc = run(handle, "BEGIN IMMEDIATE");
+    char numbers[160];
+    int rc = run(handle, "BEGIN IMMEDIATE; " REQUEST_SCHEMA_SQL);
 
-    if (rc == SQLITE_OK)
-        rc = run(handle, REQUEST_SCHEMA_SQL "PRAGMA application_id = " TEXT_OF_NUMBER(
-                             REQUEST_SCHEMA_APPLICATION) ";"
-                                                         "PRAGMA user_version = " TEXT_OF_NUMBER(
-                                                             REQUEST_SCHEMA_VERSION) ";"
-                                                                                     "COMMIT");
-    return rc;
+    sqlite3_snprintf(sizeof(numbers), numbers,
+                     "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT; "
+                     "PRAGMA wal_checkpoint",
+                     REQUEST_SCHEMA_APPLICATION, REQUEST_SCHEMA_VERSION);
+    return rc == SQLITE_OK ? run(handle, numbers) : rc;
 }
 
 static int

@@ -251,6 +251,19 @@ database_spend(struct database *d, sqlite3_stmt *statement, int column)
 }
 
 int
+database_check_row(struct database *d, sqlite3_stmt *statement, size_t row, int64_t *last)
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 0; rc == SQLITE_OK && i < sqlite3_column_count(statement); i++)
+        rc = database_spend(d, statement, i);
+    if (rc == SQLITE_OK && (sqlite3_column_type(statement, 0) != SQLITE_INTEGER ||
+                            !database_rises(last, row == 0, sqlite3_column_int64(statement, 0))))
+        rc = SQLITE_CORRUPT;
+    return rc;
+}
+
+int
 database_verdict(const struct database *d, int rc)
 {
     return rc != SQLITE_OK && d->is_exhausted ? SQLITE_CORRUPT : rc;
@@ -274,6 +287,37 @@ database_explain(const struct database *d, int rc)
         return "its rows share pages";
     return d->handle && sqlite3_extended_errcode(d->handle) == rc ? sqlite3_errmsg(d->handle)
                                                                   : sqlite3_errstr(rc);
+}
+
+enum trace_error
+database_error(const struct database *d, int rc, const char *path, const char *expected, char *why,
+               size_t why_size)
+{
+    const char *said;
+
+    rc = database_verdict(d, rc);
+    said = database_explain(d, rc);
+    switch (rc & 0xff) {
+    case SQLITE_NOMEM:
+        return TRACE_NO_MEMORY;
+    case SQLITE_INTERRUPT:
+        return TRACE_STOPPED;
+    case SQLITE_NOTADB:
+        snprintf(why, why_size, "%s: not an SQLite database (or an encrypted one); %s", path,
+                 expected);
+        return TRACE_NOT_A_TRACE;
+    case SQLITE_CORRUPT:
+    case SQLITE_TOOBIG:
+        snprintf(why, why_size, "%s: damaged or cut short (%s); %s", path, said, expected);
+        return TRACE_NOT_A_TRACE;
+    case SQLITE_AUTH:
+    case SQLITE_ERROR:
+        snprintf(why, why_size, "%s: %s; %s", path, said, expected);
+        return TRACE_NOT_A_TRACE;
+    default:
+        snprintf(why, why_size, "%s: cannot read the database: %s", path, said);
+        return TRACE_CANNOT_OPEN;
+    }
 }
 
 void

@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trace/trace.h"
+
 #define DATABASE_TABLES 2u
 
 /* Asked now and then while a statement runs; other than 0 ends it with SQLITE_INTERRUPT. */
@@ -60,6 +62,12 @@ int database_check(struct database *d, const char *path);
 int database_spend(struct database *d, sqlite3_stmt *statement, int column);
 
 /*
+ * Accounts for a row of a scan, from 0, whose first column is its id, and sees that the id is above
+ * that of the row before, in *last.
+ */
+int database_check_row(struct database *d, sqlite3_stmt *statement, size_t row, int64_t *last);
+
+/*
  * The result code that counts: SQLITE_CORRUPT for a statement that failed because too many pages
  * were fetched, otherwise `rc`.
  */
@@ -71,6 +79,13 @@ bool database_rises(int64_t *last, bool first, int64_t id);
 /* What a result code means: of the library's last error, or of our own verdict. Static or the
  * handle's memory. */
 const char *database_explain(const struct database *d, int rc);
+
+/*
+ * The error of a trace for the result code of a statement, with a sentence that names the file, and
+ * what was `expected` of one that is no such database.
+ */
+enum trace_error database_error(const struct database *d, int rc, const char *path,
+                                const char *expected, char *why, size_t why_size);
 
 void database_close(struct database *d);
 

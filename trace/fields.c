@@ -426,3 +426,30 @@ fields_any_time(struct span s, int64_t *us)
     copy[4] = copy[7] = '-';
     return fields_iso_date(span_of(copy, s.len), us);
 }
+
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool
+fields_unescape(struct span s, struct buf *out)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+
+        if (c == '\\') {
+            int high = s.len - i > 3 && s.ptr[i + 1] == 'x' ? hex_digit(s.ptr[i + 2]) : -1;
+            int low = high >= 0 ? hex_digit(s.ptr[i + 3]) : -1;
+
+            if (low < 0)
+                return false;
+            c = (char)(high * 16 + low);
+            i += 3;
+        }
+        if (out && !buf_append_char(out, c))
+            return false;
+    }
+    return true;
+}

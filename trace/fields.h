@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/span.h"
+#include "base/buf.h"
 
 /* Without blanks and tabs at either end. */
 struct span fields_trim(struct span s);
@@ -67,5 +67,11 @@ bool fields_any_time(struct span s, int64_t *us);
  * mere date. A day that its month does not have is none.
  */
 bool fields_iso_date(struct span s, int64_t *us);
+
+/*
+ * Appends the text with each \xNN as the byte that it stands for; NULL: only checks it. False for a
+ * backslash before anything else, or without memory (buf_failed()).
+ */
+bool fields_unescape(struct span s, struct buf *out);
 
 #endif

@@ -9,16 +9,36 @@
  * list of URLs is any text with a URL in it.
  */
 const struct trace_format *const trace_formats[] = {
-    &trace_format_firefox,   &trace_format_safari,  &trace_format_chrome,  &trace_format_har,
-    &trace_format_sunproxyd, &trace_format_caddy,   &trace_format_traefik, &trace_format_nginx_json,
-    &trace_format_zeek,      &trace_format_w3c,     &trace_format_access,  &trace_format_haproxy,
-    &trace_format_s3,        &trace_format_alb,     &trace_format_squid,   &trace_format_ltsv,
-    &trace_format_adaptsize, &trace_format_table,   &trace_format_ids,     &trace_format_wc98,
-    &trace_format_oracle,    &trace_format_cache2k, &trace_format_urls,    NULL,
+    &trace_format_request_db,
+    &trace_format_firefox,
+    &trace_format_safari,
+    &trace_format_chrome,
+    &trace_format_har,
+    &trace_format_sunproxyd,
+    &trace_format_caddy,
+    &trace_format_traefik,
+    &trace_format_nginx_json,
+    &trace_format_zeek,
+    &trace_format_w3c,
+    &trace_format_access,
+    &trace_format_haproxy,
+    &trace_format_s3,
+    &trace_format_alb,
+    &trace_format_squid,
+    &trace_format_ltsv,
+    &trace_format_adaptsize,
+    &trace_format_table,
+    &trace_format_ids,
+    &trace_format_wc98,
+    &trace_format_oracle,
+    &trace_format_cache2k,
+    &trace_format_urls,
+    NULL,
 };
 
 /* Of one name, the first format that the content is; else the first. */
 const struct trace_alias trace_aliases[] = {
+    {"sunproxyd", &trace_format_request_db},
     {"apache", &trace_format_access},
     {"combined", &trace_format_access},
     {"common", &trace_format_access},

@@ -14,6 +14,7 @@
 extern const struct trace_format trace_format_firefox;
 extern const struct trace_format trace_format_safari;
 extern const struct trace_format trace_format_chrome;
+extern const struct trace_format trace_format_request_db;
 extern const struct trace_format trace_format_sunproxyd;
 extern const struct trace_format trace_format_caddy;
 extern const struct trace_format trace_format_traefik;

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "trace/snapshot.h"
 
 /* Of a database that does not lie in a file of its own, and so is written to one. */
 #define SAVED_MOST (UINT64_C(1) << 30U)
-#define FIRST_ROWS 256u
 #define MOST_SECONDS 1e12 /* before or after the epoch: so that microseconds fit */
 
 struct visit {
@@ -42,70 +42,7 @@ history_is_sqlite(struct span head)
     return span_starts_with(head, span_of(magic, sizeof(magic)));
 }
 
-static enum trace_error
-explain(const struct database *database, int rc, const char *path, const char *expected, char *why,
-        size_t why_size)
-{
-    const char *said;
-
-    rc = database_verdict(database, rc);
-    said = database_explain(database, rc);
-    switch (rc & 0xff) {
-    case SQLITE_NOMEM:
-        return TRACE_NO_MEMORY;
-    case SQLITE_INTERRUPT:
-        return TRACE_STOPPED;
-    case SQLITE_NOTADB:
-        snprintf(why, why_size, "%s: not an SQLite database (or an encrypted one); %s", path,
-                 expected);
-        return TRACE_NOT_A_TRACE;
-    case SQLITE_CORRUPT:
-    case SQLITE_TOOBIG:
-        snprintf(why, why_size, "%s: damaged or cut short (%s); %s", path, said, expected);
-        return TRACE_NOT_A_TRACE;
-    case SQLITE_AUTH:
-    case SQLITE_ERROR:
-        snprintf(why, why_size, "%s: %s; %s", path, said, expected);
-        return TRACE_NOT_A_TRACE;
-    default:
-        snprintf(why, why_size, "%s: cannot read the database: %s", path, said);
-        return TRACE_CANNOT_OPEN;
-    }
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-/* Grows an array for one more element of an array; `array` points to the pointer. */
-static bool
-extend(void *array, size_t element, size_t count, size_t *capacity)
-{
-    size_t more = *capacity ? *capacity * 2 : FIRST_ROWS;
-    void *old, *grown;
-
-    if (count < *capacity)
-        return true;
-    memcpy(&old, array, sizeof(old));
-    grown = more > SIZE_MAX / element ? NULL : realloc(old, more * element);
-    if (!grown)
-        return false;
-    memcpy(array, &grown, sizeof(grown));
-    *capacity = more;
-    return true;
-}
-
-/* Accounts for a row, and sees that its id is above that of the row before. */
-static int
-check_row(struct database *database, sqlite3_stmt *statement, size_t row, int64_t *last)
-{
-    int rc = SQLITE_OK;
-
-    for (int i = 0; rc == SQLITE_OK && i < sqlite3_column_count(statement); i++)
-        rc = database_spend(database, statement, i);
-    if (rc == SQLITE_OK && (sqlite3_column_type(statement, 0) != SQLITE_INTEGER ||
-                            !database_rises(last, row == 0, sqlite3_column_int64(statement, 0))))
-        rc = SQLITE_CORRUPT;
-    return rc;
-}
 
 static bool
 read_time(sqlite3_stmt *statement, int column, bool in_seconds, int64_t *time)
@@ -130,7 +67,8 @@ add_visit(struct rows *rows, sqlite3_stmt *statement, bool in_seconds)
     enum { ID, TIME, URL, REDIRECTED, FROM };
     struct visit *visit;
 
-    if (!extend(&rows->visits, sizeof(*rows->visits), rows->visit_count, &rows->visit_capacity))
+    if (!array_extend(&rows->visits, sizeof(*rows->visits), rows->visit_count,
+                      &rows->visit_capacity))
         return SQLITE_NOMEM;
     visit = &rows->visits[rows->visit_count++];
     *visit = (struct visit){
@@ -141,8 +79,8 @@ add_visit(struct rows *rows, sqlite3_stmt *statement, bool in_seconds)
     };
     visit->has_time = read_time(statement, TIME, in_seconds, &visit->time);
     if (sqlite3_column_type(statement, FROM) == SQLITE_INTEGER) {
-        if (!extend(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
-                    &rows->redirected_capacity))
+        if (!array_extend(&rows->redirected, sizeof(*rows->redirected), rows->redirected_count,
+                          &rows->redirected_capacity))
             return SQLITE_NOMEM;
         rows->redirected[rows->redirected_count++] = sqlite3_column_int64(statement, FROM);
     }
@@ -156,7 +94,7 @@ read_visits(struct database *database, sqlite3_stmt *statement, bool in_seconds,
     int rc;
 
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        rc = check_row(database, statement, rows->visit_count, &last);
+        rc = database_check_row(database, statement, rows->visit_count, &last);
         if (rc == SQLITE_OK)
             rc = add_visit(rows, statement, in_seconds);
         if (rc != SQLITE_OK)
@@ -193,7 +131,7 @@ read_urls(struct database *database, sqlite3_stmt *statement, struct rows *rows)
     int rc;
 
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        rc = check_row(database, statement, row++, &last);
+        rc = database_check_row(database, statement, row++, &last);
         while (rc == SQLITE_OK && place != end && place->id < last)
             place++;
         if (rc == SQLITE_OK && place != end && place->id == last)
@@ -408,7 +346,7 @@ history_read(struct input *in, const struct history *history, const struct trace
     if (rc == SQLITE_OK)
         rc = read_rows(&database, history, visits, urls, &rows);
     if (rc != SQLITE_OK)
-        error = explain(&database, rc, path, history->expected, why, why_size);
+        error = database_error(&database, rc, path, history->expected, why, why_size);
     for (size_t i = 0; error == TRACE_OK && more && i < rows.visit_count; i++)
         more = add_request(&rows, &rows.visits[i], builder, history->epoch_us);
     sqlite3_finalize(visits);

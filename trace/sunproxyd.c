@@ -14,6 +14,7 @@
 #include "trace/formats.h"
 #include "trace/json_line.h"
 #include "trace/lines.h"
+#include "trace/sunproxyd.h"
 
 enum field { TIME, CLIENT, URL, OUTCOME, STATUS, BYTES, DURATION, VICTIMS, FIELDS };
 
@@ -22,41 +23,22 @@ static const char *const names[FIELDS] = {"time",   "client", "url", "outcome",
 
 _Static_assert(sizeof(struct json_line) <= LINE_STATE_BYTES, "the state fits");
 
-static int
-hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Undoes "\xNN", into the reader's URL if there is any. */
 static enum line_kind
 unescape(struct line_reader *reader, struct span text, struct span *url)
 {
-    struct buf *out = &reader->url;
+    struct buf *out = reader->sniffing ? NULL : &reader->url;
 
     *url = text;
     if (!memchr(text.ptr, '\\', text.len) || text.len > TRACE_URL_MAX)
         return LINE_REQUEST;
-    if (!reader->sniffing)
+    if (out)
         buf_reset(out);
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-
-        if (c == '\\') {
-            int high = text.len - i > 3 && text.ptr[i + 1] == 'x' ? hex_digit(text.ptr[i + 2]) : -1;
-            int low = high >= 0 ? hex_digit(text.ptr[i + 3]) : -1;
-
-            if (low < 0)
-                return LINE_BAD;
-            c = (char)(high * 16 + low);
-            i += 3;
-        }
-        if (!reader->sniffing && !buf_append_char(out, c)) {
-            reader->no_memory = true;
-            return LINE_BAD;
-        }
+    if (!fields_unescape(text, out)) {
+        reader->no_memory = out && buf_failed(out);
+        return LINE_BAD;
     }
-    if (!reader->sniffing)
+    if (out)
         *url = buf_span(out);
     return LINE_REQUEST;
 }
@@ -72,9 +54,8 @@ is_outcome(struct span word)
     return word.len != 0;
 }
 
-/* What a cache with this capacity and policy served: a coalesced request waited for a fetch. */
-static enum trace_outcome
-outcome_of(struct span word)
+enum trace_outcome
+sunproxyd_outcome(struct span word)
 {
     static const char *const hits[] = {"hit", "revalidated", "stale"};
 
@@ -106,7 +87,7 @@ parse_values(const struct span *values, struct trace_request *request)
         !fields_size(values[BYTES], &request->size) || !fields_int(values[DURATION], &us))
         return LINE_BAD;
     request->method = span_str("GET");
-    request->outcome = outcome_of(values[OUTCOME]);
+    request->outcome = sunproxyd_outcome(values[OUTCOME]);
     /* Of a failure the bytes are not the page's. */
     if (request->status == TRACE_STATUS_NONE)
         request->size = -1;

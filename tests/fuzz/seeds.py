@@ -179,14 +179,21 @@ SAFARI = database(
     "INSERT INTO history_items VALUES (1, 'http://a.example/')",
     "INSERT INTO history_visits VALUES (1, 1, 700000000.5, NULL, 2), (2, 1, 700000001.5, 1, NULL)")
 
+REQUEST_DB = database(
+    "CREATE TABLE requests(id INTEGER PRIMARY KEY, time_us INTEGER, method TEXT, url TEXT, outcome TEXT,"
+    " status INTEGER, bytes INTEGER)",
+    "INSERT INTO requests VALUES (1, 1300000000000002, 'GET', 'http://a.example/\\x20', 'miss', 200, 9),"
+    " (2, 1300000000000001, 'GET', 'http://b.example/', 'timeout', NULL, 0)",
+    "PRAGMA application_id = 0x73756e70", "PRAGMA user_version = 1")
+
 # The number of formats in trace/formats.c.
-FORMATS = 23
+FORMATS = 24
 
 # By content (first byte 0), with default options and with all of them.
 TRACES = {name: b"\0\0" + data for name, data in {
     "combined": COMBINED, "squid": SQUID, "har": HAR, "zeek": ZEEK, "table": TABLE, "urls": LIST,
     "oracle": ORACLE, "wc98": WC98, "cache2k": CACHE2K, "adaptsize": ADAPTSIZE, "chrome": CHROME,
-    "firefox": FIREFOX, "safari": SAFARI, "sunproxyd": SUNPROXYD, "sunproxyd-json": SUNPROXYD_JSON, "caddy": CADDY,
+    "firefox": FIREFOX, "safari": SAFARI, "request-db": REQUEST_DB, "sunproxyd": SUNPROXYD, "sunproxyd-json": SUNPROXYD_JSON, "caddy": CADDY,
     "traefik": TRAEFIK, "nginx-json": NGINX_JSON, "ltsv": LTSV, "w3c": W3C, "s3": S3, "alb": ALB, "haproxy": HAPROXY,
     "ids": IDS, "urls-gzip": gzip.compress(LIST, mtime=0), "urls-bzip2": bz2.compress(LIST)}.items()}
 TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {

@@ -26,6 +26,7 @@ static const struct {
     {"ltsv", "ltsv"},
     {"nginx-json", "nginx-json"},
     {"oracle", "oracle"},
+    {"request-db", "request-db"},
     {"s3", "s3"},
     {"safari", "safari"},
     {"squid", "squid"},

@@ -1,6 +1,7 @@
 """The request database of the real daemon: its rows, kill -9, a full disk, rotation, its user, and its sandbox."""
 
 import http.client
+import json
 import os
 import pwd
 import shutil
@@ -160,6 +161,27 @@ class RowsTest(RequestDatabaseTest):
         self.assertEqual(os.listdir(self.folder), [])
 
 
+class TraceTest(RequestDatabaseTest):
+    def test_the_laboratory_reads_it_while_the_daemon_writes(self):
+        d = self.start()
+        with rpc.Connection(d.address) as c:
+            for n in range(400):
+                self.assertEqual(c.get(f"http://a.test/{n * n % 37}").status, "ok")
+        harness.wait_until(lambda: self.stat(d)["request_db_written"] == 400, what="the rows")
+        before = sorted(os.listdir(self.folder))
+        facts = json.loads(self.sunproxy("trace", "describe", "--json", self.path).stdout)
+        self.assertEqual((facts["format"], facts["requests"]), ("request-db", 400))
+        self.assertEqual(facts["urls"], len({n * n % 37 for n in range(400)}))
+        advice = self.sunproxy("advise", self.path).stdout.decode()
+        self.assertIn("400 requests", advice)
+        self.sunproxy("report", "-o", self.dir / "report.html", self.path)
+        page = (self.dir / "report.html").read_text()
+        self.assertIn("http://a.test/36", page)
+        self.assertNotIn("127.0.0.1", page)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual(d.stop(), 0)
+
+
 class CrashTest(RequestDatabaseTest):
     def test_rows_that_were_committed_survive_a_kill(self):
         seen = 0
@@ -241,7 +263,7 @@ class CrashTest(RequestDatabaseTest):
     def test_a_full_disk(self):
         if os.geteuid() != 0 or not shutil.which("mount"):
             self.skipTest("a small file system needs root")
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", self.folder],
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", self.folder],
                                  capture_output=True)
         if mounted.returncode != 0:
             self.skipTest(f"a small file system cannot be mounted: {mounted.stderr.decode()}")
@@ -251,14 +273,14 @@ class CrashTest(RequestDatabaseTest):
         try:
             with open(filler, "wb") as f:
                 while True:
-                    f.write(bytes(4096))
+                    f.write(bytes(65536))
                     f.flush()
         except OSError:
             pass
         sent = 0
         with rpc.Connection(d.address) as c:
             while self.stat(d)["request_db_errors"] < 2:
-                for _ in range(100):
+                for _ in range(20):
                     self.assertEqual(c.get("http://a.test/" + "x" * 200).status, "ok")
                     sent += 1
             os.unlink(filler)

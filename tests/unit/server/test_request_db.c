@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/request_schema.h"
 #include "base/thread.h"
 #include "server/log.h"
 #include "tests/unit/unit.h"
@@ -255,6 +256,20 @@ START_TEST(the_schema_is_that_which_is_documented)
                                            "pragma_index_list('requests')), (SELECT name AS detail "
                                            "FROM pragma_index_info('requests_by_time'))"),
                                  "time_us"));
+}
+END_TEST
+
+/* Readers of traces look there, and the log may hold all else for long. */
+START_TEST(the_head_of_the_file_has_the_number_of_the_application_from_the_start_on)
+{
+    struct request_db *db = start(0, 1);
+    unsigned char head[100];
+    int fd = open(path, O_RDONLY);
+
+    ck_assert_int_eq(read(fd, head, sizeof(head)), sizeof(head));
+    close(fd);
+    ck_assert_int_eq(memcmp(head + REQUEST_SCHEMA_APPLICATION_AT, "sunp", 4), 0);
+    request_db_close(db);
 }
 END_TEST
 
@@ -620,6 +635,7 @@ unit_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_row_has_what_is_known_of_the_request);
     tcase_add_test(tests, the_schema_is_that_which_is_documented);
+    tcase_add_test(tests, the_head_of_the_file_has_the_number_of_the_application_from_the_start_on);
     tcase_add_test(tests, rows_are_readable_while_the_thread_writes);
     tcase_add_test(tests, a_row_that_cannot_be_inserted_does_not_stop_the_others);
     tcase_add_test(tests, over_the_bound_the_oldest_rows_are_removed);

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <zlib.h>
 
+#include "base/request_schema.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/trace/scratch.h"
 
@@ -117,20 +118,27 @@ START_TEST(compressed)
 }
 END_TEST
 
-START_TEST(a_history)
+static const char *const databases[] = {
+    "CREATE TABLE urls(id INTEGER PRIMARY KEY, url LONGVARCHAR);"
+    "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER, visit_time INTEGER);"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) "
+    "INSERT INTO urls SELECT i, 'http://host.test/' || i FROM n;"
+    "INSERT INTO visits SELECT id, id, id FROM urls;",
+    REQUEST_SCHEMA_SQL
+    "PRAGMA application_id = 0x73756e70;"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) "
+    "INSERT INTO requests SELECT i, i, 1, NULL, 'http', '-', 'GET', "
+    "'http://host.test/\\x20' || i, NULL, 'hit', 200, i FROM n;",
+};
+
+START_TEST(a_database)
 {
-    static const char sql[] =
-        "CREATE TABLE urls(id INTEGER PRIMARY KEY, url LONGVARCHAR);"
-        "CREATE TABLE visits(id INTEGER PRIMARY KEY, url INTEGER, visit_time INTEGER);"
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) "
-        "INSERT INTO urls SELECT i, 'http://host.test/' || i FROM n;"
-        "INSERT INTO visits SELECT id, id, id FROM urls;";
     struct job job = {.options = TRACE_OPTIONS_DEFAULT};
     sqlite3 *db;
 
     job.path = scratch_path("History");
     ck_assert_int_eq(sqlite3_open(job.path, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, databases[_i], NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     ck_assert_int_eq(mkdir(scratch_path("tmp"), 0700), 0);
     setenv("TMPDIR", scratch_path("tmp"), 1);
@@ -152,7 +160,7 @@ unit_suite(void)
     tcase_add_loop_test(tcase, other_formats, 0, (int)(sizeof(texts) / sizeof(texts[0])));
     tcase_add_loop_test(tcase, records, 0, 2);
     tcase_add_test(tcase, compressed);
-    tcase_add_test(tcase, a_history);
+    tcase_add_loop_test(tcase, a_database, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }
