@@ -1,5 +1,6 @@
 /*
- * sunproxy stat: what a running server has counted, once or again and again.
+ * sunproxy stat: what a running server has counted, once or again and again; or with --since what
+ * its request database has of the past.
  */
 #include <stdio.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include "client/commands.h"
 #include "client/connect.h"
 #include "client/stat_show.h"
+#include "client/stat_since.h"
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
@@ -20,6 +22,7 @@ struct stat_options {
     struct server_options server;
     int64_t watch_us; /* 0: once */
     enum stat_form form;
+    struct since_options since;
 };
 
 static int
@@ -100,22 +103,77 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_group own = {.rows = rows};
+static const struct option_group since_group = {.heading = "The past", .rows = since_option_rows};
+
+/* ---- the past -------------------------------------------------------------------------------- */
+
+static bool
+looks_back(const struct since_options *since)
+{
+    return since->since_us != INT64_MIN;
+}
+
+static int
+check_options(const struct stat_options *options)
+{
+    const struct since_options *since = &options->since;
+
+    if (!looks_back(since) && (since->path || since->until_us != INT64_MAX)) {
+        output_complain("--%s needs --since", since->path ? "request-db" : "until");
+        return EX_USAGE;
+    }
+    if (looks_back(since) && (options->watch_us || options->form == STAT_CSV)) {
+        output_complain("--since and --%s exclude each other", options->watch_us ? "watch" : "csv");
+        return EX_USAGE;
+    }
+    return EX_OK;
+}
+
+/* Of the database that the server names. */
+static int
+look_back_at(struct rpc_client *client, const struct stat_options *options,
+             const struct server *server)
+{
+    proxy_stats stats = {0};
+    const char *path;
+    int status = admin_stat(client, options->server.timeout_us, &stats);
+
+    if (status != EX_OK)
+        return status;
+    path = server_stats_fact(&stats, "request_db");
+    if (*path) {
+        status = stat_since(&options->since, path, options->form == STAT_JSON);
+    } else {
+        output_complain("the server at %s names no request database (it tells administrators over "
+                        "its socket); give it with --request-db",
+                        server->name);
+        status = EX_UNAVAILABLE;
+    }
+    admin_free_stats(&stats);
+    return status;
+}
 
 static int
 stat_(int argc, char **argv)
 {
-    struct stat_options options = {.watch_us = 0};
-    void *const into[] = {&options, &options.server};
+    struct stat_options options = {.since = {.since_us = INT64_MIN, .until_us = INT64_MAX}};
+    void *const into[] = {&options, &options.since, &options.server};
     struct server server;
     struct rpc_client *client;
     int status = command_read(&command_stat, into, argc, argv);
 
     if (status != COMMAND_GO_ON)
         return status;
+    status = check_options(&options);
+    if (status != EX_OK)
+        return status;
+    if (options.since.path)
+        return stat_since(&options.since, options.since.path, options.form == STAT_JSON);
     client = server_find(&options.server, SERVER_ADMIN, &server, &status);
     if (!client)
         return status;
-    status = watch(client, &options, &server);
+    status = looks_back(&options.since) ? look_back_at(client, &options, &server)
+                                        : watch(client, &options, &server);
     rpc_client_close(client);
     return status;
 }
@@ -124,9 +182,11 @@ const struct command command_stat = {
     .name = "stat",
     .summary = "print the counters of a running server",
     .about = "usage: sunproxy stat [OPTION...]\n\n"
-             "Prints the server's counters since start, or the last reset (set --cold).\n",
-    .options = {&own, &server_option_group},
-    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
-             "written; 75 no answer in time.\n",
+             "Prints the server's counters since start, or the last reset (set --cold);\n"
+             "with --since, what its request database has of the past.\n",
+    .options = {&own, &since_group, &server_option_group},
+    .after = "Exit status: 0 done; 64 wrong usage; 65 a damaged database; 66 a database that\n"
+             "cannot be opened; 69 no server; 74 output could not be written; 75 no answer in\n"
+             "time.\n",
     .run = stat_,
 };

@@ -349,6 +349,19 @@ start_access_log(struct parts *parts)
     return parts->service.access_log ? EX_OK : refuse_access_log(options->access_log);
 }
 
+/* For clients on this host. NULL if it cannot be sent. */
+static char *
+name_of_file(const char *path)
+{
+    char *name = realpath(path, NULL);
+
+    if (name && strlen(name) > PROXY_MAX_NAME) {
+        free(name);
+        return NULL;
+    }
+    return name;
+}
+
 /* As the user that serves, and in the sandbox: what is possible now is possible later. */
 static int
 start_request_db(struct parts *parts)
@@ -362,10 +375,12 @@ start_request_db(struct parts *parts)
     buf_init(&why, 1024);
     service->request_db =
         request_db_start(options->request_db, options->request_db_max, service->workers, &why);
-    if (service->request_db)
+    if (service->request_db) {
         service->logs = true;
-    else
+        service->request_db_path = name_of_file(options->request_db);
+    } else {
         log_error("request-db %s: %s", options->request_db, buf_str(&why));
+    }
     buf_free(&why);
     return service->request_db ? EX_OK : EX_CANTCREAT;
 }
@@ -462,6 +477,7 @@ free_parts(struct parts *parts)
     tag_rules_free(&service->tag_rules);
     tag_rules_free(&service->write_rules);
     free(service->admins);
+    free(service->request_db_path);
     privileges_free_user(&parts->user);
 }
 

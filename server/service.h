@@ -31,6 +31,7 @@ struct service {
     struct metrics *metrics;
     struct access_log *access_log; /* NULL: none */
     struct request_db *request_db; /* NULL: none */
+    char *request_db_path;         /* absolute; NULL: none, or too long to be sent */
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
     uid_t *admins;                 /* besides root and our own; owned */

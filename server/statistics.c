@@ -80,7 +80,7 @@ make_pairs(struct metrics *metrics, u_int *count)
 }
 
 struct statistics_answer *
-statistics_answer_make(struct service *service)
+statistics_answer_make(struct service *service, bool for_admin)
 {
     char policy[POLICY_MAX_TEXT];
     struct cache_config config;
@@ -93,9 +93,13 @@ statistics_answer_make(struct service *service)
         {unconst("policy"), unconst(policy_format(&config.policy, policy, sizeof(policy)))},
         {unconst("shard_choice"),
          unconst(control_shards_are_automatic(&service->proxy) ? "automatic" : "fixed")},
+        /* The last one. */
+        {unconst("request_db"), service->request_db_path},
     };
     stats.facts.facts_val = facts;
     stats.facts.facts_len = sizeof(facts) / sizeof(facts[0]);
+    if (!for_admin || !service->request_db_path)
+        stats.facts.facts_len--;
     stats.metrics.metrics_val = make_pairs(service->metrics, &stats.metrics.metrics_len);
     if (!stats.metrics.metrics_val)
         return NULL;
@@ -109,7 +113,9 @@ bool_t
 proxy_stat_2_svc(void *args, proxy_stats *result, struct svc_req *call)
 {
     struct rpc_request *rpc = rpc_request_of(call->rq_xprt);
-    struct statistics_answer *answer = statistics_answer_make(service_of(rpc));
+    struct service *service = service_of(rpc);
+    struct statistics_answer *answer =
+        statistics_answer_make(service, service_is_admin(service, rpc_request_peer(rpc)));
 
     (void)args;
     (void)result; /* sent as bytes, below */

@@ -21,8 +21,11 @@ struct statistics_answer {
     char bytes[]; /* a proxy_stats in XDR */
 };
 
-/* With the service's current numbers, charged as a reply. NULL without memory. [any thread] */
-struct statistics_answer *statistics_answer_make(struct service *service);
+/*
+ * With the service's current numbers, charged as a reply; `for_admin`: with the name of the request
+ * database, too. NULL without memory. [any thread]
+ */
+struct statistics_answer *statistics_answer_make(struct service *service, bool for_admin);
 
 /* Uncharges and frees; the signature is rpc_request_hold()'s. */
 void statistics_answer_free(void *answer);

@@ -171,7 +171,7 @@ class TraceTest(RequestDatabaseTest):
         before = sorted(os.listdir(self.folder))
         facts = json.loads(self.sunproxy("trace", "describe", "--json", self.path).stdout)
         self.assertEqual((facts["format"], facts["requests"]), ("request-db", 400))
-        self.assertEqual(facts["urls"], len({n * n % 37 for n in range(400)}))
+        self.assertEqual(facts["distinct_urls"], len({n * n % 37 for n in range(400)}))
         advice = self.sunproxy("advise", self.path).stdout.decode()
         self.assertIn("400 requests", advice)
         self.sunproxy("report", "-o", self.dir / "report.html", self.path)
@@ -180,6 +180,69 @@ class TraceTest(RequestDatabaseTest):
         self.assertNotIn("127.0.0.1", page)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.assertEqual(d.stop(), 0)
+
+
+class StatTest(RequestDatabaseTest):
+    def since(self, *options, expect=0, **more):
+        return self.sunproxy("stat", "--since", *options, expect=expect, **more)
+
+    def test_the_past_of_a_server_that_runs(self):
+        d = self.start()
+        before = time.time()
+        with rpc.Connection(d.address) as c:
+            for n in range(20):
+                c.get(f"http://a.test/{n % 4}/" + "long" * 30)
+            for _ in range(2):
+                c.get("http://slow.test/?fault=delay:300ms&fault=header:Cache-Control%3a%20no-store")
+        self.over_http("http://b.test/")
+        harness.wait_until(lambda: self.stat(d)["request_db_written"] == 23, what="the rows")
+        self.assertEqual(self.stat(d)["request_db"], str(self.path))
+        past = json.loads(self.since("1h", "--json", daemon=d).stdout)
+        self.assertEqual(past["total"]["requests"], 23)
+        self.assertEqual(past["total"]["hit_ratio"], round(16 / 23, 6))
+        self.assertEqual(sum(hour["requests"] for hour in past["hours"]), 23)
+        self.assertEqual([u["requests"] for u in past["urls"]], [5, 5, 5, 5, 2, 1])
+        slow = past["origins"][0]
+        self.assertEqual((slow["origin"], slow["fetches"], slow["failed"]), ("http://slow.test", 2, 0))
+        self.assertGreaterEqual(slow["mean_us"], 300000)
+        for when in (f"{int(before) - 1}", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(before - 1)), "7d"):
+            again = json.loads(self.since(when, "--json", "--request-db", self.path).stdout)
+            self.assertEqual(again["total"]["requests"], 23, when)
+        later = json.loads(self.since("2099-01-01", "--json", daemon=d).stdout)
+        self.assertEqual((later["total"]["requests"], later["hours"], later["urls"]), (0, [], []))
+        self.assertEqual(len(json.loads(self.since("1h", "--json", "--top", "2", daemon=d).stdout)["urls"]), 2)
+        text = self.since("1h", daemon=d).stdout.decode()
+        self.assertIn("hit ratio                       69.57 %", text)
+        self.assertIn("longlonglongl...", text)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80)
+            self.assertEqual(line, line.rstrip())
+        d.stop()
+        self.assertEqual(self.since("1h", "--request-db", self.path).stdout.decode(), text)
+        self.assertEqual(os.listdir(self.folder), ["requests.db"])
+
+    def test_only_administrators_are_told_the_name_of_the_file(self):
+        d = self.start()
+        self.assertNotIn("request_db", json.loads(self.sunproxy("stat", "--json", daemon=d, tcp=True).stdout))
+        done = self.since("1h", daemon=d, tcp=True, expect=harness.EX_UNAVAILABLE)
+        self.assertIn("names no request database", done.stderr.decode())
+
+    def test_wrong_usage(self):
+        d = self.start()
+        for options, word in ((("--since", "soon"), "a time ago such as 90m"),
+                              (("--since", "90"), "a time ago such as 90m"),
+                              (("--request-db", "x"), "--request-db needs --since"),
+                              (("--until", "1h"), "--until needs --since"),
+                              (("--since", "1h", "--watch"), "--watch exclude each other"),
+                              (("--since", "1h", "--csv"), "--csv exclude each other"),
+                              (("--since", "1h", "--top", "0"), "--top")):
+            done = self.sunproxy("stat", *options, daemon=d, expect=harness.EX_USAGE)
+            self.assertIn(word, done.stderr.decode())
+        done = self.since("1h", "--request-db", self.dir / "none", expect=66)
+        self.assertIn("No such file or directory", done.stderr.decode())
+        (self.dir / "text").write_text("no database " * 20)
+        done = self.since("1h", "--request-db", self.dir / "text", expect=66)
+        self.assertIn("not a database", done.stderr.decode())
 
 
 class CrashTest(RequestDatabaseTest):

@@ -55,7 +55,7 @@ START_TEST(an_answer_has_all_samples_of_the_table)
     proxy_stats stats;
 
     metrics_add(service.metrics, 0, METRIC_REQUESTS_STALE, 5);
-    answer = statistics_answer_make(&service);
+    answer = statistics_answer_make(&service, false);
     ck_assert_ptr_nonnull(answer);
     decode(answer, &stats);
     ck_assert_uint_eq(stats.facts.facts_len, 3);
@@ -80,7 +80,7 @@ START_TEST(an_answer_is_charged_beyond_the_share)
     struct statistics_answer *answer;
 
     ck_assert(memory_charge(&service.memory, MEMORY_REPLIES, SHARE));
-    answer = statistics_answer_make(&service);
+    answer = statistics_answer_make(&service, false);
     ck_assert_ptr_nonnull(answer);
     ck_assert_uint_gt(memory_used(&service.memory, MEMORY_REPLIES), SHARE + answer->len);
     statistics_answer_free(answer);
@@ -95,7 +95,7 @@ START_TEST(no_answer_without_memory)
 
     for (unsigned i = 1; !answer; i++) {
         torture_fail_at(i);
-        answer = statistics_answer_make(&service);
+        answer = statistics_answer_make(&service, false);
         failures += !answer;
         ck_assert(answer || torture_failed());
         ck_assert(answer || memory_used(&service.memory, MEMORY_REPLIES) == 0);
