@@ -6,10 +6,8 @@
 #include <stdio.h>
 
 #include "proxy/control.h"
-#include "tests/unit/net/stream.h"
-#include "tests/unit/proxy/scene.h"
+#include "tests/unit/proxy/crew.h"
 
-#define WORKERS 3
 #define REQUESTS 3000 /* of each worker */
 #define AT_ONCE 12    /* of those */
 #define URLS 24
@@ -17,31 +15,16 @@
 /* What the origin responds to, by the URL's number. */
 enum kind { SMALL, LARGE, PRIVATE, FAILS, DISPLACED, NOT_FOUND, KINDS };
 
-static struct worker {
-    pthread_t thread;
-    unsigned number;
-    uint64_t draws;
-    unsigned under_way, started;
-    unsigned ends, failures, hits, cancelled;
-    pthread_mutex_t lock;
-    pthread_cond_t wakes;
-    STAILQ_HEAD(, request) woken; /* protected by the lock */
-} workers[WORKERS];
-
 struct request {
-    struct exchange exchange; /* first */
-    STAILQ_ENTRY(request) woken;
-    struct worker *worker;
+    struct crew_request base; /* first */
     unsigned url, client;
-    bool busy, cancels;
+    bool cancels;
     struct object_place place;
     uint64_t got;
 };
 
-static struct request requests[WORKERS][AT_ONCE];
 static char urls[URLS][32];
-static char pattern[256 + 50000]; /* the bytes of each body, from some place on */
-static _Atomic unsigned running;
+static unsigned failures[CREW_WORKERS], hits[CREW_WORKERS];
 
 static enum kind
 kind_of(unsigned url)
@@ -59,42 +42,22 @@ length_of(unsigned url)
 static const char *
 body_at(unsigned url, uint64_t at)
 {
-    return pattern + (at + url) % 256;
+    return crew_pattern + (at + url) % 256;
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void
-wake(struct exchange *exchange)
-{
-    struct request *request = (struct request *)exchange;
-    struct worker *worker = request->worker;
-
-    pthread_mutex_lock(&worker->lock);
-    STAILQ_INSERT_TAIL(&worker->woken, request, woken);
-    pthread_cond_signal(&worker->wakes);
-    pthread_mutex_unlock(&worker->lock);
-}
-
-static void
-end(struct request *request)
-{
-    exchange_end(&request->exchange);
-    request->busy = false;
-    request->worker->under_way--;
-    request->worker->ends++;
-}
-
-static void
 take_body(struct request *request)
 {
-    const struct object *object = request->exchange.object;
+    const struct exchange *x = &request->base.exchange;
+    const struct object *object = x->object;
     struct span fields = object_fields(object), run;
     enum kind kind = kind_of(request->url);
     unsigned client;
 
-    REQUIRE(span_equal(request->exchange.url, span_str(urls[request->url])));
-    REQUIRE(span_equal(object_url(object), request->exchange.url));
+    REQUIRE(span_equal(x->url, span_str(urls[request->url])));
+    REQUIRE(span_equal(object_url(object), x->url));
     if (kind == PRIVATE) {
         char text[64];
 
@@ -103,8 +66,7 @@ take_body(struct request *request)
         text[fields.len] = '\0';
         REQUIRE(sscanf(text, "Set-Cookie: client=%u", &client) == 1);
         REQUIRE(client == request->client);
-        REQUIRE(request->exchange.outcome == OUTCOME_MISS ||
-                request->exchange.outcome == OUTCOME_BYPASS);
+        REQUIRE(x->outcome == OUTCOME_MISS || x->outcome == OUTCOME_BYPASS);
     }
     while ((run = object_read(object, &request->place)).len) {
         for (size_t i = 0, n; i < run.len; i += n) {
@@ -113,14 +75,14 @@ take_body(struct request *request)
             request->got += n;
         }
     }
-    if (!request->exchange.complete) {
-        exchange_taken(&request->exchange, request->got);
+    if (!x->complete) {
+        exchange_taken(&request->base.exchange, request->got);
         return;
     }
     REQUIRE(request->got == length_of(request->url));
     REQUIRE(object->status == (kind == NOT_FOUND ? 404 : 200));
-    request->worker->hits += request->exchange.outcome == OUTCOME_HIT;
-    end(request);
+    hits[x->worker] += x->outcome == OUTCOME_HIT;
+    crew_end(&request->base);
 }
 
 static void
@@ -136,75 +98,35 @@ failed(struct exchange *exchange, enum failure why, struct span sentence)
 
     REQUIRE(sentence.len > 0);
     REQUIRE(span_equal(exchange->url, span_str(urls[request->url])));
-    request->worker->failures++;
+    failures[exchange->worker]++;
     if (why == FAILURE_CANCELLED)
         REQUIRE(request->cancels);
     else
         REQUIRE(kind_of(request->url) == FAILS || kind_of(request->url) == DISPLACED);
-    end(request);
+    crew_end(&request->base);
 }
 
-static const struct front whole = {.wake = wake, .head = head, .fail = failed};
+static const struct front whole = {.wake = crew_wake, .head = head, .fail = failed};
 static const struct front streaming = {
-    .streams = true, .wake = wake, .head = head, .more = head, .fail = failed};
+    .streams = true, .wake = crew_wake, .head = head, .more = head, .fail = failed};
 
 static void
-start(struct worker *worker, struct request *request)
+start(struct crew_worker *worker, struct crew_request *base)
 {
+    struct request *request = (struct request *)base;
     bool bypass = unit_draw(&worker->draws, 20) == 0;
+    unsigned url = unit_draw(&worker->draws, URLS), client = unit_draw(&worker->draws, 1000);
 
-    *request = (struct request){
-        .worker = worker,
-        .url = unit_draw(&worker->draws, URLS),
-        .client = unit_draw(&worker->draws, 1000),
-        .busy = true,
-        .cancels = unit_draw(&worker->draws, 10) == 0,
-    };
-    request->exchange.proxy = &scene.proxy;
-    request->exchange.front = unit_draw(&worker->draws, 2) ? &whole : &streaming;
-    request->exchange.url = span_str(urls[request->url]);
-    request->exchange.client = client_key_of_uid(request->client);
-    request->exchange.no_store = bypass;
-    request->exchange.waiting_bytes = 100;
-    request->exchange.arrived_us = scene.now_us;
-    request->exchange.worker = worker->number;
-    worker->started++;
-    worker->under_way++;
-    if (exchange_start(&request->exchange))
-        REQUIRE(!request->busy);
-    else if (request->cancels && exchange_cancel(&request->exchange))
-        end(request);
-}
-
-static void
-run_woken(struct worker *worker)
-{
-    struct request *request;
-
-    pthread_mutex_lock(&worker->lock);
-    while (STAILQ_EMPTY(&worker->woken))
-        pthread_cond_wait(&worker->wakes, &worker->lock);
-    request = STAILQ_FIRST(&worker->woken);
-    STAILQ_REMOVE_HEAD(&worker->woken, woken);
-    pthread_mutex_unlock(&worker->lock);
-    exchange_run(&request->exchange);
-}
-
-static void *
-work(void *context)
-{
-    struct worker *worker = context;
-    struct request *mine = requests[worker->number];
-
-    while (worker->started < REQUESTS || worker->under_way) {
-        for (unsigned i = 0; i < AT_ONCE && worker->started < REQUESTS; i++)
-            if (!mine[i].busy)
-                start(worker, &mine[i]);
-        if (worker->under_way)
-            run_woken(worker);
-    }
-    atomic_fetch_sub(&running, 1);
-    return NULL;
+    crew_request_init(worker, base, unit_draw(&worker->draws, 2) ? &whole : &streaming, urls[url],
+                      client);
+    request->url = url;
+    request->client = client;
+    request->cancels = unit_draw(&worker->draws, 10) == 0;
+    base->exchange.no_store = bypass;
+    if (exchange_start(&base->exchange))
+        REQUIRE(!base->busy);
+    else if (request->cancels && exchange_cancel(&base->exchange))
+        crew_end(base);
 }
 
 /* ---- the origin, on the test's thread -------------------------------------------------------- */
@@ -270,7 +192,7 @@ disturb(void *context)
     char why[CONTROL_SENTENCE];
 
     (void)context;
-    for (unsigned i = 0; atomic_load(&running); i++) {
+    for (unsigned i = 0; crew_is_running(); i++) {
         unsigned url = unit_draw(&draws, URLS);
 
         control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(urls[url]));
@@ -289,66 +211,39 @@ disturb(void *context)
 static void
 serve_all(bool disturbed)
 {
-    pthread_t disturber;
-    uint64_t draws = 9;
+    struct crew crew = {.requests = REQUESTS,
+                        .at_once = AT_ONCE,
+                        .request_size = sizeof(struct request),
+                        .start = start,
+                        .respond = respond,
+                        .disturb = disturbed ? disturb : NULL};
 
-    for (size_t i = 0; i < sizeof(pattern); i++)
-        pattern[i] = (char)i;
     for (unsigned i = 0; i < URLS; i++)
         snprintf(urls[i], sizeof(urls[i]), "http://origin.test/%u", i);
-    memset(workers, 0, sizeof(workers));
-    memset(requests, 0, sizeof(requests));
-    atomic_store(&running, WORKERS);
-    for (unsigned i = 0; i < WORKERS; i++) {
-        struct worker *worker = &workers[i];
-
-        worker->number = i;
-        worker->draws = i + 1;
-        pthread_mutex_init(&worker->lock, NULL);
-        pthread_cond_init(&worker->wakes, NULL);
-        STAILQ_INIT(&worker->woken);
-    }
-    for (unsigned i = 0; i < WORKERS; i++)
-        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    if (disturbed)
-        ck_assert_int_eq(pthread_create(&disturber, NULL, disturb, NULL), 0);
-    /* Fetches of cancelled requests go on without waiters. */
-    while (atomic_load(&running) || scene_fetches()) {
-        struct scene_fetch *fetch = scene_find(NULL);
-
-        if (fetch)
-            respond(fetch, &draws);
-        else
-            usleep(100);
-    }
-    for (unsigned i = 0; i < WORKERS; i++) {
-        pthread_join(workers[i].thread, NULL);
-        ck_assert_uint_eq(workers[i].ends, REQUESTS);
-        ck_assert_uint_gt(workers[i].failures, 0);
-        pthread_mutex_destroy(&workers[i].lock);
-        pthread_cond_destroy(&workers[i].wakes);
-    }
-    if (disturbed)
-        pthread_join(disturber, NULL);
+    memset(failures, 0, sizeof(failures));
+    memset(hits, 0, sizeof(hits));
+    crew_run(&crew);
+    for (unsigned i = 0; i < CREW_WORKERS; i++)
+        ck_assert_uint_gt(failures[i], 0);
 }
 
 START_TEST(workers_share_what_may_be_shared)
 {
-    unsigned hits = 0;
+    unsigned all = 0;
 
-    scene_begin(&(struct scene_options){.workers = WORKERS, .shards = 2});
+    scene_begin(&(struct scene_options){.workers = CREW_WORKERS, .shards = 2});
     serve_all(false);
-    for (unsigned i = 0; i < WORKERS; i++)
-        hits += workers[i].hits;
-    ck_assert_uint_gt(hits, REQUESTS / 4);
-    ck_assert_uint_eq(scene_metric("requests{outcome=\"hit\"}"), hits);
+    for (unsigned i = 0; i < CREW_WORKERS; i++)
+        all += hits[i];
+    ck_assert_uint_gt(all, REQUESTS / 4);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"hit\"}"), all);
     scene_end();
 }
 END_TEST
 
 START_TEST(purges_and_changes_meanwhile_lose_no_request)
 {
-    scene_begin(&(struct scene_options){.workers = WORKERS, .shards = 2});
+    scene_begin(&(struct scene_options){.workers = CREW_WORKERS, .shards = 2});
     serve_all(true);
     scene_end();
 }
