@@ -191,6 +191,10 @@ struct object_place {
  */
 struct span object_read(const struct object *object, struct object_place *place);
 
+/* Is the beginning of the body freed when it has been read? Sequentially consistent. [any thread
+ * that has a reference] */
+bool object_is_windowed(const struct object *object);
+
 /*
  * The published body as one run. After the body of a ready object is a zero byte that is not part
  * of it. Only if the object is not segmented.
@@ -255,10 +259,7 @@ struct object *object_make(const struct object_parts *parts);
  */
 int object_append(struct object *object, const void *bytes, size_t len, uint64_t limit);
 
-/* Is the beginning of the body freed when it has been read? Sequentially consistent. */
-bool object_is_windowed(const struct object *object);
-
-/* From now on it is. The body is segmented, and the object not complete. */
+/* object_is_windowed() from now on. The body is segmented, and the object not complete. */
 void object_set_windowed(struct object *object);
 
 /*

@@ -22,6 +22,7 @@ static const struct {
     [PROXY_STOPPING] = {"stopping", EX_TEMPFAIL},
     [PROXY_INTERNAL] = {"internal", EX_SOFTWARE},
     [PROXY_BAD_VALUE] = {"bad_value", EX_USAGE},
+    [PROXY_NO_OBJECT] = {"no_object", EX_TEMPFAIL},
 };
 
 #define KNOWN(status) ((size_t)(status) < sizeof(proxy_statuses) / sizeof(proxy_statuses[0]))

@@ -9,16 +9,16 @@
 #include "base/container_of.h"
 #include "client/exit_status.h"
 #include "client/get_transport.h"
+#include "client/page.h"
 
-/* A call; freed when its page was taken. */
+/* A page on its way; freed when it was taken. */
 struct rpc_fetch {
     struct rpc_transport *transport;
     struct get_answer *answer;
-    bool arrived; /* `result` is valid */
-    union {
-        proxy_fetch_result v2;
-        webpageResponse v1;
-    } result;
+    bool arrived; /* `v1` is valid */
+    webpageResponse v1;
+    struct page page;               /* of version 2 */
+    bool has_head;                  /* and that was reported */
     struct rpc_fetch *next, **link; /* among those of the transport */
 };
 
@@ -33,10 +33,9 @@ struct rpc_transport {
 static void
 free_fetch(struct rpc_fetch *fetch)
 {
-    if (fetch->arrived && fetch->transport->options->api == 1)
-        xdr_free((xdrproc_t)xdr_webpageResponse, &fetch->result.v1);
-    else if (fetch->arrived)
-        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &fetch->result.v2);
+    if (fetch->arrived)
+        xdr_free((xdrproc_t)xdr_webpageResponse, &fetch->v1);
+    page_free(&fetch->page);
     *fetch->link = fetch->next;
     if (fetch->next)
         fetch->next->link = fetch->link;
@@ -91,35 +90,67 @@ failure_of_result(const proxy_fetch_result *result)
     };
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- version 1 ------------------------------------------------------------------------------- */
 
-static struct span
-body_of(const struct rpc_fetch *fetch)
+static void
+offer_body(struct rpc_fetch *fetch)
 {
-    const proxy_page *page = &fetch->result.v2.proxy_fetch_result_u.page;
+    struct span body = span_str(fetch->v1.webPageContents);
 
-    if (fetch->transport->options->api == 1)
-        return span_str(fetch->result.v1.webPageContents);
-    return span_of(page->body.body_val, page->body.body_len);
+    if (body.len == 0 || get_queue_body(fetch->answer, body) != GET_PAUSE)
+        report_end(fetch, NULL);
+}
+
+static void
+call_done(void *context, enum rpc_client_status status, void *result)
+{
+    struct rpc_fetch *fetch = context;
+    struct get_failure failure;
+
+    (void)result;
+    fetch->arrived = status == RPC_CLIENT_OK;
+    if (fetch->transport->closing) {
+        free_fetch(fetch);
+    } else if (status != RPC_CLIENT_OK) {
+        failure = failure_of_call(status, 1);
+        report_end(fetch, &failure);
+    } else {
+        fetch->answer->page.length = (int64_t)strlen(fetch->v1.webPageContents);
+        get_queue_head(fetch->answer);
+        offer_body(fetch);
+    }
+}
+
+/* ---- version 2 ------------------------------------------------------------------------------- */
+
+static const proxy_page *
+page_of(const struct rpc_fetch *fetch)
+{
+    return &fetch->page.result.proxy_fetch_result_u.page;
+}
+
+/* What is known when the body is complete, which may be at once. */
+static void
+fill_ending(struct get_page *into, const proxy_ending *ending)
+{
+    into->stored = ending->stored;
+    into->fetch_us = ending->fetch_us;
+    into->evicted = ending->evicted;
 }
 
 /* False without memory. */
 static bool
 fill_page(struct get_page *into, const struct rpc_fetch *fetch)
 {
-    const proxy_page *page = &fetch->result.v2.proxy_fetch_result_u.page;
+    const proxy_page *page = page_of(fetch);
 
-    into->length = (int64_t)body_of(fetch).len;
-    if (fetch->transport->options->api == 1)
-        return true;
+    into->length = page_length(&fetch->page);
     into->status = page->http_status;
     into->source = (int)page->source;
-    into->stored = page->stored;
     into->age = page->age;
     into->measured = true;
     into->total_us = page->total_us;
-    into->fetch_us = page->fetch_us;
-    into->evicted = page->evicted;
+    fill_ending(into, &page->ending);
     /* A status line as in RFC 9112, whatever version the origin spoke. */
     buf_printf(&into->head, "HTTP/1.1 %u \r\n", page->http_status);
     if (page->headers.proxy_headers_len)
@@ -129,40 +160,58 @@ fill_page(struct get_page *into, const struct rpc_fetch *fetch)
     return !buf_failed(&into->head) && !buf_failed(&into->final_url);
 }
 
-/* Offers the body; it is kept if the queue cannot take it yet. */
 static void
-offer_body(struct rpc_fetch *fetch)
+report_page_failure(struct rpc_fetch *fetch)
 {
-    struct span body = body_of(fetch);
+    struct get_failure failure = fetch->page.rpc == RPC_CLIENT_OK
+                                     ? failure_of_result(&fetch->page.result)
+                                     : failure_of_call(fetch->page.rpc, 2);
 
-    if (body.len == 0 || get_queue_body(fetch->answer, body) != GET_PAUSE)
+    report_end(fetch, &failure);
+}
+
+/* Offers the piece that is there; it is kept if the queue cannot take it yet. */
+static void
+offer_piece(struct rpc_fetch *fetch)
+{
+    struct page *page = &fetch->page;
+    enum get_take take = page->piece.len ? get_queue_body(fetch->answer, page->piece) : GET_TAKEN;
+    bool last = page->last;
+
+    if (take == GET_PAUSE)
+        return;
+    if (last)
+        fill_ending(&fetch->answer->page, &page_of(fetch)->ending);
+    if (take == GET_STOP)
+        page_release(page);
+    else
+        page_next(page);
+    if (last || take == GET_STOP)
         report_end(fetch, NULL);
+    else if (page->state == PAGE_FAILED)
+        report_page_failure(fetch);
 }
 
 static void
-call_done(void *context, enum rpc_client_status status, void *result)
+page_arrived(struct page *page)
 {
     static const struct get_failure no_memory = {
         .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};
-    struct rpc_fetch *fetch = context;
-    struct get_failure failure;
-    unsigned api = fetch->transport->options->api;
+    struct rpc_fetch *fetch = container_of(page, struct rpc_fetch, page);
 
-    (void)result;
-    fetch->arrived = status == RPC_CLIENT_OK;
-    if (fetch->transport->closing) {
-        free_fetch(fetch);
-    } else if (status != RPC_CLIENT_OK) {
-        failure = failure_of_call(status, api);
-        report_end(fetch, &failure);
-    } else if (api == 2 && fetch->result.v2.status != PROXY_OK) {
-        failure = failure_of_result(&fetch->result.v2);
-        report_end(fetch, &failure);
+    if (fetch->transport->closing)
+        return;
+    if (page->state == PAGE_FAILED) {
+        report_page_failure(fetch);
+    } else if (fetch->has_head) {
+        offer_piece(fetch);
     } else if (!fill_page(&fetch->answer->page, fetch)) {
+        page_release(page);
         report_end(fetch, &no_memory);
     } else {
+        fetch->has_head = true;
         get_queue_head(fetch->answer);
-        offer_body(fetch);
+        offer_piece(fetch);
     }
 }
 
@@ -178,19 +227,15 @@ call(struct rpc_fetch *fetch)
     if (options->api == 1)
         return rpc_client_call(transport->client, PROXY_FETCHPROG, PROXY_FETCHVERS, PROXY_FETCH,
                                (xdrproc_t)xdr_wrapstring, &url, (xdrproc_t)xdr_webpageResponse,
-                               &fetch->result.v1, options->server.timeout_us, call_done, fetch);
+                               &fetch->v1, options->server.timeout_us, call_done, fetch);
 
-    proxy_fetch_args args = {
-        .url = {.proxy_url_val = url, .proxy_url_len = (u_int)strlen(url)},
-        .headers = {.proxy_headers_val = options->headers.data,
-                    .proxy_headers_len = (u_int)options->headers.len},
-        .flags = options->no_store ? PROXY_FLAG_NO_STORE : 0,
-    };
-
-    return rpc_client_call(transport->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_GET,
-                           (xdrproc_t)xdr_proxy_fetch_args, &args,
-                           (xdrproc_t)xdr_proxy_fetch_result, &fetch->result.v2,
-                           options->server.timeout_us, call_done, fetch);
+    fetch->page.client = transport->client;
+    fetch->page.url = span_str(fetch->answer->url);
+    fetch->page.headers = buf_span(&options->headers);
+    fetch->page.flags = options->no_store ? PROXY_FLAG_NO_STORE : 0;
+    fetch->page.timeout_us = options->server.timeout_us;
+    fetch->page.notify = page_arrived;
+    return page_begin(&fetch->page);
 }
 
 static void
@@ -223,8 +268,12 @@ rpc_begin(struct get_transport *base, struct get_answer *answer)
 static void
 rpc_resume(struct get_transport *base, struct get_answer *answer)
 {
-    (void)base;
-    offer_body(answer->fetch);
+    struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
+
+    if (transport->options->api == 1)
+        offer_body(answer->fetch);
+    else
+        offer_piece(answer->fetch);
 }
 
 static void

@@ -46,6 +46,7 @@ send_after_answers(struct replay_worker *worker)
     }
     /* Ends a request in flight, which refers to `exchange`. */
     rpc_client_close(worker->client);
+    page_free(&exchange.page);
     worker->client = NULL;
     worker->done = NULL;
 }

@@ -136,8 +136,7 @@ replay_worker_follow_schedule(struct replay_worker *worker)
     rpc_client_close(worker->client);
     worker->client = NULL;
     while ((exchange = replay_worker_take_done(worker))) {
-        if (exchange->status == RPC_CLIENT_OK)
-            xdr_free((xdrproc_t)xdr_proxy_fetch_result, &exchange->result);
+        page_free(&exchange->page);
         free(exchange);
     }
 }

@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "cli/output.h"
 #include "client/exit_status.h"
 
@@ -21,13 +22,11 @@ replay_end_run(struct replay_run *run, int status)
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void
-note_done(void *context, enum rpc_client_status status, void *result)
+note_done(struct replay_exchange *exchange)
 {
-    struct replay_exchange *exchange = context;
     struct replay_worker *worker = exchange->worker;
 
-    (void)result;
-    exchange->status = status;
+    exchange->status = exchange->page.rpc;
     exchange->done_us = clock_monotonic_us();
     exchange->next = NULL;
     if (worker->done)
@@ -37,25 +36,37 @@ note_done(void *context, enum rpc_client_status status, void *result)
     worker->last_done = exchange;
 }
 
+/* Bodies are counted, and not kept. */
+static void
+note_piece(struct page *page)
+{
+    struct replay_exchange *exchange = container_of(page, struct replay_exchange, page);
+
+    if (page->state == PAGE_PIECE) {
+        exchange->bytes = page->offset + page->piece.len;
+        page_next(page);
+    }
+    if (page->state != PAGE_WAITS)
+        note_done(exchange);
+}
+
 void
 replay_worker_send(struct replay_worker *worker, struct replay_exchange *exchange)
 {
     const struct replay_plan *plan = worker->run->plan;
     struct span url = plan->trace->urls[plan->trace->ids[exchange->number]];
-    proxy_fetch_args args = {
-        .url = {.proxy_url_val = (char *)(uintptr_t)url.ptr, .proxy_url_len = (u_int)url.len},
-        .flags = plan->want_victims ? PROXY_FLAG_WANT_VICTIMS : 0,
-    };
-    enum rpc_client_status status;
 
     exchange->worker = worker;
-    memset(&exchange->result, 0, sizeof(exchange->result));
-    status =
-        rpc_client_call(worker->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_GET,
-                        (xdrproc_t)xdr_proxy_fetch_args, &args, (xdrproc_t)xdr_proxy_fetch_result,
-                        &exchange->result, plan->timeout_us, note_done, exchange);
-    if (status != RPC_CLIENT_OK)
-        note_done(exchange, status, NULL);
+    exchange->bytes = 0;
+    exchange->page = (struct page){
+        .client = worker->client,
+        .url = url,
+        .flags = plan->want_victims ? PROXY_FLAG_WANT_VICTIMS : 0,
+        .timeout_us = plan->timeout_us,
+        .notify = note_piece,
+    };
+    if (page_begin(&exchange->page) != RPC_CLIENT_OK)
+        note_done(exchange);
 }
 
 struct replay_exchange *
@@ -97,24 +108,28 @@ outcome_of(const proxy_page *page)
     case PROXY_MISS:
         break;
     }
-    if (!page->stored)
+    if (!page->ending.stored)
         return REPLAY_UNCACHED;
-    return page->evicted ? REPLAY_EVICTED : REPLAY_MISS;
+    return page->ending.evicted ? REPLAY_EVICTED : REPLAY_MISS;
 }
 
 _Static_assert(REPLAY_LOG_VICTIMS == PROXY_MAX_VICTIMS, "the log names the victims of an answer");
 
 static void
-fill_from_page(struct replay_entry *entry, const proxy_page *page, struct span *victims)
+fill_from_page(struct replay_entry *entry, const struct replay_exchange *exchange,
+               struct span *victims)
 {
+    const proxy_page *page = &exchange->page.result.proxy_fetch_result_u.page;
+    const proxy_ending *ending = &page->ending;
+
     entry->outcome = outcome_of(page);
     entry->status = page->http_status;
-    entry->bytes = page->body.body_len;
-    entry->evicted = page->evicted;
+    entry->bytes = exchange->bytes;
+    entry->evicted = ending->evicted;
     entry->victims = victims;
-    for (u_int i = 0; i < page->victims.victims_len && i < REPLAY_LOG_VICTIMS; i++)
-        victims[entry->victim_count++] = span_of(page->victims.victims_val[i].proxy_url_val,
-                                                 page->victims.victims_val[i].proxy_url_len);
+    for (u_int i = 0; i < ending->victims.victims_len && i < REPLAY_LOG_VICTIMS; i++)
+        victims[entry->victim_count++] = span_of(ending->victims.victims_val[i].proxy_url_val,
+                                                 ending->victims.victims_val[i].proxy_url_len);
 }
 
 /* Keeps the first failure: of many, most have the same cause. */
@@ -135,6 +150,7 @@ count_and_log(struct replay_worker *worker, const struct replay_exchange *exchan
 {
     struct replay_run *run = worker->run;
     const struct trace *trace = run->plan->trace;
+    const proxy_fetch_result *result = &exchange->page.result;
     struct replay_result *tally = &worker->tally;
     struct span victims[REPLAY_LOG_VICTIMS];
     int64_t us = exchange->done_us - exchange->from_us;
@@ -149,12 +165,12 @@ count_and_log(struct replay_worker *worker, const struct replay_exchange *exchan
         entry.error = rpc_status_name(exchange->status);
         note_failure(worker, exchange->number, entry.url, exit_of_rpc(exchange->status),
                      rpc_status_sentence(exchange->status));
-    } else if (exchange->result.status != PROXY_OK) {
-        entry.error = proxy_status_name(exchange->result.status);
-        note_failure(worker, exchange->number, entry.url, exit_of_proxy(exchange->result.status),
-                     exchange->result.proxy_fetch_result_u.sentence);
+    } else if (result->status != PROXY_OK) {
+        entry.error = proxy_status_name(result->status);
+        note_failure(worker, exchange->number, entry.url, exit_of_proxy(result->status),
+                     result->proxy_fetch_result_u.sentence);
     } else {
-        fill_from_page(&entry, &exchange->result.proxy_fetch_result_u.page, victims);
+        fill_from_page(&entry, exchange, victims);
     }
 
     tally->requests++;
@@ -194,8 +210,7 @@ replay_worker_account(struct replay_worker *worker, struct replay_exchange *exch
         return false;
     }
     count_and_log(worker, exchange);
-    if (exchange->status == RPC_CLIENT_OK)
-        xdr_free((xdrproc_t)xdr_proxy_fetch_result, &exchange->result);
+    page_free(&exchange->page);
     if (exchange->status == RPC_CLIENT_BAD_REPLY)
         *reconnect = true;
     return atomic_load(&run->status) == EX_OK;

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "client/page.h"
 #include "client/replay.h"
 
 /* How soon a thread that waits notices the end of the run. */
@@ -34,7 +35,8 @@ struct replay_exchange {
     int64_t from_us; /* when its response time begins */
     int64_t done_us;
     enum rpc_client_status status;
-    proxy_fetch_result result;
+    struct page page;
+    uint64_t bytes;               /* of its body, so far */
     struct replay_exchange *next; /* on the worker's list of those done */
 };
 

@@ -141,8 +141,8 @@ enum fetch_flags {
      */
     FETCH_CONNECT_ONLY = 1u << 3,
     /*
-     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
-     * that stall_timeout_us is its only time limit.
+     * The consumer bounds a body that is not decoded: max_body does not, and total_timeout_us ends
+     * with the head, so that stall_timeout_us is its only time limit.
      */
     FETCH_ANY_LENGTH = 1u << 4,
 };
@@ -254,7 +254,7 @@ struct fetch_sink {
     void (*interim)(void *context, unsigned status, struct span lines);
     /* Once, before the body, unless the fetch fails earlier. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
-    /* A piece of the body; never more than max_body bytes in all without FETCH_ANY_LENGTH. */
+    /* A piece of the body; max_body bytes in all at most, unless FETCH_ANY_LENGTH. */
     enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
     /*
      * Asks for the next piece of a body that is FETCH_BODY_SUPPLIED, at most `size` bytes, which

@@ -79,10 +79,13 @@ take_flow(struct transfer *t, enum fetch_flow flow)
     return flow;
 }
 
+/* Few bytes of a coded body can become any number. */
 static uint64_t
 max_body(const struct transfer *t)
 {
-    return t->request->flags & FETCH_ANY_LENGTH ? UINT64_MAX : t->settings->config.max_body;
+    bool any_length = t->request->flags & FETCH_ANY_LENGTH && !t->body.decoder;
+
+    return any_length ? UINT64_MAX : t->settings->config.max_body;
 }
 
 /* Reads the lines of a head, interim or final, into t->head. */

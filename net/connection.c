@@ -410,7 +410,7 @@ look_at(struct net_connection *c)
         resume_reading(c);
     if (c->fd >= 0 && c->finished && c->requests == 0)
         net_connection_finish(c);
-    if (c->fd < 0 && c->requests == 0 && !c->marked)
+    if (c->fd < 0 && c->requests == 0 && c->kept == 0 && !c->marked)
         free_connection(c);
 }
 

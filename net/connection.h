@@ -46,6 +46,7 @@ struct net_connection {
     bool lingering;    /* all is answered and shut down: close once the peer has it */
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
+    unsigned kept;     /* answered requests that stay; the object stays as long */
     int64_t active_us;
     int64_t read_us;          /* when the latest bytes were read, or taken out of the backlog */
     int64_t partial_since_us; /* or lingering */
@@ -141,6 +142,21 @@ static inline void
 net_connection_resume_request(struct net_connection *connection)
 {
     connection->deferred--;
+    net_connection_mark(connection);
+}
+
+/* A request stays after its answer, whether or not it is still counted as in work. */
+static inline void
+net_connection_keep_request(struct net_connection *connection)
+{
+    connection->kept++;
+}
+
+/* It does not any more. */
+static inline void
+net_connection_unkeep_request(struct net_connection *connection)
+{
+    connection->kept--;
     net_connection_mark(connection);
 }
 

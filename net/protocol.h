@@ -44,7 +44,8 @@ struct net_protocol {
 
     /*
      * Before the object is freed. Work for it is over, unless the server is destroyed: then
-     * requests that are still counted (net_connection_begin_request()) must be released here.
+     * requests that are still counted (net_connection_begin_request()) or kept must be released
+     * here.
      */
     void (*closed)(struct net_connection *connection);
 };

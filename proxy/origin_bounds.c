@@ -13,13 +13,17 @@ origin_fill_largest(const struct origin_fill *fill)
 {
     const struct proxy_config *config = &fill->proxy->config;
     struct cache_config cache;
+    uint64_t share;
 
     if (config->max_page)
         return config->max_page;
     if (!fill->streams)
         return config->max_body;
     cache_get_config(config->cache, &cache);
-    return cache.capacity_bytes ? cache.capacity_bytes / 8 : config->max_body;
+    share = cache.capacity_bytes / 8;
+    /* Of objects for RPC, those that version 1 can carry are stored in small caches, too: studies
+     * replay traces of any pages. */
+    return share && (fill->raw || share > config->max_body) ? share : config->max_body;
 }
 
 static void

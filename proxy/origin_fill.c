@@ -242,6 +242,14 @@ is_of_another_client(const struct object_waiter *base, void *context)
     return client_key_compare(&waiter->client, client) != 0;
 }
 
+/* Its own fetch has no bound on the body. */
+static bool
+streams(const struct object_waiter *waiter, void *context)
+{
+    (void)context;
+    return waiter->streams;
+}
+
 /* The origin's 304 concerned nothing that the cache has: without conditions it sends an object. */
 static bool
 fetch_again(struct origin_fill *fill)
@@ -277,7 +285,12 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     enum failure failure = error == FETCH_CANCELLED && cache_fill_is_unwanted(&fill->base)
                                ? FAILURE_CANCELLED
                                : failure_of_fetch(error);
+    bool (*retries)(const struct object_waiter *waiter, void *context) = NULL;
 
+    if (error == FETCH_DISPLACED)
+        retries = is_of_another_client;
+    else if (error == FETCH_TOO_LARGE && !fill->streams && !fill->base.has_head)
+        retries = streams;
     if (is_disconnected(error) && !fill->base.has_head)
         origin_raw_back_off(fill);
     if (fill->unsafe && !fill->base.has_head)
@@ -285,8 +298,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     if (fill->base.has_head ||
         !origin_raw_fall_back(fill,
                               is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR))
-        cache_fill_fail(&fill->base, failure, sentence,
-                        error == FETCH_DISPLACED ? is_of_another_client : NULL, &fill->client);
+        cache_fill_fail(&fill->base, failure, sentence, retries, &fill->client);
     return failure;
 }
 

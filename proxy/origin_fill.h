@@ -10,7 +10,7 @@
  * - If the leader's front streams, the body may have any length. One that is too large to be
  * stored, or that is not stored for another reason, has a window (cache/fill.h): its memory is
  * bounded, and its only reader slows the origin down. Otherwise max_body bounds the body, which is
- * whole.
+ * whole; requests of fronts that stream look up again if it is larger.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */

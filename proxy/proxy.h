@@ -65,8 +65,9 @@ struct proxy_config {
                                concerns them: invalidation.h */
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
-     * Bytes of a body that is stored; larger ones are passed on. 0: max_body, and for fronts that
-     * stream an eighth of the cache's capacity if that is bounded in bytes.
+     * Bytes of a body that is stored; larger ones are passed on. 0: for fronts that stream an
+     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body if the
+     * object is not raw; otherwise max_body.
      */
     uint64_t max_page;
     unsigned max_waiters;  /* requests that may wait for one object */

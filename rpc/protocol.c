@@ -2,6 +2,7 @@
 
 #include "rpc/dispatch.h"
 #include "rpc/record.h"
+#include "rpc/request.h"
 #include "rpc/transport.h"
 
 static struct rpc_connection *
@@ -18,6 +19,7 @@ opened(struct net_connection *net)
 
     c->worker = &service->workers[net_worker_number(net->set->worker)];
     LIST_INIT(&c->waiting);
+    LIST_INIT(&c->kept);
 }
 
 static enum net_input
@@ -44,10 +46,17 @@ received(struct net_connection *net, struct span *input)
 static void
 stopped(struct net_connection *net)
 {
-    rpc_record_reset(&connection_of(net)->record);
+    struct rpc_connection *c = connection_of(net);
+    struct rpc_request *request, *next;
+
+    rpc_record_reset(&c->record);
+    for (request = LIST_FIRST(&c->kept); request; request = next) {
+        next = LIST_NEXT(request, kept);
+        request->keeper->stopped(request);
+    }
 }
 
-/* Requests that are still deferred have been abandoned. */
+/* Requests that are still deferred or kept have been abandoned. */
 static void
 closed(struct net_connection *net)
 {
@@ -56,6 +65,11 @@ closed(struct net_connection *net)
 
     while ((request = LIST_FIRST(&c->waiting))) {
         LIST_REMOVE(request, link);
+        rpc_request_unref(request);
+    }
+    while ((request = LIST_FIRST(&c->kept))) {
+        LIST_REMOVE(request, kept);
+        request->keeper = NULL;
         rpc_request_unref(request);
     }
 }

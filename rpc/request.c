@@ -1,5 +1,6 @@
 #include "rpc/request.h"
 
+#include "base/clock.h"
 #include "rpc/transport.h"
 
 struct rpc_request *
@@ -97,7 +98,51 @@ rpc_request_reply(struct rpc_request *request, xdrproc_t encode, void *result)
 {
     if (take_up(request) && !svc_sendreply(&request->transport, encode, result))
         svcerr_systemerr(&request->transport);
+    if (!request->answered)
+        rpc_request_note_written(request);
     rpc_request_unref(request);
+}
+
+void
+rpc_request_keep(struct rpc_request *request, const struct rpc_keeper *keeper)
+{
+    struct rpc_connection *connection = request->connection;
+
+    request->keeper = keeper;
+    request->references++;
+    LIST_INSERT_HEAD(&connection->kept, request, kept);
+    net_connection_keep_request(&connection->net);
+}
+
+void
+rpc_request_unkeep(struct rpc_request *request)
+{
+    LIST_REMOVE(request, kept);
+    request->keeper = NULL;
+    net_connection_unkeep_request(&request->connection->net);
+    rpc_request_unref(request);
+}
+
+struct rpc_request *
+rpc_request_next_kept(const struct rpc_request *request, const struct rpc_request *previous)
+{
+    return previous ? LIST_NEXT(previous, kept) : LIST_FIRST(&request->connection->kept);
+}
+
+void
+rpc_request_close_unread(struct rpc_request *request, int64_t us)
+{
+    struct net_connection *connection = &request->connection->net;
+    int64_t since_us = net_output_queue_since(&connection->out);
+
+    if (since_us != INT64_MAX && clock_monotonic_us() - since_us >= us)
+        net_connection_time_out(connection);
+}
+
+bool
+rpc_request_is_open(const struct rpc_request *request)
+{
+    return net_connection_is_open(&request->connection->net);
 }
 
 void

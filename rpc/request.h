@@ -75,6 +75,36 @@ void rpc_request_defer(struct rpc_request *request);
  * runs sent in place. If the result cannot be encoded, SYSTEM_ERR is sent. [worker] */
 void rpc_request_reply(struct rpc_request *request, xdrproc_t encode, void *result);
 
+/*
+ * Keeps a deferred request beyond its answer, which must not have been given yet: its data and what
+ * it holds stay until rpc_request_unkeep(), and its connection's later calls find it.
+ *
+ * written(): the last byte of the answer is written, or it will never be. stopped(): no further
+ * call of the connection will come; called once or more, unless the request is not kept any more by
+ * then. Either may call rpc_request_unkeep() for this request, and for no other. Where the server
+ * is destroyed before that, the request is released all the same. [worker]
+ */
+struct rpc_keeper {
+    void (*written)(struct rpc_request *request);
+    void (*stopped)(struct rpc_request *request);
+};
+void rpc_request_keep(struct rpc_request *request, const struct rpc_keeper *keeper);
+void rpc_request_unkeep(struct rpc_request *request);
+
+/* The requests that are kept on the connection of `request`, one after the other, the latest first:
+ * the one behind `previous`, or the first for NULL. NULL: no more. [worker] */
+struct rpc_request *rpc_request_next_kept(const struct rpc_request *request,
+                                          const struct rpc_request *previous);
+
+/*
+ * Closes the connection if an answer on it waits to be read for `us` or longer; counted as a
+ * time-out. Not within a procedure. [worker]
+ */
+void rpc_request_close_unread(struct rpc_request *request, int64_t us);
+
+/* False when the connection has gone: no answer can be sent. [worker] */
+bool rpc_request_is_open(const struct rpc_request *request);
+
 /* The RPC errors that a procedure may end in, deferred or not (RFC 5531, accept_stat). In a
  * procedure that is not deferred, it then returns FALSE. [worker] */
 enum rpc_error { RPC_ERROR_GARBAGE_ARGS, RPC_ERROR_SYSTEM_ERR };

@@ -4,6 +4,7 @@
 
 #include "base/container_of.h"
 #include "rpc/decode.h"
+#include "rpc/request.h"
 #include "rpc/words.h"
 
 static struct rpc_request *
@@ -178,7 +179,10 @@ static const struct xp_ops2 request_ops2 = {
 static void
 release_output(struct net_output *output)
 {
-    rpc_request_unref(container_of(output, struct rpc_request, reply.output));
+    struct rpc_request *request = container_of(output, struct rpc_request, reply.output);
+
+    rpc_request_note_written(request);
+    rpc_request_unref(request);
 }
 
 /* The first ones of a worker are not charged; they are what its pool keeps. NULL without memory. */
@@ -226,12 +230,31 @@ rpc_request_create(struct rpc_connection *connection)
     request->connection = connection;
     request->release = NULL;
     request->held = NULL;
+    request->keeper = NULL;
     request->arrived_us = connection->net.read_us;
     request->references = 1;
     request->deferred = false;
     request->answered = false;
+    request->ended = false;
     net_connection_begin_request(&connection->net);
     return request;
+}
+
+static void
+end_request(struct rpc_request *request)
+{
+    if (!request->ended)
+        net_connection_end_request(&request->connection->net);
+    request->ended = true;
+}
+
+void
+rpc_request_note_written(struct rpc_request *request)
+{
+    if (!request->keeper)
+        return;
+    end_request(request);
+    request->keeper->written(request);
 }
 
 void
@@ -244,7 +267,7 @@ rpc_request_unref(struct rpc_request *request)
     if (request->release)
         request->release(request->held);
     rpc_reply_free(&request->reply);
-    net_connection_end_request(&request->connection->net);
+    end_request(request);
     if (request->charged) {
         memory_uncharge(worker->service->limits.net.memory, MEMORY_REQUESTS,
                         rpc_service_request_bytes(worker->service));

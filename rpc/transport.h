@@ -35,12 +35,15 @@ struct rpc_request {
     };
     void (*release)(void *held);
     void *held;
+    const struct rpc_keeper *keeper; /* NULL: not kept */
+    LIST_ENTRY(rpc_request) kept;    /* the connection's */
     struct span arguments;
     int64_t arrived_us;
     uint32_t xid;
     unsigned references; /* the dispatcher's, and the answer's */
     bool deferred;
     bool answered;
+    bool ended;   /* the net does not count it any more: it was kept, and its answer is out */
     bool charged; /* to the account: it is not one of the first of its worker */
     struct rpc_reply reply;
     _Alignas(max_align_t) unsigned char data[]; /* limits.request_data bytes */
@@ -69,6 +72,7 @@ struct rpc_connection {
     struct net_connection net; /* first */
     struct rpc_worker *worker;
     LIST_HEAD(, rpc_request) waiting;
+    LIST_HEAD(, rpc_request) kept;
     struct rpc_record record;
 };
 
@@ -81,6 +85,9 @@ rpc_service_request_bytes(const struct rpc_service *service)
 
 /* A request with the dispatcher's reference; NULL without memory. */
 struct rpc_request *rpc_request_create(struct rpc_connection *connection);
+
+/* The answer of a kept request is out, or will never be. */
+void rpc_request_note_written(struct rpc_request *request);
 
 /* Drops a reference; the last one releases what is held. */
 void rpc_request_unref(struct rpc_request *request);

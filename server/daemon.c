@@ -19,7 +19,7 @@
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/metrics_http.h"
-#include "server/front.h"
+#include "server/hold.h"
 #include "server/http_service.h"
 #include "server/notify.h"
 #include "server/registration.h"
@@ -282,6 +282,15 @@ make_settings(struct parts *parts)
     return status;
 }
 
+static bool
+make_holds(struct service *service)
+{
+    const struct options *options = service->options;
+
+    service->holds = calloc(1, sizeof(*service->holds));
+    return service->holds && holds_init(service->holds, options->max_holds, options->hold_timeout);
+}
+
 static int
 make_http(struct parts *parts)
 {
@@ -307,7 +316,7 @@ make_parts(struct parts *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !service_make_proxy(service)) {
+    if (status == EX_OK && !(make_holds(service) && service_make_proxy(service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
@@ -465,6 +474,9 @@ free_parts(struct parts *parts)
     fetcher_destroy(service->fetcher);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
+    if (service->holds)
+        holds_free(service->holds);
+    free(service->holds);
     access_log_close(service->access_log);
     request_db_close(service->request_db);
     if (parts->log_file >= 0)

@@ -59,54 +59,96 @@ front_limits(struct exchange *exchange)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static void
-end_exchange(void *held)
+void
+front_end_exchange(void *held)
 {
     struct front_exchange *front = held;
 
     exchange_end(&front->exchange);
 }
 
-/* A result whose last field is the body of an object that stands in segments. */
-struct in_segments {
+void
+front_pass(const struct object *object, struct object_place *place, uint64_t bytes)
+{
+    while (bytes) {
+        struct span run = object_read(object, place);
+
+        if (run.len == 0)
+            return;
+        if (run.len > bytes) {
+            place->offset -= run.len - bytes;
+            return;
+        }
+        bytes -= run.len;
+    }
+}
+
+/* A result whose last field is a piece of a body. */
+struct with_piece {
     xdrproc_t encode;
     void *result; /* with an empty body */
-    const struct object *object;
+    const struct front_piece *piece;
 };
 
 /* The empty body's length, 0, is the last word of the encoded result. */
 static bool_t
-encode_in_segments(XDR *xdr, struct in_segments *reply)
+encode_with_piece(XDR *xdr, struct with_piece *reply)
 {
     static const char padding[BYTES_PER_XDR_UNIT];
-    u_int len = (u_int)object_length(reply->object);
-    struct object_place place = {0};
-    struct span run;
+    struct object_place place = reply->piece->place;
+    size_t left = reply->piece->len;
+    u_int len = (u_int)left;
 
     if (!reply->encode(xdr, reply->result, 0) ||
         !XDR_SETPOS(xdr, XDR_GETPOS(xdr) - BYTES_PER_XDR_UNIT) || !xdr_u_int(xdr, &len))
         return FALSE;
-    while ((run = object_read(reply->object, &place)).len != 0)
-        if (!XDR_PUTBYTES(xdr, front_bytes(run), (u_int)run.len))
+    while (left) {
+        struct span run = object_read(reply->piece->object, &place);
+
+        if (run.len > left)
+            run.len = left;
+        if (run.len == 0 || !XDR_PUTBYTES(xdr, front_bytes(run), (u_int)run.len))
             return FALSE;
+        left -= run.len;
+    }
     len %= BYTES_PER_XDR_UNIT;
     return len == 0 || XDR_PUTBYTES(xdr, (char *)(uintptr_t)padding, BYTES_PER_XDR_UNIT - len);
 }
 
-static const struct front_version *
-version_of(const struct exchange *exchange)
+void
+front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
+                  const struct front_piece *piece)
 {
-    return container_of(exchange->front, struct front_version, front);
+    struct with_piece reply = {encode, result, piece};
+
+    rpc_request_reply(request, (xdrproc_t)encode_with_piece, &reply);
 }
 
-static void
-count_answer(const struct exchange *exchange, uint64_t bytes)
+static const struct front_version *
+version_of(const struct front_exchange *front)
 {
-    const struct front_version *version = version_of(exchange);
-    struct metrics *metrics = exchange->proxy->config.metrics;
+    return container_of(front->exchange.front, struct front_version, front);
+}
 
-    metrics_add(metrics, exchange->worker, version->requests, 1);
-    metrics_add(metrics, exchange->worker, version->bytes, bytes);
+void
+front_count_bytes(struct front_exchange *front, uint64_t bytes)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    if (bytes == 0)
+        return;
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->bytes, bytes);
+    if (exchange->front->streams)
+        exchange_count_sent(exchange, bytes);
+}
+
+void
+front_count_answer(struct front_exchange *front, uint64_t bytes)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->requests, 1);
+    front_count_bytes(front, bytes);
 }
 
 void
@@ -116,8 +158,8 @@ front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t
     struct rpc_request *request = front_request(front);
     bool segmented = object && object->segmented;
 
-    count_answer(&front->exchange, object ? object_length(object) : 0);
-    rpc_request_hold(request, end_exchange, front);
+    front_count_answer(front, object ? object_length(object) : 0);
+    rpc_request_hold(request, front_end_exchange, front);
     if (front->result && !segmented) {
         memcpy(front->result, result, size);
         front->has_result = true;
@@ -125,19 +167,18 @@ front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t
     }
     if (front->result)
         rpc_request_defer(request);
-    if (segmented) {
-        struct in_segments reply = {encode, result, object};
-
-        rpc_request_reply(request, (xdrproc_t)encode_in_segments, &reply);
-    } else {
+    if (segmented)
+        front_reply_piece(
+            request, encode, result,
+            &(struct front_piece){.object = object, .len = (size_t)object_length(object)});
+    else
         rpc_request_reply(request, encode, result);
-    }
 }
 
 void
 front_error(struct front_exchange *front, enum rpc_error error)
 {
-    count_answer(&front->exchange, 0);
+    front_count_answer(front, 0);
     exchange_end(&front->exchange);
     rpc_request_error(front_request(front), error);
 }
@@ -151,7 +192,7 @@ log_request(struct front_exchange *front, struct access_entry *entry)
     const struct exchange *exchange = &front->exchange;
 
     entry->peer = rpc_request_peer(request);
-    entry->protocol = version_of(exchange)->protocol;
+    entry->protocol = version_of(front)->protocol;
     entry->worker = exchange->worker;
     entry->url = exchange->url;
     entry->us = clock_monotonic_us() - exchange->arrived_us;
@@ -160,7 +201,7 @@ log_request(struct front_exchange *front, struct access_entry *entry)
 }
 
 void
-front_log_object(struct front_exchange *front)
+front_log_object(struct front_exchange *front, uint64_t bytes)
 {
     const struct exchange *exchange = &front->exchange;
 
@@ -168,7 +209,7 @@ front_log_object(struct front_exchange *front)
         log_request(front, &(struct access_entry){
                                .outcome = outcome_word(exchange->outcome),
                                .status = exchange->object->status,
-                               .bytes = object_length(exchange->object),
+                               .bytes = bytes,
                                .victims = exchange->victims,
                            });
 }

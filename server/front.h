@@ -27,10 +27,8 @@ struct front_exchange {
     void *result;             /* of the procedure while it runs, otherwise NULL */
     bool has_result;          /* the procedure returns it */
     bool show_victims;
+    bool begun; /* what the front has behind it is in use (hold.h) */
 };
-
-/* Bytes of RPC's own memory that a front needs for each request: rpc_limits.request_data. */
-#define FRONT_REQUEST_DATA sizeof(struct front_exchange)
 
 static inline struct front_exchange *
 front_of(struct exchange *exchange)
@@ -73,11 +71,33 @@ struct client_entry *front_limits(struct exchange *exchange);
 void front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
                  const struct object *object);
 
+/* A part of an object's body. */
+struct front_piece {
+    const struct object *object;
+    struct object_place place; /* where it begins */
+    size_t len;                /* bytes, which have been published */
+};
+
+/* Answers a deferred request with a result whose last field, empty in the result, is this piece. */
+void front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
+                       const struct front_piece *piece);
+
+/* Moves a place over bytes that have been published, or to the end of those. */
+void front_pass(const struct object *object, struct object_place *place, uint64_t bytes);
+
+/* Counts an answer; or bytes of the body that have been queued after it. */
+void front_count_answer(struct front_exchange *front, uint64_t bytes);
+void front_count_bytes(struct front_exchange *front, uint64_t bytes);
+
+/* Releases what the exchange has; for rpc_request_hold(). */
+void front_end_exchange(void *front);
+
 /* Answers with an RPC error. */
 void front_error(struct front_exchange *front, enum rpc_error error);
 
-/* Logs the request: with the exchange's object, or with a failure. */
-void front_log_object(struct front_exchange *front);
+/* Logs the request: with the exchange's object and the bytes of its body that were sent, or with a
+ * failure. */
+void front_log_object(struct front_exchange *front, uint64_t bytes);
 void front_log_failure(struct front_exchange *front, enum failure why);
 
 #endif

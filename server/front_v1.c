@@ -97,7 +97,7 @@ reply_object(struct exchange *exchange)
     struct front_exchange *front = front_of(exchange);
     webpageResponse result = {.webPageContents = front_bytes(span_str(""))};
 
-    front_log_object(front);
+    front_log_object(front, object_length(object));
     if (!fits_version_1(object)) {
         front_error(front, RPC_ERROR_SYSTEM_ERR);
         return;

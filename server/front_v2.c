@@ -1,12 +1,14 @@
 /*
  * The front of version 2: the procedure that rpcgen's dispatcher calls for a fetch, and its
- * replies. The procedures of statistics and administration are in admin.c.
+ * replies. The procedures for the rest of a body are in hold_read.c, those of statistics and
+ * administration in admin.c.
  */
 #include <string.h>
 
 #include "base/clock.h"
-#include "proxy.h"
-#include "server/front.h"
+#include "base/container_of.h"
+#include "http/field.h"
+#include "server/hold.h"
 
 /* A result refers to an object or a failure, which the request holds, or to static text. */
 int
@@ -38,8 +40,8 @@ source_of(enum outcome outcome)
     return PROXY_BYPASS;
 }
 
-static proxy_status
-status_of(enum failure why)
+proxy_status
+front_status_of(enum failure why)
 {
     switch (why) {
     case FAILURE_BAD_URL:
@@ -90,40 +92,83 @@ age_of(const struct exchange *exchange)
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
 }
 
+void
+front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *victims)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    ending->stored = exchange->stored;
+    ending->fetch_us = exchange->object->fetch_us;
+    ending->evicted = (u_int)exchange->evicted;
+    for (; front->show_victims && ending->victims.victims_len < exchange->victims->count &&
+           ending->victims.victims_len < PROXY_MAX_VICTIMS;
+         ending->victims.victims_len++) {
+        u_int i = ending->victims.victims_len;
+
+        REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
+    }
+    ending->victims.victims_val = victims;
+}
+
+/* Written by the fetcher, of digits alone. */
+static int64_t
+parse_length(struct span digits)
+{
+    int64_t length = 0;
+
+    for (size_t i = 0; i < digits.len; i++)
+        length = length * 10 + (digits.ptr[i] - '0');
+    return length;
+}
+
+int64_t
+front_body_length(const struct exchange *exchange)
+{
+    static const struct span name = {"Content-Length", sizeof("Content-Length") - 1};
+    struct span lines = object_fields(exchange->object), line, value;
+
+    if (exchange->complete)
+        return (int64_t)object_length(exchange->object);
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, name, &value))
+            return parse_length(value);
+    return -1;
+}
+
+/* All but the body, and what is known at its end. */
 static void
-reply_object(struct exchange *exchange)
+begin_page(proxy_page *page, const struct exchange *exchange)
+{
+    const struct object *object = exchange->object;
+    int64_t total_us = clock_monotonic_us() - exchange->arrived_us;
+
+    page->http_status = object->status;
+    page->source = source_of(exchange->outcome);
+    page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
+    page->total_us = (uint64_t)total_us;
+    REFER(page->final_url, proxy_url, object_final_url(object));
+    REFER(page->headers, proxy_headers, object_fields(object));
+    if (exchange->outcome == OUTCOME_HIT)
+        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
+                        total_us);
+}
+
+/* The body is complete, and fits an answer. */
+static void
+reply_whole(struct exchange *exchange)
 {
     const struct object *object = exchange->object;
     struct front_exchange *front = front_of(exchange);
-    int64_t total_us = clock_monotonic_us() - exchange->arrived_us;
     proxy_fetch_result result = {.status = PROXY_OK};
     proxy_page *page = &result.proxy_fetch_result_u.page;
     /* Not on the stack, where it would be cleared for each reply: 130 instructions of a hit. */
     static _Thread_local proxy_url victims[PROXY_MAX_VICTIMS];
 
-    front_log_object(front);
-    page->http_status = object->status;
-    page->source = source_of(exchange->outcome);
-    page->stored = exchange->stored;
-    page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
-    page->total_us = (uint64_t)total_us;
-    page->fetch_us = object->fetch_us;
-    page->evicted = (u_int)exchange->evicted;
-    for (; front->show_victims && page->victims.victims_len < exchange->victims->count &&
-           page->victims.victims_len < PROXY_MAX_VICTIMS;
-         page->victims.victims_len++) {
-        u_int i = page->victims.victims_len;
-
-        REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
-    }
-    page->victims.victims_val = victims;
-    REFER(page->final_url, proxy_url, object_final_url(object));
-    REFER(page->headers, proxy_headers, object_fields(object));
+    front_log_object(front, object_length(object));
+    begin_page(page, exchange);
+    front_set_ending(&page->ending, front, victims);
     if (!object->segmented)
         REFER(page->body, body, object_body(object));
-    if (exchange->outcome == OUTCOME_HIT)
-        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
-                        total_us);
     front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), object);
 }
 
@@ -133,7 +178,7 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
     /* A result is encoded on this thread before it makes another. */
     static _Thread_local char text[FAILURE_SENTENCE];
     size_t len = sentence.len < sizeof(text) ? sentence.len : sizeof(text) - 1;
-    proxy_fetch_result result = {.status = status_of(why)};
+    proxy_fetch_result result = {.status = front_status_of(why)};
 
     memcpy(text, sentence.ptr, len);
     text[len] = '\0';
@@ -143,13 +188,142 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
                 NULL);
 }
 
+/* ---- bodies that come in pieces ---------------------------------------------------------------
+ */
+
+/* The request is not answered with a piece, but fails; the exchange may have to be cancelled. */
+static void
+refuse(struct hold *hold, enum failure why, const char *sentence)
+{
+    struct exchange *exchange = &hold->front.exchange;
+
+    net_timer_cancel(&hold->timer);
+    hold->why = why;
+    hold->sentence = span_str(sentence);
+    if (exchange->complete || exchange_cancel(exchange))
+        reply_failure(exchange, why, hold->sentence);
+}
+
+static void
+reply_first(struct hold *hold)
+{
+    struct front_exchange *front = &hold->front;
+    struct exchange *exchange = &front->exchange;
+    struct rpc_request *request = front_request(front);
+    uint64_t length = object_length(exchange->object);
+    const struct front_piece piece = {
+        .object = exchange->object,
+        .len = (size_t)(length < PROXY_MAX_PIECE ? length : PROXY_MAX_PIECE),
+    };
+    proxy_rest rest = {.length = front_body_length(exchange)};
+    proxy_fetch_result result = {.status = PROXY_OK};
+    proxy_page *page = &result.proxy_fetch_result_u.page;
+
+    net_timer_cancel(&hold->timer);
+    if (!rpc_request_is_open(request)) {
+        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+        return;
+    }
+    if (!hold_open(hold)) {
+        refuse(hold, FAILURE_OVERLOADED, "too many large bodies are being read; try again");
+        return;
+    }
+    if (front->result)
+        rpc_request_defer(request);
+    memcpy(rest.object, hold->name, sizeof(rest.object));
+    begin_page(page, exchange);
+    page->rest = &rest;
+    front_pass(piece.object, &hold->place, piece.len);
+    hold->sent = piece.len;
+    hold->used++;
+    front_count_answer(front, piece.len);
+    rpc_request_hold(request, front_end_exchange, front);
+    rpc_request_keep(request, &hold_keeper);
+    front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, &piece);
+}
+
+/* The time is over: of PROXY_GET, of a call of PROXY_READ, or of the hold. */
+static void
+on_timer(struct net_timer *timer)
+{
+    struct hold *hold = container_of(timer, struct hold, timer);
+
+    if (!hold->open)
+        reply_first(hold);
+    else if (TAILQ_EMPTY(&hold->reads))
+        hold_end(hold, HOLD_EXPIRED);
+    else
+        hold_serve(hold, true);
+}
+
+/* PROXY_GET has not been answered. */
+static void
+wait_for_first(struct hold *hold)
+{
+    struct exchange *exchange = &hold->front.exchange;
+
+    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+        net_timer_cancel(&hold->timer);
+        reply_whole(exchange);
+    } else if (!rpc_request_is_open(front_request(&hold->front))) {
+        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+    } else if (exchange->complete || object_length(exchange->object) > PROXY_MAX_PIECE) {
+        reply_first(hold);
+    } else if (!hold->timed) {
+        hold->timed = true;
+        if (!net_timer_set(&hold->timer, HOLD_WAIT_US))
+            reply_first(hold);
+    }
+}
+
+static void
+head(struct exchange *exchange)
+{
+    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+        reply_whole(exchange);
+        return;
+    }
+    hold_begin(hold_of(exchange), on_timer);
+    wait_for_first(hold_of(exchange));
+}
+
+static void
+more(struct exchange *exchange)
+{
+    struct hold *hold = hold_of(exchange);
+
+    if (hold->open)
+        hold_serve(hold, false);
+    else if (!hold->ending && !hold->why)
+        wait_for_first(hold);
+}
+
+static void
+fail(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct hold *hold = front_of(exchange)->begun ? hold_of(exchange) : NULL;
+
+    if (hold && (hold->open || hold->ending)) {
+        hold_fail(hold, why, sentence);
+        return;
+    }
+    if (hold)
+        net_timer_cancel(&hold->timer);
+    if (hold && hold->why)
+        reply_failure(exchange, hold->why, hold->sentence);
+    else
+        reply_failure(exchange, why, sentence);
+}
+
 static const struct front_version version_2 = {
     .front =
         {
+            .streams = true,
             .wake = front_wake,
             .limits = front_limits,
-            .head = reply_object,
-            .fail = reply_failure,
+            .head = head,
+            .more = more,
+            .fail = fail,
         },
     .protocol = "rpc2",
     .requests = METRIC_FRONT_REQUESTS_RPC2,

@@ -1,6 +1,7 @@
 #include "server/memory.h"
 
 #include <inttypes.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -8,7 +9,18 @@
 #include "server/service.h"
 
 #define LOG_EVERY_US ((int64_t)10000000)
+#define RELEASE_MS 20u
 #define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
+
+/* What was given up is released by the workers whose clients read it. */
+static void
+await_release(struct service *service, enum memory_kind kind, size_t bytes)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (unsigned i = 0; i < RELEASE_MS && memory_left(&service->memory, kind) < bytes; i++)
+        nanosleep(&pause, NULL);
+}
 
 /* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
 static bool
@@ -24,6 +36,8 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
         /* Slow readers are disconnected only if their pages take more memory than the bodies. */
         if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes)
             rpc_server_relieve(service->rpc);
+        if (freed)
+            await_release(service, kind, bytes);
         return freed > 0;
     case MEMORY_REQUESTS:
     case MEMORY_REPLIES:

@@ -34,6 +34,7 @@ struct service {
     char *request_db_path;         /* absolute; NULL: none, or too long to be sent */
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
+    struct holds *holds;           /* owned; what clients of version 2 read on (hold.h) */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
     unsigned workers;

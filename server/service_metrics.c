@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "proxy/metric_sources.h"
+#include "server/hold.h"
 #include "server/http_service.h"
 #include "server/service.h"
 
@@ -128,6 +129,41 @@ static const struct metric_row tunnel_rows[] = {
 
 #undef AT
 
+/* ---- held objects -----------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct hold_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_holds(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->holds)
+        holds_get_stats(service->holds, snapshot);
+}
+
+#define AT(field) offsetof(struct hold_stats, field)
+#define ENDED(end) AT(ended) + (end) * sizeof(uint64_t)
+#define HELP_ENDED "Large bodies that clients of version 2 of RPC read no more, by what ended that."
+
+static const struct metric_row hold_rows[] = {
+    {"holds", "", GAUGE, "", "Large bodies that clients of version 2 of RPC are reading.",
+     AT(open)},
+    {"holds_opened", "", COUNTER, "", "Large bodies that such clients began to read.", AT(opened)},
+    {"holds_refused", "", COUNTER, "", "Large bodies refused because too many were being read.",
+     AT(refused)},
+    {"holds_ended", "reason=\"released\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_RELEASED)},
+    {"holds_ended", "reason=\"disconnected\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_DISCONNECTED)},
+    {"holds_ended", "reason=\"expired\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_EXPIRED)},
+    {"holds_ended", "reason=\"displaced\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_DISPLACED)},
+    {"holds_ended", "reason=\"failed\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_FAILED)},
+};
+
+#undef AT
+
+_Static_assert(HOLD_ENDS == 5, "each end has a row");
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -181,9 +217,8 @@ _Static_assert(MEMORY_KINDS == 5, "each kind has a row");
     }
 
 static const struct metric_source service_sources[] = {
-    SOURCE(service_rows, read_service),
-    SOURCE(rpc_rows, read_rpc),
-    SOURCE(tunnel_rows, read_tunnels),
+    SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
+    SOURCE(tunnel_rows, read_tunnels),  SOURCE(hold_rows, read_holds),
     SOURCE(memory_rows, read_memory),
 };
 

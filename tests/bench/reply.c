@@ -14,13 +14,15 @@ enum rpc_step {
     STEP_STATUS,
     STEP_HTTP_STATUS,
     STEP_SOURCE,
-    STEP_STORED,
     STEP_AGE,
-    STEP_TIMES, /* two hypers: four words */
-    STEP_EVICTED = STEP_TIMES + 4,
+    STEP_TOTAL, /* a hyper: two words */
+    STEP_STORED = STEP_TOTAL + 2,
+    STEP_FETCH, /* likewise */
+    STEP_EVICTED = STEP_FETCH + 2,
     STEP_VICTIMS,
     STEP_FINAL_URL_LEN,
     STEP_HEADERS_LEN,
+    STEP_HAS_REST,
     STEP_BODY_LEN,
     STEP_REST /* of the record: nothing more to look at */
 };
@@ -160,11 +162,15 @@ take_word(struct reply_reader *r, const struct reply_expected *expected, uint32_
             end_record(r, REPLY_WRONG_LENGTH);
         break;
     case STEP_FINAL_URL_LEN:
-        skip_counted(r, word, 8);
+        skip_counted(r, word, 12);
         break;
     case STEP_HEADERS_LEN:
-        if (skip_counted(r, word, 4))
+        if (skip_counted(r, word, 8))
             r->reply.headers_len = word;
+        break;
+    case STEP_HAS_REST: /* bodies are small */
+        if (word != 0)
+            end_record(r, REPLY_WRONG_LENGTH);
         break;
     case STEP_BODY_LEN:
         take_body_len(r, expected, word);

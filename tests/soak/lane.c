@@ -68,9 +68,9 @@ note_cache(struct lane_work *work, const struct proxy_fetch_result *result)
         return;
     if (page->source == PROXY_HIT)
         atomic_fetch_add_explicit(&work->hits, 1, memory_order_relaxed);
-    if (page->stored && page->source == PROXY_MISS)
+    if (page->ending.stored && page->source == PROXY_MISS)
         atomic_fetch_add_explicit(&work->stored, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&work->evicted, page->evicted, memory_order_relaxed);
+    atomic_fetch_add_explicit(&work->evicted, page->ending.evicted, memory_order_relaxed);
 }
 
 static const char *

@@ -192,7 +192,7 @@ mix_check_page(const struct mix_ask *ask, const struct proxy_fetch_result *resul
         return complaint("status", result->status, row->status);
     if (result->status != PROXY_OK)
         return NULL;
-    if (row->unstored && page->stored)
+    if (row->unstored && page->ending.stored)
         return "a page that must not be stored was stored";
     if (row->unstored && page->source == PROXY_HIT)
         return "a page that must not be stored is a hit";
@@ -200,7 +200,7 @@ mix_check_page(const struct mix_ask *ask, const struct proxy_fetch_result *resul
         return complaint("HTTP status", page->http_status, http_status);
     if ((row->kind == MIX_NO_STORE || row->kind == MIX_HEADERS) && page->source != PROXY_BYPASS)
         return complaint("source", page->source, PROXY_BYPASS);
-    if (page->source == PROXY_BYPASS && (page->stored || page->evicted > 0))
+    if (page->source == PROXY_BYPASS && (page->ending.stored || page->ending.evicted > 0))
         return "a page past the cache was stored";
     return mix_check_text(ask, page->body.body_val, page->body.body_len);
 }

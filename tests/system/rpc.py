@@ -7,12 +7,13 @@ PROGRAM = 0x23451111
 CALL, REPLY = 0, 1
 AUTH_NONE, AUTH_SYS, AUTH_SHORT, AUTH_TLS = 0, 1, 2, 7
 V1_FETCH = 1
-V2_GET, V2_STAT, V2_PURGE, V2_SET = 1, 2, 3, 4
+V2_GET, V2_STAT, V2_PURGE, V2_SET, V2_READ, V2_RELEASE = 1, 2, 3, 4, 7, 8
+MAX_PIECE = 1 << 20
 FLAG_NO_STORE, FLAG_WANT_VICTIMS = 1, 2
 SOURCES = ["hit", "miss", "coalesced", "bypass", "revalidated", "stale"]
 STATUSES = ["ok", "bad_url", "bad_headers", "denied", "resolve_failed", "connect_failed",
             "tls_failed", "timed_out", "origin_broke", "too_large", "bad_redirect", "overloaded",
-            "stopping", "internal", "bad_value"]
+            "stopping", "internal", "bad_value", "no_object"]
 ACCEPT = ["SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"]
 PURGE_URL, PURGE_PREFIX, PURGE_ALL = 0, 1, 2
 
@@ -83,6 +84,9 @@ class Reader:
     def hyper(self):
         return struct.unpack(">Q", self.take(8))[0]
 
+    def signed_hyper(self):
+        return struct.unpack(">q", self.take(8))[0]
+
     def opaque(self):
         n = self.uint()
         data = self.take(n)
@@ -123,8 +127,37 @@ class Reply:
                                "AUTH_FAILED"][r.uint()]
 
 
+class Ending:
+    """What is known when a body is complete."""
+
+    def __init__(self, r):
+        self.stored = bool(r.uint())
+        self.fetch_us = r.hyper()
+        self.evicted = r.uint()
+        self.victims = [r.opaque().decode(errors="surrogateescape") for _ in range(r.uint())]
+
+
+class Piece:
+    """The answer of PROXY_READ: status, and either sentence or bytes, `ending` (None: not reached)
+    and length (-1: not known)."""
+
+    def __init__(self, data):
+        r = Reader(data)
+        self.status = STATUSES[r.uint()]
+        self.sentence, self.ending, self.bytes = None, None, b""
+        if self.status != "ok":
+            self.sentence = r.opaque().decode()
+        else:
+            self.length = r.signed_hyper()
+            if r.uint():
+                self.ending = Ending(r)
+            self.bytes = r.opaque()
+        r.end()
+
+
 class Page:
-    """The answer of PROXY_GET: status, and either sentence or what the page has."""
+    """The answer of PROXY_GET: status, and either sentence or what the page has. `object` is None if
+    the body is whole; then `stored`, `fetch_us`, `evicted` and `victims` mean something."""
 
     def __init__(self, data):
         r = Reader(data)
@@ -136,16 +169,22 @@ class Page:
             return
         self.http_status = r.uint()
         self.source = SOURCES[r.uint()]
-        self.stored = bool(r.uint())
         self.age = r.uint()
         self.total_us = r.hyper()
-        self.fetch_us = r.hyper()
-        self.evicted = r.uint()
-        self.victims = [r.opaque().decode(errors="surrogateescape") for _ in range(r.uint())]
+        self.end(Ending(r))
         self.final_url = r.opaque().decode(errors="surrogateescape")
         self.headers = r.opaque().decode("latin-1")
+        self.object, self.length = None, None
+        if r.uint():
+            self.object, self.length = r.take(16), r.signed_hyper()
         self.body = r.opaque()
         r.end()
+
+    def end(self, ending):
+        vars(self).update(vars(ending))
+
+    def fail(self, piece):
+        self.status, self.sentence = piece.status, piece.sentence
 
 
 class Stats:
@@ -294,8 +333,36 @@ class Connection:
         return body
 
     def get(self, url, headers=b"", flags=0):
+        """The page with its whole body, in as many calls as that takes."""
+        return self.get_rest(self.get_first(url, headers, flags))
+
+    def get_rest(self, page):
+        pieces = [page.body] if page.status == "ok" else []
+        offset = len(pieces[0]) if pieces else 0
+        while page.status == "ok" and page.object:
+            piece = self.read(page.object, offset)
+            pieces.append(piece.bytes)
+            offset += len(piece.bytes)
+            if piece.status != "ok":
+                page.fail(piece)
+            elif piece.ending:
+                page.end(piece.ending)
+                self.release(page.object)
+                page.object = None
+        page.body = b"".join(pieces)
+        return page
+
+    def get_first(self, url, headers=b"", flags=0):
         return Page(self._results(self.ask(
             procedure=V2_GET, arguments=get_arguments(url, headers, flags))))
+
+    def read(self, name, offset, count=MAX_PIECE):
+        return Piece(self._results(self.ask(
+            procedure=V2_READ, arguments=name + struct.pack(">QI", offset, count))))
+
+    def release(self, name):
+        return STATUSES[Reader(self._results(self.ask(
+            procedure=V2_RELEASE, arguments=name))).uint()]
 
     def stat(self):
         return Stats(self._results(self.ask(procedure=V2_STAT)))

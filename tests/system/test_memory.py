@@ -186,7 +186,7 @@ class StallTest(MemoryTest):
         self.assertLessEqual(memory_in_all(self.good.stat()), LIMIT)
         for c in stalled:
             # Answered now, not at the time-out.
-            page = rpc.Page(c.receive().results)
+            page = c.get_rest(rpc.Page(c.receive().results))
             self.assertEqual(page.status, "overloaded", page.sentence)
         self.assertEqual(self.good.stat().fetches_active, 0)
 
@@ -197,7 +197,7 @@ class StallTest(MemoryTest):
         # Before it has stalled.
         page = self.good.get("http://good.test/other?fault=size:5M")
         self.assertEqual(page.status, "ok", page.sentence)
-        page = rpc.Page(greedy.receive().results)
+        page = greedy.get_rest(rpc.Page(greedy.receive().results))
         self.assertEqual(page.status, "overloaded", page.sentence)
 
     def test_stat_shows_memory_by_kind(self):

@@ -47,4 +47,18 @@ func main() {
 		}
 	}
 	os.Stdout.Write(page.Body)
+	for offset := uint64(len(page.Body)); page.Rest != nil; {
+		read := client.PROXY_READ(Proxy_read_args{
+			Object: page.Rest.Object, Offset: offset, Count: PROXY_MAX_PIECE})
+		if read.Status != PROXY_OK {
+			fmt.Fprintln(os.Stderr, read.Status, *read.Sentence())
+			os.Exit(1)
+		}
+		piece := read.Piece()
+		os.Stdout.Write(piece.Bytes)
+		offset += uint64(len(piece.Bytes))
+		if piece.Ending != nil {
+			page.Rest = nil
+		}
+	}
 }

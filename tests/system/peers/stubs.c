@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <rpc/rpc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,37 @@ fetch_v1(CLIENT *client, char *url)
     return status;
 }
 
+/* The body from `offset` on. */
+static int
+read_rest(CLIENT *client, const char *object, u_quad_t offset)
+{
+    proxy_read_args args = {.offset = offset, .count = PROXY_MAX_PIECE};
+    int status = EXIT_FAILURE;
+    bool goes_on = true;
+
+    memcpy(args.object, object, sizeof(args.object));
+    while (goes_on) {
+        proxy_read_result result = {0};
+        const proxy_piece *piece = &result.proxy_read_result_u.piece;
+
+        goes_on = false;
+        if (proxy_read_2(&args, &result, client) != RPC_SUCCESS) {
+            clnt_perror(client, "PROXY_READ");
+        } else if (result.status != PROXY_OK) {
+            fprintf(stderr, "status %d: %s\n", (int)result.status,
+                    result.proxy_read_result_u.sentence);
+        } else {
+            if (piece->bytes.bytes_len)
+                fwrite(piece->bytes.bytes_val, 1, piece->bytes.bytes_len, stdout);
+            args.offset += piece->bytes.bytes_len;
+            goes_on = piece->ending == NULL;
+            status = EXIT_SUCCESS;
+        }
+        clnt_freeres(client, (xdrproc_t)xdr_proxy_read_result, (caddr_t)&result);
+    }
+    return status;
+}
+
 static int
 get_v2(CLIENT *client, char *url)
 {
@@ -62,10 +94,11 @@ get_v2(CLIENT *client, char *url)
         const proxy_page *page = &result.proxy_fetch_result_u.page;
 
         fprintf(stderr, "http %u source %d stored %d\n", page->http_status, (int)page->source,
-                page->stored);
+                page->ending.stored);
         if (page->body.body_len)
             fwrite(page->body.body_val, 1, page->body.body_len, stdout);
-        status = EXIT_SUCCESS;
+        status =
+            page->rest ? read_rest(client, page->rest->object, page->body.body_len) : EXIT_SUCCESS;
     }
     clnt_freeres(client, (xdrproc_t)xdr_proxy_fetch_result, (caddr_t)&result);
     return status;

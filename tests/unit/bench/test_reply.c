@@ -14,6 +14,7 @@ struct made {
     uint32_t status;
     uint32_t source;
     uint32_t body_len;
+    uint32_t has_rest;
     uint32_t cut; /* bytes missing at the end of the record, whose mark says so */
 };
 
@@ -53,14 +54,17 @@ make_reply(struct buf *b, const struct made *made)
         } else {
             add_word(&record, 200);
             add_word(&record, made->source);
-            add_word(&record, 1);
             add_word(&record, 7);
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < 2; i++)
+                add_word(&record, 0);
+            add_word(&record, 1);
+            for (int i = 0; i < 2; i++)
                 add_word(&record, 0);
             add_word(&record, 0);
             add_word(&record, 0);
             add_counted(&record, "http://h/00000001", 17);
             add_counted(&record, "Server: s\r\n", 11);
+            add_word(&record, made->has_rest);
             add_counted(&record, "hello, world", made->body_len);
         }
     }

@@ -55,15 +55,15 @@ put_page(XDR *x, const struct call *call, bool refused)
         if (strcmp(slash, sources[i].path) == 0)
             page->source = sources[i].source;
     page->http_status = strcmp(slash, "/404") == 0 ? 404 : 200;
-    page->stored = strcmp(slash, "/huge") != 0;
+    page->ending.stored = strcmp(slash, "/huge") != 0;
     if (strcmp(slash, "/moved") == 0)
         page->final_url = (proxy_url){sizeof(moved) - 1, moved};
     else
         page->final_url = (proxy_url){(u_int)strlen(path), path};
     if (strcmp(slash, "/victim") == 0) {
-        page->evicted = 1;
-        page->victims.victims_val = victims;
-        page->victims.victims_len = 1;
+        page->ending.evicted = 1;
+        page->ending.victims.victims_val = victims;
+        page->ending.victims.victims_len = 1;
     }
     page->headers = (proxy_headers){sizeof(headers) - 1, headers};
     page->body.body_val = slash;

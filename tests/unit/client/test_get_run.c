@@ -46,13 +46,13 @@ answer(struct peer *peer, const struct peer_call *call)
     words[18] = htonl(body_len > 5 ? 8 : 0); /* headers */
     if (body_len > 5) {
         memcpy(words + 19, "A: b c\r\n", 8);
-        words[21] = htonl(body_len);
-        memcpy(words + 22, path, body_len);
+        words[22] = htonl(body_len);
+        memcpy(words + 23, path, body_len);
     } else {
-        words[19] = htonl(body_len);
-        memcpy(words + 20, path, body_len);
+        words[20] = htonl(body_len);
+        memcpy(words + 21, path, body_len);
     }
-    peer_send_record(peer, words, (body_len > 5 ? 88 : 80) + ((body_len + 3) & ~3u), SIZE_MAX);
+    peer_send_record(peer, words, (body_len > 5 ? 92 : 84) + ((body_len + 3) & ~3u), SIZE_MAX);
 }
 
 static void *

@@ -43,19 +43,19 @@ answer(SVCXPRT *transport, const char *path)
     memset(body, 'b', sizeof(body));
     page->http_status = 200;
     page->source = PROXY_MISS;
-    page->stored = TRUE;
+    page->ending.stored = TRUE;
     page->body.body_val = body;
     page->body.body_len = sizeof(body);
     if (is(path, "evict")) {
-        page->evicted = 1;
-        page->victims.victims_val = &victim;
-        page->victims.victims_len = 1;
+        page->ending.evicted = 1;
+        page->ending.victims.victims_val = &victim;
+        page->ending.victims.victims_len = 1;
     } else if (is(path, "bypass")) {
         page->source = PROXY_BYPASS;
     } else if (is(path, "coalesced")) {
         page->source = PROXY_COALESCED;
     } else if (is(path, "uncached")) {
-        page->stored = FALSE;
+        page->ending.stored = FALSE;
     } else if (is(path, "fail")) {
         result.status = PROXY_DENIED;
         result.proxy_fetch_result_u.sentence = sentence;

@@ -235,7 +235,7 @@ expect_bad_reply(void *context, enum rpc_client_status status, void *result)
 START_TEST(a_result_cut_short_leaks_nothing)
 {
     /* A page with two victims: cut anywhere, what was decoded by then is freed (ASan watches). */
-    static const uint32_t page[] = {PROXY_OK, 200, PROXY_MISS, 1, 0, 0, 7, 0, 8, 2, 2, 4, 0, 4, 0};
+    static const uint32_t page[] = {PROXY_OK, 200, PROXY_MISS, 0, 0, 7, 1, 0, 8, 2, 2, 4, 0, 4, 0};
     size_t count = sizeof(page) / sizeof(page[0]);
     unsigned ended = 0;
 
@@ -268,17 +268,17 @@ serve_page(void *context)
 {
     const struct echo *echo = context;
     struct peer_call seen;
-    uint32_t *words = calloc(1, 20 * 4 + echo->body);
+    uint32_t *words = calloc(1, 21 * 4 + echo->body);
 
     ck_assert_ptr_nonnull(words);
     words[0] = htonl(peer_take_call(&peer, &seen));
     words[1] = htonl(REPLY);
     words[7] = htonl(200);
     words[8] = htonl(PROXY_MISS);
-    words[9] = htonl(1);                     /* stored; then age, total_us, fetch_us, evicted */
-    words[19] = htonl((uint32_t)echo->body); /* after victims, final_url and headers */
-    memset(words + 20, 'x', echo->body);
-    peer_send_record(&peer, words, 20 * 4 + echo->body, 4000);
+    words[12] = htonl(1);                    /* stored, after age and total_us */
+    words[20] = htonl((uint32_t)echo->body); /* after victims, final_url, headers and rest */
+    memset(words + 21, 'x', echo->body);
+    peer_send_record(&peer, words, 21 * 4 + echo->body, 4000);
     free(words);
     return NULL;
 }

@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-#include "server/front.h"
+#include "server/hold.h"
 #include "server/http_service.h"
 #include "tests/unit/rpc/messages.h"
 
@@ -16,6 +16,7 @@ struct service front_service;
 struct options front_options;
 
 static struct http_service http;
+static struct holds holds;
 static char http_path[64];
 static int http_port;
 static char path[64];
@@ -67,6 +68,9 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     };
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
+    ck_assert(holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
+                         front_options.hold_timeout ? front_options.hold_timeout : 60 * SECOND));
+    front_service.holds = &holds;
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &scene.account;
     limits.net.is_privileged = is_privileged;
@@ -91,6 +95,9 @@ front_server_free(void)
 {
     rpc_server_destroy(front_service.rpc);
     http_service_free(&http);
+    ck_assert_uint_eq(memory_used(&holds.places, MEMORY_REQUESTS), 0);
+    ck_assert_uint_eq(client_tally_clients(holds.tally), 0);
+    holds_free(&holds);
     unlink(path);
     unlink(http_path);
     front_options = (struct options){0};
@@ -425,7 +432,7 @@ front_store(const char *url, const char *lines, enum body_form form, const char 
     origin_responds(url, lines, form, bytes, len);
     receive_page(fd, STORE_XID, PROXY_OK, &result);
     ck_assert_int_eq(result.proxy_fetch_result_u.page.source, PROXY_MISS);
-    ck_assert(result.proxy_fetch_result_u.page.stored);
+    ck_assert(result.proxy_fetch_result_u.page.ending.stored);
     free_page(&result);
     close(fd);
 }

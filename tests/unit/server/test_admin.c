@@ -31,10 +31,10 @@ START_TEST(victims_are_shown_or_not)
     send_get(fd, XID, "http://host/1", victims[_i].asked ? PROXY_FLAG_WANT_VICTIMS : 0);
     origin_responds("http://host/1", MAX_AGE, BODY_INLINE, "1", 1);
     receive_page(fd, XID, PROXY_OK, &result);
-    ck_assert_uint_eq(page->evicted, 1);
-    ck_assert_uint_eq(page->victims.victims_len, victims[_i].shown);
+    ck_assert_uint_eq(page->ending.evicted, 1);
+    ck_assert_uint_eq(page->ending.victims.victims_len, victims[_i].shown);
     if (victims[_i].shown) {
-        const proxy_url *url = &page->victims.victims_val[0];
+        const proxy_url *url = &page->ending.victims.victims_val[0];
 
         ck_assert_uint_eq(url->proxy_url_len, strlen(evicted));
         ck_assert(memcmp(url->proxy_url_val, evicted, strlen(evicted)) == 0);

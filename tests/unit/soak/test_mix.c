@@ -132,15 +132,15 @@ START_TEST(what_must_not_be_stored_is_checked)
     answer->body.body_val = body;
     answer->body.body_len = (u_int)body_of(&ask, body, sizeof(body));
     ck_assert_ptr_null(mix_check_page(&ask, &result));
-    answer->stored = true;
+    answer->ending.stored = true;
     ck_assert_str_eq(mix_check_page(&ask, &result), "a page that must not be stored was stored");
-    answer->stored = false;
+    answer->ending.stored = false;
     answer->source = PROXY_HIT;
     ck_assert_str_eq(mix_check_page(&ask, &result), "a page that must not be stored is a hit");
     gone.kind = MIX_NO_STORE;
     gone.unstored = false;
     answer->source = PROXY_BYPASS;
-    answer->stored = true;
+    answer->ending.stored = true;
     ck_assert_str_eq(mix_check_page(&ask, &result), "a page past the cache was stored");
 }
 END_TEST
