@@ -370,6 +370,29 @@ http_receive(int fd, struct http_answer *answer, bool no_body)
 }
 
 void
+http_expect(int fd, const char *request, struct http_answer *answer, unsigned status)
+{
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, answer, strncmp(request, "HEAD", 4) == 0));
+    ck_assert_msg(answer->status == status, "%s%s", request, answer->head);
+}
+
+void
+http_store(const char *url, const char *lines, const char *body)
+{
+    static struct http_answer answer;
+    char request[512];
+    int fd = http_connect();
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: origin.test\r\n\r\n", url);
+    ck_assert(http_send(fd, request));
+    origin_responds(url, lines, BODY_INLINE, body, strlen(body));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    close(fd);
+}
+
+void
 http_expect_hit(int fd, const char *url, const char *body, size_t len)
 {
     static struct http_answer answer;

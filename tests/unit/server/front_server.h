@@ -68,6 +68,12 @@ bool http_receive(int fd, struct http_answer *answer, bool no_body);
 bool http_has(const struct http_answer *answer, const char *line);
 bool http_has_start(const struct http_answer *answer, const char *start);
 
+/* Sends a request, and receives a response of this status. */
+void http_expect(int fd, const char *request, struct http_answer *answer, unsigned status);
+
+/* Stores a page by a request of its own to the forward proxy; `lines` are the response's. */
+void http_store(const char *url, const char *lines, const char *body);
+
 /* A request for a URL that is stored, by the forward proxy; and the expected response. */
 void http_expect_hit(int fd, const char *url, const char *body, size_t len);
 

@@ -16,27 +16,6 @@ begin(void)
     front_server_start(&defaults, VICTIMS_ALL);
 }
 
-/* Sends a request, and expects a response of this status. */
-static void
-expect(int fd, const char *request, unsigned status)
-{
-    ck_assert(http_send(fd, request));
-    ck_assert(http_receive(fd, &answer, strncmp(request, "HEAD", 4) == 0));
-    ck_assert_msg(answer.status == status, "%s%s", request, answer.head);
-}
-
-static void
-store(const char *lines, const char *body)
-{
-    int fd = http_connect();
-
-    ck_assert(http_send(fd, REQUEST("GET", "")));
-    origin_responds(URL, lines, BODY_INLINE, body, strlen(body));
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 200);
-    close(fd);
-}
-
 START_TEST(conditions_are_evaluated_on_what_is_stored)
 {
     static const struct {
@@ -55,12 +34,13 @@ START_TEST(conditions_are_evaluated_on_what_is_stored)
     int fd;
 
     begin();
-    store(MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 4\r\nX-Kept: x\r\n",
-          "page");
+    http_store(
+        URL, MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 4\r\nX-Kept: x\r\n",
+        "page");
     fd = http_connect();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
-        expect(fd, request, cases[i].status);
+        http_expect(fd, request, &answer, cases[i].status);
         ck_assert(http_has(&answer, "ETag: \"one\""));
         ck_assert(http_has(&answer, "X-Kept: x"));
         ck_assert(http_has(&answer, "Cache-Control: max-age=3600"));
@@ -94,11 +74,11 @@ START_TEST(no_field_is_lost)
     begin();
     for (int i = 10; i < 30; i++)
         len += (size_t)sprintf(lines + len, "Age: 0\r\nContent-Language: en\r\nX-%d: y\r\n", i);
-    store(lines, "page");
+    http_store(URL, lines, "page");
     fd = http_connect();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
-        expect(fd, request, cases[i].status);
+        http_expect(fd, request, &answer, cases[i].status);
         for (int k = 10; k < 30; k++) {
             snprintf(field, sizeof(field), "X-%d: y", k);
             ck_assert_msg(http_has(&answer, field), "%s%s", field, answer.head);
@@ -134,11 +114,12 @@ START_TEST(ranges_of_a_stored_object)
     int fd;
 
     begin();
-    store(MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 10\r\n", "0123456789");
+    http_store(URL, MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 10\r\n",
+               "0123456789");
     fd = http_connect();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(request, sizeof(request), REQUEST("GET", "Range: %s\r\n"), cases[i].range);
-        expect(fd, request, cases[i].status);
+        http_expect(fd, request, &answer, cases[i].status);
         snprintf(line, sizeof(line), "Content-Range: %s",
                  cases[i].content_range ? cases[i].content_range : "");
         ck_assert_msg(cases[i].content_range ? http_has(&answer, line)
@@ -149,11 +130,12 @@ START_TEST(ranges_of_a_stored_object)
                           answer.body);
     }
     /* If-Range is for what is stored, or the whole is the response. A condition comes first. */
-    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"one\"\r\n"), 206);
-    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"two\"\r\n"), 200);
-    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
-           206);
-    expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-None-Match: \"one\"\r\n"), 304);
+    http_expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"one\"\r\n"), &answer, 206);
+    http_expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: \"two\"\r\n"), &answer, 200);
+    http_expect(fd,
+                REQUEST("GET", "Range: bytes=1-2\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+                &answer, 206);
+    http_expect(fd, REQUEST("GET", "Range: bytes=1-2\r\nIf-None-Match: \"one\"\r\n"), &answer, 304);
     close(fd);
     front_server_stop();
 }
@@ -171,7 +153,7 @@ START_TEST(several_ranges_are_a_multipart)
     ck_assert(http_send(fd, REQUEST("GET", "")));
     origin_responds(URL, MAX_AGE "Content-Type: text/x\r\n", BODY_SEGMENTED, bytes, len);
     ck_assert(http_receive(fd, &answer, false));
-    expect(fd, REQUEST("GET", "Range: bytes=100-599999,1-3,-5\r\n"), 206);
+    http_expect(fd, REQUEST("GET", "Range: bytes=100-599999,1-3,-5\r\n"), &answer, 206);
     ck_assert(!http_has(&answer, "Content-Type: text/x"));
     at = strstr(answer.head, "Content-Type: multipart/byteranges; boundary=");
     ck_assert_ptr_nonnull(at);

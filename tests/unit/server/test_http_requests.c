@@ -20,27 +20,6 @@ begin(void)
     front_server_start(&defaults, VICTIMS_ALL);
 }
 
-/* Sends a request, and expects a response of this status. */
-static void
-expect(int fd, const char *request, unsigned status)
-{
-    ck_assert(http_send(fd, request));
-    ck_assert(http_receive(fd, &answer, strncmp(request, "HEAD", 4) == 0));
-    ck_assert_msg(answer.status == status, "%s%s", request, answer.head);
-}
-
-static void
-store(const char *lines, const char *body)
-{
-    int fd = http_connect();
-
-    ck_assert(http_send(fd, REQUEST("GET", "")));
-    origin_responds(URL, lines, BODY_INLINE, body, strlen(body));
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 200);
-    close(fd);
-}
-
 /* ---- bodies of requests ---------------------------------------------------------------------- */
 
 static size_t
@@ -134,7 +113,7 @@ START_TEST(continue_is_sent_before_a_body_that_waits_for_it)
 
     begin();
     fd = http_connect();
-    expect(fd, REQUEST("POST", "Content-Length: 5\r\nExpect: 100-continue\r\n"), 100);
+    http_expect(fd, REQUEST("POST", "Content-Length: 5\r\nExpect: 100-continue\r\n"), &answer, 100);
     ck_assert(http_send(fd, "hello"));
     fetch = await_fetch(URL);
     ck_assert_uint_eq(receive_body(fetch, got, sizeof(got)), 5);
@@ -142,9 +121,9 @@ START_TEST(continue_is_sent_before_a_body_that_waits_for_it)
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 200);
     /* Not where the request is refused: then the connection ends. */
-    expect(fd,
-           "POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
-           400);
+    http_expect(
+        fd, "POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+        &answer, 400);
     ck_assert(http_has(&answer, "Connection: close"));
     ck_assert(peer_is_cut(fd));
     close(fd);
@@ -215,13 +194,13 @@ START_TEST(a_length_of_zero_is_no_body)
     ck_assert(http_receive(fd, &answer, true));
     ck_assert_uint_eq(answer.status, 204);
     close(fd);
-    store(MAX_AGE, "page");
+    http_store(URL, MAX_AGE, "page");
     fd = http_connect();
     /* It is a hit like any other. */
-    expect(fd, REQUEST("GET", "Content-Length: 0\r\n"), 200);
+    http_expect(fd, REQUEST("GET", "Content-Length: 0\r\n"), &answer, 200);
     ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; hit"));
     /* A real one is refused. */
-    expect(fd, REQUEST("HEAD", "Content-Length: 1\r\n") "x", 400);
+    http_expect(fd, REQUEST("HEAD", "Content-Length: 1\r\n") "x", &answer, 400);
     close(fd);
     front_server_stop();
 }
@@ -253,8 +232,8 @@ START_TEST(options_of_the_proxy_itself)
 
     begin();
     fd = http_connect();
-    expect(fd, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 204);
-    expect(fd, REQUEST("OPTIONS", "Max-Forwards: 0\r\n"), 204);
+    http_expect(fd, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", &answer, 204);
+    http_expect(fd, REQUEST("OPTIONS", "Max-Forwards: 0\r\n"), &answer, 204);
     ck_assert(http_send(fd, REQUEST("OPTIONS", "Max-Forwards: 7\r\n")));
     ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, "Max-Forwards: 6\r\n"));
     origin_responds(URL, "", BODY_INLINE, "", 0);
@@ -272,22 +251,22 @@ START_TEST(purging)
     int fd;
 
     begin();
-    store(MAX_AGE, "page");
+    http_store(URL, MAX_AGE, "page");
     fd = http_connect();
-    expect(fd, REQUEST("PURGE", ""), 403);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 403);
     http_expect_hit(fd, URL, "page", 4);
     close(fd);
     /* An administrator, over the AF_UNIX socket. */
     fd = http_connect_local();
-    expect(fd, REQUEST("PURGE", ""), 200);
-    expect(fd, REQUEST("PURGE", ""), 404);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 200);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 404);
     close(fd);
     front_server_stop();
     front_options.purge_net = (struct option_list){.items = items, .count = 1};
     begin();
-    store(MAX_AGE, "page");
+    http_store(URL, MAX_AGE, "page");
     fd = http_connect();
-    expect(fd, REQUEST("PURGE", ""), 200);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 200);
     close(fd);
     front_server_stop();
     /* Purging takes no permission to use the proxy. */
@@ -295,8 +274,8 @@ START_TEST(purging)
     front_options.client_net = (struct option_list){.items = others, .count = 1};
     begin();
     fd = http_connect();
-    expect(fd, REQUEST("GET", ""), 403);
-    expect(fd, REQUEST("PURGE", ""), 404);
+    http_expect(fd, REQUEST("GET", ""), &answer, 403);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 404);
     close(fd);
     front_server_stop();
 }
@@ -310,20 +289,22 @@ START_TEST(purging_more_than_one_url_and_softly)
 
     begin();
     fd = http_connect_local();
-    store(MAX_AGE "ETag: \"one\"\r\n", "page");
-    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\n\r\n", 404);
-    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: other\r\n\r\n", 400);
+    http_store(URL, MAX_AGE "ETag: \"one\"\r\n", "page");
+    http_expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\n\r\n", &answer, 404);
+    http_expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: other\r\n\r\n",
+                &answer, 400);
     /* Softly: it is validated before it is used. */
-    expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: prefix, soft\r\n\r\n", 200);
+    http_expect(fd, "PURGE http://origin.test/ HTTP/1.1\r\nHost: x\r\nPurge: prefix, soft\r\n\r\n",
+                &answer, 200);
     ck_assert_ptr_nonnull(strstr(answer.body, "1 stored response expired"));
     ck_assert(http_send(fd, REQUEST("GET", "")));
     ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, "If-None-Match: \"one\"\r\n"));
     origin_responds(URL, MAX_AGE "Surrogate-Key: red green\r\n", BODY_INLINE, "next", 4);
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_str_eq(answer.body, "next");
-    expect(fd, REQUEST("PURGE", "Surrogate-Key: blue\r\n"), 404);
-    expect(fd, REQUEST("PURGE", "Surrogate-Key: blue, green\r\n"), 200);
-    expect(fd, REQUEST("PURGE", ""), 404);
+    http_expect(fd, REQUEST("PURGE", "Surrogate-Key: blue\r\n"), &answer, 404);
+    http_expect(fd, REQUEST("PURGE", "Surrogate-Key: blue, green\r\n"), &answer, 200);
+    http_expect(fd, REQUEST("PURGE", ""), &answer, 404);
     close(fd);
     front_server_stop();
     /* Of a reverse proxy, whichever URL it came from. */
@@ -335,8 +316,8 @@ START_TEST(purging_more_than_one_url_and_softly)
     origin_responds("http://second.test/x", MAX_AGE, BODY_INLINE, "page", 4);
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 200);
-    expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", 200);
-    expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", 404);
+    http_expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", &answer, 200);
+    http_expect(fd, "PURGE /x HTTP/1.1\r\nHost: x\r\n\r\n", &answer, 404);
     close(fd);
     front_server_stop();
 }
@@ -351,8 +332,8 @@ START_TEST(a_validated_response_states_the_status_of_the_origin)
 
     begin();
     fd = http_connect_local();
-    store(lines, "page");
-    expect(fd, REQUEST("PURGE", "Purge: soft\r\n"), 200);
+    http_store(URL, lines, "page");
+    http_expect(fd, REQUEST("PURGE", "Purge: soft\r\n"), &answer, 200);
     ck_assert(http_send(fd, REQUEST("GET", "")));
     fetch = await_fetch(URL);
     fetch->sink->begin(fetch->context);
@@ -378,18 +359,18 @@ START_TEST(purges_that_are_refused)
     int fd;
 
     begin();
-    store(MAX_AGE "Surrogate-Key: t0\r\n", "page");
+    http_store(URL, MAX_AGE "Surrogate-Key: t0\r\n", "page");
     fd = http_connect_local();
-    expect(fd, REQUEST("PURGE", "Surrogate-Key:\r\nPurge: prefix\r\n"), 400);
-    expect(fd, REQUEST("PURGE", "Surrogate-Key: t0\r\nSurrogate-Key: ,\r\n"), 400);
+    http_expect(fd, REQUEST("PURGE", "Surrogate-Key:\r\nPurge: prefix\r\n"), &answer, 400);
+    http_expect(fd, REQUEST("PURGE", "Surrogate-Key: t0\r\nSurrogate-Key: ,\r\n"), &answer, 400);
     len = (size_t)sprintf(request, "PURGE " URL " HTTP/1.1\r\nHost: x\r\nSurrogate-Key:");
     for (int i = 0; i < 65; i++)
         len += (size_t)sprintf(request + len, " t%d", i);
     memcpy(request + len, "\r\n\r\n", 5);
-    expect(fd, request, 400);
+    http_expect(fd, request, &answer, 400);
     http_expect_hit(fd, URL, "page", 4);
     memcpy(request + len - 4, "\r\n\r\n", 5);
-    expect(fd, request, 200);
+    http_expect(fd, request, &answer, 200);
     close(fd);
     front_server_stop();
     /* The URL fits for the first origin, and does not for the second. */
@@ -403,8 +384,8 @@ START_TEST(purges_that_are_refused)
     len = (size_t)sprintf(request, "PURGE /");
     memset(request + len, 'q', 8100);
     strcpy(request + len + 8100, " HTTP/1.1\r\nHost: x\r\nPurge: prefix\r\n\r\n");
-    expect(fd, request, 414);
-    expect(fd, "PURGE /keep HTTP/1.1\r\nHost: x\r\n\r\n", 200);
+    http_expect(fd, request, &answer, 414);
+    http_expect(fd, "PURGE /keep HTTP/1.1\r\nHost: x\r\n\r\n", &answer, 200);
     close(fd);
     front_server_stop();
 }
@@ -541,14 +522,14 @@ START_TEST(paths_do_not_leave_the_row)
         for (size_t k = 0; k < sizeof(methods) / sizeof(methods[0]); k++) {
             snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: site.test\r\n\r\n",
                      methods[k], paths[i]);
-            expect(fd, request, 400);
+            http_expect(fd, request, &answer, 400);
         }
         snprintf(request, sizeof(request),
                  "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\n"
                  "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                  "Sec-WebSocket-Version: 13\r\n\r\n",
                  paths[i]);
-        expect(fd, request, 400);
+        http_expect(fd, request, &answer, 400);
         close(fd);
     }
     ck_assert_uint_eq(scene_fetches(), 0);
@@ -565,9 +546,10 @@ START_TEST(what_no_row_matches_is_misdirected)
     front_options.origin = (struct option_list){.items = items, .count = 1};
     begin();
     fd = http_connect();
-    expect(fd, "GET http://foreign.test/api/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 421);
-    expect(fd, "GET /api/ HTTP/1.1\r\nHost: foreign.test\r\n\r\n", 421);
-    expect(fd, "GET /api HTTP/1.1\r\nHost: site.test\r\n\r\n", 421);
+    http_expect(fd, "GET http://foreign.test/api/ HTTP/1.1\r\nHost: site.test\r\n\r\n", &answer,
+                421);
+    http_expect(fd, "GET /api/ HTTP/1.1\r\nHost: foreign.test\r\n\r\n", &answer, 421);
+    http_expect(fd, "GET /api HTTP/1.1\r\nHost: site.test\r\n\r\n", &answer, 421);
     ck_assert_uint_eq(scene_fetches(), 0);
     close(fd);
     front_server_stop();

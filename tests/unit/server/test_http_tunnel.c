@@ -8,6 +8,7 @@
 #include "server/http_service.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
+#include "tests/unit/server/tunnels.h"
 
 #define TARGET "origin.test:443"
 #define URL "http://origin.test:443/"
@@ -25,22 +26,6 @@ begin(void)
     front_server_start(&defaults, VICTIMS_ALL);
 }
 
-static struct http_tunnel_stats
-tunnels(void)
-{
-    struct http_tunnel_stats stats;
-
-    http_service_get_tunnels(front_service.http, &stats);
-    return stats;
-}
-
-static void
-end(void)
-{
-    AWAIT(tunnels().open == 0);
-    front_server_stop();
-}
-
 /* A refusal is the last response on its connection. */
 static void
 expect_refusal(int fd, unsigned status)
@@ -54,36 +39,14 @@ expect_refusal(int fd, unsigned status)
     close(fd);
 }
 
-static void
-expect_bytes(int fd, const char *text)
-{
-    char bytes[256];
-
-    ck_assert(peer_read(fd, bytes, strlen(text)));
-    ck_assert_msg(memcmp(bytes, text, strlen(text)) == 0, "%.*s", (int)strlen(text), bytes);
-}
-
-/* The fetcher hands over a socket: the other end of the one returned. */
-static int
-hand_over(struct scene_fetch *fetch)
-{
-    int pair[2];
-
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
-    fetch->sink->connected(fetch->context, pair[1]);
-    scene_done(fetch, FETCH_OK, "");
-    return pair[0];
-}
-
 static int
 connect_tunnel(int *far)
 {
     int fd = http_connect();
 
     ck_assert(http_send(fd, CONNECT));
-    *far = hand_over(await_fetch(URL));
-    expect_bytes(fd, ESTABLISHED);
+    *far = tunnels_hand_over(await_fetch(URL));
+    tunnels_expect(fd, ESTABLISHED);
     return fd;
 }
 
@@ -101,26 +64,26 @@ START_TEST(bytes_after_the_head_wait_for_the_connection)
     ck_assert_uint_eq(fetch->flags, FETCH_CONNECT_ONLY);
     ck_assert_str_eq(fetch->fields, "");
     ck_assert_str_eq(fetch->method, "");
-    ck_assert_uint_eq(tunnels().open, 1);
-    ck_assert_uint_eq(tunnels().opened, 0);
+    ck_assert_uint_eq(tunnels_stats().open, 1);
+    ck_assert_uint_eq(tunnels_stats().opened, 0);
     ck_assert(http_send(near, "GET " URL " HTTP/1.1\r\n\r\n"));
-    far = hand_over(fetch);
-    expect_bytes(far, "early GET " URL " HTTP/1.1\r\n\r\n");
+    far = tunnels_hand_over(fetch);
+    tunnels_expect(far, "early GET " URL " HTTP/1.1\r\n\r\n");
     ck_assert(peer_write(far, "late", 4));
-    expect_bytes(near, ESTABLISHED "late");
+    tunnels_expect(near, ESTABLISHED "late");
     /* Half of it may end. */
     ck_assert_int_eq(shutdown(near, SHUT_WR), 0);
     ck_assert(peer_is_cut(far));
     ck_assert(peer_write(far, "last", 4));
     close(far);
-    expect_bytes(near, "last");
+    tunnels_expect(near, "last");
     ck_assert(peer_is_cut(near));
     close(near);
-    AWAIT(tunnels().open == 0);
-    ck_assert_uint_eq(tunnels().opened, 1);
-    ck_assert_uint_eq(tunnels().sent_bytes, strlen("early GET " URL " HTTP/1.1\r\n\r\n"));
-    ck_assert_uint_eq(tunnels().received_bytes, 8);
-    end();
+    AWAIT(tunnels_stats().open == 0);
+    ck_assert_uint_eq(tunnels_stats().opened, 1);
+    ck_assert_uint_eq(tunnels_stats().sent_bytes, strlen("early GET " URL " HTTP/1.1\r\n\r\n"));
+    ck_assert_uint_eq(tunnels_stats().received_bytes, 8);
+    tunnels_end();
 }
 END_TEST
 
@@ -133,15 +96,15 @@ START_TEST(a_tunnel_after_other_requests)
     near = http_connect();
     ck_assert(http_send(near, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"
                               "CONNECT " TARGET " HTTP/1.0\r\n\r\nearly"));
-    far = hand_over(await_fetch(URL));
+    far = tunnels_hand_over(await_fetch(URL));
     ck_assert(http_receive(near, &answer, false));
     ck_assert_uint_eq(answer.status, 204);
-    expect_bytes(near, ESTABLISHED);
-    expect_bytes(far, "early");
+    tunnels_expect(near, ESTABLISHED);
+    tunnels_expect(far, "early");
     close(near);
     ck_assert(peer_is_cut(far));
     close(far);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -169,7 +132,7 @@ START_TEST(much_goes_both_ways)
     ck_assert(peer_is_cut(near));
     close(near);
     free(got);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -195,8 +158,8 @@ START_TEST(failures_to_connect)
         expect_refusal(fd, cases[i].status);
         ck_assert_ptr_nonnull(strstr(answer.body, "there is nothing"));
     }
-    ck_assert_uint_eq(tunnels().opened, 0);
-    end();
+    ck_assert_uint_eq(tunnels_stats().opened, 0);
+    tunnels_end();
 }
 END_TEST
 
@@ -231,7 +194,7 @@ START_TEST(requests_that_are_refused)
         expect_refusal(fd, hostile[i].status);
     }
     ck_assert_uint_eq(scene_fetches(), 0);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -246,7 +209,7 @@ START_TEST(a_reverse_proxy_makes_none)
     fd = http_connect();
     ck_assert(http_send(fd, CONNECT));
     expect_refusal(fd, 405);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -263,11 +226,11 @@ START_TEST(only_clients_of_the_proxy_have_tunnels)
     expect_refusal(fd, 403);
     fd = http_connect_local();
     ck_assert(http_send(fd, CONNECT));
-    far = hand_over(await_fetch(URL));
-    expect_bytes(fd, ESTABLISHED);
+    far = tunnels_hand_over(await_fetch(URL));
+    tunnels_expect(fd, ESTABLISHED);
     close(fd);
     close(far);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -284,14 +247,14 @@ START_TEST(tunnels_are_bounded_in_number)
     expect_refusal(fd, 503);
     close(near[0]);
     close(far[0]);
-    AWAIT(tunnels().open == 1);
+    AWAIT(tunnels_stats().open == 1);
     near[0] = connect_tunnel(&far[0]);
     for (int i = 0; i < 2; i++) {
         close(near[i]);
         close(far[i]);
     }
-    ck_assert_uint_eq(tunnels().opened, 3);
-    end();
+    ck_assert_uint_eq(tunnels_stats().opened, 3);
+    tunnels_end();
 }
 END_TEST
 
@@ -313,7 +276,7 @@ START_TEST(without_memory_or_a_fetcher)
     ck_assert(http_send(fd, CONNECT));
     expect_refusal(fd, 503);
     memory_uncharge(&front_service.memory, MEMORY_REQUESTS, (size_t)left - 600);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -331,18 +294,18 @@ START_TEST(a_client_that_leaves_cancels)
     close(fd);
     AWAIT(scene_is_cancelled(fetch));
     scene_done(fetch, FETCH_CANCELLED, "nobody waits");
-    AWAIT(tunnels().open == 0);
+    AWAIT(tunnels_stats().open == 0);
     /* The connection was made before it could be cancelled. */
     fd = http_connect();
     ck_assert(http_send(fd, CONNECT));
     fetch = await_fetch(URL);
     close(fd);
     AWAIT(scene_is_cancelled(fetch));
-    far = hand_over(fetch);
+    far = tunnels_hand_over(fetch);
     ck_assert(peer_is_cut(far));
     close(far);
-    ck_assert_uint_eq(tunnels().opened, 0);
-    end();
+    ck_assert_uint_eq(tunnels_stats().opened, 0);
+    tunnels_end();
 }
 END_TEST
 
@@ -360,13 +323,13 @@ START_TEST(a_stop_cuts_what_is_connected_and_refuses_the_rest)
     ck_assert(peer_is_cut(near));
     ck_assert(peer_is_cut(far));
     ck_assert_uint_eq(scene_is_cancelled(fetch), 0);
-    other = hand_over(fetch);
+    other = tunnels_hand_over(fetch);
     ck_assert(peer_is_cut(other));
     expect_refusal(connecting, 503);
     close(near);
     close(far);
     close(other);
-    end();
+    tunnels_end();
 }
 END_TEST
 

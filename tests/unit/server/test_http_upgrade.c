@@ -7,6 +7,7 @@
 #include "server/http_service.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
+#include "tests/unit/server/tunnels.h"
 
 #define CONNECT_URL "http://backend.test:81/base/chat?x=1"
 #define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -40,36 +41,6 @@ begin(void)
     begin_with("http://backend.test:81/base");
 }
 
-static struct http_tunnel_stats
-tunnels(void)
-{
-    struct http_tunnel_stats stats;
-
-    http_service_get_tunnels(front_service.http, &stats);
-    return stats;
-}
-
-static void
-end(void)
-{
-    AWAIT(tunnels().open == 0);
-    front_server_stop();
-}
-
-static int
-hand_over(struct scene_fetch *fetch)
-{
-    int pair[2];
-
-    ck_assert_uint_eq(fetch->flags, FETCH_CONNECT_ONLY);
-    ck_assert_str_eq(fetch->fields, "");
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
-    fetch->sink->connected(fetch->context, pair[1]);
-    scene_done(fetch, FETCH_OK, "");
-    return pair[0];
-}
-
 /* Reads a head into `answer.head`. */
 static void
 read_head(int fd)
@@ -83,15 +54,6 @@ read_head(int fd)
     } while (len < 4 || strcmp(answer.head + len - 4, "\r\n\r\n") != 0);
 }
 
-static void
-expect_bytes(int fd, const char *text)
-{
-    char bytes[64];
-
-    ck_assert(peer_read(fd, bytes, strlen(text)));
-    ck_assert_msg(memcmp(bytes, text, strlen(text)) == 0, "%.*s", (int)strlen(text), bytes);
-}
-
 /* A connection whose handshake has reached the origin. */
 static int
 ask(int *far)
@@ -99,7 +61,7 @@ ask(int *far)
     int fd = http_connect();
 
     ck_assert(http_send(fd, REQUEST));
-    *far = hand_over(await_fetch(CONNECT_URL));
+    *far = tunnels_hand_over(await_fetch(CONNECT_URL));
     read_head(*far);
     return fd;
 }
@@ -126,7 +88,7 @@ START_TEST(a_connection_is_upgraded)
     begin();
     near = http_connect();
     ck_assert(http_send(near, REQUEST "early"));
-    far = hand_over(await_fetch(CONNECT_URL));
+    far = tunnels_hand_over(await_fetch(CONNECT_URL));
     read_head(far);
     ck_assert_ptr_eq(
         strstr(answer.head, "GET /base/chat?x=1 HTTP/1.1\r\nHost: backend.test:81\r\n"),
@@ -138,7 +100,7 @@ START_TEST(a_connection_is_upgraded)
     ck_assert(http_has(&answer, "X-Forwarded-For: 127.0.0.1"));
     ck_assert_ptr_null(strstr(answer.head, "X-Forwarded-Host")); /* the row is for any host */
     ck_assert_ptr_null(strstr(answer.head, "Keep-Alive"));
-    ck_assert_uint_eq(tunnels().opened, 0);
+    ck_assert_uint_eq(tunnels_stats().opened, 0);
     for (const char *c = AGREE; *c; c++)
         ck_assert(peer_write(far, c, 1));
     read_head(near);
@@ -148,20 +110,20 @@ START_TEST(a_connection_is_upgraded)
     ck_assert(http_has(&answer, "Sec-WebSocket-Accept: abc="));
     ck_assert(http_has_start(&answer, "Via: 1.1 sunproxy"));
     ck_assert_ptr_null(strstr(answer.head, "X-Hop"));
-    expect_bytes(far, "early");
+    tunnels_expect(far, "early");
     ck_assert(peer_write(far, "frame", 5));
-    expect_bytes(near, "frame");
+    tunnels_expect(near, "frame");
     /* The buffers of the handshake, of 16 KiB, are not held for as long as the tunnel is open. */
     AWAIT(memory_used(&front_service.memory, MEMORY_REQUESTS) < 16384);
     ck_assert(http_send(near, REQUEST));
-    expect_bytes(far, "GET /chat?x=1 HTTP/1.1\r\n");
+    tunnels_expect(far, "GET /chat?x=1 HTTP/1.1\r\n");
     close(near);
     ck_assert(peer_is_cut(far));
     close(far);
-    AWAIT(tunnels().open == 0);
-    ck_assert_uint_eq(tunnels().opened, 1);
-    ck_assert_uint_eq(tunnels().received_bytes, 5);
-    end();
+    AWAIT(tunnels_stats().open == 0);
+    ck_assert_uint_eq(tunnels_stats().opened, 1);
+    ck_assert_uint_eq(tunnels_stats().received_bytes, 5);
+    tunnels_end();
 }
 END_TEST
 
@@ -174,12 +136,12 @@ START_TEST(bytes_that_come_with_the_response)
     ck_assert(http_send(far, AGREE "frame"));
     close(far);
     read_head(near);
-    expect_bytes(near, "frame");
+    tunnels_expect(near, "frame");
     ck_assert(peer_is_cut(near));
     close(near);
-    AWAIT(tunnels().open == 0);
-    ck_assert_uint_eq(tunnels().received_bytes, 5);
-    end();
+    AWAIT(tunnels_stats().open == 0);
+    ck_assert_uint_eq(tunnels_stats().received_bytes, 5);
+    tunnels_end();
 }
 END_TEST
 
@@ -227,8 +189,8 @@ START_TEST(responses_that_switch_nothing)
         expect_plain(near, "http://backend.test:81/base/other");
         close(near);
     }
-    ck_assert_uint_eq(tunnels().opened, 0);
-    end();
+    ck_assert_uint_eq(tunnels_stats().opened, 0);
+    tunnels_end();
 }
 END_TEST
 
@@ -245,7 +207,7 @@ START_TEST(a_response_whose_head_does_not_end)
     expect_plain(near, CONNECT_URL);
     close(far);
     close(near);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -261,7 +223,7 @@ START_TEST(an_origin_that_does_not_respond)
     expect_plain(near, CONNECT_URL);
     close(far);
     close(near);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -278,7 +240,7 @@ START_TEST(an_origin_that_cannot_be_reached)
     ck_assert(http_receive(near, &answer, false));
     ck_assert_uint_eq(answer.status, 502);
     close(near);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -291,7 +253,7 @@ START_TEST(the_next_origin)
     near = http_connect();
     ck_assert(http_send(near, REQUEST));
     origin_fails(CONNECT_URL, FETCH_CONNECT_FAILED, "refused");
-    far = hand_over(await_fetch("http://second.test/chat?x=1"));
+    far = tunnels_hand_over(await_fetch("http://second.test/chat?x=1"));
     read_head(far);
     ck_assert(http_has(&answer, "Host: second.test"));
     ck_assert(http_send(far, AGREE));
@@ -304,7 +266,7 @@ START_TEST(the_next_origin)
     origin_fails("http://second.test/chat?x=1", FETCH_RESOLVE_FAILED, "unknown");
     expect_plain(near, "https://third.test/chat?x=1");
     close(near);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -323,7 +285,7 @@ START_TEST(without_tunnels_left)
     close(near[0]);
     close(near[1]);
     close(far);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -359,7 +321,7 @@ START_TEST(requests_that_are_not_upgraded)
     ck_assert(http_send(fd, "GET /chat?x=1 HTTP/1.0\r\nHost: x\r\n" ASK "\r\n"));
     expect_plain(fd, CONNECT_URL);
     close(fd);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -374,7 +336,7 @@ START_TEST(an_upgrade_that_fails_takes_one_token)
     close(far);
     expect_plain(near, CONNECT_URL);
     close(near);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -387,7 +349,7 @@ START_TEST(no_upgrade_over_tls)
     ck_assert(http_send(fd, REQUEST));
     expect_plain(fd, "https://backend.test/chat?x=1");
     close(fd);
-    end();
+    tunnels_end();
 }
 END_TEST
 
@@ -401,14 +363,14 @@ START_TEST(a_client_that_leaves)
     close(near);
     ck_assert(peer_is_cut(far));
     close(far);
-    AWAIT(tunnels().open == 0);
+    AWAIT(tunnels_stats().open == 0);
     near = http_connect();
     ck_assert(http_send(near, REQUEST));
     fetch = await_fetch(CONNECT_URL);
     close(near);
     AWAIT(scene_is_cancelled(fetch));
     scene_done(fetch, FETCH_CANCELLED, "cancelled");
-    end();
+    tunnels_end();
 }
 END_TEST
 
