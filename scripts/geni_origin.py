@@ -11,7 +11,7 @@ import sys
 
 import http_service
 
-LIFETIME = 2  # seconds of a lifetime that ends during the experiment
+LIFETIME = 4  # seconds of a lifetime that ends during the experiment
 LONG = 3600
 PAGE = b"<!DOCTYPE html><title>A page of the header experiments</title>\n"
 

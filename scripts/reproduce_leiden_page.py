@@ -16,7 +16,14 @@ def scaling(result):
             f"for reads ({100 * (1 - model.WRITE_SHARE):.0f} %) and writes ({100 * model.WRITE_SHARE:.0f} %). The link "
             f"has {8 * scale.link / 1e6:g} Mbit/s and a latency of {1000 * scale.latency:g} ms. What a figure does not "
             f"vary is {base.requests:,} requests, {base.clients} clients, one unbounded cache with "
-            f"{base.policy.upper()}, and validation. Clients, caches and service share the processors of this machine.")
+            f"{base.policy.upper()}, and validation. {extent(scale)} Clients, caches and service share the processors of "
+            "this machine, so times are longer than on machines of their own.")
+
+
+def extent(scale):
+    if scale.smoke:
+        return f"At most {max(scale.requests):,} requests instead of 15,000."
+    return "The numbers of requests, clients and caches are those of the thesis; none is scaled."
 
 
 def scaled(spreads):
@@ -41,17 +48,15 @@ def size_chart(result, title, attribute):
     return chart(title, "capacity, per cent of all bytes", result.scale.shares, lines, top=top, errors=errors)
 
 
-def mode_bars(result):
-    """The object hit ratio by number of caches and mode."""
+def mode_bars(result, title, attribute, unit, top=None):
+    """By number of caches and mode; `unit` is one of the figure in that of the measurement."""
     series, errors = {}, {}
     for mode in leiden.MODES:
-        cells = {cell.caches: result.cells[cell].object_ratio for cell in leiden.mode_cells(result.scale, mode)}
+        cells = {cell.caches: getattr(result.cells[cell], attribute) for cell in leiden.mode_cells(result.scale, mode)}
         spreads = [cells.get(count) for count in result.scale.caches]
-        series[mode] = [one and 100 * one.mean for one in spreads]
-        errors[mode] = [100 * one.sd if one else 0 for one in spreads]
-    return bars("Object hit ratio by number of caches and how writes invalidate, per cent (of “url” and “tags, one "
-                "cache” stale answers are a part)", [count_caches(count) for count in result.scale.caches], series,
-                errors, top=100, form="%.1f")
+        series[mode] = [one and one.mean / unit for one in spreads]
+        errors[mode] = [one.sd / unit if one else 0 for one in spreads]
+    return bars(title, [count_caches(count) for count in result.scale.caches], series, errors, top=top, form="%.1f")
 
 
 def count_caches(count):
@@ -100,7 +105,9 @@ def section(result):
                      leiden.request_cells(scale))
         + ratio_bars(result, "Hit ratio by number of clients, per cent", [str(n) for n in scale.clients],
                      leiden.client_cells(scale))
-        + mode_bars(result)
+        + mode_bars(result, "Object hit ratio by number of caches and how writes invalidate, per cent (of “url” and "
+                    "“tags, one cache” stale answers are a part)", "object_ratio", 0.01, top=100)
+        + mode_bars(result, "Mean time of a read by number of caches and how writes invalidate, ms", "mean_us", 1000)
         + size_chart(result, "Object hit ratio by capacity, per cent", "object_ratio")
         + size_chart(result, "Byte hit ratio by capacity, per cent", "byte_ratio")
         + "</div><h3>Object hit ratio by capacity, and the smallest cache with "

@@ -66,7 +66,7 @@ svg .p { fill: none; stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
 svg .d, svg .k, svg .b { fill: var(--own); } svg .w { stroke: var(--ink); stroke-width: 1.4; }
-pre { overflow-x: auto; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem; padding: .6rem .8rem;
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem; padding: .6rem .8rem;
   border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;

@@ -38,10 +38,11 @@ class LeidenTest(harness.SystemTest):
         self.assertEqual((verdicts["No"], verdicts["With"]), ("holds", "holds"))
         self.assertEqual(set(study["smallest_share"]), set(leiden.POLICIES))
         page = (out / "reproduce.html").read_text()
-        self.assertEqual(page.count("<svg"), 5)
+        self.assertEqual(page.count("<svg"), 6)
         self.assertIn('<line class="w"', page)
         self.assertIn('<line class="e own-tinylfu"', page)
-        for sentence in ("100 Mbit/s and a latency of 1 ms", "1,000 resources in 8 pools", "/paths -&gt; users"):
+        for sentence in ("100 Mbit/s and a latency of 1 ms", "1,000 resources in 8 pools", "At most 400 requests instead of 15,000.",
+                         "/paths -&gt; users"):
             self.assertIn(sentence, page)
 
     def check_cells(self, cells):
