@@ -104,10 +104,11 @@ class BodyTest(test_get_http.GetHttpTest):
         self.server = Origin(self)
         self.url = self.server.url
 
-    def start(self, *arguments, program=harness.SUNPROXY, **more):
+    def start(self, *arguments, program=harness.SUNPROXY, rpc=False, **more):
         """Starts the client; its outputs are the caller's."""
         self.runs += 1
-        argv = [str(a) for a in (program, "get", "--http", self.tcp, *arguments)]
+        server = ("--socket", self.d.socket) if rpc else ("--http", self.tcp)
+        argv = [str(a) for a in (program, "get", *server, *arguments)]
         run = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=harness.sanitizer_environment(
             self.dir / f"sanitizer.{self.runs}", {"TERM": "xterm"}), **more)
         self.addCleanup(run.wait)
@@ -207,15 +208,14 @@ def peak(pid):
 class DownloadTest(BodyTest):
     options = ("--first-byte-timeout", "3s", "--stall-timeout", "3s")
 
-    def test_a_large_page_takes_little_memory(self):
+    def download(self, rpc):
+        """300 MiB by the client, of which the last one comes when its memory was measured."""
         if not harness.RELEASE_SUNPROXY.exists():
             self.skipTest(f"{harness.RELEASE_SUNPROXY} is not built")
         path = self.dir / "page"
-        run = self.start("-o", path, f"{self.url}/300", program=harness.RELEASE_SUNPROXY)
-        temporary = lambda: [p for p in self.dir.iterdir() if p.name.startswith("page")
-                             or p.name.startswith(".page")]
-        harness.wait_until(lambda: any(p.stat().st_size >= 298 << 20 for p in temporary()), 60,
-                           "most of the page")
+        run = self.start("-o", path, f"{self.url}/300", program=harness.RELEASE_SUNPROXY, rpc=rpc)
+        harness.wait_until(lambda: any(p.stat().st_size >= 298 << 20 for p in self.dir.iterdir()
+                                       if "page" in p.name), 60, "most of the page")
         most = peak(run.pid)
         self.assertFalse(path.exists())  # it is complete or not there
         self.server.gate.set()
@@ -228,16 +228,34 @@ class DownloadTest(BodyTest):
         with open(path, "rb") as file:
             self.assertEqual(hashlib.file_digest(file, "sha256").hexdigest(), digest.hexdigest())
 
+    def test_a_large_page_takes_little_memory(self):
+        self.download(rpc=False)
+
+    def test_a_large_page_takes_little_memory_over_rpc(self):
+        self.download(rpc=True)
+
     def test_the_page_is_written_as_it_arrives(self):
-        run = self.start(f"{self.url}/2", stdout=subprocess.PIPE)
-        seen = b""
-        while len(seen) < len(BLOCK):
-            seen += run.stdout.read1(1 << 20)
-        self.assertIsNone(run.poll())
-        self.server.gate.set()
-        seen += run.stdout.read()
-        run.stdout.close()
-        self.assertEqual((run.wait(60), seen), (0, BLOCK * 2))
+        for rpc in (False, True):
+            with self.subTest(rpc=rpc):
+                self.server.gate.clear()
+                run = self.start(f"{self.url}/4", stdout=subprocess.PIPE, rpc=rpc)
+                # Over RPC a piece is complete before it is sent.
+                seen = run.stdout.read1(1 << 20)
+                while not rpc and len(seen) < 3 * len(BLOCK):
+                    seen += run.stdout.read1(1 << 20)
+                self.assertIsNone(run.poll())
+                self.server.gate.set()
+                seen += run.stdout.read()
+                run.stdout.close()
+                self.assertEqual((run.wait(60), seen), (0, BLOCK * 4))
+
+    def test_a_head_over_rpc_takes_no_more_than_the_head(self):
+        self.server.gate.clear()
+        for blocks in (40, 41):
+            run = self.start("-I", f"{self.url}/{blocks}", stdout=subprocess.PIPE, rpc=True)
+            out = run.communicate()[0].decode()
+            self.assertEqual(run.returncode, 0)
+            self.assertIn(f"Content-Length: {blocks << 20}\r\n", out)
 
     def test_a_page_that_is_cut_short(self):
         self.server.cut = True
@@ -327,13 +345,15 @@ class ProgressTest(BodyTest):
         return seen
 
     def test_a_download(self):
-        for framing in ("length", "close", "chunked"):
-            with self.subTest(framing=framing):
+        for framing, rpc in (("length", False), ("close", False), ("chunked", False),
+                             ("length", True), ("chunked", True)):
+            with self.subTest(framing=framing, rpc=rpc):
                 self.server.gate.clear()
                 self.server.framing = framing
                 wanted = rb"\r4 \[#+ *\]  75 %  3\.0 MiB of 4\.0 MiB  \S+ \S+/s  \d+:\d\d left\x1b\[K" \
                     if framing == "length" else rb"\r4 3\.0 MiB  \S+ \S+/s  \d+:\d\d\x1b\[K"
-                seen = self.on_a_terminal("-o", self.dir / "page", f"{self.url}/4", until=wanted)
+                seen = self.on_a_terminal("-o", self.dir / "page", f"{self.url}/4", until=wanted,
+                                          rpc=rpc)
                 self.assertRegex(seen, wanted)
                 self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-100:])  # nothing of it stays
 
