@@ -310,7 +310,7 @@ $(B)/check-policy/torture_policies: $(B)/tests/unit/torture.o
 # Faults: the same with calls of the operating system, which go through tests/unit/faults.c.
 FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename mkdir mkdtemp mkostemp \
 	mkstemp readlink socket bind listen connect accept4 getsockname getsockopt setsockopt poll \
-	eventfd flock pthread_create pthread_mutex_init pthread_cond_init event_base_new \
+	eventfd epoll_create1 flock pthread_create pthread_mutex_init pthread_cond_init event_base_new \
 	event_new event_add
 FAULT_WRAPS += ftruncate pwrite getcwd opendir
 # What tests/unit/server/process_model.c models, and what it asks the machine for.

@@ -73,6 +73,8 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
         close(fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");
     }
+    if (fd >= 0 && t->owner.poller)
+        poller_add(t->owner.poller, fd);
     return fd;
 }
 

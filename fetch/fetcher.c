@@ -150,18 +150,17 @@ run(void *argument)
 {
     struct fetcher *fetcher = argument;
     struct request *r;
-    int running;
 
     while (read_inbox(fetcher)) {
         read_signals(fetcher);
         read_resolver(fetcher);
         request_resume_paused(&fetcher->loop);
-        curl_multi_perform(fetcher->loop.multi, &running);
+        poller_drive(&fetcher->loop.poller);
         read_transfers(fetcher);
         read_timers(fetcher);
         request_start_next(&fetcher->loop);
         request_update_stats(&fetcher->loop);
-        curl_multi_poll(fetcher->loop.multi, NULL, 0, find_wait_ms(fetcher), NULL);
+        poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));
     }
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
         request_finish(r, FETCH_STOPPING, stopping_sentence);
@@ -179,7 +178,7 @@ wake(void *context)
 {
     struct fetcher *fetcher = context;
 
-    curl_multi_wakeup(fetcher->loop.multi);
+    poller_wake(&fetcher->loop.poller);
 }
 
 /* What a request's body has in memory. */
@@ -228,6 +227,7 @@ dismantle(struct fetcher *fetcher)
 {
     resolver_destroy(fetcher->loop.resolver);
     curl_multi_cleanup(fetcher->loop.multi);
+    poller_free(&fetcher->loop.poller);
     connections_free(&fetcher->loop.connections);
     queue_destroy(fetcher->loop.queue);
     settings_free(&fetcher->loop.settings);
@@ -265,18 +265,23 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.signals);
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
+    fetcher->loop.poller.epoll = fetcher->loop.poller.wakeup = -1;
     connections_init(&fetcher->loop.connections);
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
-    snprintf(why, why_size, "cannot start, for want of memory or threads");
+    snprintf(why, why_size, "cannot start, for want of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
     fetcher->loop.queue = queue_create(&limits);
     fetcher->loop.multi = curl_multi_init();
-    if (!fetcher->loop.queue || !fetcher->loop.multi)
+    if (!fetcher->loop.queue || !fetcher->loop.multi ||
+        !poller_init(&fetcher->loop.poller, fetcher->loop.multi))
         goto failed;
-    if (curl_multi_setopt(fetcher->loop.multi, CURLMOPT_MAXCONNECTS, (long)config->max_active))
+    /* Kept connections included: one that is kept is closed where a new one would be too many. */
+    if (curl_multi_setopt(fetcher->loop.multi, CURLMOPT_MAXCONNECTS, (long)config->max_active) ||
+        curl_multi_setopt(fetcher->loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                          (long)config->max_active))
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
     if (!fetcher->loop.resolver || !start_thread(fetcher))

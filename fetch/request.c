@@ -228,6 +228,7 @@ connect_to(struct request *r, struct resolved *addresses)
         .hold = on_hold,
         .complete = on_complete,
         .received = &loop->received,
+        .poller = &loop->poller,
         .turn = &loop->turn,
         .connections = &loop->connections,
     };

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "fetch/poller.h"
 #include "fetch/queue.h"
 #include "fetch/registry.h"
 #include "fetch/timers.h"
@@ -77,6 +78,7 @@ struct fetch_loop {
     struct request_list all;
     struct request_list paused; /* their transfers wait for the next turn */
     uint64_t turn;              /* the number of this one */
+    struct poller poller;
     struct connections connections;
     struct queue *queue;
     struct timers timers;

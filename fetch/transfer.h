@@ -13,6 +13,7 @@
 #include "fetch/answer.h"
 #include "fetch/body.h"
 #include "fetch/connections.h"
+#include "fetch/poller.h"
 #include "fetch/settings.h"
 #include "fetch/upload.h"
 
@@ -61,6 +62,7 @@ struct transfer_owner {
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
     const uint64_t *turn;       /* the number of the loop's turn */
     struct connections *connections;
+    struct poller *poller; /* that drives the multi handle; NULL: none does */
 };
 
 struct transfer {

@@ -111,6 +111,7 @@ FAULT(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from
 FAULT(char *, getcwd, (char *to, size_t n), (to, n), NULL)
 FAULT(DIR *, opendir, (const char *path), (path), NULL)
 FAULT(int, eventfd, (unsigned initial, int flags), (initial, flags), -1)
+FAULT(int, epoll_create1, (int flags), (flags), -1)
 FAULT(int, flock, (int fd, int operation), (fd, operation), -1)
 
 /* An error number comes back, and not through errno. */

@@ -1,0 +1,123 @@
+#include "fetch/poller.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Watches a socket for these events from now on. */
+static void
+watch(struct poller *poller, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+
+    if (epoll_ctl(poller->epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
+        epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* libcurl says what it waits for on a socket: CURLMOPT_SOCKETFUNCTION. */
+static int
+on_interest(CURL *easy, curl_socket_t fd, int what, void *context, void *of_socket)
+{
+    struct poller *poller = context;
+
+    (void)easy;
+    (void)of_socket;
+    if (what == CURL_POLL_REMOVE)
+        epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, NULL);
+    else
+        watch(poller, fd,
+              (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u));
+    /* An error here would end all transfers of the handle. */
+    return 0;
+}
+
+void
+poller_add(struct poller *poller, int fd)
+{
+    watch(poller, fd, EPOLLOUT);
+}
+
+bool
+poller_init(struct poller *poller, CURLM *multi)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    poller->multi = multi;
+    poller->ready = 0;
+    poller->epoll = epoll_create1(EPOLL_CLOEXEC);
+    poller->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = poller->wakeup;
+    if (poller->epoll < 0 || poller->wakeup < 0 ||
+        epoll_ctl(poller->epoll, EPOLL_CTL_ADD, poller->wakeup, &event) != 0)
+        return false;
+    errno = ENOMEM;
+    return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_interest) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, poller) == CURLM_OK;
+}
+
+void
+poller_free(struct poller *poller)
+{
+    if (poller->epoll >= 0)
+        close(poller->epoll);
+    if (poller->wakeup >= 0)
+        close(poller->wakeup);
+    poller->epoll = poller->wakeup = -1;
+}
+
+void
+poller_drive(struct poller *poller)
+{
+    int running;
+
+    /*
+     * Both directions, whatever the event: libcurl tries what it wants and takes EAGAIN. A mask
+     * would replace its own note that bytes of this socket wait in its TLS library.
+     */
+    for (int i = 0; i < poller->ready; i++)
+        curl_multi_socket_action(poller->multi, poller->events[i].data.fd,
+                                 CURL_CSELECT_IN | CURL_CSELECT_OUT, &running);
+    poller->ready = 0;
+    curl_multi_socket_action(poller->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+/* Drops the event of poller_wake(), if it is among the others. */
+static void
+take_wakeup(struct poller *poller)
+{
+    uint64_t count;
+
+    for (int i = 0; i < poller->ready; i++) {
+        if (poller->events[i].data.fd != poller->wakeup)
+            continue;
+        while (read(poller->wakeup, &count, sizeof(count)) < 0 && errno == EINTR)
+            continue;
+        poller->events[i] = poller->events[--poller->ready];
+        return;
+    }
+}
+
+void
+poller_wait(struct poller *poller, int timeout_ms)
+{
+    long curl_ms = -1;
+    int found;
+
+    curl_multi_timeout(poller->multi, &curl_ms);
+    if (curl_ms >= 0 && curl_ms < timeout_ms)
+        timeout_ms = (int)curl_ms;
+    found = epoll_wait(poller->epoll, poller->events, POLLER_EVENTS, timeout_ms);
+    poller->ready = found > 0 ? found : 0;
+    take_wakeup(poller);
+}
+
+void
+poller_wake(struct poller *poller)
+{
+    const uint64_t one = 1;
+
+    /* It fails when a wake-up is pending 2^64 - 2 times: then nothing is lost. */
+    while (write(poller->wakeup, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
+}
