@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "fetch/url.h"
 
 struct connection {
@@ -18,28 +19,65 @@ struct connection {
 void
 connections_init(struct connections *connections)
 {
-    LIST_INIT(&connections->fresh);
-    for (unsigned i = 0; i < CONNECTION_BUCKETS; i++)
+    for (unsigned i = 0; i < CONNECTION_BUCKETS; i++) {
+        LIST_INIT(&connections->fresh[i]);
         LIST_INIT(&connections->buckets[i]);
-}
-
-static void
-free_list(struct connection_list *list)
-{
-    struct connection *connection;
-
-    while ((connection = LIST_FIRST(list))) {
-        LIST_REMOVE(connection, link);
-        free(connection);
     }
+    connections->by_fd = NULL;
+    connections->fd_count = 0;
 }
 
 void
 connections_free(struct connections *connections)
 {
-    free_list(&connections->fresh);
-    for (unsigned i = 0; i < CONNECTION_BUCKETS; i++)
-        free_list(&connections->buckets[i]);
+    for (size_t i = 0; i < connections->fd_count; i++)
+        free(connections->by_fd[i]);
+    free(connections->by_fd);
+    connections->by_fd = NULL;
+    connections->fd_count = 0;
+}
+
+/* Is there a place for that descriptor now? */
+static bool
+make_place(struct connections *connections, size_t fd)
+{
+    size_t count = connections->fd_count ? connections->fd_count : 64;
+    struct connection **longer;
+
+    if (fd < connections->fd_count)
+        return true;
+    while (count <= fd)
+        count *= 2;
+    longer = realloc(connections->by_fd, count * sizeof(struct connection *));
+    if (!longer)
+        return false;
+    for (size_t i = connections->fd_count; i < count; i++)
+        longer[i] = NULL;
+    connections->by_fd = longer;
+    connections->fd_count = count;
+    return true;
+}
+
+/* Forgets what is known of a descriptor, if anything. */
+static void
+forget(struct connections *connections, int fd)
+{
+    struct connection *connection = NULL;
+
+    if (fd >= 0 && (size_t)fd < connections->fd_count) {
+        connection = connections->by_fd[fd];
+        connections->by_fd[fd] = NULL;
+    }
+    if (connection) {
+        LIST_REMOVE(connection, link);
+        free(connection);
+    }
+}
+
+static struct connection_list *
+fresh_of(struct connections *connections, const void *opener)
+{
+    return &connections->fresh[hash64_uint((uintptr_t)opener) % CONNECTION_BUCKETS];
 }
 
 bool
@@ -47,11 +85,15 @@ connections_add(struct connections *connections, const void *opener, int fd)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
-    if (!connection)
+    if (!connection || !make_place(connections, (size_t)fd)) {
+        free(connection);
         return false;
+    }
+    forget(connections, fd);
     connection->opener = opener;
     connection->fd = fd;
-    LIST_INSERT_HEAD(&connections->fresh, connection, link);
+    connections->by_fd[fd] = connection;
+    LIST_INSERT_HEAD(fresh_of(connections, opener), connection, link);
     return true;
 }
 
@@ -95,7 +137,7 @@ read_addresses(struct connection *connection)
 static void
 sort_fresh(struct connections *connections, const void *opener)
 {
-    struct connection *connection = LIST_FIRST(&connections->fresh);
+    struct connection *connection = LIST_FIRST(fresh_of(connections, opener));
 
     while (connection) {
         struct connection *next = LIST_NEXT(connection, link);
@@ -122,20 +164,7 @@ find(struct connections *connections, const union address *local, const union ad
 int
 connections_on_close(void *context, curl_socket_t fd)
 {
-    struct connections *connections = context;
-    struct connection *connection = NULL;
-
-    LIST_FOREACH(connection, &connections->fresh, link)
-    if (connection->fd == fd)
-        break;
-    for (unsigned i = 0; i < CONNECTION_BUCKETS && !connection; i++)
-        LIST_FOREACH(connection, &connections->buckets[i], link)
-    if (connection->fd == fd)
-        break;
-    if (connection) {
-        LIST_REMOVE(connection, link);
-        free(connection);
-    }
+    forget(context, fd);
     return close(fd);
 }
 

@@ -11,6 +11,7 @@
 
 #include <curl/curl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -18,17 +19,23 @@ struct connection;
 
 LIST_HEAD(connection_list, connection);
 
-#define CONNECTION_BUCKETS 256u
+#define CONNECTION_BUCKETS 4096u
 
 struct connections {
-    struct connection_list fresh;                       /* their addresses are not known yet */
+    struct connection_list fresh[CONNECTION_BUCKETS];   /* by opener: no addresses are known yet */
     struct connection_list buckets[CONNECTION_BUCKETS]; /* by local port */
+    struct connection **by_fd;                          /* owned: the array */
+    size_t fd_count;                                    /* of its places */
 };
 
 void connections_init(struct connections *connections);
 void connections_free(struct connections *connections);
 
-/* Remembers a socket that `opener` is about to connect. False without memory. */
+/*
+ * Remembers a socket that `opener` is about to connect, in place of an earlier one with this
+ * descriptor: libcurl 7.88 closes a socket that has not been connected without telling. False
+ * without memory.
+ */
 bool connections_add(struct connections *connections, const void *opener, int fd);
 
 /* For CURLOPT_CLOSESOCKETFUNCTION, with the connections as its data: forgets and closes. */
