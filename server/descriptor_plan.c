@@ -8,10 +8,27 @@ enum {
     FOR_THE_DAEMON = 96,
     /* An event loop and what wakes it. */
     PER_WORKER = 2,
-    /* Two while a name is looked up or connections over IPv4 and IPv6 race, and one that is kept
-       for the next request to the same origin. */
-    PER_FETCH = 3,
 };
+
+/*
+ * A connection for each fetch; the fetcher has no more, kept ones included. And one for every
+ * second fetch: a name is being looked up, or connections over IPv4 and IPv6 race. A race for which
+ * there is no descriptor is not begun.
+ */
+static uint64_t
+for_fetches(uint64_t fetches)
+{
+    return fetches + (fetches + 1) / 2;
+}
+
+/* The most fetches for which that many descriptors are enough; at least 1. */
+static uint32_t
+fetches_of(uint64_t descriptors)
+{
+    uint64_t fetches = descriptors * 2 / 3;
+
+    return fetches ? (uint32_t)fetches : 1;
+}
 
 struct descriptor_plan
 descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint32_t fetches,
@@ -23,20 +40,18 @@ descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint
         .connections_per_client = connections_per_client,
         .fetches = fetches,
         .tunnels = tunnels,
-        .need = fixed + connections + tunnels + (uint64_t)fetches * PER_FETCH,
+        .need = fixed + connections + tunnels + for_fetches(fetches),
         .limit = limit,
     };
-    uint64_t left;
+    uint64_t left, others = (uint64_t)connections + tunnels, most;
 
     if (!descriptor_plan_is_short(&plan))
         return plan;
     left = limit > fixed ? limit - fixed : 0;
-    if ((uint64_t)fetches * PER_FETCH > left / 2)
-        plan.fetches = (uint32_t)(left / 2 / PER_FETCH);
-    if (plan.fetches == 0)
-        plan.fetches = 1;
-    left =
-        left > (uint64_t)plan.fetches * PER_FETCH ? left - (uint64_t)plan.fetches * PER_FETCH : 0;
+    most = left > 2 * others ? left - others : left / 2;
+    if (for_fetches(fetches) > most)
+        plan.fetches = fetches_of(most);
+    left = left > for_fetches(plan.fetches) ? left - for_fetches(plan.fetches) : 0;
     if (left < (uint64_t)plan.connections + tunnels && tunnels > left / 4)
         plan.tunnels = (uint32_t)(left / 4);
     left -= plan.tunnels;

@@ -4,7 +4,8 @@
  *
  * Administrators' connections and fetches have theirs first: a client that opens connections until
  * there is no more descriptor must keep neither from working. Fetches are lowered only as far as
- * they would need more than half of what is left for them and the connections. Tunnels, each of
+ * they would need more than half of what is left for them and the connections, or more than
+ * connections and tunnels leave. Tunnels, each of
  * which needs a descriptor beside that of its client's connection, get at most a quarter of the
  * rest.
  */

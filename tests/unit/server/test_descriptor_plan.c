@@ -13,7 +13,7 @@ START_TEST(all_stays_where_the_limit_is_enough)
     ck_assert_uint_eq(plan.connections, 16384);
     ck_assert_uint_eq(plan.connections_per_client, 4096);
     ck_assert_uint_eq(plan.fetches, 256);
-    ck_assert_uint_ge(plan.need, 16384 + 3 * 256 + DESCRIPTOR_PLAN_RESERVE + 2 * 4);
+    ck_assert_uint_ge(plan.need, 16384 + 3 * 256 / 2 + DESCRIPTOR_PLAN_RESERVE + 2 * 4);
     plan = descriptor_plan_make(16384, 4096, 256, 0, 4, plan.need);
     ck_assert(!descriptor_plan_is_short(&plan));
     ck_assert_uint_eq(plan.connections, 16384);
@@ -29,16 +29,32 @@ START_TEST(fetches_keep_theirs_up_to_half)
     struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 0, 4, 4096);
 
     ck_assert_uint_eq(plan.fetches, 256);
-    ck_assert_uint_lt(plan.connections, 4096 - 3 * 256);
-    ck_assert_uint_gt(plan.connections, 3000);
-    plan = descriptor_plan_make(16384, 4096, 256, 0, 4, 1024);
-    ck_assert_uint_lt(plan.fetches, 256);
-    ck_assert_uint_gt(plan.fetches, 100);
+    ck_assert_uint_lt(plan.connections, 4096 - 3 * 256 / 2);
+    ck_assert_uint_gt(plan.connections, 3500);
+    plan = descriptor_plan_make(16384, 4096, 512, 0, 4, 1024);
+    ck_assert_uint_lt(plan.fetches, 512);
+    ck_assert_uint_gt(plan.fetches, 250);
     ck_assert_uint_gt(plan.connections, 400);
     /* Few connections are wanted, and get what they want. */
     plan = descriptor_plan_make(10, 0, 4096, 0, 4, 1024);
     ck_assert_uint_eq(plan.connections, 10);
     ck_assert_uint_eq(plan.connections_per_client, 0);
+}
+END_TEST
+
+START_TEST(fetches_get_what_connections_and_tunnels_leave)
+{
+    struct descriptor_plan plan = descriptor_plan_make(64, 0, 10000, 16, 2, 20000);
+
+    ck_assert(!descriptor_plan_is_short(&plan));
+    plan = descriptor_plan_make(64, 0, 20000, 16, 2, 20000);
+    ck_assert(descriptor_plan_is_short(&plan));
+    ck_assert_uint_eq(plan.connections, 64);
+    ck_assert_uint_eq(plan.tunnels, 16);
+    ck_assert_uint_gt(plan.fetches, 13000);
+    ck_assert_uint_lt(plan.fetches, 13334);
+    plan = descriptor_plan_make(64, 0, plan.fetches, 16, 2, 20000);
+    ck_assert(!descriptor_plan_is_short(&plan));
 }
 END_TEST
 
@@ -54,7 +70,7 @@ START_TEST(tunnels_get_a_quarter)
     ck_assert_uint_eq(plan.tunnels, 1024);
     ck_assert_uint_eq(plan.connections, 16383);
     plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, 2048);
-    ck_assert_uint_lt(plan.tunnels, 1280 / 4);
+    ck_assert_uint_lt(plan.tunnels, 1664 / 4);
     ck_assert_uint_gt(plan.tunnels, 1024 / 4);
     ck_assert_uint_ge(plan.connections, 3 * plan.tunnels);
     ck_assert_uint_eq(plan.fetches, 256);
@@ -103,6 +119,7 @@ unit_suite(void)
 
     tcase_add_test(tcase, all_stays_where_the_limit_is_enough);
     tcase_add_test(tcase, fetches_keep_theirs_up_to_half);
+    tcase_add_test(tcase, fetches_get_what_connections_and_tunnels_leave);
     tcase_add_test(tcase, tunnels_get_a_quarter);
     tcase_add_test(tcase, the_plan_fits_the_limit);
     tcase_add_test(tcase, the_soft_limit_is_raised_to_the_hard_one);
