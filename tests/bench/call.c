@@ -102,6 +102,11 @@ call_begin(struct call_template *call, enum call_protocol protocol, struct span 
     case CALL_MEMCACHED_SET:
         encode_set(call, prefix, suffix, value_len);
         break;
+    case CALL_HTTP:
+        buf_append_str(&call->bytes, "GET ");
+        append_key(call, prefix, suffix);
+        buf_append_str(&call->bytes, " HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+        break;
     }
     if (!buf_failed(&call->bytes))
         return true;

@@ -18,7 +18,8 @@ enum call_protocol {
     CALL_RPC1,      /* PROXY_FETCH of version 1 */
     CALL_BARE,      /* the bytes of CALL_RPC2, for a server that does not read them */
     CALL_MEMCACHED, /* get, in the text protocol */
-    CALL_MEMCACHED_SET
+    CALL_MEMCACHED_SET,
+    CALL_HTTP /* GET over HTTP/1.1; the key is the request's target */
 };
 
 struct call_template {
@@ -31,7 +32,7 @@ struct call_template {
 /*
  * Makes the template for keys `prefix`, eight digits, `suffix`. `value_len` is the length of a
  * value to be set, for CALL_MEMCACHED_SET. False without memory, or if the key would be longer
- * than the protocol allows (8192 bytes for a URL, 250 for memcached).
+ * than the protocol allows (8192 bytes for a URL or target, 250 for memcached).
  */
 bool call_begin(struct call_template *call, enum call_protocol protocol, struct span prefix,
                 struct span suffix, size_t value_len);

@@ -28,7 +28,8 @@ struct options {
 static const char help[] =
     "usage: load --protocol NAME (--port N | --socket PATH) --bytes N --prefix TEXT [options]\n"
     "\n"
-    "  --protocol NAME    rpc2, rpc1, memcached, or bare (calls of rpc2, any answer of N bytes)\n"
+    "  --protocol NAME    rpc2, rpc1, http, memcached, or bare (calls of rpc2, any answer of N\n"
+    "                     bytes)\n"
     "  --port N           on 127.0.0.1\n"
     "  --socket PATH      an AF_UNIX socket instead\n"
     "  --bytes N          length of each body or value; for bare, of the whole reply\n"
@@ -69,6 +70,7 @@ protocol_named(const char *name)
         enum call_protocol protocol;
     } names[] = {{"rpc2", CALL_RPC2},
                  {"rpc1", CALL_RPC1},
+                 {"http", CALL_HTTP},
                  {"bare", CALL_BARE},
                  {"memcached", CALL_MEMCACHED}};
 

@@ -39,6 +39,19 @@ enum text_step {
     TEXT_LAST     /* the rest of the last line: END, STORED, or an error */
 };
 
+/* The states of a response over HTTP (RFC 9112), which has a Content-Length. */
+enum http_step {
+    HTTP_VERSION, /* up to the blank behind it */
+    HTTP_STATUS,  /* digits, up to the next blank or the line's end */
+    HTTP_REST,    /* of a line */
+    HTTP_NAME,    /* of a field, as far as it is Content-Length; `have` letters of that have come */
+    HTTP_LENGTH,  /* its value */
+    HTTP_END,     /* the line feed of the empty line */
+    HTTP_BODY     /* skipped */
+};
+
+static const char length_name[] = "content-length:";
+
 #define MAX_RECORD (32u << 20)
 
 const char *
@@ -68,8 +81,10 @@ reply_skip(struct reply_reader *r, size_t n)
 {
     r->skip -= (uint32_t)n;
     r->reply.wire_len += (uint32_t)n;
-    if (r->record_left == 0)
-        return; /* memcached has no records */
+    if (r->record_left == 0) { /* text has no records; after a body of HTTP nothing comes */
+        r->ready = r->has_length && r->skip == 0;
+        return;
+    }
     r->record_left -= (uint32_t)n;
     r->ready = r->record_left == 0;
 }
@@ -261,10 +276,93 @@ take_letter(struct reply_reader *r, const struct reply_expected *expected, char 
     }
 }
 
+static void
+lose_stream(struct reply_reader *r)
+{
+    r->reply.flaw = REPLY_NOT_A_REPLY;
+    r->ready = true;
+}
+
+static void
+end_http_head(struct reply_reader *r, const struct reply_expected *expected)
+{
+    if (!r->has_length) {
+        lose_stream(r);
+        return;
+    }
+    if (r->reply.flaw == REPLY_GOOD && r->value != expected->body_len)
+        r->reply.flaw = REPLY_WRONG_LENGTH;
+    r->step = HTTP_BODY;
+    r->skip = r->value;
+    r->ready = r->value == 0;
+}
+
+/* The first letters of a line: a field, or the empty line. */
+static void
+take_http_name(struct reply_reader *r, char c)
+{
+    char lower = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+
+    if (r->have == 0 && c == '\r') {
+        r->step = HTTP_END;
+    } else if (lower != length_name[r->have]) {
+        r->step = HTTP_REST;
+    } else if (length_name[++r->have] == '\0') {
+        r->step = HTTP_LENGTH;
+        r->has_length = true;
+        r->value = 0;
+    }
+}
+
+static void
+take_http(struct reply_reader *r, const struct reply_expected *expected, char c)
+{
+    bool digit = c >= '0' && c <= '9' && r->value < MAX_RECORD;
+
+    switch ((enum http_step)r->step) {
+    case HTTP_VERSION:
+        if (c == ' ')
+            r->step = HTTP_STATUS;
+        else if (c < ' ')
+            lose_stream(r);
+        break;
+    case HTTP_STATUS:
+        if (digit) {
+            r->value = r->value * 10 + (uint32_t)(c - '0');
+        } else {
+            r->reply.flaw = r->value == 200 ? REPLY_GOOD : REPLY_FAILED;
+            r->step = HTTP_REST;
+        }
+        break;
+    case HTTP_LENGTH:
+        if (digit)
+            r->value = r->value * 10 + (uint32_t)(c - '0');
+        else if (c == '\r')
+            r->step = HTTP_REST;
+        else if (c != ' ')
+            lose_stream(r);
+        break;
+    case HTTP_NAME:
+        take_http_name(r, c);
+        break;
+    case HTTP_END:
+        end_http_head(r, expected);
+        break;
+    case HTTP_BODY:
+    case HTTP_REST:
+        break;
+    }
+    if (r->step == HTTP_REST && c == '\n') {
+        r->step = HTTP_NAME;
+        r->have = 0;
+    }
+}
+
 bool
 reply_read(struct reply_reader *r, const struct reply_expected *expected, struct span *bytes,
            struct reply *reply)
 {
+    bool http = expected->protocol == CALL_HTTP;
     bool text = expected->protocol == CALL_MEMCACHED || expected->protocol == CALL_MEMCACHED_SET;
 
     while (!r->ready && bytes->len > 0) {
@@ -273,12 +371,15 @@ reply_read(struct reply_reader *r, const struct reply_expected *expected, struct
 
             reply_skip(r, n);
             *bytes = span_of(bytes->ptr + n, bytes->len - n);
-        } else if (text) {
+        } else if (text || http) {
             char c = bytes->ptr[0];
 
             *bytes = span_of(bytes->ptr + 1, bytes->len - 1);
             r->reply.wire_len++;
-            take_letter(r, expected, c);
+            if (http)
+                take_http(r, expected, c);
+            else
+                take_letter(r, expected, c);
         } else {
             read_word(r, expected, bytes);
         }

@@ -1,8 +1,8 @@
 /*
  * Reads replies from a stream as they arrive, in pieces of any size, and checks of each what shows
  * a hit from anything else: framing, the call's number, the accepted and successful state, where
- * the page came from, and its length. Of a body no byte is looked at, so that it need not even be
- * copied out of the kernel.
+ * the page came from (not over HTTP), and its length. Of a body no byte is looked at, so that it
+ * need not even be copied out of the kernel.
  */
 #ifndef SUNPROXY_TESTS_BENCH_REPLY_H
 #define SUNPROXY_TESTS_BENCH_REPLY_H
@@ -46,10 +46,11 @@ struct reply_reader {
     struct reply reply;
     uint32_t record_left; /* bytes of the record that are still to come */
     uint32_t skip;        /* of those, the bytes to be passed over unseen */
-    uint32_t value;       /* memcached: a number under way */
+    uint32_t value;       /* memcached and HTTP: a number under way */
     uint8_t step;
-    uint8_t have; /* bytes of `word` */
-    bool ready;   /* the reply is whole */
+    uint8_t have;    /* bytes of `word` */
+    bool ready;      /* the reply is whole */
+    bool has_length; /* HTTP: the response has stated its length */
     unsigned char word[4];
 };
 

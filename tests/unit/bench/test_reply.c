@@ -263,6 +263,36 @@ START_TEST(answers_of_memcached)
 }
 END_TEST
 
+START_TEST(responses_over_http)
+{
+    static const struct {
+        const char *text;
+        enum reply_flaw flaw;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nAge: 1\r\nContent-Length: 5\r\nContent-Type: a\r\n\r\n\r\nxy\n",
+         REPLY_GOOD},
+        {"HTTP/1.1 200 OK\r\ncontent-length:5\r\n\r\nabcde", REPLY_GOOD},
+        {"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nabcde", REPLY_GOOD},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", REPLY_WRONG_LENGTH},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", REPLY_WRONG_LENGTH},
+        {"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nabcde", REPLY_FAILED},
+        {"HTTP/1.1 200 OK\r\nContent-Type: a\r\n\r\n", REPLY_NOT_A_REPLY},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct reply_expected expected = {.protocol = CALL_HTTP, .body_len = 5};
+        struct span text = span_str(cases[i].text);
+
+        for (size_t piece = 1; piece <= text.len; piece++) {
+            struct reply reply = read_one(&expected, text, piece);
+
+            ck_assert_msg(reply.flaw == cases[i].flaw, "%s", cases[i].text);
+            ck_assert_uint_eq(reply.wire_len, text.len);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_call_is_what_proxy_x_decodes)
 {
     struct call_template call;
@@ -309,6 +339,11 @@ START_TEST(memcached_calls_and_keys_that_are_too_long)
     call_set(&call, 1, 42);
     ck_assert_str_eq(buf_str(&call.bytes), "set k/00000042 0 0 3\r\nabc\r\n");
     call_free(&call);
+    ck_assert(call_begin(&call, CALL_HTTP, span_str("/k/"), span_str("?q"), 0));
+    call_set(&call, 1, 42);
+    ck_assert_str_eq(buf_str(&call.bytes),
+                     "GET /k/00000042?q HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+    call_free(&call);
     memset(prefix, 'k', sizeof(prefix));
     ck_assert(!call_begin(&call, CALL_MEMCACHED, span_of(prefix, 243), span_str(""), 0));
     ck_assert(!call_begin(&call, CALL_RPC2, span_of(prefix, sizeof(prefix)), span_str(""), 0));
@@ -330,6 +365,7 @@ unit_suite(void)
     tcase_add_test(reply, version_1_has_only_a_body);
     tcase_add_test(reply, the_floor_is_checked_by_its_length);
     tcase_add_test(reply, answers_of_memcached);
+    tcase_add_test(reply, responses_over_http);
     suite_add_tcase(suite, reply);
     tcase_add_test(call, a_call_is_what_proxy_x_decodes);
     tcase_add_test(call, memcached_calls_and_keys_that_are_too_long);
