@@ -66,18 +66,27 @@ poller_free(struct poller *poller)
     poller->epoll = poller->wakeup = -1;
 }
 
+/*
+ * An error is found by reading or writing. Nothing may be claimed that is not so: libcurl 7.88
+ * takes a stream of HTTP/2 from which it can read nothing for one that has ended.
+ */
+static int
+mask_of(uint32_t events)
+{
+    uint32_t failed = events & (EPOLLERR | EPOLLHUP);
+
+    return (events & EPOLLIN || failed ? CURL_CSELECT_IN : 0) |
+           (events & EPOLLOUT || failed ? CURL_CSELECT_OUT : 0);
+}
+
 void
 poller_drive(struct poller *poller)
 {
     int running;
 
-    /*
-     * Both directions, whatever the event: libcurl tries what it wants and takes EAGAIN. A mask
-     * would replace its own note that bytes of this socket wait in its TLS library.
-     */
     for (int i = 0; i < poller->ready; i++)
         curl_multi_socket_action(poller->multi, poller->events[i].data.fd,
-                                 CURL_CSELECT_IN | CURL_CSELECT_OUT, &running);
+                                 mask_of(poller->events[i].events), &running);
     poller->ready = 0;
     curl_multi_socket_action(poller->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 }
