@@ -8,7 +8,8 @@
 #   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
-#                        server and of the simulator (alone: make bench-sim)
+#                        server, of misses in flight, of the hash table, and of the simulator
+#                        (alone: make bench-sim)
 #   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
@@ -392,7 +393,8 @@ demo: setup
 	$(Q)scripts/demo.sh
 
 reproduce: setup
-	$(Q)$(MAKE) VARIANT=release programs origin
+	$(Q)scripts/setup.sh reproduce
+	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)scripts/reproduce.sh
 
 test: setup-test
@@ -417,6 +419,8 @@ coverage: setup-test
 bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
+	$(Q)tests/bench/misses.py
+	$(Q)tests/bench/table.py
 	$(Q)tests/bench/sim.py
 
 REQUESTS ?= 10000000

@@ -4,7 +4,7 @@
 Started by scripts/reproduce.sh. The Sun RPC paper and the Thrift study: every run is a replay over RPC
 against a daemon of its own, which fetches from a local origin with a latency like that of the web;
 several runs take place at once. The claims and their criteria are in reproduce_claims.py, the paper's
-numbers in reproduce_published.py, the page in reproduce_page.py. Each study over HTTP (HTTP_STUDIES) has
+numbers in reproduce_published.py, the page in reproduce_page.py. Each further study (MORE_STUDIES) has
 modules of its own: what it runs, its claims, and its part of the page.
 
 The authors' own requests are replayed too, if $SUNPROXY_DATASETS (by default ../shared/datasets) has
@@ -31,6 +31,9 @@ import reproduce_leiden
 import reproduce_leiden_claims
 import reproduce_leiden_page
 import reproduce_page
+import reproduce_parallel
+import reproduce_parallel_claims
+import reproduce_parallel_page
 
 OUT = pathlib.Path("build/reproduce")
 DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", "../shared/datasets"))
@@ -45,17 +48,22 @@ Scale = collections.namedtuple("Scale", "percent kb repeats runs latency options
 FULL = Scale([10, 20, 30, 40, 50, 80], [64, 128, 192, 256], 3, 5, "lognormal:20ms:0.5", [])
 SMOKE = Scale([10, 20, 30], [64, 256], 2, 2, "1ms", ["--limit", 60])
 
-# Studies over HTTP. perform(children, folder, scale) gives the result, assess(result) the rows of its
-# claims; section(result) and as_json(result) are what the page and the JSON have of it.
-HttpStudy = collections.namedtuple("HttpStudy", "full smoke perform assess section as_json")
-HTTP_STUDIES = {
-    "geni": HttpStudy(reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
-                      reproduce_geni_claims.assess, reproduce_geni_page.section, reproduce_geni_page.as_json),
-    "leiden": HttpStudy(reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
-                        reproduce_leiden_claims.assess, reproduce_leiden_page.section,
-                        reproduce_leiden_page.as_json),
+# Further studies. `how` is what it does, in a few words. perform(children, folder, scale) gives the result,
+# assess(result) the rows of its claims; section(result) and as_json(result) are what the page and the JSON
+# have of it.
+OVER_HTTP = "over HTTP, against origins with a limited link"
+Study = collections.namedtuple("Study", "how full smoke perform assess section as_json")
+MORE_STUDIES = {
+    "geni": Study(OVER_HTTP, reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
+                  reproduce_geni_claims.assess, reproduce_geni_page.section, reproduce_geni_page.as_json),
+    "leiden": Study(OVER_HTTP, reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
+                    reproduce_leiden_claims.assess, reproduce_leiden_page.section, reproduce_leiden_page.as_json),
+    "parallel": Study("threads and fetches in flight, against an origin with a scaled latency",
+                      reproduce_parallel.FULL, reproduce_parallel.SMOKE, reproduce_parallel.perform,
+                      reproduce_parallel_claims.assess, reproduce_parallel_page.section,
+                      reproduce_parallel_page.as_json),
 }
-STUDIES = ["rpc", *HTTP_STUDIES]
+STUDIES = ["rpc", *MORE_STUDIES]
 
 # What the replays over RPC give: claims.Row of each claim; {name: claims.Part}; that of the authors' own
 # requests, or None; {name: claims.Workload}; claims.Fall.
@@ -260,9 +268,9 @@ def reproduce(children, out, wanted, smoke, at_once):
     scale = SMOKE if smoke else FULL
     replays = perform_replays(children, out, scale, at_once) if "rpc" in wanted else None
     results, rows = {}, list(replays.rows) if replays else []
-    for name, study in HTTP_STUDIES.items():
+    for name, study in MORE_STUDIES.items():
         if name in wanted:
-            print(f"{reproduce_page.NAMES[name]}: over HTTP, against origins with a limited link")
+            print(f"{reproduce_page.NAMES[name]}: {study.how}")
             results[name] = study.perform(children, out / name, study.smoke if smoke else study.full)
             rows += study.assess(results[name])
     print()
@@ -270,9 +278,9 @@ def reproduce(children, out, wanted, smoke, at_once):
     run = reproduce_page.Run(rows, smoke, time.monotonic() - started, version())
     page, data = out / "reproduce.html", out / "reproduce.json"
     page.write_text(reproduce_page.page(
-        run, replays, scale, [HTTP_STUDIES[name].section(result) for name, result in results.items()]))
+        run, replays, scale, [MORE_STUDIES[name].section(result) for name, result in results.items()]))
     data.write_text(json.dumps(reproduce_page.as_json(
-        run, replays, {name: HTTP_STUDIES[name].as_json(result) for name, result in results.items()}), indent=1))
+        run, replays, {name: MORE_STUDIES[name].as_json(result) for name, result in results.items()}), indent=1))
     if replays:
         print_notes(replays)
     if smoke:

@@ -8,7 +8,8 @@ BAR, BAR_GAP, GROUP_GAP, BAR_LEFT, BAR_RIGHT, KEY = 13, 2, 10, 92, 56, 22
 
 # The colours of lines and bars: those of policies, and of the series of a bar chart in turn.
 COLOURS = {"lru": "lru", "lfu": "lfu", "fifo": "fifo", "rand": "rand", "maxs": "maxs", "gds": "purple",
-           "gdsf": "red", "tinylfu": "green", "1": "blue", "2": "orange", "3": "green", "4": "purple"}
+           "gdsf": "red", "tinylfu": "green", "pool": "blue", "sunproxyd": "green", "executor": "orange",
+           "aiohttp": "purple", "1": "blue", "2": "orange", "3": "green", "4": "purple"}
 OWN = "".join(f".own-{name} {{ --own: var(--{colour}); }}\n" for name, colour in COLOURS.items())
 
 

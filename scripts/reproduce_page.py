@@ -83,7 +83,8 @@ SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; for
 
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
-         "repeated": "repeated workload", "geni": "GENI study", "leiden": "Leiden study"}
+         "repeated": "repeated workload", "geni": "GENI study", "leiden": "Leiden study",
+         "parallel": "parallelism"}
 
 # All of it: claims.Row of each claim, whether it is a smoke test, seconds, and the daemon's version.
 Run = collections.namedtuple("Run", "rows smoke seconds version")
@@ -114,7 +115,8 @@ def claims_table(rows):
             own = (f'<div class="own">{badge(row.own)} <span class="soft">of the authors’ own '
                    f"requests:</span> {escape(row.own.measured)}</div>")
         source = {"logs": "the authors’ logs", "Thrift": "Thrift study",
-                  "GENI": "a question of the study", "Leiden": "a question of the study"}.get(
+                  "GENI": "a question of the study", "Leiden": "a question of the study",
+                  "Parallelism": "the study"}.get(
             row.claim.source, f"section {row.claim.source}")
         cells.append(
             f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
@@ -290,8 +292,8 @@ def page(run, replays, scale, more):
 <style>{SHEET}</style></head><body>
 <h1>What was published, and what was measured</h1>
 <p>Evaluations of caching proxies, repeated with sunproxy: those of “RPC-Based Web Proxy Server: Implementation and
-Evaluation using Sun RPC and libcurl”, of a study of policies in a proxy on Apache Thrift, and of studies over
-HTTP.</p>
+Evaluation using Sun RPC and libcurl”, of a study of policies in a proxy on Apache Thrift, of studies over
+HTTP, and of “Exploiting Parallelism in a Proxy Server”.</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
 {replays_lead(replays, scale) if replays else ""}
 <h2>The claims</h2>

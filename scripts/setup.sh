@@ -5,6 +5,7 @@
 #   scripts/setup.sh build        what `make` needs
 #   scripts/setup.sh build test   what `make test` needs as well
 #   scripts/setup.sh fuzz         what `make fuzz` needs beside `build`
+#   scripts/setup.sh reproduce    what `make reproduce` uses beside `build`, where it can be had
 #   scripts/setup.sh coverage     what `make coverage` needs beside `test`
 #
 # As root it installs with apt-get. Any other user gets the list of missing packages and the command
@@ -62,6 +63,9 @@ clang:command:clang
 fuzzer:clang-runtime:libclang-rt-14-dev'
 coverage_needs='
 gcovr:command:gcovr'
+# The contestant that stands for asyncio without blocking calls: 3.8.4 in Debian 12.
+reproduce_needs='
+/usr/lib/python3/dist-packages/aiohttp/__init__.py:file:python3-aiohttp'
 
 say() {
     printf '%s\n' "$*" >&2
@@ -106,11 +110,12 @@ other_wanted=
 for group in "$@"; do
     case $group in
     build) build_wanted=$build_needs ;;
-    test) other_wanted="$other_wanted $test_needs" ;;
+    test) other_wanted="$other_wanted $test_needs $reproduce_needs" ;;
+    reproduce) other_wanted="$other_wanted $reproduce_needs" ;;
     fuzz) other_wanted="$other_wanted $fuzz_needs" ;;
     coverage) other_wanted="$other_wanted $coverage_needs" ;;
     *)
-        say "usage: scripts/setup.sh [build] [test] [fuzz] [coverage]"
+        say "usage: scripts/setup.sh [build] [test] [reproduce] [fuzz] [coverage]"
         exit 64
         ;;
     esac

@@ -234,7 +234,7 @@ build_others() {
 
 if wants build; then
     # shellcheck disable=SC2086 # no target is no argument
-    build "$main" VARIANT="$main" programs origin peers soak-programs fuzz-programs $unit_target
+    build "$main" VARIANT="$main" programs origin peers bench-programs soak-programs fuzz-programs $unit_target
     [ "$main" = asan ] && build_others
     stage builds
 fi

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Measures misses with many fetches in flight to an origin with a latency of 100 ms, beside nginx.
+
+The contestants are sunproxyd over RPC, sunproxyd over HTTP as a reverse proxy, and nginx with proxy_pass and
+a cold cache, where it is installed. All have two threads or processes and keep connections to the origin. Every
+request is for a new page of 1 KiB. They take turns in rounds.
+
+Prints, by the number of fetches in flight:
+- requests per second and CPU time per miss (medians of the rounds), which is the kernel's account of all
+  processes of a server. 16 fetches of 100 ms are at most 160 per second, 256 at most 2,560; beyond that the
+  processors decide, which server, origin and load share;
+- memory of the server for each fetch in flight: its resident memory while that many wait for the origin, less
+  that at the start, by their number. No page is cached then;
+- the largest number in flight without an error.
+
+Exit status: 0 when everything was measured; 1 after an error.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import http_servers
+from http_servers import Failure, Server, family_of, free_port
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+IN_FLIGHT = (16, 256, 4096, 10000)
+MORE = (11000, 12500, 15000, 17500)  # for the largest number without an error
+DEPTH = 250  # calls outstanding on a connection over RPC
+BYTES = 1024
+LATENCY = "100ms"
+HELD_SECONDS = 4  # latency where memory is measured: all requests are sent by then
+MEMORY = "16G"  # a bound that does not bind
+
+
+class Origin(Server):
+    def __init__(self, build, folder, name, latency):
+        port = free_port()
+        super().__init__(name, [build / "tests/origin/origin", "--quiet", "--http-port", str(port), "--latency",
+                                latency, "--size-min", str(BYTES), "--size-max", str(BYTES), "--header",
+                                "Cache-Control: max-age=3600"], port, folder)
+        self.wait_until_listening()
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+class Sunproxyd:
+    """`over` is rpc2 or http."""
+
+    def __init__(self, over):
+        self.over = over
+        self.name = "sunproxyd, " + {"rpc2": "RPC", "http": "HTTP"}[over]
+
+    def start(self, build, folder, origin, in_flight):
+        port = free_port()
+        connections = in_flight // DEPTH + 16 if self.over == "rpc2" else in_flight + 16
+        front = (["--listen", "127.0.0.1", "--port", str(port)] if self.over == "rpc2" else
+                 ["--listen", "none", "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin.port}"])
+        fetches = str(in_flight)
+        return Server("sunproxyd",
+                      [build / "sunproxyd", *front, "--socket", "none", "--no-rpcbind", "--workers", "2",
+                       "--capacity-bytes", "2G", "--allow-net", "127.0.0.0/8", "--allow-port", "any",
+                       "--max-connections", str(connections), "--max-connections-per-client", "0", "--max-tunnels",
+                       "0", "--max-fetches", fetches, "--max-fetches-waiting", fetches, "--max-fetches-per-client",
+                       "0", "--max-fetches-per-origin", fetches, "--max-fetches-queued", "100000", "--max-transit",
+                       MEMORY], port, folder).wait_until_listening()
+
+    def load(self, origin, in_flight):
+        """Options of the load."""
+        if self.over == "http":
+            return ["--protocol", "http", "--connections", str(in_flight), "--depth", "1"], ""
+        depth = min(DEPTH, in_flight)
+        return (["--protocol", "rpc2", "--connections", str(in_flight // depth), "--depth", str(depth)],
+                f"http://127.0.0.1:{origin.port}")
+
+
+class Nginx:
+    name = "nginx"
+
+    @staticmethod
+    def start(_build, folder, origin, in_flight):
+        port = free_port()
+        (folder / "nginx.conf").write_text(f"""
+daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.error; worker_processes 2;
+{"user root;" if os.getuid() == 0 else ""}
+events {{ worker_connections {2 * in_flight + 512}; }}
+http {{
+  access_log off; keepalive_requests 1000000000;
+  proxy_cache_path {folder}/pages keys_zone=pages:64m max_size=2g inactive=1h use_temp_path=off;
+  proxy_temp_path {folder}/proxy; client_body_temp_path {folder}/body;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream origin {{ server 127.0.0.1:{origin.port}; keepalive {in_flight}; keepalive_requests 1000000000; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=8192 reuseport;
+    location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+                  proxy_cache pages; }}
+  }}
+}}""")
+        return Server("nginx", [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
+                      folder).wait_until_listening()
+
+    @staticmethod
+    def load(_origin, in_flight):
+        return ["--protocol", "http", "--connections", str(in_flight), "--depth", "1"], ""
+
+
+def resident_bytes(server):
+    """Of all its processes; what they share counts once."""
+    total = 0
+    for pid in family_of(server.process.pid):
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            total += sum(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+    return total * 1024
+
+
+class Bench:
+    def __init__(self, args, folder):
+        self.build, self.args, self.folder, self.number = args.build.resolve(), args, folder, 0
+        self.servers = []
+
+    def start(self, contestant, origin, in_flight):
+        self.number += 1
+        folder = self.folder / str(self.number)
+        folder.mkdir()
+        server = contestant.start(self.build, folder, origin, in_flight)
+        self.servers.append(server)
+        return server
+
+    def origin(self, latency):
+        self.number += 1
+        origin = Origin(self.build, self.folder, f"origin{self.number}", latency)
+        self.servers.append(origin)
+        return origin
+
+    def stop(self):
+        for server in self.servers:
+            server.stop()
+
+    def begin_load(self, contestant, server, origin, in_flight, requests):
+        """New pages each time: their URLs have the number of this call."""
+        self.number += 1
+        options, base = contestant.load(origin, in_flight)
+        return subprocess.Popen(
+            [self.build / "tests/bench/load", "--port", str(server.port), "--bytes", str(BYTES), "--prefix",
+             f"{base}/{self.number}/", "--fill", "--keys", str(requests), "--timeout", "120", *options],
+            stdout=subprocess.PIPE, text=True)
+
+    @staticmethod
+    def end_load(process):
+        out, _ = process.communicate()
+        return json.loads(out) if out.startswith("{") else {"errors": -1, "first_error": "no result"}
+
+    def measure(self, contestant, server, origin, in_flight):
+        requests = max(self.args.seconds * in_flight * 2, 320) if in_flight > 16 else 160 * self.args.seconds
+        before = server.cpu_seconds()
+        result = self.end_load(self.begin_load(contestant, server, origin, in_flight, requests))
+        result["cpu_us"] = 1e6 * (server.cpu_seconds() - before) / requests
+        return result
+
+    def hold(self, contestant, origin, in_flight):
+        """(bytes by fetch, None) with all of them in flight at once, or (None, why not)."""
+        server = self.start(contestant, origin, in_flight)
+        before, kept = resident_bytes(server), origin.descriptors()
+        process = self.begin_load(contestant, server, origin, in_flight, in_flight)
+        held, end = 0, time.monotonic() + 4 * HELD_SECONDS
+        while held < in_flight and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.05)
+            held = origin.descriptors() - kept
+        memory = resident_bytes(server) - before
+        result = self.end_load(process)
+        server.stop()
+        if result["errors"]:
+            return None, result.get("first_error", "errors")
+        if held < in_flight:
+            return None, f"only {held} were in flight at once"
+        return memory / in_flight, None
+
+
+def measure_rounds(bench, contestants, in_flight):
+    """{name: [result]}; a contestant with an error is left out."""
+    origin = bench.origin(LATENCY)
+    servers = {contestant.name: bench.start(contestant, origin, in_flight) for contestant in contestants}
+    results = {name: [] for name in servers}
+    for turn in range(bench.args.rounds):
+        order = contestants[turn % len(contestants):] + contestants[:turn % len(contestants)]
+        for contestant in order:
+            if results[contestant.name] is None:
+                continue
+            result = bench.measure(contestant, servers[contestant.name], origin, in_flight)
+            if result["errors"]:
+                print(f"{contestant.name}, {in_flight}: {result['errors']} errors, the first: "
+                      f"{result.get('first_error')}", flush=True)
+                results[contestant.name] = None
+            else:
+                results[contestant.name].append(result)
+    for server in [*servers.values(), origin]:
+        server.stop()
+    return results
+
+
+def median(runs, key):
+    return statistics.median(run[key] for run in runs)
+
+
+def cell(runs):
+    if not runs:
+        return f"{'-':>24}"
+    return f"{median(runs, 'requests_per_second'):>12.0f}/s{median(runs, 'cpu_us'):>7.0f} us"
+
+
+def measure_all(bench, contestants, numbers, more):
+    results = {}
+    print("Requests per second and CPU per miss:")
+    print(f"{'in flight':<12}" + "".join(f"{c.name:>24}" for c in contestants))
+    for in_flight in numbers:
+        results[in_flight] = measure_rounds(bench, contestants, in_flight)
+        print(f"{in_flight:<12}" + "".join(cell(results[in_flight][c.name]) for c in contestants), flush=True)
+    print("\nMemory for each fetch in flight, KiB:")
+    held = {c.name: {} for c in contestants}
+    largest = {c.name: (0, None) for c in contestants}
+    for in_flight in (*numbers, *more):
+        cells = []
+        for contestant in contestants:
+            if largest[contestant.name][1] is None:
+                # Each contestant has an origin of its own: no connection of another one counts.
+                origin = bench.origin(f"{bench.args.held}s")
+                memory, why = bench.hold(contestant, origin, in_flight)
+                origin.stop()
+                held[contestant.name][in_flight] = memory
+                largest[contestant.name] = (in_flight if why is None else largest[contestant.name][0], why)
+            memory = held[contestant.name].get(in_flight)
+            cells.append(f"{'-' if memory is None else f'{memory / 1024:.1f}':>24}")
+        print(f"{in_flight:<12}" + "".join(cells), flush=True)
+    print("\nLargest number in flight without an error, of those above:")
+    for contestant in contestants:
+        number, why = largest[contestant.name]
+        print(f"{contestant.name:<20}{number:>8}" + (f"; beyond: {why}" if why else ""))
+    return {"rounds": results, "bytes": held, "largest": largest}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant (3)")
+    parser.add_argument("--seconds", type=int, default=2, help="length of a turn, about (2)")
+    parser.add_argument("--smoke", action="store_true", help="does it all work? small numbers, no figures to quote")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # daemons are where an ordinary user's path does not lead
+    args.held = 1 if args.smoke else HELD_SECONDS
+    numbers, more = ((4, 64), (100,)) if args.smoke else (IN_FLIGHT, MORE)
+    contestants = [Sunproxyd("rpc2"), Sunproxyd("http")]
+    if args.smoke:
+        args.rounds = 1
+    if shutil.which("nginx"):
+        contestants.append(Nginx())
+    else:
+        print("nginx is not installed (package nginx-light): left out")
+    print(f"The limit of open files is {os.sysconf('SC_OPEN_MAX')} for each process.")
+    with tempfile.TemporaryDirectory(prefix="sunproxy-misses-") as folder:
+        bench = Bench(args, pathlib.Path(folder))
+        try:
+            results = measure_all(bench, contestants, numbers, more)
+        except (Failure, OSError) as failure:
+            print(f"misses: {failure}", file=sys.stderr)
+            return 1
+        finally:
+            bench.stop()
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
