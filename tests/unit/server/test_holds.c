@@ -1,0 +1,671 @@
+/* Bodies that are read piece by piece over version 2: PROXY_READ and PROXY_RELEASE. */
+#include "server/hold.h"
+
+#include "tests/unit/net/stream.h"
+#include "tests/unit/server/front_server.h"
+
+#define URL "http://host/large"
+
+enum { LARGE = 3 << 20, PIECE = PROXY_MAX_PIECE, MOST = 8 << 20 };
+
+static char bytes[MOST];
+
+static void
+begin(const struct scene_options *options)
+{
+    for (size_t i = 0; i < MOST; i++)
+        bytes[i] = (char)(i * 7 + i / 251 + i / 65536);
+    front_server_start(options, VICTIMS_ALL);
+}
+
+/* Bodies of at most 4 MiB are stored; or none that comes in pieces. */
+static void
+set_up(void)
+{
+    begin(&(struct scene_options){.capacity_pages = 1, .max_body = 4 * MIB});
+}
+
+static void
+set_up_unstored(void)
+{
+    begin(&(struct scene_options){.capacity_pages = 1, .max_page = 4096});
+}
+
+static void
+tear_down(void)
+{
+    front_server_stop();
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Receives the first piece of a body, and returns the object's name. */
+static const char *
+receive_first(int fd, uint32_t xid, proxy_source source, int64_t length)
+{
+    static proxy_object name;
+    proxy_fetch_result result;
+    const proxy_page *page = &result.proxy_fetch_result_u.page;
+
+    receive_page(fd, xid, PROXY_OK, &result);
+    ck_assert_int_eq(page->source, source);
+    ck_assert_uint_eq(page->body.body_len, PIECE);
+    ck_assert(memcmp(page->body.body_val, bytes, PIECE) == 0);
+    ck_assert(!page->ending.stored && page->ending.victims.victims_len == 0);
+    ck_assert_ptr_nonnull(page->rest);
+    ck_assert_int_eq(page->rest->length, length);
+    memcpy(name, page->rest->object, sizeof(name));
+    free_page(&result);
+    return name;
+}
+
+static void
+send_read(int fd, uint32_t xid, const char *name, uint64_t offset, uint32_t count)
+{
+    proxy_read_args args = {.offset = offset, .count = count};
+
+    memcpy(args.object, name, sizeof(args.object));
+    send_call(fd, xid, PROXY_READ, (xdrproc_t)xdr_proxy_read_args, &args);
+}
+
+/* Receives what is at the offset; returns the number of bytes. */
+static size_t
+receive_piece(int fd, uint32_t xid, uint64_t offset, bool ends)
+{
+    proxy_read_result result = {.status = PROXY_OK};
+    const proxy_piece *piece = &result.proxy_read_result_u.piece;
+    size_t len;
+
+    receive_result(fd, xid, (xdrproc_t)xdr_proxy_read_result, &result);
+    ck_assert_msg(result.status == PROXY_OK, "status %d: %s", (int)result.status,
+                  result.status ? result.proxy_read_result_u.sentence : "");
+    len = piece->bytes.bytes_len;
+    ck_assert_uint_le(offset + len, MOST);
+    ck_assert(len == 0 || memcmp(piece->bytes.bytes_val, bytes + offset, len) == 0);
+    ck_assert_int_eq(piece->ending != NULL, ends);
+    if (ends && len)
+        ck_assert_int_eq(piece->length, (int64_t)(offset + len));
+    xdr_free((xdrproc_t)xdr_proxy_read_result, &result);
+    return len;
+}
+
+static void
+receive_refusal(int fd, uint32_t xid, proxy_status status, const char *part)
+{
+    proxy_read_result result = {.status = PROXY_OK};
+
+    receive_result(fd, xid, (xdrproc_t)xdr_proxy_read_result, &result);
+    ck_assert_int_eq(result.status, status);
+    ck_assert_msg(strstr(result.proxy_read_result_u.sentence, part), "%s",
+                  result.proxy_read_result_u.sentence);
+    xdr_free((xdrproc_t)xdr_proxy_read_result, &result);
+}
+
+static void
+expect_refusal(int fd, uint32_t xid, const char *name, uint64_t offset, const char *part)
+{
+    send_read(fd, xid, name, offset, PIECE);
+    receive_refusal(fd, xid, PROXY_NO_OBJECT, part);
+}
+
+static void
+expect_release(int fd, uint32_t xid, const char *name, proxy_status expected)
+{
+    proxy_status status = PROXY_INTERNAL;
+
+    send_call(fd, xid, PROXY_RELEASE, (xdrproc_t)xdr_proxy_object, (void *)(uintptr_t)name);
+    receive_result(fd, xid, (xdrproc_t)xdr_proxy_status, &status);
+    ck_assert_int_eq(status, expected);
+}
+
+static struct hold_stats
+stats(void)
+{
+    struct hold_stats all;
+
+    holds_get_stats(front_service.holds, &all);
+    return all;
+}
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+/* The head of a response that may be stored, for the fetch of the URL. */
+static struct scene_fetch *
+respond_head(int64_t length)
+{
+    struct scene_fetch *fetch = await_fetch(URL);
+    char lines[128] = MAX_AGE;
+
+    if (length >= 0)
+        snprintf(lines, sizeof(lines), MAX_AGE "Content-Length: %lld\r\n", (long long)length);
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
+    return fetch;
+}
+
+/* Sends the body from one offset to another, or until it is to pause; returns where it is. */
+static size_t
+respond_body(struct scene_fetch *fetch, size_t from, size_t to)
+{
+    const size_t most = 16384;
+
+    while (from < to) {
+        size_t now = to - from < most ? to - from : most;
+        enum fetch_flow flow = fetch->sink->body(fetch->context, bytes + from, now);
+
+        ck_assert_int_ne(flow, FETCH_ABORT);
+        from += now;
+        if (flow == FETCH_PAUSE)
+            break;
+    }
+    return from;
+}
+
+/* A page of LARGE bytes, complete, of which the first piece has been received. */
+static const char *
+hold_stored(int fd)
+{
+    struct scene_fetch *fetch;
+
+    send_get(fd, 1, URL, PROXY_FLAG_WANT_VICTIMS);
+    fetch = respond_head(LARGE);
+    ck_assert_uint_eq(respond_body(fetch, 0, LARGE), LARGE);
+    scene_done(fetch, FETCH_OK, "");
+    return receive_first(fd, 1, PROXY_MISS, LARGE);
+}
+
+/* ---- complete objects ------------------------------------------------------------------------ */
+
+START_TEST(a_stored_body_is_read_at_any_offset)
+{
+    static const struct {
+        uint64_t offset;
+        uint32_t count;
+        size_t len;
+        bool ends;
+    } rows[] = {
+        {PIECE, PIECE, PIECE, false},
+        {2 * PIECE, PIECE, PIECE, true},
+        {0, 1, 1, false},
+        {LARGE - 1, 10, 1, true},
+        {LARGE, 10, 0, true},
+        {UINT64_MAX, 10, 0, true},
+        {17, UINT32_MAX, PIECE, false},
+        {5, 0, 0, false},
+        {LARGE - 3, 3, 3, true},
+        {12345, 999999, 999999, false},
+    };
+    int fd = front_connect_tcp();
+    const char *name = hold_stored(fd);
+
+    for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        send_read(fd, 10 + i, name, rows[i].offset, rows[i].count);
+        ck_assert_uint_eq(receive_piece(fd, 10 + i, rows[i].len ? rows[i].offset : 0, rows[i].ends),
+                          rows[i].len);
+    }
+    /* Another one gets it from the cache, at once. */
+    send_get(fd, 50, URL, 0);
+    receive_first(fd, 50, PROXY_HIT, LARGE);
+    ck_assert_uint_eq(stats().open, 2);
+    close(fd);
+}
+END_TEST
+
+/* What the cache has done with the page is known at its end. */
+START_TEST(the_last_piece_has_the_ending)
+{
+    proxy_read_result result = {.status = PROXY_OK};
+    const proxy_ending *ending;
+    int fd = front_connect_tcp();
+    const char *name;
+
+    front_store("http://host/victim", MAX_AGE, BODY_INLINE, "x", 1);
+    name = hold_stored(fd);
+    send_read(fd, 2, name, 2 * PIECE, PIECE);
+    receive_result(fd, 2, (xdrproc_t)xdr_proxy_read_result, &result);
+    ck_assert_int_eq(result.status, PROXY_OK);
+    ending = result.proxy_read_result_u.piece.ending;
+    ck_assert_ptr_nonnull(ending);
+    ck_assert(ending->stored);
+    ck_assert_uint_eq(ending->fetch_us, 2000);
+    ck_assert_uint_eq(ending->evicted, 1);
+    ck_assert_uint_eq(ending->victims.victims_len, 1);
+    ck_assert_uint_eq(ending->victims.victims_val[0].proxy_url_len, strlen("http://host/victim"));
+    xdr_free((xdrproc_t)xdr_proxy_read_result, &result);
+    close(fd);
+}
+END_TEST
+
+/* It stays readable for its holders when the cache has dropped it. */
+START_TEST(a_purged_object_is_read_on)
+{
+    int fd = front_connect_tcp();
+    const char *name = hold_stored(fd);
+
+    ck_assert_uint_eq(cache_purge_all(scene.cache), 1);
+    send_read(fd, 2, name, PIECE, PIECE);
+    ck_assert_uint_eq(receive_piece(fd, 2, PIECE, false), PIECE);
+    expect_release(fd, 3, name, PROXY_OK);
+    close(fd);
+}
+END_TEST
+
+/* ---- who may read, and until when ------------------------------------------------------------ */
+
+START_TEST(an_object_is_read_on_its_connection_until_its_release)
+{
+    int fd = front_connect(), other = front_connect();
+    proxy_object name, unknown = {0};
+
+    memcpy(name, hold_stored(fd), sizeof(name));
+    expect_refusal(other, 2, name, PIECE, "no such object");
+    expect_release(other, 3, name, PROXY_NO_OBJECT);
+    expect_refusal(fd, 4, unknown, PIECE, "no such object");
+    send_read(fd, 5, name, PIECE, 1);
+    ck_assert_uint_eq(receive_piece(fd, 5, PIECE, false), 1);
+    expect_release(fd, 6, name, PROXY_OK);
+    expect_release(fd, 7, name, PROXY_NO_OBJECT);
+    expect_refusal(fd, 8, name, PIECE, "no such object");
+    ck_assert_uint_eq(stats().open, 0);
+    ck_assert_uint_eq(stats().ended[HOLD_RELEASED], 1);
+    close(fd);
+    close(other);
+}
+END_TEST
+
+START_TEST(an_object_goes_with_its_connection)
+{
+    int fd = front_connect_tcp();
+
+    hold_stored(fd);
+    ck_assert_uint_eq(stats().open, 1);
+    close(fd);
+    AWAIT(stats().ended[HOLD_DISCONNECTED] == 1);
+    ck_assert_uint_eq(stats().open, 0);
+}
+END_TEST
+
+START_TEST(an_object_that_is_not_read_expires)
+{
+    const char *name;
+    int fd;
+
+    front_options.hold_timeout = 20000;
+    set_up();
+    fd = front_connect_tcp();
+    name = hold_stored(fd);
+    AWAIT(stats().ended[HOLD_EXPIRED] == 1);
+    expect_refusal(fd, 2, name, PIECE, "no such object");
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(the_objects_of_a_connection_are_bounded)
+{
+    int fd = front_connect_tcp();
+    proxy_object first, second;
+
+    memcpy(first, hold_stored(fd), sizeof(first));
+    for (uint32_t i = 1; i < HOLDS_PER_CONNECTION; i++) {
+        send_get(fd, 100 + i, URL, 0);
+        memcpy(second, receive_first(fd, 100 + i, PROXY_HIT, LARGE), sizeof(second));
+    }
+    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 0);
+    /* The first one was used last. */
+    send_read(fd, 2, first, PIECE, 1);
+    receive_piece(fd, 2, PIECE, false);
+    send_get(fd, 3, URL, 0);
+    receive_first(fd, 3, PROXY_HIT, LARGE);
+    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
+    ck_assert_uint_eq(stats().open, HOLDS_PER_CONNECTION);
+    send_read(fd, 4, first, PIECE, 1);
+    receive_piece(fd, 4, PIECE, false);
+    close(fd);
+}
+END_TEST
+
+/* A client has a quarter of all. A connection that has one gives it up for another. */
+START_TEST(the_objects_of_a_client_are_bounded)
+{
+    proxy_fetch_result result;
+    int fd, other;
+
+    front_options.max_holds = 4;
+    set_up();
+    fd = front_connect_tcp();
+    other = front_connect_tcp();
+    hold_stored(fd);
+    send_get(other, 2, URL, 0);
+    receive_page(other, 2, PROXY_OVERLOADED, &result);
+    free_page(&result);
+    ck_assert_uint_eq(stats().refused, 1);
+    send_get(fd, 3, URL, 0);
+    receive_first(fd, 3, PROXY_HIT, LARGE);
+    ck_assert_uint_eq(stats().open, 1);
+    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
+    close(fd);
+    close(other);
+    front_server_stop();
+}
+END_TEST
+
+/* The fetch of a body that may not be held has no reader: it ends. */
+START_TEST(a_growing_body_that_may_not_be_held_is_refused)
+{
+    struct scene_fetch *fetch;
+    proxy_fetch_result result;
+    int fd, other;
+
+    front_options.max_holds = 4;
+    set_up_unstored();
+    fd = front_connect_tcp();
+    other = front_connect_tcp();
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(LARGE);
+    respond_body(fetch, 0, LARGE);
+    receive_first(fd, 1, PROXY_MISS, LARGE);
+    send_get(other, 2, URL "?2", 0);
+    fetch = await_fetch(URL "?2");
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, MAX_AGE, false);
+    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, LARGE), FETCH_CONTINUE);
+    respond_body(fetch, 0, LARGE);
+    receive_page(other, 2, PROXY_OVERLOADED, &result);
+    free_page(&result);
+    AWAIT(scene_is_cancelled(fetch));
+    scene_done(fetch, FETCH_CANCELLED, "");
+    close(fd);
+    close(other);
+    AWAIT(scene_is_cancelled(scene_fetch(URL)));
+    scene_done(scene_fetch(URL), FETCH_CANCELLED, "");
+    front_server_stop();
+}
+END_TEST
+
+/* ---- growing objects ------------------------------------------------------------------------- */
+
+START_TEST(a_growing_body_is_read_in_order)
+{
+    int64_t length = _i ? -1 : LARGE;
+    int fd = front_connect_tcp();
+    struct scene_fetch *fetch;
+    const char *name;
+    size_t at;
+
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(length);
+    at = respond_body(fetch, 0, PIECE + 1);
+    name = receive_first(fd, 1, PROXY_MISS, length);
+    /* It waits until it is worth an answer. */
+    send_read(fd, 2, name, PIECE, HOLD_WORTHWHILE);
+    at = respond_body(fetch, at, at + HOLD_WORTHWHILE);
+    ck_assert_uint_eq(receive_piece(fd, 2, PIECE, false), HOLD_WORTHWHILE);
+    /* What is asked for has come. */
+    send_read(fd, 3, name, PIECE + HOLD_WORTHWHILE, 1);
+    ck_assert_uint_eq(receive_piece(fd, 3, PIECE + HOLD_WORTHWHILE, false), 1);
+    expect_refusal(fd, 4, name, PIECE, "not kept");
+    /* Bytes may be skipped, also those that have not come. */
+    send_read(fd, 5, name, LARGE - 100, 1000);
+    send_read(fd, 6, name, LARGE, 1000);
+    ck_assert_uint_eq(respond_body(fetch, at, LARGE), LARGE);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert_uint_eq(receive_piece(fd, 5, LARGE - 100, true), 100);
+    ck_assert_uint_eq(receive_piece(fd, 6, 0, true), 0);
+    /* Now it is in the cache: any offset can be read. */
+    send_read(fd, 7, name, 3, 10);
+    ck_assert_uint_eq(receive_piece(fd, 7, 3, false), 10);
+    expect_release(fd, 8, name, PROXY_OK);
+    close(fd);
+}
+END_TEST
+
+/* A body that is not stored: the origin is as fast as the reader, and what was read is freed. */
+START_TEST(a_body_that_is_not_stored_is_read_through_a_window)
+{
+    int fd = front_connect_tcp();
+    struct scene_fetch *fetch;
+    const char *name;
+    size_t sent, got = PIECE;
+    uint32_t xid = 1;
+    unsigned resumes = 0;
+
+    send_get(fd, xid, URL, 0);
+    fetch = respond_head(MOST);
+    sent = respond_body(fetch, 0, MOST);
+    ck_assert_uint_lt(sent, 3 * MIB);
+    name = receive_first(fd, xid, PROXY_MISS, MOST);
+    while (got < MOST) {
+        size_t len;
+
+        send_read(fd, ++xid, name, got, PIECE);
+        len = receive_piece(fd, xid, got, sent == MOST && got + PIECE >= MOST);
+        ck_assert_uint_gt(len, 0);
+        got += len;
+        ck_assert_uint_lt(memory_used(&scene.account, MEMORY_PAGES), 4 * MIB);
+        if (sent == MOST || sent - got > MIB / 2)
+            continue;
+        AWAIT(scene_resumes(fetch) > resumes);
+        resumes = scene_resumes(fetch);
+        sent = respond_body(fetch, sent, MOST);
+        ck_assert_uint_lt(sent - got, 3 * MIB);
+        if (sent == MOST) {
+            scene_done(fetch, FETCH_OK, "");
+            AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
+        }
+    }
+    ck_assert_uint_eq(got, MOST);
+    /* Its beginning has been freed. */
+    expect_refusal(fd, ++xid, name, PIECE, "not kept");
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    close(fd);
+}
+END_TEST
+
+/* Of two readers the slow one does not slow the fast one down, but must fetch for itself. */
+START_TEST(a_reader_far_behind_another_fetches_again)
+{
+    int fast = front_connect_tcp(), slow = front_connect();
+    struct scene_fetch *fetch;
+    proxy_object name, slow_name;
+    size_t sent, got;
+    uint32_t xid = 10;
+    unsigned resumes = 0;
+
+    send_get(fast, 1, URL, 0);
+    await_fetch(URL);
+    send_get(slow, 2, URL, 0);
+    AWAIT(client_tally_clients(front_service.proxy.waiting) == 2);
+    fetch = respond_head(MOST);
+    sent = respond_body(fetch, 0, MOST);
+    memcpy(name, receive_first(fast, 1, PROXY_MISS, MOST), sizeof(name));
+    memcpy(slow_name, receive_first(slow, 2, PROXY_COALESCED, MOST), sizeof(name));
+    for (got = PIECE; got < 7 * MIB;) {
+        send_read(fast, ++xid, name, got, PIECE);
+        got += receive_piece(fast, xid, got, false);
+        if (sent - got > MIB / 2)
+            continue;
+        AWAIT(scene_resumes(fetch) > resumes);
+        resumes = scene_resumes(fetch);
+        sent = respond_body(fetch, sent, MOST - 1);
+    }
+    send_read(slow, 3, slow_name, PIECE, PIECE);
+    receive_refusal(slow, 3, PROXY_NO_OBJECT, "fetch again");
+    expect_refusal(slow, 4, slow_name, PIECE, "no such object");
+    ck_assert_uint_eq(stats().ended[HOLD_FAILED], 1);
+    close(fast);
+    close(slow);
+    AWAIT(scene_is_cancelled(fetch));
+    scene_done(fetch, FETCH_CANCELLED, "");
+}
+END_TEST
+
+START_TEST(a_fetch_ends_with_its_only_reader)
+{
+    int fd = front_connect_tcp();
+    struct scene_fetch *fetch;
+    const char *name;
+
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(MOST);
+    respond_body(fetch, 0, MOST);
+    name = receive_first(fd, 1, PROXY_MISS, MOST);
+    if (_i == 0)
+        expect_release(fd, 2, name, PROXY_OK);
+    if (_i == 1) /* with a call that waits */
+        send_read(fd, 2, name, MOST - 1, 1);
+    if (_i != 0)
+        close(fd);
+    AWAIT(scene_is_cancelled(fetch));
+    scene_done(fetch, FETCH_CANCELLED, "");
+    AWAIT(stats().open == 0);
+    if (_i == 0)
+        close(fd);
+}
+END_TEST
+
+/* A client that has gone before the first piece does not keep a fetch alive, either. */
+START_TEST(a_client_that_has_gone_before_the_first_piece)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    int fd = front_connect_tcp();
+    struct scene_fetch *fetch;
+    struct rpc_stats of;
+
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(MOST);
+    respond_body(fetch, 0, 100000);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    close(fd);
+    AWAIT((rpc_server_get_stats(front_service.rpc, &of), of.net.connections == 0));
+    AWAIT(scene_is_cancelled(fetch) || fetch->sink->body(fetch->context, bytes, 16) == FETCH_ABORT);
+    scene_done(fetch, FETCH_CANCELLED, "");
+    ck_assert_uint_eq(stats().opened, 0);
+}
+END_TEST
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The fetch fails behind the first piece: while a call waits, or before it. */
+START_TEST(a_body_that_breaks_off)
+{
+    int fd = front_connect_tcp();
+    struct scene_fetch *fetch;
+    const char *name;
+
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(LARGE);
+    respond_body(fetch, 0, PIECE + 1);
+    name = receive_first(fd, 1, PROXY_MISS, LARGE);
+    if (_i == 0)
+        send_read(fd, 2, name, PIECE, PIECE);
+    scene_done(fetch, FETCH_ORIGIN_BROKE, "host: the body was cut short");
+    if (_i == 1) {
+        AWAIT(scene_metric("requests{outcome=\"failure\"}") == 1);
+        send_read(fd, 2, name, PIECE, PIECE);
+    }
+    receive_refusal(fd, 2, PROXY_ORIGIN_BROKE, "host: the body was cut short");
+    expect_refusal(fd, 3, name, PIECE, "no such object");
+    ck_assert_uint_eq(stats().ended[HOLD_FAILED], 1);
+    ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
+    close(fd);
+}
+END_TEST
+
+/* Version 1 has begun the fetch, and bounds it; version 2 fetches for itself. */
+START_TEST(a_body_too_large_for_version_1)
+{
+    int first = front_connect_tcp(), second = front_connect();
+    struct scene_fetch *fetch;
+
+    send_fetch(first, 1, URL, strlen(URL));
+    fetch = await_fetch(URL);
+    ck_assert(!(fetch->flags & FETCH_ANY_LENGTH));
+    send_get(second, 2, URL, 0);
+    AWAIT(client_tally_clients(front_service.proxy.waiting) == 2);
+    scene_done(fetch, FETCH_TOO_LARGE, "host: too large");
+    ck_assert_int_eq(receive_status(first, 1), SYSTEM_ERR);
+    fetch = respond_head(LARGE);
+    ck_assert(fetch->flags & FETCH_ANY_LENGTH);
+    respond_body(fetch, 0, LARGE);
+    scene_done(fetch, FETCH_OK, "");
+    receive_first(second, 2, PROXY_MISS, LARGE);
+    /* A hit is too large for it, too. */
+    ck_assert_uint_eq(front_service.proxy.config.max_body, 2 * MIB);
+    send_fetch(first, 3, URL, strlen(URL));
+    ck_assert_int_eq(receive_status(first, 3), SYSTEM_ERR);
+    close(first);
+    close(second);
+}
+END_TEST
+
+static void
+set_up_small(void)
+{
+    begin(&(struct scene_options){.capacity_pages = 1, .max_body = 2 * MIB, .max_page = 4 * MIB});
+}
+
+/* ---- servers that end ------------------------------------------------------------------------ */
+
+START_TEST(a_server_that_ends_while_bodies_are_read)
+{
+    struct scene_fetch *fetch;
+    int fd;
+
+    set_up_unstored();
+    fd = front_connect();
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(MOST);
+    respond_body(fetch, 0, MOST);
+    if (_i == 1) /* a call waits; otherwise the first piece has not been read */
+        send_read(fd, 2, receive_first(fd, 1, PROXY_MISS, MOST), MOST - 1, 1);
+    else
+        AWAIT(stats().open == 1);
+    rpc_server_stop_accepting(front_service.rpc);
+    scene_done(fetch, FETCH_STOPPING, "the server is stopping");
+    front_server_halt(0);
+    front_server_free();
+    close(fd);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: held objects");
+    TCase *tests = tcase_create("stored");
+
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_stored_body_is_read_at_any_offset);
+    tcase_add_test(tests, the_last_piece_has_the_ending);
+    tcase_add_test(tests, a_purged_object_is_read_on);
+    tcase_add_test(tests, an_object_is_read_on_its_connection_until_its_release);
+    tcase_add_test(tests, an_object_goes_with_its_connection);
+    tcase_add_test(tests, the_objects_of_a_connection_are_bounded);
+    tcase_add_loop_test(tests, a_growing_body_is_read_in_order, 0, 2);
+    tcase_add_loop_test(tests, a_body_that_breaks_off, 0, 2);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("not stored");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up_unstored, tear_down);
+    tcase_add_test(tests, a_body_that_is_not_stored_is_read_through_a_window);
+    tcase_add_test(tests, a_reader_far_behind_another_fetches_again);
+    tcase_add_loop_test(tests, a_fetch_ends_with_its_only_reader, 0, 3);
+    tcase_add_test(tests, a_client_that_has_gone_before_the_first_piece);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("beside version 1");
+    tcase_add_checked_fixture(tests, set_up_small, tear_down);
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, a_body_too_large_for_version_1);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("servers of their own");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, an_object_that_is_not_read_expires);
+    tcase_add_test(tests, the_objects_of_a_client_are_bounded);
+    tcase_add_test(tests, a_growing_body_that_may_not_be_held_is_refused);
+    tcase_add_loop_test(tests, a_server_that_ends_while_bodies_are_read, 0, 2);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
