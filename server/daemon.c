@@ -249,7 +249,9 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
 static uint32_t
 wanted_tunnels(const struct options *options)
 {
-    return options->http.count || getenv("LISTEN_FDS") ? (uint32_t)options->max_tunnels : 0;
+    return options->http.count || options->http_proxied.count || getenv("LISTEN_FDS")
+               ? (uint32_t)options->max_tunnels
+               : 0;
 }
 
 /* Settings that start no thread: before the sockets are opened and privileges are dropped. */
@@ -414,6 +416,25 @@ open_sockets(struct parts *parts)
     return statuses[error];
 }
 
+/* 0 or an errno. */
+static int
+listen_http(struct parts *parts, struct local_socket *sockets, unsigned count,
+            const struct net_protocol *protocol, const char *how)
+{
+    int error = 0;
+
+    for (unsigned i = 0; error == 0 && i < count; i++) {
+        char name[LISTEN_NAME];
+
+        log_info("serving HTTP on %s%s", listen_describe(sockets[i].fd, name, sizeof(name)), how);
+        error = net_server_listen(rpc_server_net(parts->service.rpc), sockets[i].fd, protocol,
+                                  &parts->http);
+        if (error == 0)
+            sockets[i].fd = -1;
+    }
+    return error;
+}
+
 /* The transport takes ownership of the sockets; the registration reads their addresses before. */
 static int
 start(struct parts *parts)
@@ -429,16 +450,12 @@ start(struct parts *parts)
     }
     if (error == 0 && listening->local.fd >= 0)
         error = rpc_server_listen(service->rpc, listening->local.fd);
-    for (unsigned i = 0; error == 0 && i < listening->http_count; i++) {
-        char name[LISTEN_NAME];
-
-        log_info("serving HTTP on %s%s", listen_describe(listening->http[i].fd, name, sizeof(name)),
-                 listening->http_passed ? ", passed by the service manager" : "");
-        error =
-            http_service_listen(&parts->http, rpc_server_net(service->rpc), listening->http[i].fd);
-        if (error == 0)
-            listening->http[i].fd = -1;
-    }
+    if (error == 0)
+        error = listen_http(parts, listening->http, listening->http_count, &http_protocol,
+                            listening->http_passed ? ", passed by the service manager" : "");
+    if (error == 0)
+        error = listen_http(parts, listening->http_proxied, listening->http_proxied_count,
+                            &http_proxied_protocol, " behind the PROXY protocol");
     for (unsigned i = 0; error == 0 && i < listening->metrics_count; i++) {
         char name[LISTEN_NAME];
 

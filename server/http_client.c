@@ -8,7 +8,7 @@
 struct span
 http_client_name(struct http_connection *c)
 {
-    const struct sockaddr_storage *address = &c->net.peer.address;
+    const struct sockaddr_storage *address = &http_peer(c)->address;
     const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
 
     if (c->client[0])

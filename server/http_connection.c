@@ -49,6 +49,13 @@ opened(struct net_connection *net)
     connection_of(net)->worker = &http->workers[net_worker_number(net->set->worker)];
 }
 
+static void
+opened_by_balancer(struct net_connection *net)
+{
+    opened(net);
+    connection_of(net)->awaits_source = true;
+}
+
 /* ---- heads ----------------------------------------------------------------------------------- */
 
 static void
@@ -155,6 +162,37 @@ take_head(struct http_connection *c, struct span *input)
     }
 }
 
+/* A header of the PROXY protocol, before the first request. */
+static enum net_input
+take_source(struct http_connection *c, struct span *input)
+{
+    size_t before = c->head_len, len;
+    struct span bytes = *input;
+
+    if (before) {
+        if (bytes.len > PROXY_HEADER_MAX - before)
+            bytes.len = PROXY_HEADER_MAX - before;
+        if (!keep_head(c, bytes))
+            return NET_INPUT_NO_MEMORY;
+        bytes = span_of(c->head, c->head_len);
+    }
+    switch (http_source_read(c, bytes, &len)) {
+    case PROXY_HEADER_PARTIAL:
+        if (!before && !keep_head(c, bytes))
+            return NET_INPUT_NO_MEMORY;
+        *input = span_of(input->ptr + input->len, 0);
+        return NET_INPUT_PARTIAL;
+    case PROXY_HEADER_COMPLETE:
+        *input = span_of(input->ptr + (len - before), input->len - (len - before));
+        drop_head(c);
+        c->awaits_source = false;
+        return NET_INPUT_STREAM;
+    default:
+        drop_head(c);
+        return NET_INPUT_END;
+    }
+}
+
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 static enum net_input
@@ -231,6 +269,8 @@ received(struct net_connection *net, struct span *input)
 
     if (c->tunnel)
         return http_tunnel_received(c->tunnel, input);
+    if (c->awaits_source)
+        return take_source(c, input);
     c->receiving = true;
     if (c->in_body)
         result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);
@@ -273,11 +313,21 @@ closed(struct net_connection *net)
         http_exchange_discard(c->current);
     if (c->tunnel)
         http_tunnel_closed(c->tunnel);
+    free(c->source);
+    c->source = NULL;
 }
 
 const struct net_protocol http_protocol = {
     .connection_size = sizeof(struct http_connection),
     .opened = opened,
+    .received = received,
+    .stopped = stopped,
+    .closed = closed,
+};
+
+const struct net_protocol http_proxied_protocol = {
+    .connection_size = sizeof(struct http_connection),
+    .opened = opened_by_balancer,
     .received = received,
     .stopped = stopped,
     .closed = closed,

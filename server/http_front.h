@@ -20,6 +20,7 @@
 #include "net/connection.h"
 #include "net/counter.h"
 #include "net/protocol.h"
+#include "net/proxy_header.h"
 #include "proxy.h"
 #include "proxy/exchange.h"
 #include "server/http_service.h"
@@ -142,9 +143,17 @@ struct http_connection {
     struct chunked chunked;
 
     char client[INET6_ADDRSTRLEN]; /* http_client_name(); empty: not written yet */
+
+    bool awaits_source;      /* a header of the PROXY protocol comes first */
+    struct net_peer *source; /* the client that it names; owned; NULL: that of the socket */
 };
 
-extern const struct net_protocol http_protocol; /* of listeners, whose context is http_service */
+/* The client, which is not the peer of the socket behind a load balancer. */
+static inline const struct net_peer *
+http_peer(const struct http_connection *connection)
+{
+    return connection->source ? connection->source : &connection->net.peer;
+}
 
 static inline struct http_exchange *
 http_exchange_of(struct exchange *exchange)
@@ -273,6 +282,16 @@ struct span http_client_name(struct http_connection *connection);
  */
 struct span http_forwarded_host(const struct http_connection *connection,
                                 const struct http_request *request);
+
+/* ---- http_source.c --------------------------------------------------------------------------- */
+
+/*
+ * Reads the header of the PROXY protocol from the bytes at the front of the connection. Sets *len
+ * to its length, and the connection's source, if it is complete. Bad is also a header from a peer
+ * that may send none, and one for which there is no memory.
+ */
+enum proxy_header_result http_source_read(struct http_connection *connection, struct span bytes,
+                                          size_t *len);
 
 /* ---- http_count.c ---------------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ http_log_add(struct http_exchange *x)
     }
     service_log(http_service_of(x)->service,
                 &(struct access_entry){
-                    .peer = &x->connection->net.peer,
+                    .peer = http_peer(x->connection),
                     .protocol = "http",
                     .worker = net_worker_number(x->connection->net.set->worker),
                     .url = exchange->object ? object_url(exchange->object) : http.target,

@@ -25,7 +25,7 @@ bool
 http_purge_is_allowed(const struct http_connection *c)
 {
     const struct http_service *http = c->worker->http;
-    const struct net_peer *peer = &c->net.peer;
+    const struct net_peer *peer = http_peer(c);
 
     return service_is_admin(http->service, peer) ||
            networks_have_address(&http->purgers, (const struct sockaddr *)&peer->address);

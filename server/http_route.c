@@ -7,7 +7,7 @@
 static bool
 may_forward(const struct http_connection *c)
 {
-    const struct net_peer *peer = &c->net.peer;
+    const struct net_peer *peer = http_peer(c);
 
     return peer->has_uid || networks_have_address(&c->worker->http->clients,
                                                   (const struct sockaddr *)&peer->address);

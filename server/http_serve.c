@@ -221,7 +221,7 @@ set_exchange(struct http_exchange *x, struct span url)
     x->exchange.method = request->method;
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
-    x->exchange.client = c->net.peer.client;
+    x->exchange.client = http_peer(c)->client;
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
     x->exchange.arrived_us = x->arrived_us;
     x->exchange.worker = net_worker_number(c->net.set->worker);

@@ -37,6 +37,10 @@ read_options(struct http_service *http, const struct options *options, struct bu
                         options->client_net.count ? &options->client_net : &by_default,
                         "client-net", why) &&
            add_networks(&http->purgers, &options->purge_net, "purge-net", why) &&
+           add_networks(&http->balancers,
+                        options->proxy_protocol_net.count ? &options->proxy_protocol_net
+                                                          : &by_default,
+                        "proxy-protocol-net", why) &&
            http_ports_read(&http->connect_ports, &options->connect_port, why);
 }
 
@@ -82,12 +86,6 @@ http_service_init(struct http_service *http, struct service *service, struct buf
     return false;
 }
 
-int
-http_service_listen(struct http_service *http, struct net_server *net, int fd)
-{
-    return net_server_listen(net, fd, &http_protocol, http);
-}
-
 void
 http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats)
 {
@@ -112,5 +110,6 @@ http_service_free(struct http_service *http)
     http_origins_free(&http->origins);
     networks_free(&http->clients);
     networks_free(&http->purgers);
+    networks_free(&http->balancers);
     *http = (struct http_service){0};
 }

@@ -26,6 +26,7 @@ struct http_service {
     struct http_origins origins;
     struct networks clients; /* of the forward proxy */
     struct networks purgers;
+    struct networks balancers; /* that may send headers of the PROXY protocol */
     struct http_head_limits limits;
     struct http_ports connect_ports;
     uint32_t max_tunnels;
@@ -38,8 +39,12 @@ struct http_service {
 /* False with a sentence in `why`. The options must stay. */
 bool http_service_init(struct http_service *http, struct service *service, struct buf *why);
 
-/* Takes over a listening socket, as net_server_listen(). 0 or an errno. */
-int http_service_listen(struct http_service *http, struct net_server *net, int fd);
+/*
+ * The protocols of listeners, whose context is the http_service (http_connection.c). The
+ * connections of the second one begin with a header of the PROXY protocol (net/proxy_header.h).
+ */
+extern const struct net_protocol http_protocol;
+extern const struct net_protocol http_proxied_protocol;
 
 struct http_tunnel_stats {
     uint64_t open; /* connected, or to be connected */

@@ -87,7 +87,7 @@ log_tunnel(const struct http_tunnel *tunnel)
     if (service->logs)
         service_log(service,
                     &(struct access_entry){
-                        .peer = &tunnel->connection->net.peer,
+                        .peer = http_peer(tunnel->connection),
                         .protocol = "http",
                         .worker = net_worker_number(tunnel->connection->net.set->worker),
                         .fetch_us = -1,
@@ -344,7 +344,7 @@ start(struct http_exchange *x, struct span url)
     struct http_service *http = c->worker->http;
     const struct origin *origin = &http->service->proxy.config.origin;
     const struct fetch_request fetch = {
-        .client = c->net.peer.client,
+        .client = http_peer(c)->client,
         .url = url,
         .flags = FETCH_CONNECT_ONLY,
     };

@@ -331,11 +331,13 @@ listen_check(const struct options *options, struct buf *why)
     }
     if (local && options->socket && local_socket_check(options->socket, why) != LISTEN_OK)
         return LISTEN_BAD_ADDRESS;
-    if (!tcp && !local && !options->http.count) {
+    if (!tcp && !local && !options->http.count && !options->http_proxied.count) {
         buf_append_str(why, nothing_left);
         return LISTEN_BAD_ADDRESS;
     }
     error = check_http(&options->http, "http", why);
+    if (error == LISTEN_OK)
+        error = check_http(&options->http_proxied, "http-proxied", why);
     return error == LISTEN_OK ? check_http(&options->metrics, "metrics", why) : error;
 }
 
@@ -357,10 +359,13 @@ listen_open(struct listening *listening, const struct options *options, struct b
         error = open_every_http(&options->http, "http", options->socket_mode, listening->http,
                                 &listening->http_count, why);
     if (error == LISTEN_OK)
+        error = open_every_http(&options->http_proxied, "http-proxied", options->socket_mode,
+                                listening->http_proxied, &listening->http_proxied_count, why);
+    if (error == LISTEN_OK)
         error = open_every_http(&options->metrics, "metrics", options->socket_mode,
                                 listening->metrics, &listening->metrics_count, why);
     if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local.fd < 0 &&
-        listening->http_count == 0) {
+        listening->http_count == 0 && listening->http_proxied_count == 0) {
         buf_append_str(why, nothing_left);
         error = LISTEN_BAD_ADDRESS;
     }
@@ -376,7 +381,9 @@ listen_close(struct listening *listening)
     local_socket_close(&listening->local);
     for (unsigned i = 0; i < listening->http_count; i++)
         local_socket_close(&listening->http[i]);
+    for (unsigned i = 0; i < listening->http_proxied_count; i++)
+        local_socket_close(&listening->http_proxied[i]);
     for (unsigned i = 0; i < listening->metrics_count; i++)
         local_socket_close(&listening->metrics[i]);
-    listening->http_count = listening->metrics_count = 0;
+    listening->http_count = listening->http_proxied_count = listening->metrics_count = 0;
 }

@@ -1,8 +1,8 @@
 /*
  * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. For
- * HTTP, and for the metrics: any of both kinds. Sockets that a service manager passed (passed_sockets.h) replace own
- * ones of the same kind: no TCP socket for RPC is opened if one was passed, and so on. When an
- * address is in use, the sentence names the process.
+ * HTTP, and for the metrics: any of both kinds. Sockets that a service manager passed
+ * (passed_sockets.h) replace own ones of the same kind: no TCP socket for RPC is opened if one was
+ * passed, and so on. When an address is in use, the sentence names the process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -30,6 +30,8 @@ struct listening {
     struct local_socket http[LISTEN_MOST_HTTP]; /* of TCP only `fd`; owned until it is -1 */
     unsigned http_count;
     bool http_passed;
+    struct local_socket http_proxied[LISTEN_MOST_HTTP]; /* likewise */
+    unsigned http_proxied_count;
     struct local_socket metrics[LISTEN_MOST_HTTP]; /* likewise */
     unsigned metrics_count;
 };
@@ -37,8 +39,8 @@ struct listening {
 #define LISTENING_NONE ((struct listening){.local = {.fd = -1, .lock = -1}})
 
 /*
- * An address of HTTP, the value of `option`: "ADDRESS:PORT", with an IPv6 address in brackets, or "unix:PATH". False with
- * a sentence in `why` for anything else.
+ * An address of HTTP, the value of `option`: "ADDRESS:PORT", with an IPv6 address in brackets, or
+ * "unix:PATH". False with a sentence in `why` for anything else.
  */
 struct listen_http_address {
     struct sockaddr_storage address;

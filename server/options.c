@@ -36,6 +36,12 @@ const struct option_row option_rows[] = {
     {"origin", 0, false, OPTION_LIST, AT(origin), "[HOST]/PREFIX=URL[,URL...]", NULL, 0, 0,
      "reverse proxy: fetch from URL what is requested of HOST (any, if empty) below /PREFIX; of "
      "several URLs, the next one if a connection fails; may be repeated, the longest match counts"},
+    {"http-proxied", 0, false, OPTION_LIST, AT(http_proxied), "ADDRESS:PORT", NULL, 0, 0,
+     "serve HTTP there, too, to a load balancer: each connection begins with a header of the PROXY "
+     "protocol, version 2; may be repeated"},
+    {"proxy-protocol-net", 0, false, OPTION_LIST, AT(proxy_protocol_net), "CIDR", NULL, 0, 0,
+     "load balancers that may connect to --http-proxied over TCP; may be repeated (default: "
+     "loopback)"},
     {"rewrite-location", 0, false, OPTION_CHOICE, AT(rewrite_location), "on|off", "on", 0, 0,
      "reverse proxy: let Location and Content-Location that name an origin's URL name its row"},
     {"client-net", 0, false, OPTION_LIST, AT(client_net), "CIDR", NULL, 0, 0,

@@ -37,6 +37,8 @@ struct options {
 
     /* HTTP */
     struct option_list http;
+    struct option_list http_proxied;
+    struct option_list proxy_protocol_net; /* empty: loopback */
     struct option_list metrics;
     struct option_list origin;
     uint64_t rewrite_location;

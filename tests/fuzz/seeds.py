@@ -299,6 +299,17 @@ REQUEST_HEADS = {
     "long": b"\20GET /" + b"a" * 600 + b" HTTP/1.1\r\n" + HOST + b"\r\n",
 }
 
+PROXY_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+PROXY_INET = b"\xcb\0\x71\x07\x0a\0\0\x01\xd4\x31\x01\xbb"
+PROXY_HEADERS = {
+    "inet": PROXY_SIGNATURE + b"\x21\x11\0\x0c" + PROXY_INET + b"GET / HTTP/1.1\r\n",
+    "inet6": PROXY_SIGNATURE + b"\x21\x21\0\x24" + bytes(range(36)),
+    "tlv": PROXY_SIGNATURE + b"\x21\x11\0\x14" + PROXY_INET + b"\x01\0\x02h2\x04\0\0",
+    "local": PROXY_SIGNATURE + b"\x20\0\0\0",
+    "unix": PROXY_SIGNATURE + b"\x21\x31\0\xd8" + bytes(216),
+    "version-1": b"PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\n",
+}
+
 CORPUS = {
     "chunked": CHUNKED,
     "coding": CODINGS,
@@ -308,6 +319,7 @@ CORPUS = {
     "range": RANGES,
     "variant": VARIANTS,
     "date": DATES,
+    "proxy_header": PROXY_HEADERS,
     "record": {
         "one": b"\0" + fragment(CALLS["v2-stat"]),
         "pieces": b"\2" + fragment(CALLS["v2-get"][:10], False) + fragment(CALLS["v2-get"][10:]),

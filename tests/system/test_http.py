@@ -264,6 +264,55 @@ class TimeoutTest(HttpTest):
 
 
 
+PROXY_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+
+
+def proxy_header(client, port=54321):
+    """The header of the PROXY protocol, version 2, for a client over TCP and IPv4."""
+    block = socket.inet_aton(client) + socket.inet_aton("10.0.0.1") + struct.pack(">HH", port, 80)
+    return PROXY_SIGNATURE + b"\x21\x11" + struct.pack(">H", len(block)) + block
+
+
+class ProxyProtocolTest(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.echo = EchoOrigin(self)
+        self.log = self.dir / "access.log"
+        self.d = self.daemon("--http-proxied", "127.0.0.1:0", "--origin", f"/={self.echo.url}",
+                             "--allow-net", "127.0.0.0/8", "--access-log", self.log,
+                             "--record-timeout", "300ms", "--purge-net", "203.0.113.0/24")
+        self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+
+    def connect(self, header):
+        connection = Connection(self.address)
+        self.addCleanup(connection.close)
+        connection.send(header)
+        return connection
+
+    def test_the_client_of_the_header(self):
+        c = self.connect(proxy_header("203.0.113.7"))
+        self.assertEqual(c.get("/a").status, 200)
+        self.assertEqual(self.echo.heads[0][2]["X-Forwarded-For"], "203.0.113.7")
+        self.assertEqual(c.get("/a", method="PURGE").status, 200)
+        other = self.connect(proxy_header("198.51.100.1"))
+        self.assertEqual(other.get("/a", method="PURGE").status, 403)
+        lines = harness.wait_until(lambda: len(self.log.read_text().splitlines()) == 3
+                                   and self.log.read_text().splitlines(), what="the log")
+        self.assertEqual([line.split()[0] for line in lines],
+                         ["203.0.113.7", "203.0.113.7", "198.51.100.1"])
+
+    def test_the_load_balancer_itself(self):
+        c = self.connect(PROXY_SIGNATURE + b"\x20\0\0\0")
+        self.assertEqual(c.get("/a").status, 200)
+        self.assertEqual(self.echo.heads[0][2]["X-Forwarded-For"], "127.0.0.1")
+
+    def test_connections_without_a_whole_header(self):
+        for beginning in (b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 9 80\r\n",
+                          proxy_header("203.0.113.7")[:20]):
+            self.assertTrue(self.connect(beginning).is_closed(), beginning)
+        self.assertEqual(self.echo.heads, [])
+
+
 class EchoOrigin(http.server.ThreadingHTTPServer):
     """An origin in Python: it reports the requests that it got, and their bodies' digests."""
 

@@ -18,7 +18,7 @@ struct options front_options;
 static struct http_service http;
 static struct holds holds;
 static char http_path[64];
-static int http_port;
+static int http_port, http_proxied_port;
 static char path[64];
 static int port;
 
@@ -39,8 +39,10 @@ start_http(void)
     buf_init(&why, 1024);
     ck_assert_msg(http_service_init(&http, &front_service, &why), "%s", buf_str(&why));
     snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
-    ck_assert_int_eq(http_service_listen(&http, net, listen_unix(http_path)), 0);
-    ck_assert_int_eq(http_service_listen(&http, net, listen_tcp(&http_port)), 0);
+    ck_assert_int_eq(net_server_listen(net, listen_unix(http_path), &http_protocol, &http), 0);
+    ck_assert_int_eq(net_server_listen(net, listen_tcp(&http_port), &http_protocol, &http), 0);
+    ck_assert_int_eq(
+        net_server_listen(net, listen_tcp(&http_proxied_port), &http_proxied_protocol, &http), 0);
 }
 
 void
@@ -246,6 +248,16 @@ http_connect(void)
 
     ck_assert_int_ge(fd, 0);
     connect_to_port(fd, http_port);
+    return fd;
+}
+
+int
+http_connect_proxied(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    connect_to_port(fd, http_proxied_port);
     return fd;
 }
 

@@ -44,8 +44,12 @@ void front_server_stop(void);
 int front_connect(void);
 int front_connect_tcp(void);
 
-/* A connection to the HTTP front over TCP, and over an AF_UNIX socket, of an administrator. */
+/*
+ * A connection to the HTTP front over TCP, to its listener behind the PROXY protocol, and over an
+ * AF_UNIX socket, of an administrator.
+ */
 int http_connect(void);
+int http_connect_proxied(void);
 int http_connect_local(void);
 
 /* Sends text; false when the connection is lost. */

@@ -16,6 +16,7 @@ static struct http_service http;
 static struct net_server *net;
 
 struct conversation {
+    const char *header; /* of the PROXY protocol, PROXY_HEADER bytes; NULL: none */
     const char *text;
     char *origin;      /* row of --origin; NULL: a forward proxy */
     unsigned all;      /* final responses at most */
@@ -24,6 +25,8 @@ struct conversation {
 };
 
 static char origin_row[] = "/=http://a.test";
+
+#define PROXY_HEADER 28
 
 #define ASK_UPGRADE                                        \
     "Connection: close, Upgrade\r\nUpgrade: websocket\r\n" \
@@ -73,6 +76,16 @@ static const struct conversation requests = {
 /* Sent in one piece: once its fetch has begun it is answered, whatever fails then. */
 static const struct conversation miss = {
     .text = "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    .all = 1,
+    .good = 1,
+    .whole = "200 OK",
+};
+
+/* Behind a load balancer. */
+static const struct conversation proxied = {
+    .header = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x0a\0\0\x01\xd4\x31\x01\xbb",
+    .text = "GET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    .origin = origin_row,
     .all = 1,
     .good = 1,
     .whole = "200 OK",
@@ -195,12 +208,12 @@ respond(void)
 }
 
 static struct net_connection *
-adopt(int fd)
+adopt(int fd, const struct net_protocol *protocol)
 {
     struct net_peer peer = {
         .address = {.ss_family = AF_UNIX}, .address_len = 2, .has_uid = true, .uid = geteuid()};
     struct net_connections *set = net_server_connections(net, 0);
-    struct net_connection *c = net_connection_create(set, fd, &peer, &http_protocol, &http);
+    struct net_connection *c = net_connection_create(set, fd, &peer, protocol, &http);
 
     if (!c)
         return NULL;
@@ -232,6 +245,20 @@ count_of(const char *text, const char *line)
     return count;
 }
 
+/* In two parts. */
+static void
+send_header(int fd, const char *header)
+{
+    const size_t first = 7;
+
+    if (!header)
+        return;
+    ck_assert_int_eq(send(fd, header, first, MSG_NOSIGNAL), first);
+    turn();
+    (void)send(fd, header + first, PROXY_HEADER - first, MSG_NOSIGNAL);
+    turn();
+}
+
 /* False if the conversation has fewer than n allocations. */
 static bool
 converse(const struct conversation *conversation, unsigned n)
@@ -245,7 +272,9 @@ converse(const struct conversation *conversation, unsigned n)
     set_up_service(conversation);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     torture_fail_at(n);
-    if (!adopt(fds[0])) {
+    if (adopt(fds[0], conversation->header ? &http_proxied_protocol : &http_protocol)) {
+        send_header(fds[1], conversation->header);
+    } else {
         close(fds[0]);
         cut = true;
     }
@@ -327,6 +356,12 @@ START_TEST(upgrades)
 }
 END_TEST
 
+START_TEST(connections_of_a_load_balancer)
+{
+    ck_assert_uint_ge(seams_of(&proxied), 8);
+}
+END_TEST
+
 static void
 make(void *context)
 {
@@ -364,6 +399,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_request_whose_fetch_has_begun_is_answered);
     tcase_add_test(tcase, tunnels);
     tcase_add_test(tcase, upgrades);
+    tcase_add_test(tcase, connections_of_a_load_balancer);
     tcase_add_test(tcase, making_the_service);
     suite_add_tcase(suite, tcase);
     return suite;
