@@ -350,7 +350,7 @@ $(BENCH): $(B)/tests/bench/%: $(B)/tests/bench/%_main.o $(TEST_LIBS)
 # Fuzz targets: linked with libFuzzer, or, in the other variants, with a main that runs the corpus.
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN :=
-$(FUZZ): LINK = -fsanitize=fuzzer,address,undefined
+$(FUZZ): ALL_LINK = -fsanitize=fuzzer,address,undefined
 else
 FUZZ_MAIN := $(B)/tests/fuzz/replay_main.o
 endif
