@@ -67,6 +67,7 @@ struct get_failure {
 struct get_page {
     unsigned status;      /* 0: version 1 states none */
     struct buf head;      /* status line and field lines, each ended by CR LF; version 1: empty */
+    uint64_t head_bytes;  /* of all heads that arrived for it, those of redirects included */
     struct buf final_url; /* after redirects; empty: that of the request */
     struct buf cache_status; /* over HTTP: what the cache says about it (RFC 9211) */
     int64_t length;          /* of the body in bytes; -1: not known */
@@ -91,7 +92,7 @@ struct get_answer {
     struct buf sentence;
     bool has_page; /* its head is complete */
     struct get_page page;
-    uint64_t size; /* bytes of the body that arrived */
+    uint64_t size; /* bytes of the body that were taken for the output */
     uint64_t sent; /* bytes of the request's body that were sent */
 
     bool done;

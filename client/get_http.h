@@ -31,6 +31,7 @@ struct http_fetch {
     bool elsewhere; /* redirects have led to another server */
     unsigned redirects;
 
+    uint64_t head_bytes;             /* of all responses so far */
     struct buf head;                 /* of the response, as far as it arrived */
     bool head_done;                  /* that of the final response */
     bool follows;                    /* it is a redirect, whose body is not wanted */

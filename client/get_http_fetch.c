@@ -38,6 +38,7 @@ fill_page(struct http_fetch *fetch, unsigned status)
     page->status = status;
     page->length = length;
     page->redirects = fetch->redirects;
+    page->head_bytes = fetch->head_bytes;
     buf_append(&page->head, fetch->head.data, fetch->head.len);
     if (fetch->redirects)
         buf_append_str(&page->final_url, fetch->target.url);
@@ -77,6 +78,7 @@ on_header(char *bytes, size_t size, size_t count, void *context)
     struct span rest = span_of(bytes, size * count), line = span_of("", 0);
 
     fetch->progress_us = clock_monotonic_us();
+    fetch->head_bytes += rest.len;
     if (fetch->head_done) /* a trailer, which no cache merges: RFC 9112 section 7.1.2 */
         return rest.len;
     http_next_line(&rest, &line);

@@ -155,6 +155,7 @@ fill_page(struct get_page *into, const struct rpc_fetch *fetch)
     buf_printf(&into->head, "HTTP/1.1 %u \r\n", page->http_status);
     if (page->headers.proxy_headers_len)
         buf_append(&into->head, page->headers.proxy_headers_val, page->headers.proxy_headers_len);
+    into->head_bytes = into->head.len + 2; /* the empty line */
     if (page->final_url.proxy_url_len)
         buf_append(&into->final_url, page->final_url.proxy_url_val, page->final_url.proxy_url_len);
     return !buf_failed(&into->head) && !buf_failed(&into->final_url);

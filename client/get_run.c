@@ -145,10 +145,10 @@ get_queue_body(struct get_answer *answer, struct span piece)
     struct get_queue *queue = answer->queue;
     enum get_take take;
 
-    if (answer->discards) {
-        take = answer->page.length >= 0 && answer->page.length <= MAX_SKIPPED_BYTES ? GET_TAKEN
+    if (answer->discards)
+        return answer->page.length >= 0 && answer->page.length <= MAX_SKIPPED_BYTES ? GET_TAKEN
                                                                                     : GET_STOP;
-    } else if (!is_current(queue, answer)) {
+    if (!is_current(queue, answer)) {
         take = hold(queue, answer, piece);
     } else {
         begin_output(queue, answer);

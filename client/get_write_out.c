@@ -74,10 +74,8 @@ put_size(const struct get_answer *answer, const struct get_options *options)
 static void
 put_size_header(const struct get_answer *answer, const struct get_options *options)
 {
-    size_t len = answer->page.head.len;
-
     (void)options;
-    printf("%zu", len ? len + 2 : 0); /* the empty line */
+    printf("%" PRIu64, answer->page.head_bytes);
 }
 
 static void

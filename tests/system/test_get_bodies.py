@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -142,6 +143,34 @@ class UploadTest(BodyTest):
         self.out("-X", "PUT", "-H", "Content-Type: text/x", "-d", "y", self.url)
         method, fields = self.server.uploads[-1]
         self.assertEqual((method, fields["Content-Type"]), ("PUT", "text/x"))
+
+    def test_the_request_is_that_of_curl(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        path = self.dir / "data"
+        # Without zero bytes: with them curl 7.88 drops the rest of the line, too.
+        path.write_bytes(b"one\r\ntwo three\n" * 1000)
+        large = self.dir / "large"
+        large.write_bytes(b"0123456789abcde\n" * (2 << 16))
+        for arguments in (("-d", "a=1"), ("-d", "a", "-d", "@" + str(path), "--data-raw", "@b"),
+                          ("--data-binary", f"@{path}", "-d", f"@{path}"), ("-d", ""),
+                          ("-X", "PUT", "-d", f"@{large}", "-H", "Content-Type: a/b"),
+                          ("-d", "x", "-H", "Accept:", "-H", "X-Empty;", "-H", "X: 1", "-H", "X: 2"),
+                          ("-d", "x", "-H", "Content-Type:", "-H", "Expect:"),
+                          ("-d", "@-"), ("--data-binary", "@-", "-H", "Expect:")):
+            with self.subTest(arguments=arguments):
+                stdin = path.read_bytes()
+                ours = self.get("-H", "User-Agent: x", *arguments, self.url, stdin=stdin).stdout
+                theirs = self.run_program(["curl", "-s", "-x", self.tcp, "-H", "User-Agent: x",
+                                           *arguments, self.url], stdin=stdin)
+                self.assertEqual(theirs.returncode, 0)
+                self.assertEqual(ours, theirs.stdout)
+                one, other = self.server.uploads[-2:]
+                for _, fields in (one, other):
+                    # curl holds standard input in memory, so it knows the length.
+                    if "@-" in arguments:
+                        fields.pop("Content-Length", fields.pop("Transfer-Encoding", None))
+                self.assertEqual(one, other)
 
     def test_a_large_file_and_a_large_standard_input(self):
         data = BLOCK * 40

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import time
 
 import harness
@@ -201,6 +202,30 @@ class RequestTest(GetHttpTest):
         self.get(url)
         done = self.get("--only-if-cached", "-o", os.devnull, "-w", "%{http_code} %{source}", url)
         self.assertEqual(done.stdout, b"504 hit")
+
+    def test_variables_have_curls_values(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        form = (r"%{http_code} %{response_code} %{size_download} %{size_header} %{size_upload} "
+                r"%{method} %{content_type} %{num_redirects} %{url} %{url_effective} %{urlnum} "
+                r"%{exitcode} 100%% \t|")
+        moved = "http://a.test/?fault=redirect:http:%2F%2Fb.test%2Fnext%3Ffault%3Dempty"
+        for arguments in ((f"http://a.test/v?fault=size:3000&{FRESH}",), ("http://a.test/fault/status:404",),
+                          ("-f", "http://a.test/fault/status:404"), ("-L", moved), (moved,),
+                          ("-d", "x=1", "http://a.test/?fault=size:9"), ("-X", "DELETE", "http://a.test/"),
+                          ("-r", "0-9", f"http://a.test/v?fault=size:3000&{FRESH}"),
+                          (f"http://a.test/?fault=chunked&fault=size:70000&{FRESH}",)):
+            with self.subTest(arguments=arguments):
+                # Both get the same answer of the cache, at the same age.
+                self.get("-o", os.devnull, "-s", *arguments, expect=None)
+                for _ in range(3):
+                    ours = self.get("-o", os.devnull, "-s", "-w", form, *arguments, expect=None)
+                    theirs = self.run_program(["curl", "-o", os.devnull, "-s", "-x", self.tcp, "-w",
+                                               form, *arguments])
+                    if ours.stdout == theirs.stdout:
+                        break
+                self.assertEqual(ours.stdout, theirs.stdout)
+                self.assertEqual(ours.returncode, theirs.returncode)
 
     def test_redirects(self):
         url = "http://a.test/?fault=redirect:http:%2F%2Fb.test%2Fnext%3Ffault%3Decho"
