@@ -19,8 +19,8 @@ def scaling(result):
     scale = result.scale
     sizes = ("Sizes of objects and cache are those of the study; none is scaled" if scale.megabyte == 10 ** 6
              else f"Sizes of objects and cache are divided by {10 ** 6 // scale.megabyte:,}")
-    return (f"{sizes}. A MB is {scale.megabyte:,} bytes. The video’s link has {8 * scale.video_link / 1e6:g} Mbit/s, that of "
-            f"the five objects {8 * scale.objects_link / 1e6:g} Mbit/s, so that {4 * len(geni.POLICIES)} sequences end "
+    return (f"{sizes}. A MB is {scale.megabyte:,} bytes. The video’s link has {8 * scale.video_link / 1e6:g} "
+            f"Mbit/s, that of the five objects {8 * scale.objects_link / 1e6:g} Mbit/s, so that {4 * len(geni.POLICIES)} sequences end "
             f"soon. Either has a latency of {1000 * scale.latency:g} ms before the first byte of each response. "
             f"The lifetimes that end during the header experiments are {geni_origin.LIFETIME} s.")
 

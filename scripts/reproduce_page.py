@@ -66,8 +66,8 @@ svg .p { fill: none; stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
 svg .d, svg .k, svg .b { fill: var(--own); } svg .w { stroke: var(--ink); stroke-width: 1.4; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem; padding: .6rem .8rem;
-  border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem;
+  padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
   padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); } }
@@ -261,8 +261,8 @@ def replays_lead(replays, scale):
     steady = claims.unsteadiness(replays.workloads) <= claims.NOISE
     unsteady = ("quiet enough." if steady else "this machine was busy, and verdicts on close times "
                 "may differ from run to run. Those on hit ratios do not.")
-    return f"""<p>The Sun RPC paper and the study of a proxy on Apache Thrift are repeated live over RPC: each replay against
-a daemon of its own that fetches from an origin on this machine with a latency drawn once for each URL
+    return f"""<p>The Sun RPC paper and the study of a proxy on Apache Thrift are repeated live over RPC: each replay
+against a daemon of its own that fetches from an origin on this machine with a latency drawn once for each URL
 ({escape(scale.latency)}). The data sets that ship with sunproxy are made from the figures that the papers publish of
 theirs, and differ from them. A claim that does not hold here may have held there.</p>
 <p class="soft">Runs of the same requests without a cache differed by

@@ -41,8 +41,8 @@ class LeidenTest(harness.SystemTest):
         self.assertEqual(page.count("<svg"), 6)
         self.assertIn('<line class="w"', page)
         self.assertIn('<line class="e own-tinylfu"', page)
-        for sentence in ("100 Mbit/s and a latency of 1 ms", "1,000 resources in 8 pools", "At most 400 requests instead of 15,000.",
-                         "/paths -&gt; users"):
+        for sentence in ("100 Mbit/s and a latency of 1 ms", "1,000 resources in 8 pools",
+                         "At most 400 requests instead of 15,000.", "/paths -&gt; users"):
             self.assertIn(sentence, page)
 
     def check_cells(self, cells):
