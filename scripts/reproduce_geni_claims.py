@@ -98,7 +98,7 @@ def assess_policies(result):
     fifo, votes = total("fifo"), []
     for policy in POLICIES[1:]:
         error = sum(mean_hits(result, policy, *orders)[1] ** 2 for orders in ROUNDS)
-        runs = len(result.objects[policy, *ROUNDS[0]])
+        runs = len(result.objects[(policy, *ROUNDS[0])])
         votes.append(claims.vote(total(policy) - fifo, claims.SPREADS * (error / runs) ** 0.5))
     return claims.Finding(
         claims.decide({"policies": votes}),

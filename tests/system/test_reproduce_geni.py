@@ -11,7 +11,7 @@ import unittest
 import harness
 
 SCRIPT = harness.TOP / "scripts/reproduce.sh"
-sys.path.insert(0, str(harness.TOP / "scripts"))
+sys.path.append(str(harness.TOP / "scripts"))
 import http_service
 import reproduce_geni as geni
 import reproduce_geni_claims as geni_claims

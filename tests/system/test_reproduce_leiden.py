@@ -10,7 +10,7 @@ import unittest
 import harness
 
 SCRIPT = harness.TOP / "scripts/reproduce.sh"
-sys.path.insert(0, str(harness.TOP / "scripts"))
+sys.path.append(str(harness.TOP / "scripts"))
 import http_service
 import leiden_load
 import leiden_model as model
