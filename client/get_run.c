@@ -88,8 +88,8 @@ get_queue_head(struct get_answer *answer)
     static const struct get_failure not_cached = {
         .status = EXIT_NOT_CACHED,
         .code = "not_cached",
-        .sentence = "the cache has no response for it that may be used, and --only-if-cached "
-                    "forbids to ask the origin"};
+        .sentence = "the cache has no response that may be used, and --only-if-cached forbids "
+                    "a request to the origin"};
     const struct get_options *options = answer->queue->options;
 
     answer->has_page = true;

@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -118,6 +119,8 @@ class BodyTest(test_get_http.GetHttpTest):
 
 
 class UploadTest(BodyTest):
+    slow = True
+
     def said_of(self, data):
         return f"{hashlib.sha256(data).hexdigest()} {len(data)}"
 
@@ -209,6 +212,40 @@ class UploadTest(BodyTest):
         done = self.get("-L", "-d", "@-", self.url, stdin=b"once", expect=76)
         self.assertIn(b"standard input cannot be sent again", done.stderr)
 
+    def test_what_may_not_be_repeated_is_sent_once(self):
+        # The server answers the first request and then ends each connection at its next request.
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        seen = []
+
+        def serve(peer):
+            with peer:
+                while head := peer.recv(65536):
+                    if b" HTTP/1.1\r\n" not in head:
+                        continue  # a body that came for itself
+                    seen.append(head.split(b" ")[0])
+                    if len(seen) > 1:
+                        return
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        def accept():
+            while True:
+                try:
+                    peer, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=serve, args=(peer,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        via = f"127.0.0.1:{listener.getsockname()[1]}"
+        for arguments in (("-d", "x=1"), ("-X", "DELETE")):
+            seen.clear()
+            self.get(*arguments, "-j", "1", "http://a.test/1", "http://a.test/2", via=via, expect=69)
+            self.assertEqual(len(seen), 2, seen)
+        seen.clear()
+        self.get("-j", "1", "http://a.test/1", "http://a.test/2", via=via, expect=69)
+        self.assertEqual(seen, [b"GET"] * 3)  # that may be
+
     def test_a_file_that_shrinks(self):
         path = self.dir / "file"
         path.write_bytes(BLOCK * 64)
@@ -236,6 +273,7 @@ def peak(pid):
 
 class DownloadTest(BodyTest):
     options = ("--first-byte-timeout", "3s", "--stall-timeout", "3s")
+    slow = True
 
     def download(self, rpc):
         """300 MiB by the client, of which the last one comes when its memory was measured."""
@@ -315,9 +353,9 @@ class DownloadTest(BodyTest):
             done = self.get("--timeout", "300ms", f"http://a.test/fault/{fault}", expect=75)
             self.assertIn(b"no answer came in time", done.stderr)
         # Each piece has the whole time.
-        out = self.get("--timeout", "900ms", "http://a.test/?fault=size:10&fault=drip:150").stdout
+        out = self.get("--timeout", "3s", "http://a.test/?fault=size:10&fault=drip:400").stdout
         self.assertEqual(len(out), 10)
-        done = self.get("--timeout", "300ms", "--retry", "1", "http://a.test/fault/first:hang")
+        done = self.get("--timeout", "2s", "--retry", "1", "http://a.test/fault/first:hang")
         self.assertIn(b"retry 1 of 1", done.stderr)
 
     def test_statuses_and_retries(self):
