@@ -57,9 +57,24 @@ is_for_proxy(const struct http_request *request)
            (request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0);
 }
 
-bool
-http_exchange_begin(struct http_connection *c, const struct http_request *request,
-                    struct span head_bytes)
+/*
+ * The access log needs the head of each request. For the request database, a method of which the
+ * number says all and the URL of the object will do: so a hit copies no head.
+ */
+static bool
+keep_for_logs(struct http_exchange *x, struct span head_bytes)
+{
+    const struct http_request *request = &x->request;
+
+    if (http_service_of(x)->service->access_log ||
+        (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD))
+        return http_exchange_keep_head(x, head_bytes);
+    x->connection->unkept = head_bytes;
+    return true;
+}
+
+static bool
+begin_request(struct http_connection *c, const struct http_request *request, struct span head_bytes)
 {
     struct http_exchange *x = http_exchange_create(c);
     struct http_route route;
@@ -72,7 +87,7 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
     x->logged = c->worker->http->service->logs;
-    if (x->logged && !http_exchange_keep_head(x, head_bytes)) {
+    if (x->logged && !keep_for_logs(x, head_bytes)) {
         http_exchange_finish(x);
         return false;
     }
@@ -102,6 +117,16 @@ http_exchange_begin(struct http_connection *c, const struct http_request *reques
         return begin_tunnel(x, route.url, head_bytes);
     x->over = false;
     return begin_exchange(x, route.url, head_bytes);
+}
+
+bool
+http_exchange_begin(struct http_connection *c, const struct http_request *request,
+                    struct span head_bytes)
+{
+    bool begun = begin_request(c, request, head_bytes);
+
+    c->unkept = span_of(NULL, 0);
+    return begun;
 }
 
 void

@@ -295,6 +295,11 @@ release(struct net_output *output)
 void
 http_exchange_send_made(struct http_exchange *x)
 {
+    const struct span unkept = x->connection->unkept;
+
+    /* Without an object, the logs have only the head. Without memory, they do without. */
+    if (unkept.len && !x->exchange.object)
+        (void)http_exchange_keep_head(x, unkept);
     x->has_head = true;
     http_count_response(x);
     http_exchange_advance(x);

@@ -131,9 +131,11 @@ struct http_connection {
     struct http_exchange *current; /* whose response is not queued whole yet */
     char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
     size_t head_len, head_size;
-    size_t searched; /* of the head that is read */
-    bool receiving;  /* received() runs */
-    bool ending;     /* the response that is queued is the last one */
+    size_t searched;    /* of the head that is read */
+    struct span unkept; /* head of the request that is begun, for the request database; empty
+                           once it has begun */
+    bool receiving;     /* received() runs */
+    bool ending;        /* the response that is queued is the last one */
 
     /* The body of the current request, while it is received. */
     bool in_body;

@@ -36,11 +36,14 @@ http_log_add(struct http_exchange *x)
     struct access_http http = {.minor = x->request.minor};
     int64_t us = clock_monotonic_us() - x->arrived_us;
 
-    /* The spans of a request that was refused have not been kept. */
+    /* The spans of a request that was refused have not been kept, nor those of a hit
+     * (keep_for_logs() in http_begin.c). */
     if (x->kept_head.bytes) {
         http.method = x->request.method;
         http.target = x->request.target;
         read_fields(&http, x->request.fields);
+    } else if (exchange->object) {
+        http.method = span_str(x->request.method_id == HTTP_HEAD ? "HEAD" : "GET");
     }
     service_log(http_service_of(x)->service,
                 &(struct access_entry){
