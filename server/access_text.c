@@ -60,3 +60,34 @@ access_text_escape(struct buf *text, struct span bytes)
             buf_printf(text, "\\x%02x", (unsigned)(unsigned char)bytes.ptr[i++]);
     }
 }
+
+static char
+lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+void
+access_text_origin(struct buf *text, struct span url)
+{
+    const char *const behind = url.ptr + url.len;
+    const char *authority = url.ptr, *end = url.ptr;
+
+    while (end < behind && !strchr(":/?#", *end))
+        end++;
+    if (span_starts_with(span_of(end, (size_t)(behind - end)), span_str("://")))
+        authority = end + 3;
+    for (end = authority; end < behind && *end != '/' && *end != '?' && *end != '#';)
+        end++;
+    if (end == authority)
+        return;
+    for (const char *c = url.ptr; c < authority; c++)
+        buf_append_char(text, lower(*c));
+    for (const char *c = end; c > authority; c--)
+        if (c[-1] == '@') {
+            authority = c;
+            break;
+        }
+    for (const char *c = authority; c < end; c++)
+        buf_append_char(text, lower(*c));
+}

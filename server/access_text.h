@@ -23,4 +23,10 @@ void access_client_append(struct buf *text, const struct access_client *client);
 /* Appends bytes with all but printable ASCII, blanks and the backslash as \xNN. */
 void access_text_escape(struct buf *text, struct span bytes);
 
+/*
+ * Appends the origin of a URL: scheme://host[:port] in small letters and without user information;
+ * of a tunnel host:port. Nothing if the URL names no host.
+ */
+void access_text_origin(struct buf *text, struct span url);
+
 #endif

@@ -29,6 +29,16 @@ outcome(const struct http_exchange *x)
     return x->status ? "local" : failure_word(FAILURE_CANCELLED);
 }
 
+/* The URL that was looked up or fetched; else what the client has sent, if that has been kept. */
+static struct span
+url_of(const struct exchange *exchange, struct span target)
+{
+    const struct object *object =
+        exchange->object ? exchange->object : exchange->waiter.base.object;
+
+    return object ? object_url(object) : target;
+}
+
 void
 http_log_add(struct http_exchange *x)
 {
@@ -50,7 +60,7 @@ http_log_add(struct http_exchange *x)
                     .peer = http_peer(x->connection),
                     .protocol = "http",
                     .worker = net_worker_number(x->connection->net.set->worker),
-                    .url = exchange->object ? object_url(exchange->object) : http.target,
+                    .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
                     .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                     .bytes = x->body.sent,

@@ -292,38 +292,6 @@ request_table_explain(const struct request_table *table, int rc)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static char
-lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
-/*
- * scheme://host[:port] without user information, in small letters; of a tunnel host:port. Empty if
- * the URL names no host.
- */
-static void
-append_origin(struct buf *origin, struct span url)
-{
-    const char *authority = memmem(url.ptr, url.len, "://", 3), *end;
-    const char *const behind = url.ptr + url.len;
-
-    authority = authority ? authority + 3 : url.ptr;
-    for (end = authority; end < behind && *end != '/' && *end != '?' && *end != '#';)
-        end++;
-    if (end == authority)
-        return;
-    for (const char *c = url.ptr; c < authority; c++)
-        buf_append_char(origin, lower(*c));
-    for (const char *c = end; c > authority; c--)
-        if (c[-1] == '@') {
-            authority = c;
-            break;
-        }
-    for (const char *c = authority; c < end; c++)
-        buf_append_char(origin, lower(*c));
-}
-
 static int
 bind_text(sqlite3_stmt *statement, int column, struct buf *text)
 {
@@ -350,7 +318,7 @@ make_texts(struct request_table *table, const struct request_row *row)
     access_client_append(&table->client, &row->client);
     access_text_escape(&table->method, row->method);
     access_text_escape(&table->url, row->url);
-    append_origin(&table->origin, buf_span(&table->url));
+    access_text_origin(&table->origin, buf_span(&table->url));
     if (row->url.len == 0)
         buf_append_char(&table->url, '-');
 }

@@ -194,7 +194,7 @@ START_TEST(a_row_has_what_is_known_of_the_request)
         {"http://user:w@rd@a.test/@", "http://user:w@rd@a.test/@", "http://a.test"},
         {"http://[::1]:80/", "http://[::1]:80/", "http://[::1]:80"},
         {"a.test:443", "a.test:443", "a.test:443"},
-        {"/path?u=http:", "/path?u=http:", "NULL"},
+        {"/path?u=http://b.test/", "/path?u=http://b.test/", "NULL"},
         {"http://a.test/\xff \\\x01", "http://a.test/\\xff\\x20\\x5c\\x01", "http://a.test"},
         {"", "-", "NULL"},
     };
