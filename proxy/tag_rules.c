@@ -146,26 +146,34 @@ next_word(struct span *rest, struct span *word)
     return word->len != 0;
 }
 
-/* Returns what is wrong with the pattern, or NULL, and the number of its stars. */
+/* Returns what is wrong with the pattern as it was written, or NULL. */
 static const char *
-check_pattern(struct span pattern, unsigned *stars)
+check_pattern(struct span pattern)
 {
     struct span segment;
 
-    *stars = 0;
     if (pattern.len == 0 || *pattern.ptr != '/')
         return "the pattern does not begin with \"/\"";
     for (size_t i = 0; i < pattern.len; i++)
         if (pattern.ptr[i] <= ' ' || pattern.ptr[i] > '~' || pattern.ptr[i] == '?' ||
             pattern.ptr[i] == '#')
             return "the pattern is a path: visible ASCII characters without \"?\" and \"#\"";
-    while (next_segment(&pattern, &segment)) {
-        if (span_equal(segment, span_str("*")))
-            ++*stars;
-        else if (memchr(segment.ptr, '*', segment.len))
+    while (next_segment(&pattern, &segment))
+        if (segment.len > 1 && memchr(segment.ptr, '*', segment.len))
             return "\"*\" can only be a whole segment of the pattern";
-    }
-    return *stars > MOST_STARS ? "the pattern has more than 9 \"*\"" : NULL;
+    return NULL;
+}
+
+/* The stars of a normalised pattern: a dot segment may have removed one. */
+static unsigned
+count_stars(struct span pattern)
+{
+    struct span segment;
+    unsigned stars = 0;
+
+    while (next_segment(&pattern, &segment))
+        stars += span_equal(segment, span_str("*"));
+    return stars;
 }
 
 static const char *
@@ -210,44 +218,46 @@ make(struct tag_rule *rule, struct span pattern, struct span tags)
     return true;
 }
 
-static bool
+/* Returns what is wrong with the rule, or NULL: then it has been added. */
+static const char *
 add(struct tag_rules *rules, struct span pattern, struct span tags)
 {
-    struct tag_rule *all = realloc(rules->rules, (rules->count + 1) * sizeof(*all));
+    struct tag_rule *all = realloc(rules->rules, (rules->count + 1) * sizeof(*all)), *rule;
+    const char *wrong;
+    unsigned stars;
 
     if (!all)
-        return false;
+        return strerror(ENOMEM);
     rules->rules = all;
-    if (!make(&all[rules->count], pattern, tags))
-        return false;
-    rules->count++;
-    return true;
+    rule = &all[rules->count];
+    if (!make(rule, pattern, tags))
+        return strerror(ENOMEM);
+    stars = count_stars(rule->pattern);
+    wrong = stars > MOST_STARS ? "the pattern has more than 9 \"*\"" : check_tags(tags, stars);
+    if (wrong)
+        buf_free(&rule->text);
+    else
+        rules->count++;
+    return wrong;
 }
 
 bool
 tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why)
 {
     const char *arrow = strstr(text, "->"), *wrong;
-    struct span pattern, tags;
-    unsigned stars;
+    struct span pattern;
 
     if (!arrow) {
         buf_printf(why, "\"%s\" is not of the form \"PATTERN -> TAG...\"", text);
         return false;
     }
     pattern = http_trim(span_of(text, (size_t)(arrow - text)));
-    tags = http_trim(span_str(arrow + 2));
-    wrong = check_pattern(pattern, &stars);
+    wrong = check_pattern(pattern);
     if (!wrong)
-        wrong = check_tags(tags, stars);
-    if (wrong) {
+        wrong = add(rules, pattern, http_trim(span_str(arrow + 2)));
+    if (wrong)
         buf_printf(why, "\"%s\": %s", text, wrong);
-        return false;
-    }
-    if (add(rules, pattern, tags))
-        return true;
-    buf_append_str(why, strerror(ENOMEM));
-    return false;
+    return !wrong;
 }
 
 void
@@ -297,7 +307,7 @@ append_word(struct buf *out, struct span word, const struct span stars[MOST_STAR
 static bool
 apply(const struct tag_rule *rule, struct span path, struct buf *word, struct buf *tags)
 {
-    struct span stars[MOST_STARS], rest = rule->tags, template;
+    struct span stars[MOST_STARS] = {{NULL, 0}}, rest = rule->tags, template;
 
     if (!matches(rule->pattern, path, stars))
         return true;

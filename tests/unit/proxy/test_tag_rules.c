@@ -39,6 +39,8 @@ START_TEST(tags_of_paths)
         {"/users/* -> $1", "http://a/x/%2e%2E/users/17", "17"},
         {"/users/* -> $1", "http://a/../../users/17", "17"},
         {"/users/* -> $1", "http://a/users/..", ""},
+        {"/x/*/../*/. -> $1", "http://a/x/y/z", "y"},
+        {"/ -> all", "http://a", "all"},
         {"/* -> $1", "http://a/..;/users", "..;"},
         {"/* -> $1", "http://a/a%2fb", "a%2Fb"},
         {"/* -> $1", "http://a/a%2", "a%2"},
@@ -110,6 +112,10 @@ START_TEST(rules_that_are_refused)
         {"/* -> $2", "number of a \"*\""},
         {"/* -> $0", "number of a \"*\""},
         {"/* -> $", "number of a \"*\""},
+        /* A dot segment removes what is before it. */
+        {"/*/.. -> $1", "number of a \"*\""},
+        {"/x/*/%2e%2E -> t-$1", "number of a \"*\""},
+        {"/*/*/.. -> $2", "number of a \"*\""},
         {"/* -> $x", "number of a \"*\""},
     };
     struct tag_rules rules = {0};
