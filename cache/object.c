@@ -460,8 +460,7 @@ object_expire(struct object *object, int64_t now_us)
 {
     int64_t lifetime_us = object_lifetime(object), age_us = object_age(object, now_us);
 
-    if (atomic_load_explicit(&object->lifetime, memory_order_relaxed) - OBJECT_EXPIRED <
-        OBJECT_UNLIMITED - OBJECT_EXPIRED)
+    if (object_was_expired(object))
         return false;
     atomic_store_explicit(&object->lifetime,
                           OBJECT_EXPIRED + in_seconds(age_us < lifetime_us ? age_us : lifetime_us),

@@ -213,16 +213,18 @@ http_head_effect(unsigned status, struct span lines, unsigned stored_status, str
 {
     struct http_validators fresh, old;
     int64_t length = content_length(lines);
+    bool same_tag, same_date;
 
     if (status != 200)
         return HTTP_HEAD_NO_EFFECT;
     /* The centuries of years of two digits do not matter, since both are read alike. */
     http_validators_read(&fresh, lines, 0);
     http_validators_read(&old, stored, 0);
+    same_tag = fresh.etag.ptr && old.etag.ptr && span_equal(fresh.etag, old.etag);
+    same_date = fresh.last_modified.ptr && old.last_modified.ptr &&
+                fresh.last_modified_s == old.last_modified_s;
     if (stored_status != 200 || (length >= 0 && stored_length >= 0 && length != stored_length) ||
-        (fresh.etag.ptr && !span_equal(fresh.etag, old.etag)) ||
-        (fresh.last_modified.ptr &&
-         (!old.last_modified.ptr || fresh.last_modified_s != old.last_modified_s)))
+        (fresh.etag.ptr && !same_tag) || (fresh.last_modified.ptr && !same_date))
         return HTTP_HEAD_OUTDATES;
-    return HTTP_HEAD_UPDATES;
+    return same_tag || same_date ? HTTP_HEAD_UPDATES : HTTP_HEAD_NO_EFFECT;
 }

@@ -39,8 +39,9 @@ bool http_update_fields(struct span stored, struct span update,
                         const struct http_storing_rules *rules, int64_t wall_s, struct buf *out);
 
 enum http_head_effect {
-    HTTP_HEAD_NO_EFFECT, /* the response is no 200 */
-    HTTP_HEAD_UPDATES,   /* the stored response is the same: http_update_fields() applies */
+    HTTP_HEAD_NO_EFFECT, /* the response is no 200, or has no validator: it may be any one */
+    HTTP_HEAD_UPDATES,   /* the stored response is the same, by ETag or Last-Modified:
+                            http_update_fields() applies */
     HTTP_HEAD_OUTDATES,  /* it is another one, and the stored one is to be treated as stale */
 };
 

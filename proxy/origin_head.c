@@ -1,9 +1,11 @@
 /*
  * What a response to HEAD means for the stored response to GET that its request did not get (RFC
  * 9111 section 4.3.5): the same representation has its fields updated, any other one is stale from
- * now on. Only the object that was there at the lookup is concerned: one from later may be newer
- * than the response.
+ * now on, and one that is for no other client any more is removed. Only the object that was there
+ * at the lookup is concerned: one from later may be newer than the response. One that has been
+ * expired by a purge stays so until it is validated.
  */
+#include "http/field.h"
 #include "http/storing.h"
 #include "http/update.h"
 #include "http/variant.h"
@@ -17,9 +19,16 @@ wall_s(const struct origin_fill *fill)
     return clock->wall_us(clock->context) / 1000000;
 }
 
-/* May the object be stored with the updated fields, where it is, for all that get it? */
-static bool
-may_keep(const struct origin_fill *fill, const struct fetch_head *head, struct span fields,
+/* What becomes of the object. */
+enum verdict {
+    KEPT,
+    EXPIRED,
+    REMOVED,
+};
+
+/* Evaluates a response with these lines; `validated_by` as struct http_received has it. */
+static void
+evaluate(const struct origin_fill *fill, struct span lines, struct span validated_by,
          struct sharing *sharing)
 {
     const struct proxy_config *config = &fill->proxy->config;
@@ -28,16 +37,42 @@ may_keep(const struct origin_fill *fill, const struct fetch_head *head, struct s
         .method = span_str("GET"),
         .request_lines = span_of(fill->lines.data, fill->plain),
         .status = fill->stored->status,
-        .lines = fields,
-        .validated_by = head->headers,
+        .lines = lines,
+        .validated_by = validated_by,
         .arrival = {.wall_s = wall_s(fill), .waited_us = fill->waited_us},
     };
-    struct http_vary before, after;
 
     sharing_init(sharing, false, config->max_age_us);
     sharing_add_raw(sharing, &received, &rules, proxy_now_us(fill->proxy));
-    return sharing->storable && !sharing->unshared && !head->no_store &&
-           http_vary_read(&before, object_fields(fill->stored)) == http_vary_read(&after, fields) &&
+}
+
+/* Has the request what a response may be for one user because of? */
+static bool
+has_credentials(const struct origin_fill *fill)
+{
+    static const char *const names[] = {"Authorization", "Cookie", NULL};
+    struct span lines = span_of(fill->lines.data, fill->plain), line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, names))
+            return true;
+    return false;
+}
+
+/* Is the response this request's own, so that it says nothing about what others may have? */
+static bool
+is_personal(const struct origin_fill *fill, const struct sharing *sharing)
+{
+    return sharing->unshared && has_credentials(fill);
+}
+
+/* Are the stored response and one with these lines selected by the same fields of requests? */
+static bool
+varies_alike(const struct origin_fill *fill, struct span fields)
+{
+    struct http_vary before, after;
+
+    return http_vary_read(&before, object_fields(fill->stored)) == http_vary_read(&after, fields) &&
            http_vary_equal(&before, &after);
 }
 
@@ -51,7 +86,8 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
     struct object *stored;
     struct cache_fill *beside =
         origin_fill_beside(fill, object_variant(fill->stored), &any, &waiter, &stored);
-    bool same = stored == fill->stored;
+    /* A purge may have expired it until now; from now on one ends the fill. */
+    bool same = stored == fill->stored && !object_was_expired(stored);
     enum cache_outcome outcome;
 
     object_release(&stored);
@@ -74,8 +110,7 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
         origin_fill_drop_beside(&beside, &waiter, false);
 }
 
-/* False if the object is to be considered stale. */
-static bool
+static enum verdict
 update(struct origin_fill *fill, const struct fetch_head *head, struct buf *fields,
        struct buf *tags)
 {
@@ -84,14 +119,30 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct buf *fiel
 
     if (!http_update_fields(object_fields(fill->stored), head->headers, &rules, wall_s(fill),
                             fields))
-        return false;
-    /* What the request has (Authorization) says nothing about the object. */
-    if (!may_keep(fill, head, buf_span(fields), &sharing))
-        return sharing.by_request;
-    if (!origin_fill_tags(fill, buf_span(fields), tags))
-        return false;
+        return EXPIRED;
+    evaluate(fill, buf_span(fields), head->headers, &sharing);
+    if (is_personal(fill, &sharing))
+        return KEPT;
+    if (head->no_store)
+        return EXPIRED;
+    if (sharing.unshared)
+        return sharing.by_request ? KEPT : REMOVED;
+    if (!sharing.storable || !varies_alike(fill, buf_span(fields)) ||
+        !origin_fill_tags(fill, buf_span(fields), tags))
+        return EXPIRED;
     replace(fill, buf_span(fields), buf_span(tags), &sharing);
-    return true;
+    return KEPT;
+}
+
+static enum verdict
+outdate(struct origin_fill *fill, const struct fetch_head *head)
+{
+    struct sharing sharing;
+
+    evaluate(fill, head->headers, span_of(NULL, 0), &sharing);
+    if (is_personal(fill, &sharing))
+        return KEPT;
+    return sharing.unshared && !sharing.by_request ? REMOVED : EXPIRED;
 }
 
 void
@@ -99,8 +150,8 @@ origin_head_apply(struct origin_fill *fill, const struct fetch_head *head)
 {
     struct proxy *proxy = fill->proxy;
     struct object *stored = fill->stored;
+    enum verdict verdict = KEPT;
     struct buf fields, tags;
-    bool current = true;
 
     buf_init(&fields, OBJECT_MAX_META);
     buf_init(&tags, OBJECT_MAX_TAG_BYTES);
@@ -109,14 +160,17 @@ origin_head_apply(struct origin_fill *fill, const struct fetch_head *head)
     case HTTP_HEAD_NO_EFFECT:
         break;
     case HTTP_HEAD_UPDATES:
-        current = update(fill, head, &fields, &tags);
+        if (!object_was_expired(stored))
+            verdict = update(fill, head, &fields, &tags);
         break;
     case HTTP_HEAD_OUTDATES:
-        current = false;
+        verdict = outdate(fill, head);
         break;
     }
-    if (!current)
+    if (verdict == EXPIRED)
         cache_expire_object(proxy->config.cache, stored, proxy_now_us(proxy));
+    else if (verdict == REMOVED)
+        cache_purge_object(proxy->config.cache, stored);
     buf_free(&fields);
     buf_free(&tags);
 }

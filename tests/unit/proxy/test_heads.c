@@ -68,7 +68,6 @@ expect_validation(const char *fields)
 START_TEST(the_same_representation_is_updated)
 {
     static const char *const rows[] = {
-        "",
         "ETag: \"a\"\r\n",
         "ETag: \"a\"\r\nContent-Length: 20\r\n",
         "Last-Modified: Sat, 01 Aug 2015 00:00:00 GMT\r\n",
@@ -106,11 +105,8 @@ START_TEST(another_representation_outdates_the_stored_one)
         "ETag: W/\"a\"\r\n",
         "Last-Modified: Sat, 01 Aug 2015 00:00:01 GMT\r\n",
         "ETag: \"a\"\r\nContent-Length: 21\r\n",
-        /* It is the same one, and not to be used without a validation, or not for all. */
+        /* It is the same one, and not to be used without a validation. */
         "ETag: \"a\"\r\nVary: X-C\r\n",
-        "ETag: \"a\"\r\nCache-Control: private\r\n",
-        "ETag: \"a\"\r\nCache-Control: no-store\r\n",
-        "ETag: \"a\"\r\nSet-Cookie: a=b\r\n",
         "ETag: \"a\"\r\nCache-Control: no-cache\r\n",
     };
 
@@ -121,6 +117,66 @@ START_TEST(another_representation_outdates_the_stored_one)
         ck_assert_uint_eq(scene_stats().pages, 1);
         expect_validation("");
         scene_end();
+    }
+}
+END_TEST
+
+/* Not even while the origin does not respond. */
+START_TEST(what_is_for_no_other_client_any_more_is_removed)
+{
+    static const char *const rows[] = {
+        "ETag: \"a\"\r\nCache-Control: private\r\n",
+        "ETag: \"a\"\r\nCache-Control: no-store\r\n",
+        "ETag: \"a\"\r\nSet-Cookie: a=b\r\n",
+        "ETag: \"b\"\r\nCache-Control: private\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store("", MADE "Cache-Control: max-age=1000, stale-if-error=1000, "
+                       "stale-while-revalidate=1000\r\n");
+        head(AGAIN, 200, rows[i]);
+        ck_assert_uint_eq(scene_stats().pages, 0);
+        ck_assert(!visit_raw(&v, URL, ""));
+        scene_answer(URL, 200, MADE FRESH, 20);
+        expect_body(&v, OUTCOME_MISS, 20);
+        scene_end();
+    }
+}
+END_TEST
+
+/* A purge says that the object is not to be used, also if it is the origin's. */
+START_TEST(what_a_soft_purge_has_expired_stays_expired)
+{
+    static const struct {
+        enum control_purge kind;
+        const char *what;
+    } rows[] = {
+        {CONTROL_PURGE_URL, URL},
+        {CONTROL_PURGE_PREFIX, "http://origin.test/"},
+        {CONTROL_PURGE_TAG, "x"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        /* Before the request, or before its response. */
+        for (unsigned during = 0; during < 2; during++) {
+            struct visit v;
+
+            scene_begin(&defaults);
+            store("", MADE FRESH "Surrogate-Key: x\r\n");
+            if (during)
+                begin_head(&v, AGAIN);
+            ck_assert_uint_eq(control_expire(&scene.proxy, rows[i].kind, span_str(rows[i].what)),
+                              1);
+            if (!during)
+                begin_head(&v, "");
+            scene_answer(URL, 200, "ETag: \"a\"\r\nX-A: new\r\n" FRESH, 0);
+            expect_body(&v, OUTCOME_BYPASS, 0);
+            expect_validation("");
+            scene_end();
+        }
     }
 }
 END_TEST
@@ -141,6 +197,25 @@ START_TEST(responses_without_an_effect)
     store("", MADE FRESH);
     head(AGAIN "Authorization: x\r\n", 200, "ETag: \"a\"\r\nX-A: new\r\n" FRESH);
     expect_hit("", "X-A: old\r\n");
+    /* Likewise another representation that is the user's. */
+    head(AGAIN "Authorization: x\r\n", 200, "ETag: \"b\"\r\n" FRESH);
+    head(AGAIN "Authorization: x\r\n", 200, "ETag: \"b\"\r\nCache-Control: private\r\n");
+    head(AGAIN "Cookie: x\r\n", 200, "ETag: \"b\"\r\nCache-Control: private\r\n");
+    head(AGAIN "Cookie: x\r\n", 200, "ETag: \"a\"\r\nSet-Cookie: a\r\n");
+    expect_hit("", "X-A: old\r\n");
+    /* It is for all where the origin says so. */
+    head(AGAIN "Authorization: x\r\n", 200, "ETag: \"b\"\r\nCache-Control: public\r\n");
+    expect_validation("");
+    scene_end();
+    /* Without a validator it may be the stored one or another one. */
+    scene_begin(&defaults);
+    store("", MADE FRESH);
+    head(AGAIN, 200, "Content-Length: 20\r\nX-A: new\r\n" FRESH);
+    head(AGAIN, 200, "X-A: new\r\n" FRESH);
+    expect_hit("", "X-A: old\r\n");
+    scene.now_us += 1001 * SECOND;
+    head("", 200, FRESH);
+    expect_validation("");
     scene_end();
 }
 END_TEST
@@ -150,7 +225,7 @@ START_TEST(only_the_variant_of_the_request_is_concerned)
     scene_begin(&defaults);
     store("", MADE FRESH "Vary: X-C\r\n");
     store("X-C: 1\r\n", MADE FRESH "Vary: X-C\r\n");
-    head(AGAIN "X-C: 1\r\n", 200, "X-A: new\r\n" FRESH "Vary: X-C\r\n");
+    head(AGAIN "X-C: 1\r\n", 200, "ETag: \"a\"\r\nX-A: new\r\n" FRESH "Vary: X-C\r\n");
     expect_hit("", "X-A: old\r\n");
     expect_hit("X-C: 1\r\n", "X-A: new\r\n");
     head(AGAIN, 200, "ETag: \"b\"\r\n" FRESH "Vary: X-C\r\n");
@@ -198,13 +273,38 @@ START_TEST(an_object_that_is_being_validated_is_not_concerned)
     ck_assert(!visit_raw(&get, URL, AGAIN));
     fetch = scene_fetch(URL);
     scene_hop(fetch, FRESH, false);
-    scene_head(fetch, 200, "X-A: new\r\n" FRESH, 0);
+    scene_head(fetch, 200, "ETag: \"a\"\r\nX-A: new\r\n" FRESH, 0);
     scene_done(fetch, FETCH_OK, "");
     scene_run();
     expect_body(&v, OUTCOME_BYPASS, 0);
     scene_answer(URL, 304, "X-A: later\r\n" FRESH, 0);
     expect_body(&get, OUTCOME_REVALIDATED, 20);
     expect_hit("", "X-A: later\r\n");
+    scene_end();
+}
+END_TEST
+
+/* It may have been sent before the other representation came to be. */
+START_TEST(a_validation_of_what_a_head_outdates_is_not_stored)
+{
+    struct scene_fetch *fetch;
+    struct visit v, get;
+
+    scene_begin(&defaults);
+    store("", MADE FRESH);
+    ck_assert(!visit_raw(&get, URL, AGAIN));
+    fetch = scene_fetch(URL);
+    TAILQ_REMOVE(&scene.fetches, fetch, link);
+    begin_head(&v, AGAIN);
+    scene_answer(URL, 200, "ETag: \"b\"\r\n" FRESH, 0);
+    expect_body(&v, OUTCOME_BYPASS, 0);
+    TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
+    scene_answer(URL, 304, FRESH, 0);
+    expect_body(&get, OUTCOME_REVALIDATED, 20);
+    ck_assert(!get.stored);
+    ck_assert(!visit_raw(&get, URL, ""));
+    scene_answer(URL, 200, "ETag: \"b\"\r\n" FRESH, 20);
+    expect_body(&get, OUTCOME_MISS, 20);
     scene_end();
 }
 END_TEST
@@ -239,7 +339,7 @@ START_TEST(an_updated_object_has_the_tags_of_its_fields)
     scene_begin(&defaults);
     scene_add_rule(&scene.tag_rules, "/* -> $1");
     store("", MADE FRESH "Surrogate-Key: x\r\n");
-    head(AGAIN, 200, "Surrogate-Key: y\r\n" FRESH);
+    head(AGAIN, 200, "ETag: \"a\"\r\nSurrogate-Key: y\r\n" FRESH);
     ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_TAG, span_str("x")), 0);
     ck_assert_uint_eq(control_expire(&scene.proxy, CONTROL_PURGE_TAG, span_str("page")), 1);
     ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_TAG, span_str("y")), 1);
@@ -255,10 +355,13 @@ unit_suite(void)
 
     tcase_add_test(tests, the_same_representation_is_updated);
     tcase_add_test(tests, another_representation_outdates_the_stored_one);
+    tcase_add_test(tests, what_is_for_no_other_client_any_more_is_removed);
+    tcase_add_test(tests, what_a_soft_purge_has_expired_stays_expired);
     tcase_add_test(tests, responses_without_an_effect);
     tcase_add_test(tests, only_the_variant_of_the_request_is_concerned);
     tcase_add_test(tests, an_object_from_later_is_not_concerned);
     tcase_add_test(tests, an_object_that_is_being_validated_is_not_concerned);
+    tcase_add_test(tests, a_validation_of_what_a_head_outdates_is_not_stored);
     tcase_add_test(tests, what_has_been_purged_meanwhile_stays_away);
     tcase_add_test(tests, an_updated_object_has_the_tags_of_its_fields);
     suite_add_tcase(suite, tests);
