@@ -82,15 +82,24 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
     return evicted;
 }
 
-static uint64_t
-purge_url(struct cache *cache, struct span url, struct buf *tags)
+struct cache_moment
+cache_moment_now(struct cache *cache)
+{
+    return (struct cache_moment){purge_log_now(&cache->tag_purges),
+                                 purge_log_now(&cache->url_purges)};
+}
+
+uint64_t
+cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags, const void *writer)
 {
     uint32_t hash = djb_hash(url);
-    struct place *place = cache_lock(cache, hash);
     struct removed removed = {0};
+    struct place *place;
     uint64_t count;
 
-    shard_purge(&place->shard, hash, url, &removed);
+    purge_log_add(&cache->url_purges, url, writer);
+    place = cache_lock(cache, hash);
+    shard_purge(&place->shard, hash, url, tags, &removed);
     place_unlock(place);
     count = removed.count;
     if (tags)
@@ -102,13 +111,7 @@ purge_url(struct cache *cache, struct span url, struct buf *tags)
 uint64_t
 cache_purge(struct cache *cache, struct span url)
 {
-    return purge_url(cache, url, NULL);
-}
-
-uint64_t
-cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags)
-{
-    return purge_url(cache, url, tags);
+    return cache_purge_tagged(cache, url, NULL, NULL);
 }
 
 uint64_t
@@ -118,6 +121,7 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
     struct place *place;
     uint64_t count = 0;
 
+    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -133,10 +137,13 @@ uint64_t
 cache_expire(struct cache *cache, struct span url, int64_t now_us)
 {
     uint32_t hash = djb_hash(url);
-    struct place *place = cache_lock(cache, hash);
     struct removed removed = {0};
-    uint64_t count = shard_expire(&place->shard, hash, url, now_us, &removed);
+    struct place *place;
+    uint64_t count;
 
+    purge_log_add(&cache->url_purges, url, NULL);
+    place = cache_lock(cache, hash);
+    count = shard_expire(&place->shard, hash, url, now_us, &removed);
     place_unlock(place);
     shard_free_removed(&removed);
     return count;
@@ -149,6 +156,7 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
     struct place *place;
     uint64_t count = 0;
 
+    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -162,17 +170,17 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
 uint64_t
 cache_purge_tag(struct cache *cache, struct span tag)
 {
-    return cache_purge_tag_below(cache, span_of(NULL, 0), tag);
+    return cache_purge_tag_below(cache, span_of(NULL, 0), tag, NULL);
 }
 
 uint64_t
-cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag)
+cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag, const void *writer)
 {
     struct walk walk = {0};
     struct place *place;
     uint64_t count = 0;
 
-    tag_purges_add(&cache->tag_purges, tag);
+    purge_log_add(&cache->tag_purges, tag, writer);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -191,7 +199,7 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     struct place *place;
     uint64_t count = 0;
 
-    tag_purges_add(&cache->tag_purges, tag);
+    purge_log_add(&cache->tag_purges, tag, NULL);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -287,6 +295,7 @@ cache_purge_all(struct cache *cache)
     struct place *place;
     uint64_t count = 0;
 
+    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
         struct shard old;

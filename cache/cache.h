@@ -214,10 +214,19 @@ uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 uint64_t cache_purge(struct cache *cache, struct span url);
 
 /*
- * cache_purge() that also appends the tags of what it removes to `tags`, words with one space
- * between two, those that are there already left out. The buffer says if that failed.
+ * cache_purge() that also appends the tags of what it removes, and of the busy objects that it
+ * concerns, to `tags`: words with one space between two, some perhaps more than once. The buffer
+ * says if that failed. `writer`, unless NULL, is who purges, for cache_fill_dates_from().
  */
-uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags);
+uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
+                            const void *writer);
+
+/* A moment between two purges, for cache_fill_dates_from(). */
+struct cache_moment {
+    uint64_t tag_purges, url_purges; /* so far */
+};
+
+struct cache_moment cache_moment_now(struct cache *cache);
 
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
@@ -236,12 +245,16 @@ uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t no
  * with the head afterwards: then they are not stored, and waiters other than the leader get RETRY.
  * Takes time in proportion to the objects that it concerns and the number of busy ones.
  *
+ * A busy object with tags is also not stored if there were very many purges by tag since its fill
+ * began (PURGE_LOG_SIZE).
+ *
  * cache_purge_tag_below() removes only those whose URLs begin with `prefix`, and takes time in
  * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
- * other URLs count as purged, too: they are not stored.
+ * other URLs count as purged, too: they are not stored. `writer` as for cache_purge_tagged().
  */
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
-uint64_t cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag);
+uint64_t cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag,
+                               const void *writer);
 uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
 
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */

@@ -95,7 +95,8 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     cache->config = *config;
     atomic_init(&cache->layout, config->shards);
     atomic_init(&cache->entered, 0);
-    tag_purges_init(&cache->tag_purges);
+    purge_log_init(&cache->tag_purges);
+    purge_log_init(&cache->url_purges);
     *error = CACHE_OK;
     return cache;
 }
@@ -109,7 +110,8 @@ cache_destroy(struct cache *cache)
         shard_free(&cache->places[i].shard);
         pthread_mutex_destroy(&cache->places[i].lock);
     }
-    tag_purges_destroy(&cache->tag_purges);
+    purge_log_destroy(&cache->tag_purges);
+    purge_log_destroy(&cache->url_purges);
     free(cache);
 }
 

@@ -87,19 +87,29 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     return ENOMEM;
 }
 
+/* May the response be older than a purge of its URL or of one of these tags? Under the lock. */
+static bool
+is_outpurged(const struct cache_fill *fill, struct span tags)
+{
+    struct cache *cache = fill->cache;
+    const struct cache_moment *moment = &fill->moment;
+
+    return (tags.len &&
+            purge_log_has_word(&cache->tag_purges, moment->tag_purges, tags, fill->writer)) ||
+           (fill->predates && purge_log_has(&cache->url_purges, moment->url_purges,
+                                            object_url(fill->name), fill->writer));
+}
+
 /*
- * The object with its head is known to all from now on. If a tag of it has been purged since the
- * fill began, it may be older than the purge: it is for the leader only, and not stored.
+ * The object with its head is known to all from now on. If it may be older than a purge, it is for
+ * the leader only, and not stored.
  */
 static void
 set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
            struct removed *removed)
 {
-    struct span tags = object_tags(object);
-
     fill_set_object(fill, object);
-    if (tags.len && fill->may_store &&
-        tag_purges_since(&fill->cache->tag_purges, fill->tag_purges, tags)) {
+    if (fill->may_store && is_outpurged(fill, object_tags(object))) {
         waiters_retry(fill);
         shard_purge_fill(shard, fill, removed);
         table_tidy(&shard->table);
@@ -107,6 +117,16 @@ set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
     fill->born_us = object->fetched_us ? object->fetched_us : fill->begun_us;
     fill->has_head = true;
     waiters_head(fill);
+}
+
+void
+cache_fill_dates_from(struct cache_fill *fill, const struct cache_moment *moment,
+                      const void *writer)
+{
+    assert(!fill->has_head);
+    fill->moment = *moment;
+    fill->writer = writer;
+    fill->predates = true;
 }
 
 int

@@ -127,13 +127,15 @@ struct cache_window {
  */
 struct cache_fill {
     struct cache *cache;
-    struct object *object;   /* a reference; URL alone before the head, then as the waiters' */
-    struct object *name;     /* a reference: URL alone, becomes the marker */
-    struct object *reserve;  /* a reference: becomes the failure, so that it needs no memory */
-    struct object *previous; /* a reference: the object that had expired or did not meet the
-                                conditions at the lookup; NULL if there was none, and at the end */
-    int64_t begun_us;        /* the time of the lookup */
-    uint64_t tag_purges;     /* then (tag_purges.h) */
+    struct object *object;      /* a reference; URL alone before the head, then as the waiters' */
+    struct object *name;        /* a reference: URL alone, becomes the marker */
+    struct object *reserve;     /* a reference: becomes the failure, so that it needs no memory */
+    struct object *previous;    /* a reference: the object that had expired or did not meet the
+                                   conditions at the lookup; NULL if there was none, and at the end */
+    int64_t begun_us;           /* the time of the lookup */
+    struct cache_moment moment; /* then, or before (cache_fill_dates_from()), */
+    const void *writer;         /* whose purges since then do not count, or NULL, */
+    bool predates;              /* of the lookup. Then purges by URL are compared as well */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -183,6 +185,14 @@ struct object_head {
  * longer than OBJECT_MAX_META, or tags are too many). After an error nothing has changed.
  */
 int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
+
+/*
+ * The response was made for a request that was sent after `moment`, before the lookup: purges since
+ * then concern it as if they had come after the lookup, except those by `writer`, unless that is
+ * NULL. Before the head.
+ */
+void cache_fill_dates_from(struct cache_fill *fill, const struct cache_moment *moment,
+                           const void *writer);
 
 /*
  * More of the body, after the head. 0, CACHE_FILL_PAUSE (windowed: it has been taken, and no more

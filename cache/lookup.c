@@ -30,7 +30,7 @@ begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key
     entry->object->fill = fill;
     fill->entry = entry;
     fill->begun_us = now_us;
-    fill->tag_purges = tag_purges_now(&cache->tag_purges);
+    fill->moment = cache_moment_now(cache);
     shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);
     found->fill = fill;
@@ -47,7 +47,7 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
     if (!fill)
         return CACHE_NO_MEMORY;
     fill->begun_us = now_us;
-    fill->tag_purges = tag_purges_now(&cache->tag_purges);
+    fill->moment = cache_moment_now(cache);
     if (shard)
         shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);

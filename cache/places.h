@@ -13,7 +13,7 @@
 
 #include "cache/cache.h"
 #include "cache/shard.h"
-#include "cache/tag_purges.h"
+#include "cache/purge_log.h"
 
 #define CACHE_LINE 64
 #define LAYOUT_SHARDS 0xffu /* the bits of a layout that hold the number of shards */
@@ -37,7 +37,8 @@ struct cache {
     /* Numbers pages and markers in the order of entry. Drawn under a place's lock. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
-    struct tag_purges tag_purges; /* its lock is taken last */
+    struct purge_log tag_purges; /* their locks are taken last */
+    struct purge_log url_purges;
 
     struct place places[CACHE_MAX_SHARDS];
 };

@@ -13,16 +13,39 @@ shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *r
         shard_unlink(shard, own, removed);
 }
 
+/* Appends the tags of an object, unless those of the one before were the same. */
+static void
+add_tags(struct buf *all, const struct object *object)
+{
+    struct span tags = object_tags(object), before = buf_span(all);
+
+    if (!tags.len)
+        return;
+    if (before.len > tags.len) {
+        before = span_of(before.ptr + before.len - tags.len - 1, tags.len + 1);
+        if (before.ptr[0] == ' ' && memcmp(before.ptr + 1, tags.ptr, tags.len) == 0)
+            return;
+    } else if (span_equal(before, tags)) {
+        return;
+    }
+    if (!all->len || buf_append_char(all, ' '))
+        buf_append(all, tags.ptr, tags.len);
+}
+
 /* The fills that a URL, in any variant, or a prefix matches. */
 static void
-purge_fills(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
+purge_fills(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
+            struct removed *removed)
 {
     struct cache_fill *fill, *next;
 
     for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
         next = LIST_NEXT(fill, link);
-        if (fill->hash == hash && span_equal(object_url(fill->name), url))
-            shard_purge_fill(shard, fill, removed);
+        if (fill->hash != hash || !span_equal(object_url(fill->name), url))
+            continue;
+        if (tags && (!fill->entry || fill->entry->stored))
+            add_tags(tags, fill->object);
+        shard_purge_fill(shard, fill, removed);
     }
 }
 
@@ -39,11 +62,12 @@ purge_fills_prefix(struct shard *shard, struct span prefix, struct removed *remo
 }
 
 void
-shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed)
+shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
+            struct removed *removed)
 {
     struct entry *entry, *next;
 
-    purge_fills(shard, hash, url, removed);
+    purge_fills(shard, hash, url, tags, removed);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
         next = table_next_variant(entry);
         shard_remove(shard, entry, removed);
@@ -106,7 +130,7 @@ shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us
     struct entry *entry, *next;
     uint64_t count = 0;
 
-    purge_fills(shard, hash, url, removed);
+    purge_fills(shard, hash, url, NULL, removed);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
         next = table_next_variant(entry);
         count += expire_entry(shard, entry, now_us, removed);
@@ -179,13 +203,8 @@ shard_purge_tag(struct shard *shard, struct span prefix, struct span name, struc
 void
 shard_add_removed_tags(const struct removed *removed, struct buf *tags)
 {
-    for (const struct entry *entry = removed->first; entry; entry = shard_next_removed(entry)) {
-        struct span rest = object_tags(entry->object), tag;
-
-        while (tags_next(&rest, &tag))
-            if (!tags_have(buf_span(tags), tag) && (!tags->len || buf_append_char(tags, ' ')))
-                buf_append(tags, tag.ptr, tag.len);
-    }
+    for (const struct entry *entry = removed->first; entry; entry = shard_next_removed(entry))
+        add_tags(tags, entry->object);
 }
 
 uint64_t

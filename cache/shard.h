@@ -164,7 +164,10 @@ uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *vict
 
 /* ---- purging, as cache.h has it -------------------------------------------------------------- */
 
-void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct removed *removed);
+/* `tags`, unless NULL, gets those of the fills that are not in `removed`; the buffer says if that
+ * failed. */
+void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
+                 struct removed *removed);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
 
 /* The number of pages that shard_purge() and shard_purge_prefix() would remove. */

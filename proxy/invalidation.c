@@ -63,7 +63,7 @@ purge_below(struct invalidation *inv, struct span base, struct span rest)
     buf_init(&url, OBJECT_MAX_META);
     /* Without memory more is removed than has to be. */
     if (buf_append(&url, base.ptr, base.len) && buf_append(&url, rest.ptr, rest.len))
-        cache_purge_tagged(cache, buf_span(&url), &inv->tags);
+        cache_purge_tagged(cache, buf_span(&url), &inv->tags, inv);
     else
         cache_purge_prefix(cache, base);
     buf_free(&url);
@@ -76,7 +76,7 @@ purge_url(struct invalidation *inv, struct span url)
     const struct invalidation_row *row = &inv->row;
     struct span rest;
 
-    cache_purge_tagged(inv->proxy->config.cache, url, &inv->tags);
+    cache_purge_tagged(inv->proxy->config.cache, url, &inv->tags, inv);
     if (row->count < 2 || !span_starts_with(url, row->bases[row->used]))
         return;
     rest = span_of(url.ptr + row->bases[row->used].len, url.len - row->bases[row->used].len);
@@ -125,7 +125,7 @@ purge_tags(struct invalidation *inv)
         return;
     }
     while (tags_next(&rest, &tag))
-        cache_purge_tag_below(cache, inv->scope, tag);
+        cache_purge_tag_below(cache, inv->scope, tag, inv);
 }
 
 /* ---- the write ------------------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
     if (!beside)
         return;
     /* What was purged since the request is purged for its response, too. */
-    beside->tag_purges = fill->base.tag_purges;
+    cache_fill_dates_from(beside, &fill->base.moment, NULL);
     if (same && !sharing->joinable)
         cache_fill_send_back(beside);
     if (same && cache_fill_refresh(beside,

@@ -1,8 +1,9 @@
 /*
  * The response to a POST that is a representation of its own URL (RFC 9110 section 9.3.3, RFC 9111
  * section 3): beside the object that goes to the client, which bypasses the cache, a fill for later
- * GET requests gets the same head and body. It begins when the request has invalidated the URL, so
- * that a later invalidation keeps it from being stored.
+ * GET requests gets the same head and body. It begins when the request has invalidated the URL. Any
+ * other invalidation since the request was forwarded, and any later one, keeps it from being
+ * stored: the response may be older than what another write has made.
  */
 #include "http/field.h"
 #include "http/reference.h"
@@ -60,6 +61,8 @@ begin_beside(struct origin_fill *fill)
 
     fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), NULL, &fill->own_waiter, &stored);
     object_release(&stored);
+    if (fill->own)
+        cache_fill_dates_from(fill->own, &fill->base.moment, &fill->write);
 }
 
 /* False if it cannot: without memory, or with too many tags. */

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "cache/shard_parts.h"
-#include "cache/tag_purges.h"
+#include "cache/purge_log.h"
 #include "tests/unit/cache/pages.h"
 
 static struct cache *cache;
@@ -127,9 +127,9 @@ START_TEST(a_purge_below_a_prefix_leaves_other_urls)
     request_lookup(&outside, cache, "http://b/4", 0, false);
     ck_assert_int_eq(head(&inside, "x"), 0);
     ck_assert_int_eq(head(&outside, "x"), 0);
-    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x), 2);
+    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x, NULL), 2);
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x), 0);
+    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x, NULL), 0);
     ck_assert(pages_hit(cache, "http://b/1") && pages_hit(cache, "http://a/3"));
     ck_assert_int_eq(finish(&inside), CACHE_NOT_STORED);
     ck_assert_int_eq(finish(&outside), CACHE_STORED);
@@ -138,29 +138,78 @@ START_TEST(a_purge_below_a_prefix_leaves_other_urls)
 }
 END_TEST
 
-START_TEST(a_purge_can_tell_the_tags_of_what_it_removes)
+START_TEST(a_purge_names_the_tags_of_what_it_removes)
 {
-    struct request busy = {0};
+    struct request busy = {0}, successor = {0};
     struct buf tags;
 
-    buf_init(&tags, 9);
-    buf_append_str(&tags, "y");
+    buf_init(&tags, 13);
     put("a", "x y");
     put("b", "z");
-    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 1);
-    ck_assert_str_eq(buf_str(&tags), "y x");
-    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 0);
-    ck_assert_str_eq(buf_str(&tags), "y x");
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags, NULL), 1);
+    ck_assert_str_eq(buf_str(&tags), "x y");
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags, NULL), 0);
+    ck_assert_str_eq(buf_str(&tags), "x y");
     request_lookup(&busy, cache, "c", 0, false);
     ck_assert_int_eq(head(&busy, "w"), 0);
-    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("c"), &tags), 0);
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("c"), &tags, NULL), 0);
     ck_assert_int_eq(finish(&busy), CACHE_NOT_STORED);
-    ck_assert_str_eq(buf_str(&tags), "y x w");
+    ck_assert_str_eq(buf_str(&tags), "x y w");
+    /* What is fetched for an expired object has no entry of its own. */
+    put("d", "w");
+    ck_assert_int_eq(request_lookup(&successor, cache, "d", 6000, false), CACHE_STALE);
+    ck_assert_int_eq(head(&successor, "v"), 0);
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("d"), &tags, NULL), 1);
+    ck_assert_int_eq(finish(&successor), CACHE_NOT_STORED);
+    ck_assert_str_eq(buf_str(&tags), "x y w v w");
     ck_assert(!buf_failed(&tags));
     put("a", "long tag");
-    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags), 1);
+    ck_assert_uint_eq(cache_purge_tagged(cache, span_str("a"), &tags, NULL), 1);
     ck_assert(buf_failed(&tags));
     buf_free(&tags);
+}
+END_TEST
+
+/* The response to an earlier request than the lookup's. */
+START_TEST(a_fill_may_date_from_before_a_purge)
+{
+    enum { NONE, BY_URL, BY_TAG, BY_PREFIX, EXPIRED, EXPIRED_PREFIX, ALL, BY_OTHER_URL, KINDS };
+    const struct span url = span_str("a"), x = span_str("x"), nothing = span_of(NULL, 0);
+    static const int writer, other;
+
+    for (int kind = NONE; kind < KINDS; kind++) {
+        /* By the writer of the response, which knows about it, or by another one. */
+        for (unsigned own = 0; own < 2; own++) {
+            const void *by = own ? &writer : &other;
+            const struct cache_moment moment = cache_moment_now(cache);
+            bool stored =
+                kind == NONE || kind == BY_OTHER_URL || (own && (kind == BY_URL || kind == BY_TAG));
+            struct request request = {0}, joined = {0};
+
+            if (kind == BY_URL)
+                cache_purge_tagged(cache, url, NULL, by);
+            else if (kind == BY_TAG)
+                cache_purge_tag_below(cache, nothing, x, by);
+            else if (kind == BY_PREFIX)
+                cache_purge_prefix(cache, url);
+            else if (kind == EXPIRED)
+                cache_expire(cache, url, 0);
+            else if (kind == EXPIRED_PREFIX)
+                cache_expire_prefix(cache, url, 0);
+            else if (kind == ALL)
+                cache_purge_all(cache);
+            else if (kind == BY_OTHER_URL)
+                cache_purge_tagged(cache, span_str("b"), NULL, by);
+            ck_assert_int_eq(request_lookup(&request, cache, "a", 0, false), CACHE_MISS);
+            cache_fill_dates_from(request.found.fill, &moment, &writer);
+            ck_assert_int_eq(request_lookup(&joined, cache, "a", 0, false), CACHE_BUSY);
+            ck_assert_int_eq(head(&request, "x"), 0);
+            ck_assert_int_eq(finish(&request), stored ? CACHE_STORED : CACHE_NOT_STORED);
+            ck_assert_uint_eq(request_take(&joined), stored ? WAITER_END : WAITER_RETRY);
+            request_end(&joined);
+            cache_purge_all(cache);
+        }
+    }
 }
 END_TEST
 
@@ -367,7 +416,7 @@ END_TEST
 
 START_TEST(a_fill_during_very_many_purges_is_not_stored_if_it_has_tags)
 {
-    for (unsigned purges = TAG_PURGES; purges <= TAG_PURGES + 1; purges++) {
+    for (unsigned purges = PURGE_LOG_SIZE; purges <= PURGE_LOG_SIZE + 1; purges++) {
         struct request tagged = {0}, plain = {0};
         char tag[16];
 
@@ -379,7 +428,8 @@ START_TEST(a_fill_during_very_many_purges_is_not_stored_if_it_has_tags)
         }
         ck_assert_int_eq(head(&tagged, "x"), 0);
         ck_assert_int_eq(head(&plain, ""), 0);
-        ck_assert_int_eq(finish(&tagged), purges == TAG_PURGES ? CACHE_STORED : CACHE_NOT_STORED);
+        ck_assert_int_eq(finish(&tagged),
+                         purges == PURGE_LOG_SIZE ? CACHE_STORED : CACHE_NOT_STORED);
         ck_assert_int_eq(finish(&plain), CACHE_STORED);
         cache_purge_all(cache);
     }
@@ -466,7 +516,8 @@ unit_suite(void)
     tcase_add_test(tc, words_are_separated_by_spaces);
     tcase_add_test(tc, a_purge_removes_the_objects_with_the_tag);
     tcase_add_test(tc, a_purge_below_a_prefix_leaves_other_urls);
-    tcase_add_test(tc, a_purge_can_tell_the_tags_of_what_it_removes);
+    tcase_add_test(tc, a_purge_names_the_tags_of_what_it_removes);
+    tcase_add_test(tc, a_fill_may_date_from_before_a_purge);
     tcase_add_test(tc, a_soft_purge_expires_the_objects_with_the_tag);
     tcase_add_test(tc, many_objects_with_many_tags);
     tcase_add_test(tc, tags_are_bounded);

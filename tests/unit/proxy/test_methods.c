@@ -321,6 +321,38 @@ START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
 }
 END_TEST
 
+/* The response to the first may be older than what the second has made. */
+START_TEST(a_response_to_post_that_another_write_was_answered_before_is_not_stored)
+{
+    static const char *const urls[] = {URL, HOST "/users", HOST "/else"};
+
+    /* Another write to the URL, to a URL with its tag, or neither. */
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned early = 0; early < 2; early++) {
+            struct visit first, second = {.url = urls[i], .raw = true, .method = "PUT"};
+            struct scene_fetch *fetch;
+
+            scene_begin(&defaults);
+            scene_add_rule(&scene.tag_rules, "/page -> users");
+            scene_add_rule(&scene.tag_rules, "/users -> users");
+            scene.proxy.config.invalidates_early = early;
+            ck_assert(!begin(&first, "POST", ""));
+            fetch = scene_fetch(URL);
+            TAILQ_REMOVE(&scene.fetches, fetch, link);
+            second.streams = true;
+            ck_assert(!visit(&second));
+            scene_answer(urls[i], 204, "", 0);
+            expect_body(&second, OUTCOME_BYPASS, 0);
+            TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
+            scene_answer(URL, 200, OWN, 20);
+            expect_body(&first, OUTCOME_BYPASS, 20);
+            ck_assert(has(URL, "") == (i == 2));
+            scene_end();
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_response_to_post_that_is_large_is_not_kept_twice)
 {
     for (unsigned known = 0; known < 2; known++) {
@@ -419,6 +451,7 @@ unit_suite(void)
     tcase_add_test(cases, an_error_invalidates_nothing);
     tcase_add_test(cases, a_response_to_post_answers_later_requests_if_it_is_that_of_its_url);
     tcase_add_test(cases, a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored);
+    tcase_add_test(cases, a_response_to_post_that_another_write_was_answered_before_is_not_stored);
     tcase_add_test(cases, a_response_to_post_that_is_large_is_not_kept_twice);
     tcase_add_test(cases, a_range_near_the_beginning_leads_to_the_whole);
     tcase_add_test(cases, another_range_is_passed_on_unless_the_whole_is_there);
