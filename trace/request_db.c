@@ -3,10 +3,14 @@
  * arrivals, as a cache sees them; the rows are in order of their ends. What clients are in it is
  * not read.
  *
- * A private copy is read (snapshot.h), also of compressed input and of a FIFO, and it is not
- * trusted (database.h): the table is read once, from its beginning to its end, and sorted here.
+ * A private copy is read (snapshot.h), also while the daemon writes, and of compressed input and of
+ * a FIFO. It is not trusted (database.h): the table is read once, from its beginning to its end,
+ * and sorted here.
  */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/request_schema.h"
@@ -193,6 +197,33 @@ prepare(struct database *database, sqlite3_stmt **statement)
                               -1, statement, NULL);
 }
 
+/* Has it a write-ahead log? Then the daemon may write all the time. */
+static bool
+has_log(const char *path)
+{
+    char name[PATH_MAX];
+    struct stat st;
+
+    return (size_t)snprintf(name, sizeof(name), "%s-wal", path) < sizeof(name) &&
+           stat(name, &st) == 0 && st.st_size != 0;
+}
+
+/* Where SQLite cannot read the log, as without permission, the files are copied as they are. */
+static enum trace_error
+take_snapshot(struct snapshot *snapshot, struct input *in, char *why, size_t why_size)
+{
+    enum trace_error error = TRACE_CANNOT_OPEN;
+    char path[PATH_MAX];
+
+    if (!input_is_plain_file(in))
+        return snapshot_save(snapshot, in, SAVED_MOST, why, why_size);
+    /* The log lies beside the database, not beside a link to it. */
+    if (realpath(input_name(in), path) && has_log(path))
+        error = snapshot_back_up(snapshot, path, in, why, why_size);
+    return error == TRACE_CANNOT_OPEN ? snapshot_take(snapshot, input_name(in), why, why_size)
+                                      : error;
+}
+
 static enum trace_error
 read_requests(struct input *in, const struct trace_options *options, struct trace_builder *builder,
               char *why, size_t why_size)
@@ -203,9 +234,7 @@ read_requests(struct input *in, const struct trace_options *options, struct trac
     struct database database;
     struct rows rows = {.rows = NULL};
     sqlite3_stmt *statement = NULL;
-    enum trace_error error = input_is_plain_file(in)
-                                 ? snapshot_take(&snapshot, path, why, why_size)
-                                 : snapshot_save(&snapshot, in, SAVED_MOST, why, why_size);
+    enum trace_error error = take_snapshot(&snapshot, in, why, why_size);
     bool more = true;
     int rc;
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -10,6 +11,8 @@
 
 #include "base/clock.h"
 
+#define PAGES_AT_ONCE 1000
+#define BUSY_MS 5000
 #define ATTEMPTS 7 /* 1.3 s of pauses in all: a browser writes for less */
 #define FIRST_PAUSE_US 20000
 /* Time stamps of files move in steps of some milliseconds: what changed less than this ago may
@@ -290,6 +293,94 @@ snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size)
         return TRACE_OK;
     snapshot_remove(s);
     return TRACE_CANNOT_OPEN;
+}
+
+/* ---- with SQLite -------------------------------------------------------------------------------
+ */
+
+/* The number of pages that the files claim to hold has to be one that they can hold. */
+static int
+check_pages(sqlite3 *from, const char *path)
+{
+    static const char *const questions[] = {"PRAGMA page_count", "PRAGMA page_size"};
+    struct standing files[FILES];
+    uint64_t numbers[2] = {0, 0}, bytes = 0;
+    int rc = SQLITE_OK;
+
+    for (size_t i = 0; rc == SQLITE_OK && i < 2; i++) {
+        sqlite3_stmt *statement;
+
+        rc = sqlite3_prepare_v2(from, questions[i], -1, &statement, NULL);
+        if (rc != SQLITE_OK)
+            return rc;
+        rc = sqlite3_step(statement) == SQLITE_ROW ? SQLITE_OK : SQLITE_CORRUPT;
+        numbers[i] = (uint64_t)sqlite3_column_int64(statement, 0);
+        sqlite3_finalize(statement);
+    }
+    if (rc == SQLITE_OK && !look_at_all(path, files))
+        rc = SQLITE_CANTOPEN;
+    for (size_t i = 0; rc == SQLITE_OK && i < FILES; i++)
+        bytes += (uint64_t)files[i].size;
+    return rc == SQLITE_OK && numbers[0] > bytes / numbers[1] + 1 ? SQLITE_CORRUPT : rc;
+}
+
+static int
+copy_pages(sqlite3 *from, sqlite3 *to, struct input *in)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    int rc = SQLITE_OK, finished;
+
+    if (!backup)
+        return sqlite3_errcode(to);
+    while (rc == SQLITE_OK)
+        rc = input_should_stop(in) ? SQLITE_INTERRUPT : sqlite3_backup_step(backup, PAGES_AT_ONCE);
+    finished = sqlite3_backup_finish(backup);
+    return rc == SQLITE_DONE ? finished : rc;
+}
+
+/* A transaction pins what is read: what is written meanwhile is not seen. */
+static int
+back_up(sqlite3 *from, sqlite3 *to, const char *path, struct input *in)
+{
+    int rc = sqlite3_busy_timeout(from, BUSY_MS);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(from, "BEGIN; SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = check_pages(from, path);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL, NULL,
+                          NULL);
+    return rc == SQLITE_OK ? copy_pages(from, to, in) : rc;
+}
+
+enum trace_error
+snapshot_back_up(struct snapshot *s, const char *path, struct input *in, char *why, size_t why_size)
+{
+    sqlite3 *from = NULL, *to = NULL;
+    int rc;
+
+    if (!make_folder(s)) {
+        fail(path, "cannot make a folder for a private copy", why, why_size);
+        return TRACE_CANNOT_OPEN;
+    }
+    rc = sqlite3_open_v2(path, &from, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_open_v2(
+            s->path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = back_up(from, to, path, in);
+    if (rc != SQLITE_OK && rc != SQLITE_INTERRUPT)
+        snprintf(why, why_size, "%s: cannot make a private copy of the trace: %s", path,
+                 sqlite3_errstr(rc));
+    sqlite3_close(to);
+    sqlite3_close(from);
+    if (rc == SQLITE_OK)
+        return TRACE_OK;
+    snapshot_remove(s);
+    return rc == SQLITE_INTERRUPT ? TRACE_STOPPED
+           : rc == SQLITE_NOMEM   ? TRACE_NO_MEMORY
+                                  : TRACE_CANNOT_OPEN;
 }
 
 enum trace_error

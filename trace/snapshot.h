@@ -31,6 +31,14 @@ struct snapshot {
 enum trace_error snapshot_take(struct snapshot *s, const char *path, char *why, size_t why_size);
 
 /*
+ * Copies a database that has a write-ahead log which another process may write to all the time: as
+ * it stands after one of its transactions, which SQLite sees to. This needs the log's index beside
+ * it, or permission to make it. TRACE_STOPPED if the input `in` is to be read no further.
+ */
+enum trace_error snapshot_back_up(struct snapshot *s, const char *path, struct input *in, char *why,
+                                  size_t why_size);
+
+/*
  * Saves the bytes of an input, up to its end, as the database; there is no log beside it. What is
  * wrong with the input is reported, too. At most `most` bytes are written; if there are more, it is
  * TRACE_NOT_A_TRACE with a sentence: a few compressed ones can stand for more than a disk holds.

@@ -1,7 +1,9 @@
 /*
  * The request database of sunproxyd.
  */
+#include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <zlib.h>
 
 #include "base/request_schema.h"
@@ -147,6 +149,54 @@ START_TEST(long_urls)
 }
 END_TEST
 
+static _Atomic bool enough;
+
+static void *
+write_all_the_time(void *context)
+{
+    sqlite3 *db = context;
+
+    while (!enough)
+        if (sqlite3_exec(db,
+                         "BEGIN IMMEDIATE;"
+                         "INSERT INTO requests SELECT NULL, time_us, 5, NULL, 'http', '-', 'GET', "
+                         "url, NULL, 'hit', 200, bytes FROM requests WHERE id < 11;"
+                         "COMMIT",
+                         NULL, NULL, NULL) != SQLITE_OK)
+            return NULL;
+    return db;
+}
+
+/* Ten rows in each transaction: a part of one is never seen. */
+START_TEST(one_that_is_written_all_the_time)
+{
+    sqlite3 *db = make("requests.db", schema);
+    void *written;
+    pthread_t thread;
+    size_t before = 0;
+
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(sqlite3_exec(db, ROW(NULL, 1, "'GET'", "http://a.test/", "hit", 200, 1),
+                                      NULL, NULL, NULL),
+                         SQLITE_OK);
+    enough = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, write_all_the_time, db), 0);
+    for (int i = 0; i < 10; i++) {
+        struct trace *t = loading_file(scratch_path("requests.db"), TRACE_OPTIONS_DEFAULT);
+
+        ck_assert_uint_eq(t->request_count % 10, 0);
+        ck_assert_uint_ge(t->request_count, before);
+        before = t->request_count;
+        trace_free(t);
+    }
+    enough = true;
+    pthread_join(thread, &written);
+    ck_assert_ptr_nonnull(written);
+    ck_assert_uint_gt(before, 10);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
 static const struct {
     const char *sql, *word;
 } refused[] = {
@@ -184,6 +234,7 @@ unit_suite(void)
     tcase_add_test(tests, a_compressed_one);
     tcase_add_test(tests, nothing_is_changed);
     tcase_add_test(tests, long_urls);
+    tcase_add_test(tests, one_that_is_written_all_the_time);
     tcase_add_loop_test(tests, what_is_no_such_database, 0,
                         (int)(sizeof(refused) / sizeof(refused[0])));
     suite_add_tcase(suite, tests);
