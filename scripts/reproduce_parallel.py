@@ -44,7 +44,7 @@ LOOKUPS = (50, 90)
 Mean = collections.namedtuple("Mean", "mean sd runs")
 
 # runs is {(contestant, trace, threads): [Run]}; real likewise {contestant: [Run]}; table is
-# {(layout, lock, parts, lookups, entries): [operations per second]}; origin_cpu: seconds a request.
+# {(layout, lock, parts, lookups, entries): [operations per second of CPU time]}; origin_cpu: seconds a request.
 Study = collections.namedtuple("Study", "extent contestants runs real table aiohttp origin_cpu")
 
 
@@ -109,7 +109,8 @@ def run_table(children, folder, extent):
     results = collections.defaultdict(list)
     for seed in range(extent.table_repeats):
         for case in wanted if seed % 2 == 0 else reversed(wanted):
-            results[case[:5]].append(reproduce_parallel_runs.measure_table(children, folder, *case, extent.table_ms, seed))
+            rate = reproduce_parallel_runs.measure_table(children, folder, *case, extent.table_ms, seed)
+            results[case[:5]].append(rate)
     return dict(results)
 
 

@@ -165,17 +165,19 @@ def assess_locks(study):
             if parts == study_of.NODES:
                 groups[lookups] = [vote(ratio.mean - 1, limit(ratio))]
             texts.append(f"{ratio.mean:.2f} ± {ratio.sd:.2f} with {lookups} % lookups, {what}")
-    return Finding(decide(groups), "throughput over that of a mutex per node: " + claims.join(texts))
+    return Finding(decide(groups),
+                   "operations per second of CPU time over those of a mutex per node: " + claims.join(texts))
 
 
 ABOUT, SOURCE = "parallel", "Parallelism"
 CORES = os.cpu_count() or 1
 CORES_NOTE = (
-    f"This machine has {CORES} core{'' if CORES == 1 else 's'}. Fetches wait for their origin and need no core meanwhile, so the claims on speed-up, "
-    "efficiency and weak scaling are those of the latency, up to where the CPU time of a fetch, 31 times as large beside the "
-    "scaled latency as beside the web's, fills the cores: this lowers the figures at 32 and 64 threads. The claims on the table, on "
-    "alignment and on locks are affected throughout: no more threads than cores use it at once, so contention and "
-    "false sharing are smaller than with 16 cores.")
+    f"This machine has {CORES} core{'' if CORES == 1 else 's'}. Fetches wait for their origin and need no core "
+    "meanwhile, so the claims on speed-up, efficiency and weak scaling are those of the latency, up to where the CPU "
+    "time of a fetch, 31 times as large beside the scaled latency as beside the web's, fills the cores. This lowers "
+    "the figures at 32 and 64 threads. The claims on the table, on alignment and on locks are affected throughout: "
+    "no more threads than cores use it at once, so contention and false sharing are smaller than with 16 cores.")
+
 
 CLAIMS = [
     Claim(ABOUT, SOURCE, f"At 64 threads {PUBLISHED[0]} requests/s against asyncio's {PUBLISHED[1]}",
@@ -194,7 +196,8 @@ CLAIMS = [
     Claim(ABOUT, SOURCE, "Nearly weak scaling: 0.81 with 328 requests and 32 threads, 0.79 with 656 and 64",
           f"the second is at least {WEAK} of the first", assess_weak_scaling),
     Claim(ABOUT, SOURCE, "A table with entries aligned to cache lines is about 9 % more efficient",
-          f"at least {100 * (ALIGNED - 1):.1f} % more operations, half of that, with each share of lookups",
+          f"at least {100 * (ALIGNED - 1):.1f} % more operations per second of CPU time, half of that, with each "
+          "share of lookups",
           assess_alignment),
     Claim(ABOUT, SOURCE, "Read-write locks beat one mutex per node",
           "one of each per node, with each share of lookups", assess_locks),

@@ -157,10 +157,10 @@ def table_tables(study):
     columns = [f"{lookups} % lookups{what}" for lookups in study_of.LOOKUPS for what in ("", ", over misaligned")]
     lock_columns = [f"{lookups} % lookups{what}" for lookups in study_of.LOOKUPS
                     for what in ("", ", over a mutex per node")]
-    return ("<h3>The hash table</h3><p>cache/table by itself, millions of operations per second with "
+    return ("<h3>The hash table</h3><p>cache/table by itself, millions of operations per second of CPU time with "
             f"{study_of.TABLE_THREADS} threads on {os.cpu_count()} cores. The rest of the operations remove and insert "
-            f"an entry. Layouts with 16 parts, each with a mutex; “as-is” is the daemon’s. Locks with the daemon’s layout, "
-            f"for 1, 16 or {study_of.NODES} parts of the table; the last is one lock per node.</p>"
+            "an entry. Layouts with 16 parts, each with a mutex; “as-is” is the daemon’s. Locks with the daemon’s "
+            f"layout, for 1, 16 or {study_of.NODES} parts of the table; the last is one lock per node.</p>"
             + numbers(columns, layouts) + numbers(lock_columns, locks))
 
 
@@ -187,8 +187,8 @@ def model_table(study):
                      f"{reproduce_parallel_model.throughput(d, 1024, MORE_CORES):.0f}",
                      f"{reproduce_parallel_model.limit(d, MORE_CORES):.0f}"])
     return (f"<h3>An extrapolation to {MORE_CORES} cores, not a measurement</h3>"
-            "<p>A closed queueing network, solved by mean value analysis (scripts/reproduce_parallel_model.py), computes the "
-            "throughput from the latency, the measured CPU time of a fetch and the number of cores. Python’s global "
+            "<p>A closed queueing network, solved by mean value analysis (scripts/reproduce_parallel_model.py), computes "
+            "the throughput from the latency, the measured CPU time of a fetch and the number of cores. Python’s global "
             "lock, aiohttp’s event loop and the daemon’s fetching thread let one thread at a time use the CPU. Locks, "
             "memory bandwidth and the network are not in it. Its error on this machine is the largest relative "
             f"difference from the measured throughput over all numbers of threads ({trace} URLs).</p>"
@@ -222,7 +222,7 @@ def as_json(study):
                  for (contestant, trace, threads), runs in study.runs.items()],
         "real_latency": {name: [run._asdict() for run in runs] for name, runs in study.real.items()},
         "table": [{"layout": layout, "lock": lock, "parts": parts, "lookups": lookups, "entries": entries,
-                   "per_second": rates}
+                   "per_cpu_second": rates}
                   for (layout, lock, parts, lookups, entries), rates in study.table.items()],
         "aiohttp": study.aiohttp,
         "origin_cpu_seconds": study.origin_cpu,

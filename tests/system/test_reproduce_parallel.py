@@ -38,7 +38,7 @@ class ParallelTest(harness.SystemTest):
             self.assertEqual([run["requests"] for run in row["runs"]], [row["urls"]] * 2, row)
             self.assertTrue(all(run["cpu_seconds"] > 0 for run in row["runs"]), row)
         self.assertEqual(set(study["real_latency"]), {*contestants, "own"})
-        self.assertTrue(all(len(row["per_second"]) == 2 for row in study["table"]))
+        self.assertTrue(all(len(row["per_cpu_second"]) == 2 for row in study["table"]))
         page = (out / "reproduce.html").read_text()
         self.assertEqual(page.count("<svg"), 3)
         for words in ("An extrapolation to 64 cores, not a measurement", "lognormal:1ms:0.5", "This machine has"):
