@@ -11,7 +11,7 @@
 #include "base/ring.h"
 #include "base/thread.h"
 #include "server/log.h"
-#include "server/request_table.h"
+#include "server/request_queue.h"
 
 #define ALL_QUEUES ((size_t)16 << 20) /* bytes, divided among the workers */
 #define LEAST_QUEUE ((size_t)1 << 20)
@@ -21,19 +21,6 @@
 #define REOPEN_SECONDS 2      /* at most, that a caller waits for it */
 #define COMPLAIN_EVERY_US ((int64_t)10 * 1000000)
 #define LAST_ROWS_US ((int64_t)2 * 1000000) /* for the last rows, where writing fails */
-
-/* A request in a queue; method and URL follow. */
-struct queued {
-    int64_t time_us;
-    int64_t duration_us;
-    int64_t fetch_us;
-    uint64_t bytes;
-    const char *protocol, *outcome; /* static */
-    struct access_client client;
-    unsigned status;
-    uint32_t method_len, url_len;
-    char text[];
-};
 
 struct request_db {
     char *path;
@@ -76,29 +63,8 @@ void
 request_db_add(struct request_db *db, const struct access_entry *entry)
 {
     struct ring *queue = &db->queues[entry->worker];
-    struct span method = entry->http ? entry->http->method : span_str("GET");
-    struct queued *row = ring_reserve(queue, sizeof(*row) + method.len + entry->url.len);
 
-    if (!row)
-        return;
-    *row = (struct queued){
-        .time_us = clock_wall_us() - entry->us,
-        .duration_us = entry->us,
-        .fetch_us = entry->fetch_us,
-        .bytes = entry->bytes,
-        .protocol = entry->protocol,
-        .outcome = entry->outcome,
-        .client = access_client_of(entry->peer),
-        .status = entry->status,
-        .method_len = (uint32_t)method.len,
-        .url_len = (uint32_t)entry->url.len,
-    };
-    if (method.len)
-        memcpy(row->text, method.ptr, method.len);
-    if (entry->url.len)
-        memcpy(row->text + method.len, entry->url.ptr, entry->url.len);
-    ring_publish(queue);
-    if (ring_is_filled(queue, WAKE_PARTS) &&
+    if (request_queue_add(queue, entry) && ring_is_filled(queue, WAKE_PARTS) &&
         !atomic_load_explicit(&db->asked, memory_order_relaxed))
         ask_for_writing(db);
 }
@@ -191,23 +157,6 @@ have_table(struct request_db *db)
     return db->table != NULL;
 }
 
-static struct request_row
-row_of(const struct queued *queued)
-{
-    return (struct request_row){
-        .time_us = queued->time_us,
-        .duration_us = queued->duration_us,
-        .fetch_us = queued->fetch_us,
-        .bytes = queued->bytes,
-        .protocol = queued->protocol,
-        .outcome = queued->outcome,
-        .status = queued->status,
-        .client = queued->client,
-        .method = span_of(queued->text, queued->method_len),
-        .url = span_of(queued->text + queued->method_len, queued->url_len),
-    };
-}
-
 struct batch {
     unsigned rows, bad;
 };
@@ -216,11 +165,9 @@ struct batch {
 static int
 insert_queue(struct request_db *db, struct ring *queue, struct batch *batch)
 {
-    const struct queued *queued;
-    size_t len;
+    struct request_row row;
 
-    while (batch->rows + batch->bad < MOST_ROWS && (queued = ring_read(queue, &len)) != NULL) {
-        const struct request_row row = row_of(queued);
+    while (batch->rows + batch->bad < MOST_ROWS && request_queue_read(queue, &row)) {
         int rc = request_table_insert(db->table, &row);
 
         if (rc == SQLITE_OK)
