@@ -213,15 +213,15 @@ const struct command command_get = {
              "without a scheme is taken as http. Options are named as in curl where they\n"
              "do the same; those marked (HTTP) need --http.\n",
     .options = {&get_option_group, &server_option_group},
-    .after =
-        "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad\n"
-        "URL; 66 data cannot be read; 68 host not found; 69 no server, or lost;\n"
-        "70 internal; 74 output could not be written; 75 try again later; 76 the origin\n"
-        "could not be reached or broke the protocol; 77 denied; 79 not in the cache,\n"
-        "with --only-if-cached. Over HTTP the server reports a failure of its own or of\n"
-        "an origin as an HTTP status. Of several failures, that of the first URL in the order\n"
-        "of the URLs; but 69 and 74 end the run at once. Version 1 only distinguishes\n"
-        "a bad URL (64) from everything else (76).\n",
+    .after = "Exit status: 0 success; 22 HTTP error with --fail; 64 wrong usage or bad URL;\n"
+             "65 a page that is not text and would go to a terminal; 66 data cannot be read;\n"
+             "68 host not found; 69 no server, or lost; 70 internal; 74 output could not be\n"
+             "written; 75 try again later; 76 the origin could not be reached or broke the\n"
+             "protocol; 77 denied; 79 not in the cache, with --only-if-cached. Over HTTP the\n"
+             "server reports a failure of its own or of an origin as an HTTP status. Of\n"
+             "several failures, that of the first URL in the order of the URLs; but 69 and\n"
+             "74 end the run at once. Version 1 of the RPC protocol only distinguishes a bad\n"
+             "URL (64) from everything else (76).\n",
     .argument = "URL",
     .least = 1,
     .most = COMMAND_MANY,

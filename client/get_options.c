@@ -126,7 +126,7 @@ static const struct option_row rows[] = {
     {"range", 'r', "RANGE", take_range, AT(range), 0, 0, NULL,
      "only these bytes: 0-99, 100- or -50 (HTTP)"},
     {"max-age", 0, "SECONDS", take_seconds, AT(max_age), 0, 0, NULL,
-     "take no stored response that is older (HTTP)"},
+     "take no stored response that is older than SECONDS (HTTP)"},
     {"only-if-cached", 0, NULL, option_flag, AT(only_if_cached), 0, 0, NULL,
      "take only a stored response; exit status 79 without one (HTTP)"},
     {"no-cache", 0, NULL, option_flag, AT(no_cache), 0, 0, NULL,
