@@ -210,6 +210,18 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     return count;
 }
 
+bool
+cache_hold(struct cache *cache, uint64_t hash)
+{
+    return held_words_add(&cache->held, hash);
+}
+
+void
+cache_release(struct cache *cache, uint64_t hash)
+{
+    held_words_remove(&cache->held, hash);
+}
+
 /* Its entry, or NULL. Under the lock. */
 static struct entry *
 find_stored(const struct shard *shard, uint32_t hash, const struct object *object)

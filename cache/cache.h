@@ -257,6 +257,15 @@ uint64_t cache_purge_tag_below(struct cache *cache, struct span prefix, struct s
                                const void *writer);
 uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
 
+/*
+ * A URL, or a tag, with this hash64_bytes() is about to change at its origin: until
+ * cache_release(), objects of the URL, or with the tag, whose heads come are not stored, and
+ * waiters other than the leader get RETRY. To be called before a purge that removes what is there,
+ * and released after another one. False if 256 are held; it is not to be released then.
+ */
+bool cache_hold(struct cache *cache, uint64_t hash);
+void cache_release(struct cache *cache, uint64_t hash);
+
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
 uint64_t cache_count(struct cache *cache, struct span url);
 uint64_t cache_count_prefix(struct cache *cache, struct span prefix);

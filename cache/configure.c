@@ -97,6 +97,7 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     atomic_init(&cache->entered, 0);
     purge_log_init(&cache->tag_purges);
     purge_log_init(&cache->url_purges);
+    held_words_init(&cache->held);
     *error = CACHE_OK;
     return cache;
 }
@@ -112,6 +113,7 @@ cache_destroy(struct cache *cache)
     }
     purge_log_destroy(&cache->tag_purges);
     purge_log_destroy(&cache->url_purges);
+    held_words_destroy(&cache->held);
     free(cache);
 }
 

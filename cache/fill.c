@@ -87,14 +87,18 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     return ENOMEM;
 }
 
-/* May the response be older than a purge of its URL or of one of these tags? Under the lock. */
+/*
+ * May the response be older than a purge of its URL or of one of these tags, or than a change of
+ * them that is under way? Under the lock.
+ */
 static bool
 is_outpurged(const struct cache_fill *fill, struct span tags)
 {
     struct cache *cache = fill->cache;
     const struct cache_moment *moment = &fill->moment;
 
-    return (tags.len &&
+    return held_words_have(&cache->held, object_url(fill->name), tags) ||
+           (tags.len &&
             purge_log_has_word(&cache->tag_purges, moment->tag_purges, tags, fill->writer)) ||
            (fill->predates && purge_log_has(&cache->url_purges, moment->url_purges,
                                             object_url(fill->name), fill->writer));

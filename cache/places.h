@@ -13,6 +13,7 @@
 
 #include "cache/cache.h"
 #include "cache/shard.h"
+#include "cache/held_words.h"
 #include "cache/purge_log.h"
 
 #define CACHE_LINE 64
@@ -39,6 +40,7 @@ struct cache {
 
     struct purge_log tag_purges; /* their locks are taken last */
     struct purge_log url_purges;
+    struct held_words held; /* likewise */
 
     struct place places[CACHE_MAX_SHARDS];
 };

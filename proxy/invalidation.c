@@ -1,5 +1,6 @@
 #include "proxy/invalidation.h"
 
+#include "base/hash.h"
 #include "cache/tags.h"
 #include "http/field.h"
 #include "http/reference.h"
@@ -34,9 +35,35 @@ invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct in
     inv->early = config->invalidates_early || inv->all || inv->tags.len;
 }
 
+/* ---- holding --------------------------------------------------------------------------------- */
+
+static void
+hold_tags(struct invalidation *inv)
+{
+    struct span rest = buf_span(&inv->tags), tag;
+    unsigned count = 0;
+
+    while (inv->holds && tags_next(&rest, &tag))
+        if (count++ == inv->held_tags && cache_hold(inv->proxy->config.cache, hash64_bytes(tag)))
+            inv->held_tags++;
+}
+
+static void
+release(struct invalidation *inv)
+{
+    struct span rest = buf_span(&inv->tags), tag;
+
+    for (; inv->held_tags && tags_next(&rest, &tag); inv->held_tags--)
+        cache_release(inv->proxy->config.cache, hash64_bytes(tag));
+    if (inv->holds)
+        cache_release(inv->proxy->config.cache, inv->url_hash);
+    inv->holds = false;
+}
+
 void
 invalidation_free(struct invalidation *inv)
 {
+    release(inv);
     if (inv->charged)
         memory_uncharge(inv->proxy->config.account, MEMORY_REQUESTS, inv->charged);
     buf_free(&inv->tags);
@@ -140,14 +167,20 @@ purge(struct invalidation *inv)
 void
 invalidation_before(struct invalidation *inv)
 {
-    if (inv->early)
-        purge(inv);
+    if (!inv->early)
+        return;
+    inv->url_hash = hash64_bytes(inv->url);
+    inv->holds = cache_hold(inv->proxy->config.cache, inv->url_hash);
+    purge_url(inv, inv->url);
+    hold_tags(inv);
+    purge_tags(inv);
 }
 
 void
 invalidation_unanswered(struct invalidation *inv)
 {
     purge(inv);
+    release(inv);
 }
 
 void
@@ -161,6 +194,7 @@ invalidation_after(struct invalidation *inv, unsigned status, struct span lines)
     if (!done && !inv->early)
         return;
     purge(inv);
+    release(inv);
     if (!done)
         return;
     buf_init(&other, OBJECT_MAX_META);

@@ -13,8 +13,8 @@
  * has begun before may have got what the request has changed since. Without a response nothing is
  * known about what the request has done, so it invalidates, too. An error response invalidates
  * nothing. Where rules concern the path, other responses depend on it, so that a write invalidates
- * before it is forwarded as well, and again after any response; proxy_config.invalidates_early
- * makes that so for all writes.
+ * before it is forwarded as well, and again after any response; and what comes from the origin
+ * meanwhile is not stored. proxy_config.invalidates_early makes that so for all writes.
  *
  * Of an origin that has several URLs the resource is invalidated under each of them: a response may
  * have been stored while another one was in use. Tags concern all origins if the operator owns them
@@ -39,12 +39,15 @@ struct invalidation_row {
 struct invalidation {
     struct proxy *proxy;
     struct invalidation_row row;
-    struct span url;   /* the object's that the fetch fills */
+    struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern URLs that begin with this */
     bool early;
-    bool all;        /* there was no memory for the tags: everything in the scope counts */
-    struct buf tags; /* as far as they are known: what was removed has told the others */
-    size_t charged;  /* for `tags`, to the account (MEMORY_REQUESTS) */
+    bool holds; /* cache_hold() of the URL, which may be gone at the end, */
+    uint64_t url_hash;
+    unsigned held_tags; /* and of that many of the first tags */
+    bool all;           /* there was no memory for the tags: everything in the scope counts */
+    struct buf tags;    /* as far as they are known: what was removed has told the others */
+    size_t charged;     /* for `tags`, to the account (MEMORY_REQUESTS) */
 };
 
 /* `url` and what the row refers to must stay. `owned` as in struct exchange. */

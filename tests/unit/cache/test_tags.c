@@ -1,6 +1,7 @@
 /* Tags of objects, and purges by them. */
 #include <errno.h>
 
+#include "cache/held_words.h"
 #include "cache/shard_parts.h"
 #include "cache/purge_log.h"
 #include "tests/unit/cache/pages.h"
@@ -505,6 +506,49 @@ START_TEST(a_compacted_object_has_its_tags)
 }
 END_TEST
 
+START_TEST(what_comes_while_its_url_or_tag_is_held_is_not_stored)
+{
+    const uint64_t a = hash64_bytes(span_str("a")), x = hash64_bytes(span_str("x"));
+    struct request begun = {0}, joined = {0}, other = {0};
+
+    ck_assert(cache_hold(cache, a) && cache_hold(cache, x) && cache_hold(cache, x));
+    ck_assert_int_eq(put("a", ""), CACHE_NOT_STORED);
+    ck_assert_int_eq(put("b", "y x"), CACHE_NOT_STORED);
+    ck_assert_int_eq(put("c", "y"), CACHE_STORED);
+    cache_release(cache, x);
+    ck_assert_int_eq(put("b", "x"), CACHE_NOT_STORED);
+    cache_release(cache, x);
+    ck_assert_int_eq(put("b", "x"), CACHE_STORED);
+    ck_assert_int_eq(put("a", ""), CACHE_NOT_STORED);
+    /* Those that wait look up again. */
+    request_lookup(&begun, cache, "a", 0, false);
+    request_lookup(&joined, cache, "a", 0, true);
+    request_lookup(&other, cache, "d", 0, false);
+    ck_assert_int_eq(head(&begun, ""), 0);
+    ck_assert_int_eq(head(&other, ""), 0);
+    ck_assert_uint_eq(request_take(&joined), WAITER_RETRY);
+    request_end(&joined);
+    cache_release(cache, a);
+    ck_assert_int_eq(finish(&begun), CACHE_NOT_STORED);
+    ck_assert_int_eq(finish(&other), CACHE_STORED);
+    ck_assert_int_eq(put("a", ""), CACHE_STORED);
+}
+END_TEST
+
+START_TEST(holds_are_bounded)
+{
+    for (uint64_t i = 0; i < HELD_WORDS_MOST; i++)
+        ck_assert(cache_hold(cache, i));
+    ck_assert(!cache_hold(cache, hash64_bytes(span_str("a"))));
+    ck_assert_int_eq(put("a", "x"), CACHE_STORED);
+    for (uint64_t i = HELD_WORDS_MOST; i > 0; i--)
+        cache_release(cache, (i * 7) % HELD_WORDS_MOST);
+    ck_assert(cache_hold(cache, hash64_bytes(span_str("x"))));
+    ck_assert_int_eq(put("b", "x"), CACHE_NOT_STORED);
+    cache_release(cache, hash64_bytes(span_str("x")));
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -530,6 +574,8 @@ unit_suite(void)
     tcase_add_test(tc, the_successor_of_a_purged_object_is_not_joined);
     tcase_add_test(tc, a_confirmed_object_with_a_purged_tag_is_not_stored);
     tcase_add_test(tc, a_compacted_object_has_its_tags);
+    tcase_add_test(tc, what_comes_while_its_url_or_tag_is_held_is_not_stored);
+    tcase_add_test(tc, holds_are_bounded);
     suite_add_tcase(suite, tc);
     return suite;
 }

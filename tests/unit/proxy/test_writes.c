@@ -1,4 +1,5 @@
 /* Tags that rules give to objects, and what writes invalidate by tags. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "proxy/control.h"
@@ -28,6 +29,45 @@ store(const char *url, const char *lines)
     scene_answer(url, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
+}
+
+/* What is fetched is for its request alone. */
+static void
+pass(const char *url, const char *lines)
+{
+    struct visit leader, joined;
+    struct scene_fetch *fetch;
+
+    ck_assert(!visit_raw(&leader, url, ""));
+    ck_assert(!visit_raw(&joined, url, ""));
+    /* Behind that of a write to the same URL. */
+    for (fetch = scene_fetch(url); *fetch->method && strcmp(fetch->method, "GET") != 0;)
+        fetch = TAILQ_NEXT(fetch, link);
+    scene_hop(fetch, lines, false);
+    scene_head(fetch, 200, lines, 20);
+    scene_body(fetch, 20);
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&leader, OUTCOME_MISS, 20);
+    ck_assert(!leader.stored);
+    expect_waiting(&joined);
+    visit_cancel(&joined);
+    for (fetch = scene_fetch(url); *fetch->method && strcmp(fetch->method, "GET") != 0;)
+        fetch = TAILQ_NEXT(fetch, link);
+    ck_assert(fetch->cancelled);
+    scene_done(fetch, FETCH_CANCELLED, "cancelled");
+    scene_run();
+}
+
+static void
+pass_rpc(const char *url)
+{
+    struct visit v = {0};
+
+    visit_url(&v, url, 1);
+    scene_respond(url, "", 10);
+    expect_body(&v, OUTCOME_MISS, 10);
+    ck_assert(!v.stored);
 }
 
 /* Is it in the cache? */
@@ -157,13 +197,18 @@ START_TEST(a_write_invalidates_by_the_rules_before_and_after)
         store_all();
         begin_write(&v, HOST "/users/9", false);
         expect(false, true);
+        /* What comes meanwhile may be older than the write. */
+        pass(urls[0], FRESH);
+        pass(HOST "/users/9", FRESH);
+        pass_rpc(HOST "/users/3");
+        expect(false, true);
+        scene_answer(HOST "/users/9", statuses[i], "", 5);
+        expect_body(&v, OUTCOME_BYPASS, 5);
+        expect(false, true);
         store(urls[0], FRESH);
         store(urls[1], FRESH);
         scene_store(HOST "/users/3", "", 10);
         expect(true, true);
-        scene_answer(HOST "/users/9", statuses[i], "", 5);
-        expect_body(&v, OUTCOME_BYPASS, 5);
-        expect(false, true);
         scene_end();
     }
 }
@@ -177,8 +222,8 @@ START_TEST(a_write_invalidates_the_tags_that_rules_name)
     store_all();
     begin_write(&v, HOST "/paths", false);
     expect(false, false);
-    store(urls[0], FRESH);
-    store(urls[2], FRESH);
+    pass(urls[0], FRESH);
+    pass(urls[2], FRESH);
     scene_done(scene_fetch(HOST "/paths"), FETCH_ORIGIN_BROKE, "broken");
     scene_run();
     expect_failure(&v, FAILURE_ORIGIN, "broken");
@@ -264,7 +309,7 @@ START_TEST(a_write_invalidates_the_tags_of_the_object_of_its_url)
         ck_assert(has(HOST "/a") == !early && has(HOST "/b") == !early && has(HOST "/c"));
         /* The tags are known still when the object is not there any more. */
         if (early)
-            store(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
+            pass(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
         scene_answer(HOST "/a", 204, "", 0);
         ck_assert(!has(HOST "/a") && !has(HOST "/b") && has(HOST "/c"));
         scene_end();
@@ -350,6 +395,44 @@ START_TEST(with_more_tags_than_are_kept_all_of_the_origin_is_invalidated)
 }
 END_TEST
 
+/* More of them at a time than are held: what comes meanwhile is removed at the end. */
+START_TEST(many_writes_at_a_time)
+{
+    enum { WRITES = 300 };
+    static struct visit writes[WRITES];
+    static char targets[WRITES][64];
+
+    begin();
+    for (unsigned i = 0; i < WRITES; i++) {
+        snprintf(targets[i], sizeof(targets[i]), HOST "/users/w%u", i);
+        begin_write(&writes[i], targets[i], false);
+    }
+    pass(urls[0], FRESH);
+    for (unsigned i = 0; i < WRITES; i++) {
+        scene_answer(targets[i], 204, "", 0);
+        expect_body(&writes[i], OUTCOME_BYPASS, 0);
+    }
+    ck_assert(!has(urls[0]));
+    store(urls[0], FRESH);
+    ck_assert(has(urls[0]));
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_write_that_is_not_forwarded_holds_nothing)
+{
+    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "PUT"};
+
+    begin();
+    scene.refuses = ENOMEM;
+    ck_assert(visit(&v));
+    scene.refuses = 0;
+    store(urls[0], FRESH);
+    store(HOST "/users/9", FRESH);
+    scene_end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -368,6 +451,8 @@ unit_suite(void)
     tcase_add_test(tests, tags_of_other_origins_are_invalidated_by_their_owner_only);
     tcase_add_test(tests, without_memory_for_tags_all_of_the_origin_is_invalidated);
     tcase_add_test(tests, with_more_tags_than_are_kept_all_of_the_origin_is_invalidated);
+    tcase_add_test(tests, many_writes_at_a_time);
+    tcase_add_test(tests, a_write_that_is_not_forwarded_holds_nothing);
     suite_add_tcase(suite, tests);
     return suite;
 }
