@@ -447,7 +447,7 @@ static int
 keep_bound(struct request_table *table, uint64_t *removed)
 {
     int64_t bound = (int64_t)table->max_bytes, used;
-    struct sizes sizes;
+    struct sizes sizes = {.pages = 0};
     char sql[80];
     int rc = read_sizes(table, &sizes);
 
