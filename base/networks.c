@@ -135,22 +135,3 @@ networks_have_address(const struct networks *networks, const struct sockaddr *ad
     }
     return false;
 }
-
-bool
-networks_is_loopback(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        struct sockaddr_in in;
-
-        memcpy(&in, address, sizeof(in));
-        return ntohl(in.sin_addr.s_addr) >> 24 == 127;
-    }
-    if (address->sa_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-
-        memcpy(&in6, address, sizeof(in6));
-        return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) ||
-               (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) && in6.sin6_addr.s6_addr[12] == 127);
-    }
-    return false;
-}

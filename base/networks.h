@@ -37,9 +37,6 @@ bool networks_have(const struct networks *networks, int family, const unsigned c
  * 2.5.5.2) counts as IPv4. False for any other family. */
 bool networks_have_address(const struct networks *networks, const struct sockaddr *address);
 
-/* Is it an address of the loopback, an IPv4 address that is mapped into IPv6 included? */
-bool networks_is_loopback(const struct sockaddr *address);
-
 /* Do two addresses have the same leading bits? */
 bool networks_same_prefix(const unsigned char *a, const unsigned char *b, unsigned prefix);
 

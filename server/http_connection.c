@@ -4,9 +4,9 @@
  * order, and so that of many pipelined requests no more than one waits for an origin.
  */
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "base/container_of.h"
+#include "net/send_buffer.h"
 #include "server/http_front.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
@@ -16,8 +16,6 @@
 #define MAX_TRAILER_BYTES 16384u
 #define MAX_TRAILER_LINES 100u
 
-#define SEND_BUFFER 131072 /* bytes, for peers on this host; the kernel doubles it */
-
 #define FIRST_HEAD 2048u /* bytes allocated for a part of a head */
 
 static struct http_connection *
@@ -26,26 +24,12 @@ connection_of(struct net_connection *net)
     return container_of(net, struct http_connection, net);
 }
 
-/*
- * To a peer on this host the kernel would take some MiB at once, which costs more than it saves:
- * they leave the processor's caches before they are read, and one connection holds up the others. A
- * peer farther away may need as much.
- */
-static void
-bound_send_buffer(struct net_connection *net)
-{
-    const int bytes = SEND_BUFFER;
-
-    if (networks_is_loopback((const struct sockaddr *)&net->peer.address))
-        (void)setsockopt(net->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-}
-
 static void
 opened(struct net_connection *net)
 {
     const struct http_service *http = net->context;
 
-    bound_send_buffer(net);
+    net_send_buffer_set(net->fd);
     connection_of(net)->worker = &http->workers[net_worker_number(net->set->worker)];
 }
 
