@@ -12,6 +12,10 @@
 /* How long the last output may take to arrive on a connection that is otherwise over. */
 #define LINGER_US (5 * (int64_t)1000000)
 
+/* The list of open connections is ordered as exactly as that, or as an eighth of their idle
+ * timeout. */
+#define LIST_US ((int64_t)1000000)
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 /* While memory is short, a connection has one output at a time that is not written. */
@@ -43,13 +47,26 @@ has_cleared(const struct net_connection *c)
 
 /* ---- the set's lists ------------------------------------------------------------------------- */
 
-/* A byte has moved. */
+/*
+ * A byte has moved. The list is not put in order for each: -4 % CPU per hit of 1 KiB with 5,000
+ * connections, since the neighbours in the list are rarely in the processor's caches.
+ */
 static void
 touch(struct net_connection *c)
 {
     struct net_connections *set = c->set;
 
     c->active_us = set->worker->now_us;
+    if (c->active_us - c->listed_us >= set->list_us)
+        net_connection_list(c);
+}
+
+void
+net_connection_list(struct net_connection *c)
+{
+    struct net_connections *set = c->set;
+
+    c->listed_us = c->active_us;
     TAILQ_REMOVE(&set->open, c, link);
     TAILQ_INSERT_TAIL(&set->open, c, link);
 }
@@ -121,14 +138,35 @@ net_connection_send(struct net_connection *c, struct net_output *output)
     net_connection_mark(c);
 }
 
+/* Watches for input unless reading is paused, and for space for output while that waits for it. */
+static bool
+update_watch(struct net_connection *c)
+{
+    uint32_t events = (c->reading ? EPOLLIN : 0u) | (c->writing ? EPOLLOUT : 0u);
+
+    return net_poller_watch(&c->set->poller, &c->watch, events);
+}
+
+static bool
+begin_reading(struct net_connection *c)
+{
+    c->reading = true;
+    return update_watch(c);
+}
+
+static void
+end_reading(struct net_connection *c)
+{
+    c->reading = false;
+    (void)update_watch(c);
+}
+
 /* Waits until the kernel takes more, if it does not wait already. */
 static bool
 await_writable(struct net_connection *c)
 {
-    if (!c->writing && event_add(&c->write_event, NULL) != 0)
-        return false;
     c->writing = true;
-    return true;
+    return update_watch(c);
 }
 
 static void
@@ -143,26 +181,11 @@ write_queue(struct net_connection *c)
         touch(c);
     }
     if (status == NET_SENT) {
-        if (c->writing)
-            event_del(&c->write_event);
         c->writing = false;
+        (void)update_watch(c);
     } else if (status == NET_SEND_FAILED || !await_writable(c)) {
         net_connection_close(c);
     }
-}
-
-static void
-on_writable(evutil_socket_t fd, short what, void *context)
-{
-    struct net_connection *c = context;
-    struct net_connections *set = c->set;
-
-    (void)fd;
-    (void)what;
-    set->worker->now_us = clock_monotonic_us();
-    write_queue(c);
-    net_connection_mark(c);
-    net_connections_settle(set);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -219,9 +242,8 @@ pause_reading(struct net_connection *c, struct span rest)
 {
     if (!keep_input(c, rest))
         return false;
-    if (!c->paused)
-        event_del(&c->read_event);
     c->paused = true;
+    end_reading(c);
     return true;
 }
 
@@ -286,7 +308,7 @@ resume_reading(struct net_connection *c)
     /* What is in them begins now: it may have waited for long. */
     c->set->worker->now_us = clock_monotonic_us();
     c->read_us = c->set->worker->now_us;
-    alive = event_add(&c->read_event, NULL) == 0 && consume(c, c->backlog_rest);
+    alive = begin_reading(c) && consume(c, c->backlog_rest);
     free_backlog(c, c->resumed, c->backlog_len);
     c->resumed = NULL;
     if (!alive)
@@ -295,18 +317,15 @@ resume_reading(struct net_connection *c)
 }
 
 static void
-on_readable(evutil_socket_t fd, short what, void *context)
+read_input(struct net_connection *c)
 {
-    struct net_connection *c = context;
     struct net_connections *set = c->set;
     struct net_worker *worker = set->worker;
-    ssize_t n = recv(fd, set->scratch, sizeof(set->scratch), 0);
+    ssize_t n = recv(c->fd, set->scratch, sizeof(set->scratch), 0);
 
-    (void)what;
     /* Once an event: reading on until EAGAIN costs 5 % more CPU per hit at 32 connections. */
     if (n > 0) {
         worker->now_us = clock_monotonic_us();
-        worker->reads++;
         net_counter_add(&set->bytes_in, (uint64_t)n);
         touch(c);
         c->read_us = worker->now_us;
@@ -318,6 +337,22 @@ on_readable(evutil_socket_t fd, short what, void *context)
         net_connection_finish(c);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
         net_connection_close(c);
+    }
+}
+
+static void
+on_ready(struct net_watch *watch, uint32_t events)
+{
+    struct net_connection *c = container_of(watch, struct net_connection, watch);
+    struct net_connections *set = c->set;
+
+    set->worker->events++;
+    if (c->reading && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+        read_input(c);
+    if (c->writing && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) {
+        set->worker->now_us = clock_monotonic_us();
+        write_queue(c);
+        net_connection_mark(c);
     }
     net_connections_settle(set);
 }
@@ -357,7 +392,7 @@ net_connection_create(struct net_connections *set, int fd, const struct net_peer
     c->set = set;
     c->protocol = protocol;
     c->context = context;
-    c->fd = fd;
+    c->fd = c->watch.fd = fd;
     c->peer = *peer;
     c->adopt.run = adopt_by_task;
     net_output_queue_init(&c->out);
@@ -380,15 +415,12 @@ void
 net_connection_adopt(struct net_connection *c)
 {
     struct net_connections *set = c->set;
-    struct event_base *base = set->worker->base;
 
     set->worker->now_us = clock_monotonic_us();
-    c->active_us = set->worker->now_us;
+    c->active_us = c->listed_us = set->worker->now_us;
     TAILQ_INSERT_TAIL(&set->open, c, link);
-    event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
-    event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
     c->protocol->opened(c);
-    if (set->draining || !attach_throttle(c) || event_add(&c->read_event, NULL) != 0)
+    if (set->draining || !attach_throttle(c) || !begin_reading(c))
         net_connection_close(c);
 }
 
@@ -429,8 +461,8 @@ net_connection_close(struct net_connection *c)
 
     if (c->fd < 0)
         return;
-    event_del(&c->read_event);
-    event_del(&c->write_event);
+    net_poller_forget(&set->poller, &c->watch);
+    c->reading = c->writing = false;
     close(c->fd);
     c->fd = -1;
     forget_input(c);
@@ -463,7 +495,7 @@ net_connection_finish(struct net_connection *c)
     if (c->fd < 0 || c->lingering)
         return;
     c->finished = true;
-    event_del(&c->read_event);
+    end_reading(c);
     net_throttle_cancel(c->throttle, set->worker->now_us);
     forget_input(c);
     if (c->requests || !net_output_queue_is_empty(&c->out))
@@ -492,7 +524,7 @@ net_connection_check_lingering(struct net_connection *c)
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
-void
+bool
 net_connections_init(struct net_connections *set, struct net_worker *worker,
                      const struct net_limits *limits, struct net_admission *admission,
                      const struct net_connections_hooks *hooks, void *owner)
@@ -507,6 +539,10 @@ net_connections_init(struct net_connections *set, struct net_worker *worker,
     TAILQ_INIT(&set->partial);
     TAILQ_INIT(&set->lingering);
     STAILQ_INIT(&set->marked);
+    set->list_us = LIST_US;
+    if (limits->idle_timeout_us && limits->idle_timeout_us / 8 < set->list_us)
+        set->list_us = limits->idle_timeout_us / 8;
+    return net_poller_begin(&set->poller, worker->base, on_ready);
 }
 
 void
@@ -531,4 +567,5 @@ net_connections_free(struct net_connections *set)
     net_connections_settle(set);
     while ((c = TAILQ_FIRST(&set->closed)))
         free_connection(c);
+    net_poller_end(&set->poller);
 }

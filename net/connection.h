@@ -11,8 +11,6 @@
 #ifndef SUNPROXY_NET_CONNECTION_H
 #define SUNPROXY_NET_CONNECTION_H
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 
@@ -21,6 +19,7 @@
 #include "net/counter.h"
 #include "net/limits.h"
 #include "net/output.h"
+#include "net/poller.h"
 #include "net/throttle.h"
 #include "net/worker.h"
 
@@ -29,6 +28,7 @@ struct net_protocol;
 enum { NET_SCRATCH = 65536 /* bytes read at once */ };
 
 struct net_connection {
+    struct net_watch watch; /* first */
     struct net_connections *set;
     const struct net_protocol *protocol;
     void *context;                       /* the protocol's, of the listener */
@@ -40,7 +40,8 @@ struct net_connection {
     bool in_partial;
     bool paused;       /* over a bound, or held: not read */
     bool held;         /* the protocol takes no input (NET_INPUT_HOLD) */
-    bool writing;      /* the kernel takes no more: waiting for write_event */
+    bool reading;      /* input is watched for */
+    bool writing;      /* the kernel takes no more: its space is watched for */
     bool ended;        /* the peer has shut down its side, or has gone */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
@@ -48,15 +49,14 @@ struct net_connection {
     unsigned deferred; /* of those, answered later */
     unsigned kept;     /* answered requests that stay; the object stays as long */
     int64_t active_us;
-    int64_t read_us;          /* when the latest bytes were read, or taken out of the backlog */
+    int64_t listed_us; /* when it was put at the end of its set's list: little before active_us */
+    int64_t read_us;   /* when the latest bytes were read, or taken out of the backlog */
     int64_t partial_since_us; /* or lingering */
     struct net_output_queue out;
     char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */
     size_t backlog_len;
     struct span backlog_rest;
     char *resumed; /* the backlog, while it is looked at */
-    struct event read_event;
-    struct event write_event;
     struct net_task adopt;
     struct net_peer peer;
     struct client_entry *client;   /* NULL: nothing bounds the client, or closed */
@@ -80,12 +80,14 @@ struct net_connections {
     struct net_admission *admission;
     const struct net_connections_hooks *hooks;
     void *owner;
-    struct net_connection_list open;      /* least recently active first */
+    struct net_connection_list open;      /* least recently active first, by listed_us */
     struct net_connection_list closed;    /* with requests still to be answered */
     struct net_connection_list partial;   /* message begun longest ago first */
     struct net_connection_list lingering; /* likewise by shutdown */
     STAILQ_HEAD(, net_connection) marked;
-    bool draining; /* new connections are closed at once */
+    struct net_poller poller;
+    int64_t list_us; /* how much later than listed_us active_us may be */
+    bool draining;   /* new connections are closed at once */
     struct iovec pieces[NET_SEND_PIECES];
 
     /* Written by the worker alone, read on any thread. */
@@ -196,10 +198,13 @@ void net_connection_excuse(struct net_connection *connection);
  */
 bool net_connection_waits_for_us(const struct net_connection *connection);
 
+/* Puts it at the end of its set's list, as active at active_us, the latest of all. */
+void net_connection_list(struct net_connection *connection);
+
 /* ---- the set --------------------------------------------------------------------------------- */
 
-/* All parameters must stay. */
-void net_connections_init(struct net_connections *set, struct net_worker *worker,
+/* All parameters must stay. False with errno. */
+bool net_connections_init(struct net_connections *set, struct net_worker *worker,
                           const struct net_limits *limits, struct net_admission *admission,
                           const struct net_connections_hooks *hooks, void *owner);
 

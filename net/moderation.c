@@ -5,7 +5,7 @@
 /* The load is evaluated this often, at most. */
 #define WINDOW_US ((int64_t)10000)
 
-/* To begin with moderation, and to end it: reads in a second, and reads in a turn of the loop. */
+/* To begin with moderation, and to end it: events in a second, and events in a turn of the loop. */
 enum { BEGIN_RATE = 10000, BEGIN_BATCH = 3, END_RATE = 5000, END_BATCH = 2 };
 
 void
@@ -15,10 +15,10 @@ net_moderation_begin(struct net_moderation *m, int64_t now_us)
 }
 
 bool
-net_moderation_turn(struct net_moderation *m, int64_t now_us, uint64_t reads)
+net_moderation_turn(struct net_moderation *m, int64_t now_us, uint64_t events)
 {
     int64_t span_us = now_us - m->since_us;
-    uint64_t came = reads - m->reads;
+    uint64_t came = events - m->events;
     uint64_t rate = m->on ? END_RATE : BEGIN_RATE;
     uint64_t batch = m->on ? END_BATCH : BEGIN_BATCH;
 
@@ -27,7 +27,7 @@ net_moderation_turn(struct net_moderation *m, int64_t now_us, uint64_t reads)
         return m->on;
     m->on = came * 1000000 >= rate * (uint64_t)span_us && came >= batch * m->turns;
     m->since_us = now_us;
-    m->reads = reads;
+    m->events = events;
     m->turns = 0;
     return m->on;
 }

@@ -4,8 +4,8 @@
  * clients send at a time, the worker asks the kernel not to preempt other threads when it wakes
  * (SCHED_BATCH, sched(7)): it then runs when they pause, and finds all that they sent meanwhile:
  * -4 % CPU per hit of 1 KiB at 32 connections, -2 % with four calls outstanding on each, where
- * clients and server share a CPU. A single client is not delayed, and a worker that is not busy is
- * woken at once.
+ * clients and server share a CPU; -3 % per hit of 1 MiB. A single client is not delayed, and a
+ * worker that is not busy is woken at once.
  *
  * Everything here is for the worker's thread.
  */
@@ -18,8 +18,8 @@
 /* The load of a worker since it was last evaluated. */
 struct net_moderation {
     int64_t since_us;
-    uint64_t reads; /* of its life, then */
-    uint64_t turns; /* of the loop, since then */
+    uint64_t events; /* of its life, then */
+    uint64_t turns;  /* of the loop, since then */
     bool on;
     bool scheduled; /* as SCHED_BATCH, by net_moderation_apply() */
 };
@@ -28,11 +28,11 @@ struct net_moderation {
 void net_moderation_begin(struct net_moderation *moderation, int64_t now_us);
 
 /*
- * The loop has made a turn, and the worker has read from connections `reads` times in its life.
+ * The loop has made a turn, and the worker has found connections ready `events` times in its life.
  * True: other threads should finish before it is woken. Evaluated every 10 ms or more rarely: on
- * from 10,000 reads a second of which three or more come in a turn, off below 5,000 or two.
+ * from 10,000 events a second of which three or more come in a turn, off below 5,000 or two.
  */
-bool net_moderation_turn(struct net_moderation *moderation, int64_t now_us, uint64_t reads);
+bool net_moderation_turn(struct net_moderation *moderation, int64_t now_us, uint64_t events);
 
 /*
  * Has the kernel schedule the calling thread as `on` says (SCHED_BATCH, or back to SCHED_OTHER). A

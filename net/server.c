@@ -144,9 +144,9 @@ create_station(struct net_server *server, unsigned number)
     station->drain_task.run = drain;
     station->halt_task.run = halt;
     station->worker = net_worker_create(number, settle, station);
-    if (station->worker) {
+    if (station->worker &&
         net_connections_init(&station->connections, station->worker, &server->limits,
-                             server->admission, &hooks, station);
+                             server->admission, &hooks, station)) {
         net_relief_init(&station->relief, &station->connections);
         if (net_timeouts_begin(&station->timeouts, &station->connections))
             return station;

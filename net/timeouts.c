@@ -37,13 +37,14 @@ check_idle(struct net_connections *set, int64_t now_us)
     int64_t timeout_us = set->limits->idle_timeout_us;
     struct net_connection *c, *next;
 
-    for (c = TAILQ_FIRST(&set->open); c && now_us - c->active_us >= timeout_us; c = next) {
+    for (c = TAILQ_FIRST(&set->open); c && now_us - c->listed_us >= timeout_us; c = next) {
         next = TAILQ_NEXT(c, link);
+        if (now_us - c->active_us < timeout_us)
+            continue;
         if ((c->deferred && !c->writing) || net_throttle_waits(c->throttle)) {
             /* Its peer waits for us. */
             c->active_us = now_us;
-            TAILQ_REMOVE(&set->open, c, link);
-            TAILQ_INSERT_TAIL(&set->open, c, link);
+            net_connection_list(c);
         } else {
             net_connection_time_out(c);
         }

@@ -83,7 +83,7 @@ run(void *context)
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
-        if (net_moderation_turn(m, worker->now_us, worker->reads) != was_on)
+        if (net_moderation_turn(m, worker->now_us, worker->events) != was_on)
             net_moderation_apply(m);
     }
     return NULL;

@@ -6,8 +6,8 @@ enum {
     /* Standard streams, listeners (16 of RPC and a socket, 16 of HTTP, 16 of the metrics), logs,
        the locks of the sockets, the fetcher's loop, spare. */
     FOR_THE_DAEMON = 96,
-    /* An event loop and what wakes it. */
-    PER_WORKER = 2,
+    /* An event loop, its poller, and what wakes it. */
+    PER_WORKER = 3,
 };
 
 /*

@@ -1,6 +1,8 @@
 /*
  * The net without RPC: lines, streams and greetings under the same bounds, rates and time-outs.
  */
+#include "net/connection.h"
+#include "net/timeouts.h"
 #include "tests/unit/net/echo.h"
 
 static struct memory_account account;
@@ -216,6 +218,46 @@ START_TEST(lines_begun_and_idle_connections_time_out)
 }
 END_TEST
 
+static atomic_bool is_checked;
+
+/* The first connection of the worker was active 50 s after it was put in the list; 100 s and more
+ * after that it looks for idle ones. */
+static void
+check_later(struct net_task *task)
+{
+    struct net_connections *set = net_server_connections(echo.server, 0);
+    struct net_connection *first = TAILQ_FIRST(&set->open);
+
+    (void)task;
+    first->active_us = first->listed_us + 50 * (int64_t)1000000;
+    net_timeouts_check(set, TAILQ_NEXT(first, link)->listed_us + 101 * (int64_t)1000000);
+    atomic_store(&is_checked, true);
+}
+
+START_TEST(the_last_byte_counts_wherever_a_connection_is_listed)
+{
+    struct net_task task = {.run = check_later};
+    struct net_limits limits = small;
+    int active, idle;
+
+    atomic_store(&is_checked, false);
+    limits.idle_timeout_us = 100 * (int64_t)1000000;
+    echo_start(&limits, 1);
+    active = echo_connect();
+    echo_expect_alive(active);
+    idle = echo_connect();
+    echo_expect_alive(idle);
+    net_worker_post(net_server_connections(echo.server, 0)->worker, &task);
+    AWAIT(atomic_load(&is_checked));
+    ck_assert(peer_is_cut(idle));
+    ck_assert_uint_eq(echo_stats().connections_timed_out, 1);
+    echo_expect_alive(active);
+    close(active);
+    close(idle);
+    stop();
+}
+END_TEST
+
 START_TEST(a_slow_reader_is_given_up_for_memory)
 {
     int slow, other;
@@ -314,6 +356,7 @@ unit_suite(void)
     tcase_add_test(tcase, held_input_waits);
     tcase_add_test(tcase, output_follows_output);
     tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
+    tcase_add_test(tcase, the_last_byte_counts_wherever_a_connection_is_listed);
     tcase_add_test(tcase, a_slow_reader_is_given_up_for_memory);
     tcase_add_test(tcase, the_line_begun_longest_ago_goes);
     tcase_add_test(tcase, lines_over_the_rate_wait);
