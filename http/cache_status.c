@@ -1,7 +1,5 @@
 #include "http/cache_status.h"
 
-#include <stdio.h>
-
 #include "http/cache_control.h"
 #include "http/field.h"
 
@@ -64,7 +62,6 @@ static void
 write_parameters(struct http_writer *value, const struct http_cache_status *status)
 {
     const char *forwarded = status->hit ? NULL : forwarded_text(status->forwarded);
-    char number[40];
 
     if (status->hit)
         http_write_text(value, "; hit");
@@ -73,8 +70,8 @@ write_parameters(struct http_writer *value, const struct http_cache_status *stat
         http_write_text(value, forwarded);
     }
     if (forwarded && status->origin_status) {
-        snprintf(number, sizeof(number), "; fwd-status=%u", status->origin_status);
-        http_write_text(value, number);
+        http_write_text(value, "; fwd-status=");
+        http_write_integer(value, status->origin_status);
     }
     if (forwarded && status->stored)
         http_write_text(value, "; stored");
@@ -83,9 +80,8 @@ write_parameters(struct http_writer *value, const struct http_cache_status *stat
     if (status->has_ttl) {
         int64_t ttl_s = status->ttl_s < INTEGER_MAX ? status->ttl_s : INTEGER_MAX;
 
-        snprintf(number, sizeof(number), "; ttl=%lld",
-                 (long long)(ttl_s > -INTEGER_MAX ? ttl_s : -INTEGER_MAX));
-        http_write_text(value, number);
+        http_write_text(value, "; ttl=");
+        http_write_integer(value, ttl_s > -INTEGER_MAX ? ttl_s : -INTEGER_MAX);
     }
 }
 

@@ -128,6 +128,16 @@ http_write_number(struct http_writer *writer, const char *name, uint64_t value)
     http_write_field(writer, name, digits_of(value, digits));
 }
 
+void
+http_write_integer(struct http_writer *writer, int64_t value)
+{
+    char digits[20];
+
+    if (value < 0)
+        http_write_text(writer, "-");
+    http_write(writer, digits_of(value < 0 ? 0 - (uint64_t)value : (uint64_t)value, digits));
+}
+
 /* ---- error pages --------------------------------------------------------------------- */
 
 /* Text of unknown origin: control characters become "?", and what HTML would take for markup is

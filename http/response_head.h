@@ -59,6 +59,9 @@ void http_write_status(struct http_writer *writer, unsigned status);
 void http_write_field(struct http_writer *writer, const char *name, struct span value);
 void http_write_number(struct http_writer *writer, const char *name, uint64_t value);
 
+/* Its digits, behind a minus sign where it is negative. */
+void http_write_integer(struct http_writer *writer, int64_t value);
+
 /* The empty line. */
 static inline void
 http_write_end(struct http_writer *writer)

@@ -1,7 +1,6 @@
 /*
  * A request's life, from its creation until its response has been written or its connection is
- * gone. A response is queued in parts of at most HTTP_QUEUED bytes of the body, each when the one
- * before has been written.
+ * gone. A response is queued in parts (http_output.c), each when the one before has been written.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -275,6 +274,19 @@ http_exchange_advance(struct http_exchange *x)
     }
 }
 
+/* What was queued of the body and is dropped, since the connection is closed, was not sent. */
+static void
+count_dropped(struct http_exchange *x)
+{
+    const struct net_output *output = &x->output;
+    size_t dropped = 0;
+
+    for (unsigned i = output->sent; i < output->count; i++)
+        dropped += output->pieces[i].iov_len;
+    x->body.sent -= dropped < x->body.queued ? dropped : x->body.queued;
+    x->body.queued = 0;
+}
+
 static void
 release(struct net_output *output)
 {
@@ -282,6 +294,7 @@ release(struct net_output *output)
     struct http_connection *c = x->connection;
 
     x->sending = false;
+    count_dropped(x);
     report_taken(x);
     if (x->last)
         http_exchange_finish(x);

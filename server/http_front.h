@@ -26,8 +26,9 @@
 #include "server/http_service.h"
 
 enum {
-    HTTP_QUEUED = 1 << 18,       /* bytes of bodies that are queued at once on a connection */
-    HTTP_UNWRITTEN = 16,         /* responses that are queued at once on a connection */
+    HTTP_QUEUED = 1 << 18,          /* bytes of bodies that are queued at once on a connection */
+    HTTP_QUEUED_COMPLETE = 1 << 20, /* likewise, of an object that is complete */
+    HTTP_UNWRITTEN = 16,            /* responses that are queued at once on a connection */
     HTTP_RUNS = 17,              /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
     HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent from their place */
     HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
@@ -43,7 +44,8 @@ struct http_body {
     struct object_place place;
     uint64_t next;
     uint64_t end;  /* UINT64_MAX: the end of the object */
-    uint64_t sent; /* bytes that have been queued */
+    uint64_t sent; /* bytes that have been queued, and were not dropped */
+    size_t queued; /* of those, in the output */
     bool chunked;
     bool until_close; /* its end is that of the connection */
 
