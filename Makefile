@@ -8,8 +8,9 @@
 #   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
-#                        server, of misses in flight, of the hash table, and of the simulator
-#                        (alone: make bench-sim)
+#                        server over RPC, of the server over HTTP beside the caches that are
+#                        installed (tests/bench/http.py), of misses in flight, of the hash table, and
+#                        of the simulator (alone: make bench-sim)
 #   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
@@ -419,6 +420,7 @@ coverage: setup-test
 bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
+	$(Q)tests/bench/http.py
 	$(Q)tests/bench/misses.py
 	$(Q)tests/bench/table.py
 	$(Q)tests/bench/sim.py

@@ -1,7 +1,13 @@
 """The contestants of http.py: sunproxyd and other caches, each as a reverse proxy before one origin.
 
-Each has two threads or processes, stores everything in memory for an hour, and writes no access log.
-A server that is not installed is left out. Debian's packages have the names in PEERS.
+Each has two threads or processes, stores everything in memory for an hour, writes no access log, and
+is otherwise as its package configures it. A server that is not installed is left out. Debian's
+packages have the names in PEERS.
+
+nginx is measured twice, since no setting is best for all sizes: `nginx` has "sendfile off", which is
+its own default and costs less for small bodies, `nginx-sendfile` has "sendfile on; tcp_nopush on", as
+Debian's nginx.conf does, which costs less for large ones. Either has its files in /dev/shm and keeps
+them open.
 """
 import os
 import pathlib
@@ -11,7 +17,7 @@ import socket
 import subprocess
 import time
 
-PEERS = {"nginx": "nginx-light", "trafficserver": "trafficserver", "varnish": "varnish",
+PEERS = {"nginx": "nginx-light", "nginx-sendfile": "nginx-light", "trafficserver": "trafficserver", "varnish": "varnish",
          "squid": "squid"}
 THREADS = 2
 
@@ -112,15 +118,16 @@ def start_sunproxyd(folder, origin_port, build):
                   port, folder)
 
 
-def start_nginx(folder, origin_port, _build):
+def start_nginx(folder, origin_port, _build, sendfile=False):
     port = free_port()
+    sending = "sendfile on; tcp_nopush on;" if sendfile else "sendfile off;"
     (folder / "nginx.conf").write_text(f"""
 daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.error; worker_processes {THREADS};
 {"user root;" if os.getuid() == 0 else ""}
 worker_rlimit_nofile 65536;
 events {{ worker_connections 16384; }}
 http {{
-  access_log off; keepalive_requests 1000000000; sendfile on; tcp_nopush on;
+  access_log off; keepalive_requests 1000000000; {sending}
   open_file_cache max=10000; open_file_cache_valid 1h;
   proxy_cache_path /dev/shm/{folder.name} keys_zone=pages:64m max_size=2g inactive=1h;
   proxy_temp_path {folder}/proxy; client_body_temp_path {folder}/body;
@@ -132,8 +139,12 @@ http {{
                   proxy_cache pages; }}
   }}
 }}""")
-    return Server("nginx", [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
+    return Server(folder.name, [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
                   folder)
+
+
+def start_nginx_sendfile(folder, origin_port, build):
+    return start_nginx(folder, origin_port, build, sendfile=True)
 
 
 def start_trafficserver(folder, origin_port, _build):
@@ -206,9 +217,10 @@ max_filedescriptors 16384
     return Server("squid", ["/usr/sbin/squid", "-N", "-f", folder / "squid.conf"], port, folder)
 
 
-STARTERS = {"sunproxyd": start_sunproxyd, "nginx": start_nginx, "trafficserver": start_trafficserver,
+STARTERS = {"sunproxyd": start_sunproxyd, "nginx": start_nginx,
+            "nginx-sendfile": start_nginx_sendfile, "trafficserver": start_trafficserver,
             "varnish": start_varnish, "squid": start_squid}
-PROGRAMS = {"nginx": "nginx", "trafficserver": "/usr/bin/traffic_server",
+PROGRAMS = {"nginx": "nginx", "nginx-sendfile": "nginx", "trafficserver": "/usr/bin/traffic_server",
             "varnish": "/usr/sbin/varnishd", "squid": "/usr/sbin/squid"}
 
 
