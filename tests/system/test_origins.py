@@ -396,10 +396,10 @@ class StatusTest(OriginsTest):
         harness.wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0,
                            what="nghttpd")
         with rpc.Connection(d.socket) as c:
-            page = c.get("https://h2.test/page")
-            self.assertEqual((page.status, page.body == body), ("ok", True), page.sentence)
+            # By version 1: bodies of any size, which may have to pause, come over HTTP/1.1.
+            self.assertEqual(c.fetch_v1("https://h2.test/page"), body)
             self.assertEqual(c.get("https://h2.test/page").source, "hit")
-            self.assertEqual(c.get("https://h2.test/none").http_status, 404)
+            self.assertIn(b"404", c.fetch_v1("https://h2.test/none"))
 
 
 class UpstreamTest(harness.SystemTest):
