@@ -33,10 +33,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 IN_FLIGHT = (16, 256, 4096, 10000)
 MORE = (11000, 12500, 15000, 17500)  # for the largest number without an error
-DEPTH = 250  # calls outstanding on a connection over RPC
+DEPTH = 250  # the most calls outstanding on a connection over RPC
+PATIENCE = "300s"  # time limits, so that a busy machine is no error
 BYTES = 1024
 LATENCY = "100ms"
-HELD_SECONDS = 4  # latency where memory is measured: all requests are sent by then
+HELD_SECONDS = 4  # latency where memory is measured, more for many fetches: all are sent by then
+SENT_A_SECOND = 1000  # at least, also on a busy machine
 MEMORY = "16G"  # a bound that does not bind
 
 
@@ -61,7 +63,7 @@ class Sunproxyd:
 
     def start(self, build, folder, origin, in_flight):
         port = free_port()
-        connections = in_flight // DEPTH + 16 if self.over == "rpc2" else in_flight + 16
+        connections = in_flight // 64 + 16 if self.over == "rpc2" else in_flight + 16
         front = (["--listen", "127.0.0.1", "--port", str(port)] if self.over == "rpc2" else
                  ["--listen", "none", "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin.port}"])
         fetches = str(in_flight)
@@ -71,14 +73,16 @@ class Sunproxyd:
                        "--max-connections", str(connections), "--max-connections-per-client", "0", "--max-tunnels",
                        "0", "--max-fetches", fetches, "--max-fetches-waiting", fetches, "--max-fetches-per-client",
                        "0", "--max-fetches-per-origin", fetches, "--max-fetches-queued", "100000", "--max-transit",
-                       MEMORY], port, folder).wait_until_listening()
+                       MEMORY, "--connect-timeout", PATIENCE, "--first-byte-timeout", PATIENCE, "--stall-timeout",
+                       PATIENCE, "--fetch-timeout", PATIENCE], port, folder).wait_until_listening()
 
     def load(self, origin, in_flight):
         """Options of the load."""
         if self.over == "http":
             return ["--protocol", "http", "--connections", str(in_flight), "--depth", "1"], ""
-        depth = min(DEPTH, in_flight)
-        return (["--protocol", "rpc2", "--connections", str(in_flight // depth), "--depth", str(depth)],
+        # All in flight: as many on each connection.
+        connections = next(n for n in range(-(-in_flight // DEPTH), in_flight + 1) if in_flight % n == 0)
+        return (["--protocol", "rpc2", "--connections", str(connections), "--depth", str(in_flight // connections)],
                 f"http://127.0.0.1:{origin.port}")
 
 
@@ -107,7 +111,7 @@ http {{
   server {{
     listen 127.0.0.1:{port} backlog=8192 reuseport;
     location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
-                  proxy_cache pages; }}
+                  proxy_cache pages; proxy_connect_timeout 75s; proxy_read_timeout {PATIENCE}; }}
   }}
 }}""")
         return Server("nginx", [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
@@ -163,7 +167,7 @@ class Bench:
         options, base = contestant.load(origin, in_flight)
         return subprocess.Popen(
             [self.build / "tests/bench/load", "--port", str(server.port), "--bytes", str(BYTES), "--prefix",
-             f"{base}/{self.number}/", "--fill", "--keys", str(requests), "--timeout", "120", *options],
+             f"{base}/{self.number}/", "--fill", "--keys", str(requests), "--timeout", "300", *options],
             stdout=subprocess.PIPE, text=True)
 
     @staticmethod
@@ -178,12 +182,12 @@ class Bench:
         result["cpu_us"] = 1e6 * (cpu_seconds(server) - before) / requests
         return result
 
-    def hold(self, contestant, origin, in_flight):
+    def hold(self, contestant, origin, in_flight, seconds):
         """(bytes by fetch, None) with all of them in flight at once, or (None, why not)."""
         server = self.start(contestant, origin, in_flight)
         before, kept = resident_bytes(server), origin.descriptors()
         process = self.begin_load(contestant, server, origin, in_flight, in_flight)
-        held, end = 0, time.monotonic() + 4 * HELD_SECONDS
+        held, end = 0, time.monotonic() + 2 * seconds
         while held < in_flight and time.monotonic() < end and process.poll() is None:
             time.sleep(0.05)
             held = origin.descriptors() - kept
@@ -244,8 +248,9 @@ def measure_all(bench, contestants, numbers, more):
         for contestant in contestants:
             if largest[contestant.name][1] is None:
                 # Each contestant has an origin of its own: no connection of another one counts.
-                origin = bench.origin(f"{bench.args.held}s")
-                memory, why = bench.hold(contestant, origin, in_flight)
+                seconds = max(bench.args.held, in_flight // SENT_A_SECOND)
+                origin = bench.origin(f"{seconds}s")
+                memory, why = bench.hold(contestant, origin, in_flight, seconds)
                 origin.stop()
                 held[contestant.name][in_flight] = memory
                 largest[contestant.name] = (in_flight if why is None else largest[contestant.name][0], why)
@@ -264,6 +269,7 @@ def parse_arguments():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant (3)")
     parser.add_argument("--seconds", type=int, default=2, help="length of a turn, about (2)")
+    parser.add_argument("--in-flight", type=int, nargs="+", default=IN_FLIGHT, metavar="N", help="(16 256 4096 10000)")
     parser.add_argument("--smoke", action="store_true", help="does it all work? small numbers, no figures to quote")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
@@ -273,7 +279,7 @@ def main():
     args = parse_arguments()
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # daemons are where an ordinary user's path does not lead
     args.held = 1 if args.smoke else HELD_SECONDS
-    numbers, more = ((4, 64), (100,)) if args.smoke else (IN_FLIGHT, MORE)
+    numbers, more = ((4, 64), (100,)) if args.smoke else (args.in_flight, MORE)
     contestants = [Sunproxyd("rpc2"), Sunproxyd("http")]
     if args.smoke:
         args.rounds = 1
