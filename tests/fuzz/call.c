@@ -19,6 +19,8 @@ static const struct procedure {
     {PROXY_VERS2, PROXY_SET, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
     {PROXY_VERS2, PROXY_PURGE_PREVIEW, (xdrproc_t)xdr_proxy_purge_args, sizeof(proxy_purge_args)},
     {PROXY_VERS2, PROXY_SET_PREVIEW, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
+    {PROXY_VERS2, PROXY_READ, (xdrproc_t)xdr_proxy_read_args, sizeof(proxy_read_args)},
+    {PROXY_VERS2, PROXY_RELEASE, (xdrproc_t)xdr_proxy_object, sizeof(proxy_object)},
 };
 
 union arguments {
@@ -26,6 +28,8 @@ union arguments {
     proxy_fetch_args fetch;
     proxy_purge_args purge;
     proxy_set_args set;
+    proxy_read_args read;
+    proxy_object object;
 };
 
 /* Encodes into a fresh copy, to be freed; its length in *len. */

@@ -19,6 +19,8 @@ static const struct {
     {(xdrproc_t)xdr_proxy_stats, sizeof(proxy_stats)},
     {(xdrproc_t)xdr_proxy_purge_result, sizeof(proxy_purge_result)},
     {(xdrproc_t)xdr_proxy_set_result, sizeof(proxy_set_result)},
+    {(xdrproc_t)xdr_proxy_read_result, sizeof(proxy_read_result)},
+    {(xdrproc_t)xdr_proxy_status, sizeof(proxy_status)},
     {NULL, 0},
 };
 

@@ -310,6 +310,26 @@ START_TEST(a_failure_behind_a_piece)
 }
 END_TEST
 
+/* More than a piece may have. */
+START_TEST(a_piece_over_its_bound_is_no_answer)
+{
+    const uint32_t head[] = {0, 0, LENGTH, 0, PROXY_MAX_PIECE + 1}; /* OK, length, no ending */
+    uint32_t words[32] = {0, REPLY};
+    proxy_read_args args;
+    size_t count = sizeof(words) / sizeof(words[0]);
+
+    begin();
+    answer_get(body, 100, 1, 200);
+    words[0] = take_call(PROXY_READ, (xdrproc_t)xdr_proxy_read_args, &args);
+    memcpy(words + 6, head, sizeof(head));
+    peer_send_words(&peer, words, count, SIZE_MAX);
+    rpc_client_run(client, 10 * SECOND);
+    ck_assert_int_eq(page.state, PAGE_FAILED);
+    ck_assert_int_eq(page.rpc, RPC_CLIENT_BAD_REPLY);
+    ck_assert_uint_eq(got_len, 100);
+}
+END_TEST
+
 START_TEST(a_connection_that_is_lost)
 {
     begin();
@@ -341,6 +361,7 @@ unit_suite(void)
     tcase_add_loop_test(tests, a_page_that_has_changed_fails, 0, 3);
     tcase_add_test(tests, an_object_that_never_stays_is_given_up);
     tcase_add_test(tests, a_failure_behind_a_piece);
+    tcase_add_test(tests, a_piece_over_its_bound_is_no_answer);
     tcase_add_loop_test(tests, a_connection_that_is_lost, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
