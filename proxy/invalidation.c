@@ -1,10 +1,16 @@
 #include "proxy/invalidation.h"
 
+#include <stdlib.h>
+
 #include "base/hash.h"
 #include "cache/tags.h"
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/tag_rules.h"
+
+/* Most bytes of tags of one write: those of all variants of a few URLs. Beyond that they count as
+ * not known. */
+#define MOST_TAGS ((size_t)16 << 20)
 
 /* Scheme and authority, and the slash behind them; everything if there is none. */
 static struct span
@@ -17,35 +23,186 @@ origin_of(struct span url)
     return slash ? span_of(url.ptr, (size_t)(slash + 1 - url.ptr)) : url;
 }
 
-void
-invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct invalidation_row *row,
-                  struct span url, bool owned)
-{
-    const struct proxy_config *config = &proxy->config;
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
-    *inv = (struct invalidation){
-        .proxy = proxy,
-        .row = *row,
-        .url = url,
-        .scope = owned ? span_of(NULL, 0) : origin_of(url),
-    };
-    buf_init(&inv->tags, OBJECT_MAX_TAG_BYTES);
-    inv->all = (config->tag_rules && !tag_rules_apply(config->tag_rules, url, &inv->tags)) ||
-               (config->write_rules && !tag_rules_apply(config->write_rules, url, &inv->tags));
-    inv->early = config->invalidates_early || inv->all || inv->tags.len;
+/* Is there nothing behind the authority of the URL? */
+static bool
+is_authority(struct span url)
+{
+    const char *after = memmem(url.ptr, url.len, "://", 3);
+
+    return after && !memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
+}
+
+/* Has the URL others, below other bases? *rest is what it has behind its own. */
+static bool
+has_others(const struct invalidation *inv, struct span url, struct span *rest)
+{
+    const struct invalidation_row *row = &inv->row;
+    size_t base;
+
+    if (row->count < 2 || !span_starts_with(url, row->bases[row->used]))
+        return false;
+    base = row->bases[row->used].len;
+    *rest = span_of(url.ptr + base, url.len - base);
+    return true;
+}
+
+static void
+purge_below(struct invalidation *inv, struct span base, struct span rest, struct buf *found)
+{
+    struct cache *cache = inv->proxy->config.cache;
+    struct buf url;
+
+    buf_init(&url, OBJECT_MAX_META);
+    /* Without memory more is removed than has to be. */
+    if (buf_append(&url, base.ptr, base.len) && buf_append(&url, rest.ptr, rest.len))
+        cache_purge_tagged(cache, buf_span(&url), found, inv);
+    else
+        cache_purge_prefix(cache, base);
+    buf_free(&url);
+}
+
+/* Purges a URL, and what it is below the other bases. Appends the tags of what it removes. */
+static void
+purge_url(struct invalidation *inv, struct span url, struct buf *found)
+{
+    const struct invalidation_row *row = &inv->row;
+    struct span rest;
+
+    cache_purge_tagged(inv->proxy->config.cache, url, found, inv);
+    if (!has_others(inv, url, &rest))
+        return;
+    for (unsigned i = 0; i < row->count; i++) {
+        struct span base = row->bases[i];
+        bool slash = rest.len && rest.ptr[0] == '/';
+
+        if (i == row->used)
+            continue;
+        purge_below(inv, base, rest, found);
+        /* An authority is followed by a slash where a path need not be (server/http_origins.c). */
+        if (!slash && is_authority(base)) {
+            purge_below(inv, base, span_str("/"), found);
+        } else if (slash && is_authority(row->bases[row->used]) &&
+                   (rest.len == 1 || rest.ptr[1] == '?')) {
+            purge_below(inv, base, span_of(rest.ptr + 1, rest.len - 1), found);
+        }
+    }
+}
+
+/* ---- tags of rules --------------------------------------------------------------------------- */
+
+static bool
+append_tag(void *context, struct span tag)
+{
+    struct buf *found = context;
+
+    return (!found->len || buf_append_char(found, ' ')) && buf_append(found, tag.ptr, tag.len);
+}
+
+/* Appends the tags that rules give to a URL. */
+static bool
+apply_rules(const struct invalidation *inv, struct span url, struct buf *found)
+{
+    const struct proxy_config *config = &inv->proxy->config;
+
+    return (!config->tag_rules || tag_rules_visit(config->tag_rules, url, append_tag, found)) &&
+           (!config->write_rules || tag_rules_visit(config->write_rules, url, append_tag, found));
+}
+
+/* Appends those of the write's URL, and of what it is below the other bases: paths may differ. */
+static bool
+add_rules(const struct invalidation *inv, struct buf *found)
+{
+    const struct invalidation_row *row = &inv->row;
+    struct span rest;
+    struct buf url;
+    bool ok = apply_rules(inv, inv->url, found);
+
+    if (!has_others(inv, inv->url, &rest))
+        return ok;
+    buf_init(&url, 2 * OBJECT_MAX_META);
+    for (unsigned i = 0; ok && i < row->count; i++) {
+        if (i == row->used)
+            continue;
+        buf_reset(&url);
+        ok = buf_append(&url, row->bases[i].ptr, row->bases[i].len) &&
+             buf_append(&url, rest.ptr, rest.len) && apply_rules(inv, buf_span(&url), found);
+    }
+    buf_free(&url);
+    return ok;
+}
+
+/* ---- purging by tag -------------------------------------------------------------------------- */
+
+static int
+compare_tags(const void *a, const void *b)
+{
+    return span_compare(*(const struct span *)a, *(const struct span *)b);
+}
+
+/* Leaves each word once. Without memory they stay as they are. */
+static void
+make_unique(struct buf *words)
+{
+    struct span rest = buf_span(words), tag, *tags;
+    size_t count = tags_count(rest), i = 0;
+    struct buf unique;
+
+    tags = count > 1 ? malloc(count * sizeof(*tags)) : NULL;
+    if (!tags)
+        return;
+    while (tags_next(&rest, &tag))
+        tags[i++] = tag;
+    qsort(tags, count, sizeof(*tags), compare_tags);
+    buf_init(&unique, words->len);
+    for (i = 0; i < count; i++)
+        if (i == 0 || !span_equal(tags[i], tags[i - 1]))
+            append_tag(&unique, tags[i]);
+    free(tags);
+    if (!buf_failed(&unique)) {
+        buf_reset(words);
+        buf_append(words, unique.data, unique.len);
+    }
+    buf_free(&unique);
+}
+
+static void
+purge_words(struct invalidation *inv, struct span words)
+{
+    struct span tag;
+
+    while (tags_next(&words, &tag))
+        cache_purge_tag_below(inv->proxy->config.cache, inv->scope, tag, inv);
+}
+
+/* Purges by these tags of what has been removed, and by those that are known. */
+static void
+purge_tags(struct invalidation *inv, struct buf *found)
+{
+    inv->all = inv->all || buf_failed(found);
+    if (inv->all) {
+        cache_purge_prefix(inv->proxy->config.cache, inv->scope);
+        return;
+    }
+    make_unique(found);
+    purge_words(inv, buf_span(found));
+    purge_words(inv, buf_span(&inv->tags));
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
+
+/* Most tags that one write holds: those of rules, and of the object of its URL. */
+#define MOST_HELD 64u
 
 static void
 hold_tags(struct invalidation *inv)
 {
     struct span rest = buf_span(&inv->tags), tag;
-    unsigned count = 0;
 
-    while (inv->holds && tags_next(&rest, &tag))
-        if (count++ == inv->held_tags && cache_hold(inv->proxy->config.cache, hash64_bytes(tag)))
-            inv->held_tags++;
+    while (inv->holds && inv->held_tags < MOST_HELD && tags_next(&rest, &tag) &&
+           cache_hold(inv->proxy->config.cache, hash64_bytes(tag)))
+        inv->held_tags++;
 }
 
 static void
@@ -60,6 +217,23 @@ release(struct invalidation *inv)
     inv->holds = false;
 }
 
+/* ---- the write ------------------------------------------------------------------------------- */
+
+void
+invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct invalidation_row *row,
+                  struct span url, bool owned)
+{
+    *inv = (struct invalidation){
+        .proxy = proxy,
+        .row = *row,
+        .url = url,
+        .scope = owned ? span_of(NULL, 0) : origin_of(url),
+    };
+    buf_init(&inv->tags, MOST_TAGS);
+    inv->all = !add_rules(inv, &inv->tags);
+    inv->early = proxy->config.invalidates_early || inv->all || inv->tags.len;
+}
+
 void
 invalidation_free(struct invalidation *inv)
 {
@@ -70,140 +244,72 @@ invalidation_free(struct invalidation *inv)
     *inv = (struct invalidation){0};
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------ */
-
-/* Is there nothing behind the authority of the URL? */
-static bool
-is_authority(struct span url)
+bool
+invalidation_before(struct invalidation *inv)
 {
-    const char *after = memmem(url.ptr, url.len, "://", 3);
+    struct buf none;
 
-    return after && !memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
-}
-
-static void
-purge_below(struct invalidation *inv, struct span base, struct span rest)
-{
-    struct cache *cache = inv->proxy->config.cache;
-    struct buf url;
-
-    buf_init(&url, OBJECT_MAX_META);
-    /* Without memory more is removed than has to be. */
-    if (buf_append(&url, base.ptr, base.len) && buf_append(&url, rest.ptr, rest.len))
-        cache_purge_tagged(cache, buf_span(&url), &inv->tags, inv);
-    else
-        cache_purge_prefix(cache, base);
-    buf_free(&url);
-}
-
-/* Purges a URL, and what it is below the other bases. */
-static void
-purge_url(struct invalidation *inv, struct span url)
-{
-    const struct invalidation_row *row = &inv->row;
-    struct span rest;
-
-    cache_purge_tagged(inv->proxy->config.cache, url, &inv->tags, inv);
-    if (row->count < 2 || !span_starts_with(url, row->bases[row->used]))
-        return;
-    rest = span_of(url.ptr + row->bases[row->used].len, url.len - row->bases[row->used].len);
-    for (unsigned i = 0; i < row->count; i++) {
-        struct span base = row->bases[i];
-        bool slash = rest.len && rest.ptr[0] == '/';
-
-        if (i == row->used)
-            continue;
-        purge_below(inv, base, rest);
-        /* An authority is followed by a slash where a path need not be (server/http_origins.c). */
-        if (!slash && is_authority(base)) {
-            purge_below(inv, base, span_str("/"));
-        } else if (slash && is_authority(row->bases[row->used]) &&
-                   (rest.len == 1 || rest.ptr[1] == '?')) {
-            purge_below(inv, base, span_of(rest.ptr + 1, rest.len - 1));
-        }
-    }
-}
-
-/* ---- tags ------------------------------------------------------------------------------------ */
-
-/* The tags are kept until the fetch ends, which counts as memory of the request. */
-static bool
-charge(struct invalidation *inv)
-{
-    size_t more = inv->tags.capacity - inv->charged;
-
-    if (!more)
+    if (!inv->early)
         return true;
-    if (!memory_charge(inv->proxy->config.account, MEMORY_REQUESTS, more))
+    inv->url_hash = hash64_bytes(inv->url);
+    inv->holds = cache_hold(inv->proxy->config.cache, inv->url_hash);
+    purge_url(inv, inv->url, &inv->tags);
+    inv->all = inv->all || buf_failed(&inv->tags);
+    make_unique(&inv->tags);
+    hold_tags(inv);
+    buf_init(&none, 0);
+    purge_tags(inv, &none);
+    if (!memory_charge(inv->proxy->config.account, MEMORY_REQUESTS, inv->tags.capacity))
         return false;
-    inv->charged += more;
+    inv->charged = inv->tags.capacity;
     return true;
 }
 
+/* Purges the URLs of the same origin in the fields of a response. */
 static void
-purge_tags(struct invalidation *inv)
-{
-    struct cache *cache = inv->proxy->config.cache;
-    struct span rest = buf_span(&inv->tags), tag;
-
-    inv->all = inv->all || buf_failed(&inv->tags) || !charge(inv);
-    if (inv->all) {
-        cache_purge_prefix(cache, inv->scope);
-        return;
-    }
-    while (tags_next(&rest, &tag))
-        cache_purge_tag_below(cache, inv->scope, tag, inv);
-}
-
-/* ---- the write ------------------------------------------------------------------------------- */
-
-static void
-purge(struct invalidation *inv)
-{
-    purge_url(inv, inv->url);
-    purge_tags(inv);
-}
-
-void
-invalidation_before(struct invalidation *inv)
-{
-    if (!inv->early)
-        return;
-    inv->url_hash = hash64_bytes(inv->url);
-    inv->holds = cache_hold(inv->proxy->config.cache, inv->url_hash);
-    purge_url(inv, inv->url);
-    hold_tags(inv);
-    purge_tags(inv);
-}
-
-void
-invalidation_unanswered(struct invalidation *inv)
-{
-    purge(inv);
-    release(inv);
-}
-
-void
-invalidation_after(struct invalidation *inv, unsigned status, struct span lines)
+purge_references(struct invalidation *inv, struct span lines, struct buf *found)
 {
     static const char *const references[] = {"Location", "Content-Location", NULL};
     struct span line, name, value;
-    bool done = status >= 200 && status < 400;
     struct buf other;
 
-    if (!done && !inv->early)
-        return;
-    purge(inv);
-    release(inv);
-    if (!done)
-        return;
     buf_init(&other, OBJECT_MAX_META);
     while (http_next_line(&lines, &line)) {
         if (!http_split_field(line, &name, &value) || !http_name_is_one_of(name, references))
             continue;
         buf_reset(&other);
         if (http_resolve_same_origin(inv->url, value, &other))
-            purge_url(inv, buf_span(&other));
+            purge_url(inv, buf_span(&other), found);
     }
     buf_free(&other);
+}
+
+static void
+purge(struct invalidation *inv, struct span lines)
+{
+    struct buf found;
+
+    buf_init(&found, MOST_TAGS);
+    purge_url(inv, inv->url, &found);
+    purge_references(inv, lines, &found);
+    purge_tags(inv, &found);
+    buf_free(&found);
+}
+
+void
+invalidation_unanswered(struct invalidation *inv)
+{
+    purge(inv, span_of(NULL, 0));
+    release(inv);
+}
+
+void
+invalidation_after(struct invalidation *inv, unsigned status, struct span lines)
+{
+    bool done = status >= 200 && status < 400;
+
+    if (!done && !inv->early)
+        return;
+    purge(inv, done ? lines : span_of(NULL, 0));
+    release(inv);
 }

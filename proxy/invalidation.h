@@ -3,8 +3,8 @@
  *
  * - everything that the cache has for its URL, and for the URLs of the same origin in Location and
  *   Content-Location of a response that is no error, in all variants and of both kinds;
- * - what has one of its tags: those that rules derive from its path (tag_rules.h), and those of the
- *   objects that are removed for its URL.
+ * - what has one of its tags: those that rules derive from its path (tag_rules.h), and those of
+ *   everything that is removed for these URLs.
  *
  * Objects are removed; those that are being fetched go to the requests that wait for them and are
  * not stored.
@@ -17,7 +17,8 @@
  * meanwhile is not stored. proxy_config.invalidates_early makes that so for all writes.
  *
  * Of an origin that has several URLs the resource is invalidated under each of them: a response may
- * have been stored while another one was in use. Tags concern all origins if the operator owns them
+ * have been stored while another one was in use, with the tags that rules derive from its path
+ * there. Tags concern all origins if the operator owns them
  * (a reverse proxy), and otherwise the origin of the URL alone: another one's tags are not its own.
  */
 #ifndef SUNPROXY_PROXY_INVALIDATION_H
@@ -46,7 +47,8 @@ struct invalidation {
     uint64_t url_hash;
     unsigned held_tags; /* and of that many of the first tags */
     bool all;           /* there was no memory for the tags: everything in the scope counts */
-    struct buf tags;    /* as far as they are known: what was removed has told the others */
+    struct buf tags;    /* those of rules; from invalidation_before() on those of removed objects
+                           have been added */
     size_t charged;     /* for `tags`, to the account (MEMORY_REQUESTS) */
 };
 
@@ -54,8 +56,11 @@ struct invalidation {
 void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
                        const struct invalidation_row *row, struct span url, bool owned);
 
-/* The request is about to be forwarded. */
-void invalidation_before(struct invalidation *invalidation);
+/*
+ * The request is about to be forwarded. False if the account has no memory for the tags of what has
+ * been removed: the request is to be refused.
+ */
+bool invalidation_before(struct invalidation *invalidation);
 
 /* Its response has this head. */
 void invalidation_after(struct invalidation *invalidation, unsigned status, struct span lines);

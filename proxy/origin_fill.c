@@ -5,6 +5,7 @@
 #include "base/container_of.h"
 #include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
+#include "proxy/tag_rules.h"
 
 /* ---- on the fetcher's thread ----------------------------------------------------------------- */
 
@@ -141,14 +142,17 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     return error;
 }
 
-/* Those of a response that is not raw. */
+/* Those of a response that is not raw; after redirects, of the last URL, too. */
 static void
-add_tags(struct origin_fill *fill, struct buf *tags)
+add_tags(struct origin_fill *fill, struct span final_url, struct buf *tags)
 {
-    if (fill->bypass || origin_fill_tags(fill, span_of(NULL, 0), tags))
+    const struct tag_rules *rules = fill->proxy->config.tag_rules;
+
+    if (fill->bypass)
         return;
-    fill->no_store = true;
-    buf_reset(tags);
+    if (!origin_fill_tags(fill, span_of(NULL, 0), tags) ||
+        (rules && final_url.len && !tag_rules_apply(rules, final_url, tags)))
+        origin_fill_untag(fill, tags);
 }
 
 static enum fetch_flow
@@ -165,7 +169,7 @@ fill_head(void *context, const struct fetch_head *head)
     if (fill->raw)
         raw = origin_raw_head(fill, head, &parts, &error);
     else
-        add_tags(fill, &parts.tags);
+        add_tags(fill, head->final_url, &parts.tags);
     if (raw == ORIGIN_RAW_HEAD)
         error = begin_object(fill, head, &parts);
     if (raw == ORIGIN_RAW_HEAD && !error)

@@ -1,7 +1,9 @@
 /*
  * What the files of a fill from an origin share: origin_start.c has its beginning and its memory,
- * origin_fill.c its fetch, origin_raw.c what HTTP's rules make of the head of a raw response,
- * origin_parts.c what they all use. Private.
+ * origin_fill.c its fetch, origin_bounds.c the bounds of its body, origin_raw.c what HTTP's rules
+ * make of the head of a raw response, origin_own.c what a response to POST is for GET requests,
+ * origin_head.c what one to HEAD means for the stored response, origin_parts.c what they all use.
+ * Private.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
@@ -121,6 +123,10 @@ void origin_raw_parts_free(struct origin_raw_parts *parts);
 /* Appends the tags of a response with these lines; false if it cannot be kept, since no purge would
  * find it. */
 bool origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags);
+
+/* Then: no other request may have the response, since it would not be purged for them. Before the
+ * head. */
+void origin_fill_untag(struct origin_fill *fill, struct buf *tags);
 
 /* What becomes of the head of a raw response. */
 enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,

@@ -139,14 +139,22 @@ origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *
            tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
 }
 
+void
+origin_fill_untag(struct origin_fill *fill, struct buf *tags)
+{
+    fill->sharing.unshared = "has tags that cannot be kept";
+    fill->sharing.by_request = false;
+    origin_fill_isolate(fill);
+    buf_reset(tags);
+}
+
 /* Those of the object; a bypass is not stored, and needs none. */
 static void
 read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
 {
     if (fill->bypass || origin_fill_tags(fill, lines, tags))
         return;
-    fill->sharing.storable = false;
-    buf_reset(tags);
+    origin_fill_untag(fill, tags);
 }
 
 /* What the object of a response with these lines has; false without memory. */

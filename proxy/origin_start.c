@@ -144,7 +144,10 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
         origin_fill_isolate(fill);
     if (fill->unsafe) {
         invalidation_init(&fill->write, proxy, &request->row, fetch.url, fill->owned);
-        invalidation_before(&fill->write);
+        if (!invalidation_before(&fill->write)) {
+            *sentence = origin_fill_refusal(ENOBUFS, why);
+            return false;
+        }
     }
     if (origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &fill->first_fetch))
         return true;

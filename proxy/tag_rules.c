@@ -289,6 +289,17 @@ matches(struct span pattern, struct span path, struct span stars[MOST_STARS])
     return true;
 }
 
+/* The bytes of a tag. */
+static size_t
+word_length(struct span word, const struct span stars[MOST_STARS])
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < word.len; i++)
+        length += word.ptr[i] == '$' ? stars[word.ptr[++i] - '1'].len : 1;
+    return length;
+}
+
 static bool
 append_word(struct buf *out, struct span word, const struct span stars[MOST_STARS])
 {
@@ -304,8 +315,16 @@ append_word(struct buf *out, struct span word, const struct span stars[MOST_STAR
     return !buf_failed(out);
 }
 
+/* Where tags go. */
+struct visitor {
+    bool (*visit)(void *context, struct span tag);
+    void *context;
+    bool skips; /* tags that no object can have; otherwise they end the visit */
+};
+
 static bool
-apply(const struct tag_rule *rule, struct span path, struct buf *word, struct buf *tags)
+apply(const struct tag_rule *rule, struct span path, struct buf *word,
+      const struct visitor *visitor)
 {
     struct span stars[MOST_STARS] = {{NULL, 0}}, rest = rule->tags, template;
 
@@ -313,26 +332,49 @@ apply(const struct tag_rule *rule, struct span path, struct buf *word, struct bu
         return true;
     while (next_word(&rest, &template)) {
         buf_reset(word);
-        if (!append_word(word, template, stars) || !tags_append(tags, buf_span(word)))
+        if (word_length(template, stars) > OBJECT_MAX_TAG_BYTES && visitor->skips)
+            continue;
+        if (!append_word(word, template, stars) ||
+            !visitor->visit(visitor->context, buf_span(word)))
             return false;
     }
     return true;
 }
 
-bool
-tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags)
+static bool
+apply_all(const struct tag_rules *rules, struct span url, const struct visitor *visitor)
 {
     struct buf path, word;
-    bool ok = true;
+    bool ok;
 
     if (!rules->count)
         return true;
-    buf_init(&path, OBJECT_MAX_META);
+    buf_init(&path, 3 * url.len + 1); /* all of it may be escaped */
     buf_init(&word, OBJECT_MAX_TAG_BYTES);
     ok = append_path(&path, path_of(url));
     for (size_t i = 0; ok && i < rules->count; i++)
-        ok = apply(&rules->rules[i], buf_span(&path), &word, tags);
+        ok = apply(&rules->rules[i], buf_span(&path), &word, visitor);
     buf_free(&path);
     buf_free(&word);
     return ok;
+}
+
+static bool
+append_tag(void *context, struct span tag)
+{
+    return tags_append(context, tag);
+}
+
+bool
+tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags)
+{
+    return apply_all(rules, url, &(struct visitor){.visit = append_tag, .context = tags});
+}
+
+bool
+tag_rules_visit(const struct tag_rules *rules, struct span url,
+                bool (*visit)(void *context, struct span tag), void *context)
+{
+    return apply_all(rules, url,
+                     &(struct visitor){.visit = visit, .context = context, .skips = true});
 }

@@ -38,10 +38,17 @@ bool tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why);
 
 /*
  * Appends the tags that the rules give to a URL, as tags_append() does; a URL without a path has
- * none. False if tags_append() refuses one, or without memory: the object has tags then that are
- * not known.
+ * only those of the pattern "/". False if tags_append() refuses one, or without memory: the object
+ * has tags then that are not known.
  */
 bool tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags);
+
+/*
+ * Calls visit() with each of these tags, some perhaps more than once, until it returns false; not
+ * with those that are too long for an object (OBJECT_MAX_TAG_BYTES). False then, or without memory.
+ */
+bool tag_rules_visit(const struct tag_rules *rules, struct span url,
+                     bool (*visit)(void *context, struct span tag), void *context);
 
 /* Harmless if all is zero. */
 void tag_rules_free(struct tag_rules *rules);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "proxy/control.h"
+#include "proxy/invalidation.h"
 #include "tests/unit/proxy/scene.h"
 
 #define HOST "http://origin.test"
@@ -122,6 +123,33 @@ START_TEST(objects_have_the_tags_of_their_paths)
 }
 END_TEST
 
+START_TEST(what_redirects_lead_to_has_the_tags_of_both_paths)
+{
+    struct visit v = {.url = HOST "/old"};
+    struct scene_fetch *fetch;
+
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!visit(&v));
+        fetch = scene_fetch(HOST "/old");
+        scene_hop(fetch, "", false);
+        fetch->sink->head(fetch->context,
+                          &(struct fetch_head){.status = 200,
+                                               .final_url = span_str(HOST "/users/1"),
+                                               .headers = span_str("A: b\r\n"),
+                                               .content_length = 0});
+        scene_done(fetch, FETCH_OK, "");
+        scene_run();
+        ck_assert_str_eq(v.tags, "old users");
+        ck_assert(scene_has(HOST "/old"));
+        write_to(i ? HOST "/old/1" : HOST "/users/2", false, 204, "");
+        ck_assert(!scene_has(HOST "/old"));
+        v = (struct visit){.url = HOST "/old"};
+    }
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_response_to_post_that_is_stored_has_tags)
 {
     static const char lines[] =
@@ -142,6 +170,7 @@ START_TEST(a_response_to_post_that_is_stored_has_tags)
 }
 END_TEST
 
+/* No write would find it for those that come later. */
 START_TEST(what_cannot_have_its_tags_is_not_stored)
 {
     char url[200] = HOST "/", text[600] = "/* ->";
@@ -152,15 +181,28 @@ START_TEST(what_cannot_have_its_tags_is_not_stored)
     for (unsigned i = 0; i < 60; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " %u$1", i);
     scene_add_rule(&scene.tag_rules, text);
-    ck_assert(!visit_raw(&v, url, ""));
-    scene_answer(url, 200, FRESH, 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(!v.stored);
-    v = (struct visit){.url = url};
-    ck_assert(!visit(&v));
-    scene_respond(url, "", 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(!v.stored);
+    for (unsigned raw = 0; raw < 2; raw++) {
+        struct visit joined, late;
+        struct scene_fetch *fetch;
+
+        v = joined = late = (struct visit){.url = url, .raw = raw, .streams = true};
+        ck_assert(!visit(&v));
+        ck_assert(!visit(&joined));
+        fetch = scene_fetch(url);
+        scene_hop(fetch, FRESH, false);
+        ck_assert_int_eq(scene_head(fetch, 200, FRESH, 20), FETCH_CONTINUE);
+        scene_run();
+        ck_assert(!visit(&late));
+        ck_assert_uint_eq(scene_fetches(), 3);
+        scene_body(fetch, 20);
+        scene_done(fetch, FETCH_OK, "");
+        scene_answer(url, 200, FRESH, 20);
+        scene_answer(url, 200, FRESH, 20);
+        expect_body(&v, OUTCOME_MISS, 20);
+        expect_body(&joined, OUTCOME_MISS, 20);
+        expect_body(&late, OUTCOME_MISS, 20);
+        ck_assert(!v.stored && !joined.stored && !late.stored);
+    }
     scene_end();
 }
 END_TEST
@@ -293,6 +335,26 @@ START_TEST(what_is_fetched_during_a_write_is_not_stored)
 }
 END_TEST
 
+/* It may have been sent, as far as the client knows. */
+START_TEST(a_write_that_cannot_be_forwarded_has_invalidated)
+{
+    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "PUT"};
+
+    begin();
+    store_all();
+    scene.refuses = ENOMEM;
+    ck_assert(visit(&v));
+    expect_failure(&v, FAILURE_INTERNAL, "");
+    scene.refuses = 0;
+    expect(false, true);
+    store(urls[0], FRESH);
+    store(urls[1], FRESH);
+    scene_store(HOST "/users/3", "", 10);
+    expect(true, true);
+    scene_end();
+}
+END_TEST
+
 /* ---- tags that origins give ------------------------------------------------------------------ */
 
 START_TEST(a_write_invalidates_the_tags_of_the_object_of_its_url)
@@ -346,51 +408,155 @@ START_TEST(tags_of_other_origins_are_invalidated_by_their_owner_only)
 }
 END_TEST
 
-/* More is removed than has to be: everything of the origin. */
-START_TEST(without_memory_for_tags_all_of_the_origin_is_invalidated)
+/* The write is refused, and nothing but what it concerns is removed. */
+START_TEST(without_memory_for_the_tags_of_what_is_removed_a_write_is_refused)
 {
-    static char lines[6200] = FRESH "Surrogate-Key: ";
+    static char lines[6200];
+    unsigned refused = 0, forwarded = 0;
+    char fields[20];
 
-    memset(lines + strlen(lines), 'x', 6000);
-    strcat(lines, "\r\n");
-    for (unsigned scarce = 0; scarce < 2; scarce++) {
-        const size_t taken = scarce ? 65536 - 8000 : 0;
-        struct visit v;
+    for (size_t left = 0; left < 65536; left += 2000) {
+        struct visit v = {.url = HOST "/a", .raw = true, .streams = true, .method = "PUT"};
+        struct visit get;
+        bool early;
 
         scene_begin(&(struct scene_options){.memory = 8 * 65536});
-        store(HOST "/a", lines);
+        scene.proxy.config.invalidates_early = true;
+        for (unsigned i = 0; i < 3; i++) {
+            strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key: ");
+            memset(lines + strlen(lines), 'x' + (int)i, 6000);
+            strcat(lines, "\r\n");
+            snprintf(fields, sizeof(fields), "X-A: %u\r\n", i);
+            ck_assert(!visit_raw(&get, HOST "/a", fields));
+            scene_answer(HOST "/a", 200, lines, 20);
+            ck_assert(get.stored);
+            memset(lines, 0, sizeof(lines));
+        }
         store(HOST "/b", FRESH);
         store(OTHER "/a", FRESH);
-        begin_write(&v, HOST "/a", false);
-        ck_assert(memory_charge(&scene.account, MEMORY_REQUESTS, taken));
-        scene_answer(HOST "/a", 204, "", 0);
+        ck_assert(memory_charge(&scene.account, MEMORY_REQUESTS, 65536 - left));
+        if (visit(&v))
+            expect_failure(&v, FAILURE_OVERLOADED, "try again");
+        else
+            scene_answer(HOST "/a", 204, "", 0);
+        memory_uncharge(&scene.account, MEMORY_REQUESTS, 65536 - left);
+        ck_assert(visit_raw(&get, HOST "/a", "X-A: 1\r\nCache-Control: only-if-cached\r\n"));
+        early = get.fails != 0;
+        ck_assert(early || v.fails);
+        refused += early && v.fails;
+        forwarded += !v.fails;
+        ck_assert(has(HOST "/b") && has(OTHER "/a"));
+        scene_end();
+    }
+    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(forwarded, 0);
+}
+END_TEST
+
+/* The memory of requests is used up: nothing else is removed, and nothing less. */
+START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
+{
+    for (unsigned early = 0; early < 2; early++) {
+        struct invalidation_row none = {0};
+        struct invalidation write;
+        size_t taken = 0;
+
+        scene_begin(&(struct scene_options){.memory = 8 * 65536});
+        if (early)
+            scene_add_rule(&scene.write_rules, "/a -> y");
+        store(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
+        store(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+        store(HOST "/c", FRESH "Surrogate-Key: y\r\n");
+        store(HOST "/d", FRESH "Surrogate-Key: z\r\n");
+        invalidation_init(&write, &scene.proxy, &none, span_str(HOST "/a"), false);
+        ck_assert(invalidation_before(&write));
+        while (memory_charge(&scene.account, MEMORY_REQUESTS, 16))
+            taken += 16;
+        invalidation_after(&write, 204, span_str(""));
         memory_uncharge(&scene.account, MEMORY_REQUESTS, taken);
-        ck_assert(!has(HOST "/a") && has(HOST "/b") == !scarce && has(OTHER "/a"));
+        invalidation_free(&write);
+        ck_assert(!has(HOST "/a") && !has(HOST "/b") && !has(HOST "/c") && has(HOST "/d"));
         scene_end();
     }
 }
 END_TEST
 
-START_TEST(with_more_tags_than_are_kept_all_of_the_origin_is_invalidated)
+/* The variants of a URL may have more tags together than one object can. */
+START_TEST(a_write_invalidates_all_tags_of_all_variants)
 {
-    static char lines[6200];
+    enum { VARIANTS = 60, TAGS = 64 };
+    static char lines[1200], url[100], fields[40];
 
-    scene_begin(&defaults);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned early = 0; early < 2; early++) {
         struct visit v;
 
-        strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key: ");
-        memset(lines + strlen(lines), i ? 'x' : 'y', 6000);
-        strcat(lines, "\r\n");
-        ck_assert(!visit_raw(&v, HOST "/a", i ? "X-A: 1\r\n" : ""));
-        scene_answer(HOST "/a", 200, lines, 20);
-        ck_assert(v.stored);
-        memset(lines, 0, sizeof(lines));
+        scene_begin(&defaults);
+        scene.proxy.config.invalidates_early = early;
+        for (unsigned i = 0; i < VARIANTS; i++) {
+            strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key:");
+            for (unsigned t = 0; t < TAGS; t++)
+                snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), " tag%u-%u", i, t);
+            strcat(lines, "\r\n");
+            snprintf(fields, sizeof(fields), "X-A: %u\r\n", i);
+            ck_assert(!visit_raw(&v, HOST "/a", fields));
+            scene_answer(HOST "/a", 200, lines, 20);
+            ck_assert(v.stored);
+        }
+        for (unsigned i = 0; i < VARIANTS; i += 20) {
+            snprintf(lines, sizeof(lines), FRESH "Surrogate-Key: tag%u-63\r\n", i);
+            snprintf(url, sizeof(url), OTHER "/%u", i);
+            store(url, lines);
+        }
+        store(HOST "/b", FRESH "Surrogate-Key: tag60-0\r\n");
+        begin_write(&v, HOST "/a", true);
+        scene_answer(HOST "/a", 204, "", 0);
+        for (unsigned i = 0; i < VARIANTS; i += 20) {
+            snprintf(url, sizeof(url), OTHER "/%u", i);
+            ck_assert(!has(url));
+        }
+        ck_assert(!has(HOST "/a") && has(HOST "/b"));
+        scene_end();
     }
-    store(HOST "/b", FRESH);
-    store(OTHER "/a", FRESH);
-    write_to(HOST "/a", false, 200, "");
-    ck_assert(!has(HOST "/a") && !has(HOST "/b") && has(OTHER "/a"));
+}
+END_TEST
+
+/* No object has a tag of that length. */
+START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
+{
+    static char url[100000];
+
+    /* Escaped, the second is longer than any URL. */
+    for (unsigned i = 0; i < 2; i++) {
+        struct invalidation_row none = {0};
+        struct invalidation write;
+
+        scene_begin(&defaults);
+        scene_add_rule(&scene.tag_rules, "/* -> $1 all");
+        store(HOST "/x", FRESH);
+        scene_add_rule(&scene.write_rules, "/* -> never");
+        store("http://host.test", FRESH "Surrogate-Key: other\r\n");
+        strcpy(url, HOST "/");
+        memset(url + strlen(url), ',', i ? 60000 : 3000);
+        url[strlen(HOST "/") + (i ? 60000 : 3000)] = '\0';
+        invalidation_init(&write, &scene.proxy, &none, span_str(url), true);
+        ck_assert(invalidation_before(&write));
+        ck_assert(!has(HOST "/x") && has("http://host.test"));
+        invalidation_after(&write, 404, span_str(""));
+        invalidation_free(&write);
+        ck_assert(has("http://host.test"));
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_write_invalidates_the_tags_of_the_objects_of_its_references)
+{
+    scene_begin(&defaults);
+    store(HOST "/a", FRESH "Surrogate-Key: x\r\n");
+    store(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+    store(HOST "/c", FRESH "Surrogate-Key: y\r\n");
+    write_to(HOST "/new", false, 201, "Location: /a\r\n");
+    ck_assert(!has(HOST "/a") && !has(HOST "/b") && has(HOST "/c"));
     scene_end();
 }
 END_TEST
@@ -433,6 +599,36 @@ START_TEST(a_write_that_is_not_forwarded_holds_nothing)
 }
 END_TEST
 
+/* Paths below the bases of a row may differ, and with them the tags of the same resource. */
+START_TEST(a_write_invalidates_the_tags_below_each_base)
+{
+    const struct span bases[] = {span_str(HOST "/one"), span_str(OTHER "/two"),
+                                 span_str("http://third.test")};
+
+    for (unsigned used = 0; used < 3; used++) {
+        const struct invalidation_row row = {.bases = bases, .count = 3, .used = used};
+        struct invalidation write;
+        char url[100];
+
+        scene_begin(&defaults);
+        scene_add_rule(&scene.tag_rules, "/one/* -> one-$1");
+        scene_add_rule(&scene.tag_rules, "/two/* -> two-$1");
+        scene_add_rule(&scene.tag_rules, "/* -> of-$1");
+        store(HOST "/one/users/1", FRESH);
+        store(OTHER "/two/users/1", FRESH);
+        store("http://third.test/users/1", FRESH);
+        store("http://third.test/paths/1", FRESH);
+        snprintf(url, sizeof(url), "%s/users", bases[used].ptr);
+        invalidation_init(&write, &scene.proxy, &row, span_str(url), true);
+        ck_assert(invalidation_before(&write));
+        invalidation_free(&write);
+        ck_assert(!has(HOST "/one/users/1") && !has(OTHER "/two/users/1") &&
+                  !has("http://third.test/users/1") && has("http://third.test/paths/1"));
+        scene_end();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -440,17 +636,23 @@ unit_suite(void)
     TCase *tests = tcase_create("writes");
 
     tcase_add_test(tests, objects_have_the_tags_of_their_paths);
+    tcase_add_test(tests, what_redirects_lead_to_has_the_tags_of_both_paths);
     tcase_add_test(tests, a_response_to_post_that_is_stored_has_tags);
     tcase_add_test(tests, what_cannot_have_its_tags_is_not_stored);
     tcase_add_test(tests, a_write_invalidates_by_the_rules_before_and_after);
     tcase_add_test(tests, a_write_invalidates_the_tags_that_rules_name);
     tcase_add_test(tests, requests_that_are_safe_or_no_writes_of_rules_leave_tags);
     tcase_add_test(tests, what_is_fetched_during_a_write_is_not_stored);
+    tcase_add_test(tests, a_write_that_cannot_be_forwarded_has_invalidated);
     tcase_add_test(tests, a_write_invalidates_the_tags_of_the_object_of_its_url);
     tcase_add_test(tests, an_error_leaves_tags_that_no_rule_gives);
     tcase_add_test(tests, tags_of_other_origins_are_invalidated_by_their_owner_only);
-    tcase_add_test(tests, without_memory_for_tags_all_of_the_origin_is_invalidated);
-    tcase_add_test(tests, with_more_tags_than_are_kept_all_of_the_origin_is_invalidated);
+    tcase_add_test(tests, without_memory_for_the_tags_of_what_is_removed_a_write_is_refused);
+    tcase_add_test(tests, a_response_to_a_write_needs_no_memory_of_requests);
+    tcase_add_test(tests, a_write_invalidates_all_tags_of_all_variants);
+    tcase_add_test(tests, a_write_to_a_long_path_invalidates_no_more_than_others);
+    tcase_add_test(tests, a_write_invalidates_the_tags_of_the_objects_of_its_references);
+    tcase_add_test(tests, a_write_invalidates_the_tags_below_each_base);
     tcase_add_test(tests, many_writes_at_a_time);
     tcase_add_test(tests, a_write_that_is_not_forwarded_holds_nothing);
     suite_add_tcase(suite, tests);

@@ -47,7 +47,7 @@ has(const char *url)
 
 START_TEST(what_a_write_invalidates_does_not_stay)
 {
-    unsigned n = 0, forwarded = 0;
+    unsigned n = 0, forwarded = 0, refused = 0;
 
     do {
         struct visit v = {.url = HOST "/paths/1", .raw = true, .streams = true, .method = "PUT"};
@@ -67,10 +67,18 @@ START_TEST(what_a_write_invalidates_does_not_stay)
         /* It has the tag that the URL's object had. */
         if (scene.submitted == 4)
             ck_assert(!has(HOST "/users/1") && !has(HOST "/paths/1") && !has(HOST "/x/1"));
+        /* One that fails before it is forwarded keeps nothing from being stored later. */
+        if (scene.submitted == 3) {
+            refused++;
+            ck_assert(v.fails);
+            control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+            ck_assert(get(HOST "/paths/1", true) && has(HOST "/paths/1"));
+        }
         scene_end();
     } while (torture_failed());
     ck_assert_uint_ge(n, 8);
     ck_assert_uint_ge(forwarded, 4);
+    ck_assert_uint_ge(refused, 1);
 }
 END_TEST
 
