@@ -1,5 +1,6 @@
 #include "proxy/verifier.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,20 +18,23 @@ struct sampler {
 
 struct verifier {
     struct verifier_config config;
-    uint64_t threshold; /* of 53 random bits */
-    atomic_uint under_way;
-    struct sampler *samplers; /* owned; by worker */
+    uint64_t threshold;              /* of 53 random bits */
+    struct sampler *samplers;        /* owned; by worker */
+    pthread_mutex_t lock;            /* protects what follows */
+    uint64_t origins[VERIFIER_MOST]; /* of the fetches under way: hashes; 0: none is */
 };
 
 /* One hit; the fetcher's thread's from its submission on. */
 struct verification {
     struct verifier *verifier;
+    uint64_t *turn;        /* of verifier->origins */
     struct object *object; /* a reference */
     struct object_place place;
     struct span run; /* of the object's body, not compared yet */
     uint64_t compared;
     size_t charged;
     int64_t hit_us;
+    int64_t until_us; /* it takes no longer */
     bool raw;
     bool differs; /* `cause` says in what */
     bool decided; /* the rest of the response does not matter */
@@ -57,6 +61,7 @@ verifier_create(const struct verifier_config *config)
         free(verifier);
         return NULL;
     }
+    pthread_mutex_init(&verifier->lock, NULL); /* without attributes it cannot fail */
     for (unsigned i = 0; i < config->workers; i++)
         verifier->samplers[i].draws = hash64_uint(i + 1);
     return verifier;
@@ -67,8 +72,51 @@ verifier_destroy(struct verifier *verifier)
 {
     if (!verifier)
         return;
+    pthread_mutex_destroy(&verifier->lock);
     free(verifier->samplers);
     free(verifier);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* Of the origin of a URL; not 0. */
+static uint64_t
+hash_origin(struct span url)
+{
+    const char *after = memmem(url.ptr, url.len, "://", 3), *end = url.ptr + url.len, *c;
+
+    for (c = after ? after + 3 : url.ptr; c < end && *c != '/' && *c != '?' && *c != '#';)
+        c++;
+    return hash64_bytes(span_of(url.ptr, (size_t)(c - url.ptr))) | 1;
+}
+
+/* NULL if as many are under way, of all or of this origin, as may be. */
+static uint64_t *
+take_turn(struct verifier *verifier, struct span url)
+{
+    uint64_t origin = hash_origin(url), *turn = NULL;
+    unsigned of_origin = 0;
+
+    pthread_mutex_lock(&verifier->lock);
+    for (unsigned i = 0; i < VERIFIER_MOST; i++) {
+        if (!verifier->origins[i])
+            turn = &verifier->origins[i];
+        of_origin += verifier->origins[i] == origin;
+    }
+    if (of_origin >= VERIFIER_MOST_OF_ORIGIN)
+        turn = NULL;
+    if (turn)
+        *turn = origin;
+    pthread_mutex_unlock(&verifier->lock);
+    return turn;
+}
+
+static void
+give_turn_back(struct verifier *verifier, uint64_t *turn)
+{
+    pthread_mutex_lock(&verifier->lock);
+    *turn = 0;
+    pthread_mutex_unlock(&verifier->lock);
 }
 
 /* ---- the comparison, on the fetcher's thread ------------------------------------------------- */
@@ -80,8 +128,8 @@ end(struct verification *v)
 
     object_release(&v->object);
     memory_uncharge(verifier->config.account, MEMORY_REQUESTS, v->charged);
+    give_turn_back(verifier, v->turn);
     free(v);
-    atomic_fetch_sub(&verifier->under_way, 1);
 }
 
 static void
@@ -106,18 +154,31 @@ is_weakly_equal(const struct verification *v, struct span lines)
            !http_etag_matches_strongly(stored.etag, received.etag);
 }
 
+/* Is the length of the body, as it is sent, another one? */
+static bool
+has_other_length(const struct verification *v, const struct fetch_head *head)
+{
+    return v->raw && head->content_length >= 0 &&
+           (uint64_t)head->content_length != object_length(v->object);
+}
+
 static enum fetch_flow
 compare_head(void *context, const struct fetch_head *head)
 {
     struct verification *v = context;
     bool fails = head->status >= 500 || head->status == 408 || head->status == 429;
+    bool weakly_equal = v->raw && is_weakly_equal(v, head->headers);
 
     if (head->status != 200) {
         v->failed = fails;
         v->differs = !fails;
         snprintf(v->cause, sizeof(v->cause), "the origin's status is %u", head->status);
+    } else if (!weakly_equal && has_other_length(v, head)) {
+        v->differs = true;
+        snprintf(v->cause, sizeof(v->cause), "the origin's body has %lld bytes and not %llu",
+                 (long long)head->content_length, (unsigned long long)object_length(v->object));
     }
-    v->decided = head->status != 200 || (v->raw && is_weakly_equal(v, head->headers));
+    v->decided = head->status != 200 || weakly_equal || v->differs;
     return v->decided ? FETCH_ABORT : FETCH_CONTINUE;
 }
 
@@ -134,8 +195,14 @@ static enum fetch_flow
 compare_body(void *context, const void *bytes, size_t len)
 {
     struct verification *v = context;
+    const struct verifier_config *config = &v->verifier->config;
     const char *at = bytes;
 
+    if (config->monotonic_us(config->clock_context) >= v->until_us) {
+        v->failed = v->decided = true;
+        snprintf(v->cause, sizeof(v->cause), "the origin sends its body too slowly");
+        return FETCH_ABORT;
+    }
     while (len) {
         size_t part;
 
@@ -225,19 +292,20 @@ is_drawn(struct verifier *verifier, unsigned worker)
 
 /*
  * Appends the fields of the request: without its conditions and its range, which concern what the
- * client has, and with a demand that no cache on the way answers. False if it has Authorization, or
- * without memory.
+ * client has, and with a demand that no cache on the way answers. False if it has what identifies a
+ * user, for whom no request may be sent that the user has not sent, or without memory.
  */
 static bool
 write_fields(struct span lines, struct buf *out)
 {
     static const char *const dropped[] = {"Range", "Cache-Control", "Pragma", NULL};
+    static const char *const personal[] = {"Authorization", "Cookie", NULL};
     struct span line, name, value;
 
     while (http_next_line(&lines, &line)) {
         if (!http_split_field(line, &name, &value))
             continue;
-        if (http_name_is(name, "Authorization"))
+        if (http_name_is_one_of(name, personal))
             return false;
         if (http_is_condition(name) || http_name_is_one_of(name, dropped))
             continue;
@@ -267,19 +335,9 @@ make(struct verifier *verifier, const struct fetch_request *fetch)
     return v;
 }
 
-/* False if as many are under way as may be. */
+/* False if it cannot be, with the turn given back. */
 static bool
-take_turn(struct verifier *verifier)
-{
-    if (atomic_fetch_add(&verifier->under_way, 1) < VERIFIER_MOST)
-        return true;
-    atomic_fetch_sub(&verifier->under_way, 1);
-    return false;
-}
-
-/* After take_turn(). False if it cannot be. */
-static bool
-begin(struct verifier *verifier, const struct verifier_hit *hit, struct span fields)
+begin(struct verifier *verifier, uint64_t *turn, const struct verifier_hit *hit, struct span fields)
 {
     const struct origin *origin = &verifier->config.origin;
     const struct fetch_request fetch = {
@@ -290,11 +348,13 @@ begin(struct verifier *verifier, const struct verifier_hit *hit, struct span fie
     struct verification *v = make(verifier, &fetch);
 
     if (!v) {
-        atomic_fetch_sub(&verifier->under_way, 1);
+        give_turn_back(verifier, turn);
         return false;
     }
+    v->turn = turn;
     v->object = object_retain(hit->object);
     v->hit_us = hit->arrived_us;
+    v->until_us = hit->arrived_us + VERIFIER_LONGEST_US;
     v->raw = hit->raw;
     if (origin->ops->submit(origin->context, &fetch, &sink, v, NULL))
         return true;
@@ -305,16 +365,22 @@ begin(struct verifier *verifier, const struct verifier_hit *hit, struct span fie
 void
 verifier_offer(struct verifier *verifier, const struct verifier_hit *hit)
 {
+    bool wanted = true, begun = false;
     struct buf fields;
-    bool begun = false;
+    uint64_t *turn;
 
     if (hit->object->status != 200 || !is_drawn(verifier, hit->worker))
         return;
-    buf_init(&fields, FIELDS_MAX);
-    if (write_fields(hit->fields, &fields)) {
-        begun = take_turn(verifier) && begin(verifier, hit, buf_span(&fields));
-        if (!begun)
-            metrics_add(verifier->config.metrics, hit->worker, METRIC_VERIFICATIONS_SKIPPED, 1);
+    turn = take_turn(verifier, object_url(hit->object));
+    if (turn) {
+        buf_init(&fields, FIELDS_MAX);
+        wanted = write_fields(hit->fields, &fields);
+        if (wanted)
+            begun = begin(verifier, turn, hit, buf_span(&fields));
+        else
+            give_turn_back(verifier, turn);
+        buf_free(&fields);
     }
-    buf_free(&fields);
+    if (wanted && !begun)
+        metrics_add(verifier->config.metrics, hit->worker, METRIC_VERIFICATIONS_SKIPPED, 1);
 }

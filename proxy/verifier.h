@@ -3,13 +3,15 @@
  * more, past the cache and with the same request fields, and the response is compared with the
  * object that was sent. What is found is counted and reported; nothing that is stored changes.
  *
- * Hits that are verified are those of GET for an object with status 200, without Authorization. The
- * fetch counts to no client, and only a few are under way at a time; hits beyond that are skipped.
+ * Hits that are verified are those of GET for an object with status 200, without Authorization and
+ * Cookie. The fetch counts to no client, and only a few are under way at a time, of all origins and
+ * of each; hits beyond that are skipped.
  *
  * A response differs if its status is another one or its body has other bytes; where both have the
  * same weak ETag the bytes need not be equal. The origin may have changed after the hit: an object
  * that the cache does not store any more, or that has expired, is reported as changed, and not as
- * stale. A resource whose responses differ each time is stale whenever it is looked at.
+ * stale. While a write is under way, a hit may be reported as stale that is so for that time only.
+ * A resource whose responses differ each time is stale whenever it is looked at.
  */
 #ifndef SUNPROXY_PROXY_VERIFIER_H
 #define SUNPROXY_PROXY_VERIFIER_H
@@ -20,7 +22,11 @@
 #include "proxy/origin.h"
 #include "proxy/shedding.h"
 
-#define VERIFIER_MOST 4u /* fetches under way */
+#define VERIFIER_MOST 4u           /* fetches under way, */
+#define VERIFIER_MOST_OF_ORIGIN 2u /* and of one origin */
+
+/* After this long, more of a body proves nothing. */
+#define VERIFIER_LONGEST_US ((int64_t)60 * 1000000)
 
 /* In the order of the metrics' rows. */
 enum verdict {
