@@ -603,6 +603,22 @@ class LogTest(HttpTest):
         self.assertIn('" 499 0 "', self.lines(1)[0])
 
 
+    def test_bytes_that_were_not_sent_are_not_logged(self):
+        """All of a hit is queued at once; its client reads nothing and goes."""
+        self.restart("--log-format", "json")
+        url = stored(f"http://a.test/fault/size:{1 << 20}")
+        self.assertEqual(len(self.c.get(url).body), 1 << 20)
+        self.c.send(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.c.socket.recv(1, socket.MSG_PEEK)
+        self.c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.c.close()
+        rows = [json.loads(line) for line in self.lines(2)]
+        self.assertEqual([row["outcome"] for row in rows], ["miss", "hit"])
+        self.assertEqual(rows[0]["bytes"], 1 << 20)
+        self.assertGreater(rows[1]["bytes"], 0)
+        self.assertLess(rows[1]["bytes"], 1 << 20)
+
+
 class FramingTest(HttpTest):
     def url(self, fault):
         return f"http://a.test/x?fault={fault}"
