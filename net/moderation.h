@@ -4,7 +4,7 @@
  * clients send at a time, the worker asks the kernel not to preempt other threads when it wakes
  * (SCHED_BATCH, sched(7)): it then runs when they pause, and finds all that they sent meanwhile:
  * -4 % CPU per hit of 1 KiB at 32 connections, -2 % with four calls outstanding on each, where
- * clients and server share a CPU; -3 % per hit of 1 MiB. A single client is not delayed, and a
+ * clients and server share a CPU; -5 % per hit of 1 MiB. A single client is not delayed, and a
  * worker that is not busy is woken at once.
  *
  * Everything here is for the worker's thread.

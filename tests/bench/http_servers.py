@@ -17,8 +17,8 @@ import socket
 import subprocess
 import time
 
-PEERS = {"nginx": "nginx-light", "nginx-sendfile": "nginx-light", "trafficserver": "trafficserver", "varnish": "varnish",
-         "squid": "squid"}
+PEERS = {"nginx": "nginx-light", "nginx-sendfile": "nginx-light", "trafficserver": "trafficserver",
+         "varnish": "varnish", "squid": "squid"}
 THREADS = 2
 
 
@@ -139,8 +139,8 @@ http {{
                   proxy_cache pages; }}
   }}
 }}""")
-    return Server(folder.name, [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port,
-                  folder)
+    return Server(folder.name, [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"],
+                  port, folder)
 
 
 def start_nginx_sendfile(folder, origin_port, build):
