@@ -202,23 +202,25 @@ class Bench:
 
 
 def measure_rounds(bench, contestants, in_flight):
-    """{name: [result]}; a contestant with an error is left out."""
-    origin = bench.origin(LATENCY)
-    servers = {contestant.name: bench.start(contestant, origin, in_flight) for contestant in contestants}
+    """{name: [result]}; a contestant with an error is left out. Each has an origin of its own: the connections
+    that all of them keep would need more ports than there are to one address."""
+    origins = {contestant.name: bench.origin(LATENCY) for contestant in contestants}
+    servers = {contestant.name: bench.start(contestant, origins[contestant.name], in_flight)
+               for contestant in contestants}
     results = {name: [] for name in servers}
     for turn in range(bench.args.rounds):
         order = contestants[turn % len(contestants):] + contestants[:turn % len(contestants)]
         for contestant in order:
             if results[contestant.name] is None:
                 continue
-            result = bench.measure(contestant, servers[contestant.name], origin, in_flight)
+            result = bench.measure(contestant, servers[contestant.name], origins[contestant.name], in_flight)
             if result["errors"]:
                 print(f"{contestant.name}, {in_flight}: {result['errors']} errors, the first: "
                       f"{result.get('first_error')}", flush=True)
                 results[contestant.name] = None
             else:
                 results[contestant.name].append(result)
-    for server in [*servers.values(), origin]:
+    for server in [*servers.values(), *origins.values()]:
         server.stop()
     return results
 
