@@ -12,6 +12,8 @@ upload_init(struct upload *upload, const struct fetch_body *body, upload_source 
         .context = context,
         .ended = body->kind == FETCH_BODY_NONE,
     };
+    /* An empty body is never asked for. */
+    upload->ended = upload->ended || upload->length == 0;
 }
 
 static enum upload_step

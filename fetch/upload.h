@@ -26,7 +26,7 @@ struct upload {
     upload_source *source; /* of FETCH_BODY_SUPPLIED */
     void *context;
     uint64_t taken; /* bytes read */
-    bool ended;     /* all have been read, or there is no body */
+    bool ended;     /* all have been read, or there is no body, or an empty one */
     const char *reason;
 };
 
