@@ -60,6 +60,7 @@ set_outcome(struct exchange *x)
         x->outcome = OUTCOME_STALE;
     else if (waiter->refreshed && waiter->leader)
         x->outcome = OUTCOME_REVALIDATED;
+    x->confirmed = waiter->refreshed && x->outcome == OUTCOME_COALESCED;
 }
 
 /* What the cache has. */

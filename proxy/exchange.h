@@ -113,9 +113,11 @@ struct exchange {
      * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
      */
     bool as_is;
-    bool complete;                       /* the object is; what follows is set from then on */
-    bool stored;                         /* the object was stored, or comes from there */
-    size_t evicted;                      /* for it; 0 for all but OUTCOME_MISS */
+    bool confirmed; /* OUTCOME_COALESCED: the fetch that it has joined was a validation, and the
+                       origin has confirmed the object */
+    bool complete;  /* the object is; what follows is set from then on */
+    bool stored;    /* the object was stored, or comes from there */
+    size_t evicted; /* for it; 0 for all but OUTCOME_MISS */
     const struct cache_victims *victims; /* likewise; never NULL once complete */
 
     /* ---- exchange.c's */

@@ -215,8 +215,9 @@ forwarded(const struct http_exchange *x)
     case OUTCOME_HIT:
         return HTTP_FORWARDED_NOT;
     case OUTCOME_MISS:
-    case OUTCOME_COALESCED:
         return HTTP_FORWARDED_URI_MISS;
+    case OUTCOME_COALESCED:
+        return x->exchange.confirmed ? HTTP_FORWARDED_STALE : HTTP_FORWARDED_URI_MISS;
     case OUTCOME_REVALIDATED:
         return HTTP_FORWARDED_STALE;
     case OUTCOME_STALE:
@@ -249,7 +250,7 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
         .hit = exchange->outcome == OUTCOME_HIT || exchange->outcome == OUTCOME_STALE,
         .forwarded = forwarded(x),
         /* The other outcomes that are forwarded have the status of the response. */
-        .origin_status = exchange->outcome == OUTCOME_REVALIDATED ? 304 : 0,
+        .origin_status = exchange->outcome == OUTCOME_REVALIDATED || exchange->confirmed ? 304 : 0,
         .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_HIT,
         .collapsed = exchange->outcome == OUTCOME_COALESCED,
     };

@@ -3,6 +3,7 @@
  * The origin is the test's.
  */
 #include <netinet/in.h>
+#include <poll.h>
 
 #include "server/http_origins.h"
 #include "tests/unit/net/stream.h"
@@ -323,19 +324,32 @@ START_TEST(purging_more_than_one_url_and_softly)
 }
 END_TEST
 
+/* Until so many requests wait for the fetch's object. */
+static void
+await_waiters(const struct scene_fetch *fetch, unsigned count)
+{
+    const struct cache_fill *fill = fetch->context;
+
+    while (atomic_load(&fill->waiter_count) < count)
+        poll(NULL, 0, 1);
+}
+
 /* RFC 9211 section 2.3: the status of the origin is stated where it is not that of the response. */
 START_TEST(a_validated_response_states_the_status_of_the_origin)
 {
     static const char lines[] = MAX_AGE "ETag: \"one\"\r\n";
     struct scene_fetch *fetch;
-    int fd;
+    int fd, joined;
 
     begin();
     fd = http_connect_local();
+    joined = http_connect_local();
     http_store(URL, lines, "page");
     http_expect(fd, REQUEST("PURGE", "Purge: soft\r\n"), &answer, 200);
     ck_assert(http_send(fd, REQUEST("GET", "")));
     fetch = await_fetch(URL);
+    ck_assert(http_send(joined, REQUEST("GET", "")));
+    await_waiters(fetch, 2);
     fetch->sink->begin(fetch->context);
     scene_hop(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 304, lines, 0), FETCH_CONTINUE);
@@ -344,7 +358,12 @@ START_TEST(a_validated_response_states_the_status_of_the_origin)
     ck_assert_uint_eq(answer.status, 200);
     ck_assert_str_eq(answer.body, "page");
     ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; fwd=stale; fwd-status=304; stored"));
+    ck_assert(http_receive(joined, &answer, false));
+    ck_assert_str_eq(answer.body, "page");
+    ck_assert(http_has_start(
+        &answer, "Cache-Status: sunproxy; fwd=stale; fwd-status=304; stored; collapsed"));
     close(fd);
+    close(joined);
     front_server_stop();
 }
 END_TEST
