@@ -58,6 +58,18 @@ parse_octal(const char *text, uint64_t high, uint64_t *value)
     return errno == 0 && *end == '\0' && *value <= high;
 }
 
+/* A share that is no share, in any spelling: "0", "0.0", "0%". */
+static bool
+is_zero_share(const char *text)
+{
+    size_t len = strlen(text);
+    double number;
+
+    if (len && text[len - 1] == '%')
+        len--;
+    return units_parse_decimal(text, len, &number) && !(number > 0);
+}
+
 static void
 explain_choice(const struct option_row *row, const char *text, struct buf *why)
 {
@@ -113,7 +125,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
     }
     case OPTION_SHARE:
         *(double *)field = 0;
-        if (strcmp(text, "0") == 0 || units_parse_share(text, field))
+        if (is_zero_share(text) || units_parse_share(text, field))
             return true;
         buf_printf(why, "%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", row->name, text);
         return false;

@@ -1,4 +1,5 @@
 /* The proxy of the service, as the options say, and what it reports to the log. */
+#include "base/clock.h"
 #include "proxy.h"
 #include "proxy/verifier.h"
 #include "server/log.h"
@@ -44,6 +45,25 @@ log_fetched(const struct proxy_fetched *fetched)
         fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
 }
 
+/* Warnings of stale hits in a minute; the others are counted (stat) and logged as debug messages.
+ */
+#define MOST_STALE_LOGGED 60
+
+/* May one more be logged as a warning? [the fetcher's thread] */
+static bool
+may_warn(void)
+{
+    static int64_t since_us;
+    static unsigned warnings;
+    int64_t now_us = clock_monotonic_us();
+
+    if (warnings == 0 || now_us - since_us >= (int64_t)60 * 1000000) {
+        since_us = now_us;
+        warnings = 0;
+    }
+    return warnings < MOST_STALE_LOGGED && ++warnings;
+}
+
 /* A stale one is what an operator looks for. */
 static void
 log_verified(const struct verified *verified)
@@ -55,7 +75,7 @@ log_verified(const struct verified *verified)
         [VERDICT_FAILED] = "not verified",
     };
 
-    (verified->verdict == VERDICT_STALE ? log_warning : log_debug)(
+    (verified->verdict == VERDICT_STALE && may_warn() ? log_warning : log_debug)(
         "hit of %.*s: %s, age %.3f s, compared %.3f s later%s%s", (int)verified->url.len,
         verified->url.ptr, words[verified->verdict], (double)verified->age_us / 1e6,
         (double)verified->took_us / 1e6, *verified->cause ? ": " : "", verified->cause);
