@@ -170,11 +170,12 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
 uint64_t
 cache_purge_tag(struct cache *cache, struct span tag)
 {
-    return cache_purge_tag_below(cache, span_of(NULL, 0), tag, NULL);
+    return cache_purge_tag_in(cache, NULL, tag, NULL);
 }
 
 uint64_t
-cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag, const void *writer)
+cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
+                   const void *writer)
 {
     struct walk walk = {0};
     struct place *place;
@@ -184,7 +185,7 @@ cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag, 
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
-        shard_purge_tag(&place->shard, prefix, tag, &removed);
+        shard_purge_tag(&place->shard, scope, tag, &removed);
         place_unlock(place);
         count += removed.count;
         shard_free_removed(&removed);

@@ -248,13 +248,19 @@ uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t no
  * A busy object with tags is also not stored if there were very many purges by tag since its fill
  * began (PURGE_LOG_SIZE).
  *
- * cache_purge_tag_below() removes only those whose URLs begin with `prefix`, and takes time in
+ * cache_purge_tag_in() removes only those for whose URLs scope->concerns() is true (NULL: all),
+ * which is called under a lock of the cache and may not block nor call the cache. It takes time in
  * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
  * other URLs count as purged, too: they are not stored. `writer` as for cache_purge_tagged().
  */
+struct cache_scope {
+    bool (*concerns)(struct span url, const void *context);
+    const void *context;
+};
+
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
-uint64_t cache_purge_tag_below(struct cache *cache, struct span prefix, struct span tag,
-                               const void *writer);
+uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
+                            const void *writer);
 uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
 
 /*

@@ -158,16 +158,21 @@ shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
 
 /* ---- by tag ---------------------------------------------------------------------------------- */
 
+static bool
+is_in(const struct cache_scope *scope, const struct object *object)
+{
+    return !scope || scope->concerns(object_url(object), scope->context);
+}
+
 static void
-purge_tagged_fills(struct shard *shard, struct span prefix, struct span tag,
+purge_tagged_fills(struct shard *shard, const struct cache_scope *scope, struct span tag,
                    struct removed *removed)
 {
     struct cache_fill *fill, *next;
 
     for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
         next = LIST_NEXT(fill, link);
-        if (tags_have(object_tags(fill->object), tag) &&
-            span_starts_with(object_url(fill->object), prefix))
+        if (tags_have(object_tags(fill->object), tag) && is_in(scope, fill->object))
             shard_purge_fill(shard, fill, removed);
     }
 }
@@ -184,17 +189,18 @@ next_entry_of(const struct tag_link *link)
 }
 
 void
-shard_purge_tag(struct shard *shard, struct span prefix, struct span name, struct removed *removed)
+shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct span name,
+                struct removed *removed)
 {
     struct tag_link *link, *next;
     struct tag *tag;
 
-    purge_tagged_fills(shard, prefix, name, removed);
+    purge_tagged_fills(shard, scope, name, removed);
     tag = tags_find(&shard->tags, name);
     /* With its last entry the tag is freed. */
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
         next = next_entry_of(link);
-        if (span_starts_with(object_url(link->entry->object), prefix))
+        if (is_in(scope, link->entry->object))
             shard_remove(shard, link->entry, removed);
     }
     table_tidy(&shard->table);
@@ -214,7 +220,7 @@ shard_expire_tag(struct shard *shard, struct span name, int64_t now_us, struct r
     uint64_t count = 0;
     struct tag *tag;
 
-    purge_tagged_fills(shard, span_of(NULL, 0), name, removed);
+    purge_tagged_fills(shard, NULL, name, removed);
     table_tidy(&shard->table);
     tag = tags_find(&shard->tags, name);
     if (!tag)

@@ -180,8 +180,8 @@ uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64
 uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
                              struct removed *removed);
 
-/* By tag, hard, of URLs with the prefix, and soft; marks have none. */
-void shard_purge_tag(struct shard *shard, struct span prefix, struct span tag,
+/* By tag, hard, of URLs in the scope, and soft; marks have none. */
+void shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct span tag,
                      struct removed *removed);
 uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us,
                           struct removed *removed);

@@ -154,6 +154,15 @@ has_dot_segment(struct span path)
 }
 
 bool
+http_have_same_origin(struct span a, struct span b)
+{
+    struct parts first, second;
+
+    return split(a, &first) && split(b, &second) && first.has_scheme && second.has_scheme &&
+           first.has_authority && second.has_authority && is_same_origin(&first, &second);
+}
+
+bool
 http_reference_is_below(struct span base, struct span reference, struct span *rest)
 {
     struct parts above, below;

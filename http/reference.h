@@ -16,6 +16,10 @@
  */
 bool http_resolve_same_origin(struct span base, struct span reference, struct buf *out);
 
+/* Have two absolute URLs the same origin (RFC 6454 section 5), in whatever spelling? False for
+ * those with user information. */
+bool http_have_same_origin(struct span a, struct span b);
+
 /*
  * Does the reference name, with a scheme or at least an authority of its own, the URL `base`, which
  * has no slash at its end, or something below it? *rest is then what follows base in it: empty, or

@@ -167,13 +167,23 @@ make_unique(struct buf *words)
     buf_free(&unique);
 }
 
+/* Is a URL in the scope? Those of objects of RPC are spelt as their clients have spelt them. */
+static bool
+concerns(struct span url, const void *context)
+{
+    const struct invalidation *inv = context;
+
+    return span_starts_with(url, inv->scope) || http_have_same_origin(inv->scope, url);
+}
+
 static void
 purge_words(struct invalidation *inv, struct span words)
 {
+    const struct cache_scope scope = {.concerns = concerns, .context = inv};
     struct span tag;
 
     while (tags_next(&words, &tag))
-        cache_purge_tag_below(inv->proxy->config.cache, inv->scope, tag, inv);
+        cache_purge_tag_in(inv->proxy->config.cache, &scope, tag, inv);
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */

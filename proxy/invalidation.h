@@ -41,7 +41,7 @@ struct invalidation {
     struct proxy *proxy;
     struct invalidation_row row;
     struct span url;   /* the object's that the fetch fills, before its head */
-    struct span scope; /* tags concern URLs that begin with this */
+    struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
     bool holds; /* cache_hold() of the URL, which may be gone at the end, */
     uint64_t url_hash;

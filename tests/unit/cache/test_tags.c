@@ -115,9 +115,16 @@ START_TEST(a_purge_removes_the_objects_with_the_tag)
 }
 END_TEST
 
-START_TEST(a_purge_below_a_prefix_leaves_other_urls)
+static bool
+begins(struct span url, const void *context)
 {
-    const struct span prefix = span_str("http://a/"), x = span_str("x");
+    return span_starts_with(url, span_str(context));
+}
+
+START_TEST(a_purge_in_a_scope_leaves_other_urls)
+{
+    const struct cache_scope scope = {.concerns = begins, .context = "http://a/"};
+    const struct span x = span_str("x");
     struct request inside = {0}, outside = {0};
 
     put("http://a/1", "x x y");
@@ -128,9 +135,9 @@ START_TEST(a_purge_below_a_prefix_leaves_other_urls)
     request_lookup(&outside, cache, "http://b/4", 0, false);
     ck_assert_int_eq(head(&inside, "x"), 0);
     ck_assert_int_eq(head(&outside, "x"), 0);
-    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x, NULL), 2);
+    ck_assert_uint_eq(cache_purge_tag_in(cache, &scope, x, NULL), 2);
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_purge_tag_below(cache, prefix, x, NULL), 0);
+    ck_assert_uint_eq(cache_purge_tag_in(cache, &scope, x, NULL), 0);
     ck_assert(pages_hit(cache, "http://b/1") && pages_hit(cache, "http://a/3"));
     ck_assert_int_eq(finish(&inside), CACHE_NOT_STORED);
     ck_assert_int_eq(finish(&outside), CACHE_STORED);
@@ -175,7 +182,7 @@ END_TEST
 START_TEST(a_fill_may_date_from_before_a_purge)
 {
     enum { NONE, BY_URL, BY_TAG, BY_PREFIX, EXPIRED, EXPIRED_PREFIX, ALL, BY_OTHER_URL, KINDS };
-    const struct span url = span_str("a"), x = span_str("x"), nothing = span_of(NULL, 0);
+    const struct span url = span_str("a"), x = span_str("x");
     static const int writer, other;
 
     for (int kind = NONE; kind < KINDS; kind++) {
@@ -190,7 +197,7 @@ START_TEST(a_fill_may_date_from_before_a_purge)
             if (kind == BY_URL)
                 cache_purge_tagged(cache, url, NULL, by);
             else if (kind == BY_TAG)
-                cache_purge_tag_below(cache, nothing, x, by);
+                cache_purge_tag_in(cache, NULL, x, by);
             else if (kind == BY_PREFIX)
                 cache_purge_prefix(cache, url);
             else if (kind == EXPIRED)
@@ -559,7 +566,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, words_are_separated_by_spaces);
     tcase_add_test(tc, a_purge_removes_the_objects_with_the_tag);
-    tcase_add_test(tc, a_purge_below_a_prefix_leaves_other_urls);
+    tcase_add_test(tc, a_purge_in_a_scope_leaves_other_urls);
     tcase_add_test(tc, a_purge_names_the_tags_of_what_it_removes);
     tcase_add_test(tc, a_fill_may_date_from_before_a_purge);
     tcase_add_test(tc, a_soft_purge_expires_the_objects_with_the_tag);

@@ -15,6 +15,39 @@ expect(const char *base, const char *reference, const char *url)
     buf_free(&out);
 }
 
+START_TEST(origins_in_any_spelling)
+{
+    static const struct {
+        const char *url;
+        bool same;
+    } rows[] = {
+        {"http://a/x", true},
+        {"HTTP://A:80?x", true},
+        {"http://a:/", true},
+        {"http://a", true},
+        {"http://a#x", true},
+        {"https://a/", false},
+        {"http://a:8080", false},
+        {"http://a.b/", false},
+        {"http://ab/", false},
+        {"//a/x", false},
+        {"/x", false},
+        {"a", false},
+        {"", false},
+        {"http://u@a/", false},
+        {"ftp://a/", false},
+        {"http:a", false},
+        {"http://a:80x/", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ck_assert_msg(http_have_same_origin(span_str("http://a/"), span_str(rows[i].url)) ==
+                          rows[i].same,
+                      "%s", rows[i].url);
+    ck_assert(http_have_same_origin(span_str("https://a:443"), span_str("https://A/")));
+}
+END_TEST
+
 START_TEST(references_are_resolved_as_the_rfc_does)
 {
     static const struct {
@@ -147,6 +180,7 @@ unit_suite(void)
     Suite *suite = suite_create("http: references");
     TCase *cases = tcase_create("all");
 
+    tcase_add_test(cases, origins_in_any_spelling);
     tcase_add_test(cases, references_are_resolved_as_the_rfc_does);
     tcase_add_test(cases, references_below_a_url);
     tcase_add_test(cases, other_origins_and_what_is_no_reference_are_refused);

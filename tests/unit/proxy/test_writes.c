@@ -392,6 +392,25 @@ END_TEST
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
+/* Objects of RPC are stored under the URLs as their clients have spelt them. */
+START_TEST(tags_of_an_origin_are_invalidated_in_each_spelling)
+{
+    static const char *const spellings[] = {"http://Origin.test/users/1",
+                                            "http://origin.test:80/users/1",
+                                            "HTTP://origin.test/users/1"};
+
+    begin();
+    for (unsigned i = 0; i < 3; i++)
+        scene_store(spellings[i], "", 10);
+    scene_store("http://Origin.test:8080/users/1", "", 10);
+    write_to(HOST "/users/9", false, 200, "");
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert(!scene_has(spellings[i]));
+    ck_assert(scene_has("http://Origin.test:8080/users/1"));
+    scene_end();
+}
+END_TEST
+
 START_TEST(tags_of_other_origins_are_invalidated_by_their_owner_only)
 {
     for (unsigned owned = 0; owned < 2; owned++) {
@@ -646,6 +665,7 @@ unit_suite(void)
     tcase_add_test(tests, a_write_that_cannot_be_forwarded_has_invalidated);
     tcase_add_test(tests, a_write_invalidates_the_tags_of_the_object_of_its_url);
     tcase_add_test(tests, an_error_leaves_tags_that_no_rule_gives);
+    tcase_add_test(tests, tags_of_an_origin_are_invalidated_in_each_spelling);
     tcase_add_test(tests, tags_of_other_origins_are_invalidated_by_their_owner_only);
     tcase_add_test(tests, without_memory_for_the_tags_of_what_is_removed_a_write_is_refused);
     tcase_add_test(tests, a_response_to_a_write_needs_no_memory_of_requests);
