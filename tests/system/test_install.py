@@ -188,7 +188,7 @@ class DefaultConfigTest(InstalledTest):
         self.assertEqual([name for name, _ in rows], options)
 
         # What is no form of a value is the default; a default that is computed is in the text.
-        form = re.compile(r"[A-Z:/=,.\[\]]+")
+        form = re.compile(r"[A-Z:/=,.\[\]]+( -> [A-Z.]+)?")
         chosen = self.dir / "chosen.conf"
         chosen.write_text("".join(f"{n} = {v}\n" for n, v in rows if not form.fullmatch(v)))
         self.assertEqual(self.in_force("--config", chosen), self.in_force())
