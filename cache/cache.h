@@ -239,6 +239,12 @@ uint64_t cache_purge_all(struct cache *cache);
 uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);
 
+/* Which URLs a purge by tag concerns. */
+struct cache_scope {
+    bool (*concerns)(struct span url, const void *context);
+    const void *context;
+};
+
 /*
  * Purging by tag, hard and soft: objects that have this word among their tags (fill.h, struct
  * object_head). So are busy objects, also if their fill began before the purge and the tags come
@@ -253,11 +259,6 @@ uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t no
  * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
  * other URLs count as purged, too: they are not stored. `writer` as for cache_purge_tagged().
  */
-struct cache_scope {
-    bool (*concerns)(struct span url, const void *context);
-    const void *context;
-};
-
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
 uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
                             const void *writer);
