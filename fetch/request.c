@@ -225,7 +225,7 @@ connect_to(struct request *r, struct resolved *addresses)
         .supply = on_supply,
         .stage = on_stage,
         .pause = on_pause,
-        .hold = on_hold,
+        .begin_hold = on_hold,
         .complete = on_complete,
         .received = &loop->received,
         .poller = &loop->poller,

@@ -74,7 +74,7 @@ take_flow(struct transfer *t, enum fetch_flow flow)
         transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
     if (flow == FETCH_PAUSE) {
         t->receive_held = true;
-        t->owner.hold(t->owner.context);
+        t->owner.begin_hold(t->owner.context);
     }
     return flow;
 }
@@ -372,7 +372,7 @@ transfer_on_send(char *buffer, size_t size, size_t count, void *context)
         break;
     case UPLOAD_WAITS:
         t->send_held = true;
-        t->owner.hold(t->owner.context);
+        t->owner.begin_hold(t->owner.context);
         return CURL_READFUNC_PAUSE;
     case UPLOAD_ENDED:
         break;

@@ -55,7 +55,7 @@ struct transfer_owner {
     /* So much of the body came at once that the rest waits for transfer_next_turn(). */
     void (*pause)(void *context);
     /* head(), body() or supply() has begun a pause, which transfer_resume() ends. */
-    void (*hold)(void *context);
+    void (*begin_hold)(void *context);
     /* All of the answer has come before all of the request's body was sent: the transfer has ended,
      * although libcurl goes on. */
     void (*complete)(void *context);
@@ -155,7 +155,7 @@ bool transfer_restart(struct transfer *transfer, CURLM *multi);
 CURLcode transfer_next_turn(struct transfer *transfer);
 
 /*
- * Ends what owner.hold() reported: pauses of the answer, of the request's body, or both. Harmless
+ * Ends what owner.begin_hold() reported: pauses of the answer, of the request's body, or both. Harmless
  * without. Any code but CURLE_OK is its end.
  */
 CURLcode transfer_resume(struct transfer *transfer, bool receive, bool send);
