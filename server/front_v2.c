@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "http/field.h"
+#include "server/front_v2_result.h"
 #include "server/hold.h"
 
 /* A result refers to an object or a failure, which the request holds, or to static text. */
@@ -40,99 +40,12 @@ source_of(enum outcome outcome)
     return PROXY_BYPASS;
 }
 
-proxy_status
-front_status_of(enum failure why)
-{
-    switch (why) {
-    case FAILURE_BAD_URL:
-        return PROXY_BAD_URL;
-    case FAILURE_BAD_FIELDS:
-        return PROXY_BAD_HEADERS;
-    case FAILURE_DENIED:
-        return PROXY_DENIED;
-    case FAILURE_RESOLVE:
-        return PROXY_RESOLVE_FAILED;
-    case FAILURE_CONNECT:
-        return PROXY_CONNECT_FAILED;
-    case FAILURE_TLS:
-        return PROXY_TLS_FAILED;
-    case FAILURE_TIMEOUT:
-        return PROXY_TIMED_OUT;
-    case FAILURE_ORIGIN:
-        return PROXY_ORIGIN_BROKE;
-    case FAILURE_TOO_LARGE:
-        return PROXY_TOO_LARGE;
-    case FAILURE_REDIRECT:
-        return PROXY_BAD_REDIRECT;
-    case FAILURE_OVERLOADED:
-        return PROXY_OVERLOADED;
-    case FAILURE_STOPPING:
-        return PROXY_STOPPING;
-    case FAILURE_NOT_CACHED: /* no request of this protocol demands it */
-    case FAILURE_INTERNAL:
-    case FAILURE_CANCELLED:
-        break;
-    }
-    return PROXY_INTERNAL;
-}
-
-/* Lets a field of XDR's types refer to a span. */
-#define REFER(field, name, what)                 \
-    do {                                         \
-        struct span span_ = (what);              \
-        (field).name##_val = front_bytes(span_); \
-        (field).name##_len = (u_int)span_.len;   \
-    } while (0)
-
 static u_int
 age_of(const struct exchange *exchange)
 {
     int64_t age_us = exchange->arrived_us - exchange->object->fetched_us;
 
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
-}
-
-void
-front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *victims)
-{
-    const struct exchange *exchange = &front->exchange;
-
-    ending->stored = exchange->stored;
-    ending->fetch_us = exchange->object->fetch_us;
-    ending->evicted = (u_int)exchange->evicted;
-    for (; front->show_victims && ending->victims.victims_len < exchange->victims->count &&
-           ending->victims.victims_len < PROXY_MAX_VICTIMS;
-         ending->victims.victims_len++) {
-        u_int i = ending->victims.victims_len;
-
-        REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
-    }
-    ending->victims.victims_val = victims;
-}
-
-/* Written by the fetcher, of digits alone. */
-static int64_t
-parse_length(struct span digits)
-{
-    int64_t length = 0;
-
-    for (size_t i = 0; i < digits.len; i++)
-        length = length * 10 + (digits.ptr[i] - '0');
-    return length;
-}
-
-int64_t
-front_body_length(const struct exchange *exchange)
-{
-    static const struct span name = {"Content-Length", sizeof("Content-Length") - 1};
-    struct span lines = object_fields(exchange->object), line, value;
-
-    if (exchange->complete)
-        return (int64_t)object_length(exchange->object);
-    while (http_next_line(&lines, &line))
-        if (http_line_is(line, name, &value))
-            return parse_length(value);
-    return -1;
 }
 
 /* All but the body, and what is known at its end. */
@@ -146,8 +59,8 @@ begin_page(proxy_page *page, const struct exchange *exchange)
     page->source = source_of(exchange->outcome);
     page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
     page->total_us = (uint64_t)total_us;
-    REFER(page->final_url, proxy_url, object_final_url(object));
-    REFER(page->headers, proxy_headers, object_fields(object));
+    FRONT_REFER(page->final_url, proxy_url, object_final_url(object));
+    FRONT_REFER(page->headers, proxy_headers, object_fields(object));
     if (exchange->outcome == OUTCOME_HIT)
         metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
                         total_us);
@@ -168,7 +81,7 @@ reply_whole(struct exchange *exchange)
     begin_page(page, exchange);
     front_set_ending(&page->ending, front, victims);
     if (!object->segmented)
-        REFER(page->body, body, object_body(object));
+        FRONT_REFER(page->body, body, object_body(object));
     front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), object);
 }
 
@@ -283,7 +196,7 @@ head(struct exchange *exchange)
         reply_whole(exchange);
         return;
     }
-    hold_begin(hold_of(exchange), on_timer);
+    hold_begin(hold_of(exchange), &hold_reads, on_timer);
     wait_for_first(hold_of(exchange));
 }
 

@@ -43,12 +43,14 @@ request_of(struct hold *hold)
 }
 
 void
-hold_begin(struct hold *hold, void (*expired)(struct net_timer *timer))
+hold_begin(struct hold *hold, const struct hold_calls *calls,
+           void (*expired)(struct net_timer *timer))
 {
     struct rpc_request *request = request_of(hold);
 
     memset((char *)hold + sizeof(hold->front), 0, sizeof(*hold) - sizeof(hold->front));
     hold->holds = service_of(request)->holds;
+    hold->calls = calls;
     net_timer_init(&hold->timer, rpc_request_worker(request), expired);
     TAILQ_INIT(&hold->reads);
     hold->front.begun = true;
@@ -186,7 +188,7 @@ hold_end(struct hold *hold, enum hold_end end)
     hold->ending = true;
     hold->open = false;
     net_timer_cancel(&hold->timer);
-    hold_dismiss(hold);
+    hold->calls->dismiss_reads(hold);
     client_tally_give_back(hold->holds->tally, &hold->front.exchange.client, 1);
     memory_uncharge(&hold->holds->places, MEMORY_REQUESTS, 1);
     atomic_fetch_add(&hold->holds->ended[end], 1);
@@ -239,7 +241,7 @@ hold_fail(struct hold *hold, enum failure why, struct span sentence)
     if (!hold->used)
         exchange_end(x);
     if (!TAILQ_EMPTY(&hold->reads))
-        hold_serve(hold, false);
+        hold->calls->serve_reads(hold, false);
     else if (hold->used && why == FAILURE_OVERLOADED)
         rpc_request_close_unread(request_of(hold), HOLD_UNREAD_US);
 }

@@ -74,10 +74,17 @@ struct hold_read {
     int64_t due_us; /* monotonic: it is answered with what there is */
 };
 
+/* What the calls that wait need when their hold changes: hold_read.c. */
+struct hold_calls {
+    void (*serve_reads)(struct hold *hold, bool overdue);
+    void (*dismiss_reads)(struct hold *hold);
+};
+
 /* In the memory of the request of PROXY_GET. */
 struct hold {
     struct front_exchange front; /* first. front.begun: what follows is set */
     struct holds *holds;
+    const struct hold_calls *calls;
     struct net_timer timer; /* of the first call that waits, or of the hold if none does */
     bool timed;             /* PROXY_GET waits for its first piece, until the timer */
     bool open;              /* it has been counted, and can be found */
@@ -114,7 +121,8 @@ hold_of(struct exchange *exchange)
  * A body has begun that PROXY_GET may not answer whole. expired() is called when its timer, or the
  * time of the first call that waits, is over.
  */
-void hold_begin(struct hold *hold, void (*expired)(struct net_timer *timer));
+void hold_begin(struct hold *hold, const struct hold_calls *calls,
+                void (*expired)(struct net_timer *timer));
 
 /*
  * Gives it a name and a place among the holds of its connection, of which another one may end.
@@ -145,17 +153,7 @@ void hold_fail(struct hold *hold, enum failure why, struct span sentence);
  * gone afterwards. */
 void hold_serve(struct hold *hold, bool overdue);
 
-/* Answers all calls that wait: there is no such object. */
-void hold_dismiss(struct hold *hold);
-
-/* ---- front_v2.c ------------------------------------------------------------------------------ */
-
-proxy_status front_status_of(enum failure why);
-
-/* Of an exchange that is complete. The URLs are in `victims`, of PROXY_MAX_VICTIMS. */
-void front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *victims);
-
-/* Of the whole body; -1: not known. */
-int64_t front_body_length(const struct exchange *exchange);
+/* hold_serve(), and the answer to all calls that wait that there is no such object. */
+extern const struct hold_calls hold_reads;
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "server/front_v2_result.h"
 #include "server/hold.h"
 
 static const char no_object[] =
@@ -41,8 +42,8 @@ remove_read(struct hold_read *read)
     TAILQ_REMOVE(&read->hold->reads, read, link);
 }
 
-void
-hold_dismiss(struct hold *hold)
+static void
+dismiss(struct hold *hold)
 {
     struct hold_read *read;
 
@@ -174,6 +175,8 @@ hold_serve(struct hold *hold, bool overdue)
         hold_end(hold, HOLD_FAILED);
     hold_unuse(hold);
 }
+
+const struct hold_calls hold_reads = {.serve_reads = hold_serve, .dismiss_reads = dismiss};
 
 /* ---- the procedures -------------------------------------------------------------------------- */
 
