@@ -1,6 +1,9 @@
 /* What the beginning of a fill, its fetch and the rules of raw responses all use. */
 #include "proxy/origin_fill_parts.h"
 
+#include "proxy/tag_rules.h"
+#include "proxy/tags.h"
+
 const char origin_fill_out_of_memory[] = "Cannot allocate memory";
 const char origin_fill_stopping[] = "the server is shutting down";
 
@@ -13,6 +16,27 @@ origin_fill_isolate(struct origin_fill *fill)
         cache_fill_isolate(&fill->base, fill->sharing.by_request
                                             ? 0
                                             : proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+}
+
+bool
+origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (fill->raw &&
+        !tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+        return false;
+    return !config->tag_rules ||
+           tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
+}
+
+void
+origin_fill_untag(struct origin_fill *fill, struct buf *tags)
+{
+    fill->sharing.unshared = "has tags that cannot be kept";
+    fill->sharing.by_request = false;
+    origin_fill_isolate(fill);
+    buf_reset(tags);
 }
 
 static void

@@ -8,8 +8,6 @@
 #include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
 #include "proxy/staleness.h"
-#include "proxy/tag_rules.h"
-#include "proxy/tags.h"
 
 static int64_t
 wall_s(const struct origin_fill *fill)
@@ -125,27 +123,6 @@ origin_raw_parts_free(struct origin_raw_parts *parts)
 {
     buf_free(&parts->fields);
     buf_free(&parts->tags);
-}
-
-bool
-origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
-{
-    const struct proxy_config *config = &fill->proxy->config;
-
-    if (fill->raw &&
-        !tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
-        return false;
-    return !config->tag_rules ||
-           tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
-}
-
-void
-origin_fill_untag(struct origin_fill *fill, struct buf *tags)
-{
-    fill->sharing.unshared = "has tags that cannot be kept";
-    fill->sharing.by_request = false;
-    origin_fill_isolate(fill);
-    buf_reset(tags);
 }
 
 /* Those of the object; a bypass is not stored, and needs none. */
