@@ -118,6 +118,35 @@ append_path(struct buf *out, struct span path)
     return !buf_failed(out);
 }
 
+/*
+ * Appends a path, which is normalised, as an origin may take it that decodes slashes before it
+ * looks for segments, and drops their parameters (RFC 3986 section 3.3).
+ */
+static bool
+append_loose_path(struct buf *out, struct span path)
+{
+    struct buf loose;
+    bool in_parameters = false;
+
+    buf_init(&loose, path.len);
+    for (size_t i = 0; i < path.len; i++) {
+        bool slash = path.ptr[i] == '/';
+
+        if (path.len - i > 2 && memcmp(path.ptr + i, "%2F", 3) == 0) {
+            slash = true;
+            i += 2;
+        }
+        in_parameters = !slash && (in_parameters || path.ptr[i] == ';');
+        if (!in_parameters)
+            buf_append_char(&loose, slash ? '/' : path.ptr[i]);
+    }
+    if (!buf_failed(&loose))
+        append_path(out, buf_span(&loose));
+    out->failed = out->failed || loose.failed;
+    buf_free(&loose);
+    return !buf_failed(out);
+}
+
 /* The path of a URL, without its query. */
 static struct span
 path_of(struct span url)
@@ -320,6 +349,7 @@ struct visitor {
     bool (*visit)(void *context, struct span tag);
     void *context;
     bool skips; /* tags that no object can have; otherwise they end the visit */
+    bool loose; /* the path is also taken as append_loose_path() has it */
 };
 
 static bool
@@ -344,17 +374,22 @@ apply(const struct tag_rule *rule, struct span path, struct buf *word,
 static bool
 apply_all(const struct tag_rules *rules, struct span url, const struct visitor *visitor)
 {
-    struct buf path, word;
-    bool ok;
+    struct buf path, loose, word;
+    bool ok, both;
 
     if (!rules->count)
         return true;
     buf_init(&path, 3 * url.len + 1); /* all of it may be escaped */
+    buf_init(&loose, 3 * url.len + 1);
     buf_init(&word, OBJECT_MAX_TAG_BYTES);
-    ok = append_path(&path, path_of(url));
+    ok = append_path(&path, path_of(url)) &&
+         (!visitor->loose || append_loose_path(&loose, buf_span(&path)));
+    both = visitor->loose && !span_equal(buf_span(&path), buf_span(&loose));
     for (size_t i = 0; ok && i < rules->count; i++)
-        ok = apply(&rules->rules[i], buf_span(&path), &word, visitor);
+        ok = apply(&rules->rules[i], buf_span(&path), &word, visitor) &&
+             (!both || apply(&rules->rules[i], buf_span(&loose), &word, visitor));
     buf_free(&path);
+    buf_free(&loose);
     buf_free(&word);
     return ok;
 }
@@ -375,6 +410,7 @@ bool
 tag_rules_visit(const struct tag_rules *rules, struct span url,
                 bool (*visit)(void *context, struct span tag), void *context)
 {
-    return apply_all(rules, url,
-                     &(struct visitor){.visit = visit, .context = context, .skips = true});
+    return apply_all(
+        rules, url,
+        &(struct visitor){.visit = visit, .context = context, .skips = true, .loose = true});
 }

@@ -44,8 +44,10 @@ bool tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why);
 bool tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags);
 
 /*
- * Calls visit() with each of these tags, some perhaps more than once, until it returns false; not
- * with those that are too long for an object (OBJECT_MAX_TAG_BYTES). False then, or without memory.
+ * Calls visit() with each tag that concerns a write to a URL, some perhaps more than once, until it
+ * returns false: the tags of the URL, and those of the path that it has for an origin which decodes
+ * slashes and drops the parameters of segments. Left out are tags that are too long for an object
+ * (OBJECT_MAX_TAG_BYTES). False after visit() was, or without memory.
  */
 bool tag_rules_visit(const struct tag_rules *rules, struct span url,
                      bool (*visit)(void *context, struct span tag), void *context);

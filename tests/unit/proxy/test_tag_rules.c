@@ -68,6 +68,50 @@ START_TEST(tags_of_paths)
 }
 END_TEST
 
+static bool
+collect(void *context, struct span tag)
+{
+    struct buf *tags = context;
+
+    return (!tags->len || buf_append_char(tags, ' ')) && buf_append(tags, tag.ptr, tag.len);
+}
+
+/* A write may concern more than the objects of its URL have as tags. */
+START_TEST(tags_of_writes)
+{
+    static const struct {
+        const char *url, *tags;
+    } rows[] = {
+        {"http://a/users/7", "users 7-of-users"},
+        {"http://a/users", "users"},
+        {"http://a/", ""},
+        {"http://a/users%2F7", "users%2F7 users 7-of-users"},
+        {"http://a/users%2f7?x", "users%2F7 users 7-of-users"},
+        {"http://a/users;v=1/7", "users;v=1 users 7-of-users;v=1 7-of-users"},
+        {"http://a/users/7;a;b", "users users 7;a;b-of-users 7-of-users"},
+        {"http://a/x;y%2Fusers%2F7", "x;y%2Fusers%2F7 x users-of-x"},
+        {"http://a/x/..;/users/7", "x users ..;-of-x 7-of-users"},
+        {"http://a/;x", ";x"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tag_rules rules = {0};
+        struct buf why, tags;
+
+        buf_init(&why, 1024);
+        buf_init(&tags, 1024);
+        ck_assert(tag_rules_add(&rules, "/* -> $1", &why));
+        ck_assert(tag_rules_add(&rules, "/*/* -> $2-of-$1", &why));
+        ck_assert(tag_rules_visit(&rules, span_str(rows[i].url), collect, &tags));
+        ck_assert_msg(span_equal(buf_span(&tags), span_str(rows[i].tags)), "row %zu: \"%s\"", i,
+                      buf_str(&tags));
+        buf_free(&why);
+        buf_free(&tags);
+        tag_rules_free(&rules);
+    }
+}
+END_TEST
+
 START_TEST(rules_add_up)
 {
     static const char *const texts[] = {"/* -> $1", "/users/* -> user-$1", "/users -> users all",
@@ -176,6 +220,7 @@ unit_suite(void)
     TCase *tests = tcase_create("rules");
 
     tcase_add_test(tests, tags_of_paths);
+    tcase_add_test(tests, tags_of_writes);
     tcase_add_test(tests, rules_add_up);
     tcase_add_test(tests, rules_that_are_refused);
     tcase_add_test(tests, tags_are_bounded);
