@@ -2,6 +2,21 @@
 
 #include "http/storing.h"
 
+/* Is the object used although no fetch has been tried? */
+static bool
+is_hit(enum staleness why)
+{
+    return why == STALENESS_ACCEPTED || why == STALENESS_WHILE_REVALIDATE;
+}
+
+static bool
+is_too_old(const struct proxy *proxy, const struct object *object, int64_t now_us)
+{
+    const int64_t bound_us = proxy->config.max_age_us;
+
+    return bound_us && object_age(object, now_us) > bound_us;
+}
+
 bool
 staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
                   enum staleness why, int64_t accepted_us, int64_t now_us)
@@ -16,7 +31,7 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
     struct http_storing storing;
     int64_t permitted_us = 0, lifetime_us = object_lifetime(object);
 
-    if (lifetime_us == INT64_MAX)
+    if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, now_us)))
         return false;
     http_evaluate_response(&received, &rules, &storing);
     switch (why) {

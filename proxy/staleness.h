@@ -22,7 +22,9 @@ enum staleness {
 
 /*
  * For a ready object, which is raw, at `now_us`; `owned` as in struct exchange. `accepted_us` is
- * how long after its lifetime the request accepts it, for STALENESS_ACCEPTED only.
+ * how long after its lifetime the request accepts it, for STALENESS_ACCEPTED only. Where the age of
+ * pages is bounded (max_age_us in struct proxy_config), an object over the bound is only used if
+ * its origin fails.
  */
 bool staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
                        enum staleness why, int64_t accepted_us, int64_t now_us);

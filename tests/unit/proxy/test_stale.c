@@ -376,6 +376,35 @@ START_TEST(no_page_is_a_hit_beyond_the_bound_on_the_age)
 }
 END_TEST
 
+/* Neither what the origin states nor what a request accepts makes it longer. */
+START_TEST(no_stale_page_is_a_hit_beyond_the_bound_on_the_age)
+{
+    static const struct {
+        const char *lines, *request;
+    } rows[] = {
+        {SWR, ""},
+        {FRESH, "Cache-Control: max-stale=600\r\n"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&(struct scene_options){.max_age_us = 12 * SECOND});
+        store(rows[i].lines, 11);
+        v = (struct visit){.url = URL};
+        ck_assert(visit_raw(&v, URL, rows[i].request));
+        expect_body(&v, OUTCOME_STALE, 20);
+        if (scene_find(URL))
+            scene_done(scene_find(URL), FETCH_ORIGIN_BROKE, "broken");
+        scene.now_us += 2 * SECOND;
+        ck_assert(!visit_raw(&v, URL, rows[i].request));
+        scene_respond(URL, rows[i].lines, 5);
+        expect_body(&v, OUTCOME_MISS, 5);
+        scene_end();
+    }
+}
+END_TEST
+
 START_TEST(a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again)
 {
     struct visit v;
@@ -419,6 +448,7 @@ unit_suite(void)
     tcase_add_test(cases, a_refresh_that_is_refused_leaves_the_object_as_it_is);
     tcase_add_loop_test(cases, a_refresh_of_a_large_object_is_finished, 0, 2);
     tcase_add_test(cases, no_page_is_a_hit_beyond_the_bound_on_the_age);
+    tcase_add_test(cases, no_stale_page_is_a_hit_beyond_the_bound_on_the_age);
     tcase_add_test(cases, a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again);
     suite_add_tcase(suite, cases);
     return suite;
