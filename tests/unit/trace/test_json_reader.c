@@ -234,7 +234,7 @@ START_TEST(across_blocks)
 }
 END_TEST
 
-/* 20 or 50 MB: of numbers, of names, of one body, of nesting. */
+/* 30 or 50 MB: of numbers, of names, of one body, of nesting. */
 static const struct {
     const char *before, *repeated, *after;
 } archives[] = {
@@ -250,7 +250,7 @@ static const struct {
 START_TEST(an_archive_takes_less_memory_than_it_has_bytes)
 {
     enum { ENTRIES = 3 };
-    const long bytes = (_i == 0 ? 50 : 20) * 1000 * 1000;
+    const long bytes = (_i == 0 ? 50 : 30) * 1000 * 1000;
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
     const char *path = scratch_path("har");
     FILE *file = fopen(path, "we");

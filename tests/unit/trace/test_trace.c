@@ -327,7 +327,7 @@ START_TEST(what_is_no_trace)
     ck_assert_ptr_nonnull(strstr(why, "its first bytes are 68 74 74 70 3a 2f 2f 61 2e 74 65"));
     options.format = "parchment";
     ck_assert_int_eq(refuse("ftp", options), TRACE_NOT_A_TRACE);
-    ck_assert_ptr_nonnull(strstr(why, "no trace format is called 'parchment'; there are: firefox"));
+    ck_assert_ptr_nonnull(strstr(why, "no trace format is called 'parchment'; there are: request-db, firefox"));
 }
 END_TEST
 
