@@ -81,7 +81,7 @@ class LiveCase(SimulateCase):
                     self.sunproxy("replay", trace, "--policy", policy, "--capacity", capacity,
                                   "--log", live, daemon=daemon)
                     self.simulate(trace, "--policy", policy, "--capacity", capacity,
-                                  "--sizes", sizes, "--log", simulated)
+                                  "--sizes", sizes, "--count-bytes", "body", "--log", simulated)
                     mine, theirs = self.lines(simulated), self.lines(live)
                     self.assertGreater(len(mine), 900)
                     for n, (a, b) in enumerate(zip(mine, theirs)):
