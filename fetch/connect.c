@@ -124,6 +124,8 @@ transfer_take_socket(struct transfer *t)
         errno = ENOTCONN;
         return -1;
     }
+    if (t->owner.poller)
+        poller_remove(t->owner.poller, fd);
     /* libcurl closes its own descriptor, and the connection stays. */
     own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own >= 0 && descriptors_is_reserved(own, t->settings->config.reserved_descriptors)) {

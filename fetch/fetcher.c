@@ -152,6 +152,7 @@ run(void *argument)
     struct request *r;
 
     while (read_inbox(fetcher)) {
+        poller_deliver(&fetcher->loop.poller);
         read_signals(fetcher);
         read_resolver(fetcher);
         request_resume_paused(&fetcher->loop);

@@ -35,7 +35,16 @@ on_interest(CURL *easy, curl_socket_t fd, int what, void *context, void *of_sock
 void
 poller_add(struct poller *poller, int fd)
 {
+    for (int i = 0; i < poller->ready; i++)
+        if (poller->events[i].data.fd == fd)
+            poller->events[i].data.fd = -1;
     watch(poller, fd, EPOLLOUT);
+}
+
+void
+poller_remove(struct poller *poller, int fd)
+{
+    epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 bool
@@ -80,14 +89,23 @@ mask_of(uint32_t events)
 }
 
 void
-poller_drive(struct poller *poller)
+poller_deliver(struct poller *poller)
 {
     int running;
 
     for (int i = 0; i < poller->ready; i++)
-        curl_multi_socket_action(poller->multi, poller->events[i].data.fd,
-                                 mask_of(poller->events[i].events), &running);
+        if (poller->events[i].data.fd >= 0)
+            curl_multi_socket_action(poller->multi, poller->events[i].data.fd,
+                                     mask_of(poller->events[i].events), &running);
     poller->ready = 0;
+}
+
+void
+poller_drive(struct poller *poller)
+{
+    int running;
+
+    poller_deliver(poller);
     curl_multi_socket_action(poller->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 }
 

@@ -31,13 +31,27 @@ bool poller_init(struct poller *poller, CURLM *multi);
 
 /*
  * Watches a socket that libcurl is about to connect. libcurl 7.88 reports no change when a socket
- * that it could not connect is followed by another one with the same descriptor.
+ * that it could not connect is followed by another one with the same descriptor. Events of the
+ * earlier one that have not been delivered are dropped.
  */
 void poller_add(struct poller *poller, int fd);
 
 /*
- * Lets libcurl go on with the sockets that poller_wait() found, and with what is due: timers, and
- * transfers that were added or unpaused.
+ * Ends that: before the socket is duplicated, since epoll would report it for as long as the
+ * duplicate is open.
+ */
+void poller_remove(struct poller *poller, int fd);
+
+/*
+ * Lets libcurl go on with the sockets that poller_wait() found. Before anything else that may close
+ * a socket or unpause a transfer: an event replaces libcurl's note that it is to try both
+ * directions.
+ */
+void poller_deliver(struct poller *poller);
+
+/*
+ * The same, if events are left, and then lets libcurl go on with what is due: timers, and transfers
+ * that were added or unpaused.
  */
 void poller_drive(struct poller *poller);
 

@@ -169,6 +169,44 @@ START_TEST(a_socket_with_the_number_of_a_closed_one_is_watched)
 }
 END_TEST
 
+START_TEST(events_of_a_closed_socket_are_not_those_of_its_successor)
+{
+    int pair[2], again[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    poller_add(&poller, pair[0]);
+    poller_wait(&poller, LONG_MS);
+    ck_assert_int_eq(poller.ready, 1);
+    close(pair[0]);
+    close(pair[1]);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, again), 0);
+    ck_assert_int_eq(again[0], pair[0]);
+    poller_add(&poller, again[0]);
+    ck_assert_int_eq(poller.events[0].data.fd, -1);
+    poller_deliver(&poller);
+    ck_assert_int_eq(poller.ready, 0);
+    close(again[0]);
+    close(again[1]);
+}
+END_TEST
+
+START_TEST(a_duplicate_of_a_socket_that_was_removed_has_no_events)
+{
+    int pair[2], own;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    poller_add(&poller, pair[0]);
+    poller_remove(&poller, pair[0]);
+    own = dup(pair[0]);
+    ck_assert_int_ge(own, 0);
+    close(pair[0]);
+    poller_wait(&poller, 20);
+    ck_assert_int_eq(poller.ready, 0);
+    close(own);
+    close(pair[1]);
+}
+END_TEST
+
 static void *
 wake(void *context)
 {
@@ -207,6 +245,8 @@ unit_suite(void)
     tcase_add_test(tcase, a_transfer_that_hangs_holds_up_no_other);
     tcase_add_test(tcase, a_timer_of_libcurl_ends_a_wait);
     tcase_add_test(tcase, a_socket_with_the_number_of_a_closed_one_is_watched);
+    tcase_add_test(tcase, events_of_a_closed_socket_are_not_those_of_its_successor);
+    tcase_add_test(tcase, a_duplicate_of_a_socket_that_was_removed_has_no_events);
     tcase_add_test(tcase, a_wake_up_ends_one_wait);
     tcase_set_timeout(tcase, 50);
     suite_add_tcase(suite, tcase);
