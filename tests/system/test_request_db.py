@@ -159,9 +159,13 @@ class RowsTest(RequestDatabaseTest):
             stop.set()
         for thread in threads:
             thread.join()
+        requests = 0
         with rpc.Connection(d.address) as c:
-            requests = sum(value for name, value in c.stat().metrics.items()
-                           if name.startswith("requests{"))
+            # A reply may arrive before its request has been counted.
+            while (counted := sum(value for name, value in c.stat().metrics.items()
+                                  if name.startswith("requests{"))) != requests:
+                requests = counted
+                time.sleep(0.5)
         d.stop()
         self.assertEqual(self.ask("PRAGMA integrity_check"), [("ok",)])
         self.assertEqual(self.count(), requests)
