@@ -15,11 +15,15 @@
 
 #define ALL_QUEUES ((size_t)16 << 20) /* bytes, divided among the workers */
 #define LEAST_QUEUE ((size_t)1 << 20)
-#define WAKE_PARTS 4u         /* a queue of which a quarter is filled is written at once */
-#define MOST_ROWS 16384u      /* in one transaction */
+#define WAKE_PARTS 4u    /* a queue of which a quarter is filled is written at once */
+#define MOST_ROWS 16384u /* in one transaction */
+#define BOUND_PARTS 16u  /* of the bound: bytes in one transaction, so that its log is short */
+#define LEAST_BATCH ((uint64_t)1 << 20)
+#define ROW_BYTES 160u        /* without its texts, about */
 #define WRITE_EVERY_SECONDS 1 /* and so often it is tried again after a failure */
 #define REOPEN_SECONDS 2      /* at most, that a caller waits for it */
 #define COMPLAIN_EVERY_US ((int64_t)10 * 1000000)
+#define LEAVE_EVERY_US ((int64_t)900000) /* so often it is tried to leave a file that was moved */
 #define LAST_ROWS_US ((int64_t)2 * 1000000) /* for the last rows, where writing fails */
 
 struct request_db {
@@ -35,6 +39,7 @@ struct request_db {
     pthread_cond_t wake;
     pthread_cond_t reopened;
     unsigned reopens_wanted, reopens_done;
+    unsigned reopens_tried; /* the old file could not be left yet */
     bool stop;
     int64_t stop_us; /* when that was set */
 
@@ -44,7 +49,9 @@ struct request_db {
     bool over; /* the last commit removed rows: there may be more over the bound */
     uint64_t dropped_told;
     int64_t complained_us;
-    unsigned first; /* the queue that the next transaction begins with */
+    bool leaving;     /* the old file, which other processes read; that was logged */
+    int64_t leave_us; /* when that was tried last */
+    unsigned first;   /* the queue that the next transaction begins with */
 };
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -134,6 +141,15 @@ log_dropped(struct request_db *db)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+static void
+close_table(struct request_db *db)
+{
+    if (!request_table_close(db->table))
+        log_error("request database %s: the file was moved away, and rows are left in %s-wal",
+                  db->path, db->path);
+    db->table = NULL;
+}
+
 static bool
 open_table(struct request_db *db, struct buf *why)
 {
@@ -159,7 +175,18 @@ have_table(struct request_db *db)
 
 struct batch {
     unsigned rows, bad;
+    uint64_t bytes;
 };
+
+static bool
+is_full(const struct request_db *db, const struct batch *batch)
+{
+    uint64_t most = db->max_bytes / BOUND_PARTS;
+
+    if (most < LEAST_BATCH)
+        most = LEAST_BATCH;
+    return batch->rows + batch->bad >= MOST_ROWS || (db->max_bytes && batch->bytes >= most);
+}
 
 /* Inserts the requests of one queue. A result code. */
 static int
@@ -167,9 +194,10 @@ insert_queue(struct request_db *db, struct ring *queue, struct batch *batch)
 {
     struct request_row row;
 
-    while (batch->rows + batch->bad < MOST_ROWS && request_queue_read(queue, &row)) {
+    while (!is_full(db, batch) && request_queue_read(queue, &row)) {
         int rc = request_table_insert(db->table, &row);
 
+        batch->bytes += ROW_BYTES + row.method.len + row.url.len;
         if (rc == SQLITE_OK)
             batch->rows++;
         else if (request_table_blames_row(rc))
@@ -199,8 +227,7 @@ undo(struct request_db *db, int rc)
         ring_rewind(&db->queues[i]);
     if (request_table_may_recover(rc))
         return;
-    request_table_close(db->table);
-    db->table = NULL;
+    close_table(db);
 }
 
 static bool
@@ -245,31 +272,61 @@ write_batch(struct request_db *db)
         atomic_fetch_add(&db->errors, 1);
     }
     note_success(db);
-    return batch.rows + batch.bad >= MOST_ROWS || removed != 0;
+    return is_full(db, &batch) || removed != 0;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void
+/* False if the old file has to be written on, because it does not have all of its rows yet. */
+static bool
+leave_table(struct request_db *db)
+{
+    int rc = request_table_settle(db->table);
+
+    if (rc != SQLITE_OK && request_table_may_recover(rc) &&
+        request_table_place(db->table) == REQUEST_TABLE_MOVED) {
+        if (!db->leaving)
+            log_warning("request database %s: the old file is written on until it can take its "
+                        "last rows from %s-wal: %s",
+                        db->path, db->path,
+                        (rc & 0xff) == SQLITE_BUSY ? "another process reads it"
+                                                   : request_table_explain(db->table, rc));
+        db->leaving = true;
+        db->leave_us = clock_monotonic_us();
+        return false;
+    }
+    db->leaving = false;
+    close_table(db);
+    return true;
+}
+
+/* False if that has to be tried again. */
+static bool
 open_again(struct request_db *db)
 {
     struct buf why;
 
-    request_table_close(db->table);
-    db->table = NULL;
+    if (db->table && request_table_place(db->table) == REQUEST_TABLE_NAMED) {
+        log_info("request database %s stays open, as the file was not moved", db->path);
+        db->leaving = false;
+        return true;
+    }
+    if (db->table && !leave_table(db))
+        return false;
     buf_init(&why, 1024);
     if (open_table(db, &why))
         log_info("request database %s opened again", db->path);
     else
         note_failure(db, buf_str(&why));
     buf_free(&why);
+    return true;
 }
 
 static void
 note_reopened(struct request_db *db, unsigned reopens)
 {
     pthread_mutex_lock(&db->lock);
-    db->reopens_done = reopens;
+    db->reopens_done = db->reopens_tried = reopens;
     pthread_cond_broadcast(&db->reopened);
     pthread_mutex_unlock(&db->lock);
 }
@@ -281,6 +338,24 @@ add_seconds(struct timespec *until, int seconds)
     until->tv_sec += seconds;
 }
 
+/* After the old file could not be left it is tried again now and then, with no other request. */
+static void
+note_tried(struct request_db *db, unsigned reopens)
+{
+    pthread_mutex_lock(&db->lock);
+    db->reopens_tried = reopens;
+    pthread_mutex_unlock(&db->lock);
+}
+
+static bool
+is_to_be_reopened(const struct request_db *db, unsigned reopens)
+{
+    if (reopens == db->reopens_done)
+        return false;
+    return !db->leaving || reopens != db->reopens_tried ||
+           clock_monotonic_us() - db->leave_us >= LEAVE_EVERY_US;
+}
+
 /* Waits until there is something to do. Returns whether to stop, and the reopenings wanted. */
 static bool
 wait_for_work(struct request_db *db, unsigned *reopens)
@@ -290,7 +365,7 @@ wait_for_work(struct request_db *db, unsigned *reopens)
 
     add_seconds(&until, WRITE_EVERY_SECONDS);
     pthread_mutex_lock(&db->lock);
-    while (!db->stop && db->reopens_wanted == db->reopens_done &&
+    while (!db->stop && db->reopens_wanted == db->reopens_tried &&
            (db->failing || !atomic_load_explicit(&db->asked, memory_order_relaxed)))
         if (pthread_cond_timedwait(&db->wake, &db->lock, &until) == ETIMEDOUT)
             break;
@@ -308,7 +383,7 @@ is_waited_for(struct request_db *db)
     bool waited_for;
 
     pthread_mutex_lock(&db->lock);
-    waited_for = db->stop || db->reopens_wanted != db->reopens_done;
+    waited_for = db->stop || db->reopens_wanted != db->reopens_tried;
     pthread_mutex_unlock(&db->lock);
     return waited_for;
 }
@@ -319,10 +394,15 @@ write_last(struct request_db *db)
     const struct timespec pause = {.tv_nsec = 50000000};
 
     for (;;) {
-        db->over = false;
-        while (write_batch(db))
+        bool more;
+
+        do {
             db->over = false;
-        if (is_empty(db) || clock_monotonic_us() - db->stop_us > LAST_ROWS_US)
+            more = write_batch(db);
+            if (clock_monotonic_us() - db->stop_us > LAST_ROWS_US)
+                return;
+        } while (more);
+        if (is_empty(db))
             return;
         nanosleep(&pause, NULL);
     }
@@ -339,10 +419,12 @@ write_requests(void *argument)
         while (write_batch(db) && !is_waited_for(db))
             ;
         log_dropped(db);
-        if (reopens == db->reopens_done)
+        if (!is_to_be_reopened(db, reopens))
             continue;
-        open_again(db);
-        note_reopened(db, reopens);
+        if (open_again(db))
+            note_reopened(db, reopens);
+        else
+            note_tried(db, reopens);
     }
     write_last(db);
     return NULL;
@@ -353,7 +435,7 @@ write_requests(void *argument)
 static void
 free_db(struct request_db *db)
 {
-    request_table_close(db->table);
+    close_table(db);
     for (unsigned i = 0; db->queues && i < db->queue_count; i++)
         ring_free(&db->queues[i]);
     free(db->queues);

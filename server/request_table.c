@@ -15,15 +15,52 @@
 #define MOST_REMOVED INT64_C(65536) /* rows in one transaction */
 #define SLACK_PARTS 16u             /* of the bound: what is free in the file for a batch */
 #define LOG_BYTES "16777216"        /* of the write-ahead log, once it was written back */
+#define LOG_FRAMES 1000             /* after which it is written back */
+#define LOG_PARTS 16                /* of the bound: what the log may have in any case */
+#define LEAST_LOG ((int64_t)1 << 20)
+
+/* A file beside the database, under the name that the database had when it was opened. */
+struct beside {
+    char *path;
+    dev_t device;
+    ino_t inode; /* 0: unknown */
+};
 
 struct request_table {
     sqlite3 *handle;
     sqlite3_stmt *insert;
+    char *path;
+    int file; /* O_PATH: closing it gives up no lock of SQLite; -1: none */
+    struct beside log, index;
     uint64_t max_bytes;
+    int64_t page_bytes, file_bytes; /* when the bound was kept last; 0: unknown */
+    int log_frames;                 /* after the last transaction */
+    bool log_is_full;               /* and cannot be emptied */
     struct buf client, method, url, origin;
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
+
+/*
+ * An empty database has no log: one of its name belonged to a file that was moved away. Another
+ * process may still have the index of that one open.
+ */
+static bool
+remove_leftovers(const char *path, struct buf *why)
+{
+    static const char *const ends[] = {"-wal", "-shm"};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char *name = sqlite3_mprintf("%s%s", path, ends[i]);
+
+        ok = name && (unlink(name) == 0 || errno == ENOENT);
+        if (!ok)
+            buf_append_str(why, strerror(name ? errno : ENOMEM));
+        sqlite3_free(name);
+    }
+    return ok;
+}
 
 /* Makes the file if there is none, so that its mode is ours, and reads how it begins. */
 static bool
@@ -50,7 +87,7 @@ check_file(const char *path, struct buf *why)
     else if (n != 0 && (n != sizeof(magic) || memcmp(head, magic, sizeof(magic)) != 0))
         buf_append_str(why, "it is not an SQLite database");
     else
-        return true;
+        return n != 0 || remove_leftovers(path, why);
     return false;
 }
 
@@ -174,11 +211,52 @@ prepare(struct request_table *table)
         -1, SQLITE_PREPARE_PERSISTENT, &table->insert, NULL);
 }
 
+/* In the place of SQLite's own hook, which does the same and does not say the length. */
+static int
+note_commit(void *argument, sqlite3 *handle, const char *schema, int frames)
+{
+    struct request_table *table = argument;
+
+    table->log_frames = frames;
+    if (frames >= LOG_FRAMES)
+        sqlite3_wal_checkpoint_v2(handle, schema, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;
+}
+
+static bool
+note_beside(struct beside *beside, const char *path, const char *end)
+{
+    char *name = sqlite3_mprintf("%s%s", path, end);
+    struct stat st;
+
+    beside->path = name;
+    if (name && stat(name, &st) == 0) {
+        beside->device = st.st_dev;
+        beside->inode = st.st_ino;
+    }
+    return name != NULL;
+}
+
+/* The first statement made log and index. */
+static int
+note_files(struct request_table *table, const char *path)
+{
+    table->path = sqlite3_mprintf("%s", path);
+    if (!table->path || !note_beside(&table->log, path, "-wal") ||
+        !note_beside(&table->index, path, "-shm"))
+        return SQLITE_NOMEM;
+    table->file = open(path, O_PATH | O_CLOEXEC);
+    return table->file >= 0 ? SQLITE_OK : SQLITE_CANTOPEN;
+}
+
 static int
 set_up(struct request_table *table, struct buf *why)
 {
     bool is_new = false;
+    int64_t rows;
     int rc = configure(table->handle);
+
+    sqlite3_wal_hook(table->handle, note_commit, table);
 
     if (rc == SQLITE_OK)
         rc = check_schema(table->handle, &is_new, why);
@@ -186,7 +264,10 @@ set_up(struct request_table *table, struct buf *why)
         rc = use_log(table->handle, is_new, why);
     if (rc == SQLITE_OK && is_new)
         rc = make_schema(table->handle);
-    return rc == SQLITE_OK ? prepare(table) : rc;
+    if (rc == SQLITE_OK)
+        rc = prepare(table);
+    return rc == SQLITE_OK ? read_number(table->handle, "SELECT count(*) FROM sqlite_master", &rows)
+                           : rc;
 }
 
 static void
@@ -194,6 +275,11 @@ free_table(struct request_table *table)
 {
     sqlite3_finalize(table->insert);
     sqlite3_close(table->handle);
+    if (table->file >= 0)
+        close(table->file);
+    sqlite3_free(table->path);
+    sqlite3_free(table->log.path);
+    sqlite3_free(table->index.path);
     buf_free(&table->client);
     buf_free(&table->method);
     buf_free(&table->url);
@@ -214,6 +300,7 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
         buf_append_str(why, strerror(ENOMEM));
         return NULL;
     }
+    table->file = -1;
     table->max_bytes = max_bytes < INT64_MAX ? max_bytes : 0;
     buf_init(&table->client, 128);
     buf_init(&table->method, LONGEST_TEXT);
@@ -223,6 +310,8 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
     if (rc == SQLITE_OK)
         rc = set_up(table, why);
     if (rc == SQLITE_OK)
+        rc = note_files(table, path);
+    if (rc == SQLITE_OK)
         return table;
     if (buf_span(why).len == 0)
         buf_append_str(why, request_table_explain(table, rc));
@@ -230,14 +319,58 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
     return NULL;
 }
 
-void
+/* ---- moving and closing ---------------------------------------------------------------------- */
+
+enum request_table_place
+request_table_place(const struct request_table *table)
+{
+    struct stat file, named;
+
+    if (fstat(table->file, &file) != 0)
+        return REQUEST_TABLE_NAMED;
+    if (stat(table->path, &named) == 0 && named.st_dev == file.st_dev &&
+        named.st_ino == file.st_ino)
+        return REQUEST_TABLE_NAMED;
+    return file.st_nlink ? REQUEST_TABLE_MOVED : REQUEST_TABLE_REMOVED;
+}
+
+int
+request_table_settle(struct request_table *table)
+{
+    int frames, moved;
+    int rc =
+        sqlite3_wal_checkpoint_v2(table->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
+
+    return rc == SQLITE_OK && moved < frames ? SQLITE_BUSY : rc;
+}
+
+static void
+remove_beside(const struct beside *beside)
+{
+    struct stat st;
+
+    if (beside->inode && stat(beside->path, &st) == 0 && st.st_dev == beside->device &&
+        st.st_ino == beside->inode)
+        unlink(beside->path);
+}
+
+bool
 request_table_close(struct request_table *table)
 {
+    enum request_table_place place;
+    bool settled;
+
     if (!table)
-        return;
-    /* Closing does that only if the file still has its name. */
-    sqlite3_wal_checkpoint_v2(table->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        return true;
+    settled = request_table_settle(table) == SQLITE_OK;
+    place = request_table_place(table);
+    /* SQLite removes both only if the file still has its name. */
+    if (place == REQUEST_TABLE_REMOVED || (place == REQUEST_TABLE_MOVED && settled)) {
+        remove_beside(&table->log);
+        remove_beside(&table->index);
+    }
     free_table(table);
+    return settled || place != REQUEST_TABLE_MOVED;
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -273,6 +406,8 @@ request_table_may_recover(int rc)
 const char *
 request_table_explain(const struct request_table *table, int rc)
 {
+    if (rc == SQLITE_BUSY && table->log_is_full)
+        return "its write-ahead log has reached the bound, and another process reads from it";
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -383,9 +518,40 @@ request_table_insert(struct request_table *table, const struct request_row *row)
 
 /* ---- transactions and the bound -------------------------------------------------------------- */
 
+/* The log may have what the bound leaves beside the file, but some in any case. */
+static bool
+is_log_over(const struct request_table *table)
+{
+    enum { HEAD = 32, FRAME_HEAD = 24 };
+    int64_t bound = (int64_t)table->max_bytes, allowed = bound - table->file_bytes;
+
+    if (allowed < bound / LOG_PARTS)
+        allowed = bound / LOG_PARTS;
+    if (allowed < LEAST_LOG)
+        allowed = LEAST_LOG;
+    return bound && HEAD + table->log_frames * (FRAME_HEAD + table->page_bytes) > allowed;
+}
+
+/* A process that reads from the log prevents this. */
+static int
+empty_log(struct request_table *table)
+{
+    int rc = sqlite3_wal_checkpoint_v2(table->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+    table->log_is_full = rc == SQLITE_BUSY;
+    if (rc == SQLITE_OK)
+        table->log_frames = 0;
+    return rc;
+}
+
 int
 request_table_begin(struct request_table *table)
 {
+    int rc = is_log_over(table) ? empty_log(table) : SQLITE_OK;
+
+    if (rc != SQLITE_OK)
+        return rc;
+    table->log_is_full = false;
     return run(table->handle, "BEGIN IMMEDIATE");
 }
 
@@ -453,6 +619,8 @@ keep_bound(struct request_table *table, uint64_t *removed)
 
     if (rc != SQLITE_OK)
         return rc;
+    table->page_bytes = sizes.page_bytes;
+    table->file_bytes = sizes.pages * sizes.page_bytes;
     used = (sizes.pages - sizes.free_pages) * sizes.page_bytes;
     if (used > bound - bound / SLACK_PARTS) {
         rc = remove_oldest(table, used - (bound - bound / SLACK_PARTS), used, removed);

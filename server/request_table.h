@@ -34,10 +34,11 @@ struct request_row {
 struct request_table *request_table_open(const char *path, uint64_t max_bytes, struct buf *why);
 
 /*
- * Begins a transaction, inserts a row, ends the transaction. request_table_commit() removes rows
- * over the bound, some at a time, and sets *removed to their number. After a failure of one the
- * caller calls request_table_rollback(); but a row that cannot be inserted because of what it
- * contains (request_table_blames_row()) may be left out.
+ * Begins a transaction, inserts a row, ends the transaction. Where the write-ahead log takes what
+ * the bound leaves, it is emptied first; SQLITE_BUSY if another process reads from it.
+ * request_table_commit() removes rows over the bound, some at a time, and sets *removed to their
+ * number. After a failure of one the caller calls request_table_rollback(); but a row that cannot
+ * be inserted because of what it contains (request_table_blames_row()) may be left out.
  */
 int request_table_begin(struct request_table *table);
 int request_table_insert(struct request_table *table, const struct request_row *row);
@@ -52,10 +53,26 @@ bool request_table_may_recover(int rc);
 /* A phrase on the last failure; valid until the next call. */
 const char *request_table_explain(const struct request_table *table, int rc);
 
+/* Where the open file is. */
+enum request_table_place {
+    REQUEST_TABLE_NAMED, /* under the name that it was opened by */
+    REQUEST_TABLE_MOVED,
+    REQUEST_TABLE_REMOVED, /* it has no name */
+};
+
+enum request_table_place request_table_place(const struct request_table *table);
+
 /*
- * Moves what is in the write-ahead log to the file, also to one that was renamed, and closes it.
- * NULL is harmless.
+ * Moves what is in the write-ahead log to the file, also to one that was moved, without waiting.
+ * SQLITE_BUSY if a part is left, as for a process that reads what was there earlier.
  */
-void request_table_close(struct request_table *table);
+int request_table_settle(struct request_table *table);
+
+/*
+ * Settles the table and closes it. Log and index of a file that was moved are removed, so that the
+ * next one of that name has its own. False if the file was moved and rows are left in the log,
+ * which stays then. NULL is harmless.
+ */
+bool request_table_close(struct request_table *table);
 
 #endif

@@ -9,6 +9,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
@@ -327,6 +328,80 @@ class CrashTest(RequestDatabaseTest):
                 self.over_http(f"http://a.test/{n}")
         d.stop()
         self.assertEqual(self.count(), 5)
+
+    def reader(self, in_transaction):
+        """A process that has read the database and keeps it open; a second line makes it read again."""
+        program = """if True:
+            import sqlite3, sys
+            d = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
+            if sys.argv[2] == "True":
+                d.execute("BEGIN")
+            for _ in range(2):
+                print(d.execute("SELECT count(*) FROM requests").fetchone()[0], flush=True)
+                sys.stdin.readline()
+            """
+        process = subprocess.Popen([sys.executable, "-c", program, self.path, str(in_transaction)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def end():
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+        self.addCleanup(end)
+        return process
+
+    def rotate_while_it_is_read(self, in_transaction):
+        old = self.folder / "requests.db.1"
+        d = self.start()
+        written = lambda n: harness.wait_until(
+            lambda: self.stat(d)["request_db_written"] == n, what=f"{n} rows")
+        for n in range(5):
+            self.over_http(f"http://a.test/{n}")
+        written(5)
+        reader = self.reader(in_transaction)
+        self.assertEqual(reader.stdout.readline(), "5\n")
+        for n in range(300):
+            self.over_http("http://a.test/?" + "x" * 500)
+        written(305)
+        os.rename(self.path, old)
+        d.signal(signal.SIGHUP)
+        if in_transaction:
+            harness.wait_until(lambda: "another process reads it" in d.err, what="the warning")
+            self.over_http("http://a.test/")
+            written(306)
+            self.assertFalse(self.path.exists())
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            self.assertEqual(reader.stdout.readline(), "5\n")
+            reader.stdin.close()
+            reader.wait()
+        harness.wait_until(lambda: "opened again" in d.err, what="a new file")
+        had = 306 if in_transaction else 305
+        self.assertEqual(self.count(old), had)
+        for n in range(7):
+            self.over_http(f"http://a.test/{n}")
+        written(had + 7)
+        if not in_transaction:
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            self.assertEqual(reader.stdout.readline(), "305\n")
+            reader.stdin.close()
+            reader.wait()
+        for n in range(7):
+            self.over_http(f"http://a.test/{n}")
+        written(had + 14)
+        self.assertEqual(self.stat(d)["request_db_errors"], 0)
+        d.stop()
+        self.assertLessEqual(d.err.count("another process reads it"), 1)
+        self.assertEqual(self.count(), 14)
+        for path in (self.path, old):
+            self.assertEqual(self.ask("PRAGMA integrity_check", path), [("ok",)])
+
+    def test_a_file_is_moved_away_while_another_process_has_it_open(self):
+        self.rotate_while_it_is_read(False)
+
+    def test_a_file_is_moved_away_while_another_process_reads_it(self):
+        self.rotate_while_it_is_read(True)
 
     def test_a_lock_is_waited_for_and_logged_once(self):
         d = self.start()

@@ -364,6 +364,45 @@ START_TEST(the_newest_row_stays_under_any_bound)
 }
 END_TEST
 
+START_TEST(the_log_that_a_reader_holds_is_bounded_too)
+{
+    enum { ROUNDS = 40, EACH_ROUND = 1000, LONG = 1000 };
+    struct request_db *db = start(16 * MIB, 1);
+    char log[160], url[LONG + 1];
+    sqlite3 *reader;
+    uint64_t most = 0;
+
+    snprintf(log, sizeof(log), "%s-wal", path);
+    memset(url, 'x', LONG);
+    url[LONG] = '\0';
+    add_many(db, 10);
+    wait_written(db, 10);
+    reader = open_other(path);
+    run(reader, "BEGIN; SELECT count(*) FROM requests");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint64_t written = stats_of(db).written;
+
+        for (unsigned i = 0; i < EACH_ROUND; i++)
+            add(db, 0, url);
+        for (unsigned i = 0; stats_of(db).written < written + EACH_ROUND; i++) {
+            if (stats_of(db).errors != 0)
+                break;
+            ck_assert_uint_lt(i, 3000);
+            usleep(10000);
+        }
+        most = size_of(log) > most ? size_of(log) : most;
+    }
+    ck_assert_uint_ge(stats_of(db).errors, 1);
+    ck_assert_uint_ge(stats_of(db).dropped, 1);
+    ck_assert_msg(size_of(path) + most <= 20 * MIB, "%llu bytes of log", (unsigned long long)most);
+    sqlite3_close(reader);
+    wait_written(db, 10 + (uint64_t)ROUNDS * EACH_ROUND - stats_of(db).dropped);
+    request_db_close(db);
+    ck_assert_uint_le(size_of(path), 16 * MIB);
+    ck_assert_str_eq(ask(path, "PRAGMA integrity_check"), "ok");
+}
+END_TEST
+
 /* ---- what is no such database ---------------------------------------------------------------- */
 
 static void
@@ -552,6 +591,83 @@ START_TEST(an_old_file_that_was_moved_away_has_its_rows_and_the_new_one_later_on
 }
 END_TEST
 
+static sqlite3 *
+begin_reading(const char *name)
+{
+    sqlite3 *reader = open_other(name);
+
+    run(reader, "BEGIN; SELECT count(*) FROM requests");
+    return reader;
+}
+
+START_TEST(a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_rows)
+{
+    struct request_db *db = start(0, 1);
+    sqlite3 *reader;
+
+    add_many(db, 10);
+    wait_written(db, 10);
+    reader = begin_reading(path);
+    add_many(db, 100);
+    wait_written(db, 110);
+    ck_assert_int_eq(rename(path, moved), 0);
+    request_db_reopen(db);
+    add_many(db, 20);
+    wait_written(db, 130);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    sqlite3_close(reader);
+    for (unsigned i = 0; access(path, F_OK) != 0; i++) {
+        ck_assert_uint_lt(i, 3000);
+        usleep(10000);
+    }
+    add_many(db, 3);
+    request_db_close(db);
+    ck_assert_uint_eq(ask_number(moved, "SELECT count(*) FROM requests"), 130);
+    ck_assert_str_eq(ask(moved, "PRAGMA integrity_check"), "ok");
+    ck_assert_uint_eq(ask_number(path, "SELECT count(*) FROM requests"), 3);
+}
+END_TEST
+
+START_TEST(a_file_that_was_removed_is_left_at_once)
+{
+    struct request_db *db = start(0, 1);
+    sqlite3 *reader;
+
+    add_many(db, 10);
+    wait_written(db, 10);
+    reader = begin_reading(path);
+    add_many(db, 100);
+    wait_written(db, 110);
+    ck_assert_int_eq(unlink(path), 0);
+    request_db_reopen(db);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    add_many(db, 3);
+    request_db_close(db);
+    sqlite3_close(reader);
+    ck_assert_uint_eq(ask_number(path, "SELECT count(*) FROM requests"), 3);
+    ck_assert_str_eq(ask(path, "PRAGMA integrity_check"), "ok");
+}
+END_TEST
+
+START_TEST(log_and_index_of_another_file_are_not_those_of_an_empty_one)
+{
+    struct request_db *db;
+    struct stat before, after;
+    char index[160];
+    FILE *f;
+
+    snprintf(index, sizeof(index), "%s-shm", path);
+    f = fopen(index, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fputs("left", f) >= 0 && fstat(fileno(f), &before) == 0, 1);
+    db = start(0, 1);
+    ck_assert_int_eq(stat(index, &after), 0);
+    fclose(f);
+    ck_assert_uint_ne(before.st_ino, after.st_ino);
+    request_db_close(db);
+}
+END_TEST
+
 START_TEST(reopening_without_a_move_goes_on_in_the_same_file)
 {
     struct request_db *db = start(0, 1);
@@ -644,6 +760,7 @@ unit_suite(void)
     tcase_add_test(tests, over_the_bound_the_oldest_rows_are_removed);
     tcase_add_test(tests, under_a_lower_bound_a_file_shrinks);
     tcase_add_test(tests, the_newest_row_stays_under_any_bound);
+    tcase_add_test(tests, the_log_that_a_reader_holds_is_bounded_too);
     tcase_add_test(tests, a_file_that_is_something_else_is_refused_and_stays_as_it_is);
     tcase_add_test(tests, another_schema_is_refused);
     tcase_add_test(tests, a_file_that_cannot_be_opened_is_refused);
@@ -653,6 +770,9 @@ unit_suite(void)
     tcase_add_test(tests, what_a_full_disk_does_not_take_is_written_later);
     tcase_add_test(tests, a_damaged_file_is_replaced_by_a_new_one_when_it_was_moved_away);
     tcase_add_test(tests, an_old_file_that_was_moved_away_has_its_rows_and_the_new_one_later_ones);
+    tcase_add_test(tests, a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_rows);
+    tcase_add_test(tests, a_file_that_was_removed_is_left_at_once);
+    tcase_add_test(tests, log_and_index_of_another_file_are_not_those_of_an_empty_one);
     tcase_add_test(tests, reopening_without_a_move_goes_on_in_the_same_file);
     tcase_add_test(tests, a_reopening_that_fails_is_tried_again);
     tcase_add_test(tests, every_request_of_every_worker_is_written_or_counted);
