@@ -64,7 +64,7 @@ const struct report request_reports[] = {
      {{"requests", "requests", 10, REPORT_COUNT},
       {"hit_ratio", "hit %", 7, REPORT_PERCENT},
       {"bytes", "bytes", 11, REPORT_BYTES},
-      {"url", "URL", -48, REPORT_TEXT}}},
+      {"url", "URL", -48, REPORT_URL}}},
     {"origins",
      "Slow origins, by the mean time of a fetch",
      "no fetches",
@@ -192,6 +192,14 @@ request_history_open(const char *path, struct buf *why)
         buf_append_str(why, handle ? sqlite3_errmsg(handle) : sqlite3_errstr(rc));
     sqlite3_close(handle);
     return NULL;
+}
+
+bool
+request_history_is_sound(sqlite3 *history)
+{
+    const char *path = sqlite3_db_filename(history, "main");
+
+    return !sqlite3_uri_boolean(path, "immutable", 0) || is_at_rest(path);
 }
 
 sqlite3_stmt *

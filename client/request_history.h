@@ -14,9 +14,16 @@
 /* NULL with a sentence in `why`. Closed by sqlite3_close(). */
 sqlite3 *request_history_open(const char *path, struct buf *why);
 
+/*
+ * False if a file that no process wrote when it was opened is written now. What was read since then
+ * may be wrong.
+ */
+bool request_history_is_sound(sqlite3 *history);
+
 /* How a column of a report is shown. */
 enum report_kind {
     REPORT_TEXT,
+    REPORT_URL,  /* a text whose password is not shown */
     REPORT_TIME, /* microseconds since 1970 */
     REPORT_COUNT,
     REPORT_PERCENT,

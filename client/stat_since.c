@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <time.h>
@@ -70,13 +71,53 @@ format_time(int64_t us, bool for_people, char *text, size_t size)
         snprintf(text, size, "%" PRId64, us);
 }
 
-/* A ratio of nothing is NULL. */
+/* Where the password of a URL is, before its host. An empty span: there is none. */
+static struct span
+find_password(const char *url)
+{
+    const char *authority = url + strcspn(url, ":/?#"), *at = NULL, *colon;
+
+    authority = strncmp(authority, "://", 3) == 0 ? authority + 3 : url;
+    for (const char *c = authority; *c && !strchr("/?#", *c); c++)
+        if (*c == '@')
+            at = c;
+    colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+    return colon ? span_of(colon + 1, (size_t)(at - colon - 1)) : (struct span){0};
+}
+
+static void
+append_url(struct buf *to, const char *url)
+{
+    struct span password = find_password(url);
+
+    if (password.len == 0) {
+        buf_append_str(to, url);
+        return;
+    }
+    buf_append(to, url, (size_t)(password.ptr - url));
+    buf_append_str(to, "***");
+    buf_append_str(to, password.ptr + password.len);
+}
+
+static void
+format_url(const char *url, char *text, size_t size)
+{
+    struct buf masked;
+
+    buf_init(&masked, LONGEST_JSON);
+    append_url(&masked, url);
+    snprintf(text, size, "%s", buf_failed(&masked) ? "-" : buf_str(&masked));
+    buf_free(&masked);
+}
+
+/* A ratio of nothing is NULL, and so is a text without memory for it. */
 static void
 format_value(sqlite3_stmt *row, int column, enum report_kind kind, char *text, size_t size)
 {
     int64_t number = sqlite3_column_int64(row, column);
+    const char *value = (const char *)sqlite3_column_text(row, column);
 
-    if (sqlite3_column_type(row, column) == SQLITE_NULL) {
+    if (!value) {
         snprintf(text, size, "-");
         return;
     }
@@ -97,9 +138,18 @@ format_value(sqlite3_stmt *row, int column, enum report_kind kind, char *text, s
         units_format_duration(number, text, size);
         break;
     case REPORT_TEXT:
-        snprintf(text, size, "%s", (const char *)sqlite3_column_text(row, column));
+        snprintf(text, size, "%s", value);
+        break;
+    case REPORT_URL:
+        format_url(value, text, size);
         break;
     }
+}
+
+static bool
+is_text(enum report_kind kind)
+{
+    return kind == REPORT_TEXT || kind == REPORT_URL;
 }
 
 /* A text that is longer than its column is cut, so that a line has at most 80 characters. */
@@ -128,14 +178,14 @@ count_columns(const struct report *report)
 static int
 width_of(const struct report_column *column)
 {
-    return column->kind == REPORT_TEXT ? 0 : column->width;
+    return is_text(column->kind) ? 0 : column->width;
 }
 
 static void
-put_lines(const struct report *report, sqlite3_stmt *row)
+put_lines(FILE *out, const struct report *report, sqlite3_stmt *row)
 {
     static const struct column list[] = {{NULL, -LABEL_WIDTH, false}, {NULL, 16, false}};
-    struct columns columns = {.out = stdout, .list = list, .count = 2};
+    struct columns columns = {.out = out, .list = list, .count = 2};
 
     for (int i = 0; report->columns[i].key; i++) {
         enum report_kind kind = report->columns[i].kind;
@@ -155,7 +205,7 @@ put_row(struct columns *columns, const struct report *report, sqlite3_stmt *row)
         char text[128];
 
         format_value(row, (int)i, column->kind, text, sizeof(text));
-        if (column->kind == REPORT_TEXT)
+        if (is_text(column->kind))
             cut(text, column->width);
         columns_cell(columns, "%s", text);
     }
@@ -164,20 +214,20 @@ put_row(struct columns *columns, const struct report *report, sqlite3_stmt *row)
 
 /* The result code of the last step. */
 static int
-put_report(const struct report *report, sqlite3_stmt *rows)
+put_report(FILE *out, const struct report *report, sqlite3_stmt *rows)
 {
     struct column list[REPORT_COLUMNS];
-    struct columns columns = {.out = stdout, .list = list, .count = count_columns(report)};
+    struct columns columns = {.out = out, .list = list, .count = count_columns(report)};
     uint64_t count = 0;
     int rc;
 
     for (unsigned i = 0; i < columns.count; i++)
         list[i] = (struct column){report->columns[i].label, width_of(&report->columns[i]), false};
     if (report->title)
-        printf("\n%s:\n", report->title);
+        fprintf(out, "\n%s:\n", report->title);
     while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
         if (!report->title) {
-            put_lines(report, rows);
+            put_lines(out, report, rows);
             continue;
         }
         if (count++ == 0)
@@ -185,13 +235,27 @@ put_report(const struct report *report, sqlite3_stmt *rows)
         put_row(&columns, report, rows);
     }
     if (rc == SQLITE_DONE && report->title && count == 0)
-        printf("%s\n", report->none);
+        fprintf(out, "%s\n", report->none);
     if (report->most > 1 && count == report->most)
-        printf("Earlier ones are not shown; --until shows them.\n");
+        fprintf(out, "Earlier ones are not shown; --until shows them.\n");
     return rc;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void
+put_json_url(struct json *j, const char *key, const char *url)
+{
+    struct buf masked;
+
+    buf_init(&masked, LONGEST_JSON);
+    append_url(&masked, url);
+    if (buf_failed(&masked))
+        json_null(j, key);
+    else
+        json_cstring(j, key, buf_str(&masked));
+    buf_free(&masked);
+}
 
 static void
 put_json_value(struct json *j, const struct report_column *column, sqlite3_stmt *row, int at)
@@ -206,6 +270,9 @@ put_json_value(struct json *j, const struct report_column *column, sqlite3_stmt 
     switch (column->kind) {
     case REPORT_TEXT:
         json_cstring(j, column->key, text);
+        break;
+    case REPORT_URL:
+        put_json_url(j, column->key, text);
         break;
     case REPORT_TIME:
         format_time(sqlite3_column_int64(row, at), false, time, sizeof(time));
@@ -242,8 +309,15 @@ put_json_report(struct json *j, const struct report *report, sqlite3_stmt *rows)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+/* To one of both. */
+struct sink {
+    struct json *json;
+    FILE *text;
+};
+
 static int
-put_reports(sqlite3 *history, const struct since_options *options, struct json *j, struct buf *why)
+put_reports(sqlite3 *history, const struct since_options *options, const struct sink *to,
+            struct buf *why)
 {
     for (const struct report *report = request_reports; report->key; report++) {
         sqlite3_stmt *rows = request_history_ask(history, report, options->since_us,
@@ -252,7 +326,8 @@ put_reports(sqlite3 *history, const struct since_options *options, struct json *
 
         if (!rows)
             return EX_DATAERR;
-        rc = j ? put_json_report(j, report, rows) : put_report(report, rows);
+        rc =
+            to->json ? put_json_report(to->json, report, rows) : put_report(to->text, report, rows);
         if (rc != SQLITE_DONE)
             buf_append_str(why, sqlite3_errmsg(history));
         sqlite3_finalize(rows);
@@ -262,25 +337,75 @@ put_reports(sqlite3 *history, const struct since_options *options, struct json *
     return EX_OK;
 }
 
+/* All reports are of one state. It is left before the output, which may have to wait. */
 static int
-put_all(sqlite3 *history, const struct since_options *options, const char *path, bool json)
+read_reports(sqlite3 *history, const struct since_options *options, const struct sink *to,
+             struct buf *why)
 {
-    struct buf out, why;
+    int status = EX_DATAERR;
+
+    if (sqlite3_exec(history, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
+        buf_append_str(why, sqlite3_errmsg(history));
+        return status;
+    }
+    status = put_reports(history, options, to, why);
+    sqlite3_exec(history, "ROLLBACK", NULL, NULL, NULL);
+    if (request_history_is_sound(history))
+        return status;
+    buf_reset(why);
+    buf_append_str(why, "a server has begun to write it meanwhile; ask again");
+    return EX_TEMPFAIL;
+}
+
+static int
+put_json(sqlite3 *history, const struct since_options *options, struct buf *why)
+{
+    struct buf out;
     struct json j;
     int status;
 
     buf_init(&out, LONGEST_JSON);
-    buf_init(&why, 1024);
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    status = put_reports(history, options, json ? &j : NULL, &why);
+    status = read_reports(history, options, &(struct sink){.json = &j}, why);
     json_close_object(&j);
-    if (status != EX_OK)
-        output_complain("%s: %s", path, buf_str(&why));
-    else if (json)
+    if (status == EX_OK)
         status = output_json(&out);
-    buf_free(&why);
     buf_free(&out);
+    return status;
+}
+
+static int
+put_text(sqlite3 *history, const struct since_options *options, struct buf *why)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    int status = EX_SOFTWARE;
+
+    if (out)
+        status = read_reports(history, options, &(struct sink){.text = out}, why);
+    if (!out || fclose(out) != 0) {
+        buf_append_str(why, "out of memory");
+        status = EX_SOFTWARE;
+    }
+    if (status == EX_OK)
+        fwrite(text, 1, len, stdout);
+    free(text);
+    return status;
+}
+
+static int
+put_all(sqlite3 *history, const struct since_options *options, const char *path, bool json)
+{
+    struct buf why;
+    int status;
+
+    buf_init(&why, 1024);
+    status = json ? put_json(history, options, &why) : put_text(history, options, &why);
+    if (buf_span(&why).len)
+        output_complain("%s: %s", path, buf_str(&why));
+    buf_free(&why);
     return status;
 }
 

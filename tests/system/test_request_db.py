@@ -231,6 +231,21 @@ class StatTest(RequestDatabaseTest):
         later = json.loads(self.since("2099-01-01", "--json", daemon=d).stdout)
         self.assertEqual((later["total"]["requests"], later["hours"], later["urls"]), (0, [], []))
         self.assertEqual(len(json.loads(self.since("1h", "--json", "--top", "2", daemon=d).stdout)["urls"]), 2)
+        self.assertNotIn("***", self.since("1h", daemon=d).stdout.decode())
+        connection = sqlite3.connect(self.path, timeout=20)
+        self.addCleanup(connection.close)
+        connection.execute(
+            "INSERT INTO requests (time_us, duration_us, protocol, client, method, url, origin, outcome, "
+            "status, bytes) SELECT time_us, duration_us, protocol, client, method, "
+            "'http://me:se@cret@h.test/a:b@c', origin, outcome, status, bytes FROM requests LIMIT 1")
+        connection.commit()
+        for option in ((), ("--json",)):
+            masked = self.since("1h", *option, daemon=d).stdout.decode()
+            self.assertIn("http://me:***@h.test/a:b@c", masked)
+            self.assertNotIn("cret", masked)
+        connection.execute("DELETE FROM requests WHERE url LIKE '%cret%'")
+        connection.commit()
+        connection.close()
         text = self.since("1h", daemon=d).stdout.decode()
         self.assertIn("hit ratio                       69.57 %", text)
         self.assertIn("longlonglongl...", text)

@@ -233,6 +233,25 @@ START_TEST(beside_a_database_at_rest_no_file_is_made)
 }
 END_TEST
 
+START_TEST(a_database_at_rest_that_is_written_meanwhile)
+{
+    make_rows();
+    sqlite3_close(writer);
+    writer = NULL;
+    open_history();
+    ck_assert_int_eq(strncmp(ask("total", 0, INT64_MAX, 1), "7 ", 2), 0);
+    ck_assert(request_history_is_sound(history));
+    ck_assert_int_eq(sqlite3_open(path, &writer), SQLITE_OK);
+    run("BEGIN IMMEDIATE");
+    add(5 * HOUR, "http://a/", "http://a", "hit", -1, 0);
+    run("COMMIT");
+    ck_assert(!request_history_is_sound(history));
+    sqlite3_close(history);
+    open_history();
+    ck_assert(request_history_is_sound(history));
+}
+END_TEST
+
 static const struct {
     const char *sql, *word;
 } refused[] = {
@@ -284,6 +303,7 @@ unit_suite(void)
     tcase_add_test(tests, origins_with_the_slowest_fetches);
     tcase_add_test(tests, reports_read_no_other_times);
     tcase_add_test(tests, a_database_that_is_being_written);
+    tcase_add_test(tests, a_database_at_rest_that_is_written_meanwhile);
     tcase_add_test(tests, beside_a_database_at_rest_no_file_is_made);
     tcase_add_loop_test(tests, what_is_no_such_database, 0,
                         (int)(sizeof(refused) / sizeof(refused[0])));
