@@ -206,6 +206,16 @@ get_queue_done(struct get_answer *answer, const struct get_failure *failure)
     answer->done = true;
 }
 
+/* Is there an answer that waits, and may it be asked for again? */
+static bool
+may_drop(const struct get_queue *queue)
+{
+    const char *method = get_request_method(queue->options);
+
+    return queue->paused != 0 && queue->transport->drop && queue->options->data.count == 0 &&
+           (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0);
+}
+
 /*
  * Ends the fetches that were paused for too long, if they can be repeated. Nothing of them was
  * written.
@@ -214,10 +224,8 @@ static void
 drop_paused(struct get_queue *queue)
 {
     int64_t before_us = clock_monotonic_us() - MAX_PAUSE_US;
-    const char *method = get_request_method(queue->options);
 
-    if (queue->paused == 0 || !queue->transport->drop || queue->options->data.count != 0 ||
-        (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0))
+    if (!may_drop(queue))
         return;
     for (size_t i = queue->shown + 1; i < queue->begun; i++) {
         struct get_answer *answer = &queue->answers[i];
@@ -387,13 +395,32 @@ wait_for_answer(struct get_queue *queue, int64_t until_us)
     queue->transport->run(queue->transport, left_us < draw_us ? left_us : draw_us);
 }
 
+/* When drop_paused() has something to do. */
+static int64_t
+pause_due(const struct get_queue *queue)
+{
+    int64_t due_us = INT64_MAX;
+
+    for (size_t i = queue->shown + 1; may_drop(queue) && i < queue->begun; i++) {
+        const struct get_answer *answer = &queue->answers[i];
+
+        if (answer->paused && answer->paused_us + MAX_PAUSE_US < due_us)
+            due_us = answer->paused_us + MAX_PAUSE_US;
+    }
+    return due_us;
+}
+
 static void
 run(struct get_queue *queue)
 {
     while (show_done(queue), !queue->over && queue->shown < queue->count) {
+        int64_t retry_us, pause_us;
+
         begin_next(queue);
         drop_paused(queue);
-        wait_for_answer(queue, retry_due(queue));
+        retry_us = retry_due(queue);
+        pause_us = pause_due(queue);
+        wait_for_answer(queue, retry_us < pause_us ? retry_us : pause_us);
     }
     get_progress_clear(&queue->progress);
 }

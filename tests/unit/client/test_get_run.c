@@ -238,12 +238,102 @@ START_TEST(json_says_it_all)
 }
 END_TEST
 
+/* ---- a transport whose first answer is late, and whose second one is longer than is held ------
+ */
+
+struct late {
+    struct get_transport transport; /* first: get_run.c has its address */
+    struct get_answer *answers[2];
+    unsigned begun;
+    bool offered;
+    int64_t longest_us; /* that it was to wait, with the second one paused */
+};
+
+static void
+late_begin(struct get_transport *transport, struct get_answer *answer)
+{
+    struct late *late = (struct late *)transport;
+
+    late->answers[late->begun++] = answer;
+}
+
+static void
+late_nothing(struct get_transport *transport, struct get_answer *answer)
+{
+    (void)transport;
+    (void)answer;
+}
+
+static void
+late_run(struct get_transport *transport, int64_t timeout_us)
+{
+    static const struct get_failure over = {
+        .status = EX_TEMPFAIL, .code = "over", .sentence = "over"};
+    static char piece[1 << 20];
+    struct late *late = (struct late *)transport;
+
+    if (late->offered) {
+        late->longest_us = timeout_us;
+        get_queue_done(late->answers[1], &over);
+        get_queue_done(late->answers[0], &over);
+        return;
+    }
+    late->offered = true;
+    get_queue_head(late->answers[1]);
+    for (unsigned i = 0; i < 64; i++)
+        if (get_queue_body(late->answers[1], span_of(piece, sizeof(piece))) == GET_PAUSE)
+            return;
+    ck_abort_msg("the answer is not paused");
+}
+
+static void
+late_close(struct get_transport *transport)
+{
+    (void)transport;
+}
+
+START_TEST(a_paused_answer_is_looked_at_again_in_time)
+{
+    struct get_options options = {.silent = true, .jobs = 2, .api = 2};
+    struct url_list list = {.urls = NULL};
+    struct late late = {.transport = {.begin = late_begin,
+                                      .resume = late_nothing,
+                                      .drop = late_nothing,
+                                      .run = late_run,
+                                      .close = late_close}};
+    struct get_transport *transport = &late.transport;
+
+    int before = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
+
+    fflush(stdout);
+    ck_assert_int_ge(dup2(nowhere, STDOUT_FILENO), 0);
+    close(nowhere);
+    buf_init(&options.headers, 100);
+    ck_assert(url_list_add(&list, "http://h/1"));
+    ck_assert(url_list_add(&list, "http://h/2"));
+    ck_assert_int_eq(get_run(&transport, "the script", &options, &list), EX_TEMPFAIL);
+    ck_assert_int_gt(late.longest_us, 0);
+    ck_assert_int_le(late.longest_us, 5000000);
+    late.transport.drop = NULL;
+    late.begun = 0;
+    late.offered = false;
+    transport = &late.transport;
+    ck_assert_int_eq(get_run(&transport, "the script", &options, &list), EX_TEMPFAIL);
+    ck_assert_int_gt(late.longest_us, 5000000);
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    url_list_free(&list);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
     Suite *suite = suite_create("get");
     TCase *tcase = tcase_create("get");
 
+    tcase_add_test(tcase, a_paused_answer_is_looked_at_again_in_time);
     tcase_add_test(tcase, output_is_in_the_order_asked_for);
     tcase_add_test(tcase, the_first_failure_decides);
     tcase_add_test(tcase, a_lost_server_ends_everything);
