@@ -34,6 +34,14 @@ class Comparison(bench.Bench):
         server.name = name
         return server
 
+    def load(self, server, *arguments, **more):
+        """By the load generator of the same build, since version 2 may differ."""
+        self.build = self.builds[server.name]
+        try:
+            return super().load(server, *arguments, **more)
+        finally:
+            self.build = self.builds["new"]
+
     def run_turns(self, servers, run):
         """{name: values} of run(server), a number, for each server in each round."""
         values = {server.name: [] for server in servers}
