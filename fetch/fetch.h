@@ -106,6 +106,13 @@ struct fetch_config {
     int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result);
     void (*freeaddrinfo)(struct addrinfo *result);
+    /*
+     * Called around each turn of the fetcher's thread, within which it does not wait, so that what
+     * the call-backs of a turn signal to other threads can be signalled once, at its end. Both or
+     * neither.
+     */
+    void (*turn_begins)(void);
+    void (*turn_ends)(void);
 };
 
 /* Sensible values for everything that has one. */

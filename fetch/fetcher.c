@@ -145,12 +145,27 @@ close_inbox(struct fetcher *fetcher)
     return fetcher->loop.closed;
 }
 
+static void
+begin_turn(const struct fetcher *fetcher)
+{
+    if (fetcher->loop.settings.config.turn_begins)
+        fetcher->loop.settings.config.turn_begins();
+}
+
+static void
+end_turn(const struct fetcher *fetcher)
+{
+    if (fetcher->loop.settings.config.turn_ends)
+        fetcher->loop.settings.config.turn_ends();
+}
+
 static void *
 run(void *argument)
 {
     struct fetcher *fetcher = argument;
     struct request *r;
 
+    begin_turn(fetcher);
     while (read_inbox(fetcher)) {
         poller_deliver(&fetcher->loop.poller);
         read_signals(fetcher);
@@ -161,7 +176,9 @@ run(void *argument)
         read_timers(fetcher);
         request_start_next(&fetcher->loop);
         request_update_stats(&fetcher->loop);
+        end_turn(fetcher);
         poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));
+        begin_turn(fetcher);
     }
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
         request_finish(r, FETCH_STOPPING, stopping_sentence);
@@ -169,6 +186,7 @@ run(void *argument)
     while (!close_inbox(fetcher))
         read_inbox(fetcher);
     request_update_stats(&fetcher->loop);
+    end_turn(fetcher);
     return NULL;
 }
 

@@ -21,6 +21,42 @@ wake(struct net_worker *worker)
         ;
 }
 
+/* Of this thread: between net_worker_hold_wakes() and net_worker_wake_held(). */
+static _Thread_local struct {
+    bool holds;
+    unsigned count;
+    struct net_worker *workers[64]; /* to be woken */
+} held;
+
+void
+net_worker_hold_wakes(void)
+{
+    held.holds = true;
+}
+
+bool
+net_worker_is_holding_wakes(void)
+{
+    return held.holds;
+}
+
+void
+net_worker_wake_held(void)
+{
+    held.holds = false;
+    while (held.count)
+        wake(held.workers[--held.count]);
+}
+
+static void
+wake_soon(struct net_worker *worker)
+{
+    if (held.holds && held.count < sizeof(held.workers) / sizeof(held.workers[0]))
+        held.workers[held.count++] = worker;
+    else
+        wake(worker);
+}
+
 void
 net_worker_post(struct net_worker *worker, struct net_task *task)
 {
@@ -31,7 +67,7 @@ net_worker_post(struct net_worker *worker, struct net_task *task)
     } while (!atomic_compare_exchange_weak_explicit(&worker->tasks, &latest, task,
                                                     memory_order_release, memory_order_relaxed));
     if (!latest)
-        wake(worker);
+        wake_soon(worker);
 }
 
 bool

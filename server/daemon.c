@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "net/worker.h"
 #include "proxy/control.h"
 #include "proxy.h"
 #include "server/confinement.h"
@@ -105,6 +106,8 @@ make_fetcher(struct parts *parts)
 
     fetch_config_default(&config);
     config.memory = &parts->service.memory;
+    config.turn_begins = net_worker_hold_wakes;
+    config.turn_ends = net_worker_wake_held;
     config.addresses = parts->addresses;
     config.max_active = parts->descriptors.fetches;
     config.max_waiting = lower(options->max_fetches_waiting, parts);

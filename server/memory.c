@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "net/worker.h"
 #include "server/log.h"
 #include "server/service.h"
 
@@ -12,14 +13,22 @@
 #define RELEASE_MS 20u
 #define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
 
-/* What was given up is released by the workers whose clients read it. */
+/*
+ * What was given up is released by the workers whose clients read it. On the fetcher's thread,
+ * which wakes them at the end of a turn otherwise.
+ */
 static void
 await_release(struct service *service, enum memory_kind kind, size_t bytes)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
 
+    const bool held = net_worker_is_holding_wakes();
+
+    net_worker_wake_held();
     for (unsigned i = 0; i < RELEASE_MS && memory_left(&service->memory, kind) < bytes; i++)
         nanosleep(&pause, NULL);
+    if (held)
+        net_worker_hold_wakes();
 }
 
 /* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */

@@ -42,6 +42,39 @@ START_TEST(a_plain_answer)
 }
 END_TEST
 
+static unsigned begun_turns, ended_turns; /* of the fetcher's thread */
+
+static void
+turn_begins(void)
+{
+    ck_assert_uint_eq(begun_turns, ended_turns);
+    begun_turns++;
+}
+
+static void
+turn_ends(void)
+{
+    ended_turns++;
+    ck_assert_uint_eq(begun_turns, ended_turns);
+}
+
+START_TEST(turns_begin_and_end)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher;
+
+    begun_turns = ended_turns = 0;
+    config.turn_begins = turn_begins;
+    config.turn_ends = turn_ends;
+    fetcher = start_fetcher(&config);
+    expect_page(fetcher, "hello\n", "http://127.0.0.1:%u/", origin->port);
+    fetcher_destroy(fetcher);
+    ck_assert_uint_ge(begun_turns, 2);
+    ck_assert_uint_eq(begun_turns, ended_turns);
+    origin_stop(origin);
+}
+END_TEST
+
 START_TEST(bodies_of_every_framing)
 {
     struct origin *origin = origin_start(plain);
@@ -111,6 +144,7 @@ unit_suite(void)
     Suite *suite = fixture_suite("fetch/fetcher", &tc);
 
     tcase_add_test(tc, a_plain_answer);
+    tcase_add_test(tc, turns_begin_and_end);
     tcase_add_test(tc, bodies_of_every_framing);
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
