@@ -292,38 +292,44 @@ late_close(struct get_transport *transport)
     (void)transport;
 }
 
-START_TEST(a_paused_answer_is_looked_at_again_in_time)
+/* Fetches two URLs, without their bodies on stdout. The exit status. */
+static int
+get_late(struct late *late)
 {
     struct get_options options = {.silent = true, .jobs = 2, .api = 2};
     struct url_list list = {.urls = NULL};
+    struct get_transport *transport = &late->transport;
+    int before = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY), status;
+
+    buf_init(&options.headers, 100);
+    ck_assert(url_list_add(&list, "http://h/1") && url_list_add(&list, "http://h/2"));
+    fflush(stdout);
+    dup2(nowhere, STDOUT_FILENO);
+    close(nowhere);
+    status = get_run(&transport, "the script", &options, &list);
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    url_list_free(&list);
+    return status;
+}
+
+START_TEST(a_paused_answer_is_looked_at_again_in_time)
+{
     struct late late = {.transport = {.begin = late_begin,
                                       .resume = late_nothing,
                                       .drop = late_nothing,
                                       .run = late_run,
                                       .close = late_close}};
-    struct get_transport *transport = &late.transport;
 
-    int before = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
-
-    fflush(stdout);
-    ck_assert_int_ge(dup2(nowhere, STDOUT_FILENO), 0);
-    close(nowhere);
-    buf_init(&options.headers, 100);
-    ck_assert(url_list_add(&list, "http://h/1"));
-    ck_assert(url_list_add(&list, "http://h/2"));
-    ck_assert_int_eq(get_run(&transport, "the script", &options, &list), EX_TEMPFAIL);
+    ck_assert_int_eq(get_late(&late), EX_TEMPFAIL);
     ck_assert_int_gt(late.longest_us, 0);
     ck_assert_int_le(late.longest_us, 5000000);
     late.transport.drop = NULL;
     late.begun = 0;
     late.offered = false;
-    transport = &late.transport;
-    ck_assert_int_eq(get_run(&transport, "the script", &options, &list), EX_TEMPFAIL);
+    ck_assert_int_eq(get_late(&late), EX_TEMPFAIL);
     ck_assert_int_gt(late.longest_us, 5000000);
-    fflush(stdout);
-    dup2(before, STDOUT_FILENO);
-    close(before);
-    url_list_free(&list);
 }
 END_TEST
 
