@@ -52,7 +52,7 @@ struct page {
     proxy_object object;          /* while held */
     proxy_read_result read;       /* has the piece, but for the first one */
     uint64_t at;                  /* bytes of this object that have come, */
-    uint64_t known;               /* of which the first so many are compared */
+    uint64_t known;               /* bytes at its beginning that are compared */
     unsigned status;              /* of the page whose bytes the owner has taken */
     struct page_digest seen;      /* of what the owner has taken, */
     struct page_digest once_more; /* and of the same part, read again */

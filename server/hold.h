@@ -97,8 +97,8 @@ struct hold {
     struct object *failure;    /* a reference to what has the sentence; or NULL: */
     struct span sentence;      /* static text */
     unsigned used;             /* answers with bytes of it that are not written, and functions */
-    struct object_place place; /* behind the last byte that was sent, */
-    uint64_t sent;             /* of so many */
+    struct object_place place; /* behind the last byte that was sent */
+    uint64_t sent;             /* bytes that were sent */
     int64_t used_us;           /* of the last call for it */
     unsigned char name[PROXY_OBJECT_BYTES];
     TAILQ_HEAD(, hold_read) reads;

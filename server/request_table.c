@@ -579,7 +579,7 @@ read_sizes(struct request_table *table, struct sizes *sizes)
     return rc;
 }
 
-/* Removes the oldest rows, at least so many as take `excess` of the `used` bytes on average. */
+/* Removes the oldest rows: at least those that take `excess` of the `used` bytes on average. */
 static int
 remove_oldest(struct request_table *table, int64_t excess, int64_t used, uint64_t *removed)
 {

@@ -324,7 +324,7 @@ START_TEST(purging_more_than_one_url_and_softly)
 }
 END_TEST
 
-/* Until so many requests wait for the fetch's object. */
+/* Until this many requests wait for the fetch's object. */
 static void
 await_waiters(const struct scene_fetch *fetch, unsigned count)
 {

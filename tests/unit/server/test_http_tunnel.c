@@ -293,7 +293,7 @@ START_TEST(a_client_that_leaves_cancels)
     fetch = await_fetch(URL);
     close(fd);
     AWAIT(scene_is_cancelled(fetch));
-    scene_done(fetch, FETCH_CANCELLED, "nobody waits");
+    scene_done(fetch, FETCH_CANCELLED, "no request waits");
     AWAIT(tunnels_stats().open == 0);
     /* The connection was made before it could be cancelled. */
     fd = http_connect();
