@@ -2,6 +2,9 @@
  * The interface of fronts, proved by one that is not RPC: bodies are streamed while they arrive, to
  * readers that join at different times, one of them slow.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include "proxy/control.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
@@ -42,15 +45,22 @@ ask(struct reader *reader, const char *url)
     ck_assert(peer_write(reader->fd, "\n", 1));
 }
 
-/* With a small buffer, so that what is not read is not sent either. */
+/*
+ * With a small buffer, so that what is not read is not sent either. A kernel that closes a
+ * connection gives up what a reader does not take for long, and then it says nothing: keep-alive
+ * probes find that out. A connection that is open answers them.
+ */
 static struct reader
 join(const char *url)
 {
     struct reader reader = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    int size = 4096;
+    int size = 4096, one = 1;
 
     ck_assert_int_ge(reader.fd, 0);
     ck_assert_int_eq(setsockopt(reader.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)), 0);
+    ck_assert_int_eq(setsockopt(reader.fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)), 0);
+    ck_assert_int_eq(setsockopt(reader.fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one)), 0);
+    ck_assert_int_eq(setsockopt(reader.fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one)), 0);
     connect_to_port(reader.fd, stream_front.port);
     ask(&reader, url);
     return reader;
