@@ -251,7 +251,7 @@ START_TEST(a_purged_object_is_read_on)
 }
 END_TEST
 
-/* ---- who may read, and until when ------------------------------------------------------------ */
+/* ---- access to an object, and its end -------------------------------------------------------- */
 
 START_TEST(an_object_is_read_on_its_connection_until_its_release)
 {
