@@ -38,7 +38,7 @@ p { margin: .5rem 0; max-width: 46rem; }
 .tally li { padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem;
   background: var(--card); }
 .tally b { font-size: 1.5rem; margin-right: .35rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } .wide + .wide { margin-top: 1.5rem; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .5rem .75rem .5rem 0;
   border-bottom: 1px solid var(--line); }
@@ -47,6 +47,8 @@ th { font-weight: 600; color: var(--soft); }
 .numbers th, .numbers td { text-align: right; padding: .25rem .9rem .25rem 0;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; }
+.numbers th { white-space: normal; max-width: 8rem; vertical-align: bottom; }
+.numbers th:first-child, .numbers td:first-child { position: sticky; left: 0; background: var(--paper); }
 .claims td:nth-child(2) { width: 36%; }
 .claims small { display: block; color: var(--soft); margin-top: .2rem; }
 .badge { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .8rem;

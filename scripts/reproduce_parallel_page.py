@@ -60,7 +60,7 @@ def chart(title, threads, lines, logarithmic, ideal=None):
     for name, line in lines.items():
         out += draw_line(name, [(x.at(t), y.at(m.mean)) for t, m in zip(threads, line)],
                          [(y.at(max(m.mean - m.sd, min(marks))), y.at(m.mean + m.sd)) for m in line],
-                         [f"{t} threads: {claims.plus_minus(m)}" for t, m in zip(threads, line)])
+                         [f"{count_of(t, 'thread')}: {claims.plus_minus(m)}" for t, m in zip(threads, line)])
         out.append(f'<text class="name k own-{name}" x="{WIDTH - RIGHT + 8}" y="{labels[name] + 4:.1f}">'
                    f"{escape(name)}</text>")
     note = "; dashed: as many times as threads" if ideal and ideal[0] == 1 and ideal[-1] > 1 else ""
@@ -95,6 +95,10 @@ def figures(study):
 
 # ---- tables --------------------------------------------------------------------------------------
 
+def count_of(number, noun):
+    return f"{number} {noun}" + ("s" if number != 1 else "")
+
+
 def runs_tables(study):
     threads = study.extent.threads
     out = []
@@ -104,7 +108,7 @@ def runs_tables(study):
             ("Efficiency", lambda n, c, t: study_of.efficiency(study, n, c, t), "%.2f")):
         rows = [[f"{NAMES[name]}, {trace} URLs", *(claims.plus_minus(figure(name, trace, t), form) for t in threads)]
                 for trace in study.extent.traces for name in study.contestants]
-        out.append(f"<h3>{title}</h3>" + numbers([f"{t} threads" for t in threads], rows))
+        out.append(f"<h3>{title}</h3>" + numbers([count_of(t, "thread") for t in threads], rows))
     return "".join(out)
 
 
@@ -117,7 +121,7 @@ def workers_table(study):
     return ("<h3>sunproxyd: workers instead of fetches</h3><p>Workers serve clients and never wait for origins; one "
             "thread of the daemon fetches. So with 64 fetches in flight their number decides little "
             f"({trace} URLs, requests per second):</p>"
-            + numbers([f"{t} workers" for t in study.extent.threads],
+            + numbers([count_of(t, "worker") for t in study.extent.threads],
                     [["64 fetches", *(claims.plus_minus(rate, "%.0f") for rate in rates)]]))
 
 
@@ -133,6 +137,8 @@ def real_table(study):
 
 def table_tables(study):
     def percent(case, base):
+        if case == base:
+            return "—"
         ratio = claims.ratio_of(study, case, base)
         return f"{100 * (ratio.mean - 1):+.1f} ± {100 * ratio.sd:.1f} %"
 
@@ -159,8 +165,10 @@ def table_tables(study):
                     for what in ("", ", over a mutex per node")]
     return ("<h3>The hash table</h3><p>cache/table by itself, millions of operations per second of CPU time with "
             f"{study_of.TABLE_THREADS} threads on {os.cpu_count()} cores. The rest of the operations remove and insert "
-            "an entry. Layouts with 16 parts, each with a mutex; “as-is” is the daemon’s. Locks with the daemon’s "
-            f"layout, for 1, 16 or {study_of.NODES} parts of the table; the last is one lock per node.</p>"
+            "an entry. Layouts, in 16 parts with a mutex each: “as-is” is the daemon’s, where malloc() places entries; "
+            "“aligned” entries begin at a cache line, “misaligned” ones 40 bytes behind it; with “all-aligned” the "
+            f"objects begin at one too. Locks: with the daemon’s layout, for 1, 16 or {study_of.NODES} parts of the "
+            "table; the last is one lock per node.</p>"
             + numbers(columns, layouts) + numbers(lock_columns, locks))
 
 
