@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The origin of the GENI study: geni_origin.py PORT_FILE LOG LATENCY BANDWIDTH.
 
 /objects/BYTES is an object of that size, fresh for an hour. /headers/NAME states its lifetime by the

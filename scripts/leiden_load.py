@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The clients of the Leiden study: leiden_load.py REQUESTS SEED CLIENTS PORT...
 
 Each client sends a request when it has the response to the one before. All of them take requests from

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The REST service of the Leiden study: leiden_service.py PORT_FILE LATENCY BANDWIDTH PURGE [SOCKET...].
 
 GET answers the representation of a resource, with an entity tag and a lifetime of an hour, or 304. PUT

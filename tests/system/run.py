@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs the system tests, some classes at a time, and says of each test how it ended.
 
   run.py [--jobs N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...

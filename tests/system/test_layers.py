@@ -96,3 +96,11 @@ class Layers(unittest.TestCase):
         self.assertIn("study/report/page.js", files)
         self.assertEqual([f for f in files if re.search(r"third_party|vendor/|node_modules|\.min\.", f)
                           and (harness.TOP / f).exists()], [])
+
+    def test_what_begins_with_an_interpreter_can_be_executed(self):
+        files = subprocess.run(["git", "ls-files", "-z"], cwd=harness.TOP, stdout=subprocess.PIPE,
+                               check=True).stdout.decode().split("\0")
+        scripts = [path for f in files if f and (path := harness.TOP / f).is_file()
+                   and path.open("rb").read(2) == b"#!"]
+        self.assertIn(harness.TOP / "tests/bench/http.py", scripts)
+        self.assertEqual([str(path) for path in scripts if not path.stat().st_mode & 0o111], [])
