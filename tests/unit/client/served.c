@@ -1,17 +1,12 @@
 #include "tests/unit/client/served.h"
 
-#include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/unit/unit.h"
-
-#define MOST_CONNECTIONS 16
 #define CALL_WORDS 10
 #define MOST_REPLY 4096
 
@@ -209,8 +204,9 @@ encode(const struct call *call, enum served_fault fault, char *reply, u_int size
 
 /* Answers a call; false when the connection is to be closed. */
 static bool
-answer(struct served *served, int fd)
+answer(void *context, int fd)
 {
+    struct served *served = context;
     struct call call;
     struct {
         uint32_t mark;
@@ -228,60 +224,22 @@ answer(struct served *served, int fd)
     if (fault == SERVED_SILENT || fault == SERVED_HANGS_UP)
         return fault == SERVED_SILENT;
     if (fault == SERVED_GOES)
-        unlink(served->path);
+        unlink(served->server.path);
     len = encode(&call, fault, record.reply, sizeof(record.reply));
     record.mark = htonl(0x80000000 | len);
     len += (u_int)sizeof(record.mark);
     return send(fd, &record, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static void *
-serve(void *context)
-{
-    struct served *served = context;
-    struct pollfd fds[MOST_CONNECTIONS] = {{.fd = served->stop[0], .events = POLLIN},
-                                           {.fd = served->listener, .events = POLLIN}};
-    nfds_t count = 2;
-
-    while (poll(fds, count, -1) > 0 && fds[0].revents == 0) {
-        for (nfds_t i = 2; i < count; i++)
-            if (fds[i].revents != 0 && !answer(served, fds[i].fd)) {
-                close(fds[i].fd);
-                fds[i--] = fds[--count];
-            }
-        if (fds[1].revents != 0 && count < MOST_CONNECTIONS) {
-            int fd = accept(served->listener, NULL, NULL);
-
-            if (fd >= 0)
-                fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
-        }
-    }
-    while (count > 2)
-        close(fds[--count].fd);
-    return NULL;
-}
-
 void
 served_start(struct served *served)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    snprintf(served->path, sizeof(served->path), "%s/s", served->folder);
-    memcpy(address.sun_path, served->path, sizeof(address.sun_path));
     served->calls = 0;
-    served->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(served->listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    ck_assert_int_eq(listen(served->listener, MOST_CONNECTIONS), 0);
-    ck_assert_int_eq(pipe(served->stop), 0);
-    ck_assert_int_eq(pthread_create(&served->thread, NULL, serve, served), 0);
+    local_server_start(&served->server, served->folder, "s", answer, served);
 }
 
 void
 served_stop(struct served *served)
 {
-    close(served->stop[1]);
-    ck_assert_int_eq(pthread_join(served->thread, NULL), 0);
-    close(served->stop[0]);
-    close(served->listener);
-    unlink(served->path);
+    local_server_stop(&served->server);
 }

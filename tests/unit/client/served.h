@@ -5,9 +5,8 @@
 #ifndef SUNPROXY_TESTS_UNIT_CLIENT_SERVED_H
 #define SUNPROXY_TESTS_UNIT_CLIENT_SERVED_H
 
-#include <pthread.h>
-
 #include "proxy.h"
+#include "tests/unit/client/local_server.h"
 
 /* How it fails. */
 enum served_fault {
@@ -32,12 +31,8 @@ struct served {
     unsigned from;  /* the first call that fails, from 0; calls are counted over all connections */
     unsigned count; /* how many do; 0: all from there on */
 
-    /* The thread's own. */
-    char path[108];
-    int listener;
-    int stop[2]; /* a pipe */
-    unsigned calls;
-    pthread_t thread;
+    struct local_server server;
+    unsigned calls; /* the thread's own */
 };
 
 /*

@@ -1,17 +1,10 @@
 #include "tests/unit/client/served_http.h"
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include "tests/unit/unit.h"
-
-#define MOST_CONNECTIONS 16
 
 /* What is answered for a path; then the connection closes if `closes`. */
 static const struct {
@@ -65,12 +58,13 @@ put_endless_head(int fd)
 
 /* Answers one request; false when the connection is to be closed. */
 static bool
-answer(int fd)
+answer(void *context, int fd)
 {
     char request[8192], response[8192], path[256] = "";
     const char *head_end = NULL, *body, *field;
     size_t len = 0, wanted;
 
+    (void)context;
     while (!head_end && len + 1 < sizeof(request)) {
         ssize_t count = recv(fd, request + len, sizeof(request) - 1 - len, 0);
 
@@ -107,52 +101,14 @@ answer(int fd)
     return put(fd, response, strlen(response));
 }
 
-static void *
-serve(void *context)
-{
-    struct served_http *served = context;
-    struct pollfd fds[MOST_CONNECTIONS] = {{.fd = served->stop[0], .events = POLLIN},
-                                           {.fd = served->listener, .events = POLLIN}};
-    nfds_t count = 2;
-
-    while (poll(fds, count, -1) > 0 && fds[0].revents == 0) {
-        for (nfds_t i = 2; i < count; i++)
-            if (fds[i].revents != 0 && !answer(fds[i].fd)) {
-                close(fds[i].fd);
-                fds[i--] = fds[--count];
-            }
-        if (fds[1].revents != 0 && count < MOST_CONNECTIONS) {
-            int fd = accept(served->listener, NULL, NULL);
-
-            if (fd >= 0)
-                fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
-        }
-    }
-    while (count > 2)
-        close(fds[--count].fd);
-    return NULL;
-}
-
 void
 served_http_start(struct served_http *served)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    snprintf(served->path, sizeof(served->path), "%s/h", served->folder);
-    memcpy(address.sun_path, served->path, sizeof(address.sun_path));
-    served->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(served->listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    ck_assert_int_eq(listen(served->listener, MOST_CONNECTIONS), 0);
-    ck_assert_int_eq(pipe(served->stop), 0);
-    ck_assert_int_eq(pthread_create(&served->thread, NULL, serve, served), 0);
+    local_server_start(&served->server, served->folder, "h", answer, NULL);
 }
 
 void
 served_http_stop(struct served_http *served)
 {
-    close(served->stop[1]);
-    ck_assert_int_eq(pthread_join(served->thread, NULL), 0);
-    close(served->stop[0]);
-    close(served->listener);
-    unlink(served->path);
+    local_server_stop(&served->server);
 }

@@ -5,17 +5,13 @@
 #ifndef SUNPROXY_TESTS_UNIT_CLIENT_SERVED_HTTP_H
 #define SUNPROXY_TESTS_UNIT_CLIENT_SERVED_HTTP_H
 
-#include <pthread.h>
+#include "tests/unit/client/local_server.h"
 
 struct served_http {
     /* Given before served_http_start(). */
     const char *folder; /* has the socket as "h" */
 
-    /* The thread's own. */
-    char path[108];
-    int listener;
-    int stop[2]; /* a pipe */
-    pthread_t thread;
+    struct local_server server;
 };
 
 /*
