@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "tests/bench/loopback.h"
 
 #define EVENTS 512
 #define INPUT (64u << 10)
@@ -212,20 +213,6 @@ deal_connections(int listener, struct worker *workers, uint64_t count)
     }
 }
 
-static int
-listen_on_loopback(uint16_t *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return -1;
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 /* Records of as many bytes as were asked for, the mark included. */
 static bool
 make_answers(struct answers *a, uint64_t bytes, uint64_t count)
@@ -302,7 +289,7 @@ main(int argc, char **argv)
         setrlimit(RLIMIT_NOFILE, &limit);
     }
     signal(SIGPIPE, SIG_IGN); /* writev has no flag for it */
-    listener = listen_on_loopback(&port);
+    listener = loopback_listen(&port);
     workers = calloc(threads, sizeof(*workers));
     if (listener < 0 || !workers || !make_answers(&answers, bytes, answer_count) ||
         !start_workers(workers, threads, &answers)) {

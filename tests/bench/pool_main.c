@@ -8,10 +8,10 @@
  * the page, or with "error" and a sentence; answers come in the order in which they are ready. One
  * client at a time. Prints its port on a line, then serves until killed.
  */
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,6 +25,7 @@
 
 #include "base/units.h"
 #include "tests/bench/job_queue.h"
+#include "tests/bench/loopback.h"
 #include "tests/bench/pool_pages.h"
 
 #define MAX_THREADS 1024u
@@ -202,20 +203,6 @@ serve(struct server *server, int listener)
     }
 }
 
-static int
-listen_on_loopback(uint16_t *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return -1;
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 static bool
 start_threads(struct server *server, uint64_t count)
 {
@@ -260,7 +247,7 @@ main(int argc, char **argv)
         return EX_USAGE;
     }
     pool_pages_init(&server.pages);
-    listener = listen_on_loopback(&port);
+    listener = loopback_listen(&port);
     if (listener < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         !job_queue_init(&server.queue, queue) || !start_threads(&server, threads)) {
         perror("pool");
