@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/request_schema.h"
+#include "base/sqlite.h"
 
 #define BUSY_MS 5000
 
@@ -128,47 +129,26 @@ open_handle(const char *path, sqlite3 **handle)
     return rc;
 }
 
-static int
-read_number(sqlite3 *handle, const char *sql, int *number)
-{
-    sqlite3_stmt *statement;
-    int rc = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
-
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW)
-        *number = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    return rc == SQLITE_ROW ? SQLITE_OK : rc;
-}
-
 /* The schema is not trusted: nothing in it runs. */
 static int
 check(sqlite3 *handle, struct buf *why)
 {
-    static const struct {
-        int option, on;
-    } options[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1},
-        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-    };
-    int application = 0, version = 0, rc = sqlite3_busy_timeout(handle, BUSY_MS);
+    int64_t application = 0, version = 0;
+    int rc = sqlite3_busy_timeout(handle, BUSY_MS);
 
-    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(options) / sizeof(options[0]); i++)
-        rc = sqlite3_db_config(handle, options[i].option, options[i].on, NULL);
     if (rc == SQLITE_OK)
-        rc = read_number(handle, "PRAGMA application_id", &application);
+        rc = sqlite_distrust_schema(handle);
     if (rc == SQLITE_OK)
-        rc = read_number(handle, "PRAGMA user_version", &version);
+        rc = sqlite_read_number(handle, "PRAGMA application_id", &application);
+    if (rc == SQLITE_OK)
+        rc = sqlite_read_number(handle, "PRAGMA user_version", &version);
     if (rc != SQLITE_OK)
         return rc;
     if (application != REQUEST_SCHEMA_APPLICATION)
         buf_append_str(why, "it is not a database of sunproxyd --request-db");
     else if (version != REQUEST_SCHEMA_VERSION)
-        buf_printf(why, "its schema is %d; this release reads %d", version, REQUEST_SCHEMA_VERSION);
+        buf_printf(why, "its schema is %lld; this release reads %d", (long long)version,
+                   REQUEST_SCHEMA_VERSION);
     return why->len ? SQLITE_ERROR : SQLITE_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/request_schema.h"
+#include "base/sqlite.h"
 
 #define LONGEST_TEXT ((size_t)4 << 20)
 #define BUSY_MS 1000                /* that a lock of another process is waited for */
@@ -92,21 +93,6 @@ check_file(const char *path, struct buf *why)
 }
 
 static int
-read_number(sqlite3 *handle, const char *sql, int64_t *number)
-{
-    sqlite3_stmt *statement;
-    int rc = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
-
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW)
-        *number = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_ERROR : rc;
-}
-
-static int
 run(sqlite3 *handle, const char *sql)
 {
     return sqlite3_exec(handle, sql, NULL, NULL, NULL);
@@ -117,12 +103,12 @@ static int
 check_schema(sqlite3 *handle, bool *is_new, struct buf *why)
 {
     int64_t application = 0, version = 0, objects = 0;
-    int rc = read_number(handle, "PRAGMA application_id", &application);
+    int rc = sqlite_read_number(handle, "PRAGMA application_id", &application);
 
     if (rc == SQLITE_OK)
-        rc = read_number(handle, "PRAGMA user_version", &version);
+        rc = sqlite_read_number(handle, "PRAGMA user_version", &version);
     if (rc == SQLITE_OK)
-        rc = read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
+        rc = sqlite_read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
     if (rc != SQLITE_OK)
         return rc;
     *is_new = application == 0 && version == 0 && objects == 0;
@@ -179,18 +165,10 @@ make_schema(sqlite3 *handle)
 static int
 configure(sqlite3 *handle)
 {
-    static const struct {
-        int option, on;
-    } options[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1},
-        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-    };
     int rc = sqlite3_extended_result_codes(handle, 1);
 
-    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(options) / sizeof(options[0]); i++)
-        rc = sqlite3_db_config(handle, options[i].option, options[i].on, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite_distrust_schema(handle);
     if (rc == SQLITE_OK)
         rc = sqlite3_busy_timeout(handle, BUSY_MS);
     /* NORMAL: a crash of the system may lose the last transactions, but damages nothing. */
@@ -266,8 +244,9 @@ set_up(struct request_table *table, struct buf *why)
         rc = make_schema(table->handle);
     if (rc == SQLITE_OK)
         rc = prepare(table);
-    return rc == SQLITE_OK ? read_number(table->handle, "SELECT count(*) FROM sqlite_master", &rows)
-                           : rc;
+    return rc == SQLITE_OK
+               ? sqlite_read_number(table->handle, "SELECT count(*) FROM sqlite_master", &rows)
+               : rc;
 }
 
 static void
@@ -570,12 +549,12 @@ struct sizes {
 static int
 read_sizes(struct request_table *table, struct sizes *sizes)
 {
-    int rc = read_number(table->handle, "PRAGMA page_size", &sizes->page_bytes);
+    int rc = sqlite_read_number(table->handle, "PRAGMA page_size", &sizes->page_bytes);
 
     if (rc == SQLITE_OK)
-        rc = read_number(table->handle, "PRAGMA page_count", &sizes->pages);
+        rc = sqlite_read_number(table->handle, "PRAGMA page_count", &sizes->pages);
     if (rc == SQLITE_OK)
-        rc = read_number(table->handle, "PRAGMA freelist_count", &sizes->free_pages);
+        rc = sqlite_read_number(table->handle, "PRAGMA freelist_count", &sizes->free_pages);
     return rc;
 }
 
@@ -585,10 +564,10 @@ remove_oldest(struct request_table *table, int64_t excess, int64_t used, uint64_
 {
     int64_t first = 0, last = 0, rows, wanted;
     char sql[80];
-    int rc = read_number(table->handle, "SELECT min(id) FROM requests", &first);
+    int rc = sqlite_read_number(table->handle, "SELECT min(id) FROM requests", &first);
 
     if (rc == SQLITE_OK)
-        rc = read_number(table->handle, "SELECT max(id) FROM requests", &last);
+        rc = sqlite_read_number(table->handle, "SELECT max(id) FROM requests", &last);
     if (rc != SQLITE_OK)
         return rc;
     rows = last - first + 1;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sqlite.h"
 #include "trace/formats.h"
 
 /* Of all that SQLite allocates. Its pages and statements take about 3 MiB, and the index of a
@@ -135,13 +136,6 @@ int
 database_open(struct database *d, const char *path, const char *const *tables, database_stop *stop,
               void *context)
 {
-    static const struct {
-        int option, on;
-    } options[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1},        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},   {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-        {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
-    };
     uint64_t bytes = 0, log = 0;
     int rc;
 
@@ -156,8 +150,9 @@ database_open(struct database *d, const char *path, const char *const *tables, d
     if (rc != SQLITE_OK)
         return rc;
     sqlite3_extended_result_codes(d->handle, 1);
-    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(options) / sizeof(options[0]); i++)
-        rc = sqlite3_db_config(d->handle, options[i].option, options[i].on, NULL);
+    rc = sqlite_distrust_schema(d->handle);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         sqlite3_limit(d->handle, limits[i].limit, limits[i].value);
     if (rc == SQLITE_OK)
@@ -201,27 +196,17 @@ refuse_generated_columns(struct database *d, const char *table)
 static int
 check_files(struct database *d, const char *path)
 {
-    sqlite3_stmt *statement;
     uint64_t bytes = 0, log = 0;
-    int rc = sqlite3_prepare_v2(d->handle, "PRAGMA page_size", -1, &statement, NULL);
+    int64_t page_bytes = 0;
+    int rc = sqlite_read_number(d->handle, "PRAGMA page_size", &page_bytes);
 
     if (rc != SQLITE_OK)
         return rc;
-    rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW) {
-        uint64_t page_bytes = (uint64_t)sqlite3_column_int64(statement, 0);
-
-        rc = SQLITE_OK;
-        if (!measure_files(path, &bytes, &log))
-            rc = SQLITE_IOERR_FSTAT;
-        else if (bytes % page_bytes != 0)
-            rc = SQLITE_CORRUPT;
-        else
-            allow_fetches(d, bytes + log, page_bytes);
-    }
-    sqlite3_finalize(statement);
-    if (rc != SQLITE_OK)
-        return rc;
+    if (!measure_files(path, &bytes, &log))
+        return SQLITE_IOERR_FSTAT;
+    if (bytes % (uint64_t)page_bytes != 0)
+        return SQLITE_CORRUPT;
+    allow_fetches(d, bytes + log, (uint64_t)page_bytes);
     d->bytes_left = (bytes + log) * BYTES_OUT_PER_BYTE;
     return SQLITE_OK;
 }
