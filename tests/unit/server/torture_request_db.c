@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "server/log.h"
-#include "server/request_db.h"
 #include "server/request_table.h"
+#include "tests/unit/server/request_db_fixture.h"
 #include "tests/unit/torture.h"
-#include "tests/unit/unit.h"
 
 static char folder[64], path[128];
 static unsigned committed;
@@ -54,18 +53,6 @@ replace_methods(void)
 }
 
 /* ---- what is done ---------------------------------------------------------------------------- */
-
-static void
-remove_files(void)
-{
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-    char text[160];
-
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        snprintf(text, sizeof(text), "%s%s", path, ends[i]);
-        unlink(text);
-    }
-}
 
 static unsigned
 count_rows(void)
@@ -125,7 +112,7 @@ use_table(void *context)
     struct buf why;
 
     (void)context;
-    remove_files();
+    db_remove_files(path);
     committed = 0;
     buf_init(&why, 1024);
     table = request_table_open(path, 1 << 20, &why);
@@ -163,7 +150,7 @@ START_TEST(our_allocations)
 {
     ck_assert_uint_gt(torture_walk(check_table, NULL), 5);
     ck_assert_uint_gt(torture_walk(use_database, NULL), 3);
-    remove_files();
+    db_remove_files(path);
     rmdir(folder);
 }
 END_TEST
@@ -182,7 +169,7 @@ START_TEST(allocations_of_sqlite)
     } while (allocations >= walked && walked < 20000);
     ck_assert_uint_gt(walked, 100);
     ck_assert_uint_lt(walked, 20000);
-    remove_files();
+    db_remove_files(path);
 }
 END_TEST
 
