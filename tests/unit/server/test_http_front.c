@@ -5,19 +5,11 @@
 #include <poll.h>
 
 #include "tests/unit/net/stream.h"
-#include "tests/unit/server/front_server.h"
+#include "tests/unit/server/http_scene.h"
 
-#define URL "http://origin.test/page"
-#define GET "GET " URL " HTTP/1.1\r\nHost: origin.test\r\n\r\n"
+#define GET REQUEST("GET", "")
 
-static const struct scene_options defaults = {.max_body = 4 * MIB};
 static struct http_answer answer;
-
-static void
-begin(void)
-{
-    front_server_start(&defaults, VICTIMS_ALL);
-}
 
 static void
 expect_status(int fd, unsigned status)
@@ -53,7 +45,7 @@ START_TEST(a_miss_and_then_hits_on_one_connection)
 {
     int fd;
 
-    begin();
+    http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, GET));
     origin_responds(URL, MAX_AGE "X-Field: value\r\nContent-Length: 5\r\n", BODY_INLINE, "hello",
@@ -79,7 +71,7 @@ START_TEST(bytes_that_come_one_by_one)
     static const char text[] = "\r\n" GET "HEAD " URL " HTTP/1.1\r\nHost: x\r\n\r\n" GET;
     int fd;
 
-    begin();
+    http_begin();
     store(URL, MAX_AGE "Content-Length: 4\r\n", "page");
     fd = http_connect();
     for (const char *c = text; *c; c++)
@@ -103,7 +95,7 @@ START_TEST(pipelined_hits_are_answered_in_order)
     size_t len = 0;
     int fd;
 
-    begin();
+    http_begin();
     store(URL "0", MAX_AGE, "zero");
     store(URL "1", MAX_AGE, "one");
     for (int i = 0; i < REQUESTS; i++)
@@ -142,7 +134,7 @@ START_TEST(clients_that_do_not_read_take_little_memory)
     const int little = 65536;
     int fds[CLIENTS];
 
-    begin();
+    http_begin();
     store(URL, MAX_AGE, "page");
     for (unsigned i = 0; i < 100; i++)
         memcpy(text + i * (sizeof(GET) - 1), GET, sizeof(GET));
@@ -167,7 +159,7 @@ START_TEST(a_pipelined_request_waits_for_the_miss_before_it)
 {
     int fd;
 
-    begin();
+    http_begin();
     store(URL "hit", MAX_AGE, "hit");
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL "1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -229,7 +221,7 @@ START_TEST(a_body_is_passed_on_while_it_arrives)
     struct scene_fetch *fetch;
     int first, second, old;
 
-    begin();
+    http_begin();
     first = http_connect();
     second = http_connect();
     old = http_connect();
@@ -266,7 +258,7 @@ START_TEST(large_bodies)
     const char *bytes = plain_bytes(len);
     int fd;
 
-    begin();
+    http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, GET));
     origin_responds(URL, MAX_AGE, BODY_SEGMENTED, bytes, len);
@@ -301,7 +293,7 @@ START_TEST(versions_and_persistence)
 {
     int fd;
 
-    begin();
+    http_begin();
     store(URL, MAX_AGE, "page");
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.0\r\n\r\n"));
@@ -346,7 +338,7 @@ static const struct {
 
 START_TEST(a_bad_request_is_refused_after_what_was_before_it)
 {
-    begin();
+    http_begin();
     store(URL, MAX_AGE, "page");
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         bool closes = hostile[i].status != 405 &&
@@ -377,7 +369,7 @@ START_TEST(a_head_that_is_too_large)
     static char filler[70000];
     int fd;
 
-    begin();
+    http_begin();
     memset(filler, 'x', sizeof(filler) - 1);
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nX: "));
@@ -417,7 +409,7 @@ START_TEST(failures_before_the_head_are_pages)
     };
     int fd;
 
-    begin();
+    http_begin();
     fd = http_connect();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char line[128];
@@ -446,7 +438,7 @@ START_TEST(a_response_that_breaks_off_is_noticed)
     int chunked, sized, old;
     char byte;
 
-    begin();
+    http_begin();
     chunked = http_connect();
     old = http_connect();
     ck_assert(http_send(chunked, GET GET));
@@ -479,7 +471,7 @@ START_TEST(clients_that_disconnect)
     struct scene_fetch *fetch;
     int early, late, stays;
 
-    begin();
+    http_begin();
     store(URL "2", MAX_AGE, "hit");
     early = http_connect();
     late = http_connect();
@@ -514,7 +506,7 @@ START_TEST(a_client_that_leaves_before_the_head_holds_no_fetch)
     struct scene_fetch *fetch;
     int fd;
 
-    begin();
+    http_begin();
     store(URL "2", MAX_AGE, "hit");
     for (int half = 0; half < 2; half++) {
         fd = http_connect();
@@ -549,7 +541,7 @@ START_TEST(what_is_under_way_at_the_end_is_released)
     struct scene_fetch *fetch;
     int waits, streams, idle;
 
-    begin();
+    http_begin();
     waits = http_connect();
     streams = http_connect();
     idle = http_connect();
@@ -575,7 +567,7 @@ START_TEST(only_clients_of_the_networks_may_use_the_proxy)
     int fd;
 
     front_options.client_net = (struct option_list){.items = items, .count = 1};
-    begin();
+    http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, GET));
     expect_status(fd, 403);

@@ -1,20 +1,11 @@
 /* Conditions and ranges of requests over HTTP, evaluated on objects. The origin is the test's. */
 #include "tests/unit/net/stream.h"
-#include "tests/unit/server/front_server.h"
+#include "tests/unit/server/http_scene.h"
 
-#define URL "http://origin.test/page"
-#define REQUEST(method, lines) method " " URL " HTTP/1.1\r\nHost: origin.test\r\n" lines "\r\n"
 #define ETAG "ETag: \"one\"\r\n"
 #define MODIFIED "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
 
-static const struct scene_options defaults = {.max_body = 4 * MIB};
 static struct http_answer answer;
-
-static void
-begin(void)
-{
-    front_server_start(&defaults, VICTIMS_ALL);
-}
 
 START_TEST(conditions_are_evaluated_on_what_is_stored)
 {
@@ -33,7 +24,7 @@ START_TEST(conditions_are_evaluated_on_what_is_stored)
     char request[512];
     int fd;
 
-    begin();
+    http_begin();
     http_store(
         URL, MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 4\r\nX-Kept: x\r\n",
         "page");
@@ -71,7 +62,7 @@ START_TEST(no_field_is_lost)
     size_t len = (size_t)sprintf(lines, MAX_AGE ETAG);
     int fd;
 
-    begin();
+    http_begin();
     for (int i = 10; i < 30; i++)
         len += (size_t)sprintf(lines + len, "Age: 0\r\nContent-Language: en\r\nX-%d: y\r\n", i);
     http_store(URL, lines, "page");
@@ -113,7 +104,7 @@ START_TEST(ranges_of_a_stored_object)
     char request[512], line[64];
     int fd;
 
-    begin();
+    http_begin();
     http_store(URL, MAX_AGE ETAG MODIFIED "Content-Type: text/plain\r\nContent-Length: 10\r\n",
                "0123456789");
     fd = http_connect();
@@ -148,7 +139,7 @@ START_TEST(several_ranges_are_a_multipart)
     char boundary[64], expected[128];
     int fd;
 
-    begin();
+    http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, REQUEST("GET", "")));
     origin_responds(URL, MAX_AGE "Content-Type: text/x\r\n", BODY_SEGMENTED, bytes, len);
@@ -189,7 +180,7 @@ START_TEST(a_range_of_a_growing_object)
     int first, second;
     char part[64];
 
-    begin();
+    http_begin();
     first = http_connect();
     second = http_connect();
     ck_assert(http_send(first, REQUEST("GET", "")));

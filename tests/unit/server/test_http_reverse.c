@@ -1,0 +1,290 @@
+/* A reverse proxy: hosts and paths that rows of --origin map, and their URLs. */
+#include <netinet/in.h>
+
+#include "server/http_origins.h"
+#include "tests/unit/net/stream.h"
+#include "tests/unit/server/http_scene.h"
+
+static struct http_answer answer;
+
+static void
+begin_reverse(void)
+{
+    static char any[] = "/=http://any.test", api[] = "site.test/api=http://api.test/v2",
+                two[] = "two.test/=http://first.test,http://second.test/base/";
+    static char *items[] = {any, api, two, NULL};
+
+    front_options.origin = (struct option_list){.items = items, .count = 3};
+    http_begin();
+}
+
+START_TEST(a_reverse_proxy_maps_hosts_and_paths)
+{
+    static const struct {
+        const char *target, *host, *url;
+        const char *forwarded; /* X-Forwarded-Host; NULL: none, since the row is for any host */
+    } cases[] = {
+        {"/", "other.test", "http://any.test/", NULL},
+        {"/a/b?c", "other.test:8080", "http://any.test/a/b?c", NULL},
+        {"/", "[2001:db8::1]:81", "http://any.test/", NULL},
+        {"/", "other.test:", "http://any.test/", NULL},
+        {"http://Site.test:81/api/z", "other.test", "http://api.test/v2/z", "Site.test"},
+        {"/apis", "site.test", "http://any.test/apis", NULL},
+        {"/api", "Site.Test", "http://api.test/v2", "Site.Test"},
+        {"/api/x?y", "site.test", "http://api.test/v2/x?y", "site.test"},
+        {"/api?y", "site.test", "http://api.test/v2?y", "site.test"},
+        {"http://site.test/api/z", "other.test", "http://api.test/v2/z", "site.test"},
+        {"/%41//b?../c", "x", "http://any.test/%41//b?../c", NULL},
+        {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c.", NULL},
+        {"/a..;b/.;../..x;y/;../%2f..a/a%2f", "x",
+         "http://any.test/a..;b/.;../..x;y/;../%2f..a/a%2f", NULL},
+    };
+    char request[256];
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene_fetch *fetch;
+
+        snprintf(request, sizeof(request),
+                 "GET %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: liar\r\n\r\n", cases[i].target,
+                 cases[i].host);
+        ck_assert(http_send(fd, request));
+        fetch = await_fetch(cases[i].url);
+        ck_assert_ptr_nonnull(strstr(fetch->fields, "X-Forwarded-For: 127.0.0.1\r\n"));
+        snprintf(request, sizeof(request), "X-Forwarded-Host: %s%s",
+                 cases[i].forwarded ? cases[i].forwarded : "", cases[i].forwarded ? "\r\n" : "");
+        ck_assert_int_eq(strstr(fetch->fields, request) != NULL, cases[i].forwarded != NULL);
+        ck_assert_ptr_null(strstr(fetch->fields, "liar"));
+        ck_assert_ptr_nonnull(strstr(fetch->fields, "Via: 1.1 sunproxy-"));
+        origin_responds(cases[i].url, "", BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* The port is kept if it is the proxy's own. */
+START_TEST(the_port_of_the_host_that_is_forwarded)
+{
+    static const char url[] = "http://api.test/v2/x";
+    struct sockaddr_in address;
+    socklen_t len = sizeof(address);
+    char request[128], field[128];
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert_int_eq(getpeername(fd, (struct sockaddr *)&address, &len), 0);
+    for (unsigned other = 0; other < 2; other++) {
+        unsigned port = ntohs(address.sin_port) ^ other;
+
+        snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\nHost: site.test:%u\r\n\r\n",
+                 port);
+        if (other)
+            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test\r\n");
+        else
+            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test:%u\r\n", port);
+        ck_assert(http_send(fd, request));
+        ck_assert_ptr_nonnull(strstr(await_fetch(url)->fields, field));
+        origin_responds(url, "", BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+    }
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* Of any method, and an upgrade, too: the origin would remove it, and serve what is elsewhere. */
+START_TEST(paths_do_not_leave_the_row)
+{
+    static const char *const paths[] = {
+        "/api/../secret",
+        "/api/..",
+        "/api/../?q",
+        "/api/..?q",
+        "/api/%2e%2E/x",
+        "/api/.%2e/x",
+        "/api/%2E./a/b",
+        "/api/a/../../../x",
+        "/..",
+        "/./api/%2e%2e",
+        "http://site.test/api/../x",
+        /* As some origins read them. */
+        "/api/..;/secret",
+        "/api/..;a=b/secret",
+        "/api/..;",
+        "/api/%2e.%3B/secret",
+        "/api/x;y/..;z?q",
+        "/api/..%2fsecret",
+        "/api/x%2F..",
+        "/api/x%2f%2e%2E%2fsecret",
+        "/api/..%5csecret",
+        "/..%2f",
+    };
+    static const char *const methods[] = {"GET", "POST", "PURGE"};
+    char request[256];
+
+    begin_reverse();
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        int fd = http_connect_local();
+
+        for (size_t k = 0; k < sizeof(methods) / sizeof(methods[0]); k++) {
+            snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: site.test\r\n\r\n",
+                     methods[k], paths[i]);
+            http_expect(fd, request, &answer, 400);
+        }
+        snprintf(request, sizeof(request),
+                 "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\n"
+                 "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                 "Sec-WebSocket-Version: 13\r\n\r\n",
+                 paths[i]);
+        http_expect(fd, request, &answer, 400);
+        close(fd);
+    }
+    ck_assert_uint_eq(scene_fetches(), 0);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(what_no_row_matches_is_misdirected)
+{
+    static char row[] = "site.test/api/=http://api.test/";
+    static char *items[] = {row, NULL};
+    int fd;
+
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    http_begin();
+    fd = http_connect();
+    http_expect(fd, "GET http://foreign.test/api/ HTTP/1.1\r\nHost: site.test\r\n\r\n", &answer,
+                421);
+    http_expect(fd, "GET /api/ HTTP/1.1\r\nHost: foreign.test\r\n\r\n", &answer, 421);
+    http_expect(fd, "GET /api HTTP/1.1\r\nHost: site.test\r\n\r\n", &answer, 421);
+    ck_assert_uint_eq(scene_fetches(), 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
+{
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    ck_assert_str_eq(answer.body, "page");
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
+    /* It is the first choice from now on, until it fails. */
+    ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://second.test/base/y", FETCH_RESOLVE_FAILED, "unknown");
+    origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 502);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 1);
+    /* Another failure is final. */
+    ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    AWAIT(scene_fetches() == 1);
+    origin_fails(scene_fetch(NULL)->url, FETCH_TIMED_OUT, "silent");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 504);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* A response may be stored under the URL that was in use, and change while another one is. */
+START_TEST(a_write_invalidates_what_is_stored_under_the_other_urls)
+{
+    static const char *const other[] = {
+        "PUT /x HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n",
+        "http://second.test/base/x", ""};
+    static const char *const moved[] = {
+        "POST /p HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n",
+        "http://second.test/base/p", "Location: /base/x\r\n"};
+    static const char *const *const writes[] = {other, moved};
+
+    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+        int fd;
+
+        begin_reverse();
+        fd = http_connect();
+        ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "old", 3);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
+        origin_responds("http://second.test/base/y", MAX_AGE, BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, writes[i][0]));
+        origin_responds(writes[i][1], writes[i][2], BODY_INLINE, "done", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 200);
+        /* Back to the first URL. */
+        ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_fails("http://second.test/base/z", FETCH_CONNECT_FAILED, "refused");
+        origin_responds("http://first.test/z", MAX_AGE, BODY_INLINE, "page", 4);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+        origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "new", 3);
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_str_eq(answer.body, "new");
+        close(fd);
+        front_server_stop();
+    }
+}
+END_TEST
+
+START_TEST(rows_that_are_refused)
+{
+    static const char *const rows[] = {"",
+                                       "x",
+                                       "/",
+                                       "/=",
+                                       "/=ftp://a/",
+                                       "/=http://a/?q",
+                                       "x:80/=http://a/",
+                                       "/=http://u@a/",
+                                       "/=http://a/,,http://b/",
+                                       "=http://a/"};
+    struct http_origins origins;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *items[] = {(char *)(uintptr_t)rows[i], NULL};
+        struct option_list list = {.items = items, .count = 1};
+        struct buf why;
+
+        buf_init(&why, 1024);
+        ck_assert_msg(!http_origins_init(&origins, &list, &why), "%s", rows[i]);
+        ck_assert_msg(strncmp(buf_str(&why), "origin: ", 8) == 0, "%s", buf_str(&why));
+        buf_free(&why);
+    }
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server: HTTP reverse proxy");
+    TCase *tcase = tcase_create("all");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, a_reverse_proxy_maps_hosts_and_paths);
+    tcase_add_test(tcase, the_port_of_the_host_that_is_forwarded);
+    tcase_add_test(tcase, paths_do_not_leave_the_row);
+    tcase_add_test(tcase, what_no_row_matches_is_misdirected);
+    tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
+    tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
+    tcase_add_test(tcase, rows_that_are_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
