@@ -69,7 +69,7 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
                          t->target->host);
-    if (fd >= 0 && !connections_add(t->owner.connections, t, fd)) {
+    if (fd >= 0 && !connections_add(t->owner.connections, &t->lease, fd)) {
         close(fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");
     }
@@ -92,8 +92,8 @@ connect_begin_request(void *context, char *to, char *from, int to_port, int from
     /* libcurl rewinds only after a part of the body was written, and may have read more than that.
      */
     upload_rewind(&t->upload);
-    t->unclean =
-        !connections_may_serve(t->owner.connections, t->easy, t, to, from, to_port, from_port);
+    t->unclean = !connections_may_serve(t->owner.connections, t->easy, &t->lease, to, from, to_port,
+                                        from_port);
     if (t->unclean)
         return CURL_PREREQFUNC_ABORT; /* which closes the connection */
     t->sent = true;

@@ -10,15 +10,17 @@
 #include "fetch/url.h"
 
 struct connection {
-    LIST_ENTRY(connection) link; /* in fresh, or in its bucket */
-    const void *opener;          /* while it is in fresh */
+    LIST_ENTRY(connection) link;     /* in fresh, or in its bucket */
+    const struct pool_lease *opener; /* while it is in fresh */
+    struct pool_member member;
     int fd;
     union address local, peer;
 };
 
 void
-connections_init(struct connections *connections)
+connections_init(struct connections *connections, unsigned most)
 {
+    pools_init(&connections->pools, most);
     for (unsigned i = 0; i < CONNECTION_BUCKETS; i++) {
         LIST_INIT(&connections->fresh[i]);
         LIST_INIT(&connections->buckets[i]);
@@ -27,11 +29,30 @@ connections_init(struct connections *connections)
     connections->fd_count = 0;
 }
 
+/* Forgets what is known of a descriptor, if anything. */
+static void
+forget(struct connections *connections, int fd)
+{
+    struct connection *connection = NULL;
+
+    if (fd >= 0 && (size_t)fd < connections->fd_count) {
+        connection = connections->by_fd[fd];
+        connections->by_fd[fd] = NULL;
+    }
+    if (connection) {
+        pool_remove_member(&connections->pools, &connection->member);
+        LIST_REMOVE(connection, link);
+        free(connection);
+    }
+}
+
 void
 connections_free(struct connections *connections)
 {
-    for (size_t i = 0; i < connections->fd_count; i++)
-        free(connections->by_fd[i]);
+    pools_close(&connections->pools);
+    for (size_t fd = 0; fd < connections->fd_count; fd++)
+        forget(connections, (int)fd);
+    pools_free(&connections->pools);
     free(connections->by_fd);
     connections->by_fd = NULL;
     connections->fd_count = 0;
@@ -58,30 +79,14 @@ make_place(struct connections *connections, size_t fd)
     return true;
 }
 
-/* Forgets what is known of a descriptor, if anything. */
-static void
-forget(struct connections *connections, int fd)
-{
-    struct connection *connection = NULL;
-
-    if (fd >= 0 && (size_t)fd < connections->fd_count) {
-        connection = connections->by_fd[fd];
-        connections->by_fd[fd] = NULL;
-    }
-    if (connection) {
-        LIST_REMOVE(connection, link);
-        free(connection);
-    }
-}
-
 static struct connection_list *
-fresh_of(struct connections *connections, const void *opener)
+fresh_of(struct connections *connections, const struct pool_lease *opener)
 {
     return &connections->fresh[hash64_uint((uintptr_t)opener) % CONNECTION_BUCKETS];
 }
 
 bool
-connections_add(struct connections *connections, const void *opener, int fd)
+connections_add(struct connections *connections, const struct pool_lease *opener, int fd)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
@@ -92,6 +97,7 @@ connections_add(struct connections *connections, const void *opener, int fd)
     forget(connections, fd);
     connection->opener = opener;
     connection->fd = fd;
+    pool_add_member(&connection->member, opener);
     connections->by_fd[fd] = connection;
     LIST_INSERT_HEAD(fresh_of(connections, opener), connection, link);
     return true;
@@ -135,7 +141,7 @@ read_addresses(struct connection *connection)
 
 /* Puts what a transfer has opened, now that it is connected, where find() looks. */
 static void
-sort_fresh(struct connections *connections, const void *opener)
+sort_fresh(struct connections *connections, const struct pool_lease *opener)
 {
     struct connection *connection = LIST_FIRST(fresh_of(connections, opener));
 
@@ -194,40 +200,39 @@ connections_speak_http_2(CURL *easy)
     return len == 2 && memcmp(protocol, "h2", 2) == 0;
 }
 
-static bool
-is_quiet_socket(int fd)
-{
-    char byte;
-
-    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-           (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
 /*
  * OpenSSL is not asked to read: libcurl's BIO must not be used outside of libcurl (7.88 crashes
  * there when the socket fails). So a TLS record of any kind counts. Tickets come with the handshake
  * and are read with the first answer.
  */
+static bool
+is_quiet(CURL *easy, int fd)
+{
+    SSL *tls = get_tls(easy);
+    char byte;
+
+    return !(tls && SSL_has_pending(tls)) && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
 bool
-connections_may_serve(struct connections *connections, CURL *easy, const void *opener,
+connections_may_serve(struct connections *connections, CURL *easy, struct pool_lease *lease,
                       const char *to, const char *from, int to_port, int from_port)
 {
-    const struct connection *connection;
+    struct connection *connection = NULL;
+    bool http_2 = connections_speak_http_2(easy);
     union address local, peer;
     long fresh = 0;
-    SSL *tls;
 
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &fresh);
-    if (fresh > 0) {
-        sort_fresh(connections, opener);
-        return true;
-    }
-    if (connections_speak_http_2(easy))
-        return true;
-    tls = get_tls(easy);
-    if ((tls && SSL_has_pending(tls)) || !address_parse(to, (uint16_t)to_port, &peer) ||
-        !address_parse(from, (uint16_t)from_port, &local))
+    if (fresh > 0)
+        sort_fresh(connections, lease);
+    if (address_parse(to, (uint16_t)to_port, &peer) &&
+        address_parse(from, (uint16_t)from_port, &local))
+        connection = find(connections, &local, &peer);
+    if (fresh == 0 && !http_2 && (!connection || !is_quiet(easy, connection->fd)))
         return false;
-    connection = find(connections, &local, &peer);
-    return connection && is_quiet_socket(connection->fd);
+    if (connection)
+        pool_take_member(&connection->member, lease, http_2);
+    return true;
 }

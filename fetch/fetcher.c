@@ -246,8 +246,8 @@ dismantle(struct fetcher *fetcher)
 {
     resolver_destroy(fetcher->loop.resolver);
     curl_multi_cleanup(fetcher->loop.multi);
-    poller_free(&fetcher->loop.poller);
     connections_free(&fetcher->loop.connections);
+    poller_free(&fetcher->loop.poller);
     queue_destroy(fetcher->loop.queue);
     settings_free(&fetcher->loop.settings);
     registry_free(&fetcher->loop.registry);
@@ -285,10 +285,10 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
     fetcher->loop.poller.epoll = fetcher->loop.poller.wakeup = -1;
-    connections_init(&fetcher->loop.connections);
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
+    connections_init(&fetcher->loop.connections, config->max_active);
     snprintf(why, why_size, "cannot start, for want of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
@@ -297,10 +297,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     if (!fetcher->loop.queue || !fetcher->loop.multi ||
         !poller_init(&fetcher->loop.poller, fetcher->loop.multi))
         goto failed;
-    /* Kept connections included: one that is kept is closed where a new one would be too many. */
-    if (curl_multi_setopt(fetcher->loop.multi, CURLMOPT_MAXCONNECTS, (long)config->max_active) ||
-        curl_multi_setopt(fetcher->loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
-                          (long)config->max_active))
+    if (pools_set_bounds(&fetcher->loop.connections.pools, fetcher->loop.multi))
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
     if (!fetcher->loop.resolver || !start_thread(fetcher))

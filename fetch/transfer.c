@@ -479,6 +479,8 @@ transfer_clear(struct transfer *t, CURLM *multi)
             curl_multi_remove_handle(multi, t->easy);
         curl_easy_cleanup(t->easy);
     }
+    if (t->lease.pool)
+        pool_end_lease(&t->owner.connections->pools, &t->lease);
     curl_slist_free_all(t->headers);
     curl_slist_free_all(t->pins);
     curl_slist_free_all(t->connect_to);

@@ -83,6 +83,7 @@ struct transfer {
     struct curl_slist *headers; /* owned, as libcurl wants them while it runs */
     struct curl_slist *pins;
     struct curl_slist *connect_to;
+    struct pool_lease lease;
     bool unclean; /* it has got a kept connection that must not be used: transfer_restart() */
     char error_text[CURL_ERROR_SIZE];
 
@@ -155,8 +156,8 @@ bool transfer_restart(struct transfer *transfer, CURLM *multi);
 CURLcode transfer_next_turn(struct transfer *transfer);
 
 /*
- * Ends what owner.begin_hold() reported: pauses of the answer, of the request's body, or both. Harmless
- * without. Any code but CURLE_OK is its end.
+ * Ends what owner.begin_hold() reported: pauses of the answer, of the request's body, or both.
+ * Harmless without. Any code but CURLE_OK is its end.
  */
 CURLcode transfer_resume(struct transfer *transfer, bool receive, bool send);
 

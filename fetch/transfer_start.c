@@ -94,6 +94,27 @@ may_use_http_2(const struct transfer *t)
            t->request->body.kind != FETCH_BODY_SUPPLIED;
 }
 
+/*
+ * libcurl sends again, with any method, what a kept connection that was closed did not answer. A
+ * tunnel's connection must not have served another purpose.
+ */
+static bool
+wants_new_connection(const struct transfer *t)
+{
+    return !method_may_repeat(t->request) || t->request->flags & FETCH_CONNECT_ONLY;
+}
+
+/* Behind a proxy the connections for http are to the proxy, whatever the origin. */
+static bool
+choose_pool(struct transfer *t, const struct route *route)
+{
+    enum pool_wish wish = may_use_http_2(t) ? POOL_SHARED : POOL_IDLE;
+
+    return pool_choose(&t->owner.connections->pools, &t->lease,
+                       route->proxied && !t->target->https ? "" : t->target->origin,
+                       wants_new_connection(t) ? POOL_NEW : wish);
+}
+
 static CURLcode
 set_connection(struct transfer *t, CURL *easy, const struct route *route)
 {
@@ -119,6 +140,7 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
         SET(CURLOPT_RESOLVE, t->pins);
     if (t->connect_to)
         SET(CURLOPT_CONNECT_TO, t->connect_to);
+    SET(CURLOPT_SHARE, pool_share(t->lease.pool));
     SET(CURLOPT_OPENSOCKETFUNCTION, connect_open_socket);
     SET(CURLOPT_OPENSOCKETDATA, t);
     SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
@@ -148,9 +170,7 @@ set_method(struct transfer *t, CURL *easy)
     char name[METHOD_MAX + 1];
     struct span method = t->request->method;
 
-    /* libcurl sends again, with any method, what a kept connection that was closed did not answer.
-     */
-    if (!method_may_repeat(t->request))
+    if (wants_new_connection(t))
         SET(CURLOPT_FRESH_CONNECT, 1L);
     if (method_is(method, "HEAD")) {
         SET(CURLOPT_NOBODY, 1L);
@@ -194,7 +214,6 @@ set_request(struct transfer *t, CURL *easy)
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
     if (t->request->flags & FETCH_CONNECT_ONLY) {
         SET(CURLOPT_CONNECT_ONLY, 1L);
-        SET(CURLOPT_FRESH_CONNECT, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
     if (t->settings->config.user_agent && !(t->request->flags & FETCH_UNDECODED))
@@ -244,7 +263,7 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
     upload_init(&t->upload, &request->body, owner->supply, owner->context);
     buf_init(&t->lines, settings->config.max_headers);
     t->easy = curl_easy_init();
-    if (!t->easy || !headers_to_list(request, credentials, &t->headers) ||
+    if (!t->easy || !choose_pool(t, route) || !headers_to_list(request, credentials, &t->headers) ||
         (!t->literal_route && !pin(t, route)) ||
         (route->redirected && !redirect_connection(t, route)) ||
         set_connection(t, t->easy, route) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||

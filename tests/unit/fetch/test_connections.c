@@ -8,6 +8,24 @@
 
 #define SOCKETS 300
 
+static struct connections connections;
+
+static void
+begin_leases(struct pool_lease *leases)
+{
+    connections_init(&connections, SOCKETS);
+    for (int i = 0; i < SOCKETS; i++)
+        ck_assert(pool_choose(&connections.pools, &leases[i], "http://a:80", POOL_IDLE));
+}
+
+static void
+end_leases(struct pool_lease *leases)
+{
+    for (int i = 0; i < SOCKETS; i++)
+        pool_end_lease(&connections.pools, &leases[i]);
+    connections_free(&connections);
+}
+
 static int
 open_descriptor(void)
 {
@@ -19,34 +37,34 @@ open_descriptor(void)
 
 /* Lists that are not empty: nearly as many as openers, if these are few beside the lists. */
 static unsigned
-count_fresh(const struct connections *connections)
+count_fresh(void)
 {
     unsigned count = 0;
 
     for (unsigned i = 0; i < CONNECTION_BUCKETS; i++)
-        count += !LIST_EMPTY(&connections->fresh[i]);
+        count += !LIST_EMPTY(&connections.fresh[i]);
     return count;
 }
 
 START_TEST(closing_forgets)
 {
-    struct connections connections;
+    static struct pool_lease leases[SOCKETS];
     int fds[SOCKETS];
 
-    connections_init(&connections);
+    begin_leases(leases);
     for (int i = 0; i < SOCKETS; i++) {
         fds[i] = open_descriptor();
-        ck_assert(connections_add(&connections, &fds[i], fds[i]));
+        ck_assert(connections_add(&connections, &leases[i], fds[i]));
     }
-    ck_assert_uint_gt(count_fresh(&connections), SOCKETS / 2);
+    ck_assert_uint_gt(count_fresh(), SOCKETS / 2);
     for (int i = 0; i < SOCKETS; i++)
         ck_assert_int_eq(connections_on_close(&connections, fds[i]), 0);
-    ck_assert_uint_eq(count_fresh(&connections), 0);
+    ck_assert_uint_eq(count_fresh(), 0);
     ck_assert_int_eq(fcntl(fds[0], F_GETFD), -1);
     /* One that is not known, too, as the sockets of a duplicated handle are. */
     fds[0] = open_descriptor();
     ck_assert_int_eq(connections_on_close(&connections, fds[0]), 0);
-    connections_free(&connections);
+    end_leases(leases);
 }
 END_TEST
 
@@ -54,16 +72,16 @@ END_TEST
  */
 START_TEST(a_descriptor_that_is_used_again_is_one_socket)
 {
-    struct connections connections;
-    int openers[SOCKETS], fd = open_descriptor();
+    static struct pool_lease leases[SOCKETS];
+    int fd = open_descriptor();
 
-    connections_init(&connections);
+    begin_leases(leases);
     for (int i = 0; i < SOCKETS; i++)
-        ck_assert(connections_add(&connections, &openers[i], fd));
-    ck_assert_uint_eq(count_fresh(&connections), 1);
+        ck_assert(connections_add(&connections, &leases[i], fd));
+    ck_assert_uint_eq(count_fresh(), 1);
     ck_assert_int_eq(connections_on_close(&connections, fd), 0);
-    ck_assert_uint_eq(count_fresh(&connections), 0);
-    connections_free(&connections);
+    ck_assert_uint_eq(count_fresh(), 0);
+    end_leases(leases);
 }
 END_TEST
 

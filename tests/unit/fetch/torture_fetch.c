@@ -248,7 +248,6 @@ struct hop {
     struct route route;
     struct resolved *resolved;
     CURLM *multi;
-    struct connections connections;
 };
 
 static void
@@ -257,6 +256,7 @@ walk_transfer(void *context)
     static _Atomic uint64_t received;
     static const uint64_t turn;
     struct hop *hop = context;
+    struct connections connections;
     struct transfer_owner owner = {
         .hop = never_hop,
         .head = never_head,
@@ -265,16 +265,18 @@ walk_transfer(void *context)
         .pause = never_pause,
         .received = &received,
         .turn = &turn,
-        .connections = &hop->connections,
+        .connections = &connections,
     };
     const struct fetch_request asked = {.headers = span_str("A: b\r\n")};
     struct transfer transfer = {0};
 
+    connections_init(&connections, 1);
     ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,
                              hop->resolved, &asked, true, span_str("u"),
                              &owner) != torture_failed());
     ck_assert((transfer.easy == NULL) == torture_failed());
     transfer_clear(&transfer, hop->multi);
+    connections_free(&connections);
     ck_assert_uint_eq(atomic_load(&hop->resolved->references), 1);
 }
 
@@ -301,7 +303,7 @@ START_TEST(torture)
     ck_assert_int_eq(target_parse(&hop.target, span_str("http://h.test/"), why, sizeof(why)), 0);
     ck_assert(address_parse("192.0.2.1", 80, &hop.resolved->list[0]));
     hop.route = (struct route){.host = "other.test", .port = 80, .redirected = true};
-    ck_assert_uint_ge(torture_walk(walk_transfer, &hop), 2);
+    ck_assert_uint_ge(torture_walk(walk_transfer, &hop), 5);
     resolved_release(&hop.resolved);
     target_free(&hop.target);
     settings_free(&hop.settings);

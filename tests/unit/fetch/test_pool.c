@@ -1,0 +1,257 @@
+/* Pools of connections: which one a transfer gets, from what is known of idle connections. */
+#include "fetch/pool.h"
+
+#include "tests/unit/unit.h"
+
+#define MANY 1000u
+#define HOST "http://a.test:80"
+#define OTHER "http://b.test:80"
+
+static struct pools pools;
+
+static void
+set_up(void)
+{
+    pools_init(&pools, MANY);
+}
+
+static void
+tear_down(void)
+{
+    pools_close(&pools);
+    ck_assert(RB_EMPTY(&pools.origins));
+    pools_free(&pools);
+}
+
+static void
+choose(struct pool_lease *lease, const char *origin, enum pool_wish wish)
+{
+    ck_assert(pool_choose(&pools, lease, origin, wish));
+    ck_assert_ptr_nonnull(pool_share(lease->pool));
+}
+
+/* A transfer that opens a connection and is done with it. */
+static void
+leave_idle(struct pool_member *member, const char *origin)
+{
+    struct pool_lease lease;
+
+    choose(&lease, origin, POOL_NEW);
+    pool_add_member(member, &lease);
+    pool_take_member(member, &lease, false);
+    pool_end_lease(&pools, &lease);
+    ck_assert_int_eq(member->state, MEMBER_IDLE);
+}
+
+/* As many transfers as there may be: no pool gets more than its share. */
+START_TEST(transfers_are_divided)
+{
+    static struct pool_lease leases[MANY];
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < MANY; i++)
+        choose(&leases[i], HOST, POOL_IDLE);
+    ck_assert_uint_eq(pools.count, (MANY + POOL_CONNECTIONS - 1) / POOL_CONNECTIONS);
+    for (unsigned at = 0; at < pools.count; at++) {
+        unsigned count = 0;
+
+        for (unsigned i = 0; i < MANY; i++)
+            count += leases[i].pool == pools.list[at];
+        most = count > most ? count : most;
+    }
+    ck_assert_uint_le(most, pools.size);
+    ck_assert_uint_le(pools.size, POOL_CONNECTIONS);
+    for (unsigned i = 0; i < MANY; i++)
+        pool_end_lease(&pools, &leases[i]);
+}
+END_TEST
+
+START_TEST(sizes_add_up)
+{
+    for (unsigned n = 1; n < 20000; n += n < 200 ? 1 : 97) {
+        pools_init(&pools, n);
+        ck_assert_uint_le(pools.size, POOL_CONNECTIONS);
+        ck_assert_uint_ge(pools.size * pools.most, n);
+        ck_assert_uint_le(pools.size * pools.most - n, n / 32);
+    }
+}
+END_TEST
+
+/* All pools are in use, and one has an idle connection: a transfer to its origin gets that pool. */
+START_TEST(an_idle_connection_is_found)
+{
+    static struct pool_lease leases[MANY];
+    struct pool_member member;
+    struct pool_lease again, third;
+    struct pool *pool;
+
+    for (unsigned i = 0; i + 1 < MANY; i++)
+        choose(&leases[i], OTHER, POOL_IDLE);
+    pool_end_lease(&pools, &leases[500]);
+    leave_idle(&member, HOST);
+    pool = member.pool;
+    choose(&again, HOST, POOL_IDLE);
+    ck_assert_ptr_eq(again.pool, pool);
+    ck_assert_ptr_eq(again.claimed, &member);
+    /* It is expected to be used: another transfer does not count on it. */
+    choose(&third, HOST, POOL_IDLE);
+    ck_assert_ptr_null(third.claimed);
+    pool_take_member(&member, &again, false);
+    ck_assert_int_eq(member.state, MEMBER_USED);
+    pool_end_lease(&pools, &again);
+    ck_assert_int_eq(member.state, MEMBER_IDLE);
+    pool_end_lease(&pools, &third);
+    pool_remove_member(&pools, &member);
+    for (unsigned i = 0; i + 1 < MANY; i++)
+        pool_end_lease(&pools, &leases[i]);
+}
+END_TEST
+
+START_TEST(a_new_connection_claims_none)
+{
+    struct pool_member member;
+    struct pool_lease lease;
+
+    leave_idle(&member, HOST);
+    choose(&lease, HOST, POOL_NEW);
+    ck_assert_ptr_null(lease.claimed);
+    pool_end_lease(&pools, &lease);
+    choose(&lease, OTHER, POOL_IDLE);
+    ck_assert_ptr_null(lease.claimed);
+    pool_end_lease(&pools, &lease);
+    pool_remove_member(&pools, &member);
+}
+END_TEST
+
+/* libcurl chooses among the idle connections of a pool by itself. */
+START_TEST(claims_are_exchanged)
+{
+    struct pool_member a, b;
+    struct pool_lease first, second, opener;
+
+    choose(&opener, HOST, POOL_NEW);
+    pool_add_member(&a, &opener);
+    pool_take_member(&a, &opener, false);
+    leave_idle(&b, HOST);
+    pool_end_lease(&pools, &opener);
+    choose(&first, HOST, POOL_IDLE);
+    choose(&second, HOST, POOL_IDLE);
+    ck_assert_ptr_eq(first.claimed, &a);
+    ck_assert_ptr_eq(second.claimed, &b);
+    pool_take_member(&b, &first, false);
+    ck_assert_ptr_null(first.claimed);
+    ck_assert_ptr_eq(second.claimed, &a);
+    pool_take_member(&a, &second, false);
+    ck_assert_ptr_null(second.claimed);
+    pool_end_lease(&pools, &first);
+    pool_end_lease(&pools, &second);
+
+    /* The transfer got another than it had claimed, which is idle again. */
+    choose(&first, HOST, POOL_IDLE);
+    ck_assert_ptr_eq(first.claimed, &a);
+    pool_take_member(&b, &first, false);
+    ck_assert_int_eq(a.state, MEMBER_IDLE);
+    pool_end_lease(&pools, &first);
+    pool_remove_member(&pools, &a);
+    pool_remove_member(&pools, &b);
+}
+END_TEST
+
+START_TEST(closing_ends_claim_and_use)
+{
+    struct pool_member a;
+    struct pool_lease lease;
+
+    leave_idle(&a, HOST);
+    choose(&lease, HOST, POOL_IDLE);
+    pool_remove_member(&pools, &a);
+    ck_assert_ptr_null(lease.claimed);
+    /* It opens one instead, which is closed before the end. */
+    pool_add_member(&a, &lease);
+    pool_take_member(&a, &lease, false);
+    pool_remove_member(&pools, &a);
+    ck_assert_ptr_null(lease.used);
+    pool_end_lease(&pools, &lease);
+    pool_end_lease(&pools, &lease);
+    choose(&lease, HOST, POOL_IDLE);
+    ck_assert_ptr_null(lease.claimed);
+    pool_end_lease(&pools, &lease);
+}
+END_TEST
+
+/* Over HTTP/2 a connection that others use serves as well; it is idle when the last one ends. */
+START_TEST(shared_connections)
+{
+    static struct pool_lease users[POOL_CONNECTIONS], beyond, single;
+    struct pool_member member;
+
+    choose(&users[0], HOST, POOL_SHARED);
+    pool_add_member(&member, &users[0]);
+    pool_take_member(&member, &users[0], true);
+    for (unsigned i = 1; i < pools.size; i++) {
+        choose(&users[i], HOST, POOL_SHARED);
+        ck_assert_ptr_eq(users[i].pool, member.pool);
+        ck_assert_ptr_null(users[i].claimed);
+        pool_take_member(&member, &users[i], true);
+    }
+    choose(&beyond, HOST, POOL_SHARED);
+    ck_assert_ptr_ne(beyond.pool, member.pool);
+    for (unsigned i = 0; i < pools.size; i++) {
+        ck_assert_int_eq(member.state, MEMBER_USED);
+        pool_end_lease(&pools, &users[i]);
+    }
+    ck_assert_int_eq(member.state, MEMBER_IDLE);
+    choose(&single, HOST, POOL_SHARED);
+    ck_assert_ptr_eq(single.pool, member.pool);
+    pool_remove_member(&pools, &member);
+    pool_end_lease(&pools, &single);
+    pool_end_lease(&pools, &beyond);
+}
+END_TEST
+
+/* Where all pools are full of idle connections to other origins, new ones take turns at them. */
+START_TEST(idle_connections_give_way)
+{
+    static struct pool_member members[MANY];
+    struct pool_lease lease, first, second, places[MANY / 32];
+    unsigned count = pools.size * pools.most - MANY;
+
+    ck_assert_uint_le(count, MANY / 32);
+    for (unsigned i = 0; i < MANY; i++)
+        leave_idle(&members[i], OTHER);
+    for (unsigned i = 0; i < count; i++)
+        choose(&places[i], HOST, POOL_IDLE);
+    choose(&first, HOST, POOL_IDLE);
+    choose(&second, HOST, POOL_IDLE);
+    ck_assert_ptr_ne(first.pool, second.pool);
+    /* What is idle is found all the same. */
+    choose(&lease, OTHER, POOL_IDLE);
+    ck_assert_ptr_nonnull(lease.claimed);
+    pool_end_lease(&pools, &lease);
+    pool_end_lease(&pools, &first);
+    pool_end_lease(&pools, &second);
+    for (unsigned i = 0; i < count; i++)
+        pool_end_lease(&pools, &places[i]);
+    for (unsigned i = 0; i < MANY; i++)
+        pool_remove_member(&pools, &members[i]);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("fetch/pool");
+    TCase *tcase = tcase_create("pool");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, transfers_are_divided);
+    tcase_add_test(tcase, sizes_add_up);
+    tcase_add_test(tcase, an_idle_connection_is_found);
+    tcase_add_test(tcase, a_new_connection_claims_none);
+    tcase_add_test(tcase, claims_are_exchanged);
+    tcase_add_test(tcase, closing_ends_claim_and_use);
+    tcase_add_test(tcase, shared_connections);
+    tcase_add_test(tcase, idle_connections_give_way);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
