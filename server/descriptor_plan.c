@@ -8,24 +8,29 @@ enum {
     FOR_THE_DAEMON = 96,
     /* An event loop, its poller, and what wakes it. */
     PER_WORKER = 3,
+    /* The threads that look up names (256), and as many races of connections. */
+    MOST_SPARE = 512,
 };
 
 /*
- * A connection for each fetch; the fetcher has no more, kept ones included. And one for every
- * second fetch: a name is being looked up, or connections over IPv4 and IPv6 race. A race for which
- * there is no descriptor is not begun.
+ * A connection for each fetch; the fetcher has hardly more, kept ones included. And spare ones, for
+ * every second fetch up to a bound: a name is being looked up, or connections over IPv4 and IPv6
+ * race. A race for which there is no descriptor is not begun.
  */
 static uint64_t
 for_fetches(uint64_t fetches)
 {
-    return fetches + (fetches + 1) / 2;
+    uint64_t spare = (fetches + 1) / 2;
+
+    return fetches + (spare < MOST_SPARE ? spare : MOST_SPARE);
 }
 
 /* The most fetches for which that many descriptors are enough; at least 1. */
 static uint32_t
 fetches_of(uint64_t descriptors)
 {
-    uint64_t fetches = descriptors * 2 / 3;
+    uint64_t fetches =
+        descriptors < 3 * MOST_SPARE ? descriptors * 2 / 3 : descriptors - MOST_SPARE;
 
     return fetches ? (uint32_t)fetches : 1;
 }

@@ -51,10 +51,37 @@ START_TEST(fetches_get_what_connections_and_tunnels_leave)
     ck_assert(descriptor_plan_is_short(&plan));
     ck_assert_uint_eq(plan.connections, 64);
     ck_assert_uint_eq(plan.tunnels, 16);
-    ck_assert_uint_gt(plan.fetches, 13000);
-    ck_assert_uint_lt(plan.fetches, 13334);
+    ck_assert_uint_gt(plan.fetches, 19000);
+    ck_assert_uint_lt(plan.fetches, 20000 - 64 - 16 - 512);
     plan = descriptor_plan_make(64, 0, plan.fetches, 16, 2, 20000);
     ck_assert(!descriptor_plan_is_short(&plan));
+}
+END_TEST
+
+/* Of few fetches every second one has a spare descriptor, of many as many as may need one. */
+START_TEST(spare_descriptors_are_bounded)
+{
+    uint64_t none = descriptor_plan_make(64, 0, 1, 0, 2, UINT64_MAX).need - 2;
+
+    ck_assert_uint_eq(descriptor_plan_make(64, 0, 1000, 0, 2, UINT64_MAX).need, none + 1500);
+    ck_assert_uint_eq(descriptor_plan_make(64, 0, 1024, 0, 2, UINT64_MAX).need, none + 1536);
+    ck_assert_uint_eq(descriptor_plan_make(64, 0, 10000, 0, 2, UINT64_MAX).need, none + 10512);
+    for (uint64_t limit = 500; limit < 6000; limit++) {
+        struct descriptor_plan plan = descriptor_plan_make(64, 0, 20000, 0, 2, limit);
+
+        ck_assert_uint_le(descriptor_plan_make(64, 0, plan.fetches, 0, 2, limit).need, limit);
+        ck_assert_uint_ge(descriptor_plan_make(64, 0, plan.fetches + 2, 0, 2, limit).need, limit);
+    }
+}
+END_TEST
+
+/* A client's connection for each fetch. */
+START_TEST(half_for_clients_half_for_fetches)
+{
+    struct descriptor_plan plan = descriptor_plan_make(10016, 0, 10000, 0, 2, 20000);
+
+    ck_assert_uint_gt(plan.fetches, 9400);
+    ck_assert_uint_gt(plan.connections, plan.fetches);
 }
 END_TEST
 
@@ -120,6 +147,8 @@ unit_suite(void)
     tcase_add_test(tcase, all_stays_where_the_limit_is_enough);
     tcase_add_test(tcase, fetches_keep_theirs_up_to_half);
     tcase_add_test(tcase, fetches_get_what_connections_and_tunnels_leave);
+    tcase_add_test(tcase, spare_descriptors_are_bounded);
+    tcase_add_test(tcase, half_for_clients_half_for_fetches);
     tcase_add_test(tcase, tunnels_get_a_quarter);
     tcase_add_test(tcase, the_plan_fits_the_limit);
     tcase_add_test(tcase, the_soft_limit_is_raised_to_the_hard_one);
