@@ -22,9 +22,9 @@ from reproduce_figures import chart, escape, numbers
 COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
 STYLE = """
 :root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
-  --none-bg: #eceef1; }
+  --none-bg: #eceef1; --shade: #b9bec6; }
 @media screen and (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
-  --no-bg: #43201f; --none-bg: #2a2f37; } }
+  --no-bg: #43201f; --none-bg: #2a2f37; --shade: #59616d; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 66rem; background: var(--paper);
   color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
@@ -38,7 +38,11 @@ p { margin: .5rem 0; max-width: 46rem; }
 .tally li { padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem;
   background: var(--card); }
 .tally b { font-size: 1.5rem; margin-right: .35rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; } .wide + .wide { margin-top: 1.5rem; }
+/* A shade at the right as long as there is more to scroll to. */
+.wide { overflow-x: auto; background: linear-gradient(to left, var(--paper) 40%, transparent)
+    right / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--shade), transparent) right / 1.2rem 100% no-repeat scroll; }
+.wide + .wide { margin-top: 1.5rem; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .5rem .75rem .5rem 0;
   border-bottom: 1px solid var(--line); }
@@ -46,9 +50,9 @@ th { font-weight: 600; color: var(--soft); }
 .numbers { width: auto; min-width: 30rem; }
 .numbers th, .numbers td { text-align: right; padding: .25rem .9rem .25rem 0;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
-.numbers th:first-child, .numbers td:first-child { text-align: left; }
-.numbers th { white-space: normal; max-width: 8rem; vertical-align: bottom; }
-.numbers th:first-child, .numbers td:first-child { position: sticky; left: 0; background: var(--paper); }
+.numbers th { white-space: normal; vertical-align: bottom; min-width: 3.6rem; max-width: 8rem; }
+.numbers th:first-child, .numbers td:first-child { text-align: left; position: sticky; left: 0;
+  background: var(--paper); padding-right: .6rem; }
 .claims td:nth-child(2) { width: 36%; }
 .claims small { display: block; color: var(--soft); margin-top: .2rem; }
 .badge { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .8rem;
@@ -72,11 +76,14 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-hei
   padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
-  padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); } }
+  padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); }
+  .numbers { min-width: 0; font-size: .75rem; } .numbers th, .numbers td { padding-right: .5rem; }
+  .numbers th { min-width: 0; } .numbers td:first-child { white-space: normal; min-width: 4.5rem; } }
 @media print { :root { --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff; --none-bg: #fff; }
   body { padding: 0; max-width: none; font-size: 10pt; } .badge { border: 1px solid currentColor; }
   tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  .figures { grid-template-columns: 1fr 1fr; } @page { margin: 16mm; } }
+  .figures { grid-template-columns: 1fr 1fr; } .wide { overflow: visible; background: none; }
+  .numbers { min-width: 0; font-size: 8pt; } @page { margin: 16mm; } }
 """
 SHEET = COLOURS + STYLE + figures.OWN
 # Nothing is loaded, no script runs, and this style sheet alone applies.
@@ -122,7 +129,7 @@ def claims_table(rows):
             row.claim.source, f"section {row.claim.source}")
         cells.append(
             f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
-            f"<td>{escape(row.claim.published)}<small>asked: {escape(row.claim.criterion)}</small>"
+            f"<td>{escape(row.claim.published)}<small>criterion: {escape(row.claim.criterion)}</small>"
             f"</td><td>{badge(row.finding)}</td><td>{escape(row.finding.measured)}{own}</td></tr>")
     return ('<div class="wide"><table class="claims"><thead><tr><th>Data</th><th>Published</th>'
             "<th>Here</th><th>Measured, and by how much</th></tr></thead><tbody>"
@@ -176,13 +183,18 @@ def part_section(part):
             + "<h3>Mean access time, ms</h3>" + table(times, "%.2f", none))
 
 
+def rounded(points):
+    """To a tenth, without the sign of a zero."""
+    return round(points, 1) + 0.0
+
+
 def published_table(printed, measured, columns):
     """Published hit ratios, and in brackets by how many points the measured ones are higher."""
     if not printed:
         return ""
 
     def cell(value, own):
-        return "" if value is None else f"{value:.1f} ({own - value:+.1f})"
+        return "" if value is None else f"{value:.1f} ({rounded(own - value):+.1f})"
 
     return ("<h3>Published hit ratio, per cent (measured minus published, points)</h3>"
             + numbers(columns, [[policy.upper(), *map(cell, line, measured[policy])]

@@ -6,11 +6,13 @@ import resource
 import socket
 import sys
 
+import browser
 import harness
 
 SCRIPT = harness.TOP / "scripts/reproduce.sh"
 BENCH = harness.BUILD / "tests/bench"
 sys.path.insert(0, str(harness.TOP / "scripts"))
+import reproduce_page as main_page
 import reproduce_parallel as parallel
 import reproduce_parallel_claims as parallel_claims
 import reproduce_parallel_model as model
@@ -144,6 +146,33 @@ class ParallelClaimsTest(harness.SystemTest):
         self.assertEqual(section.count("<svg"), 3)
         self.assertIn("aiohttp was not installed", section)
         self.assertNotIn("own-aiohttp", section)
+
+    def test_tables_fit_a_window_and_are_marked_where_they_scroll(self):
+        if not browser.PROGRAM:
+            self.skipTest("chromium is not installed")
+        page = self.dir / "page.html"
+        page.write_text('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+                        f"<style>{main_page.SHEET}</style>"
+                        + parallel_page.section(self.study([1, 1, 1, 1, 0.9, 0.8, 0.7])))
+        chromium = browser.Browser()
+        self.addCleanup(chromium.close)
+        wide = "[...document.querySelectorAll('.wide')].filter((e) => e.scrollWidth > e.clientWidth)"
+        chromium.open(page, width=1280)
+        self.assertEqual(chromium.run(f"{wide}.map((e) => e.textContent)"), [])
+        chromium.open(page, width=390)
+        self.assertEqual(chromium.run("document.documentElement.scrollWidth"), 390)
+        self.assertGreater(chromium.run(f"{wide}.length"), 0)
+        # The first column stays in view, and a shade shows that there is more.
+        self.assertEqual(chromium.run(f"""{wide}.filter((e) => {{
+            const name = e.querySelector('tbody td');
+            e.scrollLeft = 100;
+            return Math.abs(name.getBoundingClientRect().left - e.getBoundingClientRect().left) > 1
+                || !getComputedStyle(e).backgroundAttachment.includes('local');
+        }}).length"""), 0)
+
+    def test_headings_count_in_singular_and_plural(self):
+        section = parallel_page.section(self.study([1, 1, 1, 1, 0.9, 0.8, 0.7]))
+        self.assertIn("<th>1 thread</th><th>2 threads</th>", section)
 
     def test_the_model(self):
         waits = model.demand_of("pool", 0.010, 0.001, 0.001)
