@@ -165,7 +165,7 @@ GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/p
 # Generated XDR routines, dispatchers and client stubs; a program takes what it asks for.
 PROTOCOL_LIB := $(B)/libprotocol.a
 
-# On top first: who uses stands before who is used.
+# In the order of linking: users before what they use.
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
 	$(B)/libfetch.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \

@@ -216,7 +216,7 @@ uint64_t cache_purge(struct cache *cache, struct span url);
 /*
  * cache_purge() that also appends the tags of what it removes, and of the busy objects that it
  * concerns, to `tags`: words with one space between two, some perhaps more than once. The buffer
- * says if that failed. `writer`, unless NULL, is who purges, for cache_fill_dates_from().
+ * says if that failed. `writer`, unless NULL, identifies the purger, for cache_fill_dates_from().
  */
 uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
                             const void *writer);

@@ -2,7 +2,7 @@
  * An object: what the cache has for a URL, from the first miss on. It is busy while it is filled,
  * then ready, or failed; or it is a marker, which records that the URL's responses are not shared.
  *
- * A URL may have several objects, told apart by the variant: bytes that the cache compares and
+ * A URL may have several objects, which differ by the variant: bytes that the cache compares and
  * does not interpret, such as the field values that select a representation (RFC 9111, section
  * 4.1).
  *

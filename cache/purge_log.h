@@ -36,8 +36,8 @@ void purge_log_init(struct purge_log *log);
 void purge_log_destroy(struct purge_log *log);
 
 /*
- * The purge of a name begins; of any name if that is empty. `by` identifies who purges, as long as
- * that exists, or is NULL.
+ * The purge of a name begins; of any name if that is empty. `by` identifies the purger, as long
+ * as that exists, or is NULL.
  */
 void purge_log_add(struct purge_log *log, struct span name, const void *by);
 

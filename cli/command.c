@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -11,6 +12,7 @@ command_find(const struct command *const *commands, const char *word)
 {
     struct nearest nearest = NEAREST_TO(word);
     char ask[80];
+    bool option = *word == '-';
     size_t before = 0; /* characters before the last word */
 
     for (const struct command *const *at = commands; *at; at++) {
@@ -19,10 +21,18 @@ command_find(const struct command *const *commands, const char *word)
         before = space ? (size_t)(space - (*at)->name) + 1 : 0;
         if (strcmp((*at)->name + before, word) == 0)
             return *at;
-        nearest_offer(&nearest, (*at)->name + before);
+        if (!option)
+            nearest_offer(&nearest, (*at)->name + before);
     }
-    output_complain("unknown command '%.*s%s'%s", (int)before, commands[0]->name, word,
-                    nearest_ask(&nearest, ask, sizeof(ask)));
+    if (option) {
+        nearest_offer(&nearest, "--help");
+        if (before == 0)
+            nearest_offer(&nearest, "--version");
+        output_complain("unknown option '%s'%s", word, nearest_ask(&nearest, ask, sizeof(ask)));
+    } else {
+        output_complain("unknown command '%.*s%s'%s", (int)before, commands[0]->name, word,
+                        nearest_ask(&nearest, ask, sizeof(ask)));
+    }
     fprintf(stderr, "Try 'sunproxy %.*s--help'.\n", (int)before, commands[0]->name);
     return NULL;
 }

@@ -323,7 +323,7 @@ lost(const struct http_fetch *fetch, bool connected, char *text, size_t size)
     if (connected)
         snprintf(text, size, "the connection broke before the response came");
     else
-        snprintf(text, size, "no connection to the server could be made%s%s", error ? ": " : "",
+        snprintf(text, size, "cannot connect to the server%s%s", error ? ": " : "",
                  error ? strerror((int)error) : "");
     return (struct get_failure){.status = EX_UNAVAILABLE,
                                 .code = connected ? "lost" : "unreachable",

@@ -90,7 +90,7 @@ purge_all(const struct purge_options *options, char **urls, int count)
         printf("{\"purged\":%" PRIu64 ",\"dry_run\":%s}\n", purged,
                options->dry_run ? "true" : "false");
     else
-        printf("%" PRIu64 " pages %s\n", purged,
+        printf("%" PRIu64 " %s %s\n", purged, purged == 1 ? "page" : "pages",
                options->dry_run ? "would be purged (dry run)" : "purged");
     return EX_OK;
 }

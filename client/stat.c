@@ -144,8 +144,8 @@ look_back_at(struct rpc_client *client, const struct stat_options *options,
     if (*path) {
         status = stat_since(&options->since, path, options->form == STAT_JSON);
     } else {
-        output_complain("the server at %s names no request database (it tells administrators over "
-                        "its socket); give it with --request-db",
+        output_complain("the server at %s names no request database (only administrators get "
+                        "its name, over the socket); give it with --request-db",
                         server->name);
         status = EX_UNAVAILABLE;
     }

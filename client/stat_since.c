@@ -353,7 +353,7 @@ read_reports(sqlite3 *history, const struct since_options *options, const struct
     if (request_history_is_sound(history))
         return status;
     buf_reset(why);
-    buf_append_str(why, "a server has begun to write it meanwhile; ask again");
+    buf_append_str(why, "a server has begun to write it meanwhile; try again");
     return EX_TEMPFAIL;
 }
 

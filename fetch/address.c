@@ -204,6 +204,6 @@ address_policy_refuse_own(struct address_policy *policy, char *why, size_t why_s
     if (!policy->own)
         policy->own = own_addresses_open();
     if (!policy->own)
-        snprintf(why, why_size, "cannot ask the system for its own addresses: %s", strerror(errno));
+        snprintf(why, why_size, "cannot read the addresses of this host: %s", strerror(errno));
     return policy->own != NULL;
 }

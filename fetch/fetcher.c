@@ -289,7 +289,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
     connections_init(&fetcher->loop.connections, config->max_active);
-    snprintf(why, why_size, "cannot start, for want of memory, descriptors or threads");
+    snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
     fetcher->loop.queue = queue_create(&limits);

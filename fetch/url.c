@@ -50,7 +50,7 @@ host_is_name(const char *host)
 static enum fetch_error
 bad_url(char *why, size_t why_size, const char *reason)
 {
-    snprintf(why, why_size, "the URL is not one to fetch: %s", reason);
+    snprintf(why, why_size, "invalid URL: %s", reason);
     return FETCH_BAD_URL;
 }
 

@@ -178,7 +178,7 @@ select_variant(struct origin_fill *fill, struct span lines)
     buf_free(&variant);
     if (selected)
         return;
-    fill->sharing.unshared = "varies by more than can be told apart";
+    fill->sharing.unshared = "varies by more fields than the cache can distinguish";
     origin_fill_isolate(fill);
 }
 

@@ -46,11 +46,11 @@ rpc_client_strstatus(enum rpc_client_status status)
 {
     switch (status) {
     case RPC_CLIENT_OK:
-        return "all is well";
+        return "success";
     case RPC_CLIENT_NO_MEMORY:
         return "out of memory";
     case RPC_CLIENT_UNREACHABLE:
-        return "no connection to the server could be made";
+        return "cannot connect to the server";
     case RPC_CLIENT_LOST:
         return "the connection broke before the answer came";
     case RPC_CLIENT_TIMED_OUT:
@@ -62,7 +62,7 @@ rpc_client_strstatus(enum rpc_client_status status)
     case RPC_CLIENT_PROC_UNAVAIL:
         return "the server does not serve this procedure";
     case RPC_CLIENT_GARBAGE_ARGS:
-        return "the server cannot make sense of the arguments";
+        return "the server cannot decode the arguments";
     case RPC_CLIENT_SYSTEM_ERR:
         return "the server failed";
     case RPC_CLIENT_DENIED:

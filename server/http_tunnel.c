@@ -9,7 +9,7 @@
  * GET.
  *
  * A tunnel counts a request of its connection until the relay does. While it connects, the end of
- * the client's side is taken for that of the client, which cannot be told apart.
+ * the client's side is taken for that of the client: the two cannot be distinguished.
  */
 #include <stdlib.h>
 #include <unistd.h>

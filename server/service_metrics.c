@@ -85,7 +85,7 @@ static const struct metric_row rpc_rows[] = {
     {"connections_refused", "reason=\"memory\"", COUNTER, "", HELP_REFUSED,
      REFUSED(NET_REFUSED_MEMORY)},
     {"connections_timed_out", "", COUNTER, "",
-     "Connections closed after a timeout or for want of memory.", AT(net.connections_timed_out)},
+     "Connections closed after a timeout or for lack of memory.", AT(net.connections_timed_out)},
     {"received_bytes", "", COUNTER, "bytes", "Bytes received from clients.", AT(net.bytes_in)},
     {"sent_bytes", "", COUNTER, "bytes", "Bytes sent to clients.", AT(net.bytes_out)},
     {"clients", "", GAUGE, "", "Clients known: connected, or over a rate in the last seconds.",

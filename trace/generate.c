@@ -173,7 +173,7 @@ const struct generate_workload generate_workloads[] = {
      YCSB(0.95),
      .draw = draw_scan},
     {.name = "ycsb-f",
-     .summary = "YCSB F: half reads, half reads followed by a write of the page",
+     .summary = "YCSB F: half reads, half reads followed by a write",
      YCSB(0.5),
      .draw = draw_modify},
     {.name = NULL},

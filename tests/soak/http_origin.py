@@ -140,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if chunked:
                 part = b"%x\r\n%s\r\n" % (len(part), part)
             if at + piece >= len(body) == stop:
-                # Together: what comes when the connection is in use again cannot be told apart.
+                # Together: what comes when the connection is in use again cannot be distinguished.
                 self.wfile.write(part[:-EXCESS_WITH])
                 part = part[-EXCESS_WITH:] + last
             self.wfile.write(part)

@@ -371,7 +371,7 @@ class DownloadTest(BodyTest):
         nowhere = f"127.0.0.1:{harness.free_port()}"
         done = self.get("http://a.test/", "http://b.test/", via=nowhere, expect=69)
         self.assertRegex(done.stderr.decode(),
-                         r"\Asunproxy get: http://a\.test/: no connection to the server could be made: "
+                         r"\Asunproxy get: http://a\.test/: cannot connect to the server: "
                          rf"Connection refused: http://{nowhere}/\n\Z")
         done = self.get("--json", "http://a.test/", "http://b.test/", via=nowhere, expect=69)
         rows = [json.loads(line) for line in done.stdout.splitlines()]

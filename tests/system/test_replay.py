@@ -528,7 +528,7 @@ class AdministerTest(ReplayCase):
                 self.assertEqual(json.loads(out), {"purged": count, "dry_run": True})
                 self.assertEqual(self.stat(self.d)["pages"], 6)
                 out = self.sunproxy("purge", "-n", *arguments, daemon=self.d).stdout.decode()
-                self.assertEqual(out, f"{count} pages would be purged (dry run)\n")
+                self.assertEqual(out, f"{count} page{'' if count == 1 else 's'} would be purged (dry run)\n")
         self.assertEqual(self.purged("--all"), 6)
 
     def test_a_dry_run_of_set(self):

@@ -65,7 +65,7 @@ CLIENT = [
     (["get", "--http", "unix:", "http://a.test/"], USAGE, r"is HOST:PORT or unix:PATH"),
     (["get", "--http", "http://unix:/a", "http://a.test/"], USAGE, r"is HOST:PORT or unix:PATH"),
     (["get", "--http", "h:65536", "http://a.test/"], USAGE, r"is HOST:PORT or unix:PATH"),
-    (["get", "--http", "unix:{socket}", "http://a.test/"], UNAVAILABLE, r"no connection.*{socket}"),
+    (["get", "--http", "unix:{socket}", "http://a.test/"], UNAVAILABLE, r"cannot connect.*{socket}"),
     (["get", "--http", "h:1", "-X", "A B", "http://a.test/"], USAGE, r"--request is a method"),
     (["get", "--http", "h:1", "-X", "", "http://a.test/"], USAGE, r"--request is a method"),
     (["get", "--http", "h:1", "-r", "9-1", "http://a.test/"], USAGE, r"--range is a range of bytes"),
@@ -287,6 +287,9 @@ LABORATORY = [
     (["no-such"], USAGE, r"no-such"),
     (["pruge", "--all"], USAGE, r"unknown command 'pruge'; did you mean purge\?\nTry 'sunproxy --help'"),
     (["trace", "descirbe"], USAGE, r"unknown command 'trace descirbe'; did you mean describe\?"),
+    (["--hlp"], USAGE, r"unknown option '--hlp'; did you mean --help\?\nTry 'sunproxy --help'"),
+    (["-x"], USAGE, r"unknown option '-x'\nTry 'sunproxy --help'"),
+    (["trace", "--versoin"], USAGE, r"unknown option '--versoin'\nTry 'sunproxy trace --help'"),
     (["help", "stta"], USAGE, r"unknown command 'stta'; did you mean stat\?"),
     ([], USAGE, r"usage"),
 ]

@@ -294,7 +294,7 @@ START_TEST(other_names_replace_the_record)
     request_end(&late);
     ck_assert_int_eq(length_of("u", "hfr"), 2);
     ck_assert_int_eq(length_of("u", "hbr"), -1);
-    /* The variant is the same, the names are not: who joined may want another one. */
+    /* The variant is the same, the names are not: a waiter may want another one. */
     ck_assert_int_eq(look_up(&leader, "hde", 0), CACHE_MISS);
     ck_assert_int_eq(look_up(&late, "hde", 0), CACHE_BUSY);
     ck_assert(vary(&leader, "cookie", "hde"));

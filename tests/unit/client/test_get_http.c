@@ -80,7 +80,7 @@ static const struct row {
     {{"--http", "unix:$/none", "http://h/a", "http://h/b"},
      EX_UNAVAILABLE,
      "",
-     "no connection to the server could be made: No such file or directory: unix:"},
+     "cannot connect to the server: No such file or directory: unix:"},
     {{HTTP, "-o", "/dev/full", "http://h/a"}, EX_IOERR, "", "cannot write /dev/full: No space"},
 };
 

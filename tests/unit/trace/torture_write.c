@@ -20,7 +20,7 @@ write_all(void *context)
     const struct trace_writer *writer = context;
     bool good = trace_write(subject, writer, &plain, scratch_path("out"), why, sizeof(why));
 
-    /* stdio may do without a buffer of ours; what is told must be true. */
+    /* stdio may do without a buffer of ours; what is reported must be true. */
     if (!good)
         ck_assert_msg(torture_failed() && strstr(why, "memory") != NULL, "%s", why);
     done = good;
