@@ -1,0 +1,328 @@
+#include "server/daemon_parts.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "net/worker.h"
+#include "proxy/control.h"
+#include "proxy.h"
+#include "server/hold.h"
+#include "server/log.h"
+
+#define MOST_WORKERS 64u
+
+/* rpcgen's dispatchers; proxy.h does not declare them. */
+void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
+void proxy_fetchprog_2(struct svc_req *request, SVCXPRT *transport);
+
+static const struct rpc_program programs[] = {
+    {PROXY_FETCHPROG, PROXY_FETCHVERS, proxy_fetchprog_1},
+    {PROXY_FETCHPROG, PROXY_VERS2, proxy_fetchprog_2},
+};
+
+static unsigned
+worker_count(const struct options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->workers)
+        return (unsigned)options->workers;
+    return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
+}
+
+static int
+make_addresses(struct daemon_parts *parts)
+{
+    const struct option_list *allowed = &parts->options->allow_net;
+    char why[256];
+
+    parts->addresses = address_policy_create();
+    if (!parts->addresses) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    for (size_t i = 0; i < allowed->count; i++)
+        if (!address_policy_allow(parts->addresses, allowed->items[i], why, sizeof(why))) {
+            log_error("allow-net: %s", why);
+            return EX_CONFIG;
+        }
+    /* Opens a socket of the family AF_NETLINK, protocol NETLINK_ROUTE. */
+    if (!address_policy_refuse_own(parts->addresses, why, sizeof(why))) {
+        log_error("%s", why);
+        return EX_OSERR;
+    }
+    return EX_OK;
+}
+
+/* A bound that is part of --max-fetches, lowered in proportion; 0 and 1 stay. */
+static unsigned
+lower(uint64_t bound, const struct daemon_parts *parts)
+{
+    uint64_t lowered = bound * parts->descriptors.fetches / parts->options->max_fetches;
+
+    return (unsigned)(bound && !lowered ? 1 : lowered);
+}
+
+static int
+make_fetcher(struct daemon_parts *parts)
+{
+    const struct options *options = parts->options;
+    struct fetch_config config;
+    char why[512] = "";
+
+    fetch_config_default(&config);
+    config.memory = &parts->service.memory;
+    config.turn_begins = net_worker_hold_wakes;
+    config.turn_ends = net_worker_wake_held;
+    config.addresses = parts->addresses;
+    config.max_active = parts->descriptors.fetches;
+    config.max_waiting = lower(options->max_fetches_waiting, parts);
+    config.max_active_per_client = lower(options->max_fetches_per_client, parts);
+    config.max_active_per_origin = (unsigned)options->max_fetches_per_origin;
+    config.max_queued = (unsigned)options->max_fetches_queued;
+    config.max_redirects = (unsigned)options->max_redirects;
+    config.resolver_threads = (unsigned)options->resolver_threads;
+    config.reserved_descriptors = DESCRIPTOR_PLAN_RESERVE;
+    config.max_body = PROXY_MAX_PAGE;
+    config.max_headers = PROXY_MAX_HEADERS;
+    config.resolve_timeout_us = options->resolve_timeout;
+    config.connect_timeout_us = options->connect_timeout;
+    config.first_byte_timeout_us = options->first_byte_timeout;
+    config.stall_timeout_us = options->stall_timeout;
+    config.total_timeout_us = options->fetch_timeout;
+    config.dns_ttl_us = options->dns_ttl;
+    config.cacert = options->cacert;
+    config.upstream_proxy = options->upstream_proxy;
+    config.user_agent = options->user_agent;
+    config.allow_ports = (const char *const *)options->allow_port.items;
+    config.connect_to = (const char *const *)options->connect_to.items;
+    parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
+    if (!parts->service.fetcher) {
+        log_error("%s", why);
+        return EX_CONFIG;
+    }
+    return EX_OK;
+}
+
+static int
+make_admins(struct service *service, const struct option_list *named)
+{
+    service->admins = calloc(named->count + 1, sizeof(*service->admins));
+    if (!service->admins) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    for (size_t i = 0; i < named->count; i++) {
+        const struct passwd *user;
+        uint64_t uid;
+
+        if (units_parse_uint(named->items[i], 0, UINT32_MAX - 1, &uid)) {
+            service->admins[service->admin_count++] = (uid_t)uid;
+            continue;
+        }
+        user = getpwnam(named->items[i]);
+        if (!user) {
+            log_error("admin-uid: \"%s\" is not a number or a user of this machine",
+                      named->items[i]);
+            return EX_CONFIG;
+        }
+        service->admins[service->admin_count++] = user->pw_uid;
+    }
+    return EX_OK;
+}
+
+static int
+make_tag_rules(struct service *service)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 1024);
+    made = service_read_tag_rules(service, &why);
+    if (!made)
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
+static int
+make_cache(struct service *service)
+{
+    const struct options *options = service->options;
+    struct cache_config config = {
+        .capacity_pages = options->capacity_urls,
+        .capacity_bytes = options->capacity_bytes,
+        .shards = (unsigned)options->shards,
+        .seed = options->seed,
+        .body_only = options->count_bytes == COUNT_BODY,
+    };
+    enum cache_error error;
+    char why[CONTROL_SENTENCE];
+
+    if (!control_parse_policy(options->policy, &config.policy, why, sizeof(why))) {
+        log_error("%s; --policy help lists them all", why);
+        return EX_CONFIG;
+    }
+    if (config.shards == 0)
+        config.shards =
+            control_suitable_shards(service->workers, config.capacity_pages, config.capacity_bytes);
+    service->cache = cache_create(&config, &error);
+    if (!service->cache) {
+        log_error("cannot create the cache: %s",
+                  error == CACHE_BAD_CONFIG ? "its capacity is smaller than the number of shards"
+                                            : strerror(ENOMEM));
+        return error == CACHE_BAD_CONFIG ? EX_CONFIG : EX_OSERR;
+    }
+    return EX_OK;
+}
+
+static bool
+is_privileged(void *context, const struct net_peer *peer)
+{
+    return service_is_admin(context, peer);
+}
+
+static int
+make_rpc(struct service *service, const struct descriptor_plan *descriptors)
+{
+    const struct options *options = service->options;
+    struct rpc_limits limits = RPC_LIMITS_DEFAULT;
+
+    limits.request_data = FRONT_REQUEST_DATA;
+    limits.net.memory = &service->memory;
+    limits.net.max_requests = (uint32_t)options->max_requests;
+    limits.net.max_queued_bytes = (uint32_t)options->max_queued_bytes;
+    limits.net.max_connections = descriptors->connections;
+    limits.net.max_connections_per_client = descriptors->connections_per_client;
+    limits.net.is_privileged = is_privileged;
+    limits.net.reserved = DESCRIPTOR_PLAN_RESERVE;
+    limits.net.inet_prefix = (uint8_t)options->client_prefix_ipv4;
+    limits.net.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
+    limits.net.rates = (struct client_rates){
+        .calls = options->rate_calls,
+        .fetches = options->rate_fetches,
+        .bytes = options->rate_bytes,
+    };
+    limits.net.idle_timeout_us = options->idle_timeout;
+    limits.net.message_timeout_us = options->record_timeout;
+    service->rpc = rpc_server_create(&limits, service->workers, programs,
+                                     sizeof(programs) / sizeof(programs[0]), service);
+    if (!service->rpc) {
+        log_error("cannot create the workers: %s", strerror(errno));
+        return EX_OSERR;
+    }
+    return EX_OK;
+}
+
+/* None without HTTP. Which sockets of a service manager are for it is not known yet. */
+static uint32_t
+wanted_tunnels(const struct options *options)
+{
+    return options->http.count || options->http_proxied.count || getenv("LISTEN_FDS")
+               ? (uint32_t)options->max_tunnels
+               : 0;
+}
+
+int
+daemon_parts_make_settings(struct daemon_parts *parts)
+{
+    struct service *service = &parts->service;
+    struct memory_hooks hooks;
+    int status;
+
+    service->magic = SERVICE_MAGIC;
+    service->options = parts->options;
+    service->workers = worker_count(parts->options);
+    service->started_us = clock_monotonic_us();
+    hooks = memory_hooks_of(service);
+    memory_account_init(&service->memory, parts->options->max_transit, &hooks);
+    parts->descriptors = descriptor_plan_make(
+        (uint32_t)parts->options->max_connections,
+        (uint32_t)parts->options->max_connections_per_client, (uint32_t)parts->options->max_fetches,
+        wanted_tunnels(parts->options), service->workers, descriptor_plan_raise_limit());
+    status = confinement_find_user(parts->options, &parts->user);
+    if (status == EX_OK)
+        status = make_addresses(parts);
+    if (status == EX_OK)
+        status = make_admins(service, &parts->options->admin_uid);
+    if (status == EX_OK)
+        status = make_tag_rules(service);
+    if (status == EX_OK)
+        status = make_cache(service);
+    return status;
+}
+
+static bool
+make_holds(struct service *service)
+{
+    const struct options *options = service->options;
+
+    service->holds = calloc(1, sizeof(*service->holds));
+    return service->holds && holds_init(service->holds, options->max_holds, options->hold_timeout);
+}
+
+static int
+make_http(struct daemon_parts *parts)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 1024);
+    made = http_service_init(&parts->http, &parts->service, &why);
+    if (made)
+        parts->http.max_tunnels = parts->descriptors.tunnels;
+    else
+        log_error("%s", buf_str(&why));
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
+int
+daemon_parts_make_threads(struct daemon_parts *parts)
+{
+    struct service *service = &parts->service;
+    int status = make_fetcher(parts);
+
+    if (status == EX_OK)
+        status = make_rpc(service, &parts->descriptors);
+    if (status == EX_OK && !(make_holds(service) && service_make_proxy(service))) {
+        log_error("%s", strerror(ENOMEM));
+        status = EX_OSERR;
+    }
+    if (status == EX_OK)
+        status = make_http(parts);
+    return status;
+}
+
+void
+daemon_parts_free(struct daemon_parts *parts)
+{
+    struct service *service = &parts->service;
+
+    fetcher_destroy(service->fetcher);
+    rpc_server_destroy(service->rpc);
+    http_service_free(&parts->http);
+    if (service->holds)
+        holds_free(service->holds);
+    free(service->holds);
+    access_log_close(service->access_log);
+    request_db_close(service->request_db);
+    if (parts->log_file >= 0)
+        close(parts->log_file);
+    if (service->has_proxy)
+        proxy_destroy(&service->proxy);
+    cache_destroy(service->cache);
+    metrics_destroy(service->metrics);
+    address_policy_destroy(parts->addresses);
+    tag_rules_free(&service->tag_rules);
+    tag_rules_free(&service->write_rules);
+    free(service->admins);
+    free(service->request_db_path);
+    privileges_free_user(&parts->user);
+}

@@ -1,0 +1,40 @@
+/*
+ * What the daemon consists of: created from its options at the start, freed at the end. daemon.c
+ * opens sockets and logs, drops privileges in between, and serves.
+ */
+#ifndef SUNPROXY_SERVER_DAEMON_PARTS_H
+#define SUNPROXY_SERVER_DAEMON_PARTS_H
+
+#include "server/confinement.h"
+#include "server/descriptor_plan.h"
+#include "server/http_service.h"
+#include "server/listen.h"
+#include "server/registration.h"
+#include "server/service.h"
+
+struct daemon_parts {
+    const struct options *options;
+    struct address_policy *addresses;
+    struct listening listening;
+    int log_file; /* -1: none, or owned by the access log */
+    struct registration *registration;
+    struct descriptor_plan descriptors;
+    struct service_user user; /* of --user */
+    struct service service;
+    struct http_service http;
+};
+
+/*
+ * Makes what starts no thread, before the sockets are opened and privileges are dropped. Like the
+ * next function it returns a status of sysexits.h, EX_OK or that of a failure, which is logged.
+ * daemon_parts_free() frees what was made in any case.
+ */
+int daemon_parts_make_settings(struct daemon_parts *parts);
+
+/* Makes the parts that start threads, which inherit the privileges of the process. */
+int daemon_parts_make_threads(struct daemon_parts *parts);
+
+/* All but the sockets and the registration. */
+void daemon_parts_free(struct daemon_parts *parts);
+
+#endif
