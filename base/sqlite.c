@@ -21,6 +21,12 @@ sqlite_distrust_schema(sqlite3 *handle)
 }
 
 int
+sqlite_run(sqlite3 *handle, const char *sql)
+{
+    return sqlite3_exec(handle, sql, NULL, NULL, NULL);
+}
+
+int
 sqlite_read_number(sqlite3 *handle, const char *sql, int64_t *number)
 {
     sqlite3_stmt *statement;

@@ -15,6 +15,9 @@
  */
 int sqlite_distrust_schema(sqlite3 *handle);
 
+/* Runs statements whose results are not wanted. */
+int sqlite_run(sqlite3 *handle, const char *sql);
+
 /*
  * The first column of the first row that a statement returns, in *number. SQLITE_ERROR without a
  * row; *number is as before then, as after any failure.

@@ -1,38 +1,24 @@
 #include "server/request_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/request_schema.h"
 #include "base/sqlite.h"
+#include "server/request_connection.h"
 
 #define LONGEST_TEXT ((size_t)4 << 20)
-#define BUSY_MS 1000                /* that a lock of another process is waited for */
 #define MOST_REMOVED INT64_C(65536) /* rows in one transaction */
 #define SLACK_PARTS 16u             /* of the bound: what is free in the file for a batch */
-#define LOG_BYTES "16777216"        /* of the write-ahead log, once it was written back */
 #define LOG_FRAMES 1000             /* after which it is written back */
 #define LOG_PARTS 16                /* of the bound: what the log may have in any case */
 #define LEAST_LOG ((int64_t)1 << 20)
 
-/* A file beside the database, under the name that the database had when it was opened. */
-struct beside {
-    char *path;
-    dev_t device;
-    ino_t inode; /* 0: unknown */
-};
-
 struct request_table {
     sqlite3 *handle;
     sqlite3_stmt *insert;
-    char *path;
-    int file; /* O_PATH: closing it gives up no lock of SQLite; -1: none */
-    struct beside log, index;
+    struct request_file file;
     uint64_t max_bytes;
     int64_t page_bytes, file_bytes; /* when the bound was kept last; 0: unknown */
     int log_frames;                 /* after the last transaction */
@@ -41,142 +27,6 @@ struct request_table {
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
-
-/*
- * An empty database has no log: one of its name belonged to a file that was moved away. Another
- * process may still have the index of that one open.
- */
-static bool
-remove_leftovers(const char *path, struct buf *why)
-{
-    static const char *const ends[] = {"-wal", "-shm"};
-    bool ok = true;
-
-    for (size_t i = 0; ok && i < sizeof(ends) / sizeof(ends[0]); i++) {
-        char *name = sqlite3_mprintf("%s%s", path, ends[i]);
-
-        ok = name && (unlink(name) == 0 || errno == ENOENT);
-        if (!ok)
-            buf_append_str(why, strerror(name ? errno : ENOMEM));
-        sqlite3_free(name);
-    }
-    return ok;
-}
-
-/* Makes the file if there is none, so that its mode is ours, and reads how it begins. */
-static bool
-check_file(const char *path, struct buf *why)
-{
-    static const char magic[] = "SQLite format 3"; /* with its zero byte: 16 bytes */
-    int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
-    char head[sizeof(magic)];
-    struct stat st;
-    ssize_t n;
-
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        buf_append_str(why, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    n = S_ISREG(st.st_mode) ? pread(fd, head, sizeof(head), 0) : 0;
-    close(fd);
-    if (!S_ISREG(st.st_mode))
-        buf_append_str(why, "it is not a regular file");
-    else if (n < 0)
-        buf_append_str(why, strerror(errno));
-    else if (n != 0 && (n != sizeof(magic) || memcmp(head, magic, sizeof(magic)) != 0))
-        buf_append_str(why, "it is not an SQLite database");
-    else
-        return n != 0 || remove_leftovers(path, why);
-    return false;
-}
-
-static int
-run(sqlite3 *handle, const char *sql)
-{
-    return sqlite3_exec(handle, sql, NULL, NULL, NULL);
-}
-
-/* Only a file that is empty or has this schema is written to. */
-static int
-check_schema(sqlite3 *handle, bool *is_new, struct buf *why)
-{
-    int64_t application = 0, version = 0, objects = 0;
-    int rc = sqlite_read_number(handle, "PRAGMA application_id", &application);
-
-    if (rc == SQLITE_OK)
-        rc = sqlite_read_number(handle, "PRAGMA user_version", &version);
-    if (rc == SQLITE_OK)
-        rc = sqlite_read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
-    if (rc != SQLITE_OK)
-        return rc;
-    *is_new = application == 0 && version == 0 && objects == 0;
-    if (*is_new)
-        return SQLITE_OK;
-    if (application != REQUEST_SCHEMA_APPLICATION)
-        buf_append_str(why, "it is an SQLite database of something else");
-    else if (version > REQUEST_SCHEMA_VERSION)
-        buf_printf(why, "its schema is %lld, of a later release; this one writes %d",
-                   (long long)version, REQUEST_SCHEMA_VERSION);
-    else if (version != REQUEST_SCHEMA_VERSION)
-        buf_printf(why, "its schema is %lld; this release writes %d", (long long)version,
-                   REQUEST_SCHEMA_VERSION);
-    return buf_span(why).len ? SQLITE_ERROR : SQLITE_OK;
-}
-
-/* In that order: each setting is one of an empty file. */
-static int
-use_log(sqlite3 *handle, bool is_new, struct buf *why)
-{
-    sqlite3_stmt *statement;
-    bool is_wal;
-    int rc = is_new ? run(handle, "PRAGMA auto_vacuum = INCREMENTAL") : SQLITE_OK;
-
-    if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(handle, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(statement);
-    is_wal =
-        rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
-    sqlite3_finalize(statement);
-    if (rc != SQLITE_ROW)
-        return rc == SQLITE_DONE ? SQLITE_ERROR : rc;
-    if (!is_wal)
-        buf_append_str(why, "its file system cannot hold a write-ahead log of SQLite");
-    return is_wal ? SQLITE_OK : SQLITE_ERROR;
-}
-
-/* The checkpoint writes the number of the application to the file's header, where readers look. */
-static int
-make_schema(sqlite3 *handle)
-{
-    char numbers[160];
-    int rc = run(handle, "BEGIN IMMEDIATE; " REQUEST_SCHEMA_SQL);
-
-    sqlite3_snprintf(sizeof(numbers), numbers,
-                     "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT; "
-                     "PRAGMA wal_checkpoint",
-                     REQUEST_SCHEMA_APPLICATION, REQUEST_SCHEMA_VERSION);
-    return rc == SQLITE_OK ? run(handle, numbers) : rc;
-}
-
-static int
-configure(sqlite3 *handle)
-{
-    int rc = sqlite3_extended_result_codes(handle, 1);
-
-    if (rc == SQLITE_OK)
-        rc = sqlite_distrust_schema(handle);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_busy_timeout(handle, BUSY_MS);
-    /* NORMAL: a crash of the system may lose the last transactions, but damages nothing. */
-    if (rc == SQLITE_OK)
-        rc = run(handle, "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
-                         "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = " LOG_BYTES);
-    return rc;
-}
 
 /* Names of columns that are not there show here. */
 static int
@@ -201,52 +51,20 @@ note_commit(void *argument, sqlite3 *handle, const char *schema, int frames)
     return SQLITE_OK;
 }
 
-static bool
-note_beside(struct beside *beside, const char *path, const char *end)
-{
-    char *name = sqlite3_mprintf("%s%s", path, end);
-    struct stat st;
-
-    beside->path = name;
-    if (name && stat(name, &st) == 0) {
-        beside->device = st.st_dev;
-        beside->inode = st.st_ino;
-    }
-    return name != NULL;
-}
-
-/* The first statement made log and index. */
 static int
-note_files(struct request_table *table, const char *path)
+set_up(struct request_table *table, const char *path, struct buf *why)
 {
-    table->path = sqlite3_mprintf("%s", path);
-    if (!table->path || !note_beside(&table->log, path, "-wal") ||
-        !note_beside(&table->index, path, "-shm"))
-        return SQLITE_NOMEM;
-    table->file = open(path, O_PATH | O_CLOEXEC);
-    return table->file >= 0 ? SQLITE_OK : SQLITE_CANTOPEN;
-}
-
-static int
-set_up(struct request_table *table, struct buf *why)
-{
-    bool is_new = false;
-    int64_t rows;
-    int rc = configure(table->handle);
+    int64_t objects;
+    int rc;
 
     sqlite3_wal_hook(table->handle, note_commit, table);
-
-    if (rc == SQLITE_OK)
-        rc = check_schema(table->handle, &is_new, why);
-    if (rc == SQLITE_OK)
-        rc = use_log(table->handle, is_new, why);
-    if (rc == SQLITE_OK && is_new)
-        rc = make_schema(table->handle);
+    rc = request_connection_set_up(table->handle, why);
     if (rc == SQLITE_OK)
         rc = prepare(table);
-    return rc == SQLITE_OK
-               ? sqlite_read_number(table->handle, "SELECT count(*) FROM sqlite_master", &rows)
-               : rc;
+    /* The first statement makes log and index. */
+    if (rc == SQLITE_OK)
+        rc = sqlite_read_number(table->handle, "SELECT count(*) FROM sqlite_master", &objects);
+    return rc == SQLITE_OK ? request_file_note(&table->file, path) : rc;
 }
 
 static void
@@ -254,11 +72,7 @@ free_table(struct request_table *table)
 {
     sqlite3_finalize(table->insert);
     sqlite3_close(table->handle);
-    if (table->file >= 0)
-        close(table->file);
-    sqlite3_free(table->path);
-    sqlite3_free(table->log.path);
-    sqlite3_free(table->index.path);
+    request_file_free(&table->file);
     buf_free(&table->client);
     buf_free(&table->method);
     buf_free(&table->url);
@@ -272,14 +86,14 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
     struct request_table *table;
     int rc;
 
-    if (!check_file(path, why))
+    if (!request_file_prepare(path, why))
         return NULL;
     table = calloc(1, sizeof(*table));
     if (!table) {
         buf_append_str(why, strerror(ENOMEM));
         return NULL;
     }
-    table->file = -1;
+    table->file = REQUEST_FILE_NONE;
     table->max_bytes = max_bytes < INT64_MAX ? max_bytes : 0;
     buf_init(&table->client, 128);
     buf_init(&table->method, LONGEST_TEXT);
@@ -287,9 +101,7 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
     buf_init(&table->origin, LONGEST_TEXT);
     rc = sqlite3_open_v2(path, &table->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
-        rc = set_up(table, why);
-    if (rc == SQLITE_OK)
-        rc = note_files(table, path);
+        rc = set_up(table, path, why);
     if (rc == SQLITE_OK)
         return table;
     if (buf_span(why).len == 0)
@@ -300,17 +112,10 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
 
 /* ---- moving and closing ---------------------------------------------------------------------- */
 
-enum request_table_place
+enum request_place
 request_table_place(const struct request_table *table)
 {
-    struct stat file, named;
-
-    if (fstat(table->file, &file) != 0)
-        return REQUEST_TABLE_NAMED;
-    if (stat(table->path, &named) == 0 && named.st_dev == file.st_dev &&
-        named.st_ino == file.st_ino)
-        return REQUEST_TABLE_NAMED;
-    return file.st_nlink ? REQUEST_TABLE_MOVED : REQUEST_TABLE_REMOVED;
+    return request_file_place(&table->file);
 }
 
 int
@@ -323,33 +128,20 @@ request_table_settle(struct request_table *table)
     return rc == SQLITE_OK && moved < frames ? SQLITE_BUSY : rc;
 }
 
-static void
-remove_beside(const struct beside *beside)
-{
-    struct stat st;
-
-    if (beside->inode && stat(beside->path, &st) == 0 && st.st_dev == beside->device &&
-        st.st_ino == beside->inode)
-        unlink(beside->path);
-}
-
 bool
 request_table_close(struct request_table *table)
 {
-    enum request_table_place place;
+    enum request_place place;
     bool settled;
 
     if (!table)
         return true;
     settled = request_table_settle(table) == SQLITE_OK;
     place = request_table_place(table);
-    /* SQLite removes both only if the file still has its name. */
-    if (place == REQUEST_TABLE_REMOVED || (place == REQUEST_TABLE_MOVED && settled)) {
-        remove_beside(&table->log);
-        remove_beside(&table->index);
-    }
+    if (place == REQUEST_REMOVED || (place == REQUEST_MOVED && settled))
+        request_file_remove_log(&table->file);
     free_table(table);
-    return settled || place != REQUEST_TABLE_MOVED;
+    return settled || place != REQUEST_MOVED;
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -531,7 +323,7 @@ request_table_begin(struct request_table *table)
     if (rc != SQLITE_OK)
         return rc;
     table->log_is_full = false;
-    return run(table->handle, "BEGIN IMMEDIATE");
+    return sqlite_run(table->handle, "BEGIN IMMEDIATE");
 }
 
 void
@@ -539,7 +331,7 @@ request_table_rollback(struct request_table *table)
 {
     /* After some failures SQLite has done that. */
     if (!sqlite3_get_autocommit(table->handle))
-        run(table->handle, "ROLLBACK");
+        sqlite_run(table->handle, "ROLLBACK");
 }
 
 struct sizes {
@@ -581,7 +373,7 @@ remove_oldest(struct request_table *table, int64_t excess, int64_t used, uint64_
         return SQLITE_OK;
     sqlite3_snprintf(sizeof(sql), sql, "DELETE FROM requests WHERE id < %lld",
                      (long long)(first + wanted));
-    rc = run(table->handle, sql);
+    rc = sqlite_run(table->handle, sql);
     if (rc == SQLITE_OK)
         *removed = (uint64_t)sqlite3_changes(table->handle);
     return rc;
@@ -610,7 +402,7 @@ keep_bound(struct request_table *table, uint64_t *removed)
         return rc;
     sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%lld)",
                      (long long)((sizes.pages * sizes.page_bytes - bound) / sizes.page_bytes + 1));
-    return run(table->handle, sql);
+    return sqlite_run(table->handle, sql);
 }
 
 int
@@ -621,5 +413,5 @@ request_table_commit(struct request_table *table, uint64_t *removed)
     *removed = 0;
     if (table->max_bytes)
         rc = keep_bound(table, removed);
-    return rc == SQLITE_OK ? run(table->handle, "COMMIT") : rc;
+    return rc == SQLITE_OK ? sqlite_run(table->handle, "COMMIT") : rc;
 }

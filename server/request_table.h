@@ -1,6 +1,6 @@
 /*
- * The file of the request database: opening and checking it, transactions, the bound on its size.
- * The schema is that of base/request_schema.h. request_db.h has the thread and the queue.
+ * The table of the request database: its rows, transactions, and the bound on its size. The schema
+ * is that of base/request_schema.h; request_db.h has the thread and the queue.
  *
  * Result codes are SQLite's. A table belongs to one thread at a time.
  */
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "server/access_text.h"
+#include "server/request_file.h"
 
 struct request_table;
 
@@ -54,13 +55,7 @@ bool request_table_may_recover(int rc);
 const char *request_table_explain(const struct request_table *table, int rc);
 
 /* Where the open file is. */
-enum request_table_place {
-    REQUEST_TABLE_NAMED, /* under the name that it was opened by */
-    REQUEST_TABLE_MOVED,
-    REQUEST_TABLE_REMOVED, /* it has no name */
-};
-
-enum request_table_place request_table_place(const struct request_table *table);
+enum request_place request_table_place(const struct request_table *table);
 
 /*
  * Moves what is in the write-ahead log to the file, also to one that was moved, without waiting.

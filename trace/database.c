@@ -162,10 +162,8 @@ database_open(struct database *d, const char *path, const char *const *tables, d
     sqlite3_progress_handler(d->handle, OPS_BETWEEN_LOOKS, look, d);
     /* Exclusive: a log needs no index file then, and the copy is locked until it is closed. */
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(d->handle,
-                          "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;"
-                          "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;",
-                          NULL, NULL, NULL);
+        rc = sqlite_run(d->handle, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;"
+                                   "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;");
     return rc;
 }
 

@@ -16,12 +16,6 @@ tear_down(void)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-static int
-run(const char *sql)
-{
-    return sqlite3_exec(handle, sql, NULL, NULL, NULL);
-}
-
 START_TEST(a_number_is_that_of_the_first_column_and_row)
 {
     int64_t number = 0;
@@ -38,7 +32,7 @@ START_TEST(without_a_row_there_is_no_number)
 {
     int64_t number = 7;
 
-    ck_assert_int_eq(run("CREATE TABLE t (x)"), SQLITE_OK);
+    ck_assert_int_eq(sqlite_run(handle, "CREATE TABLE t (x)"), SQLITE_OK);
     ck_assert_int_eq(sqlite_read_number(handle, "SELECT x FROM t", &number), SQLITE_ERROR);
     ck_assert_int_eq(sqlite_read_number(handle, "SELECT y FROM t", &number), SQLITE_ERROR);
     ck_assert_int_eq(sqlite_read_number(handle, "SELECT abs(-9223372036854775808)", &number),
@@ -52,16 +46,17 @@ START_TEST(nothing_in_a_schema_runs_that_is_not_trusted)
     int64_t number = 0;
 
     ck_assert_int_eq(
-        run("CREATE TABLE t (x); CREATE TABLE log (x); CREATE VIEW v AS SELECT 1;"
-            "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log VALUES (1); END"),
+        sqlite_run(handle,
+                   "CREATE TABLE t (x); CREATE TABLE log (x); CREATE VIEW v AS SELECT 1;"
+                   "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log VALUES (1); END"),
         SQLITE_OK);
     ck_assert_int_eq(sqlite_distrust_schema(handle), SQLITE_OK);
-    ck_assert_int_eq(run("INSERT INTO t VALUES (1)"), SQLITE_OK);
+    ck_assert_int_eq(sqlite_run(handle, "INSERT INTO t VALUES (1)"), SQLITE_OK);
     ck_assert_int_eq(sqlite_read_number(handle, "SELECT count(*) FROM log", &number), SQLITE_OK);
     ck_assert_int_eq(number, 0);
-    ck_assert_int_ne(run("SELECT * FROM v"), SQLITE_OK);
-    ck_assert_int_eq(run("PRAGMA writable_schema = ON"), SQLITE_OK);
-    ck_assert_int_ne(run("DELETE FROM sqlite_master"), SQLITE_OK);
+    ck_assert_int_ne(sqlite_run(handle, "SELECT * FROM v"), SQLITE_OK);
+    ck_assert_int_eq(sqlite_run(handle, "PRAGMA writable_schema = ON"), SQLITE_OK);
+    ck_assert_int_ne(sqlite_run(handle, "DELETE FROM sqlite_master"), SQLITE_OK);
 }
 END_TEST
 
