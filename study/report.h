@@ -1,9 +1,9 @@
 /*
  * The parts of `sunproxy report`: what was asked for and the page's file (report.c), what a trace
- * is without a cache (report_trace.c), simulations (report_runs.c), replays against a server
- * (report_live.c), large pages (report_large.c), a bound with variable sizes (report_bound.c),
- * tables as JSON (report_table.c), how the page came about (report_provenance.c), the page around
- * them (report_page.c, study/report/).
+ * is without a cache (report_trace.c), simulations (report_runs.c) and their tables
+ * (report_runs_tables.c), replays against a server (report_live.c), large pages (report_large.c), a
+ * bound with variable sizes (report_bound.c), tables as JSON (report_table.c), how the page came
+ * about (report_provenance.c), the page around them (report_page.c, study/report/).
  *
  * Everything that the page draws is a table with named columns; the page offers the same tables as
  * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
