@@ -92,6 +92,21 @@ read_one(const struct reply_expected *expected, struct span bytes, size_t piece)
     return reply;
 }
 
+/* The reply, of a body of 5 bytes, in pieces of each size. */
+static void
+expect_flaw(const char *bytes, enum call_protocol protocol, enum reply_flaw flaw)
+{
+    struct reply_expected expected = {.protocol = protocol, .body_len = 5};
+    struct span text = span_str(bytes);
+
+    for (size_t piece = 1; piece <= text.len; piece++) {
+        struct reply reply = read_one(&expected, text, piece);
+
+        ck_assert_msg(reply.flaw == flaw, "%s", bytes);
+        ck_assert_uint_eq(reply.wire_len, text.len);
+    }
+}
+
 static enum reply_flaw
 flaw_of(const struct made *made, const struct reply_expected *expected)
 {
@@ -249,17 +264,8 @@ START_TEST(answers_of_memcached)
         {"ERROR\r\n", CALL_MEMCACHED_SET, REPLY_FAILED},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct reply_expected expected = {.protocol = cases[i].protocol, .body_len = 5};
-        struct span text = span_str(cases[i].text);
-
-        for (size_t piece = 1; piece <= text.len; piece++) {
-            struct reply reply = read_one(&expected, text, piece);
-
-            ck_assert_msg(reply.flaw == cases[i].flaw, "%s", cases[i].text);
-            ck_assert_uint_eq(reply.wire_len, text.len);
-        }
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_flaw(cases[i].text, cases[i].protocol, cases[i].flaw);
 }
 END_TEST
 
@@ -279,17 +285,8 @@ START_TEST(responses_over_http)
         {"HTTP/1.1 200 OK\r\nContent-Type: a\r\n\r\n", REPLY_NOT_A_REPLY},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct reply_expected expected = {.protocol = CALL_HTTP, .body_len = 5};
-        struct span text = span_str(cases[i].text);
-
-        for (size_t piece = 1; piece <= text.len; piece++) {
-            struct reply reply = read_one(&expected, text, piece);
-
-            ck_assert_msg(reply.flaw == cases[i].flaw, "%s", cases[i].text);
-            ck_assert_uint_eq(reply.wire_len, text.len);
-        }
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_flaw(cases[i].text, CALL_HTTP, cases[i].flaw);
 }
 END_TEST
 

@@ -256,6 +256,14 @@ pages_cache(const char *policy, uint64_t pages, uint64_t bytes, unsigned shards)
     return cache;
 }
 
+void
+pages_end(struct cache *cache)
+{
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+    cache_destroy(cache);
+}
+
 struct cache_stats
 pages_stats(struct cache *cache)
 {

@@ -96,6 +96,9 @@ bool pages_hit_at(struct cache *cache, const char *url, int64_t now_us);
 /* A cache of that policy (NULL: none), with bounds in pages and bytes (0: none). */
 struct cache *pages_cache(const char *policy, uint64_t pages, uint64_t bytes, unsigned shards);
 
+/* Destroys a cache that is valid and in which nothing is busy, or the test fails. */
+void pages_end(struct cache *cache);
+
 struct cache_stats pages_stats(struct cache *cache);
 
 /* One URL for each number; valid until the next one. */

@@ -58,6 +58,20 @@ colliding_url(unsigned i, char url[25])
     url[24] = '\0';
 }
 
+/* Inserts entries of one hash. */
+static void
+insert_colliding(struct table *table, struct entry **entries, unsigned count)
+{
+    char url[25];
+
+    for (unsigned i = 0; i < count; i++) {
+        colliding_url(i, url);
+        entries[i] = make(url);
+        ck_assert_uint_eq(entries[i]->hash, entries[0]->hash);
+        table_insert(table, entries[i]);
+    }
+}
+
 START_TEST(djb_is_djb)
 {
     ck_assert_uint_eq(djb_hash(span_str("")), 5381);
@@ -135,12 +149,7 @@ START_TEST(urls_of_one_hash_make_a_balanced_tree)
     char url[25];
 
     ck_assert(table_init(&table));
-    for (unsigned i = 0; i < COUNT; i++) {
-        colliding_url(i, url);
-        entries[i] = make(url);
-        ck_assert_uint_eq(entries[i]->hash, entries[0]->hash);
-        table_insert(&table, entries[i]);
-    }
+    insert_colliding(&table, entries, COUNT);
     ck_assert(table_is_valid(&table));
     ck_assert_uint_le(table_depth(&table), 2 * 12 + 1); /* 2 log2(n + 1) */
     ck_assert_uint_ge(table_depth(&table), 12);         /* all in one */
@@ -172,11 +181,7 @@ START_TEST(an_entry_is_replaced_in_its_place)
     char url[25];
 
     ck_assert(table_init(&table));
-    for (unsigned i = 0; i < COUNT; i++) {
-        colliding_url(i, url);
-        entries[i] = make(url);
-        table_insert(&table, entries[i]);
-    }
+    insert_colliding(&table, entries, COUNT);
     for (unsigned i = 0; i < COUNT; i++) {
         struct entry *replacement;
 

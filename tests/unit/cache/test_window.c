@@ -48,9 +48,7 @@ static void
 tear_down(void)
 {
     ck_assert_uint_eq(memory_used(&account, MEMORY_PAGES), 0);
-    ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(pages_stats(cache).busy, 0);
-    cache_destroy(cache);
+    pages_end(cache);
 }
 
 /* A reader: a request that streams, and what it has read. */
@@ -65,6 +63,29 @@ join(struct reader *reader, enum cache_answer answer)
 {
     *reader = (struct reader){0};
     ck_assert_int_eq(request_lookup(&reader->request, cache, "a", 0, true), answer);
+}
+
+/* A miss whose body, of unknown length, has a window from its beginning on. */
+static struct cache_fill *
+join_windowed(struct reader *reader)
+{
+    struct cache_fill *fill;
+
+    join(reader, CACHE_MISS);
+    fill = reader->request.found.fill;
+    fill_head(fill, -1, &account);
+    ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    return fill;
+}
+
+/* Both readers end; their last events have been sent. */
+static void
+end_both(struct reader *a, struct reader *b)
+{
+    request_take(&a->request);
+    request_take(&b->request);
+    request_end(&a->request);
+    request_end(&b->request);
 }
 
 /* Reads up to this offset at most, and checks the letters. */
@@ -171,10 +192,7 @@ START_TEST(what_has_not_been_read_at_the_end_can_be_read_after_it)
     struct reader reader;
     uint64_t length;
 
-    join(&reader, CACHE_MISS);
-    fill = reader.request.found.fill;
-    fill_head(fill, -1, &account);
-    ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    fill = join_windowed(&reader);
     length = append_to_pause(fill);
     take_to(&reader, length / 3);
     finish(fill);
@@ -209,10 +227,7 @@ START_TEST(a_body_may_become_windowed_when_readers_have_read_some_of_it)
     take_to(&second, 4112 * KIB);
     take_to(&first, 4112 * KIB);
     finish(fill);
-    request_take(&first.request);
-    request_take(&second.request);
-    request_end(&first.request);
-    request_end(&second.request);
+    end_both(&first, &second);
 }
 END_TEST
 
@@ -222,10 +237,7 @@ START_TEST(a_short_body_with_a_window_stays_as_it_is)
     struct cache_fill *fill;
     struct reader reader;
 
-    join(&reader, CACHE_MISS);
-    fill = reader.request.found.fill;
-    fill_head(fill, -1, &account);
-    ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    fill = join_windowed(&reader);
     for (unsigned i = 0; i < 6; i++) {
         append(fill);
         take_to(&reader, object_length(fill->object));
@@ -371,10 +383,7 @@ START_TEST(the_slowest_frees_and_the_farthest_resumes_when_others_leave)
         ck_assert_uint_eq(resumed, 2);
     }
     fill_fail(fill);
-    request_take(&ahead.request);
-    request_take(&behind.request);
-    request_end(&ahead.request);
-    request_end(&behind.request);
+    end_both(&ahead, &behind);
 }
 END_TEST
 
@@ -383,10 +392,7 @@ START_TEST(a_pause_ends_when_its_last_reader_leaves)
     struct cache_fill *fill;
     struct reader reader;
 
-    join(&reader, CACHE_MISS);
-    fill = reader.request.found.fill;
-    fill_head(fill, -1, &account);
-    ck_assert_int_eq(cache_fill_unstore(fill, &window), 0);
+    fill = join_windowed(&reader);
     append_to_pause(fill);
     ck_assert(cache_leave(cache, &reader.request.waiter));
     ck_assert_uint_eq(resumed, 1);
@@ -564,10 +570,7 @@ START_TEST(readers_that_lag_do_not_keep_a_fill_wanted)
     ck_assert(cache_leave(cache, &quick.request.waiter));
     ck_assert_uint_eq(abandoned, 1);
     fill_fail(fill);
-    request_take(&quick.request);
-    request_take(&slow.request);
-    request_end(&quick.request);
-    request_end(&slow.request);
+    end_both(&quick, &slow);
 }
 END_TEST
 

@@ -144,28 +144,53 @@ START_TEST(a_timer_of_libcurl_ends_a_wait)
 }
 END_TEST
 
+/* Adds a socket to the poller. */
+static void
+open_pair(int pair[2])
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    poller_add(&poller, pair[0]);
+}
+
+/* The same, and waits until it is reported. */
+static void
+open_ready(int pair[2])
+{
+    open_pair(pair);
+    poller_wait(&poller, LONG_MS);
+    ck_assert_int_eq(poller.ready, 1);
+}
+
+/* The same as open_pair(), with the number of a socket that was closed. */
+static void
+open_as(int pair[2], int number)
+{
+    open_pair(pair);
+    ck_assert_int_eq(pair[0], number);
+}
+
+static void
+close_both(const int pair[2])
+{
+    close(pair[0]);
+    close(pair[1]);
+}
+
 START_TEST(a_socket_with_the_number_of_a_closed_one_is_watched)
 {
     int pair[2], again[2];
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    poller_add(&poller, pair[0]);
-    poller_wait(&poller, LONG_MS);
-    ck_assert_int_eq(poller.ready, 1);
+    open_ready(pair);
     /* Closed without a word to the poller. */
-    close(pair[0]);
-    close(pair[1]);
+    close_both(pair);
     poller_wait(&poller, 0);
     ck_assert_int_eq(poller.ready, 0);
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, again), 0);
-    ck_assert_int_eq(again[0], pair[0]);
-    poller_add(&poller, again[0]);
+    open_as(again, pair[0]);
     poller_wait(&poller, LONG_MS);
     ck_assert_int_eq(poller.ready, 1);
     ck_assert_int_eq(poller.events[0].data.fd, again[0]);
     poller.ready = 0;
-    close(again[0]);
-    close(again[1]);
+    close_both(again);
 }
 END_TEST
 
@@ -173,20 +198,13 @@ START_TEST(events_of_a_closed_socket_are_not_those_of_its_successor)
 {
     int pair[2], again[2];
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    poller_add(&poller, pair[0]);
-    poller_wait(&poller, LONG_MS);
-    ck_assert_int_eq(poller.ready, 1);
-    close(pair[0]);
-    close(pair[1]);
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, again), 0);
-    ck_assert_int_eq(again[0], pair[0]);
-    poller_add(&poller, again[0]);
+    open_ready(pair);
+    close_both(pair);
+    open_as(again, pair[0]);
     ck_assert_int_eq(poller.events[0].data.fd, -1);
     poller_deliver(&poller);
     ck_assert_int_eq(poller.ready, 0);
-    close(again[0]);
-    close(again[1]);
+    close_both(again);
 }
 END_TEST
 
@@ -194,8 +212,7 @@ START_TEST(a_duplicate_of_a_socket_that_was_removed_has_no_events)
 {
     int pair[2], own;
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    poller_add(&poller, pair[0]);
+    open_pair(pair);
     poller_remove(&poller, pair[0]);
     own = dup(pair[0]);
     ck_assert_int_ge(own, 0);

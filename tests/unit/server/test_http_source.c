@@ -63,6 +63,16 @@ status_of(int fd, const char *request)
     return answer.status;
 }
 
+/* The request that was sent is fetched with this line, and answered. */
+static void
+expect_forwarded(int fd, const char *line)
+{
+    ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, line));
+    origin_responds(URL, "", BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+}
+
 START_TEST(the_client_is_that_of_the_header)
 {
     static const struct {
@@ -85,10 +95,7 @@ START_TEST(the_client_is_that_of_the_header)
         /* Of each request of the connection. */
         for (unsigned n = 0; n < 2; n++) {
             ck_assert(http_send(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
-            ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, line));
-            origin_responds(URL, "", BODY_INLINE, "page", 4);
-            ck_assert(http_receive(fd, &answer, false));
-            ck_assert_uint_eq(answer.status, 200);
+            expect_forwarded(fd, line);
         }
         close(fd);
     }
@@ -162,10 +169,7 @@ START_TEST(a_header_may_come_in_pieces_and_with_a_request)
             usleep(20000);
         }
         ck_assert(peer_write(fd, all + first, sizeof(inet) + sizeof(request) - 2 - first));
-        ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, "X-Forwarded-For: 203.0.113.7\r\n"));
-        origin_responds(URL, "", BODY_INLINE, "page", 4);
-        ck_assert(http_receive(fd, &answer, false));
-        ck_assert_uint_eq(answer.status, 200);
+        expect_forwarded(fd, "X-Forwarded-For: 203.0.113.7\r\n");
         close(fd);
     }
     front_server_stop();

@@ -62,9 +62,10 @@ START_TEST(an_old_file_that_was_moved_away_has_its_rows_and_the_new_one_later_on
 }
 END_TEST
 
-START_TEST(a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_rows)
+/* Writes 110 rows, of which 100 stay in the log for the reader that is returned. */
+static sqlite3 *
+write_beside_reader(struct request_db *db)
 {
-    struct request_db *db = db_start(0, 1);
     sqlite3 *reader;
 
     db_add_many(db, 10);
@@ -72,6 +73,14 @@ START_TEST(a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_r
     reader = sql_begin_reading(db_path);
     db_add_many(db, 100);
     db_wait_written(db, 110);
+    return reader;
+}
+
+START_TEST(a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_rows)
+{
+    struct request_db *db = db_start(0, 1);
+    sqlite3 *reader = write_beside_reader(db);
+
     ck_assert_int_eq(rename(db_path, db_moved), 0);
     request_db_reopen(db);
     db_add_many(db, 20);
@@ -90,13 +99,8 @@ END_TEST
 START_TEST(a_file_that_was_removed_is_left_at_once)
 {
     struct request_db *db = db_start(0, 1);
-    sqlite3 *reader;
+    sqlite3 *reader = write_beside_reader(db);
 
-    db_add_many(db, 10);
-    db_wait_written(db, 10);
-    reader = sql_begin_reading(db_path);
-    db_add_many(db, 100);
-    db_wait_written(db, 110);
     ck_assert_int_eq(unlink(db_path), 0);
     request_db_reopen(db);
     ck_assert_int_eq(access(db_path, F_OK), 0);

@@ -81,4 +81,25 @@ loading_picture(const struct trace *t)
     return text;
 }
 
+/*
+ * The text is of this format and has these requests, whether its format is named or not; returns
+ * the counts of the load without a name.
+ */
+static inline struct trace_counts
+loading_expect(const char *text, const char *format, const char *requests)
+{
+    struct trace_options options = loading_all();
+    struct trace *t = loading_text(text, options);
+    struct trace_counts counts = t->counts;
+
+    ck_assert_str_eq(t->format, format);
+    ck_assert_str_eq(loading_picture(t), requests);
+    trace_free(t);
+    options.format = format;
+    t = loading_text(text, options);
+    ck_assert_str_eq(loading_picture(t), requests);
+    trace_free(t);
+    return counts;
+}
+
 #endif

@@ -43,6 +43,19 @@ load(void)
     return result;
 }
 
+/* Writes the bytes, which it frees, to the file: it is refused as damaged. */
+static void
+expect_damaged(unsigned char *bytes, size_t len)
+{
+    struct child_result result;
+
+    scratch_write("History", bytes, len);
+    free(bytes);
+    result = load();
+    ck_assert_int_eq(result.error, TRACE_NOT_A_TRACE);
+    ck_assert_msg(strstr(result.why, "damaged") != NULL, "%s", result.why);
+}
+
 /* ---- schemas --------------------------------------------------------------------------------- */
 
 #define HUGE_TEXT "hex(zeroblob(150000000))"
@@ -176,7 +189,6 @@ root_of(const char *table)
 /* All children of the table's root become its first child: the same rows come again and again. */
 START_TEST(a_page_many_times)
 {
-    struct child_result result;
     unsigned char *bytes, *root;
     uint32_t cells, first;
     size_t len;
@@ -192,11 +204,7 @@ START_TEST(a_page_many_times)
     for (uint32_t i = 1; i < cells; i++)
         put32(root + get16(root + 12 + 2 * i), first);
     put32(root + 8, first);
-    scratch_write("History", bytes, len);
-    free(bytes);
-    result = load();
-    ck_assert_int_eq(result.error, TRACE_NOT_A_TRACE);
-    ck_assert_msg(strstr(result.why, "damaged") != NULL, "%s", result.why);
+    expect_damaged(bytes, len);
 }
 END_TEST
 
@@ -209,7 +217,6 @@ START_TEST(overflow_pages_in_a_circle)
     enum { USABLE = 4096, LEAST_IN_PAGE = (USABLE - 12) * 32 / 255 - 23, COUNT = 300 };
     /* Row's header: its length, NULL for the id, a varint of 3 bytes for the text. */
     enum { HEADER = 5, BODY = 20000, LARGER = BODY + (USABLE - 4) * 250 };
-    struct child_result result;
     unsigned char *bytes;
     uint32_t in_page = LEAST_IN_PAGE + (HEADER + BODY - LEAST_IN_PAGE) % (USABLE - 4);
     size_t len, changed = 0;
@@ -241,11 +248,7 @@ START_TEST(overflow_pages_in_a_circle)
         }
     }
     ck_assert_uint_eq(changed, COUNT);
-    scratch_write("History", bytes, len);
-    free(bytes);
-    result = load();
-    ck_assert_int_eq(result.error, TRACE_NOT_A_TRACE);
-    ck_assert_msg(strstr(result.why, "damaged") != NULL, "%s", result.why);
+    expect_damaged(bytes, len);
 }
 END_TEST
 
@@ -348,6 +351,20 @@ ask_to_stop(void *context)
     return 1;
 }
 
+/* The first row that is not returned ends the statement, because it was asked to stop, once. */
+static void
+expect_stop(struct database *database, sqlite3_stmt *statement, const unsigned *asked)
+{
+    int rc;
+
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+        continue;
+    ck_assert_int_eq(rc, SQLITE_INTERRUPT);
+    ck_assert_int_eq(database_verdict(database, rc), SQLITE_INTERRUPT);
+    ck_assert_uint_eq(*asked, 1);
+    sqlite3_finalize(statement);
+}
+
 /* Rows of many pages each take long, though they take few steps. */
 START_TEST(a_stop_within_few_long_rows)
 {
@@ -355,7 +372,6 @@ START_TEST(a_stop_within_few_long_rows)
     struct database database;
     sqlite3_stmt *statement;
     unsigned asked = 0;
-    int rc;
 
     make("PRAGMA page_size = 512; CREATE TABLE urls(id INTEGER PRIMARY KEY, title, url);" VISITS
              NUMBERS(40) "INSERT INTO urls SELECT i, zeroblob(200000), 'http://a.test/' FROM n;");
@@ -365,12 +381,7 @@ START_TEST(a_stop_within_few_long_rows)
         sqlite3_prepare_v2(database.handle, "SELECT id, url FROM urls", -1, &statement, NULL),
         SQLITE_OK);
     ck_assert_int_eq(database_check(&database, scratch_path("History")), SQLITE_OK);
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
-        continue;
-    ck_assert_int_eq(rc, SQLITE_INTERRUPT);
-    ck_assert_int_eq(database_verdict(&database, rc), SQLITE_INTERRUPT);
-    ck_assert_uint_eq(asked, 1);
-    sqlite3_finalize(statement);
+    expect_stop(&database, statement, &asked);
     database_close(&database);
 }
 END_TEST
@@ -406,31 +417,20 @@ START_TEST(a_long_url_that_is_visited_often)
 }
 END_TEST
 
-static int
-stop_at_once(void *context)
-{
-    ++*(int *)context;
-    return 1;
-}
-
 START_TEST(stopped_while_sqlite_reads)
 {
     static const char *const tables[DATABASE_TABLES] = {"urls", "visits"};
     struct database database;
     sqlite3_stmt *statement;
-    int asked = 0, rc;
+    unsigned asked = 0;
 
     make(URLS VISITS NUMBERS(20000) "INSERT INTO visits SELECT i, 1, i FROM n;");
-    ck_assert_int_eq(
-        database_open(&database, scratch_path("History"), tables, stop_at_once, &asked), SQLITE_OK);
+    ck_assert_int_eq(database_open(&database, scratch_path("History"), tables, ask_to_stop, &asked),
+                     SQLITE_OK);
     ck_assert_int_eq(
         sqlite3_prepare_v2(database.handle, "SELECT id FROM visits", -1, &statement, NULL),
         SQLITE_OK);
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
-        continue;
-    ck_assert_int_eq(rc, SQLITE_INTERRUPT);
-    ck_assert_int_eq(asked, 1);
-    sqlite3_finalize(statement);
+    expect_stop(&database, statement, &asked);
     /* Nothing but the tables, and no function. */
     ck_assert_int_eq(
         sqlite3_prepare_v2(database.handle, "SELECT name FROM sqlite_schema", -1, &statement, NULL),
