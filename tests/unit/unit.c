@@ -1,5 +1,6 @@
 #include "tests/unit/unit.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,19 @@ unit_dataset(const char *name)
     if (access(path, R_OK) != 0)
         unit_skip("%s is not here", path);
     return path;
+}
+
+unsigned
+unit_open_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
 }
 
 int

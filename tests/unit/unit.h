@@ -20,6 +20,9 @@ _Noreturn void unit_skip(const char *format, ...) __attribute__((format(printf, 
  */
 const char *unit_dataset(const char *name);
 
+/* The number of descriptors that the process has open, and a few that are always the same. */
+unsigned unit_open_descriptors(void);
+
 /*
  * A number from 0 to before `below`, drawn from a state that may begin as any number (Knuth's
  * linear congruential generator, The Art of Computer Programming, 3.3.4). The same state draws the

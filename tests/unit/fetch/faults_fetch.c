@@ -3,7 +3,6 @@
  * libcurl failing in turn: all runs, or nothing does, with a sentence; no thread and no descriptor
  * is lost.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <zlib.h>
@@ -12,19 +11,6 @@
 #include "tests/unit/faults.h"
 #include "tests/unit/fetch/armed.h"
 #include "tests/unit/fetch/fixture.h"
-
-static unsigned
-count_entries(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
 
 static void
 create(void *context)
@@ -39,7 +25,7 @@ create(void *context)
     if (!fetcher)
         ck_assert_msg(why[0], "%s", failed);
     fetcher_destroy(fetcher);
-    ck_assert_msg(count_entries("/proc/self/fd") == *descriptors, "%s", failed ? failed : "none");
+    ck_assert_msg(unit_open_descriptors() == *descriptors, "%s", failed ? failed : "none");
 }
 
 START_TEST(creating)
@@ -47,7 +33,7 @@ START_TEST(creating)
     unsigned descriptors;
 
     fetcher_destroy(start_fetcher(&config)); /* what libraries open once stays open */
-    descriptors = count_entries("/proc/self/fd");
+    descriptors = unit_open_descriptors();
     ck_assert_uint_ge(faults_walk(create, &descriptors, EMFILE), 4);
 }
 END_TEST
@@ -85,7 +71,7 @@ START_TEST(fetching)
     unsigned descriptors;
 
     fetcher_destroy(start_fetcher(&config));
-    descriptors = count_entries("/proc/self/fd");
+    descriptors = unit_open_descriptors();
     origin = origin_start(script);
     snprintf(rule, sizeof(rule), "name.test:80:name.test:%u", origin->port);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
@@ -100,7 +86,7 @@ START_TEST(fetching)
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
     origin_stop(origin);
-    ck_assert_uint_eq(count_entries("/proc/self/fd"), descriptors);
+    ck_assert_uint_eq(unit_open_descriptors(), descriptors);
 }
 END_TEST
 
@@ -165,12 +151,12 @@ check_own(void *context)
         ck_assert(!own_addresses_have(own, AF_INET, foreign));
     }
     own_addresses_close(own);
-    ck_assert_uint_eq(count_entries("/proc/self/fd"), *descriptors);
+    ck_assert_uint_eq(unit_open_descriptors(), *descriptors);
 }
 
 START_TEST(own_addresses)
 {
-    unsigned descriptors = count_entries("/proc/self/fd");
+    unsigned descriptors = unit_open_descriptors();
 
     ck_assert_uint_ge(faults_walk(check_own, &descriptors, EIO), 5);
 }

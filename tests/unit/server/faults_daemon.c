@@ -5,7 +5,6 @@
  */
 #include "server/daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -97,19 +96,6 @@ run(int signal)
     return daemon_run(&options);
 }
 
-static unsigned
-open_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
-
 #define OPTIONS(...) parse((const char *const[]){__VA_ARGS__, NULL})
 
 /* ---- its life -------------------------------------------------------------------------------- */
@@ -167,7 +153,8 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {"--admin-uid=no-such-user", EX_CONFIG, "admin-uid: \"no-such-user\" is not a number or a user", true},
+    {"--admin-uid=no-such-user", EX_CONFIG, "admin-uid: \"no-such-user\" is not a number or a user",
+     true},
     {"--allow-net=10.0.0.0/99", EX_CONFIG, "allow-net: ", true},
     {"--user=no-such-user", EX_CONFIG, "user: \"no-such-user\"", true},
     {"--cacert=/proc/no/such", EX_CONFIG, "/proc/no/such", true},
@@ -184,12 +171,12 @@ START_TEST(refused)
     int status;
 
     OPTIONS("--no-rpcbind", row->option);
-    descriptors = open_descriptors();
+    descriptors = unit_open_descriptors();
     status = run(SIGTERM);
     ck_assert_msg(status == row->status, "%s: %d\n%s", row->option, status, logged_text());
     ck_assert_msg(logged_times(row->words) >= 1, "%s: %s", row->option, logged_text());
     ck_assert_uint_eq(logged_times("serves with"), 0);
-    ck_assert_uint_eq(open_descriptors(), descriptors);
+    ck_assert_uint_eq(unit_open_descriptors(), descriptors);
     logged_clear();
     status = daemon_check(&options);
     ck_assert_msg(status == (row->of_check ? row->status : EX_OK), "%s: %d\n%s", row->option,
@@ -202,10 +189,10 @@ START_TEST(sound_options_pass_the_check)
     unsigned descriptors;
 
     OPTIONS("--no-rpcbind", "--admin-uid=4000", "--admin-uid=daemon", "--allow-net=10.0.0.0/8");
-    descriptors = open_descriptors();
+    descriptors = unit_open_descriptors();
     ck_assert_msg(daemon_check(&options) == EX_OK, "%s", logged_text());
     ck_assert_str_eq(logged_text(), "");
-    ck_assert_uint_eq(open_descriptors(), descriptors);
+    ck_assert_uint_eq(unit_open_descriptors(), descriptors);
 }
 END_TEST
 
@@ -228,7 +215,7 @@ run_with_failure(void *context)
     else
         ck_assert_msg(failed && status >= EX__BASE && status <= EX__MAX && logged_times("error: "),
                       "%s: %d\n%s", failed ? failed : "none", status, logged_text());
-    ck_assert_msg(open_descriptors() == descriptors, "%s", failed ? failed : "none");
+    ck_assert_msg(unit_open_descriptors() == descriptors, "%s", failed ? failed : "none");
 }
 
 START_TEST(each_failure_is_answered)
@@ -236,7 +223,7 @@ START_TEST(each_failure_is_answered)
     unsigned descriptors;
 
     OPTIONS("--no-rpcbind");
-    descriptors = open_descriptors();
+    descriptors = unit_open_descriptors();
     ck_assert_uint_ge(faults_walk(run_with_failure, &descriptors, EMFILE), 30);
 }
 END_TEST

@@ -2,7 +2,6 @@
  * Opening sockets and the access log with each call of the system failing in turn: all is open, or
  * nothing is, with a sentence; no descriptor and no file is lost.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,19 +16,6 @@
 
 static char folder[64], path[128], lock[160], log_path[128];
 static struct options options;
-
-static unsigned
-open_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
 
 static void
 set_up(void)
@@ -70,14 +56,14 @@ open_all(void *context)
         listen_close(&listening);
     else
         ck_assert_msg(why.len != 0, "%s", failed);
-    ck_assert_msg(open_descriptors() == *descriptors, "%s", failed ? failed : "none");
+    ck_assert_msg(unit_open_descriptors() == *descriptors, "%s", failed ? failed : "none");
     ck_assert_msg(access(path, F_OK) != 0, "%s", failed ? failed : "none");
     buf_free(&why);
 }
 
 START_TEST(sockets)
 {
-    unsigned descriptors = open_descriptors();
+    unsigned descriptors = unit_open_descriptors();
 
     ck_assert_uint_ge(faults_walk(open_all, &descriptors, EACCES), 10);
     ck_assert_uint_ge(faults_walk(open_all, &descriptors, EADDRINUSE), 10);
@@ -138,12 +124,12 @@ open_log(void *context)
     faults_fail_at(0, 0);
     ck_assert_msg(failed || log, "%s", strerror(errno));
     access_log_close(log);
-    ck_assert_msg(open_descriptors() == *descriptors, "%s", failed ? failed : "none");
+    ck_assert_msg(unit_open_descriptors() == *descriptors, "%s", failed ? failed : "none");
 }
 
 START_TEST(access_logs)
 {
-    unsigned descriptors = open_descriptors();
+    unsigned descriptors = unit_open_descriptors();
 
     ck_assert_uint_ge(faults_walk(open_log, &descriptors, EAGAIN), 3);
 }
