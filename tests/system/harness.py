@@ -5,6 +5,7 @@ Only the standard library. The programs come from $SUNPROXY_BUILD (build/asan by
 """
 
 import ctypes
+import http.server
 import json
 import os
 import pathlib
@@ -294,6 +295,22 @@ class Origin(Process):
                 fields = line.split(" ")
                 rows.append((fields[1], fields[2], " ".join(fields[3:-1]), int(fields[-1])))
         return [r for r in rows if path is None or r[2] == path]
+
+
+class PythonOrigin(http.server.ThreadingHTTPServer):
+    """An origin written in Python, with a port of its own, until the test ends."""
+
+    daemon_threads = True
+
+    def __init__(self, test, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        test.addCleanup(self.server_close)
+        test.addCleanup(self.shutdown)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, *_):
+        pass  # connections that the test ends
 
 
 class Daemon(Process):

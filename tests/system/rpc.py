@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 
 PROGRAM = 0x23451111
 CALL, REPLY = 0, 1
@@ -380,3 +381,21 @@ class Connection:
         value = r.hyper() if status == "ok" else r.opaque().decode()
         r.end()
         return status, value
+
+
+def together(daemon, url, count):
+    """The pages that this number of clients get when they request a URL at the same moment."""
+    pages = [None] * count
+    barrier = threading.Barrier(count)
+
+    def ask(n):
+        with Connection(daemon.address if n % 2 else daemon.socket) as c:
+            barrier.wait()
+            pages[n] = c.get(url)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return pages

@@ -9,7 +9,6 @@ import shutil
 import socket
 import struct
 import sys
-import threading
 import time
 
 import harness
@@ -313,24 +312,16 @@ class ProxyProtocolTest(harness.SystemTest):
         self.assertEqual(self.echo.heads, [])
 
 
-class EchoOrigin(http.server.ThreadingHTTPServer):
+class EchoOrigin(harness.PythonOrigin):
     """An origin in Python: it reports the requests that it got, and their bodies' digests."""
 
-    daemon_threads = True
     BLOCK = bytes(range(256)) * 4096
 
     def __init__(self, test):
         self.heads = []
         self.sent = 0
         self.slow = 0
-        super().__init__(("127.0.0.1", 0), EchoHandler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        test.addCleanup(self.server_close)
-        test.addCleanup(self.shutdown)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, *_):
-        pass  # connections that the test ends
+        super().__init__(test, EchoHandler)
 
 
 class EchoHandler(http.server.BaseHTTPRequestHandler):

@@ -99,27 +99,11 @@ class PathTest(harness.SystemTest):
 class CoalesceTest(harness.SystemTest):
     threads = True
 
-    def together(self, d, url, count):
-        pages = [None] * count
-        barrier = threading.Barrier(count)
-
-        def ask(n):
-            with rpc.Connection(d.address if n % 2 else d.socket) as c:
-                barrier.wait()
-                pages[n] = c.get(url)
-
-        threads = [threading.Thread(target=ask, args=(n,)) for n in range(count)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        return pages
-
     def test_many_ask_and_one_is_fetched(self):
         o = self.origin()
         d = self.daemon(origin=o)
         url = "http://a.test/?fault=delay:1500ms"
-        pages = self.together(d, url, 40)
+        pages = rpc.together(d, url, 40)
         self.assertEqual(len(o.requests()), 1)
         sources = sorted(p.source for p in pages)
         self.assertEqual(sources, ["coalesced"] * 39 + ["miss"])
@@ -132,7 +116,7 @@ class CoalesceTest(harness.SystemTest):
     def test_a_failure_is_told_to_all(self):
         o = self.origin()
         d = self.daemon(origin=o)
-        pages = self.together(d, "http://a.test/?fault=delay:700ms&fault=short", 20)
+        pages = rpc.together(d, "http://a.test/?fault=delay:700ms&fault=short", 20)
         self.assertEqual({p.status for p in pages}, {"origin_broke"})
         self.assertLessEqual(len(o.requests()), 2)  # one, and curl's own second try at most
 
@@ -156,7 +140,7 @@ class CoalesceTest(harness.SystemTest):
 
     def test_more_than_may_wait(self):
         d = self.daemon("--max-waiters", "5", origin=self.origin())
-        pages = self.together(d, "http://a.test/?fault=delay:1s", 15)
+        pages = rpc.together(d, "http://a.test/?fault=delay:1s", 15)
         self.assertEqual(sorted({p.status for p in pages}), ["ok", "overloaded"])
         self.assertEqual(sum(p.status == "ok" for p in pages), 5)
 

@@ -3,7 +3,6 @@
 import http.client
 import importlib.util
 import os
-import threading
 
 import harness
 import rpc
@@ -69,21 +68,7 @@ class SharingCase(harness.SystemTest):
             return c.get(url, **more)
 
     def together(self, url, count):
-        """As many clients at the same moment."""
-        pages = [None] * count
-        barrier = threading.Barrier(count)
-
-        def ask(n):
-            with rpc.Connection(self.d.address if n % 2 else self.d.socket) as c:
-                barrier.wait()
-                pages[n] = c.get(url)
-
-        threads = [threading.Thread(target=ask, args=(n,)) for n in range(count)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        return pages
+        return rpc.together(self.d, url, count)
 
     def sources(self, pages):
         return sorted(p.source for p in pages)

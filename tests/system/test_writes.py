@@ -15,23 +15,14 @@ write-rule = /paths -> users
 """
 
 
-class Site(http.server.ThreadingHTTPServer):
+class Site(harness.PythonOrigin):
     """Pages of one version, which each write raises. Responses can be held."""
-
-    daemon_threads = True
 
     def __init__(self, test):
         self.lock = threading.Condition()
         self.version = 1
         self.held = {}  # "METHOD /path" to the number of requests that wait
-        super().__init__(("127.0.0.1", 0), SiteHandler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        test.addCleanup(self.server_close)
-        test.addCleanup(self.shutdown)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, *_):
-        pass  # connections that the test ends
+        super().__init__(test, SiteHandler)
 
     def hold(self, request):
         with self.lock:
