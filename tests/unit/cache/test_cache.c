@@ -244,137 +244,6 @@ START_TEST(a_url_may_have_any_byte)
 }
 END_TEST
 
-/* ---- lifetimes ------------------------------------------------------------------------------- */
-
-START_TEST(an_expired_page_is_a_miss_until_it_is_replaced)
-{
-    struct cache *cache = pages_cache("lru", 2, 0, 1);
-
-    ck_assert_int_eq(pages_store_until(cache, "a", 1, 5000), CACHE_STORED);
-    ck_assert(pages_hit_at(cache, "a", 4000));
-    ck_assert(!pages_hit_at(cache, "a", 5000));
-    ck_assert(!pages_hit_at(cache, "a", INT64_MAX / 2));
-    ck_assert_uint_eq(pages_stats(cache).pages, 1);
-    ck_assert_int_eq(pages_store_until(cache, "a", 7, 9000), CACHE_REPLACED);
-    ck_assert(pages_hit_at(cache, "a", 8000));
-    ck_assert(!pages_hit_at(cache, "a", 9000));
-    ck_assert_uint_eq(pages_stats(cache).pages, 1);
-    ck_assert_uint_eq(pages_stats(cache).insertions, 2);
-    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
-    ck_assert(cache_is_valid(cache));
-    cache_destroy(cache);
-}
-END_TEST
-
-START_TEST(a_lookup_of_an_expired_page_is_no_request_to_the_policy)
-{
-    struct cache *cache = pages_cache("lru", 2, 0, 1);
-
-    pages_store_until(cache, "a", 1, 5000);
-    pages_store(cache, "b", 1);
-    ck_assert(!pages_hit_at(cache, "a", 5000));
-    pages_store(cache, "c", 1); /* a is still the one that was requested longest ago */
-    ck_assert(pages_hit(cache, "b") && pages_hit(cache, "c") && !pages_hit(cache, "a"));
-
-    /* A hit in time is one: then b is evicted. */
-    ck_assert(pages_hit(cache, "b"));
-    pages_store_until(cache, "c", 1, 5000);
-    ck_assert(pages_hit(cache, "b") && pages_hit_at(cache, "c", 4000));
-    pages_store(cache, "d", 1);
-    ck_assert(!pages_hit(cache, "b") && pages_hit_at(cache, "c", 4000) && pages_hit(cache, "d"));
-    cache_destroy(cache);
-}
-END_TEST
-
-/* Fills the successor of an expired page at that moment; finished without being stored. */
-static void
-fetch_unstored(struct cache *cache, const char *url, int64_t now_us, bool fails)
-{
-    struct request request = {0};
-
-    ck_assert_int_eq(request_lookup(&request, cache, url, now_us, false), CACHE_STALE);
-    if (fails) {
-        fill_fail(request.found.fill);
-    } else {
-        fill_head(request.found.fill, 3, NULL);
-        fill_letters(request.found.fill, 3);
-        ck_assert_int_eq(cache_fill_finish(request.found.fill, false, 1, now_us, 1000),
-                         CACHE_NOT_STORED);
-        cache_fill_free(request.found.fill);
-    }
-    request_take(&request);
-    request_end(&request);
-}
-
-START_TEST(an_expired_page_is_removed_when_its_successor_is_not_stored)
-{
-    for (unsigned shards = 1; shards <= 4; shards += 3) {
-        struct cache *cache = pages_cache("slru", 8, 0, shards);
-
-        pages_store_until(cache, "a", 1, 5000);
-        pages_store(cache, "b", 1);
-        fetch_unstored(cache, "a", 5000, true); /* a failure is no response */
-        ck_assert(pages_hit_at(cache, "a", 4000) && pages_hit(cache, "b"));
-        fetch_unstored(cache, "a", 5000, false);
-        ck_assert(!pages_hit_at(cache, "a", 4000) && pages_hit(cache, "b"));
-        ck_assert_uint_eq(pages_stats(cache).evictions, 0);
-        ck_assert(cache_is_valid(cache));
-        cache_destroy(cache);
-    }
-}
-END_TEST
-
-START_TEST(a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited)
-{
-    static const struct {
-        int64_t lifetime_us;
-        int64_t kept_us;
-    } cases[] = {{INT64_MAX, INT64_MAX},
-                 {INT64_MAX - 1, ((INT64_C(1) << 30) - 2) * 1000000},
-                 {INT64_C(1) << 49, (INT64_C(1) << 49) / 1000000 * 1000000},
-                 {INT64_C(2147483648123), INT64_C(2147483000000)},
-                 {INT64_C(2147483647999), INT64_C(2147483647000)},
-                 {1999, 1000},
-                 {999, 0},
-                 {0, 0},
-                 {-5000, 0}};
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct cache *cache = pages_cache("lru", 8, 0, 1);
-        struct request request = {0};
-
-        request_lookup(&request, cache, "a", 0, false);
-        fill_head(request.found.fill, 0, NULL);
-        ck_assert_int_eq(
-            cache_fill_finish(request.found.fill, true, UINT64_MAX, 1000, cases[i].lifetime_us),
-            CACHE_STORED);
-        ck_assert_int_eq(object_lifetime(request.found.fill->object), cases[i].kept_us);
-        ck_assert_uint_eq(request.found.fill->object->fetch_us, UINT32_MAX);
-        cache_fill_free(request.found.fill);
-        request_take(&request);
-        request_end(&request);
-        ck_assert_int_eq(pages_hit_at(cache, "a", 1000), cases[i].kept_us > 0);
-        ck_assert_int_eq(pages_hit_at(cache, "a", INT64_MAX), cases[i].kept_us == INT64_MAX);
-        cache_destroy(cache);
-    }
-}
-END_TEST
-
-START_TEST(a_lifetime_outlives_another_configuration)
-{
-    struct cache *cache = pages_cache("lru", 8, 0, 1);
-    struct cache_config config;
-
-    pages_store_until(cache, "a", 1, 5000);
-    cache_get_config(cache, &config);
-    config.shards = 3;
-    config.policy = policy_spec_of(policy_find("lfu"));
-    ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
-    ck_assert(pages_hit_at(cache, "a", 4000) && !pages_hit_at(cache, "a", 5000));
-    cache_destroy(cache);
-}
-END_TEST
-
 /* ---- shards ---------------------------------------------------------------------------------- */
 
 START_TEST(shards_share_the_pages_evenly)
@@ -407,66 +276,6 @@ START_TEST(shares_add_up_to_the_capacity)
     ck_assert_uint_eq(pages_stats(cache).pages, 1003);
     ck_assert_uint_eq(pages_stats(cache).evictions, 0);
     ck_assert_uint_eq(pages_stats(cache).insertions, 0);
-    cache_destroy(cache);
-}
-END_TEST
-
-/* ---- purging --------------------------------------------------------------------------------- */
-
-START_TEST(purging_one)
-{
-    struct cache *cache = pages_cache("lru", 100, 0, 4);
-
-    pages_store_many(cache, 0, 50, 10);
-    ck_assert_uint_eq(cache_count(cache, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_count(cache, span_str(pages_url(7))), 0);
-    ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(7))), 0);
-    ck_assert(!pages_hit(cache, pages_url(7)));
-    ck_assert_uint_eq(pages_stats(cache).pages, 49);
-    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
-    ck_assert(cache_is_valid(cache));
-    cache_destroy(cache);
-}
-END_TEST
-
-START_TEST(purging_by_prefix)
-{
-    struct cache *cache = pages_cache("lfu", 500, 0, 4);
-
-    pages_store_many(cache, 0, 250, 10);
-    /* 1, 10 to 19, 100 to 199 */
-    ck_assert_uint_eq(cache_count_prefix(cache, span_str("http://www.example.com/1")), 111);
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.com/1")), 111);
-    ck_assert(!pages_hit(cache, pages_url(150)));
-    ck_assert(pages_hit(cache, pages_url(215)));
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.org/")), 0);
-    ck_assert_uint_eq(pages_stats(cache).pages, 139);
-    ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_count_prefix(cache, span_of(NULL, 0)), 139);
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_of(NULL, 0)), 139);
-    ck_assert_uint_eq(pages_stats(cache).bytes, 0);
-    cache_destroy(cache);
-}
-END_TEST
-
-START_TEST(purging_all)
-{
-    struct cache *cache = pages_cache("maxs", 500, 0, 3);
-    struct object *held;
-
-    pages_store_many(cache, 0, 250, 10);
-    held = pages_get(cache, span_str(pages_url(3)), 0);
-    ck_assert_uint_eq(cache_purge_all(cache), 250);
-    ck_assert_uint_eq(cache_purge_all(cache), 0);
-    ck_assert_uint_eq(pages_stats(cache).pages, 0);
-    ck_assert_uint_eq(pages_stats(cache).bytes, 0);
-    ck_assert_uint_eq(pages_stats(cache).insertions, 250);
-    ck_assert_uint_eq(pages_stats(cache).evictions, 0);
-    ck_assert_uint_eq(held->references, 1);
-    object_release(&held);
-    pages_store_many(cache, 0, 250, 10);
-    ck_assert(cache_is_valid(cache));
     cache_destroy(cache);
 }
 END_TEST
@@ -544,9 +353,7 @@ unit_suite(void)
     Suite *suite = suite_create("cache");
     TCase *config = tcase_create("config");
     TCase *store = tcase_create("store");
-    TCase *lifetimes = tcase_create("lifetimes");
     TCase *shards = tcase_create("shards");
-    TCase *purge = tcase_create("purge");
     TCase *memory = tcase_create("memory");
 
     tcase_add_test(config, bad_configurations_are_refused);
@@ -561,19 +368,9 @@ unit_suite(void)
     tcase_add_test(store, a_url_may_have_any_byte);
     tcase_add_test(store, the_cache_knows_whether_it_stores_an_object);
     suite_add_tcase(suite, store);
-    tcase_add_test(lifetimes, an_expired_page_is_a_miss_until_it_is_replaced);
-    tcase_add_test(lifetimes, a_lookup_of_an_expired_page_is_no_request_to_the_policy);
-    tcase_add_test(lifetimes, an_expired_page_is_removed_when_its_successor_is_not_stored);
-    tcase_add_test(lifetimes, a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited);
-    tcase_add_test(lifetimes, a_lifetime_outlives_another_configuration);
-    suite_add_tcase(suite, lifetimes);
     tcase_add_test(shards, shards_share_the_pages_evenly);
     tcase_add_test(shards, shares_add_up_to_the_capacity);
     suite_add_tcase(suite, shards);
-    tcase_add_test(purge, purging_one);
-    tcase_add_test(purge, purging_by_prefix);
-    tcase_add_test(purge, purging_all);
-    suite_add_tcase(suite, purge);
     tcase_add_test(memory, a_page_costs_no_more_than_it_is_charged);
     suite_add_tcase(suite, memory);
     return suite;
