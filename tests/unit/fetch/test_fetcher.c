@@ -1,7 +1,10 @@
 /* The fetcher against origins that play a script: plain answers. */
 #include <stdio.h>
 
+#include "fetch/pool.h"
 #include "tests/unit/fetch/fixture.h"
+
+#define MANY 150u /* more than a pool of connections has */
 
 static const struct line plain[] = {
     {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-A: b\r\n\r\nhello\n"},
@@ -12,6 +15,9 @@ static const struct line plain[] = {
     {.path = "/closing",
      .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n",
      .then = CLOSE},
+    {.path = "/slow",
+     .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n",
+     .pause_ms = 50},
     {.path = "/zero", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na\0b", .len = 41},
     {.path = NULL},
 };
@@ -124,6 +130,40 @@ START_TEST(a_connection_serves_again)
 }
 END_TEST
 
+/*
+ * Fetches that begin together, several times: a connection is opened only for one that finds no
+ * idle connection, in whatever pool.
+ */
+START_TEST(connections_of_all_pools_serve_again)
+{
+    static struct outcome outcomes[MANY];
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher;
+    char url[64];
+
+    ck_assert_uint_gt(MANY, 2 * POOL_CONNECTIONS);
+    config.max_active = config.max_waiting = config.max_active_per_origin = MANY;
+    config.max_active_per_client = 0;
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", origin->port);
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            outcome_init(&outcomes[i]);
+            ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink,
+                                     &outcomes[i], NULL));
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+            outcome_wait(&outcomes[i]);
+            ck_assert_msg(outcomes[i].error == FETCH_OK, "%s", outcomes[i].sentence);
+            outcome_free(&outcomes[i]);
+        }
+        ck_assert_uint_le(origin->connections, MANY);
+    }
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 /* The origin closes a connection that it had not announced to close. */
 START_TEST(a_dead_connection_is_replaced)
 {
@@ -148,6 +188,7 @@ unit_suite(void)
     tcase_add_test(tc, bodies_of_every_framing);
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
+    tcase_add_test(tc, connections_of_all_pools_serve_again);
     tcase_add_test(tc, a_dead_connection_is_replaced);
     return suite;
 }
