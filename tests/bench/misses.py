@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -40,6 +41,9 @@ LATENCY = "100ms"
 HELD_SECONDS = 4  # latency where memory is measured, more for many fetches: all are sent by then
 SENT_A_SECOND = 1000  # at least, also on a busy machine
 MEMORY = "16G"  # a bound that does not bind
+# Over HTTP a fetch takes a descriptor for its client and one for its origin (server/descriptor_plan.h).
+OWN_DESCRIPTORS = 700  # of sunproxyd for other purposes
+DESCRIPTORS = 2 * max(MORE) + OWN_DESCRIPTORS
 
 
 class Origin(Server):
@@ -60,6 +64,11 @@ class Sunproxyd:
     def __init__(self, over):
         self.over = over
         self.name = "sunproxyd, " + {"rpc2": "RPC", "http": "HTTP"}[over]
+
+    def may_have(self, in_flight):
+        """With this limit of open files?"""
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return self.over == "rpc2" or 2 * in_flight + OWN_DESCRIPTORS <= limit
 
     def start(self, build, folder, origin, in_flight):
         port = free_port()
@@ -90,6 +99,10 @@ class Nginx:
     """Its pages are files in memory."""
 
     name = "nginx"
+
+    @staticmethod
+    def may_have(_in_flight):
+        return True  # each of its processes has half of them
 
     @staticmethod
     def memory(folder):
@@ -204,6 +217,8 @@ class Bench:
 def measure_rounds(bench, contestants, in_flight):
     """{name: [result]}; a contestant with an error is left out. Each has an origin of its own: the connections
     that all of them keep would need more ports than there are to one address."""
+    if not contestants:
+        return {}
     origins = {contestant.name: bench.origin(LATENCY) for contestant in contestants}
     servers = {contestant.name: bench.start(contestant, origins[contestant.name], in_flight)
                for contestant in contestants}
@@ -235,17 +250,25 @@ def cell(runs):
     return f"{median(runs, 'requests_per_second'):>12.0f}/s{median(runs, 'cpu_us'):>7.0f} us"
 
 
-def measure_all(bench, contestants, numbers, more):
+def print_heading(what, contestants):
+    print(f"\n{what}:\n{'in flight':<12}" + "".join(f"{contestant.name:>24}" for contestant in contestants))
+
+
+def measure_rates(bench, contestants, numbers):
     results = {}
-    print("Requests per second and CPU per miss:")
-    print(f"{'in flight':<12}" + "".join(f"{c.name:>24}" for c in contestants))
+    print_heading("Requests per second and CPU per miss", contestants)
     for in_flight in numbers:
-        results[in_flight] = measure_rounds(bench, contestants, in_flight)
-        print(f"{in_flight:<12}" + "".join(cell(results[in_flight][c.name]) for c in contestants), flush=True)
-    print("\nMemory for each fetch in flight, KiB:")
-    held = {c.name: {} for c in contestants}
-    largest = {c.name: (0, None) for c in contestants}
-    for in_flight in (*numbers, *more):
+        able = [contestant for contestant in contestants if contestant.may_have(in_flight)]
+        results[in_flight] = measure_rounds(bench, able, in_flight)
+        print(f"{in_flight:<12}" + "".join(cell(results[in_flight].get(c.name)) for c in contestants), flush=True)
+    return results
+
+
+def measure_memory(bench, contestants, numbers):
+    held = {contestant.name: {} for contestant in contestants}
+    largest = {contestant.name: (0, None) for contestant in contestants}
+    print_heading("Memory for each fetch in flight, KiB", contestants)
+    for in_flight in numbers:
         cells = []
         for contestant in contestants:
             if largest[contestant.name][1] is None:
@@ -263,7 +286,39 @@ def measure_all(bench, contestants, numbers, more):
     for contestant in contestants:
         number, why = largest[contestant.name]
         print(f"{contestant.name:<20}{number:>8}" + (f"; beyond: {why}" if why else ""))
-    return {"rounds": results, "bytes": held, "largest": largest}
+    return held, largest
+
+
+def measure_all(bench, contestants, numbers, more):
+    results = {}
+    if "rates" not in bench.args.skip:
+        results["rounds"] = measure_rates(bench, contestants, numbers)
+    if "memory" not in bench.args.skip:
+        results["bytes"], results["largest"] = measure_memory(bench, contestants, (*numbers, *more))
+    return results
+
+
+def raise_descriptors():
+    """Raises the limit of open files, which servers, origin and load inherit; it needs CAP_SYS_RESOURCE to go
+    beyond the hard limit. Returns the limit then."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = int(pathlib.Path("/proc/sys/fs/nr_open").read_text())
+    if hard == resource.RLIM_INFINITY:
+        hard = most
+    for wanted in (max(hard, min(DESCRIPTORS, most)), hard):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+            return wanted
+        except (ValueError, OSError):
+            continue
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def with_the_most(numbers, limit):
+    """Before the first of the numbers that the limit does not permit over HTTP, the largest that it does."""
+    most = (limit - OWN_DESCRIPTORS) // 2
+    beyond = [number for number in numbers if number > most]
+    return [number for number in numbers if number <= most] + ([most] if beyond else []) + beyond
 
 
 def parse_arguments():
@@ -272,6 +327,9 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant (3)")
     parser.add_argument("--seconds", type=int, default=2, help="length of a turn, about (2)")
     parser.add_argument("--in-flight", type=int, nargs="+", default=IN_FLIGHT, metavar="N", help="(16 256 4096 10000)")
+    parser.add_argument("--only", metavar="NAME", action="append",
+                        help="contestants whose names contain it; may be repeated (default: all)")
+    parser.add_argument("--skip", choices=("rates", "memory"), action="append", default=[])
     parser.add_argument("--smoke", action="store_true", help="does it all work? small numbers, no figures to quote")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
@@ -281,7 +339,6 @@ def main():
     args = parse_arguments()
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # daemons are where an ordinary user's path does not lead
     args.held = 1 if args.smoke else HELD_SECONDS
-    numbers, more = ((4, 64), (100,)) if args.smoke else (args.in_flight, MORE)
     contestants = [Sunproxyd("rpc2"), Sunproxyd("http")]
     if args.smoke:
         args.rounds = 1
@@ -289,7 +346,11 @@ def main():
         contestants.append(Nginx())
     else:
         print("nginx is not installed (package nginx-light): left out")
-    print(f"The limit of open files is {os.sysconf('SC_OPEN_MAX')} for each process.")
+    contestants = [c for c in contestants if not args.only or any(name in c.name for name in args.only)]
+    limit = raise_descriptors()
+    print(f"The limit of open files is {limit} for each process" +
+          ("." if limit >= DESCRIPTORS else f", and could not be raised to {DESCRIPTORS}."))
+    numbers, more = ((4, 64), (100,)) if args.smoke else (with_the_most(args.in_flight, limit), MORE)
     with tempfile.TemporaryDirectory(prefix="sunproxy-misses-") as folder:
         bench = Bench(args, pathlib.Path(folder))
         try:
