@@ -25,13 +25,19 @@ const reportFigures = (() => {
     const sizeAxis = (rows, width, isBytes) => {
         const shares = sharesOf(rows);
         const all = isBytes ? "distinct bytes" : "distinct URLs";
-        return { type: "point", domain: [...shares.keys()], padding: 0.3,
-            tickFormat: (size) => shareText(shares.get(size)) + (width < 480 ? "" :
-                `\n(${isBytes ? bytes(size) : count(size)})`),
-            label: width < 480 ? `capacity: share of the ${all}` : `capacity, as a share of the ${all} (and ${isBytes ? "in bytes" : "their number"})` };
+        const axis = { type: "point", domain: [...shares.keys()], padding: 0.3 };
+        // Short, so that they do not overlap; tips and tables have all digits.
+        const percent = (share) => `${share < 0.01 ? +(100 * share).toPrecision(1) : Math.round(100 * share)}`;
+        if (width < 480)
+            return { ...axis, tickFormat: (size) => percent(shares.get(size)), label: `capacity, % of the ${all}` };
+        return { ...axis,
+            tickFormat: (size) => `${shareText(shares.get(size))}\n(${isBytes ? bytes(size) : count(size)})`,
+            label: `capacity, as a share of the ${all} (and ${isBytes ? "in bytes" : "their number"})` };
     };
-    const byteAxis = (rows) => ({ type: "point", domain: [...new Set(d3.sort(rows.map((r) => r.capacity_bytes)))],
-        padding: 0.3, tickFormat: bytes, label: "capacity in bytes" });
+    const byteAxis = (rows, width) => ({
+        type: "point", domain: [...new Set(d3.sort(rows.map((r) => r.capacity_bytes)))],
+        padding: 0.3, label: "capacity in bytes",
+        tickFormat: width < 480 ? (size) => bytes(size).replace(/\s/, "\n") : bytes });
 
     const bestAndWorst = (rows, y) => [d3.greatest(rows, (r) => r[y]), d3.least(rows, (r) => r[y])];
 
@@ -111,7 +117,7 @@ const reportFigures = (() => {
         if (pairs.length === 0)
             return "";
         return ` Circles are ${plural(pairs.length, "replay")} through the server.` + (exact.length === 0 ? "" :
-            apart(exact) < 0.0005 ? " Each hit exactly what its simulation says." :
+            apart(exact) < 0.0005 ? " The hit ratios equal those of the simulations." :
                 ` At most ${apart(exact).toFixed(2)} points from the simulation.`) + (drawn.length === 0 ? "" :
             ` Those of randomised policies are of one seed, up to ${apart(drawn).toFixed(2)} points from the mean of ` +
             `${d3.max(drawn, ([, s]) => s.seeds)} simulated seeds.`);
@@ -219,7 +225,7 @@ const reportFigures = (() => {
                 const none = t.live.filter((r) => r.policy === "none");
                 return labelledPlot(width, rows, t, column, "ms", {
                     height: Math.round(Math.min(420, Math.max(300, width * 0.45))), marginBottom: 56,
-                    x: inUrls ? sizeAxis(rows, width, false) : byteAxis(rows),
+                    x: inUrls ? sizeAxis(rows, width, false) : byteAxis(rows, width),
                     y: { label: "mean access time, ms", nice: true, zero: true },
                     marks: [
                         ...policyLines(rows, t, column, "ms", (r) => `${text(r.policy)}, ${size(r)}\n` +

@@ -445,7 +445,7 @@ class PageTest(report_case.ReportCase):
         exact = json.loads(self.sunproxy("simulate", "--json", SHIPPED / "dataset1/History", "--policy", "lru,rand",
                                          "--capacity", "14").stdout)["traces"][0]["results"]
         ratio = {r["policy"]: r["hit_ratio"] for r in exact}
-        for off, sentence in ((0, "Each hit exactly what its simulation says."), (0.01, "At most 1.00 points from")):
+        for off, sentence in ((0, "The hit ratios equal those of the simulations."), (0.01, "At most 1.00 points from")):
             lives = self.live("one", policy="lru", capacity_urls=14,
                               mean={"mean_us": 9000, "hit_ratio": ratio["lru"] - off})
             lives += self.live("two", policy="rand", capacity_urls=14,
@@ -551,6 +551,14 @@ class PageTest(report_case.ReportCase):
                     [...f.querySelectorAll("svg, select, .keys > *, text")].some((e) =>
                         e.getBoundingClientRect().right > f.getBoundingClientRect().right + 1)).map((f) => f.id)"""),
                     [])
+                # Labels of ticks on one line do not overlap.
+                self.assertEqual(self.browser.run("""[...document.querySelectorAll(
+                    "g[aria-label^='x-axis tick label']")].filter((g) => {
+                        const boxes = [...g.querySelectorAll("text")].filter((e) => e.textContent.trim())
+                            .map((e) => e.getBoundingClientRect());
+                        return boxes.some((a, i) => boxes.some((b, k) => k > i && a.top < b.bottom && b.top < a.bottom
+                            && a.left < b.right && b.left < a.right));
+                    }).map((g) => g.closest("[data-figure]").dataset.figure)"""), [])
         self.assertEqual(seen["light"], ["rgb(246, 245, 242)", "rgb(29, 33, 38)", "rgb(0, 114, 178)",
                                          "rgb(29, 33, 38)"])
         self.assertEqual(seen["dark"], ["rgb(20, 23, 26)", "rgb(232, 230, 225)", "rgb(74, 159, 224)",
