@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
     {"host", 0, "HOST", option_text, AT(host), 0, 0, NULL,
      "host of the server (default: localhost)"},
     {"port", 0, "N", option_uint, AT(port), 1, 65535, NULL,
-     "TCP port of the server (default: asked of rpcbind on that host)"},
+     "TCP port of the server (default: from rpcbind on that host)"},
     {"timeout", 0, "TIME", option_duration, AT(timeout_us), 0, 0, "90s",
      "time limit for each answer: 500ms, 30s"},
     {0},

@@ -165,7 +165,7 @@ run_zlib(struct decoder *decoder, struct span *input, void *out, size_t size, si
     case Z_MEM_ERROR:
         return broken(reason, "there is no memory to decode it");
     default:
-        return broken(reason, "its content is not what its coding says");
+        return broken(reason, "its content is not in its content coding");
     }
 }
 
@@ -218,7 +218,7 @@ run_brotli(struct decoder *decoder, struct span *input, void *out, size_t size, 
     case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT:
         return CODING_MADE;
     default:
-        return broken(reason, "its content is not what its coding says");
+        return broken(reason, "its content is not in its content coding");
     }
 }
 
@@ -234,7 +234,7 @@ run_zstd(struct decoder *decoder, struct span *input, void *out, size_t size, si
     advance(input, in.pos);
     *made = to.pos;
     if (ZSTD_isError(code))
-        return broken(reason, "its content is not what its coding says");
+        return broken(reason, "its content is not in its content coding");
     decoder->ended = code == 0;
     return to.pos == size || input->len ? CODING_MADE : CODING_WANTS;
 }

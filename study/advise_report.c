@@ -153,7 +153,7 @@ print_ties(const struct advice *advice)
     if (ties)
         puts(".");
     if (ties && ties + 1 == others)
-        puts("This trace does not tell any of the policies apart at this size.");
+        puts("This trace does not distinguish the policies at this size.");
 }
 
 static void

@@ -310,7 +310,7 @@ end(struct line_reader *reader)
 
     if (reader->builder && t->longer + t->shorter != 0)
         trace_remark(reader->builder,
-                     "not as many fields as columns (%u): %" PRIu64 " line%s with more, %" PRIu64
+                     "of %u columns: %" PRIu64 " line%s with more fields, %" PRIu64
                      " with fewer; left out as malformed",
                      t->columns.count, t->longer, t->longer == 1 ? "" : "s", t->shorter);
     buf_free(&t->text);

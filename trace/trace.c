@@ -81,16 +81,14 @@ explain_empty(const char *path, const struct trace_format *format, const struct 
     struct trace_reason reasons[TRACE_REASONS];
     bool any = false;
 
-    say(&s, "%s: no request in it", path);
+    say(&s, "%s: no requests, read as %s (%s)", path, format->name, format->summary);
     trace_reasons(c, reasons);
     for (size_t i = 0; i < TRACE_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
-        say(&s, "%s%" PRIu64 " %s", any ? ", " : " (left out: ", reasons[i].count, reasons[i].what);
+        say(&s, "%s%" PRIu64 " %s", any ? ", " : "; left out: ", reasons[i].count, reasons[i].what);
         any = true;
     }
-    say(&s, "%s; expected at least one in what was read as %s (%s)", any ? ")" : "", format->name,
-        format->summary);
     for (size_t i = 0; i < c->remark_count; i++)
         say(&s, "; %s", c->remarks[i]);
     for (size_t i = 0; i < c->bad_count; i++) {
@@ -142,7 +140,7 @@ explain_unknown(const char *path, struct span head, char *why, size_t why_size)
     const struct trace_format *similar;
     struct span rest = trace_behind_mark(head), line = span_of("", 0);
 
-    say(&s, "%s: not a trace of any known format", path);
+    say(&s, "%s: unknown trace format", path);
     while (rest.len != 0 && line.len == 0)
         line = lines_next(&rest);
     if (is_text(line)) {
@@ -150,15 +148,14 @@ explain_unknown(const char *path, struct span head, char *why, size_t why_size)
         say(&s, "; its first line is ");
         say_text(&s, line);
         if (similar)
-            say(&s, "; most similar is %s (%s), whose lines are like %s", similar->name,
+            say(&s, "; most similar is %s (%s), with lines such as %s", similar->name,
                 similar->summary, similar->sample);
     } else {
         say(&s, "; its first bytes are");
         for (size_t i = 0; i < head.len && i < BYTES_SHOWN; i++)
             say(&s, " %02x", (unsigned)(unsigned char)head.ptr[i]);
     }
-    say(&s, "; if it is a known format all the same, say which with --format, or name the columns "
-            "of a table with --columns");
+    say(&s, "; name the format with --format, or the columns of a table with --columns");
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */

@@ -314,7 +314,7 @@ class UncertaintyTest(SimulateCase):
         self.assertLess(by_name["lru"]["noise"], 0.2)
         a = self.summary(trace, "--policy", "lru,fifo", "--share", "0.5", command="advise")
         self.assertEqual((a["policy"], a["ties"]), ("lru", ["fifo"]))
-        self.assertIn("does not tell any of the policies apart",
+        self.assertIn("does not distinguish the policies",
                       self.advise(trace, "--policy", "lru,fifo", "--share", "0.5"))
 
     def test_a_policy_that_draws_is_a_mean_and_its_spread_is_noise(self):

@@ -160,7 +160,7 @@ class TraceTest(harness.SystemTest):
         self.assertEqual((facts["requests"], facts["distinct_urls"]), (1, 1))
         self.assertEqual(facts["busiest"][0]["url"], "http://localhost/x")
         for text in (b"column 1 ('host') is taken for the client", b"column 6 ('response') is taken for the status",
-                     b"--columns -,-,time,method,url,status,size", b"1 line with more, 0 with fewer"):
+                     b"--columns -,-,time,method,url,status,size", b"1 line with more fields, 0 with fewer"):
             self.assertIn(text, done.stderr)
         self.assertEqual(facts["remarks"], 4)
         done = self.trace("describe", "--json", "--columns", "site,-,time,method,url,-,size", "-", stdin=table)
@@ -171,7 +171,7 @@ class TraceTest(harness.SystemTest):
     def test_columns_without_a_header(self):
         rows = b"1,http://a.test/,10\n2,http://b.test/,20\n"
         done = self.trace("describe", "-", stdin=rows, status=65)
-        self.assertIn(b"its first line is '1,http://a.test/,10'", done.stderr)
+        self.assertIn(b"unknown trace format; its first line is '1,http://a.test/,10'", done.stderr)
         self.assertIn(b"most similar is table", done.stderr)
         done = self.trace("describe", "--json", "--columns", "time,url,size", "-", stdin=rows)
         self.assertEqual((json.loads(done.stdout)["requests"], json.loads(done.stdout)["bytes"]), (2, 30))

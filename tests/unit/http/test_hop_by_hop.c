@@ -50,7 +50,7 @@ START_TEST(what_goes_on)
         /* what the fetcher sets */
         {"Host: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\nHTTP2-Settings: x\r\n", ""},
         {"Connection: Host, Content-Length\r\nHost: h\r\nContent-Length: 5\r\n", ""},
-        /* aliases that CGI does not tell apart */
+        /* aliases that are the same for CGI */
         {"Content_Length: 5\r\nTransfer_Encoding: chunked\r\nTransfer-encoding_: x\r\n",
          "Transfer-encoding_: x\r\n"},
         {"X_Forwarded_For: 1.2.3.4\r\nPROXY_FOO: x\r\nHost_: h\r\nA_B: c\r\n",

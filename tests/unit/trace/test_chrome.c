@@ -199,9 +199,9 @@ START_TEST(no_database_and_no_visits)
     scratch_write("nothing", "", 0);
     chrome_refuse("nothing", TRACE_NOT_A_TRACE, "no such table: visits");
     chrome_make("fresh", "");
-    chrome_refuse("fresh", TRACE_EMPTY, "no request in it");
+    chrome_refuse("fresh", TRACE_EMPTY, "no requests, read as chrome");
     chrome_make("orphans", "INSERT INTO visits VALUES(1,1,1),(2,7,1);");
-    chrome_refuse("orphans", TRACE_EMPTY, "(left out: 2 without a URL)");
+    chrome_refuse("orphans", TRACE_EMPTY, "; left out: 2 without a URL");
 }
 END_TEST
 

@@ -317,7 +317,7 @@ START_TEST(a_table_without_names)
     /* All malformed is fatal, and is reported. */
     scratch_write("bad", "url,size\nx\ny\n", 13);
     ck_assert_int_eq(loading_refused(scratch_path("bad"), options), TRACE_EMPTY);
-    ck_assert_ptr_nonnull(strstr(loading_why, "(left out: 2 malformed)"));
+    ck_assert_ptr_nonnull(strstr(loading_why, "; left out: 2 malformed"));
 }
 END_TEST
 

@@ -175,7 +175,7 @@ START_TEST(other_numbers_of_fields)
 
     ck_assert_str_eq(loading_picture(t), "http://a.test/@1=10 http://e.test/@5=5");
     ck_assert_uint_eq(t->counts.skipped_bad, 3);
-    ck_assert(has_remark(t, "(3): 2 lines with more, 1 with fewer"));
+    ck_assert(has_remark(t, "of 3 columns: 2 lines with more fields, 1 with fewer"));
     trace_free(t);
     /* Not one line fits: the sentence says why. */
     scratch_write("shifted", "id,size\nrow1,5,10\nrow2,6,20\n", 29);
