@@ -461,7 +461,7 @@ give_up(struct cache_fill *fill, struct shard *shard, struct removed *removed)
 }
 
 void
-cache_fill_fall_back(struct cache_fill *fill)
+cache_fill_fall_back(struct cache_fill *fill, unsigned status)
 {
     struct object *before = fill->object;
     struct cache_victims none = {0};
@@ -473,6 +473,7 @@ cache_fill_fall_back(struct cache_fill *fill)
     give_up(fill, &place->shard, &removed);
     fill->object = fill->previous;
     fill->previous = NULL;
+    fill->passed_over = status;
     waiters_head(fill);
     waiters_more(fill);
     waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);

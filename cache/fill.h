@@ -45,10 +45,12 @@ struct object_waiter {
                               RETRY, nothing but its URL may be used) */
 
     /* From the last event on. */
-    struct object *failure;       /* FAILED: a reference; object_failure() and its status */
-    enum cache_outcome outcome;   /* END */
-    bool refreshed;               /* END: the origin has confirmed the previous object */
-    size_t evicted;               /* END, for the leader: pages evicted for the object */
+    struct object *failure;     /* FAILED: a reference; object_failure() and its status */
+    enum cache_outcome outcome; /* END */
+    bool refreshed;             /* END: the origin has confirmed the previous object */
+    unsigned passed_over; /* END, CACHE_FELL_BACK: the status of the response that is not used; 0:
+                             there is none */
+    size_t evicted;       /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
     /* The cache's, under the lock of the shard of `hash`. */
@@ -160,7 +162,8 @@ struct cache_fill {
     int64_t born_us; /* from the head on: when the response's age was 0, as far as is known */
     bool isolated;
     bool refreshed;
-    bool done; /* finished or failed */
+    unsigned passed_over; /* as in struct object_waiter */
+    bool done;            /* finished or failed */
     bool paused;
     struct cache_window window; /* of a windowed object */
     struct object *laggard;     /* a reference: the failure of readers that lag */
@@ -309,10 +312,11 @@ int cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, 
 /*
  * The fetch has failed before the head, and the previous object is good enough instead (RFC 5861,
  * section 4): waiters get END with it, as CACHE_FELL_BACK, and streaming ones HEAD and MORE too.
+ * `status` is that of the response that is not used; 0: there is none.
  * The table keeps the object if it is still there. As an end it stands for cache_fill_fail(), and
  * may be called where that may. Cannot fail.
  */
-void cache_fill_fall_back(struct cache_fill *fill);
+void cache_fill_fall_back(struct cache_fill *fill, unsigned status);
 
 /*
  * The fetch has failed. Waiters get FAILED with this number and sentence; those for which

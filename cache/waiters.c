@@ -194,6 +194,7 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
             continue;
         waiter->outcome = outcome;
         waiter->refreshed = fill->refreshed;
+        waiter->passed_over = fill->passed_over;
         if (waiter->leader) {
             waiter->evicted = evicted;
             waiter->victims = *victims;

@@ -9,6 +9,7 @@ struct parameters {
     bool hit, stored, collapsed;
     struct span forwarded; /* fwd; empty: there is none */
     bool confirmed;        /* fwd-status=304 */
+    bool erred;            /* fwd-status of 500 or more */
     bool expired;          /* ttl below 0 */
 };
 
@@ -42,22 +43,24 @@ read_parameter(struct parameters *parameters, struct span parameter)
     struct span value = equals ? span_of(equals + 1, parameter.len - len - 1) : span_of("", 0);
     bool true_flag = !equals || span_equal(value, span_str("?1"));
 
-    if (span_equal(key, span_str("hit")))
+    if (span_equal(key, span_str("hit"))) {
         parameters->hit = true_flag;
-    else if (span_equal(key, span_str("stored")))
+    } else if (span_equal(key, span_str("stored"))) {
         parameters->stored = true_flag;
-    else if (span_equal(key, span_str("collapsed")))
+    } else if (span_equal(key, span_str("collapsed"))) {
         parameters->collapsed = true_flag;
-    else if (span_equal(key, span_str("fwd")))
+    } else if (span_equal(key, span_str("fwd"))) {
         parameters->forwarded = value;
-    else if (span_equal(key, span_str("fwd-status")))
+    } else if (span_equal(key, span_str("fwd-status"))) {
         parameters->confirmed = span_equal(value, span_str("304"));
-    else if (span_equal(key, span_str("ttl")))
+        parameters->erred = span_starts_with(value, span_str("5"));
+    } else if (span_equal(key, span_str("ttl"))) {
         parameters->expired = span_starts_with(value, span_str("-"));
+    }
 }
 
 static int
-source_of(const struct parameters *parameters)
+source_of(const struct parameters *parameters, unsigned status)
 {
     static const char *const bypasses[] = {"bypass", "method", "partial", NULL};
 
@@ -67,6 +70,8 @@ source_of(const struct parameters *parameters)
         return GET_SOURCE_UNKNOWN;
     if (parameters->confirmed)
         return PROXY_REVALIDATED;
+    if (parameters->erred && status < 500)
+        return PROXY_STALE;
     if (parameters->collapsed)
         return PROXY_COALESCED;
     return http_name_is_one_of(parameters->forwarded, bypasses) ? PROXY_BYPASS : PROXY_MISS;
@@ -81,7 +86,7 @@ read_member(struct get_page *page, struct span member)
     next_parameter(&rest, &parameter); /* the name of the cache */
     while (next_parameter(&rest, &parameter))
         read_parameter(&parameters, parameter);
-    page->source = source_of(&parameters);
+    page->source = source_of(&parameters, page->status);
     page->stored = parameters.stored;
     buf_reset(&page->cache_status);
     buf_append(&page->cache_status, member.ptr, member.len);

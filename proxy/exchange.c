@@ -56,11 +56,17 @@ set_outcome(struct exchange *x)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    if (waiter->outcome == CACHE_FELL_BACK)
+    if (waiter->outcome == CACHE_FELL_BACK) {
         x->outcome = OUTCOME_STALE;
-    else if (waiter->refreshed && waiter->leader)
-        x->outcome = OUTCOME_REVALIDATED;
-    x->confirmed = waiter->refreshed && x->outcome == OUTCOME_COALESCED;
+        x->origin_status = waiter->passed_over;
+        /* Without a response from there it is a hit: RFC 9211 section 2.1. */
+        if (!x->origin_status)
+            x->forwarded = HTTP_FORWARDED_NOT;
+    } else if (waiter->refreshed) {
+        x->origin_status = 304;
+        if (waiter->leader)
+            x->outcome = OUTCOME_REVALIDATED;
+    }
 }
 
 /* What the cache has. */

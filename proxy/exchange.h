@@ -20,6 +20,7 @@
 #ifndef SUNPROXY_PROXY_EXCHANGE_H
 #define SUNPROXY_PROXY_EXCHANGE_H
 
+#include "http/cache_status.h"
 #include "proxy/origin_fill.h"
 #include "proxy/outcome.h"
 #include "proxy/relay.h"
@@ -113,11 +114,12 @@ struct exchange {
      * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
      */
     bool as_is;
-    bool confirmed; /* OUTCOME_COALESCED: the fetch that it has joined was a validation, and the
-                       origin has confirmed the object */
-    bool complete;  /* the object is; what follows is set from then on */
-    bool stored;    /* the object was stored, or comes from there */
-    size_t evicted; /* for it; 0 for all but OUTCOME_MISS */
+    enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
+                                      of a failure */
+    unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
+    bool complete;          /* the object is; what follows is set from then on */
+    bool stored;            /* the object was stored, or comes from there */
+    size_t evicted;         /* for it; 0 for all but OUTCOME_MISS */
     const struct cache_victims *victims; /* likewise; never NULL once complete */
 
     /* ---- exchange.c's */

@@ -48,6 +48,17 @@ ask(struct exchange *x, const struct cache_request *request, struct span variant
     return answer;
 }
 
+/* Why is a request forwarded for which this is what the cache has? NULL: nothing. */
+static enum http_forwarded
+why_forwarded(const struct exchange *x, const struct object *found, bool varies)
+{
+    if (found)
+        return object_is_fresh(found, x->arrived_us) ? HTTP_FORWARDED_REQUEST
+                                                     : HTTP_FORWARDED_STALE;
+    /* Where there is a record of names, the variants themselves may have been evicted. */
+    return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
+}
+
 /* `only_ready`: fetches nothing and waits for nothing. */
 static enum cache_answer
 look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
@@ -68,14 +79,18 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
     conditions.only_cached = only_ready;
     for (unsigned i = 0; answer == CACHE_VARIES && i <= MAX_RECORDS; i++) {
         answer = ask(x, &request, variant, found);
-        if (answer != CACHE_VARIES)
+        if (answer != CACHE_VARIES) {
+            if (!request.pass && answer != CACHE_HIT)
+                x->forwarded = why_forwarded(x, found->object, i != 0);
             return answer;
+        }
         if (!select_variant(x, object_fields(found->object), variant_of))
             i = MAX_RECORDS;
         variant = buf_span(variant_of);
         object_release(&found->object);
     }
     /* No variant can be found for it. */
+    x->forwarded = HTTP_FORWARDED_VARY_MISS;
     if (only_ready)
         return CACHE_ABSENT;
     request.pass = true;
@@ -90,6 +105,7 @@ respond(struct exchange *x, struct object *object, enum outcome outcome)
 {
     x->own = object;
     x->outcome = outcome;
+    x->forwarded = HTTP_FORWARDED_NOT;
     x->stored = true;
     exchange_respond(x, object, true);
     return true;
@@ -112,6 +128,7 @@ hit(struct exchange *x, struct object *object)
 static bool
 fail(struct exchange *x, enum failure why, const char *sentence)
 {
+    x->forwarded = HTTP_FORWARDED_NOT;
     exchange_fail(x, why, span_str(sentence));
     return true;
 }
@@ -175,6 +192,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     object_waiter_take(waiter);
     relay_leave(&x->relay);
     x->url = object_url(waiter->object);
+    x->forwarded = HTTP_FORWARDED_NOT;
     exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
     return true;
 }
@@ -315,6 +333,14 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     return fail(x, FAILURE_INTERNAL, strerror(ENOMEM));
 }
 
+/* Of the methods that stored responses may answer. */
+static bool
+heads_or_gets(const struct exchange *x)
+{
+    return x->method.len == 0 || span_equal(x->method, span_str("GET")) ||
+           span_equal(x->method, span_str("HEAD"));
+}
+
 bool
 exchange_look_up(struct exchange *x)
 {
@@ -323,8 +349,10 @@ exchange_look_up(struct exchange *x)
     bool heads, over;
 
     request_rules_read(&rules, x);
+    x->forwarded = HTTP_FORWARDED_MISS;
     heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));
     if (rules.way == REQUEST_PASSES) {
+        x->forwarded = heads_or_gets(x) ? HTTP_FORWARDED_BYPASS : HTTP_FORWARDED_METHOD;
         /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
         if (rules.only_cached)
             return fail(x, FAILURE_NOT_CACHED, not_cached);

@@ -242,11 +242,11 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
 }
 
 bool
-origin_raw_fall_back(struct origin_fill *fill, enum staleness why)
+origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned status)
 {
     if (!may_fall_back(fill, why))
         return false;
-    cache_fill_fall_back(&fill->base);
+    cache_fill_fall_back(&fill->base, status);
     fill->ended = true;
     return true;
 }
@@ -309,7 +309,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         *error = EPROTO;
     if (is_error(head->status)) {
         origin_raw_back_off(fill);
-        if (origin_raw_fall_back(fill, STALENESS_IF_ERROR))
+        if (origin_raw_fall_back(fill, STALENESS_IF_ERROR, head->status))
             return ORIGIN_RAW_TAKEN;
         if (fill->sharing.unshared)
             origin_fill_isolate(fill);

@@ -1,6 +1,7 @@
 /* Responses of the proxy's own. */
 #include <stdio.h>
 
+#include "http/cache_status.h"
 #include "http/date.h"
 #include "http/field.h"
 #include "http/response_head.h"
@@ -37,11 +38,13 @@ write_lines(struct http_writer *lines, const struct http_exchange *x, const stru
     if (page->status == 405)
         http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
     http_write(lines, page->lines);
-    if (page->detail) {
-        http_write_text(lines, "Cache-Status: sunproxy; fwd=uri-miss; detail=");
-        http_write_text(lines, page->detail);
-        http_write_text(lines, "\r\n");
-    }
+    if (page->detail)
+        http_write_cache_status(lines, &(struct http_cache_status){
+                                           .cache = "sunproxy",
+                                           .forwarded = x->exchange.forwarded,
+                                           .collapsed = x->exchange.outcome == OUTCOME_COALESCED,
+                                           .detail = span_str(page->detail),
+                                       });
     if (x->persistent && !x->request.minor)
         http_write_text(lines, "Connection: keep-alive\r\n");
 }

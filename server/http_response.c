@@ -208,28 +208,6 @@ wall_s(const struct http_exchange *x)
     return clock->wall_us(clock->context) / 1000000;
 }
 
-static enum http_forwarded
-forwarded(const struct http_exchange *x)
-{
-    switch (x->exchange.outcome) {
-    case OUTCOME_HIT:
-        return HTTP_FORWARDED_NOT;
-    case OUTCOME_MISS:
-        return HTTP_FORWARDED_URI_MISS;
-    case OUTCOME_COALESCED:
-        return x->exchange.confirmed ? HTTP_FORWARDED_STALE : HTTP_FORWARDED_URI_MISS;
-    case OUTCOME_REVALIDATED:
-        return HTTP_FORWARDED_STALE;
-    case OUTCOME_STALE:
-        return HTTP_FORWARDED_NOT;
-    case OUTCOME_BYPASS:
-        break;
-    }
-    return x->request.method_id == HTTP_GET || x->request.method_id == HTTP_HEAD
-               ? HTTP_FORWARDED_BYPASS
-               : HTTP_FORWARDED_METHOD;
-}
-
 /* What has come after the request is older than the request says. */
 static int64_t
 age_of(const struct http_exchange *x)
@@ -247,11 +225,10 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
     const struct object *object = exchange->object;
     struct http_cache_status status = {
         .cache = "sunproxy",
-        .hit = exchange->outcome == OUTCOME_HIT || exchange->outcome == OUTCOME_STALE,
-        .forwarded = forwarded(x),
-        /* The other outcomes that are forwarded have the status of the response. */
-        .origin_status = exchange->outcome == OUTCOME_REVALIDATED || exchange->confirmed ? 304 : 0,
-        .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_HIT,
+        .hit = exchange->forwarded == HTTP_FORWARDED_NOT,
+        .forwarded = exchange->forwarded,
+        .origin_status = exchange->origin_status,
+        .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_STALE,
         .collapsed = exchange->outcome == OUTCOME_COALESCED,
     };
 

@@ -19,6 +19,11 @@ HOST = "world.soak"
 VARIANTS = ["", "a", "b"]
 
 
+def is_from_cache(cache_status):
+    """Is the response a stored one that the origin has not confirmed?"""
+    return "; hit" in cache_status or "; fwd-status=5" in cache_status
+
+
 class Ask:
     """A request, and what its response may be."""
 
@@ -114,8 +119,8 @@ class Load:
             return (f"status {response.status}, entity tag {response.field('etag')!r}, variant "
                     f"{ask.variant!r}; {response.fields}, {bytes(response.body[:100])}")
         version = parsed[0]
-        used_anyway = ask.kind == "expired" and "; hit" in response.field("cache-status") and (
-            self.may_fail(ask))
+        used_anyway = (ask.kind == "expired" and is_from_cache(response.field("cache-status"))
+                       and self.may_fail(ask))
         if version < ask.floor and not used_anyway:
             return (f"version {version} was purged or written over by {ask.floor}; "
                     f"{response.field('cache-status')}")
@@ -134,7 +139,7 @@ class Load:
     def greatest_age(self, ask, cache_status):
         """The time for which a version may have ended; None: any."""
         kind = http_model.KINDS[ask.kind]
-        if "; hit" in cache_status and self.may_fail(ask):
+        if is_from_cache(cache_status) and self.may_fail(ask):
             # What the origin did not validate.
             return None if kind.outlives else kind.stale
         stale = 0 if ask.validates else kind.stale

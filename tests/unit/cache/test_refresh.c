@@ -223,7 +223,7 @@ START_TEST(waiters_fall_back_to_the_object_that_is_there)
         struct cache_fill *fill = begin(bodies[i]);
         struct object *old = leader.found.object;
 
-        cache_fill_fall_back(fill);
+        cache_fill_fall_back(fill, 503);
         ck_assert_ptr_null(cache_fill_previous(fill));
         cache_fill_free(fill);
         ck_assert_uint_eq(request_take(&leader), WAITER_END);
@@ -257,7 +257,7 @@ START_TEST(waiters_fall_back_to_an_object_that_is_gone)
             cache_purge(cache, span_str("u"));
         else
             pages_store_many(cache, 0, 3, 1);
-        cache_fill_fall_back(fill);
+        cache_fill_fall_back(fill, 503);
         cache_fill_free(fill);
         request_take(&leader);
         request_take(&late);

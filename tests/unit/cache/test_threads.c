@@ -99,7 +99,7 @@ end_by_previous(struct user *user, struct cache_fill *fill, int64_t now)
     if (!user->all || !cache_fill_previous(fill) || unit_draw(&user->dice, 2))
         return false;
     if (unit_draw(&user->dice, 2)) {
-        cache_fill_fall_back(fill);
+        cache_fill_fall_back(fill, 0);
         user->fell_back++;
         return true;
     }

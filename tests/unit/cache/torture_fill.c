@@ -289,7 +289,7 @@ refresh_page(struct cache *cache)
     if (cache_fill_refresh(leader.found.fill, &head, true, 1, 5000, 0, &outcome) != 0) {
         ck_assert(torture_failed());
         ck_assert(cache_is_valid(cache));
-        cache_fill_fall_back(leader.found.fill);
+        cache_fill_fall_back(leader.found.fill, 0);
         outcome = CACHE_FELL_BACK;
     } else {
         ck_assert(outcome == CACHE_REPLACED || (outcome == CACHE_NOT_STORED && torture_failed()));

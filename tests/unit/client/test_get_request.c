@@ -339,6 +339,8 @@ START_TEST(cache_status_names_the_source)
          "c; fwd=vary-miss; collapsed"},
         {"Cache-Status: c; fwd=stale; fwd-status=304\r\n", PROXY_REVALIDATED, false, 0,
          "c; fwd=stale; fwd-status=304"},
+        {"Cache-Status: c; fwd=stale; fwd-status=503; ttl=-9\r\n", PROXY_STALE, false, 0,
+         "c; fwd=stale; fwd-status=503; ttl=-9"},
         {"Cache-Status: c; fwd=stale\r\n", PROXY_MISS, false, 0, "c; fwd=stale"},
         {"Cache-Status: c; fwd=request; fwd-status=200\r\n", PROXY_MISS, false, 0,
          "c; fwd=request; fwd-status=200"},
@@ -360,6 +362,7 @@ START_TEST(cache_status_names_the_source)
 
         get_answer_init(&answer, "http://a.test/", 1);
         buf_printf(&answer.page.head, "HTTP/1.1 200 OK\r\n%s", rows[i].fields);
+        answer.page.status = 200;
         get_read_cache_status(&answer.page);
         ck_assert_msg(answer.page.source == rows[i].source, "%s: %d", rows[i].fields,
                       answer.page.source);

@@ -156,7 +156,8 @@ struct visit {
     char lines[512]; /* of the response */
     char tags[512];
     int64_t age_us;
-    bool stored, as_is, confirmed;
+    bool stored, as_is;
+    unsigned origin_status;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */
     char ended_url[256];
 };

@@ -78,7 +78,7 @@ read_body(struct visit *visit)
              object_tags(exchange->object).ptr);
     visit->age_us = object_age(exchange->object, scene.now_us);
     visit->as_is = exchange->as_is;
-    visit->confirmed = exchange->confirmed;
+    visit->origin_status = exchange->origin_status;
     visit->stored = exchange->stored;
     visit->evicted = exchange->evicted;
     visit->victims = exchange->victims->count;
