@@ -37,4 +37,19 @@ uint16_t http_default_port(bool https);
 size_t http_write_url(char *out, size_t size, bool https, struct span host, uint16_t port,
                       struct span path);
 
+/*
+ * The URL as http_write_url() spells it, without a fragment, which is no part of what an origin is
+ * asked for (RFC 9110 section 7.1). It is `url` itself, or the beginning of it, if that is spelt
+ * so, and otherwise in `out`. Also `url` itself, whatever its spelling, if it is not one of http or
+ * https with an authority that http_authority_read() takes, or if `size` is too small.
+ */
+struct span http_normal_url(struct span url, char *out, size_t size);
+
+/*
+ * The same for a text with which URLs begin. Behind a scheme and an authority alone more of the
+ * authority may follow, so they are put in lower case and nothing else. With a fragment no URL
+ * begins: it is `prefix` itself.
+ */
+struct span http_normal_prefix(struct span prefix, char *out, size_t size);
+
 #endif

@@ -8,11 +8,21 @@
 #define FEWEST_PAGES_A_SHARD 4096u
 #define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
 
+/* In the spelling under which objects are cached; a tag is no URL. */
+static struct span
+spelt(const struct proxy *proxy, enum control_purge kind, struct span url)
+{
+    if (kind == CONTROL_PURGE_URL)
+        return proxy_normal_url(proxy, url);
+    return kind == CONTROL_PURGE_PREFIX ? proxy_normal_prefix(proxy, url) : url;
+}
+
 uint64_t
 control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
 {
     struct cache *cache = proxy->config.cache;
 
+    url = spelt(proxy, kind, url);
     switch (kind) {
     case CONTROL_PURGE_URL:
         return cache_purge(cache, url);
@@ -32,6 +42,7 @@ control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
     struct cache *cache = proxy->config.cache;
     int64_t now_us = proxy_now_us(proxy);
 
+    url = spelt(proxy, kind, url);
     switch (kind) {
     case CONTROL_PURGE_URL:
         return cache_expire(cache, url, now_us);
@@ -48,6 +59,7 @@ control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
 uint64_t
 control_count(struct proxy *proxy, enum control_purge kind, struct span url)
 {
+    url = spelt(proxy, kind, url);
     if (kind == CONTROL_PURGE_URL)
         return cache_count(proxy->config.cache, url);
     if (kind == CONTROL_PURGE_ALL)

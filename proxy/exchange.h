@@ -68,7 +68,8 @@ struct exchange {
     struct proxy *proxy;
     const struct front *front;
     /*
-     * Any bytes, at most OBJECT_MAX_META of them. Those of the front are read during
+     * Any bytes, at most OBJECT_MAX_META of them; of a raw exchange as http_write_url() spells
+     * them, others are spelt so here (proxy_normal_url()). Those of the front are read during
      * exchange_start() only; in the front's functions this is always valid.
      */
     struct span url;

@@ -104,6 +104,7 @@ static bool
 respond(struct exchange *x, struct object *object, enum outcome outcome)
 {
     x->own = object;
+    x->url = object_url(object); /* that of the front may be gone before the exchange has ended */
     x->outcome = outcome;
     x->forwarded = HTTP_FORWARDED_NOT;
     x->stored = true;

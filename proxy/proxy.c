@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "http/storing.h"
+#include "http/target.h"
 #include "proxy/verifier.h"
 
 static int64_t
@@ -90,4 +91,21 @@ size_t
 proxy_shed(struct proxy *proxy, size_t bytes)
 {
     return shedding_shed(&proxy->shedding, bytes, proxy_now_us(proxy));
+}
+
+/* ---- URLs ------------------------------------------------------------------------------------ */
+
+static _Thread_local char spelling[8192 + HTTP_URL_EXTRA];
+
+struct span
+proxy_normal_url(const struct proxy *proxy, struct span url)
+{
+    return proxy->config.follows_http ? http_normal_url(url, spelling, sizeof(spelling)) : url;
+}
+
+struct span
+proxy_normal_prefix(const struct proxy *proxy, struct span prefix)
+{
+    return proxy->config.follows_http ? http_normal_prefix(prefix, spelling, sizeof(spelling))
+                                      : prefix;
 }

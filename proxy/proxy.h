@@ -106,6 +106,15 @@ proxy_scratch(struct proxy *proxy, unsigned worker)
     return &proxy->scratch[worker];
 }
 
+/*
+ * The spelling of a URL, or of what URLs begin with, under which objects are cached:
+ * http_normal_url() and http_normal_prefix(). It may be in memory of this thread until the next
+ * call. With --freshness off it is the text as it was sent, as for a simulator, which compares URLs
+ * byte by byte; the HTTP front, which makes URLs of their parts, has one spelling all the same.
+ */
+struct span proxy_normal_url(const struct proxy *proxy, struct span url);
+struct span proxy_normal_prefix(const struct proxy *proxy, struct span prefix);
+
 /* The rules for raw responses; `owned` as in struct exchange. */
 struct http_storing_rules proxy_storing_rules(const struct proxy *proxy, bool owned);
 

@@ -118,6 +118,107 @@ START_TEST(a_url_that_may_not_fit_is_not_written)
 }
 END_TEST
 
+struct spelling {
+    const char *sent, *normal; /* NULL: as it was sent */
+};
+
+/* RFC 3986 sections 6.2.2.1 and 6.2.3; percent-encoding and dot segments stay. */
+START_TEST(urls_have_one_spelling)
+{
+    static const struct spelling rows[] = {
+        {"http://host.example/a", NULL},
+        {"https://host.example/", NULL},
+        {"http://host.example:8080/a?b=C", NULL},
+        {"http://[::a]/a", NULL},
+        {"HTTP://Host.EXAMPLE:80/a", "http://host.example/a"},
+        {"Https://HOST:443/A/B?C=D", "https://host/A/B?C=D"},
+        {"http://host:443/", NULL},
+        {"https://host:80", "https://host:80/"},
+        {"http://host:/a", "http://host/a"},
+        {"http://host:08080/a", "http://host:8080/a"},
+        {"http://host", "http://host/"},
+        {"http://host?a=b", "http://host/?a=b"},
+        {"http://host#part", "http://host/"},
+        {"http://host/a?b#c#d", "http://host/a?b"},
+        {"http://[::A]:80", "http://[::a]/"},
+        {"http://host/%7ea/../%2F//B;c", NULL},
+        {"HTTP://host/%7Ea", "http://host/%7Ea"},
+        /* They are left to what fetches them. */
+        {"", NULL},
+        {"http", NULL},
+        {"HTTP:", NULL},
+        {"HTTP://", NULL},
+        {"HTTP:///a", NULL},
+        {"HTTP:/Host/", NULL},
+        {"Host/a", NULL},
+        {"FTP://Host/a", NULL},
+        {"httpx://Host/a", NULL},
+        {"HTTP://User@Host/a#b", NULL},
+        {"HTTP://Host:0/a", NULL},
+        {"HTTP://Host:99999/a", NULL},
+        {"HTTP://B\xc3\xbc"
+         "cher/a",
+         NULL},
+        {"HTTP://H%6Fst/a", NULL},
+        {"HTTP://[::A%25lo]/a", NULL},
+    };
+    char out[64];
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct span url = http_normal_url(span_str(rows[i].sent), out, sizeof(out));
+        const char *normal = rows[i].normal ? rows[i].normal : rows[i].sent;
+
+        ck_assert_msg(span_equal(url, span_str(normal)), "%s: %.*s", rows[i].sent, (int)url.len,
+                      url.ptr);
+        ck_assert_msg(rows[i].normal || url.ptr == rows[i].sent, "%s", rows[i].sent);
+        url = http_normal_prefix(span_str(normal), out, sizeof(out));
+        if (rows[i].normal)
+            ck_assert_msg(span_equal(url, span_str(normal)), "%s", normal);
+    }
+}
+END_TEST
+
+START_TEST(a_spelling_that_does_not_fit_stays)
+{
+    static const char sent[] = "HTTP://host/a";
+    char out[32] = "untouched";
+
+    for (size_t size = 0; size < 4 + 2 + HTTP_URL_EXTRA; size++)
+        ck_assert_ptr_eq(http_normal_url(span_str(sent), out, size).ptr, sent);
+    for (size_t size = 0; size < strlen("HTTP://host"); size++)
+        ck_assert_int_eq(*http_normal_prefix(span_str("HTTP://host"), out, size).ptr, 'H');
+    ck_assert_str_eq(out, "untouched");
+}
+END_TEST
+
+START_TEST(prefixes_have_the_spelling_of_what_they_begin)
+{
+    static const struct spelling rows[] = {
+        {"", NULL},
+        {"ht", NULL},
+        {"HTTP://", "http://"},
+        {"HTTP://Host.EX", "http://host.ex"},
+        {"HTTP://Host:80", "http://host:80"},
+        {"HTTP://Host:80/", "http://host/"},
+        {"HTTPS://Host:443/A", "https://host/A"},
+        {"http://host?a", "http://host/?a"},
+        {"http://[::A", "http://[::a"},
+        {"HTTP://User@Ho", NULL},
+        {"HTTP://Host/a#b", NULL},
+        {"FTP://Host/", NULL},
+    };
+    char out[64];
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct span prefix = http_normal_prefix(span_str(rows[i].sent), out, sizeof(out));
+        const char *normal = rows[i].normal ? rows[i].normal : rows[i].sent;
+
+        ck_assert_msg(span_equal(prefix, span_str(normal)), "%s: %.*s", rows[i].sent,
+                      (int)prefix.len, prefix.ptr);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -127,6 +228,9 @@ unit_suite(void)
     tcase_add_test(tests, authorities);
     tcase_add_test(tests, urls);
     tcase_add_test(tests, a_url_that_may_not_fit_is_not_written);
+    tcase_add_test(tests, urls_have_one_spelling);
+    tcase_add_test(tests, a_spelling_that_does_not_fit_stays);
+    tcase_add_test(tests, prefixes_have_the_spelling_of_what_they_begin);
     suite_add_tcase(suite, tests);
     return suite;
 }
