@@ -3,10 +3,15 @@
 int64_t
 deadline_of_all(const struct request *r)
 {
+    int64_t limit_us = r->asked.limit_us ? r->asked.limit_us : INT64_MAX;
+    int64_t total_us = r->loop->settings.config.total_timeout_us;
+
     if (r->asked.flags & FETCH_ANY_LENGTH && r->stage == REQUEST_TRANSFER &&
         r->transfer.stage == TRANSFER_BODY && !r->transfer.redirecting)
-        return INT64_MAX;
-    return r->submitted_us + r->loop->settings.config.total_timeout_us + r->held_us;
+        total_us = INT64_MAX;
+    if (limit_us < total_us)
+        total_us = limit_us;
+    return total_us == INT64_MAX ? INT64_MAX : r->submitted_us + total_us + r->held_us;
 }
 
 /* The limit of the phase that a transfer is in. */

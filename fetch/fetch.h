@@ -137,8 +137,8 @@ enum fetch_flags {
      */
     FETCH_NO_REDIRECTS = 1u << 1,
     /*
-     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: libcurl 7.88 stalls paused
-     * streams of HTTP/2 and buffers up to 32 MiB for each.
+     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: no libcurl pauses streams
+     * of HTTP/2 safely (docs/DESIGN.md, "Fetching").
      */
     FETCH_MAY_PAUSE = 1u << 2,
     /*
@@ -182,7 +182,9 @@ struct fetch_request {
     struct span url;
     struct span headers;
     struct fetch_body body;
-    unsigned flags; /* of enum fetch_flags */
+    unsigned flags;   /* of enum fetch_flags */
+    int64_t limit_us; /* of all of the fetch, from its submission on, whatever its flags; pauses do
+                         not count. 0: none but those of the configuration */
 };
 
 /*

@@ -329,9 +329,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
         return pause_receiving(t);
     if (t->turn != *t->owner.turn) {
         t->turn = *t->owner.turn;
-        /*
-         * libcurl 7.88 may leave paused streams of HTTP/2 stalled, and leaks what it holds for one
-         * that is given up: there max_body alone bounds the work.
+        /* Streams of HTTP/2 are not paused (FETCH_MAY_PAUSE): there max_body alone bounds the work.
          */
         t->allowance = t->status.version < 20 ? TURN_ALLOWANCE : SIZE_MAX;
     }

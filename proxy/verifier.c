@@ -34,7 +34,6 @@ struct verification {
     uint64_t compared;
     size_t charged;
     int64_t hit_us;
-    int64_t until_us; /* it takes no longer */
     bool raw;
     bool differs; /* `cause` says in what */
     bool decided; /* the rest of the response does not matter */
@@ -195,14 +194,8 @@ static enum fetch_flow
 compare_body(void *context, const void *bytes, size_t len)
 {
     struct verification *v = context;
-    const struct verifier_config *config = &v->verifier->config;
     const char *at = bytes;
 
-    if (config->monotonic_us(config->clock_context) >= v->until_us) {
-        v->failed = v->decided = true;
-        snprintf(v->cause, sizeof(v->cause), "the origin sends its body too slowly");
-        return FETCH_ABORT;
-    }
     while (len) {
         size_t part;
 
@@ -344,6 +337,7 @@ begin(struct verifier *verifier, uint64_t *turn, const struct verifier_hit *hit,
         .url = object_url(hit->object),
         .headers = fields,
         .flags = FETCH_ANY_LENGTH | (hit->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u),
+        .limit_us = VERIFIER_LONGEST_US,
     };
     struct verification *v = make(verifier, &fetch);
 
@@ -354,7 +348,6 @@ begin(struct verifier *verifier, uint64_t *turn, const struct verifier_hit *hit,
     v->turn = turn;
     v->object = object_retain(hit->object);
     v->hit_us = hit->arrived_us;
-    v->until_us = hit->arrived_us + VERIFIER_LONGEST_US;
     v->raw = hit->raw;
     if (origin->ops->submit(origin->context, &fetch, &sink, v, NULL))
         return true;

@@ -25,7 +25,7 @@
 #define VERIFIER_MOST 4u           /* fetches under way, */
 #define VERIFIER_MOST_OF_ORIGIN 2u /* and of one origin */
 
-/* After this long, more of a body proves nothing. */
+/* A fetch takes no longer; more of a body would prove nothing. */
 #define VERIFIER_LONGEST_US ((int64_t)60 * 1000000)
 
 /* In the order of the metrics' rows. */

@@ -150,6 +150,14 @@ START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
     ck_assert_msg(strstr(p.paced.outcome.sentence, "more of the body") != NULL, "%s",
                   p.paced.outcome.sentence);
     pausing_free(&p);
+    /* Unless the fetch has one of its own. */
+    pausing_init(&p, "/stalling", FETCH_ANY_LENGTH);
+    p.request.limit_us = 800000;
+    paced_submit(&p.paced, &p.request);
+    paced_expect(&p.paced, FETCH_TIMED_OUT);
+    ck_assert_msg(strstr(p.paced.outcome.sentence, "whole fetch") != NULL, "%s",
+                  p.paced.outcome.sentence);
+    pausing_free(&p);
     pausing_init(&p, "/hanging", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
     paced_submit(&p.paced, &p.request);
     paced_expect(&p.paced, FETCH_TIMED_OUT);

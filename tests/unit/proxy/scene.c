@@ -59,6 +59,7 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     fetch->cancelled = false;
     fetch->resumes = 0;
     fetch->flags = request->flags;
+    fetch->limit_us = request->limit_us;
     fetch->body = request->body;
     keep(fetch->url, sizeof(fetch->url), request->url);
     keep(fetch->method, sizeof(fetch->method), request->method);

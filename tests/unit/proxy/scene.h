@@ -86,6 +86,7 @@ struct scene_fetch {
     bool cancelled;
     unsigned resumes;
     unsigned flags;
+    int64_t limit_us;
     struct fetch_body body;
     char url[256], method[16], fields[5000];
 };
