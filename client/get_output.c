@@ -1,17 +1,23 @@
 #include "client/get_output.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "cli/output.h"
 
 #define MAX_PATH 8192
 /* Of a page on a terminal this much is checked as a whole, and the rest in pieces of this size. */
 #define MAX_UNCHECKED (1u << 20)
+/* A terminal that is full takes less than a page of memory. */
+#define TERMINAL_AT_ONCE 256u
 
 void
 get_output_init(struct get_output *output, const struct get_options *options)
@@ -109,13 +115,69 @@ stream_of(const struct get_output *output)
     return output->saves ? output->save.file : stdout;
 }
 
+/* How much may be written at once to what a reader may leave full; see struct get_output. */
+static size_t
+find_at_once(void)
+{
+    struct stat status;
+
+    if (isatty(STDOUT_FILENO))
+        return TERMINAL_AT_ONCE;
+    if (fstat(STDOUT_FILENO, &status) == 0 &&
+        (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
+        return PIPE_BUF;
+    return 0;
+}
+
+/* Waits until standard output takes something, or has failed. */
+static void
+wait_for_output(struct get_output *output)
+{
+    struct pollfd wait = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    int ready = 0;
+
+    while (output->at_once && !output->saves && ready == 0) {
+        int64_t now_us = clock_monotonic_us();
+
+        if (now_us >= output->keep_us) {
+            if (output->blocked)
+                output->blocked(output->context);
+            output->keep_us = now_us + GET_KEEP_US;
+        }
+        ready = poll(&wait, 1, (int)((output->keep_us - now_us + 999) / 1000));
+        if (ready < 0 && errno == EINTR)
+            ready = 0;
+    }
+}
+
+/* The same as fwrite() and fflush(), but for what is done while the reader does not read. */
+static bool
+write_in_parts(struct get_output *output, struct span bytes)
+{
+    while (bytes.len) {
+        ssize_t written;
+
+        wait_for_output(output);
+        written = write(STDOUT_FILENO, bytes.ptr,
+                        bytes.len < output->at_once ? bytes.len : output->at_once);
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
+            return false;
+        if (written > 0)
+            bytes = span_of(bytes.ptr + written, bytes.len - (size_t)written);
+    }
+    return true;
+}
+
 static void
 write_bytes(struct get_output *output, struct span bytes)
 {
     FILE *to = stream_of(output);
 
+    output->keep_us = clock_monotonic_us() + GET_KEEP_US;
     errno = 0;
-    if (bytes.len) /* or the pointer is NULL */
+    if (bytes.len && output->at_once && !output->saves)
+        check_written(output, write_in_parts(output, bytes));
+    else if (bytes.len) /* or the pointer is NULL */
         check_written(output, fwrite(bytes.ptr, 1, bytes.len, to) == bytes.len);
 }
 
@@ -124,6 +186,8 @@ write_head(struct get_output *output, const struct get_answer *answer)
 {
     FILE *to = stream_of(output);
 
+    output->keep_us = clock_monotonic_us() + GET_KEEP_US;
+    wait_for_output(output);
     errno = 0;
     output_put_lines(to, buf_span(&answer->page.head));
     fputs("\r\n", to);
@@ -199,6 +263,7 @@ get_output_begin(struct get_output *output, const struct get_answer *answer)
 
     output->begun = true;
     output->shown_part = output->unfit = false;
+    output->at_once = find_at_once();
     buf_reset(&output->body);
     if (options->json)
         return;

@@ -10,8 +10,15 @@
 
 struct get_output {
     const struct get_options *options;
-    bool begun; /* a page is being written */
-    bool saves; /* `save` is open */
+    /* Called every GET_KEEP_US while standard output is slow to take what there is, with `context`;
+     * or NULL. */
+    void (*blocked)(void *context);
+    void *context;
+    int64_t keep_us; /* monotonic: when it is called next */
+    size_t at_once; /* bytes for which standard output does not block once poll() says that it takes
+                       some; 0: it never blocks for long, as a file */
+    bool begun;     /* a page is being written */
+    bool saves;     /* `save` is open */
     struct save save;
     struct buf path;
     struct buf body;  /* --json: all of it; on a terminal: what was not checked yet */

@@ -19,6 +19,7 @@ struct rpc_fetch {
     webpageResponse v1;
     struct page page;               /* of version 2 */
     bool has_head;                  /* and that was reported */
+    bool changed;                   /* the page is in another state, which is to be reported */
     struct rpc_fetch *next, **link; /* among those of the transport */
 };
 
@@ -193,15 +194,21 @@ offer_piece(struct rpc_fetch *fetch)
         report_page_failure(fetch);
 }
 
+/* Reported when the client does not run any more: what is reported may block, and the client has to
+ * run meanwhile (rpc_keep()). */
 static void
-page_arrived(struct page *page)
+page_changed(struct page *page)
+{
+    container_of(page, struct rpc_fetch, page)->changed = true;
+}
+
+static void
+report_change(struct rpc_fetch *fetch)
 {
     static const struct get_failure no_memory = {
         .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};
-    struct rpc_fetch *fetch = container_of(page, struct rpc_fetch, page);
+    struct page *page = &fetch->page;
 
-    if (fetch->transport->closing)
-        return;
     if (page->state == PAGE_FAILED) {
         report_page_failure(fetch);
     } else if (fetch->has_head) {
@@ -214,6 +221,25 @@ page_arrived(struct page *page)
         get_queue_head(fetch->answer);
         offer_piece(fetch);
     }
+}
+
+/* True if there was a page in another state. */
+static bool
+report_changes(struct rpc_transport *transport)
+{
+    struct rpc_fetch *fetch, *next;
+    bool any = false;
+
+    /* No other fetch ends or begins in a report. */
+    for (fetch = transport->fetches; fetch; fetch = next) {
+        next = fetch->next;
+        if (!fetch->changed)
+            continue;
+        fetch->changed = false;
+        any = true;
+        report_change(fetch);
+    }
+    return any;
 }
 
 /* ---- the transport --------------------------------------------------------------------------- */
@@ -235,7 +261,7 @@ call(struct rpc_fetch *fetch)
     fetch->page.headers = buf_span(&options->headers);
     fetch->page.flags = options->no_store ? PROXY_FLAG_NO_STORE : 0;
     fetch->page.timeout_us = options->server.timeout_us;
-    fetch->page.notify = page_arrived;
+    fetch->page.notify = page_changed;
     return page_begin(&fetch->page);
 }
 
@@ -284,10 +310,28 @@ rpc_run(struct get_transport *base, int64_t timeout_us)
     const struct timespec pause = {.tv_sec = timeout_us / 1000000,
                                    .tv_nsec = timeout_us % 1000000 * 1000};
 
-    if (rpc_client_pending(transport->client) != 0)
+    if (report_changes(transport))
+        return;
+    if (rpc_client_pending(transport->client) != 0) {
         rpc_client_run(transport->client, timeout_us);
-    else if (timeout_us != INT64_MAX)
+        report_changes(transport);
+    } else if (timeout_us != INT64_MAX) {
         nanosleep(&pause, NULL);
+    }
+}
+
+static void
+rpc_keep(struct get_transport *base, struct get_answer *answer)
+{
+    struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
+    struct rpc_fetch *fetch = answer->fetch;
+
+    /* Version 1, which holds nothing, reports while the client runs. */
+    if (transport->options->api == 1 || !fetch)
+        return;
+    rpc_client_run(transport->client, 0); /* the answer to the last call has come meanwhile */
+    page_keep(&fetch->page);
+    rpc_client_run(transport->client, 0);
 }
 
 static void
@@ -311,8 +355,11 @@ get_rpc_over(struct rpc_client *client, const struct get_options *options)
         rpc_client_close(client);
         return NULL;
     }
-    transport->base = (struct get_transport){
-        .begin = rpc_begin, .resume = rpc_resume, .run = rpc_run, .close = rpc_close};
+    transport->base = (struct get_transport){.begin = rpc_begin,
+                                             .resume = rpc_resume,
+                                             .keep = rpc_keep,
+                                             .run = rpc_run,
+                                             .close = rpc_close};
     transport->client = client;
     transport->options = options;
     return &transport->base;

@@ -410,6 +410,17 @@ pause_due(const struct get_queue *queue)
     return due_us;
 }
 
+/* The output of the current page blocks. */
+static void
+keep_current(void *context)
+{
+    struct get_queue *queue = context;
+    struct get_transport *transport = queue->transport;
+
+    if (transport->keep)
+        transport->keep(transport, &queue->answers[queue->shown]);
+}
+
 static void
 run(struct get_queue *queue)
 {
@@ -447,6 +458,8 @@ get_run(struct get_transport **transport, const char *server, const struct get_o
         queue.answers[i].queue = &queue;
     }
     get_output_init(&queue.output, options);
+    queue.output.blocked = keep_current;
+    queue.output.context = &queue;
     get_progress_init(&queue.progress, options);
     run(&queue);
     queue.transport->close(queue.transport);

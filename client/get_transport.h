@@ -7,6 +7,8 @@
 
 #include "client/get.h"
 
+#define GET_KEEP_US ((int64_t)2000000)
+
 struct get_transport {
     /*
      * Begins the fetch of the answer's URL. May report get_queue_done() with a failure at once.
@@ -21,6 +23,13 @@ struct get_transport {
      * busy by it.
      */
     void (*drop)(struct get_transport *transport, struct get_answer *answer);
+
+    /*
+     * Called every GET_KEEP_US while the output of an answer is slow or blocks, from within a
+     * report of its body, or from resume(): keeps the server from giving up what it holds for the
+     * page. Reports nothing. NULL: nothing is held.
+     */
+    void (*keep)(struct get_transport *transport, struct get_answer *answer);
 
     /* Waits at most `timeout_us` until something arrives, and reports it. Without a fetch under
      * way it waits for the whole time. */

@@ -2,10 +2,15 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 /* In a row, without a byte that the owner has not had: then the server cannot hold the object. */
 #define MAX_ATTEMPTS 5
+
+/* The server may keep bytes back as long (proxy.x), so they come later than the origin sends them.
+ */
+#define GATHER_US ((int64_t)1000000)
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
@@ -128,6 +133,8 @@ static void
 take_piece(struct page *page, struct span bytes, bool last)
 {
     page->at += bytes.len;
+    if (bytes.len)
+        page->heard_us = clock_monotonic_us();
     if (page_of(page)->http_status != page->status || !pass_over(page, &bytes, last)) {
         fail_changed(page);
         page->notify(page);
@@ -240,6 +247,7 @@ static void
 ask_for_more(struct page *page)
 {
     proxy_read_args args = {.offset = page->at, .count = PROXY_MAX_PIECE};
+    int64_t left_us = page->heard_us - clock_monotonic_us();
     enum rpc_client_status status;
 
     free_read(page);
@@ -250,9 +258,13 @@ ask_for_more(struct page *page)
     page->piece = span_of(NULL, 0);
     page->state = PAGE_WAITS;
     memcpy(args.object, page->object, sizeof(args.object));
-    status = rpc_client_call(
-        page->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_READ, (xdrproc_t)xdr_proxy_read_args,
-        &args, (xdrproc_t)xdr_proxy_read_result, &page->read, page->timeout_us, note_read, page);
+    /* Answers without a byte do not begin the time anew. */
+    left_us += page->timeout_us < INT64_MAX / 2 ? page->timeout_us + GATHER_US : INT64_MAX / 2;
+    status = left_us <= 0 ? RPC_CLIENT_TIMED_OUT
+                          : rpc_client_call(page->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_READ,
+                                            (xdrproc_t)xdr_proxy_read_args, &args,
+                                            (xdrproc_t)xdr_proxy_read_result, &page->read, left_us,
+                                            note_read, page);
     if (status != RPC_CLIENT_OK)
         fail_by_rpc(page, status);
 }
@@ -272,6 +284,7 @@ page_begin(struct page *page)
     page->at = 0;
     page->known = page->offset;
     page->once_more = (struct page_digest){0};
+    page->heard_us = clock_monotonic_us();
     page->state = PAGE_WAITS;
     status = rpc_client_call(
         page->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args,
@@ -289,6 +302,7 @@ page_next(struct page *page)
     if (page->held)
         digest_add(&page->seen, piece);
     page->offset += piece.len;
+    page->heard_us = clock_monotonic_us();
     if (!page->last) {
         ask_for_more(page);
         return;
@@ -296,6 +310,46 @@ page_next(struct page *page)
     page_release(page);
     page->piece = span_of(NULL, 0);
     page->state = PAGE_IDLE;
+}
+
+/* A call for no bytes. Its page may be gone when it is answered. */
+struct page_keep {
+    struct page *page; /* NULL: gone */
+    proxy_read_result result;
+};
+
+/* What it says the next call for bytes will say, too. */
+static void
+note_kept(void *context, enum rpc_client_status status, void *result)
+{
+    struct page_keep *keep = context;
+
+    if (status == RPC_CLIENT_OK)
+        xdr_free((xdrproc_t)xdr_proxy_read_result, result);
+    if (keep->page)
+        keep->page->keep = NULL;
+    free(keep);
+}
+
+void
+page_keep(struct page *page)
+{
+    proxy_read_args args = {.offset = page->at};
+    struct page_keep *keep;
+
+    if (!page->held || page->state != PAGE_PIECE || page->keep)
+        return;
+    keep = calloc(1, sizeof(*keep));
+    if (!keep)
+        return;
+    keep->page = page;
+    memcpy(args.object, page->object, sizeof(args.object));
+    if (rpc_client_call(page->client, PROXY_FETCHPROG, PROXY_VERS2, PROXY_READ,
+                        (xdrproc_t)xdr_proxy_read_args, &args, (xdrproc_t)xdr_proxy_read_result,
+                        &keep->result, page->timeout_us, note_kept, keep) == RPC_CLIENT_OK)
+        page->keep = keep;
+    else
+        free(keep);
 }
 
 int64_t
@@ -336,6 +390,9 @@ page_free(struct page *page)
 {
     free_result(page);
     free_read(page);
+    if (page->keep)
+        page->keep->page = NULL;
+    page->keep = NULL;
     page->piece = span_of(NULL, 0);
     page->held = false;
     page->state = PAGE_IDLE;

@@ -34,7 +34,7 @@ struct page {
     struct rpc_client *client;
     struct span url, headers;
     unsigned flags;     /* of enum proxy_flag */
-    int64_t timeout_us; /* for each call */
+    int64_t timeout_us; /* for the answer to PROXY_GET, and each time without a further byte */
     /* The state is PAGE_PIECE or PAGE_FAILED now. It may call page_next() and page_begin(). */
     void (*notify)(struct page *page);
 
@@ -49,6 +49,8 @@ struct page {
     /* page.c's */
     bool held;
     unsigned attempts;            /* since the last piece */
+    int64_t heard_us;             /* monotonic: the last byte has come, or the wait has begun */
+    struct page_keep *keep;       /* a call of page_keep() under way; it frees itself */
     proxy_object object;          /* while held */
     proxy_read_result read;       /* has the piece, but for the first one */
     uint64_t at;                  /* bytes of this object that have come, */
@@ -70,13 +72,19 @@ enum rpc_client_status page_begin(struct page *page);
  */
 void page_next(struct page *page);
 
+/*
+ * The piece cannot be taken yet, since the owner's output blocks: asks the server to hold the
+ * object on. To be called every few seconds meanwhile; harmless in any state.
+ */
+void page_keep(struct page *page);
+
 /* Length of the whole body; -1 if it is not known yet. While the result is a page. */
 int64_t page_length(const struct page *page);
 
-/* The owner wants no more: the server may forget the object. Not while a call is under way. */
+/* The owner wants no more: the server may forget the object. Not in PAGE_WAITS. */
 void page_release(struct page *page);
 
-/* Frees; sends nothing. Not while a call is under way. */
+/* Frees; sends nothing. Not in PAGE_WAITS. */
 void page_free(struct page *page);
 
 #endif

@@ -117,6 +117,7 @@ refuse(struct hold *hold, enum failure why, const char *sentence)
         reply_failure(exchange, why, hold->sentence);
 }
 
+/* The hold is open unless it has to be opened, at the price of another one of its connection. */
 static void
 reply_first(struct hold *hold)
 {
@@ -137,7 +138,8 @@ reply_first(struct hold *hold)
         refuse(hold, FAILURE_CANCELLED, "the client has gone");
         return;
     }
-    if (!hold_open(hold)) {
+    if (!hold->open && !hold_open(hold, true)) {
+        atomic_fetch_add(&hold->holds->refused, 1);
         refuse(hold, FAILURE_OVERLOADED, "too many large bodies are being read; try again");
         return;
     }
@@ -155,6 +157,21 @@ reply_first(struct hold *hold)
     front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, &piece);
 }
 
+/*
+ * PROXY_GET has waited for its first piece. Where there is no place for the hold, the body may end
+ * before it needs one.
+ */
+static void
+end_wait(struct hold *hold)
+{
+    bool waits_on = !hold->crowded && rpc_request_is_open(front_request(&hold->front)) &&
+                    !hold_open(hold, false);
+
+    hold->crowded = true;
+    if (!waits_on || !net_timer_set(&hold->timer, HOLD_WAIT_US - HOLD_GATHER_US))
+        reply_first(hold);
+}
+
 /* The time is over: of PROXY_GET, of a call of PROXY_READ, or of the hold. */
 static void
 on_timer(struct net_timer *timer)
@@ -162,7 +179,7 @@ on_timer(struct net_timer *timer)
     struct hold *hold = container_of(timer, struct hold, timer);
 
     if (!hold->open)
-        reply_first(hold);
+        end_wait(hold);
     else if (TAILQ_EMPTY(&hold->reads))
         hold_end(hold, HOLD_EXPIRED);
     else
@@ -184,7 +201,7 @@ wait_for_first(struct hold *hold)
         reply_first(hold);
     } else if (!hold->timed) {
         hold->timed = true;
-        if (!net_timer_set(&hold->timer, HOLD_WAIT_US))
+        if (!net_timer_set(&hold->timer, HOLD_GATHER_US))
             reply_first(hold);
     }
 }

@@ -118,19 +118,16 @@ take_place(struct hold *hold)
 }
 
 bool
-hold_open(struct hold *hold)
+hold_open(struct hold *hold, bool displaces)
 {
     struct rpc_request *request = request_of(hold);
     struct holds *holds = hold->holds;
 
-    if ((count_holds(request) >= HOLDS_PER_CONNECTION && !displace(request)) ||
-        (!take_place(hold) && !(displace(request) && take_place(hold)))) {
-        atomic_fetch_add(&holds->refused, 1);
+    if ((count_holds(request) >= HOLDS_PER_CONNECTION && !(displaces && displace(request))) ||
+        (!take_place(hold) && !(displaces && displace(request) && take_place(hold))))
         return false;
-    }
     hold->open = true;
     if (getrandom(hold->name, sizeof(hold->name), 0) != sizeof(hold->name)) {
-        atomic_fetch_add(&holds->refused, 1);
         hold->open = false;
         memory_uncharge(&holds->places, MEMORY_REQUESTS, 1);
         client_tally_give_back(holds->tally, &hold->front.exchange.client, 1);
@@ -151,7 +148,8 @@ set_timer(struct hold *hold)
     int64_t left_us;
 
     if (first) {
-        left_us = first->due_us - clock_monotonic_us();
+        left_us = first->due_us - (first->gathered ? 0 : HOLD_WAIT_US - HOLD_GATHER_US) -
+                  clock_monotonic_us();
         return net_timer_set(&hold->timer, left_us > 0 ? left_us : 0);
     }
     /* While an answer is being written, the connection's own time limits hold. */

@@ -25,8 +25,15 @@ enum { HOLDS_PER_CONNECTION = 64 };
  * disconnected. */
 #define HOLD_UNREAD_US ((int64_t)1000000)
 
-/* A call waits for bytes as long, and PROXY_GET for its first piece once there is a head. */
+/* A call waits as long for a first byte. */
 #define HOLD_WAIT_US ((int64_t)10 * 1000000)
+
+/*
+ * And as long for more bytes: what a slow origin sends reaches the client a second later at most,
+ * and takes at most one round trip a second. PROXY_GET waits for its first piece as long once there
+ * is a head, or HOLD_WAIT_US if there is no place for the hold.
+ */
+#define HOLD_GATHER_US ((int64_t)1000000)
 
 /* PROXY_READ waits for this many bytes, if it asks for as many. Less than the window, so that they
  * come. */
@@ -71,7 +78,8 @@ struct hold_read {
     struct hold *hold;
     uint64_t offset;
     uint32_t count;
-    int64_t due_us; /* monotonic: it is answered with what there is */
+    int64_t due_us; /* monotonic: it is answered, also without a byte */
+    bool gathered;  /* HOLD_GATHER_US are over: it is answered with any byte */
 };
 
 /* What the calls that wait need when their hold changes: hold_read.c. */
@@ -87,6 +95,7 @@ struct hold {
     const struct hold_calls *calls;
     struct net_timer timer; /* of the first call that waits, or of the hold if none does */
     bool timed;             /* PROXY_GET waits for its first piece, until the timer */
+    bool crowded;           /* and there was no place for the hold after HOLD_GATHER_US */
     bool open;              /* it has been counted, and can be found */
     bool ending;            /* it cannot be found any more */
     bool stopped;           /* the connection brings no further call */
@@ -125,10 +134,10 @@ void hold_begin(struct hold *hold, const struct hold_calls *calls,
                 void (*expired)(struct net_timer *timer));
 
 /*
- * Gives it a name and a place among the holds of its connection, of which another one may end.
- * Otherwise false: there are too many.
+ * Gives it a name and a place among the holds of its connection, of which another one ends if
+ * `displaces`. Otherwise false: there are too many.
  */
-bool hold_open(struct hold *hold);
+bool hold_open(struct hold *hold, bool displaces);
 
 /* The open hold of this name on the connection of `request`; NULL: there is none. */
 struct hold *hold_find(const struct rpc_request *request, const proxy_object name);

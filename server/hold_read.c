@@ -100,13 +100,12 @@ reply_piece(struct hold_read *read, uint64_t bytes)
 
 /* ---- the bytes to be sent -------------------------------------------------------------------- */
 
-enum found { FOUND, FOUND_NOTHING_YET, FOUND_PASSED };
-
 /*
- * Moves the place to the offset. What is still growing, or was not kept, has been freed before the
- * place, and must be read through from there.
+ * Moves the place to the offset, or towards it as far as there are bytes. What is still growing, or
+ * was not kept, has been freed before the place, and must be read through from there: false for an
+ * offset that has been passed.
  */
-static enum found
+static bool
 find_offset(struct hold *hold, uint64_t offset)
 {
     const struct exchange *x = &hold->front.exchange;
@@ -115,12 +114,27 @@ find_offset(struct hold *hold, uint64_t offset)
         if (offset < hold->place.offset)
             hold->place.segment = NULL;
         hold->place.offset = offset;
-        return FOUND;
+        return true;
     }
     if (offset < hold->place.offset)
-        return FOUND_PASSED;
+        return false;
     front_pass(x->object, &hold->place, offset - hold->place.offset);
-    return x->complete || hold->place.offset == offset ? FOUND : FOUND_NOTHING_YET;
+    return true;
+}
+
+/* Is the call answered now, with the `left` bytes that there are for it? `overdue`: the time until
+ * which it waited is over. */
+static bool
+is_due(struct hold_read *read, uint64_t left, bool overdue)
+{
+    uint64_t worthwhile = read->count < HOLD_WORTHWHILE ? read->count : HOLD_WORTHWHILE;
+
+    if (read->hold->front.exchange.complete || left >= worthwhile)
+        return true;
+    if (overdue && read->gathered)
+        return true;
+    read->gathered = read->gathered || overdue;
+    return read->gathered && left;
 }
 
 /* Answers the call, or leaves it waiting: false. */
@@ -129,25 +143,17 @@ serve(struct hold_read *read, bool overdue)
 {
     struct hold *hold = read->hold;
     struct exchange *x = &hold->front.exchange;
-    uint64_t length, left, worthwhile;
+    uint64_t length, left;
 
     /* Before the length is read: it is the whole one if the object is complete. */
-    switch (find_offset(hold, read->offset)) {
-    case FOUND:
-        break;
-    case FOUND_NOTHING_YET:
-        if (!overdue)
-            return false;
-        break;
-    case FOUND_PASSED:
+    if (!find_offset(hold, read->offset)) {
         remove_read(read);
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(passed));
         return true;
     }
     length = object_length(x->object);
     left = length > read->offset ? length - read->offset : 0;
-    worthwhile = read->count < HOLD_WORTHWHILE ? read->count : HOLD_WORTHWHILE;
-    if (!x->complete && left < worthwhile && !overdue)
+    if (!is_due(read, left, overdue))
         return false;
     remove_read(read);
     reply_piece(read, left < read->count ? left : read->count);

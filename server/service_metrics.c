@@ -148,9 +148,10 @@ read_holds(void *context, void *snapshot)
 #define HELP_ENDED "Large bodies that clients of version 2 of RPC read no more, by what ended that."
 
 static const struct metric_row hold_rows[] = {
-    {"holds", "", GAUGE, "", "Large bodies that clients of version 2 of RPC are reading.",
+    {"holds", "", GAUGE, "", "Large or slow bodies that clients of version 2 of RPC are reading.",
      AT(open)},
-    {"holds_opened", "", COUNTER, "", "Large bodies that such clients began to read.", AT(opened)},
+    {"holds_opened", "", COUNTER, "", "Large or slow bodies that such clients began to read.",
+     AT(opened)},
     {"holds_refused", "", COUNTER, "", "Large bodies refused because too many were being read.",
      AT(refused)},
     {"holds_ended", "reason=\"released\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_RELEASED)},

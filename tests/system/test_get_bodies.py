@@ -62,6 +62,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
+        self.server.gets += 1
         blocks = int(self.path[1:])
         framing = self.server.framing
         self.send_response(200)
@@ -88,7 +89,7 @@ class Origin(http.server.ThreadingHTTPServer):
 
     def __init__(self, test):
         self.uploads, self.slow, self.status = [], 0, 200
-        self.framing, self.cut = "length", False
+        self.framing, self.cut, self.gets = "length", False, 0
         self.gate = threading.Event()
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -306,9 +307,8 @@ class DownloadTest(BodyTest):
             with self.subTest(rpc=rpc):
                 self.server.gate.clear()
                 run = self.start(f"{self.url}/4", stdout=subprocess.PIPE, rpc=rpc)
-                # Over RPC a piece is complete before it is sent.
                 seen = run.stdout.read1(1 << 20)
-                while not rpc and len(seen) < 3 * len(BLOCK):
+                while len(seen) < 3 * len(BLOCK):
                     seen += run.stdout.read1(1 << 20)
                 self.assertIsNone(run.poll())
                 self.server.gate.set()
@@ -390,6 +390,51 @@ class DownloadTest(BodyTest):
         run.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(60), -signal.SIGINT)
         self.assertEqual([p.name for p in self.dir.iterdir() if "page" in p.name], [])
+
+
+class PausedTest(BodyTest):
+    options = ("--hold-timeout", "4s", "--idle-timeout", "6s")
+    slow = True
+
+    def read_late(self, run, output):
+        seen = os.read(output, 1000)
+        time.sleep(10)  # of the time limits, twice
+        while piece := os.read(output, 1 << 20):
+            seen += piece
+        self.assertEqual(run.wait(60), 0)
+        return seen
+
+    def test_a_page_is_held_while_its_reader_pauses(self):
+        self.server.gate.set()
+        run = self.start("-i", f"{self.url}/8", stdout=subprocess.PIPE, rpc=True)
+        head, body = self.read_late(run, run.stdout.fileno()).split(b"\r\n\r\n", 1)
+        run.stdout.close()
+        self.assertIn(b"no-store", head)
+        self.assertTrue(body == BLOCK * 8)
+        self.assertEqual(self.server.gets, 1)
+        self.assertEqual(self.stat(self.d)["holds_opened"], 1)
+
+    def test_a_page_is_held_while_its_reader_is_slow(self):
+        """It reads something all the time, and takes longer than the hold lasts for a piece."""
+        self.server.gate.set()
+        run = self.start(f"{self.url}/4", stdout=subprocess.PIPE, rpc=True)
+        seen = b""
+        for _ in range(40):
+            seen += os.read(run.stdout.fileno(), 8192)
+            time.sleep(0.2)
+        self.assertLess(len(seen), len(BLOCK) // 2)
+        seen += run.stdout.read()
+        run.stdout.close()
+        self.assertEqual((run.wait(60), seen == BLOCK * 4, self.server.gets), (0, True, 1))
+
+    def test_a_reader_behind_a_socket_pauses(self):
+        self.server.gate.set()
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                run = self.start(f"{self.url}/8", stdout=theirs, rpc=True)
+            self.assertTrue(self.read_late(run, ours.fileno()) == BLOCK * 8)
+        self.assertEqual(self.server.gets, 1)
 
 
 class ProgressTest(BodyTest):

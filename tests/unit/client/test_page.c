@@ -1,6 +1,8 @@
 /* Pages that are read piece by piece from a server that the test plays call by call. */
 #include "client/page.h"
 
+#include <poll.h>
+
 #include "tests/unit/rpc/scripted_peer.h"
 
 #define SECOND ((int64_t)1000000)
@@ -282,6 +284,76 @@ START_TEST(a_page_that_has_changed_fails)
 }
 END_TEST
 
+/* Answers PROXY_READ of no bytes, which keeps the object. */
+static void
+answer_keep(size_t offset, proxy_status status)
+{
+    proxy_read_args args;
+    proxy_read_result result = {.status = status};
+    uint32_t xid = take_call(PROXY_READ, (xdrproc_t)xdr_proxy_read_args, &args);
+
+    ck_assert_uint_eq(args.offset, offset);
+    ck_assert_uint_eq(args.count, 0);
+    if (status == PROXY_OK)
+        result.proxy_read_result_u.piece.length = LENGTH;
+    else
+        result.proxy_read_result_u.sentence = "gone";
+    reply(xid, (xdrproc_t)xdr_proxy_read_result, &result);
+}
+
+START_TEST(an_object_is_kept_while_a_piece_is_not_taken)
+{
+    takes = false;
+    page_keep(&page);
+    ck_assert_int_eq(page_begin(&page), RPC_CLIENT_OK);
+    page_keep(&page); /* nothing is held yet */
+    answer_get(body, 100, 'a', 200);
+    for (unsigned i = 0; i < 3; i++) {
+        page_keep(&page);
+        page_keep(&page); /* one call at a time */
+        ck_assert_uint_eq(rpc_client_pending(client), 1);
+        /* What it is told, the next call for bytes will be told, too. */
+        answer_keep(100, i == 1 ? PROXY_NO_OBJECT : PROXY_OK);
+        ck_assert_uint_eq(rpc_client_pending(client), 0);
+        ck_assert_int_eq(page.state, PAGE_PIECE);
+    }
+    ck_assert_uint_eq(notices, 1);
+    page_keep(&page);
+    take();
+    answer_keep(100, PROXY_OK);
+    answer_read(body, 100, LENGTH - 100, 'a');
+    page_keep(&page);
+    ck_assert(page.last);
+    take();
+    page_free(&page); /* and the call goes on without it */
+    answer_keep(LENGTH, PROXY_OK);
+    ck_assert_mem_eq(got, body, LENGTH);
+}
+END_TEST
+
+/* Answers without a byte do not make the time begin anew. */
+START_TEST(the_time_without_a_byte_is_bounded)
+{
+    unsigned answers = 0;
+
+    page.timeout_us = SECOND / 5;
+    ck_assert_int_eq(page_begin(&page), RPC_CLIENT_OK);
+    answer_get(body, 100, 'a', 200);
+    while (answers < 1000) {
+        poll(NULL, 0, 20);
+        ck_assert(rpc_client_run(client, 0)); /* sends the call, unless its time is over */
+        if (page.state != PAGE_WAITS)
+            break;
+        answer_read(body, 100, 0, 'a');
+        answers++;
+    }
+    ck_assert_int_eq(page.state, PAGE_FAILED);
+    ck_assert_int_eq(page.rpc, RPC_CLIENT_TIMED_OUT);
+    ck_assert_uint_gt(answers, 1);
+    ck_assert_uint_eq(got_len, 100);
+}
+END_TEST
+
 START_TEST(an_object_that_never_stays_is_given_up)
 {
     begin();
@@ -360,6 +432,8 @@ unit_suite(void)
     tcase_add_loop_test(tests, an_object_that_is_gone_is_fetched_again, 0, 3);
     tcase_add_loop_test(tests, a_page_that_has_changed_fails, 0, 3);
     tcase_add_test(tests, an_object_that_never_stays_is_given_up);
+    tcase_add_test(tests, an_object_is_kept_while_a_piece_is_not_taken);
+    tcase_add_test(tests, the_time_without_a_byte_is_bounded);
     tcase_add_test(tests, a_failure_behind_a_piece);
     tcase_add_test(tests, a_piece_over_its_bound_is_no_answer);
     tcase_add_loop_test(tests, a_connection_that_is_lost, 0, 2);

@@ -1,6 +1,8 @@
 /* Bodies that are read piece by piece over version 2: PROXY_READ and PROXY_RELEASE. */
 #include "server/hold.h"
 
+#include <poll.h>
+
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 
@@ -421,6 +423,98 @@ START_TEST(a_growing_body_is_read_in_order)
 }
 END_TEST
 
+/* What a slow origin sends is not kept back until a piece of it is there. */
+START_TEST(a_slow_body_is_passed_on)
+{
+    int fd = front_connect_tcp();
+    proxy_fetch_result result;
+    const proxy_page *page = &result.proxy_fetch_result_u.page;
+    struct scene_fetch *fetch;
+    proxy_object name;
+
+    send_get(fd, 1, URL, 0);
+    fetch = respond_head(-1);
+    respond_body(fetch, 0, 10);
+    receive_page(fd, 1, PROXY_OK, &result);
+    ck_assert_uint_eq(page->body.body_len, 10);
+    ck_assert_uint_lt(page->total_us, HOLD_WAIT_US / 2);
+    ck_assert_ptr_nonnull(page->rest);
+    memcpy(name, page->rest->object, sizeof(name));
+    free_page(&result);
+    /* Bytes that come at once, and those that come later than others are waited for. */
+    send_read(fd, 2, name, 10, PIECE);
+    respond_body(fetch, 10, 20);
+    ck_assert_uint_eq(receive_piece(fd, 2, 10, false), 10);
+    send_read(fd, 3, name, 20, PIECE);
+    poll(NULL, 0, (int)(HOLD_GATHER_US / 1000) + 200);
+    respond_body(fetch, 20, 21);
+    ck_assert_uint_eq(receive_piece(fd, 3, 20, false), 1);
+    /* A call for no bytes is answered at once. */
+    send_read(fd, 4, name, 21, 0);
+    ck_assert_uint_eq(receive_piece(fd, 4, 21, false), 0);
+    respond_body(fetch, 21, 22);
+    scene_done(fetch, FETCH_OK, "");
+    send_read(fd, 5, name, 21, PIECE);
+    ck_assert_uint_eq(receive_piece(fd, 5, 21, true), 1);
+    close(fd);
+}
+END_TEST
+
+/* Without a place for its hold a slow body is whole in the answer, as a fast one is. */
+START_TEST(a_slow_body_waits_where_there_is_no_place_for_it)
+{
+    int fd, other;
+    proxy_fetch_result result;
+    struct scene_fetch *fetch;
+
+    front_options.max_holds = 4;
+    set_up();
+    fd = front_connect_tcp();
+    other = front_connect_tcp();
+    hold_stored(fd);
+    send_get(other, 2, URL "?2", 0);
+    fetch = await_fetch(URL "?2");
+    fetch->sink->begin(fetch->context);
+    scene_hop(fetch, MAX_AGE, false);
+    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, -1), FETCH_CONTINUE);
+    respond_body(fetch, 0, 10);
+    poll(NULL, 0, (int)(HOLD_GATHER_US / 1000) + 300);
+    respond_body(fetch, 10, 20);
+    scene_done(fetch, FETCH_OK, "");
+    receive_page(other, 2, PROXY_OK, &result);
+    ck_assert_uint_eq(result.proxy_fetch_result_u.page.body.body_len, 20);
+    ck_assert_ptr_null(result.proxy_fetch_result_u.page.rest);
+    free_page(&result);
+    ck_assert_uint_eq(stats().refused, 0);
+    ck_assert_uint_eq(stats().open, 1);
+    close(fd);
+    close(other);
+    front_server_stop();
+}
+END_TEST
+
+/* A client that is kept from reading on by its own output. */
+START_TEST(calls_for_no_bytes_keep_an_object)
+{
+    const char *name;
+    int fd;
+
+    front_options.hold_timeout = 400000;
+    set_up();
+    fd = front_connect_tcp();
+    name = hold_stored(fd);
+    for (uint32_t i = 0; i < 10; i++) {
+        poll(NULL, 0, 100);
+        send_read(fd, 10 + i, name, PIECE, 0);
+        ck_assert_uint_eq(receive_piece(fd, 10 + i, PIECE, false), 0);
+    }
+    send_read(fd, 2, name, PIECE, PIECE);
+    ck_assert_uint_eq(receive_piece(fd, 2, PIECE, false), PIECE);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* A body that is not stored: the origin is as fast as the reader, and what was read is freed. */
 START_TEST(a_body_that_is_not_stored_is_read_through_a_window)
 {
@@ -645,6 +739,7 @@ unit_suite(void)
     tcase_add_test(tests, an_object_goes_with_its_connection);
     tcase_add_test(tests, the_objects_of_a_connection_are_bounded);
     tcase_add_loop_test(tests, a_growing_body_is_read_in_order, 0, 2);
+    tcase_add_test(tests, a_slow_body_is_passed_on);
     tcase_add_loop_test(tests, a_body_that_breaks_off, 0, 2);
     suite_add_tcase(suite, tests);
     tests = tcase_create("not stored");
@@ -663,6 +758,8 @@ unit_suite(void)
     tests = tcase_create("servers of their own");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, an_object_that_is_not_read_expires);
+    tcase_add_test(tests, a_slow_body_waits_where_there_is_no_place_for_it);
+    tcase_add_test(tests, calls_for_no_bytes_keep_an_object);
     tcase_add_test(tests, the_objects_of_a_client_are_bounded);
     tcase_add_test(tests, a_growing_body_that_may_not_be_held_is_refused);
     tcase_add_loop_test(tests, a_server_that_ends_while_bodies_are_read, 0, 2);
