@@ -1,16 +1,24 @@
 #!/usr/bin/env python3
-"""Compare two builds of sunproxyd, in turns: CPU time of hits and misses, memory of a page.
+"""Compare two builds, in turns: CPU time of hits and misses, memory of a page, the simulator.
 
 Both daemons run at once and take turns, round by round, on one CPU with the load generator and the
 origin, so that other load on the machine falls on both. The table has medians, and the ratio of the
 medians. A miss is a URL that has not been requested before, fetched from an origin on loopback.
 
+Memory is measured twice: divided by all pages, with what a daemon allocates once as their number
+grows, and by the pages of the second half, which is what a further page takes.
+
+The simulators are the programs tests/bench/trial of both builds. They run one policy over a trace of
+4 million requests by Zipf's law that is made here; reading the trace is a row of its own.
+
 Exit status: 0 when everything was measured; 1 after any error.
 """
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -18,6 +26,11 @@ import bench
 
 HIT_CASES = ((1024, 32), (1024, 1000), (20480, 32))
 MISS_CASES = ((1024, 1), (1024, 16), (20480, 16))
+
+PARTS = ("hits", "misses", "memory", "simulator")
+POLICIES = "lru,fifo,slru,2q,arc,sieve,s3-fifo,w-tinylfu,gdsf"
+CAPACITY = 40000
+URLS = 1000000
 
 
 class Comparison(bench.Bench):
@@ -70,17 +83,46 @@ class Comparison(bench.Bench):
         return self.run_turns(servers, run)
 
     def page_bytes(self, name):
-        """Resident bytes a page beyond URL, headers and body."""
+        """Resident bytes a page beyond URL, headers and body: of all pages, and of a further one."""
         size, pages = 1024, self.plan.memory_pages
         server = self.start_build(name, 1 << 30)
         self.fill(server, size, bench.KEYS)
-        before = bench.resident_bytes(server.pid)
-        self.fill(server, size, pages, first=bench.KEYS)
-        grown = bench.resident_bytes(server.pid) - before
-        probe = self.load(server, size, "--requests", pages, "--warm-up", 0, "--keys", pages,
-                          "--first-key", bench.KEYS)
+        resident = [bench.resident_bytes(server.pid)]
+        for part in range(2):
+            self.fill(server, size, pages, first=bench.KEYS + part * pages)
+            resident.append(bench.resident_bytes(server.pid))
+        probe = self.load(server, size, "--requests", 2 * pages, "--warm-up", 0, "--keys",
+                          2 * pages, "--first-key", bench.KEYS)
         server.stop()
-        return grown / pages - (probe["key_bytes"] + probe["header_bytes"] + size)
+        content = probe["key_bytes"] + probe["header_bytes"] + size
+        return [(resident[last] - resident[first]) / pages - content
+                for first, last in ((0, 1), (1, 2))]
+
+    # ---- the simulator -----------------------------------------------------------------------
+
+    def make_trace(self):
+        path = os.path.join(self.folder, "zipf.oracleGeneral")
+        subprocess.run([self.program("sunproxy"), "trace", "generate", "zipf", "-n",
+                        str(self.plan.trace_requests), "--urls", str(URLS), "--constant", "1",
+                        "--seed", "1", "--rate", "10000", "--to", "oracle", "-o", path], check=True)
+        return path
+
+    def trial(self, name, path, policy):
+        argv = [os.path.join(self.builds[name], "tests", "bench", "trial"), path, policy,
+                str(CAPACITY)]
+        run = subprocess.run(argv, stdout=subprocess.PIPE, check=False,
+                             preexec_fn=lambda: os.sched_setaffinity(0, {self.cpus[0]}))
+        if run.returncode:
+            raise bench.Failure(f"{argv[0]} ended with status {run.returncode}")
+        return json.loads(run.stdout)
+
+    def simulations(self, path, policy):
+        """{name: answers of trial}."""
+        answers = {name: [] for name in self.builds}
+        for turn in range(self.plan.simulations):
+            for name in sorted(answers, reverse=turn % 2 == 0):
+                answers[name].append(self.trial(name, path, policy))
+        return answers
 
 
 def print_row(what, values, unit):
@@ -89,33 +131,81 @@ def print_row(what, values, unit):
     print(f"{what:<46}{old:>9.2f}{new:>9.2f} {unit:<6}{new / old:>7.3f}{spread:>9.2f}", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def milliseconds(answers, key):
+    return {name: [1e3 * answer[key] for answer in runs] for name, runs in answers.items()}
+
+
+def compare_servers(run, parts):
+    servers = [run.start_build(name, 512 << 20) for name in ("old", "new")]
+    for size, connections in HIT_CASES if "hits" in parts else ():
+        print_row(f"hit, {size} bytes, {connections} connections",
+                  run.hits(servers, size, connections), "us")
+    for size, connections in MISS_CASES if "misses" in parts else ():
+        print_row(f"miss, {size} bytes, {connections} connections",
+                  run.misses(servers, size, connections), "us")
+    for server in servers:
+        server.stop()
+
+
+def compare_memory(run):
+    figures = {name: run.page_bytes(name) for name in ("old", "new")}
+    for i, what in enumerate(("page of 1 KiB, memory beyond its content",
+                              "one more page, likewise")):
+        print_row(what, {name: [values[i]] for name, values in figures.items()}, "bytes")
+
+
+def compare_simulators(run, policies):
+    path = run.make_trace()
+    loads = {name: [] for name in run.builds}
+    for policy in policies:
+        answers = run.simulations(path, policy)
+        print_row(f"simulation, {policy}", milliseconds(answers, "run_cpu_s"), "ms")
+        for name, values in milliseconds(answers, "load_cpu_s").items():
+            loads[name] += values
+    print_row("reading its trace", loads, "ms")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--old", required=True, metavar="BUILD",
                         help="folder with the programs of the other build")
     parser.add_argument("--new", metavar="BUILD", help="that of this one (build/release)",
                         default=os.path.join(bench.ROOT, "build", "release"))
+    parser.add_argument("--only", metavar="PARTS", help=f"of {','.join(PARTS)}",
+                        default=",".join(PARTS))
+    parser.add_argument("--policy", metavar="LIST", help=f"simulated ({POLICIES})",
+                        default=POLICIES)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each build (5)")
+    parser.add_argument("--simulations", type=int, default=15,
+                        help="turns of each simulation, which is short (15)")
     parser.add_argument("--quick", action="store_true", help="fewer requests")
     args = parser.parse_args()
+    args.only = args.only.split(",")
+    if not set(args.only) <= set(PARTS):
+        parser.error(f"--only takes {', '.join(PARTS)}")
+    return args
+
+
+def main():
+    args = parse_arguments()
     plan = bench.Plan(argparse.Namespace(rounds=args.rounds, quick=args.quick, smoke=False))
     plan.misses = 5000 if args.quick else 15000
+    plan.trace_requests = 1000000 if args.quick else 4000000
+    plan.simulations = args.simulations
     with tempfile.TemporaryDirectory() as folder:
         run = Comparison({"old": args.old, "new": args.new}, plan, folder)
         try:
-            for size in sorted({size for size, _ in HIT_CASES + MISS_CASES}):
-                run.start_origin(size)
-            servers = [run.start_build(name, 512 << 20) for name in ("old", "new")]
             print(f"{'':<46}{'old':>9}{'new':>9} {'':<6}{'ratio':>7}{'max/min':>9}")
-            for size, connections in HIT_CASES:
-                print_row(f"hit, {size} bytes, {connections} connections",
-                          run.hits(servers, size, connections), "us")
-            for size, connections in MISS_CASES:
-                print_row(f"miss, {size} bytes, {connections} connections",
-                          run.misses(servers, size, connections), "us")
-            print_row("page of 1 KiB, memory beyond its content",
-                      {name: [run.page_bytes(name)] for name in ("old", "new")}, "bytes")
-        except (bench.Failure, OSError) as error:
+            if set(args.only) & {"hits", "misses", "memory"}:
+                for size in sorted({size for size, _ in HIT_CASES + MISS_CASES}):
+                    run.start_origin(size)
+            if set(args.only) & {"hits", "misses"}:
+                compare_servers(run, args.only)
+            if "memory" in args.only:
+                compare_memory(run)
+            if "simulator" in args.only:
+                compare_simulators(run, args.policy.split(","))
+        except (bench.Failure, OSError, subprocess.CalledProcessError) as error:
             print(f"compare.py: {error}", file=sys.stderr)
             return 1
         finally:
