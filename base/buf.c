@@ -25,8 +25,8 @@ buf_reset(struct buf *b)
         b->data[0] = '\0';
 }
 
-/* Extends the memory for `more` bytes and the zero byte behind them. */
-static bool
+/* And the zero byte behind them. */
+bool
 buf_reserve(struct buf *b, size_t more)
 {
     size_t capacity;

@@ -29,6 +29,10 @@ void buf_free(struct buf *b);
 /* Forgets the content and any failure, and keeps the memory. */
 void buf_reset(struct buf *b);
 
+/* Extends the memory, so that `more` bytes can be appended without a failure. False if they cannot;
+ * buf_failed() then. */
+bool buf_reserve(struct buf *b, size_t more);
+
 /* Appends; false, with the content unchanged, when the ceiling or the memory is reached. */
 bool buf_append(struct buf *b, const void *bytes, size_t len);
 bool buf_append_str(struct buf *b, const char *text);

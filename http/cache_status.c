@@ -88,16 +88,19 @@ write_parameters(struct http_writer *value, const struct http_cache_status *stat
 void
 http_write_cache_status(struct http_writer *writer, const struct http_cache_status *status)
 {
-    char bytes[2 * STRING_SIZE + 128], text[STRING_SIZE];
-    struct http_writer value = http_writer_of(bytes, sizeof(bytes));
+    const size_t before = writer->len;
+    char text[STRING_SIZE];
 
-    http_write(&value, span_of(text, format_name(span_str(status->cache), text)));
-    write_parameters(&value, status);
+    http_write_text(writer, "Cache-Status: ");
+    http_write(writer, span_of(text, format_name(span_str(status->cache), text)));
+    write_parameters(writer, status);
     if (status->detail.len) {
-        http_write_text(&value, "; detail=");
-        http_write(&value, span_of(text, format_name(status->detail, text)));
+        http_write_text(writer, "; detail=");
+        http_write(writer, span_of(text, format_name(status->detail, text)));
     }
-    http_write_field(writer, "Cache-Status", http_written(&value));
+    http_write_end(writer);
+    if (writer->full) /* no part of a line stays */
+        writer->len = before;
 }
 
 void

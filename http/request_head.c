@@ -95,6 +95,7 @@ read_connection(struct reader *r, struct span value)
     struct span member;
 
     while (http_next_member(&value, &member)) {
+        r->request->connection_options++;
         if (http_name_is(member, "close"))
             r->closes = true;
         else if (http_name_is(member, "keep-alive"))
@@ -145,6 +146,7 @@ struct known_field {
 /* By the length of the name. */
 static const struct known_field known[LONGEST_KNOWN + 1][5] = {
     [2] = {{"te", HTTP_HAS_TE, NULL}},
+    [3] = {{"via", HTTP_HAS_VIA, NULL}},
     [4] = {{"host", HTTP_HAS_HOST, read_host}},
     [5] = {{"range", HTTP_HAS_RANGE, NULL}},
     [6] = {{"cookie", HTTP_HAS_COOKIE, NULL},
@@ -378,7 +380,7 @@ clear(struct http_request *request)
     request->form = HTTP_ORIGIN_FORM;
     request->https = request->chunked = request->persistent = request->expects_continue = false;
     request->port = request->minor = 0;
-    request->has = request->field_count = 0;
+    request->has = request->field_count = request->connection_options = 0;
     request->content_length = -1;
 }
 

@@ -59,6 +59,7 @@ enum http_request_field {
     HTTP_HAS_ACCEPT_ENCODING = 1u << 17,
     HTTP_HAS_MAX_FORWARDS = 1u << 18,
     HTTP_HAS_TRAILER = 1u << 19,
+    HTTP_HAS_VIA = 1u << 20,
 };
 
 #define HTTP_HAS_CONDITION                                                     \
@@ -91,6 +92,7 @@ struct http_request {
     size_t head_len;    /* bytes of the head: what follows is body, or the next request */
     uint32_t has;       /* of enum http_request_field */
     uint32_t field_count;
+    uint32_t connection_options; /* members that its Connection fields list */
     /* RFC 9112 section 6.3: without either of these two there is no body. */
     int64_t content_length; /* -1: none stated */
     bool chunked;

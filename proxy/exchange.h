@@ -39,6 +39,11 @@ struct front {
      * again before that exchange_run() has begun. [any; must not block nor call the proxy]
      */
     void (*wake)(struct exchange *exchange);
+    /*
+     * Makes exchange->fields, which was left for later; called at most once, during
+     * exchange_start(), and not for most hits. It cannot fail. NULL: never left for later.
+     */
+    void (*fields)(struct exchange *exchange);
     /* The entry of the client whose rate of fetches bounds it, now; NULL: none does. */
     struct client_entry *(*limits)(struct exchange *exchange);
     /* exchange->object has its head, and as much of its body as has come: object_read(). */
@@ -85,6 +90,9 @@ struct exchange {
      * and a bypass unless empty.
      */
     struct span fields;
+    /* Raw: front->fields() makes the fields when they are needed. A front that waits after
+     * exchange_start() makes them itself where that has not been, and clears this. */
+    bool fields_later;
     /*
      * Of enum http_request_field (http/request_head.h): what the fields certainly lack, so that a
      * hit need not search them. 0: nothing is known.

@@ -32,7 +32,7 @@ select_variant(struct exchange *x, struct span names, struct buf *variant)
     buf_reset(variant);
     return buf_append(variant, RAW_VARIANT, sizeof(RAW_VARIANT) - 1) &&
            http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
-           http_variant_key(&vary, x->fields, variant);
+           http_variant_key(&vary, exchange_fields(x), variant);
 }
 
 static enum cache_answer
@@ -119,7 +119,7 @@ hit(struct exchange *x, struct object *object)
 
     if (verifier && (x->method.len == 0 || span_equal(x->method, span_str("GET"))))
         verifier_offer(verifier, &(struct verifier_hit){.object = object,
-                                                        .fields = x->fields,
+                                                        .fields = exchange_fields(x),
                                                         .raw = x->raw,
                                                         .arrived_us = x->arrived_us,
                                                         .worker = x->worker});
@@ -157,7 +157,7 @@ fill_request(struct exchange *x)
     return (struct origin_fill_request){
         .client = x->client,
         .method = x->method,
-        .fields = x->fields,
+        .fields = exchange_fields(x),
         .streams = x->front->streams,
         .raw = x->raw,
         .owned = x->owned,
@@ -349,6 +349,8 @@ exchange_look_up(struct exchange *x)
     struct object *stored = NULL;
     bool heads, over;
 
+    if ((x->lacks & REQUEST_RULES_FIELDS) != REQUEST_RULES_FIELDS)
+        (void)exchange_fields(x);
     request_rules_read(&rules, x);
     x->forwarded = HTTP_FORWARDED_MISS;
     heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));

@@ -8,6 +8,17 @@
 
 #include "proxy/exchange.h"
 
+/* The fields of the request, made where they were left for later. */
+static inline struct span
+exchange_fields(struct exchange *x)
+{
+    if (x->fields_later) {
+        x->fields_later = false;
+        x->front->fields(x);
+    }
+    return x->fields;
+}
+
 /* ---- exchange_lookup.c ----------------------------------------------------------------------- */
 
 /* Requests look up, join, begin fills. True: the last call of the front has been made. */

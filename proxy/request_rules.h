@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_PROXY_REQUEST_RULES_H
 #define SUNPROXY_PROXY_REQUEST_RULES_H
 
+#include "http/request_head.h"
 #include "proxy/exchange.h"
 
 /* A range that begins behind this offset is not waited for: RFC 9110 section 14.2. */
@@ -24,6 +25,11 @@ struct request_rules {
     struct cache_conditions conditions;
     int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
 };
+
+/* The fields that decide: exchange->fields is not used for a request that lacks them. */
+#define REQUEST_RULES_FIELDS                                                                       \
+    (HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA | HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE | \
+     HTTP_HAS_RANGE)
 
 /* Reads the request, and of that only the fields that it may have (exchange->lacks). */
 void request_rules_read(struct request_rules *rules, const struct exchange *exchange);

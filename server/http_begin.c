@@ -13,11 +13,8 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
 {
     struct http_connection *c = x->connection;
 
-    if (!http_exchange_forward_fields(x)) {
-        x->over = true;
-        http_exchange_send_page(x, 431, span_str("the request has too many fields"), NULL);
+    if (!http_exchange_can_forward(x))
         return true;
-    }
     if (http_exchange_start(x, url))
         return true;
     http_exchange_set_waiting(x, true);
@@ -36,9 +33,10 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
 static bool
 begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
 {
-    if (x->origin && !http_exchange_forward_fields(x)) {
-        http_exchange_send_page(x, 431, span_str("the request has too many fields"), NULL);
-        return true;
+    if (x->origin) {
+        if (!http_exchange_can_forward(x))
+            return true;
+        http_exchange_forward_fields(x);
     }
     http_exchange_set_waiting(x, true);
     if (!http_exchange_keep(x, head_bytes)) {

@@ -164,10 +164,15 @@ http_exchange_keep_head(struct http_exchange *x, struct span head)
 bool
 http_exchange_keep(struct http_exchange *x, struct span head)
 {
-    if (!http_exchange_keep_head(x, head) || !copy(x, &x->kept_fields, x->fields))
+    if (!http_exchange_keep_head(x, head))
+        return false;
+    if (x->exchange.fields_later)
+        http_exchange_forward_fields(x);
+    if (!copy(x, &x->kept_fields, x->fields))
         return false;
     x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);
     x->exchange.fields = x->fields;
+    x->exchange.fields_later = false;
     x->exchange.method = x->request.method;
     return true;
 }

@@ -33,7 +33,7 @@ enum {
     HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent from their place */
     HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
     HTTP_POOLED_EXCHANGES = 256, /* kept by a worker for reuse, and not charged */
-    HTTP_FIELDS_MAX = 1 << 17,   /* of a request, as they go on to the origin */
+    HTTP_FIELDS_MAX = 1 << 17, /* of a request, as they go on to the origin: more than any can be */
 };
 
 /* The status in the log if the client has closed the connection before the response. */
@@ -74,7 +74,7 @@ struct http_exchange {
     struct http_kept kept_head;   /* if it is not answered at once, or is logged */
     struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
-    struct span fields;           /* that go on to the origin */
+    struct span fields;           /* that go on to the origin, once they are made */
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
     unsigned url_number;          /* of the origin's, that is used */
     unsigned urls_failed;         /* to connect to */
@@ -82,6 +82,7 @@ struct http_exchange {
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
+    bool has_fields; /* `fields` are made */
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
     bool logged;     /* http_log_add() is called at its end */
     bool persistent; /* the connection persists behind the response */
@@ -196,11 +197,12 @@ void http_exchange_refuse(struct http_connection *connection, const struct http_
 
 /* ---- http_serve.c ---------------------------------------------------------------------------- */
 
-/*
- * Writes the field lines that go on to the origin into the worker's memory. False if there are more
- * than can be passed on.
+/* Can the fields of the request be passed on? Otherwise a page has been sent. */
+bool http_exchange_can_forward(struct http_exchange *x);
+
+/* Writes the field lines that go on to the origin into the worker's memory, if that has not been.
  */
-bool http_exchange_forward_fields(struct http_exchange *x);
+void http_exchange_forward_fields(struct http_exchange *x);
 
 /*
  * Starts the exchange, and if no connection can be made, for the origin's next URL. True: the last

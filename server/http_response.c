@@ -6,7 +6,6 @@
  */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/units.h"
 #include "http/cache_status.h"
 #include "http/conditional.h"
 #include "http/date.h"
@@ -29,7 +28,7 @@ enum {
     FIELD_LOCATION = 128, /* or Content-Location */
 };
 
-/* Most names are excluded by their length. */
+/* Most lines are excluded by their first character, or by where a colon would have to be. */
 static unsigned
 field_of(struct span line)
 {
@@ -43,6 +42,7 @@ field_of(struct span line)
     } fields[] = {
         FIELD("Age", FIELD_AGE),
         FIELD("Date", FIELD_DATE),
+        FIELD("Location", FIELD_LOCATION),
         FIELD("Content-Type", FIELD_TYPE),
         FIELD("Content-Range", FIELD_RANGE),
         FIELD("Content-Length", FIELD_LENGTH),
@@ -51,15 +51,17 @@ field_of(struct span line)
         FIELD("Content-Location", FIELD_LOCATION),
     };
 #undef FIELD
-    const char *colon = memchr(line.ptr, ':', line.len);
-    struct span name = span_of(line.ptr, colon ? (size_t)(colon - line.ptr) : line.len);
+    const char first = (char)(line.ptr[0] | 0x20);
 
-    if (name.len > sizeof("Date") - 1 && (name.len < 12 || (name.ptr[0] | 0x20) != 'c'))
-        return name.len == sizeof("Location") - 1 && http_name_is(name, "Location") ? FIELD_LOCATION
-                                                                                    : 0;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (http_same_name(name, fields[i].name))
+    if (first != 'a' && first != 'c' && first != 'd' && first != 'l')
+        return 0;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        size_t len = fields[i].name.len;
+
+        if (len < line.len && line.ptr[len] == ':' &&
+            http_same_name(span_of(line.ptr, len), fields[i].name))
             return fields[i].field;
+    }
     return 0;
 }
 
@@ -95,13 +97,15 @@ value_of(struct span line)
 static bool
 parse_length(struct span value, uint64_t *length)
 {
-    char digits[24];
+    *length = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned digit = (unsigned char)value.ptr[i] - '0';
 
-    if (value.len == 0 || value.len >= sizeof(digits))
-        return false;
-    memcpy(digits, value.ptr, value.len);
-    digits[value.len] = '\0';
-    return units_parse_uint(digits, 0, INT64_MAX, length);
+        if (digit > 9 || *length > ((uint64_t)INT64_MAX - digit) / 10)
+            return false;
+        *length = *length * 10 + digit;
+    }
+    return value.len != 0;
 }
 
 static void

@@ -93,7 +93,8 @@ http_route_find(struct http_connection *c, const struct http_request *request,
     *route = (struct http_route){0};
     if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(c))
         return refuse(403, "this client may not purge", reason);
-    if (http_via_has(request->fields, span_str(c->worker->http->pseudonym)))
+    if ((request->has & HTTP_HAS_VIA) &&
+        http_via_has(request->fields, span_str(c->worker->http->pseudonym)))
         return refuse(508, "the request has been here before", reason);
     if (request->method_id == HTTP_TRACE)
         return refuse(405, "this proxy does not answer TRACE", reason);

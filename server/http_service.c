@@ -55,6 +55,8 @@ make_workers(struct http_service *http, unsigned count)
         http->workers[i].http = http;
         SLIST_INIT(&http->workers[i].pool);
         buf_init(&http->workers[i].fields, HTTP_FIELDS_MAX);
+        if (!buf_reserve(&http->workers[i].fields, HTTP_FIELDS_MAX))
+            return false;
     }
     return true;
 }

@@ -66,6 +66,17 @@ START_TEST(a_head_is_spans_of_its_bytes)
 }
 END_TEST
 
+START_TEST(members_of_connection_are_counted_over_all_lines)
+{
+    accept("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    ck_assert_uint_eq(request.connection_options, 0);
+    accept(
+        "GET / HTTP/1.1\r\nHost: h\r\nConnection: a,, b ,\r\nVia: 1.1 c\r\nCONNECTION: d\r\n\r\n");
+    ck_assert_uint_eq(request.connection_options, 3);
+    ck_assert_uint_eq(request.has, HTTP_HAS_HOST | HTTP_HAS_CONNECTION | HTTP_HAS_VIA);
+}
+END_TEST
+
 START_TEST(methods)
 {
     static const struct {
@@ -388,6 +399,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, a_head_is_spans_of_its_bytes);
+    tcase_add_test(tests, members_of_connection_are_counted_over_all_lines);
     tcase_add_test(tests, methods);
     tcase_add_test(tests, targets);
     tcase_add_test(tests, http_1_0_may_have_no_host);

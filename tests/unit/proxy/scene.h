@@ -132,7 +132,8 @@ char scene_byte(uint64_t position);
 /* A request. Set the first part, all else zero; then visit(). */
 struct visit {
     const char *url;
-    const char *method, *fields;
+    const char *method, *fields; /* a raw exchange asks for its fields when it needs them */
+    uint32_t lacks;
     bool raw, owned, no_store, streams;
     bool has_body;
     int64_t body_length;
@@ -148,7 +149,7 @@ struct visit {
     bool listed;
     struct object_place place;
     /* What came. */
-    unsigned heads, mores, fails, wakes, spaces, interims;
+    unsigned heads, mores, fails, wakes, spaces, interims, makes;
     bool ended;
     enum failure why;
     char sentence[FAILURE_SENTENCE];

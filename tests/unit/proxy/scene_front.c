@@ -137,6 +137,15 @@ interim(struct exchange *exchange, unsigned status, struct span lines)
 }
 
 static void
+make_fields(struct exchange *exchange)
+{
+    struct visit *visit = visit_of(exchange);
+
+    visit->makes++;
+    exchange->fields = span_str(visit->fields ? visit->fields : "");
+}
+
+static void
 space(struct exchange *exchange)
 {
     visit_of(exchange)->spaces++;
@@ -147,6 +156,7 @@ static const struct front streaming = {
     .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
 static const struct front raw = {.streams = true,
                                  .wake = wake,
+                                 .fields = make_fields,
                                  .limits = limits,
                                  .head = head,
                                  .more = more,
@@ -158,6 +168,7 @@ bool
 visit(struct visit *visit)
 {
     static char url[512];
+    const bool later = visit->raw && visit->streams;
 
     /* The front's bytes are there during the call only. */
     snprintf(url, sizeof(url), "%s", visit->url);
@@ -170,7 +181,9 @@ visit(struct visit *visit)
         .raw = visit->raw,
         .owned = visit->owned,
         .method = span_str(visit->method ? visit->method : ""),
-        .fields = span_str(visit->fields ? visit->fields : ""),
+        .fields = span_str(visit->fields && !later ? visit->fields : ""),
+        .fields_later = later,
+        .lacks = visit->lacks,
         .has_body = visit->has_body,
         .body_length = visit->body_length,
         .no_store = visit->no_store,
@@ -186,6 +199,9 @@ visit(struct visit *visit)
     }
     memset(url, 'x', sizeof(url));
     ck_assert(!visit->ended);
+    if (visit->exchange.fields_later)
+        make_fields(&visit->exchange);
+    visit->exchange.fields_later = false;
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* Raw exchanges, those of HTTP: what is fetched, which requests share it, and what is stored. */
 #include <stdio.h>
 
+#include "http/request_head.h"
 #include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 
@@ -40,6 +41,40 @@ START_TEST(a_request_is_fetched_with_its_fields_shared_and_stored)
     expect_body(&second, OUTCOME_COALESCED, 20);
     ck_assert(first.stored && second.stored && !first.as_is);
     expect_hit("", 20);
+    scene_end();
+}
+END_TEST
+
+/* Visits as one that is known to lack these fields; returns how often its fields were made. */
+static unsigned
+times_made(const char *url, const char *fields, uint32_t lacks, enum outcome outcome)
+{
+    struct visit v = {.url = url, .fields = fields, .lacks = lacks, .raw = true, .streams = true};
+
+    if (!visit(&v)) {
+        ck_assert_str_eq(scene_fetch(url)->fields, fields);
+        scene_answer(url, 200, FRESH "Vary: Accept\r\n", 20);
+    }
+    expect_body(&v, outcome, 20);
+    return v.makes;
+}
+
+START_TEST(fields_are_made_once_and_only_where_they_are_needed)
+{
+    static const char fields[] = "Accept: text/html\r\n";
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&(struct visit){0}, URL "1", fields));
+    scene_answer(URL "1", 200, FRESH, 20);
+    ck_assert_uint_eq(times_made(URL "1", fields, ~0u, OUTCOME_HIT), 0);
+    ck_assert_uint_eq(times_made(URL "1", fields, ~(uint32_t)HTTP_HAS_COOKIE, OUTCOME_HIT), 0);
+    ck_assert_uint_eq(times_made(URL "1", fields, 0, OUTCOME_HIT), 1);
+    ck_assert_uint_eq(times_made(URL "1", fields, ~(uint32_t)HTTP_HAS_CACHE_CONTROL, OUTCOME_HIT),
+                      1);
+    ck_assert_uint_eq(times_made(URL "2", fields, ~0u, OUTCOME_MISS), 1);
+    /* Now it is known that it varies. */
+    ck_assert_uint_eq(times_made(URL "2", fields, ~0u, OUTCOME_HIT), 1);
+    ck_assert_uint_eq(times_made(URL "2", "Accept: b\r\n", ~0u, OUTCOME_MISS), 1);
     scene_end();
 }
 END_TEST
@@ -329,6 +364,7 @@ unit_suite(void)
     TCase *cases = tcase_create("all");
 
     tcase_add_test(cases, a_request_is_fetched_with_its_fields_shared_and_stored);
+    tcase_add_test(cases, fields_are_made_once_and_only_where_they_are_needed);
     tcase_add_test(cases, objects_of_the_two_kinds_are_kept_apart);
     tcase_add_test(cases, conditions_and_ranges_of_the_client_are_not_sent_for_the_cache);
     tcase_add_test(cases, what_only_an_origin_can_evaluate_is_passed_on_as_it_is);

@@ -364,6 +364,32 @@ START_TEST(a_bad_request_is_refused_after_what_was_before_it)
 }
 END_TEST
 
+/* HTTP_CONNECTION_OPTIONS_MAX of them can be. */
+START_TEST(connection_with_too_many_members)
+{
+    static char most[64 * 2 + 1];
+    int fd;
+
+    http_begin();
+    store(URL, MAX_AGE, "page");
+    for (size_t i = 0; i < sizeof(most) - 1; i++)
+        most[i] = i % 2 ? ',' : 'a';
+    fd = http_connect();
+    ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: "));
+    ck_assert(http_send(fd, most));
+    ck_assert(http_send(fd, "\r\n\r\n"));
+    expect_status(fd, 200);
+    ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: "));
+    ck_assert(http_send(fd, most));
+    ck_assert(http_send(fd, "a\r\n\r\n"));
+    expect_status(fd, 431);
+    ck_assert(http_send(fd, GET));
+    expect_status(fd, 200);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 START_TEST(a_head_that_is_too_large)
 {
     static char filler[70000];
@@ -598,6 +624,7 @@ unit_suite(void)
     tcase_add_test(tcase, large_bodies);
     tcase_add_test(tcase, versions_and_persistence);
     tcase_add_test(tcase, a_bad_request_is_refused_after_what_was_before_it);
+    tcase_add_test(tcase, connection_with_too_many_members);
     tcase_add_test(tcase, a_head_that_is_too_large);
     tcase_add_test(tcase, failures_before_the_head_are_pages);
     tcase_add_test(tcase, a_response_that_breaks_off_is_noticed);
