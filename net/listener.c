@@ -58,16 +58,12 @@ static void
 hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spare)
 {
     struct net_acceptor *acceptor = listener->acceptor;
-    int one = 1;
     uint64_t open;
     struct net_connections *set = choose_set(acceptor, &open);
     struct client_entry *client;
     struct net_connection *c;
 
     peer->address.ss_family = listener->family;
-    /* Output is written whole. A failure costs time, nothing else. */
-    if (listener->family != AF_UNIX)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (!net_admission_admit(acceptor->admission, fd, peer, open, spare, &client)) {
         close(fd);
         return;
@@ -196,11 +192,14 @@ net_acceptor_listen(struct net_acceptor *acceptor, int fd, const struct net_prot
     struct net_listener *listener;
     struct sockaddr_storage address;
     socklen_t len = sizeof(address);
-    int flags = fcntl(fd, F_GETFL);
+    int flags = fcntl(fd, F_GETFL), one = 1;
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &len) != 0)
         return errno;
+    /* Output is written whole. Connections inherit it; a failure costs time, nothing else. */
+    if (address.ss_family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (acceptor->spare_fd < 0)
         acceptor->spare_fd = open_spare();
     if (acceptor->spare_fd < 0)

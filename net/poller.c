@@ -84,6 +84,14 @@ net_poller_watch(struct net_poller *poller, struct net_watch *watch, uint32_t ev
     return true;
 }
 
+bool
+net_poller_again(struct net_poller *poller, struct net_watch *watch)
+{
+    struct epoll_event event = {.events = watch->events, .data.ptr = watch};
+
+    return epoll_ctl(poller->fd, EPOLL_CTL_MOD, watch->fd, &event) == 0;
+}
+
 void
 net_poller_forget(struct net_poller *poller, struct net_watch *watch)
 {

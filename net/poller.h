@@ -23,7 +23,8 @@ enum {
 /* The beginning of its owner's object; all zero at first. */
 struct net_watch {
     int fd;
-    uint32_t events; /* EPOLLIN, EPOLLOUT: what is watched for; 0: nothing, not even the end */
+    uint32_t events; /* EPOLLIN, EPOLLOUT and others: what is watched for; 0: nothing, not even the
+                        end */
 };
 
 struct net_poller {
@@ -36,8 +37,8 @@ struct net_poller {
 
 /*
  * Begins to poll on a loop. ready(watch, events) is called for each watch with what it is watched
- * for and is ready, EPOLLERR and EPOLLHUP included (epoll(7), level-triggered). False with errno;
- * the poller must be zero.
+ * for and is ready, EPOLLERR and EPOLLHUP included (epoll(7)). False with errno; the poller must be
+ * zero.
  */
 bool net_poller_begin(struct net_poller *poller, struct event_base *base,
                       void (*ready)(struct net_watch *watch, uint32_t events));
@@ -45,8 +46,14 @@ bool net_poller_begin(struct net_poller *poller, struct event_base *base,
 /* Without watches. Harmless if it was not begun. */
 void net_poller_end(struct net_poller *poller);
 
-/* Watches watch->fd for these events only. False with errno, and nothing changed. */
+/*
+ * Watches watch->fd for these events only. False with errno, and nothing changed. With EPOLLET what
+ * is ready is reported once, until more comes.
+ */
 bool net_poller_watch(struct net_poller *poller, struct net_watch *watch, uint32_t events);
+
+/* Reports once more what is ready, of a watch with EPOLLET. False with errno. */
+bool net_poller_again(struct net_poller *poller, struct net_watch *watch);
 
 /* Watches for nothing: the descriptor may be closed, and the watch freed. */
 void net_poller_forget(struct net_poller *poller, struct net_watch *watch);

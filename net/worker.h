@@ -65,8 +65,8 @@ void net_worker_post(struct net_worker *worker, struct net_task *task);
  * From here on, what this thread posts wakes its worker only with net_worker_wake_held(). For a
  * thread that serves many requests in a turn and does not wait within it: the workers then find all
  * that the turn has posted at once. With 16 connections a miss takes 31 us of CPU time, and 42 if
- * each post wakes. A worker that is woken for another cause runs the tasks earlier. The workers must
- * live until net_worker_wake_held(). [any]
+ * each post wakes. A worker that is woken for another cause runs the tasks earlier. The workers
+ * must live until net_worker_wake_held(). [any]
  */
 void net_worker_hold_wakes(void);
 bool net_worker_is_holding_wakes(void);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "net/send_buffer.h"
 #include "server/http_front.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
@@ -29,7 +28,6 @@ opened(struct net_connection *net)
 {
     const struct http_service *http = net->context;
 
-    net_send_buffer_set(net->fd);
     connection_of(net)->worker = &http->workers[net_worker_number(net->set->worker)];
 }
 

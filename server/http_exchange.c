@@ -6,7 +6,11 @@
 #include <sys/socket.h>
 
 #include "base/container_of.h"
+#include "net/near_peer.h"
 #include "server/http_front.h"
+
+/* A connection is tuned to a near peer before it sends that much at once, or that often. */
+enum { TUNED_BYTES = 32768, TUNED_OUTPUTS = 16 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -253,6 +257,19 @@ report_taken(struct http_exchange *x)
         exchange_taken(&x->exchange, x->body.place.offset);
 }
 
+/*
+ * Not when the connection is accepted: with 5,000 connections that have a few hits of 1 KiB each,
+ * the system calls are XX % of the CPU per hit. The round-trip time is better known later, too.
+ */
+static void
+tune(struct http_connection *c, size_t bytes)
+{
+    if (c->tuned || (bytes < TUNED_BYTES && ++c->outputs < TUNED_OUTPUTS))
+        return;
+    c->tuned = true;
+    net_near_peer_tune(c->net.fd);
+}
+
 /* Queues what can be sent, once the output before it has been written. */
 void
 http_exchange_advance(struct http_exchange *x)
@@ -270,6 +287,7 @@ http_exchange_advance(struct http_exchange *x)
     if (x->output.count) {
         http_exchange_set_waiting(x, false);
         x->sending = true;
+        tune(c, x->output.len);
         net_connection_send(&c->net, &x->output);
     } else if (x->last) {
         http_exchange_finish(x);

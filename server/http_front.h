@@ -137,6 +137,8 @@ struct http_connection {
     size_t searched;    /* of the head that is read */
     struct span unkept; /* head of the request that is begun, for the request database; empty
                            once it has begun */
+    bool tuned;         /* net_near_peer_tune() has been called, */
+    uint8_t outputs;    /* or else that many times something was sent */
     bool receiving;     /* received() runs */
     bool ending;        /* the response that is queued is the last one */
 

@@ -66,6 +66,30 @@ START_TEST(input_that_ends_is_answered_first)
 }
 END_TEST
 
+/* Its end comes with bytes that are not read yet, or soon after them. */
+START_TEST(input_of_several_reads_is_read_to_its_end)
+{
+    static char lines[2 * NET_SCRATCH + 5000], got[sizeof(lines)];
+
+    memset(lines, 'x', sizeof(lines) - 1);
+    for (size_t i = 99; i < sizeof(lines) - 1; i += 100)
+        lines[i] = '\n';
+    lines[sizeof(lines) - 2] = '\n';
+    echo_start(&NET_LIMITS_DEFAULT, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        int fd = i % 2 ? echo_connect() : echo_connect_unix();
+
+        ck_assert(peer_write(fd, lines, sizeof(lines) - 1));
+        ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+        ck_assert(peer_read(fd, got, sizeof(lines) - 1));
+        ck_assert_str_eq(got, lines);
+        ck_assert(peer_is_cut(fd));
+        close(fd);
+    }
+    stop();
+}
+END_TEST
+
 /* Output without a request, on a protocol of its own: none of it is lost when the input ends. */
 START_TEST(protocols_share_the_workers)
 {
@@ -350,6 +374,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, lines_come_back);
     tcase_add_test(tcase, input_that_ends_is_answered_first);
+    tcase_add_test(tcase, input_of_several_reads_is_read_to_its_end);
     tcase_add_test(tcase, protocols_share_the_workers);
     tcase_add_test(tcase, a_slow_reader_is_not_read);
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);

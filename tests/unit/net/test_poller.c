@@ -104,6 +104,28 @@ START_TEST(what_is_watched_for_is_reported)
 }
 END_TEST
 
+START_TEST(an_edge_is_reported_once_and_again_on_demand)
+{
+    open_watch(0, EPOLLIN | EPOLLRDHUP | EPOLLET);
+    send_byte(0);
+    turn();
+    turn();
+    ck_assert_uint_eq(calls[0], 1);
+    ck_assert_uint_eq(seen[0], EPOLLIN);
+    ck_assert(net_poller_again(&poller, &watches[0]));
+    turn();
+    turn();
+    ck_assert_uint_eq(calls[0], 2);
+    send_byte(0);
+    turn();
+    ck_assert_uint_eq(calls[0], 3);
+    ck_assert_int_eq(shutdown(peers[0], SHUT_WR), 0);
+    turn();
+    ck_assert_uint_eq(calls[0], 4);
+    ck_assert_uint_eq(seen[0], EPOLLIN | EPOLLRDHUP);
+}
+END_TEST
+
 /* Otherwise the loop would not sleep while a connection with a lost peer waits for its answer. */
 START_TEST(a_lost_peer_is_reported_to_watchers_alone)
 {
@@ -169,6 +191,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, what_is_watched_for_is_reported);
+    tcase_add_test(tcase, an_edge_is_reported_once_and_again_on_demand);
     tcase_add_test(tcase, a_lost_peer_is_reported_to_watchers_alone);
     tcase_add_test(tcase, what_is_forgotten_in_a_batch_is_not_called);
     tcase_add_test(tcase, all_have_their_turn);

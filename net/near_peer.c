@@ -1,4 +1,4 @@
-#include "net/send_buffer.h"
+#include "net/near_peer.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 
 int
-net_send_buffer_for(uint32_t rtt_us)
+net_near_peer_buffer(uint32_t rtt_us)
 {
     return rtt_us <= NET_NEAR_RTT_US ? NET_NEAR_BYTES : 0;
 }
 
-/* The shortest round-trip time so far; UINT32_MAX if it is not known. */
+/* UINT32_MAX if it is not known. */
 static uint32_t
 shortest_rtt(int fd)
 {
@@ -26,11 +26,15 @@ shortest_rtt(int fd)
     return info.tcpi_min_rtt;
 }
 
+/* What is refused costs speed and nothing else. */
 void
-net_send_buffer_set(int fd)
+net_near_peer_tune(int fd)
 {
-    const int bytes = net_send_buffer_for(shortest_rtt(fd));
+    static const char control[] = "reno";
+    const int bytes = net_near_peer_buffer(shortest_rtt(fd));
 
-    if (bytes)
-        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    if (!bytes)
+        return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, sizeof(control) - 1);
 }

@@ -1,7 +1,8 @@
-/* Which peers get a small send buffer: those on this host, and none that is farther away. */
-#include "net/send_buffer.h"
+/* Which peers are near: those on this host, and none that is farther away. */
+#include "net/near_peer.h"
 
 #include <limits.h>
+#include <netinet/tcp.h>
 
 #include "tests/unit/net/stream.h"
 
@@ -11,14 +12,14 @@ START_TEST(distant_peers_have_the_kernels_buffer)
                                    300000, 10000000, INT32_MAX, UINT32_MAX};
 
     for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
-        ck_assert_int_eq(net_send_buffer_for(far[i]), 0);
+        ck_assert_int_eq(net_near_peer_buffer(far[i]), 0);
 }
 END_TEST
 
 START_TEST(near_peers_are_not_slowed_down)
 {
     for (uint32_t rtt_us = 0; rtt_us <= NET_NEAR_RTT_US; rtt_us++) {
-        int bytes = net_send_buffer_for(rtt_us);
+        int bytes = net_near_peer_buffer(rtt_us);
 
         ck_assert_int_eq(bytes, NET_NEAR_BYTES);
         /* What the kernel makes of it, per round trip, is 20 Gbit/s and more. */
@@ -38,10 +39,21 @@ send_buffer_of(int fd)
     return bytes;
 }
 
+static bool
+has_reno(int fd)
+{
+    char name[16] = "";
+    socklen_t len = sizeof(name);
+
+    ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+    return strcmp(name, "reno") == 0;
+}
+
 /* By itself the kernel has a default of some KiB, and grows it. */
 START_TEST(a_connection_of_this_host_is_near)
 {
     int port, server = listen_tcp(&port), client, accepted, before;
+    bool reno = false;
 
     /* The time of a handshake may be long on a busy machine, but not every time. */
     for (unsigned i = 0; i < 100; i++) {
@@ -49,14 +61,16 @@ START_TEST(a_connection_of_this_host_is_near)
         connect_to_port(client, port);
         accepted = accept(server, NULL, NULL);
         ck_assert_int_ge(accepted, 0);
-        net_send_buffer_set(accepted);
+        net_near_peer_tune(accepted);
         before = send_buffer_of(accepted);
+        reno = has_reno(accepted);
         close(client);
         close(accepted);
         if (before == 2 * NET_NEAR_BYTES)
             break;
     }
     ck_assert_int_eq(before, 2 * NET_NEAR_BYTES);
+    ck_assert(reno);
     close(server);
 }
 END_TEST
@@ -67,7 +81,7 @@ START_TEST(other_sockets_are_left_alone)
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     before = send_buffer_of(fds[0]);
-    net_send_buffer_set(fds[0]);
+    net_near_peer_tune(fds[0]);
     ck_assert_int_eq(send_buffer_of(fds[0]), before);
     close(fds[0]);
     close(fds[1]);
@@ -77,8 +91,8 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("net: send buffers");
-    TCase *tcase = tcase_create("send buffers");
+    Suite *suite = suite_create("net: near peers");
+    TCase *tcase = tcase_create("near peers");
 
     tcase_add_test(tcase, distant_peers_have_the_kernels_buffer);
     tcase_add_test(tcase, near_peers_are_not_slowed_down);
