@@ -17,8 +17,13 @@
 #include <sys/uio.h>
 
 enum {
-    NET_SEND_PIECES = 128,   /* given to the kernel at once */
-    NET_TURN_BYTES = 1 << 18 /* written at once, so that other connections do not wait for long */
+    NET_SEND_PIECES = 128, /* given to the kernel at once */
+    /*
+     * Written at once, so that other connections do not wait for long. During 50 downloads of 1 MiB
+     * the 99th percentile of the time of a 1 KiB hit is 5.1 ms, and 6.7 with 256 KiB. With 64 KiB
+     * it is 3.6, but such a download costs a fifth more CPU, since clients are woken for less.
+     */
+    NET_TURN_BYTES = 1 << 17,
 };
 
 /* Part of its owner's object. The owner sets pieces, count, len and release, and `sent` to 0. */

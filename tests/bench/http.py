@@ -6,7 +6,8 @@ are left out. wrk, which makes the load, is needed. Server and load share one CP
 in rounds, and medians are printed. CPU time is the kernel's account of all processes of a server.
 
 Prints:
-- hits: CPU per request and requests per second, by size of the body and number of connections;
+- hits: CPU per request and requests per second, by size of the body and number of connections; of
+  1 MiB also with two URLs alone, whose bodies stay in the processor's caches (hot);
 - misses: the same for pages that are not in the cache, 16 connections, each URL once;
 - interference: the 99th percentile of the time of a 1 KiB hit while other connections download
   large objects, which are hits too, and the downloads per second.
@@ -30,9 +31,13 @@ from http_servers import Failure
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-HITS = ((1024, 32), (20480, 32), (1 << 20, 32), (1024, 1000), (1024, 5000))
-LARGE = (1 << 20, 100 << 20)
 PAGES = 100  # URLs in turn; large bodies: fewer, so that all fit into every cache
+HOT = 2      # likewise, of a row whose bodies stay in the processor's caches
+
+# Bytes of the body, connections, URLs.
+HITS = ((1024, 32, PAGES), (20480, 32, PAGES), (1 << 20, 32, PAGES), (1 << 20, 32, HOT),
+        (1024, 1000, PAGES), (1024, 5000, PAGES))
+LARGE = (1 << 20, 100 << 20)
 
 CYCLE = """
 local n, size, pages, thread = 0, %d, %d, 0
@@ -113,8 +118,8 @@ class Bench:
             self.finish_load(server, self.start_load(server, script, 4, 1))
             self.finish_load(server, self.start_load(server, script, 1, 2 if size < 1 << 24 else 5))
 
-    def measure_hits(self, size, connections):
-        script = self.script(CYCLE % (size, pages_of(size)))
+    def measure_hits(self, size, connections, pages):
+        script = self.script(CYCLE % (size, pages))
         return self.take_turns(
             lambda server: self.run(server, script, connections, self.args.seconds))
 
@@ -143,7 +148,7 @@ def median(runs, key):
 
 
 def print_row(title, results, cells):
-    print(f"{title:<34}" + "".join(f"{cells(runs):>18}" for runs in results.values()))
+    print(f"{title:<39}" + "".join(f"{cells(runs):>18}" for runs in results.values()))
     sys.stdout.flush()
 
 
@@ -165,7 +170,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=int, default=2, help="length of a turn (2)")
     parser.add_argument("--only", metavar="NAME", action="append",
                         help="servers to measure; may be repeated (default: all installed)")
-    parser.add_argument("--skip", choices=("misses", "interference"), action="append", default=[])
+    parser.add_argument("--skip", choices=("hits", "misses", "interference"), action="append", default=[])
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
 
@@ -186,13 +191,14 @@ def start_servers(bench, origin):
 
 def measure(bench):
     results = {}
-    print(f"{'CPU per request, requests/s':<34}"
+    wanted = [] if "hits" in bench.args.skip else HITS
+    print(f"{'CPU per request, requests/s':<39}"
           + "".join(f"{name:>18}" for name in bench.servers))
-    for size in sorted({size for size, _ in HITS}):
+    for size in sorted({size for size, _, _ in wanted}):
         bench.fill(size)
-    for size, connections in HITS:
-        title = f"hit, {size} bytes, {connections} connections"
-        results[title] = bench.measure_hits(size, connections)
+    for size, connections, pages in wanted:
+        title = f"hit, {size} bytes, {connections} connections" + (", hot" if pages == HOT else "")
+        results[title] = bench.measure_hits(size, connections, pages)
         print_costs(title, results[title])
         if "sunproxyd" in results[title]:
             print_ratios(results[title])
