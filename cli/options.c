@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "base/option_error.h"
+#include "base/option_scan.h"
 #include "base/units.h"
 #include "base/wrap.h"
 #include "cli/output.h"
@@ -204,7 +204,7 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
                        : row->argument[0] == '[' ? optional_argument
                                                  : required_argument;
 
-        longs[i] = (struct option){row->name, argument, NULL, OPTION_ERROR_LEAST + (int)i};
+        longs[i] = (struct option){row->name, argument, NULL, OPTION_SCAN_LEAST + (int)i};
         if (!row->letter)
             continue;
         *shorts++ = row->letter;
@@ -218,25 +218,25 @@ make_getopt(const struct known *known, size_t count, struct option *longs, char 
     *shorts = '\0';
 }
 
-/* The option of a value of getopt_long(); NULL: none. */
+/* The option of a value of option_scan_next(); NULL: none. */
 static struct known *
 find(struct known *known, size_t count, int value)
 {
-    if (value >= OPTION_ERROR_LEAST)
-        return &known[value - OPTION_ERROR_LEAST];
+    if (value >= OPTION_SCAN_LEAST)
+        return &known[value - OPTION_SCAN_LEAST];
     for (size_t i = 0; i < count; i++)
         if (known[i].row->letter && known[i].row->letter == value)
             return &known[i];
     return NULL;
 }
 
-/* After getopt_long() has met an unknown option: the hint for it, or NULL. */
+/* After option_scan_next() has met an unknown option: the hint for it, or NULL. */
 static const struct option_hint *
 find_hint(const struct option_group *const *groups, int value, const char *word)
 {
     size_t len = optopt == 0 ? strcspn(word, "=") : 0;
 
-    if (value != '?' || optopt >= OPTION_ERROR_LEAST)
+    if (value != '?' || optopt >= OPTION_SCAN_LEAST)
         return NULL;
     for (size_t i = 0; groups[i]; i++)
         for (const struct option_hint *hint = groups[i]->hints; hint && hint->name; hint++)
@@ -255,7 +255,7 @@ complain(const struct option_group *const *groups, const struct option *longs, i
     char why[512];
 
     if (!hint)
-        output_complain("%s", option_error(longs, value, word, why, sizeof(why)));
+        output_complain("%s", option_scan_error(longs, value, word, why, sizeof(why)));
     else if (optopt)
         output_complain("unknown option '-%c' (--%s): %s", optopt, hint->name, hint->instead);
     else
@@ -270,6 +270,7 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
     struct option longs[MOST_ROWS + 1];
     char shorts[3 * MOST_ROWS + 2];
     size_t count = collect(groups, into, known);
+    const char *word;
     int value, status = EX_OK;
 
     for (size_t i = 0; i < count && status == EX_OK; i++)
@@ -278,11 +279,11 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
     make_getopt(known, count, longs, shorts);
     optind = 0; /* glibc: restart the scan */
     opterr = 0;
-    while (status == EX_OK && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+    while (status == EX_OK && (value = option_scan_next(argc, argv, shorts, longs, &word)) != -1) {
         struct known *of = value == '?' || value == ':' ? NULL : find(known, count, value);
 
         if (!of)
-            status = complain(groups, longs, value, argv[optind - 1]);
+            status = complain(groups, longs, value, word);
         else if (of->row == &help_row)
             status = OPTIONS_HELP;
         else

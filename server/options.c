@@ -8,7 +8,7 @@
 #include <sysexits.h>
 
 #include "base/nearest.h"
-#include "base/option_error.h"
+#include "base/option_scan.h"
 #include "server/options_table.h"
 
 #define AT(field) offsetof(struct options, field)
@@ -100,9 +100,9 @@ const struct option_row option_rows[] = {
     {"invalidate-early", 0, false, OPTION_FLAG, AT(invalidate_early), NULL, "no", 0, 0,
      "over HTTP, let each write invalidate before it is forwarded, too, as those that rules concern "
      "do"},
-    {"shards", 0, false, OPTION_UINT, AT(shards), "N", "0", 0, 64,
-     "parts of the cache, each with its own lock; with 1 the policy is exact; 0: chosen by workers "
-     "and capacity"},
+    {"shards", 0, false, OPTION_UINT_AUTO, AT(shards), "N|auto", "auto", 0, 64,
+     "parts of the cache, each with its own lock; with 1 the policy is exact; auto, or 0: chosen by "
+     "workers and capacity"},
     {"seed", 0, false, OPTION_UINT, AT(seed), "N", "1", 0, UINT64_MAX,
      "seed of the random numbers of randomised policies"},
     {"show-victims", 0, false, OPTION_CHOICE, AT(show_victims), "none|admin|all", "admin", 0, 0,
@@ -234,7 +234,7 @@ options_init(struct options *options)
     buf_init(&why, 256);
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].start)
-            ok = option_set(options, &option_rows[i], option_rows[i].start, &why) && ok;
+            ok = option_set(options, &option_rows[i], "", option_rows[i].start, &why) && ok;
     buf_free(&why);
     options->max_fetches_per_client = NOT_GIVEN;
     return ok;
@@ -326,7 +326,7 @@ parse_line(struct options *options, char *line, struct buf *why)
         buf_printf(why, "%s can only be given on the command line", key);
         return false;
     }
-    return option_set(options, row, value, why);
+    return option_set(options, row, "", value, why);
 }
 
 static bool
@@ -367,7 +367,7 @@ parse_file(struct options *options, const char *path, struct buf *why)
     return ok;
 }
 
-/* The rows as getopt_long() wants them; val is the row's number + OPTION_ERROR_LEAST. */
+/* The rows as option_scan_next() takes them; val is the row's number + OPTION_SCAN_LEAST. */
 static void
 make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 {
@@ -381,7 +381,7 @@ make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
             continue;
         longs[count++] =
             (struct option){option_rows[i].name, argument ? required_argument : no_argument, NULL,
-                            (int)i + OPTION_ERROR_LEAST};
+                            (int)i + OPTION_SCAN_LEAST};
         if (option_rows[i].letter) {
             shorts[len++] = option_rows[i].letter;
             if (argument)
@@ -395,8 +395,8 @@ make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
 static const struct option_row *
 row_of_getopt(int value)
 {
-    if (value >= OPTION_ERROR_LEAST)
-        return &option_rows[value - OPTION_ERROR_LEAST];
+    if (value >= OPTION_SCAN_LEAST)
+        return &option_rows[value - OPTION_SCAN_LEAST];
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].name && option_rows[i].letter == (char)value)
             return &option_rows[i];
@@ -410,25 +410,25 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
 {
     struct option longs[ROWS + 1];
     char shorts[3 * ROWS + 2];
+    const char *word;
     int value;
 
     make_getopt(longs, shorts);
     optind = 0; /* glibc: restart the scan */
     opterr = 0;
-    while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+    while ((value = option_scan_next(argc, argv, shorts, longs, &word)) != -1) {
         const struct option_row *row;
 
         if (value == '?' || value == ':') {
             char sentence[512];
 
-            buf_append_str(
-                why, option_error(longs, value, argv[optind - 1], sentence, sizeof(sentence)));
+            buf_append_str(why, option_scan_error(longs, value, word, sentence, sizeof(sentence)));
             return false;
         }
         row = row_of_getopt(value);
         if (only && row != only)
             continue;
-        if (!option_set(options, row, row->type == OPTION_FLAG ? "yes" : optarg, why))
+        if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg, why))
             return false;
     }
     if (optind < argc) {

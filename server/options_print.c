@@ -133,6 +133,12 @@ options_print_config(const struct options *options, FILE *out)
         case OPTION_FLAG:
             fprintf(out, "%s\n", *(const bool *)field ? "yes" : "no");
             break;
+        case OPTION_UINT_AUTO:
+            if (*(const uint64_t *)field == 0) {
+                fputs("auto\n", out);
+                break;
+            }
+        /* fall through */
         case OPTION_UINT:
         case OPTION_BYTES:
             fprintf(out, "%" PRIu64 "\n", *(const uint64_t *)field);

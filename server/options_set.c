@@ -71,7 +71,7 @@ is_zero_share(const char *text)
 }
 
 static void
-explain_choice(const struct option_row *row, const char *text, struct buf *why)
+explain_choice(const struct option_row *row, const char *dashes, const char *text, struct buf *why)
 {
     struct nearest nearest = NEAREST_TO(text);
     char words[128], ask[80], *rest = words, *word;
@@ -79,12 +79,13 @@ explain_choice(const struct option_row *row, const char *text, struct buf *why)
     snprintf(words, sizeof(words), "%s", row->argument);
     while ((word = strsep(&rest, "|")))
         nearest_offer(&nearest, word);
-    buf_printf(why, "%s: \"%s\" is not one of %s%s", row->name, text, row->argument,
+    buf_printf(why, "%s%s: \"%s\" is not one of %s%s", dashes, row->name, text, row->argument,
                nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
 bool
-option_set(struct options *options, const struct option_row *row, const char *text, struct buf *why)
+option_set(struct options *options, const struct option_row *row, const char *dashes,
+           const char *text, struct buf *why)
 {
     void *field = field_of(options, row);
     char *copy;
@@ -93,22 +94,29 @@ option_set(struct options *options, const struct option_row *row, const char *te
     case OPTION_FLAG:
         if (parse_flag(text, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is not yes or no", row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not yes or no", dashes, row->name, text);
         return false;
     case OPTION_UINT:
         if (units_parse_uint(text, row->low, row->high, field))
             return true;
         if (row->high == UINT64_MAX)
-            buf_printf(why, "%s: \"%s\" is not a whole number", row->name, text);
+            buf_printf(why, "%s%s: \"%s\" is not a whole number", dashes, row->name, text);
         else
-            buf_printf(why, "%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, row->name,
-                       text, row->low, row->high);
+            buf_printf(why, "%s%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, dashes,
+                       row->name, text, row->low, row->high);
+        return false;
+    case OPTION_UINT_AUTO:
+        *(uint64_t *)field = 0;
+        if (strcasecmp(text, "auto") == 0 || units_parse_uint(text, 0, row->high, field))
+            return true;
+        buf_printf(why, "%s%s: \"%s\" is not a number from 1 to %" PRIu64 " or auto", dashes,
+                   row->name, text, row->high);
         return false;
     case OPTION_OCTAL:
         if (parse_octal(text, row->high, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is not an octal number up to %" PRIo64, row->name, text,
-                   row->high);
+        buf_printf(why, "%s%s: \"%s\" is not an octal number up to %" PRIo64, dashes, row->name,
+                   text, row->high);
         return false;
     case OPTION_BYTES: {
         uint64_t bytes;
@@ -118,7 +126,7 @@ option_set(struct options *options, const struct option_row *row, const char *te
             *(uint64_t *)field = bytes;
             return true;
         }
-        buf_printf(why, "%s: \"%s\" is not a size such as 64M", row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not a size such as 64M", dashes, row->name, text);
         if (row->high)
             buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
         return false;
@@ -127,7 +135,8 @@ option_set(struct options *options, const struct option_row *row, const char *te
         *(double *)field = 0;
         if (is_zero_share(text) || units_parse_share(text, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", dashes, row->name,
+                   text);
         return false;
     case OPTION_DURATION: {
         int64_t us;
@@ -136,21 +145,21 @@ option_set(struct options *options, const struct option_row *row, const char *te
             *(int64_t *)field = us;
             return true;
         }
-        buf_printf(why, "%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
-                   row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
+                   dashes, row->name, text);
         return false;
     }
     case OPTION_RATE:
     case OPTION_RATE_BYTES:
         if (rate_parse(text, row->type == OPTION_RATE_BYTES, field))
             return true;
-        buf_printf(why, "%s: \"%s\" is not a rate per second such as %s, or 0", row->name, text,
-                   row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
+        buf_printf(why, "%s%s: \"%s\" is not a rate per second such as %s, or 0", dashes, row->name,
+                   text, row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
         return false;
     case OPTION_CHOICE:
         if (units_parse_word(text, row->argument, field))
             return true;
-        explain_choice(row, text, why);
+        explain_choice(row, dashes, text, why);
         return false;
     case OPTION_POLICY: {
         struct policy_spec spec;

@@ -12,6 +12,7 @@
 enum option_type {
     OPTION_FLAG,       /* bool; in a file yes or no */
     OPTION_UINT,       /* uint64_t within [low, high] */
+    OPTION_UINT_AUTO,  /* likewise up to high, or the word auto, which is 0 */
     OPTION_OCTAL,      /* uint64_t, written in octal */
     OPTION_BYTES,      /* uint64_t with units */
     OPTION_SHARE,      /* double from 0 to 1, also in per cent */
@@ -41,9 +42,10 @@ extern const struct option_row option_rows[];
 
 /*
  * Sets the field of a row from text (options_set.c). False with a sentence in `why` that describes
- * valid values.
+ * valid values; there `dashes` is in front of the row's name, as the user wrote it: "--" on the
+ * command line, "" in a file.
  */
-bool option_set(struct options *options, const struct option_row *row, const char *text,
-                struct buf *why);
+bool option_set(struct options *options, const struct option_row *row, const char *dashes,
+                const char *text, struct buf *why);
 
 #endif

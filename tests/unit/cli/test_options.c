@@ -116,12 +116,18 @@ START_TEST(an_optional_value_may_be_missing)
 }
 END_TEST
 
-START_TEST(unambiguous_beginnings_are_enough)
+START_TEST(names_are_exact)
 {
-    ck_assert_int_eq(parse("--num 7 --fl"), 0);
+    static const char *const wrong[] = {"--num 7",     "--num=7", "--fl",     "--f",
+                                        "--json=7",    "--jso",   "--mayb",   "--maybe=peach",
+                                        "--numbers 7", "--",      "word --fl"};
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(parse(wrong[i]) == (strcmp(wrong[i], "--") == 0 ? 0 : -EX_USAGE), "%s",
+                      wrong[i]);
+    ck_assert_int_eq(parse("--text --fl --number 7 --flag"), 0); /* a value is no name */
+    ck_assert_str_eq(one.text, "--fl");
     ck_assert_uint_eq(one.number, 7);
-    ck_assert(one.flag);
-    ck_assert_int_eq(parse("--f"), -EX_USAGE); /* flag, fruit */
     ck_assert_int_eq(parse("-- --flag"), 1);
     ck_assert(!one.flag);
 }
@@ -188,7 +194,7 @@ unit_suite(void)
     tcase_add_test(tcase, defaults_come_from_the_rows);
     tcase_add_test(tcase, values_get_into_their_fields);
     tcase_add_test(tcase, an_optional_value_may_be_missing);
-    tcase_add_test(tcase, unambiguous_beginnings_are_enough);
+    tcase_add_test(tcase, names_are_exact);
     tcase_add_test(tcase, help_is_an_option_of_all);
     tcase_add_test(tcase, what_is_wrong_is_refused);
     tcase_add_test(tcase, help_is_printed_from_the_rows);

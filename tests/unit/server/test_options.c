@@ -336,7 +336,12 @@ START_TEST(options_that_are_none_are_explained)
         const char *word, *sentence;
     } rows[] = {
         {"--polciy", "unknown option '--polciy'; did you mean --policy?"},
-        {"--allow", "option '--allow' is ambiguous: '--allow-net', '--allow-port'"},
+        {"--allow",
+         "unknown option '--allow'; options that begin with it: --allow-net, --allow-port"},
+        {"--polic=lfu", "unknown option '--polic'; did you mean --policy?"},
+        {"--no-rpc", "unknown option '--no-rpc'; did you mean --no-rpcbind?"},
+        {"--default-conf=x", "unknown option '--default-conf'; did you mean --default-config?"},
+        {"--shard", "unknown option '--shard'; did you mean --shards?"},
         {"--no-rpcbind=yes", "option '--no-rpcbind' takes no value"},
         {"--policy", "option '--policy' needs a value"},
         {"-P", "option '-P' needs a value"},
@@ -356,6 +361,67 @@ START_TEST(options_that_are_none_are_explained)
 }
 END_TEST
 
+/* The name as the user wrote it: with dashes on the command line, without in a file. */
+START_TEST(a_wrong_value_is_reported_under_the_name_that_was_written)
+{
+    static char *const cases[][2] = {
+        {"--shards", "65"},       {"--seed", "x"},       {"--port", "70000"},
+        {"--socket-mode", "9"},   {"--max-page", "big"}, {"--verify", "2"},
+        {"--stop-timeout", "x"},  {"--rate-calls", "x"}, {"--freshness", "maybe"},
+        {"--max-requests", "no"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[64], *path;
+        struct options options;
+        struct buf of_command, of_file;
+
+        snprintf(line, sizeof(line), "%s = %s\n", cases[i][0] + 2, cases[i][1]);
+        ck_assert_int_eq(PARSE(&options, &of_command, cases[i][0], cases[i][1], NULL), EX_USAGE);
+        options_free(&options);
+        path = config_file(line);
+        ck_assert_int_eq(PARSE(&options, &of_file, "-c", path, NULL), EX_CONFIG);
+        snprintf(line, sizeof(line), "%s: \"%s\" is not ", cases[i][0], cases[i][1]);
+        ck_assert_msg(strncmp(buf_str(&of_command), line, strlen(line)) == 0, "%s",
+                      buf_str(&of_command));
+        snprintf(line, sizeof(line), ":1: %s", buf_str(&of_command) + 2);
+        ck_assert_msg(strstr(buf_str(&of_file), line) != NULL, "%s", buf_str(&of_file));
+        unlink(path);
+        buf_free(&of_command);
+        done(&options, &of_file);
+    }
+}
+END_TEST
+
+/* As `sunproxy set --shards` takes it. */
+START_TEST(shards_may_be_automatic)
+{
+    static const struct {
+        char *text, *printed;
+        uint64_t value;
+    } cases[] = {{"auto", "\nshards = auto\n", 0},
+                 {"Auto", "\nshards = auto\n", 0},
+                 {"0", "\nshards = auto\n", 0},
+                 {"64", "\nshards = 64\n", 64}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct options options;
+        struct buf why;
+        char *text = NULL;
+        size_t len;
+        FILE *out = open_memstream(&text, &len);
+
+        ck_assert_int_eq(PARSE(&options, &why, "--shards", cases[i].text, NULL), EX_OK);
+        ck_assert_uint_eq(options.shards, cases[i].value);
+        options_print_config(&options, out);
+        fclose(out);
+        ck_assert_ptr_nonnull(strstr(text, cases[i].printed));
+        free(text);
+        done(&options, &why);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -364,6 +430,8 @@ unit_suite(void)
 
     tcase_add_test(tc, defaults_are_those_that_help_names);
     tcase_add_test(tc, options_that_are_none_are_explained);
+    tcase_add_test(tc, a_wrong_value_is_reported_under_the_name_that_was_written);
+    tcase_add_test(tc, shards_may_be_automatic);
     tcase_add_test(tc, fetch_defaults_agree);
     tcase_add_test(tc, fetches_per_client_follow_those_in_all);
     tcase_add_test(tc, a_capacity_in_urls_alone_does_not_bound_bytes);
