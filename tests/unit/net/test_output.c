@@ -98,6 +98,43 @@ START_TEST(all_comes_out_in_order)
 }
 END_TEST
 
+static void
+count_release(struct net_output *output)
+{
+    (void)output;
+    released++;
+}
+
+/* Whether they are joined (NET_JOINED_BYTES) or not. */
+START_TEST(few_bytes_come_out_in_order)
+{
+    enum { PARTS = 4 };
+    static const size_t sizes[] = {1, 100, 511, 512, 513, 600};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct net_output_queue few;
+        struct iovec parts[PARTS];
+        struct net_output output = {.pieces = parts, .count = PARTS, .release = count_release};
+        char expected[PARTS * 600], got[sizeof(expected) + 1];
+        size_t written;
+
+        for (unsigned j = 0; j < PARTS; j++) {
+            parts[j] = (struct iovec){bytes + (PARTS - j) * 1000u, sizes[i]};
+            memcpy(expected + output.len, bytes + (PARTS - j) * 1000u, sizes[i]);
+            output.len += sizes[i];
+        }
+        net_output_queue_init(&few);
+        net_output_queue_add(&few, &output, 0);
+        ck_assert_int_eq(net_output_queue_send(&few, fds[0], pieces, &written), NET_SENT);
+        ck_assert_uint_eq(written, PARTS * sizes[i]);
+        ck_assert_int_eq(recv(fds[1], got, sizeof(got), 0), (int)written);
+        ck_assert(memcmp(got, expected, written) == 0);
+        ck_assert_uint_eq(released, i + 1);
+    }
+    released = 0;
+}
+END_TEST
+
 /* The kernel would take all of it: a connection on the loopback has 2.5 MB at once. */
 START_TEST(a_turn_is_bounded)
 {
@@ -142,6 +179,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, all_comes_out_in_order);
+    tcase_add_test(tcase, few_bytes_come_out_in_order);
     tcase_add_test(tcase, a_turn_is_bounded);
     tcase_add_test(tcase, a_lost_connection_is_a_failure);
     suite_add_tcase(suite, tcase);
