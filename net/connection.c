@@ -16,6 +16,11 @@
  * timeout. */
 #define LIST_US ((int64_t)1000000)
 
+/* Output of fewer bytes is short; for that long after the latest one, connections share a worker's
+ * time with those that send such. */
+#define SHORT_BYTES 16384u
+#define SHARED_US ((int64_t)50000)
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 /* While memory is short, a connection has one output at a time that is not written. */
@@ -133,6 +138,8 @@ net_connection_send(struct net_connection *c, struct net_output *output)
 {
     int64_t now_us = c->set->worker->now_us;
 
+    if (output->len < SHORT_BYTES && net_output_queue_is_empty(&c->out))
+        c->set->short_us = now_us;
     net_output_queue_add(&c->out, output, now_us);
     net_throttle_charge(c->throttle, output->len, now_us);
     net_connection_mark(c);
@@ -182,8 +189,10 @@ static void
 write_queue(struct net_connection *c)
 {
     struct net_connections *set = c->set;
+    bool shared = set->worker->now_us - set->short_us < SHARED_US;
     size_t written;
-    enum net_send_status status = net_output_queue_send(&c->out, c->fd, set->pieces, &written);
+    enum net_send_status status = net_output_queue_send(
+        &c->out, c->fd, shared ? NET_TURN_BYTES_SHARED : NET_TURN_BYTES, set->pieces, &written);
 
     if (written) {
         net_counter_add(&set->bytes_out, written);

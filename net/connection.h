@@ -86,8 +86,9 @@ struct net_connections {
     struct net_connection_list lingering; /* likewise by shutdown */
     STAILQ_HEAD(, net_connection) marked;
     struct net_poller poller;
-    int64_t list_us; /* how much later than listed_us active_us may be */
-    bool draining;   /* new connections are closed at once */
+    int64_t short_us; /* when a short output was queued last */
+    int64_t list_us;  /* how much later than listed_us active_us may be */
+    bool draining;    /* new connections are closed at once */
     struct iovec pieces[NET_SEND_PIECES];
 
     /* Written by the worker alone, read on any thread. */

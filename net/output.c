@@ -107,7 +107,8 @@ send_pieces(int fd, struct iovec *pieces, unsigned count, size_t len)
 }
 
 enum net_send_status
-net_output_queue_send(struct net_output_queue *queue, int fd, struct iovec *pieces, size_t *written)
+net_output_queue_send(struct net_output_queue *queue, int fd, size_t most, struct iovec *pieces,
+                      size_t *written)
 {
     *written = 0;
     while (!net_output_queue_is_empty(queue)) {
@@ -115,9 +116,9 @@ net_output_queue_send(struct net_output_queue *queue, int fd, struct iovec *piec
         unsigned count;
         ssize_t n;
 
-        if (*written == NET_TURN_BYTES)
+        if (*written == most)
             return NET_SENT_PART;
-        count = gather_pieces(queue, pieces, NET_TURN_BYTES - *written, &len);
+        count = gather_pieces(queue, pieces, most - *written, &len);
         n = send_pieces(fd, pieces, count, len);
         if (n < 0) {
             if (errno == EINTR)

@@ -75,7 +75,7 @@ START_TEST(all_comes_out_in_order)
         size_t written;
         ssize_t n;
 
-        status = net_output_queue_send(&queue, fds[0], pieces, &written);
+        status = net_output_queue_send(&queue, fds[0], NET_TURN_BYTES, pieces, &written);
         ck_assert_int_ne(status, NET_SEND_FAILED);
         sent += written;
         ck_assert_uint_eq(queue.bytes, sizeof(bytes) - sent);
@@ -125,7 +125,8 @@ START_TEST(few_bytes_come_out_in_order)
         }
         net_output_queue_init(&few);
         net_output_queue_add(&few, &output, 0);
-        ck_assert_int_eq(net_output_queue_send(&few, fds[0], pieces, &written), NET_SENT);
+        ck_assert_int_eq(net_output_queue_send(&few, fds[0], NET_TURN_BYTES, pieces, &written),
+                         NET_SENT);
         ck_assert_uint_eq(written, PARTS * sizes[i]);
         ck_assert_int_eq(recv(fds[1], got, sizeof(got), 0), (int)written);
         ck_assert(memcmp(got, expected, written) == 0);
@@ -146,7 +147,8 @@ START_TEST(a_turn_is_bounded)
     accepted = accept4(server, NULL, NULL, SOCK_NONBLOCK);
     ck_assert_int_ge(accepted, 0);
     for (size_t left = sizeof(bytes); left; left -= written) {
-        enum net_send_status status = net_output_queue_send(&queue, accepted, pieces, &written);
+        enum net_send_status status =
+            net_output_queue_send(&queue, accepted, NET_TURN_BYTES, pieces, &written);
         size_t expected = left < NET_TURN_BYTES ? left : NET_TURN_BYTES;
 
         ck_assert_uint_eq(written, expected);
@@ -165,7 +167,8 @@ START_TEST(a_lost_connection_is_a_failure)
 
     close(fds[1]);
     fds[1] = dup(fds[0]);
-    ck_assert_int_eq(net_output_queue_send(&queue, fds[0], pieces, &written), NET_SEND_FAILED);
+    ck_assert_int_eq(net_output_queue_send(&queue, fds[0], NET_TURN_BYTES, pieces, &written),
+                     NET_SEND_FAILED);
     ck_assert_uint_eq(written, 0);
     ck_assert_uint_eq(released, 0);
 }
