@@ -175,6 +175,7 @@ run(void *argument)
         read_transfers(fetcher);
         read_timers(fetcher);
         request_start_next(&fetcher->loop);
+        pools_close_unused(&fetcher->loop.connections.pools, clock_monotonic_us());
         request_update_stats(&fetcher->loop);
         end_turn(fetcher);
         poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));

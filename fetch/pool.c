@@ -4,11 +4,13 @@
 #include <string.h>
 
 #define LOOK_AT 16 /* idle connections, whose pools may be full */
+#define LOOK_US ((int64_t)1000000)
 
 struct pool {
-    CURLSH *share;
+    CURLSH *share; /* NULL: it has no connection */
     unsigned leases;
-    unsigned idle; /* members; a claimed one belongs to its claimer's lease */
+    unsigned idle;     /* members; a claimed one belongs to its claimer's lease */
+    int64_t unused_us; /* monotonic: no lease was seen from then on; 0: there may have been one */
 };
 
 /* It stays while a lease or a member refers to it. */
@@ -82,16 +84,45 @@ add_pool(struct pools *pools)
         return NULL;
     pools->list = longer;
     pool = calloc(1, sizeof(*pool));
-    if (!pool)
-        return NULL;
-    pool->share = curl_share_init();
-    if (!pool->share || curl_share_setopt(pool->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT)) {
-        curl_share_cleanup(pool->share);
-        free(pool);
-        return NULL;
-    }
-    pools->list[pools->count++] = pool;
+    if (pool)
+        pools->list[pools->count++] = pool;
     return pool;
+}
+
+/* False without memory. */
+static bool
+open_share(struct pool *pool)
+{
+    CURLSH *share = pool->share ? pool->share : curl_share_init();
+
+    if (!pool->share && share &&
+        curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) == CURLSHE_OK)
+        pool->share = share;
+    if (!pool->share)
+        curl_share_cleanup(share);
+    return pool->share != NULL;
+}
+
+/* A pool without a lease: no handle of libcurl has its share. */
+static void
+close_if_unused(struct pool *pool, int64_t now_us)
+{
+    if (pool->unused_us == 0)
+        pool->unused_us = now_us;
+    else if (now_us - pool->unused_us >= POOL_UNUSED_US &&
+             curl_share_cleanup(pool->share) == CURLSHE_OK)
+        pool->share = NULL;
+}
+
+void
+pools_close_unused(struct pools *pools, int64_t now_us)
+{
+    if (now_us < pools->look_us)
+        return;
+    pools->look_us = now_us + LOOK_US;
+    for (unsigned i = 0; i < pools->count; i++)
+        if (pools->list[i]->share && pools->list[i]->leases == 0)
+            close_if_unused(pools->list[i], now_us);
 }
 
 /* ---- origins ------------------------------------------------------------------------- */
@@ -226,7 +257,7 @@ pool_choose(struct pools *pools, struct pool_lease *lease, const char *key, enum
         pool = idle->pool;
     if (!pool)
         pool = choose_for_new(pools);
-    if (!pool) {
+    if (!pool || !open_share(pool)) {
         release_origin(pools, origin);
         return false;
     }
@@ -235,6 +266,7 @@ pool_choose(struct pools *pools, struct pool_lease *lease, const char *key, enum
     if (idle)
         claim(idle, lease);
     pool->leases++;
+    pool->unused_us = 0;
     return true;
 }
 

@@ -18,9 +18,13 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #define POOL_CONNECTIONS 64u /* the most in a pool */
+
+/* What a pool has is closed when no transfer has used it for this time. */
+#define POOL_UNUSED_US ((int64_t)30 * 1000000)
 
 struct pool;
 struct pool_origin;
@@ -58,6 +62,7 @@ struct pools {
     unsigned most;   /* pools */
     unsigned size;   /* connections in each */
     unsigned cursor; /* where the next search begins */
+    int64_t look_us; /* when pools_close_unused() looks again */
     struct pool_origin_tree origins;
 };
 
@@ -69,6 +74,13 @@ void pools_init(struct pools *pools, unsigned connections);
 
 /* Has the multi handle bound the connections of each pool. */
 CURLMcode pools_set_bounds(const struct pools *pools, CURLM *multi);
+
+/*
+ * Closes the connections of pools that no transfer has used for POOL_UNUSED_US. libcurl finds out
+ * that an origin has closed a connection when a transfer begins that has the same pool. To be
+ * called often, but not by a call-back of libcurl; `now_us` is monotonic. It looks once a second.
+ */
+void pools_close_unused(struct pools *pools, int64_t now_us);
 
 /*
  * Closes all connections, through their CURLOPT_CLOSESOCKETFUNCTION. All handles of libcurl have

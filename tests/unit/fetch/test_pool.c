@@ -1,11 +1,16 @@
 /* Pools of connections: which one a transfer gets, from what is known of idle connections. */
 #include "fetch/pool.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/unit/fetch/scripted.h"
 #include "tests/unit/unit.h"
 
 #define MANY 1000u
 #define HOST "http://a.test:80"
 #define OTHER "http://b.test:80"
+#define LOOKS_US 1000000 /* apart */
 
 static struct pools pools;
 
@@ -237,6 +242,91 @@ START_TEST(idle_connections_give_way)
 }
 END_TEST
 
+static int
+count_closed(void *count, curl_socket_t fd)
+{
+    ++*(unsigned *)count;
+    return close(fd);
+}
+
+static size_t
+ignore_body(char *bytes, size_t size, size_t count, void *context)
+{
+    (void)bytes;
+    (void)context;
+    return size * count;
+}
+
+/* A transfer of libcurl's with the pool of this lease, which keeps the connection. */
+static void
+transfer(const struct pool_lease *lease, unsigned port, unsigned *closed)
+{
+    CURL *easy = curl_easy_init();
+    char url[64];
+
+    ck_assert_ptr_nonnull(easy);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", port);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_SHARE, pool_share(lease->pool));
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, count_closed);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, closed);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, ignore_body);
+    ck_assert_int_eq(curl_easy_perform(easy), CURLE_OK);
+    curl_easy_cleanup(easy);
+}
+
+static void
+end_leases(struct pool_lease *leases, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        pool_end_lease(&pools, &leases[i]);
+}
+
+/* Of two pools one is in use again and again; what the other one has kept is closed. */
+START_TEST(unused_pools_are_closed)
+{
+    static const struct line lines[] = {
+        {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"}, {.path = NULL}};
+    static struct pool_lease leases[POOL_CONNECTIONS];
+    struct origin *origin = origin_start(lines);
+    struct pool_lease first, second;
+    unsigned closed[2] = {0};
+    int64_t now_us = 1000000;
+
+    for (unsigned i = 0; i < pools.size; i++)
+        choose(&leases[i], HOST, POOL_NEW);
+    choose(&second, HOST, POOL_NEW);
+    ck_assert_ptr_ne(second.pool, leases[0].pool);
+    transfer(&leases[0], origin->port, &closed[0]);
+    transfer(&second, origin->port, &closed[1]);
+    pool_end_lease(&pools, &second);
+    for (unsigned i = 0; i < 2; i++, now_us += POOL_UNUSED_US - 1)
+        pools_close_unused(&pools, now_us);
+    ck_assert_uint_eq(closed[1], 0);
+    end_leases(leases, pools.size);
+    pools_close_unused(&pools, now_us + LOOKS_US);
+    ck_assert_uint_eq(closed[1], 1);
+    ck_assert_uint_eq(closed[0], 0);
+    /* A lease in between begins the time anew. */
+    choose(&first, HOST, POOL_NEW);
+    pool_end_lease(&pools, &first);
+    pools_close_unused(&pools, now_us + POOL_UNUSED_US);
+    ck_assert_uint_eq(closed[0], 0);
+    pools_close_unused(&pools, now_us + 2 * POOL_UNUSED_US);
+    ck_assert_uint_eq(closed[0], 1);
+    /* They serve again. */
+    for (unsigned i = 0; i < pools.size; i++)
+        choose(&leases[i], HOST, POOL_NEW);
+    choose(&second, HOST, POOL_NEW);
+    transfer(&leases[0], origin->port, &closed[0]);
+    transfer(&second, origin->port, &closed[1]);
+    pool_end_lease(&pools, &second);
+    end_leases(leases, pools.size);
+    origin_stop(origin);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -252,6 +342,7 @@ unit_suite(void)
     tcase_add_test(tcase, closing_ends_claim_and_use);
     tcase_add_test(tcase, shared_connections);
     tcase_add_test(tcase, idle_connections_give_way);
+    tcase_add_test(tcase, unused_pools_are_closed);
     suite_add_tcase(suite, tcase);
     return suite;
 }
