@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "cli/output.h"
+#include "study/simulate_sizes.h"
 #include "study/trace.h"
 #include "cli/trace_options.h"
 #include "sim/curve.h"
@@ -44,6 +45,11 @@ struct description {
     const struct trace *trace;
     struct trace_facts facts;
     struct trace_percentiles reuse;
+
+    /* As simulations count them: unknown sizes are assumed, if most are known. */
+    struct trace_totals totals;
+    struct simulate_sizes_known assumed;
+    bool sized; /* totals has bytes */
 };
 
 /* The percentiles of a set; the names of members in JSON and of columns alike. */
@@ -108,6 +114,51 @@ measure_reuse(struct description *d)
             .max = reuse_percentile(&curve, reuses, 100),
         };
     sim_curve_free(&curve);
+    return EX_OK;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+static int
+assume_sizes(struct description *d)
+{
+    const struct trace *t = d->trace;
+    uint32_t *sizes = malloc(t->request_count * sizeof(*sizes));
+    int status;
+
+    if (!sizes) {
+        output_complain("%s: out of memory", d->path);
+        return EX_SOFTWARE;
+    }
+    memcpy(sizes, t->sizes, t->request_count * sizeof(*sizes));
+    status = simulate_sizes_complete(d->path, t, sizes, &d->assumed);
+    if (status == EX_OK &&
+        !trace_totals_make(t->ids, sizes, t->request_count, t->url_count, 0, &d->totals)) {
+        output_complain("%s: out of memory", d->path);
+        status = EX_SOFTWARE;
+    }
+    free(sizes);
+    return status;
+}
+
+/* Fills in totals. As simulations do, it makes no sums of bytes if most sizes are unknown. */
+static int
+measure_bytes(struct description *d, bool as_read)
+{
+    int status;
+
+    d->totals = d->facts.totals;
+    d->sized = d->facts.has_sizes;
+    if (!d->sized || as_read || d->facts.unknown_sizes == 0)
+        return EX_OK;
+    status = assume_sizes(d);
+    if (status != EX_DATAERR)
+        return status;
+    output_complain("%s: bytes are not summed up, because the sizes of %" PRIu64 " of %" PRIu64
+                    " URLs are unknown",
+                    d->path, d->assumed.unknown, d->assumed.known + d->assumed.unknown);
+    d->assumed = (struct simulate_sizes_known){0};
+    d->sized = false;
     return EX_OK;
 }
 
@@ -180,19 +231,26 @@ print_times(const struct trace_facts *f)
 }
 
 static void
-print_sizes(const struct trace_facts *f, const struct trace_counts *counts)
+print_sizes(const struct description *d)
 {
+    const struct trace_facts *f = &d->facts;
+    const struct trace_counts *counts = &d->trace->counts;
     char bytes[32], unique[32], inferred[32], count[48];
 
-    printf("%-15s %s requested, %s in distinct URLs, %s of size", "bytes",
-           units_format_bytes(f->totals.bytes, bytes, sizeof(bytes)),
-           units_format_bytes(f->totals.distinct_bytes, unique, sizeof(unique)),
-           format_count(f->size_changes, "change", count, sizeof(count)));
+    printf("%-15s ", "bytes");
+    if (d->sized)
+        printf("%s requested, %s in distinct URLs, ",
+               units_format_bytes(d->totals.bytes, bytes, sizeof(bytes)),
+               units_format_bytes(d->totals.distinct_bytes, unique, sizeof(unique)));
+    printf("%s of size", format_count(f->size_changes, "change", count, sizeof(count)));
     if (counts->inferred_sizes)
         printf("; %s inferred for %s",
                units_format_bytes(counts->inferred_bytes, inferred, sizeof(inferred)),
                format_count(counts->inferred_sizes, "request", count, sizeof(count)));
-    if (f->unknown_sizes)
+    if (d->assumed.unknown)
+        printf("; %" PRIu32 " B assumed for %s", d->assumed.median,
+               format_count(d->assumed.unknown, "URL", count, sizeof(count)));
+    else if (f->unknown_sizes)
         printf("; unknown for %s", format_count(f->unknown_sizes, "request", count, sizeof(count)));
     putchar('\n');
 }
@@ -231,9 +289,9 @@ print_description(const struct description *d)
     printf("%-15s %" PRIu64 ", %.1f %% of the URLs\n", "one-hit wonders", f->one_hit,
            percent(f->one_hit, f->urls));
     printf("%-15s hits %.2f %% of the requests", "infinite cache",
-           100 * trace_totals_hit_ratio(&f->totals));
-    if (f->has_sizes)
-        printf(", %.2f %% of the bytes", 100 * trace_totals_byte_hit_ratio(&f->totals));
+           100 * trace_totals_hit_ratio(&d->totals));
+    if (d->sized)
+        printf(", %.2f %% of the bytes", 100 * trace_totals_byte_hit_ratio(&d->totals));
     if (counts->logged_outcomes != 0)
         printf("\n%-15s hits %.2f %% of the requests", "as logged",
                percent(counts->logged_hits, counts->logged_outcomes));
@@ -241,7 +299,7 @@ print_description(const struct description *d)
     if (f->has_times)
         print_times(f);
     if (f->has_sizes)
-        print_sizes(f, counts);
+        print_sizes(d);
     if (f->has_sizes || d->reuse.count) {
         printf("\n%-15s", "");
         for (size_t i = 0; i < PERCENTILES; i++)
@@ -305,7 +363,14 @@ print_json(const struct description *d)
     json_uint(&j, "requests", f->requests);
     json_uint(&j, "distinct_urls", f->urls);
     json_uint(&j, "one_hit_wonders", f->one_hit);
-    trace_json_infinite(&j, &f->totals, f->has_sizes);
+    if (d->sized) {
+        json_uint(&j, "bytes", d->totals.bytes);
+        json_uint(&j, "distinct_bytes", d->totals.distinct_bytes);
+    } else {
+        json_null(&j, "bytes");
+        json_null(&j, "distinct_bytes");
+    }
+    trace_json_infinite(&j, &d->totals, d->sized);
     json_double(&j, "zipf_exponent", f->zipf, 4);
     trace_json_left_out(&j, "left_out", &d->trace->counts);
     json_uint(&j, "remarks", d->trace->counts.remark_count);
@@ -319,10 +384,9 @@ print_json(const struct description *d)
         json_uint(&j, "out_of_order", f->out_of_order);
     }
     if (f->has_sizes) {
-        json_uint(&j, "bytes", f->totals.bytes);
-        json_uint(&j, "distinct_bytes", f->totals.distinct_bytes);
         json_uint(&j, "size_changes", f->size_changes);
         json_uint(&j, "sizes_unknown", f->unknown_sizes);
+        json_uint(&j, "sizes_assumed", d->assumed.unknown);
         json_uint(&j, "sizes_too_large", d->trace->counts.large_sizes);
         json_uint(&j, "sizes_inferred", d->trace->counts.inferred_sizes);
         json_uint(&j, "bytes_inferred", d->trace->counts.inferred_bytes);
@@ -353,7 +417,9 @@ describe_path(const char *path, const struct trace_options *options, uint64_t bu
         trace_free(trace);
         return EX_SOFTWARE;
     }
-    status = measure_reuse(&d);
+    status = measure_bytes(&d, options->sizes_as_read);
+    if (status == EX_OK)
+        status = measure_reuse(&d);
     if (status == EX_OK && json)
         status = print_json(&d);
     else if (status == EX_OK)

@@ -502,6 +502,26 @@ class SameFactsTest(SimulateCase):
                 self.assertIn(key, said[command])
             self.assertEqual(said[command]["count_bytes"], "whole")
 
+    def test_assumed_sizes_count_alike(self):
+        """Sizes that no request has: assumed if most are known, else there are no sums of bytes."""
+        for known, sums in ((5, (600, 600)), (2, (None, None))):
+            trace = self.dir / f"known{known}.tsv"
+            trace.write_text("url\tsize\n" + "".join(
+                f"http://h/{n}\t{100 if n < known else '-'}\n" for n in range(6)))
+            described = json.loads(self.sunproxy("trace", "describe", "--json", trace).stdout)
+            simulated, = self.summary(trace, "--policy", "lru", "--capacity", "1")["traces"]
+            advised = self.summary(trace, "--policy", "lru", command="advise")
+            for key in ("requests", "distinct_urls", "bytes", "distinct_bytes", "sizes_assumed",
+                        "sizes_inferred", "infinite"):
+                self.assertEqual(described[key], simulated[key], (known, key))
+                self.assertEqual(described[key], advised[key], (known, key))
+            self.assertEqual((described["bytes"], described["distinct_bytes"]), sums)
+            self.assertEqual(described["sizes_unknown"], 6 - known)
+            as_read = json.loads(self.sunproxy("trace", "describe", "--json", "--sizes-as-read", trace).stdout)
+            self.assertEqual((as_read["bytes"], as_read["sizes_assumed"]), (100 * known, 0))
+            text = self.sunproxy("trace", "describe", trace).stdout
+            self.assertIn(b"100 B assumed for 1 URL\n" if known == 5 else b"; unknown for 4 requests\n", text)
+
     def test_a_sample_is_described_alike(self):
         trace = self.trace([f"http://h/{n * n % 997}" for n in range(5000)])
         how = [trace, "--policy", "lru", "--sample", "30%"]

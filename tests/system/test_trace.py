@@ -186,7 +186,7 @@ class TraceTest(harness.SystemTest):
     def test_plurals(self):
         rows = b"time,url,size\n2,http://a.test/,10\n1,http://a.test/,20\n3,http://b.test/,\n"
         done = self.trace("describe", "-", stdin=rows).stdout.decode()
-        for text in ("1 request out of order", "1 change of size", "unknown for 1 request\n"):
+        for text in ("1 request out of order", "1 change of size", "10 B assumed for 1 URL\n"):
             self.assertIn(text, done)
         for text in ("1 requests", "1 changes"):
             self.assertNotIn(text, done)
