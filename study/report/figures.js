@@ -59,6 +59,15 @@ const reportFigures = (() => {
 
     const REACHED = 0.9; // of an infinite cache's ratio, as advise takes it
 
+    // As "sunproxy advise": requests that were independent of each other would be so uncertain at least.
+    const INTERVAL = 1.96, MOST_UNCERTAIN = 0.05; // standard errors of a 95 % interval; share
+    function littleData(trace, ratio) {
+        const counted = (trace.sample_requests ?? trace.requests) * (1 - trace.warmup / trace.requests);
+        const half = INTERVAL * Math.sqrt(ratio * (1 - ratio) / counted);
+        return half > MOST_UNCERTAIN ? `Too little data: the ratio is uncertain by ±${Math.round(100 * half)} points ` +
+            "(95\u00a0%) or more, so this is a guess. " : "";
+    }
+
     // The smallest simulated cache that reaches a share of an infinite cache's ratio.
     function recommendation(t, trace) {
         const goal = goalOf(trace);
@@ -77,7 +86,7 @@ const reportFigures = (() => {
         const winners = tied(enough.filter((r) => r[x] === size), best, goal.miss);
         return `${names(winners)} with ${x === "capacity_bytes" ? bytes(size) : plural(size, "URL")}: the smallest ` +
             `simulated cache that reaches ${100 * REACHED}${SPACE}% of an infinite cache’s ${goal.name} ` +
-            `(${percent(1 - best[goal.miss])} of ${percent(trace.infinite[goal.y])}). ` +
+            `(${percent(1 - best[goal.miss])} of ${percent(trace.infinite[goal.y])}). ` + littleData(trace, 1 - best[goal.miss]) +
             (t.curve_bytes && trace.count_bytes === "body" ? "Bytes are those of bodies; the server counts " +
                 "more for a page, as --count-bytes whole does here. " : "") + "“sunproxy advise” searches the sizes between those that are simulated here.";
     }

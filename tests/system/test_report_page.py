@@ -162,6 +162,15 @@ class PageTest(report_case.ReportCase):
         self.assertIn("LRU and FIFO (a tie) with 10 URLs: the smallest simulated cache that reaches 90 % of an "
                       "infinite cache’s hit ratio (66.7 % of 66.7 %)", self.recommendation())
 
+    def test_a_recommendation_from_few_requests_is_called_a_guess(self):
+        for rounds, guess in ((3, True), (60, False)):
+            urls = [f"http://h/{n}" for _ in range(rounds) for n in range(10)]
+            self.check(self.report(self.trace(urls), "--policy", "lru,fifo"), ALWAYS)
+            # Two thirds of 30 requests: 1.96 standard errors are 16.9 points.
+            said = "Too little data: the ratio is uncertain by ±17 points (95 %) or more, so this is a guess."
+            self.assertEqual(said in self.recommendation(), guess, self.recommendation())
+            self.assertEqual("Too little data" in self.recommendation(), guess)
+
     def recommendation(self):
         return self.browser.run("document.querySelector('.recommendation').textContent").replace("\xa0", " ")
 
