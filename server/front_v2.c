@@ -181,7 +181,7 @@ on_timer(struct net_timer *timer)
     if (!hold->open)
         end_wait(hold);
     else if (TAILQ_EMPTY(&hold->reads))
-        hold_end(hold, HOLD_EXPIRED);
+        hold_look(hold);
     else
         hold_serve(hold, true);
 }

@@ -25,6 +25,12 @@ holds_free(struct holds *holds)
 }
 
 void
+holds_note_shortage(struct holds *holds)
+{
+    atomic_store_explicit(&holds->short_us, clock_monotonic_us(), memory_order_relaxed);
+}
+
+void
 holds_get_stats(struct holds *holds, struct hold_stats *stats)
 {
     stats->open = memory_used(&holds->places, MEMORY_REQUESTS);
@@ -134,11 +140,20 @@ hold_open(struct hold *hold, bool displaces)
         return false;
     }
     atomic_fetch_add(&holds->opened, 1);
-    hold->used_us = clock_monotonic_us();
+    hold->used_us = hold->moved_us = clock_monotonic_us();
     return true;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
+
+/* Until it expires, or is looked at. */
+static bool
+set_idle_timer(struct hold *hold, int64_t now_us)
+{
+    int64_t left_us = hold->holds->timeout_us - (now_us - hold->idle_us);
+
+    return net_timer_set(&hold->timer, left_us < HOLD_LOOK_US ? left_us : HOLD_LOOK_US);
+}
 
 /* By what waits. False: it could not be set. */
 static bool
@@ -154,7 +169,26 @@ set_timer(struct hold *hold)
     }
     /* While an answer is being written, the connection's own time limits hold. */
     net_timer_cancel(&hold->timer);
-    return hold->used || net_timer_set(&hold->timer, hold->holds->timeout_us);
+    hold->idle_us = clock_monotonic_us();
+    return hold->used || set_idle_timer(hold, hold->idle_us);
+}
+
+/* Is its memory needed, while its client does not read on? A body that grows is given up by
+ * proxy/shedding.h. */
+static bool
+gives_way(struct hold *hold, int64_t now_us)
+{
+    const struct exchange *x = &hold->front.exchange;
+    int64_t short_us = atomic_load_explicit(&hold->holds->short_us, memory_order_relaxed);
+
+    if (!x->complete || hold->why)
+        return false;
+    if (hold->sent - hold->moved_at > object_length(x->object) / HOLD_LEAST_SENT) {
+        hold->moved_at = hold->sent;
+        hold->moved_us = now_us;
+    }
+    return short_us && now_us - short_us < 2 * HOLD_LOOK_US &&
+           now_us - hold->moved_us > HOLD_UNREAD_US;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */
@@ -195,6 +229,19 @@ hold_end(struct hold *hold, enum hold_end end)
 }
 
 void
+hold_look(struct hold *hold)
+{
+    int64_t now_us = clock_monotonic_us();
+
+    if (now_us - hold->idle_us >= hold->holds->timeout_us)
+        hold_end(hold, HOLD_EXPIRED);
+    else if (gives_way(hold, now_us))
+        hold_end(hold, HOLD_DISPLACED);
+    else if (!set_idle_timer(hold, now_us))
+        hold_end(hold, HOLD_EXPIRED);
+}
+
+void
 hold_unuse(struct hold *hold)
 {
     struct exchange *x = &hold->front.exchange;
@@ -211,6 +258,8 @@ hold_unuse(struct hold *hold)
         exchange_taken(x, hold->place.offset);
     if (!hold->used && hold->stopped && TAILQ_EMPTY(&hold->reads))
         hold_end(hold, HOLD_DISCONNECTED);
+    else if (!hold->used && TAILQ_EMPTY(&hold->reads) && gives_way(hold, clock_monotonic_us()))
+        hold_end(hold, HOLD_DISPLACED);
     else if (!set_timer(hold))
         hold_end(hold, HOLD_EXPIRED);
 }

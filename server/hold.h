@@ -3,8 +3,9 @@
  * first piece of a body (proxy.x). A hold is the exchange of that request, which is kept on its
  * connection (rpc_request_keep()) with a name, and the calls of PROXY_READ that wait for bytes.
  *
- * A hold ends with its release, its connection, a time without calls, the failure of its fetch, or
- * a newer hold of a connection that has HOLDS_PER_CONNECTION of them. Pieces are sent from where
+ * A hold ends with its release, its connection, a time without calls, the failure of its fetch, a
+ * newer hold of a connection that has HOLDS_PER_CONNECTION of them, or where its memory is needed
+ * and it is not read. Pieces are sent from where
  * they stand: while one is being written, what it refers to stays, and what follows counts as not
  * taken, so that an object that is not stored has its window (cache/fill.h) behind its client.
  *
@@ -25,6 +26,13 @@ enum { HOLDS_PER_CONNECTION = 64 };
  * disconnected. */
 #define HOLD_UNREAD_US ((int64_t)1000000)
 
+/*
+ * While memory is needed, the hold of a complete object ends if less than a 64th of the object was
+ * sent for HOLD_UNREAD_US. It is looked at when it has been used, and this often otherwise.
+ */
+#define HOLD_LOOK_US ((int64_t)1000000)
+#define HOLD_LEAST_SENT 64u
+
 /* A call waits as long for a first byte. */
 #define HOLD_WAIT_US ((int64_t)10 * 1000000)
 
@@ -44,7 +52,7 @@ enum hold_end {
     HOLD_RELEASED,     /* PROXY_RELEASE */
     HOLD_DISCONNECTED, /* the connection */
     HOLD_EXPIRED,      /* no call for --hold-timeout */
-    HOLD_DISPLACED,    /* a newer hold of its connection */
+    HOLD_DISPLACED,    /* a newer hold of its connection, or what needs its memory */
     HOLD_FAILED,       /* the fetch, which the client has got as an answer */
     HOLD_ENDS
 };
@@ -54,6 +62,7 @@ struct holds {
     struct memory_account places; /* counts a hold as a byte of MEMORY_REQUESTS */
     struct client_tally *tally;   /* likewise, by clients */
     int64_t timeout_us;
+    _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
     _Atomic uint64_t opened, refused;
     _Atomic uint64_t ended[HOLD_ENDS];
 };
@@ -64,6 +73,9 @@ bool holds_init(struct holds *holds, uint64_t most, int64_t timeout_us);
 
 /* After the last hold has ended. */
 void holds_free(struct holds *holds);
+
+/* There is no memory for a fetch: for a while holds that are not read end. */
+void holds_note_shortage(struct holds *holds);
 
 /* The row of a table of metrics. */
 struct hold_stats {
@@ -109,6 +121,9 @@ struct hold {
     struct object_place place; /* behind the last byte that was sent */
     uint64_t sent;             /* bytes that were sent */
     int64_t used_us;           /* of the last call for it */
+    int64_t idle_us;           /* nothing uses it from then on */
+    int64_t moved_us;          /* HOLD_LEAST_SENT of the object has been sent since, */
+    uint64_t moved_at;         /* when this much had been */
     unsigned char name[PROXY_OBJECT_BYTES];
     TAILQ_HEAD(, hold_read) reads;
 };
@@ -148,6 +163,9 @@ extern const struct rpc_keeper hold_keeper;
 /* It is not used any more by what has counted itself in hold->used, as an answer when it has been
  * written: it may be gone afterwards. */
 void hold_unuse(struct hold *hold);
+
+/* Nothing has used it since the timer was set: it ends, or the timer is set again. */
+void hold_look(struct hold *hold);
 
 /* No call can find it any more; those that wait are answered. It goes when nothing refers to it. */
 void hold_end(struct hold *hold, enum hold_end end);

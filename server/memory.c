@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "net/worker.h"
+#include "server/hold.h"
 #include "server/log.h"
 #include "server/service.h"
 
@@ -43,8 +44,11 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
     case MEMORY_FETCHES:
         freed = proxy_shed(&service->proxy, bytes);
         /* Slow readers are disconnected only if their pages take more memory than the bodies. */
-        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes)
+        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
             rpc_server_relieve(service->rpc);
+            if (service->holds)
+                holds_note_shortage(service->holds);
+        }
         if (freed)
             await_release(service, kind, bytes);
         return freed > 0;

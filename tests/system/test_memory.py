@@ -200,6 +200,33 @@ class StallTest(MemoryTest):
         page = greedy.get_rest(rpc.Page(greedy.receive().results))
         self.assertEqual(page.status, "overloaded", page.sentence)
 
+    def test_bodies_that_are_held_and_not_read_give_way(self):
+        """Their client calls for no bytes of them; they are in no cache any more."""
+        greedy = self.connect(source="127.0.0.2")
+        names = []
+        for n in range(40):
+            page = greedy.get_first(f"http://greedy.test/{n}?fault=size:5M")
+            if page.status != "ok":
+                break
+            names.append(page.object)
+            while not greedy.read(page.object, 5 * MEBI - 1, 1).ending:
+                pass
+        with rpc.Connection(self.d.socket) as admin:
+            admin.purge(rpc.PURGE_PREFIX, b"http://greedy.test/")
+        self.assertGreater(self.good.stat().memory_pages, 3 * FETCHING_SHARE // 4)
+        fetched = iter(range(1000))
+
+        def is_fetched():
+            for name in names:
+                greedy.read(name, 5 * MEBI, 0)
+            url = f"http://good.test/large{next(fetched)}?fault=size:12M"
+            return self.good.get(url).status == "ok"
+
+        self.assertFalse(is_fetched())
+        harness.wait_until(is_fetched, what="memory for a fetch")
+        stats = self.good.stat()
+        self.assertGreater(stats.value('holds_ended{reason="displaced"}'), 0)
+
     def test_stat_shows_memory_by_kind(self):
         self.stall(0, MEBI)
         harness.wait_until(lambda: self.good.stat().memory_pages > MEBI, what="the body")

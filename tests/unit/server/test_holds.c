@@ -304,6 +304,62 @@ START_TEST(an_object_that_is_not_read_expires)
 }
 END_TEST
 
+/* A call that asks for `count` bytes. */
+static proxy_status
+ask_for(int fd, uint32_t xid, const char *name, uint64_t offset, uint32_t count)
+{
+    proxy_read_result result = {.status = PROXY_OK};
+    proxy_status status;
+
+    send_read(fd, xid, name, offset, count);
+    receive_result(fd, xid, (xdrproc_t)xdr_proxy_read_result, &result);
+    status = result.status;
+    xdr_free((xdrproc_t)xdr_proxy_read_result, &result);
+    return status;
+}
+
+/* While memory is short. Calls for no bytes do not keep it. */
+START_TEST(an_object_that_is_not_read_gives_way)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    int fd = front_connect_tcp();
+    const char *name = hold_stored(fd);
+    unsigned calls = 0;
+
+    while (calls < 500 && ask_for(fd, 10 + calls, name, PIECE, 0) == PROXY_OK) {
+        holds_note_shortage(front_service.holds);
+        nanosleep(&pause, NULL);
+        calls++;
+    }
+    ck_assert_uint_lt(calls, 500);
+    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
+    /* Nor is a call needed. */
+    send_get(fd, 2, URL, 0);
+    receive_first(fd, 2, PROXY_HIT, LARGE);
+    holds_note_shortage(front_service.holds);
+    AWAIT((holds_note_shortage(front_service.holds), stats().ended[HOLD_DISPLACED] == 2));
+    ck_assert_uint_eq(stats().open, 0);
+    close(fd);
+}
+END_TEST
+
+START_TEST(an_object_that_is_read_does_not_give_way)
+{
+    const struct timespec pause = {.tv_nsec = 100000000};
+    int fd = front_connect_tcp();
+    const char *name = hold_stored(fd);
+
+    for (uint32_t i = 0; i < 2 * HOLD_UNREAD_US / 100000; i++) {
+        holds_note_shortage(front_service.holds);
+        ck_assert_int_eq(ask_for(fd, 10 + i, name, PIECE + i * 65536, LARGE / HOLD_LEAST_SENT + 1),
+                         PROXY_OK);
+        nanosleep(&pause, NULL);
+    }
+    ck_assert_uint_eq(stats().open, 1);
+    close(fd);
+}
+END_TEST
+
 START_TEST(the_objects_of_a_connection_are_bounded)
 {
     int fd = front_connect_tcp();
@@ -737,6 +793,8 @@ unit_suite(void)
     tcase_add_test(tests, a_purged_object_is_read_on);
     tcase_add_test(tests, an_object_is_read_on_its_connection_until_its_release);
     tcase_add_test(tests, an_object_goes_with_its_connection);
+    tcase_add_test(tests, an_object_that_is_not_read_gives_way);
+    tcase_add_test(tests, an_object_that_is_read_does_not_give_way);
     tcase_add_test(tests, the_objects_of_a_connection_are_bounded);
     tcase_add_loop_test(tests, a_growing_body_is_read_in_order, 0, 2);
     tcase_add_test(tests, a_slow_body_is_passed_on);
