@@ -90,7 +90,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Broken
         if fault == "503":
             self.head(503, {"Content-Length": 4})
-            self.wfile.write(b"busy")
+            if self.command != "HEAD":  # else these bytes may come when the connection is in use again
+                self.wfile.write(b"busy")
             return
         version = self.versions.now(name, number)
         variant = self.headers.get("X-Variant", "") if kind.vary else ""
