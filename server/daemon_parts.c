@@ -49,7 +49,7 @@ make_addresses(struct daemon_parts *parts)
     }
     for (size_t i = 0; i < allowed->count; i++)
         if (!address_policy_allow(parts->addresses, allowed->items[i], why, sizeof(why))) {
-            log_error("allow-net: %s", why);
+            log_error("%sallow-net: %s", option_dashes(allowed, i), why);
             return EX_CONFIG;
         }
     /* Opens a socket of the family AF_NETLINK, protocol NETLINK_ROUTE. */
@@ -128,8 +128,8 @@ make_admins(struct service *service, const struct option_list *named)
         }
         user = getpwnam(named->items[i]);
         if (!user) {
-            log_error("admin-uid: \"%s\" is not a number or a user of this machine",
-                      named->items[i]);
+            log_error("%sadmin-uid: \"%s\" is not a number or a user of this machine",
+                      option_dashes(named, i), named->items[i]);
             return EX_CONFIG;
         }
         service->admins[service->admin_count++] = user->pw_uid;

@@ -11,17 +11,17 @@
 
 /* The URL without a slash at its end, if it can stand before a path. */
 static bool
-read_url(struct span text, struct span *url, struct buf *why)
+read_url(struct span text, const char *dashes, struct span *url, struct buf *why)
 {
     char sentence[256];
     bool has_user;
 
     if (fetch_check_url(text, &has_user, sentence, sizeof(sentence)) != FETCH_OK) {
-        buf_printf(why, "origin: \"%.*s\": %s", (int)text.len, text.ptr, sentence);
+        buf_printf(why, "%sorigin: \"%.*s\": %s", dashes, (int)text.len, text.ptr, sentence);
         return false;
     }
     if (has_user || memchr(text.ptr, '?', text.len) || memchr(text.ptr, '#', text.len)) {
-        buf_printf(why, "origin: \"%.*s\" has user information, a query or a fragment",
+        buf_printf(why, "%sorigin: \"%.*s\" has user information, a query or a fragment", dashes,
                    (int)text.len, text.ptr);
         return false;
     }
@@ -32,16 +32,17 @@ read_url(struct span text, struct span *url, struct buf *why)
 }
 
 static bool
-read_urls(const char *text, struct http_origin *row, struct buf *why)
+read_urls(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
 {
     while (*text) {
         size_t len = strcspn(text, ",");
 
         if (row->url_count == HTTP_ORIGIN_MOST_URLS) {
-            buf_printf(why, "origin: more than %d URLs in one row", HTTP_ORIGIN_MOST_URLS);
+            buf_printf(why, "%sorigin: more than %d URLs in one row", dashes,
+                       HTTP_ORIGIN_MOST_URLS);
             return false;
         }
-        if (!read_url(span_of(text, len), &row->urls[row->url_count++], why))
+        if (!read_url(span_of(text, len), dashes, &row->urls[row->url_count++], why))
             return false;
         text += len + (text[len] == ',');
     }
@@ -49,21 +50,21 @@ read_urls(const char *text, struct http_origin *row, struct buf *why)
 }
 
 static bool
-read_row(const char *text, struct http_origin *row, struct buf *why)
+read_row(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
 {
     const char *slash = strchr(text, '/'), *equals = strchr(text, '=');
 
     memset(row, 0, sizeof(*row));
     if (!slash || !equals || slash > equals || equals[1] == '\0' ||
         memchr(text, ':', (size_t)(slash - text))) {
-        buf_printf(why, "origin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", text);
+        buf_printf(why, "%sorigin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", dashes, text);
         return false;
     }
     row->host = span_of(text, (size_t)(slash - text));
     row->prefix = span_of(slash, (size_t)(equals - slash));
     row->below = equals[-1] == '/';
     row->prefix.len -= row->below;
-    return read_urls(equals + 1, row, why);
+    return read_urls(equals + 1, dashes, row, why);
 }
 
 /* Below 0: `a` is the more specific one. */
@@ -89,7 +90,9 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
         return false;
     }
     for (; origins->count < rows->count; origins->count++) {
-        if (!read_row(rows->items[origins->count], &origins->rows[origins->count], why)) {
+        const char *dashes = option_dashes(rows, origins->count);
+
+        if (!read_row(rows->items[origins->count], dashes, &origins->rows[origins->count], why)) {
             http_origins_free(origins);
             return false;
         }

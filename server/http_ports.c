@@ -24,7 +24,8 @@ http_ports_read(struct http_ports *ports, const struct option_list *list, struct
         } else if (units_parse_uint(list->items[i], 1, 65535, &port)) {
             add(ports, (unsigned)port);
         } else {
-            buf_printf(why, "connect-port: \"%s\" is not a port or \"any\"", list->items[i]);
+            buf_printf(why, "%sconnect-port: \"%s\" is not a port or \"any\"",
+                       option_dashes(list, i), list->items[i]);
             return false;
         }
     }

@@ -18,7 +18,7 @@ add_networks(struct networks *networks, const struct option_list *list, const ch
 
     for (size_t i = 0; i < list->count; i++) {
         if (!networks_add(networks, list->items[i], sentence, sizeof(sentence))) {
-            buf_printf(why, "%s: %s", option, sentence);
+            buf_printf(why, "%s%s: %s", option_dashes(list, i), option, sentence);
             return false;
         }
     }

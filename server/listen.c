@@ -22,9 +22,9 @@
 static const char nothing_left[] = "there is no address and no socket to listen on";
 
 static void
-bad_address(struct buf *why, const char *text)
+bad_address(struct buf *why, const char *dashes, const char *text)
 {
-    buf_printf(why, "listen: \"%s\" is not an IPv4 or IPv6 address", text);
+    buf_printf(why, "%slisten: \"%s\" is not an IPv4 or IPv6 address", dashes, text);
 }
 
 static void
@@ -182,7 +182,7 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
     case EADDRINUSE:
         return refuse_port(port, why);
     case EINVAL:
-        bad_address(why, failed);
+        bad_address(why, "", failed);
         return LISTEN_BAD_ADDRESS;
     case EADDRNOTAVAIL:
         buf_printf(why, "listen: %s is not an address of this machine", failed);
@@ -291,9 +291,13 @@ check_http(const struct option_list *list, const char *option, struct buf *why)
         buf_printf(why, "%s: more than %d addresses", option, LISTEN_MOST_HTTP);
         return LISTEN_BAD_ADDRESS;
     }
-    for (size_t i = 0; i < list->count; i++)
-        if (!listen_parse_http(option, list->items[i], &http, why))
+    for (size_t i = 0; i < list->count; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s%s", option_dashes(list, i), option);
+        if (!listen_parse_http(name, list->items[i], &http, why))
             return LISTEN_BAD_ADDRESS;
+    }
     return LISTEN_OK;
 }
 
@@ -321,7 +325,7 @@ listen_check(const struct options *options, struct buf *why)
 
     for (size_t i = 0; tcp && i < options->listen.count; i++) {
         if (!parse_address(options->listen.items[i], &address, &len)) {
-            bad_address(why, options->listen.items[i]);
+            bad_address(why, option_dashes(&options->listen, i), options->listen.items[i]);
             return LISTEN_BAD_ADDRESS;
         }
     }

@@ -445,6 +445,18 @@ share_of_fetches(uint64_t max_fetches)
     return max_fetches < 32 ? 4 : max_fetches / 8;
 }
 
+/* After the file is read. */
+static void
+note_items_of_file(struct options *options)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        struct option_list *list = (void *)((char *)options + option_rows[i].offset);
+
+        if (option_rows[i].name && option_rows[i].type == OPTION_LIST)
+            list->of_file = list->count;
+    }
+}
+
 int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
@@ -453,6 +465,7 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
         return EX_USAGE;
     if (options->config && !parse_file(options, options->config, why))
         return EX_CONFIG;
+    note_items_of_file(options);
     if (!parse_arguments(options, argc, argv, NULL, why))
         return EX_USAGE;
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)

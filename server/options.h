@@ -18,7 +18,15 @@
 struct option_list {
     char **items;
     size_t count;
+    size_t of_file; /* the first ones, which are of the configuration file */
 };
+
+/* What is in front of the option's name in a message on items[i]: the name as the user wrote it. */
+static inline const char *
+option_dashes(const struct option_list *list, size_t i)
+{
+    return i < list->of_file ? "" : "--";
+}
 
 enum count_bytes { COUNT_WHOLE, COUNT_BODY };
 enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };

@@ -15,7 +15,7 @@ read_rules(struct tag_rules *rules, const struct option_list *list, const char *
     for (size_t i = 0; i < list->count; i++) {
         size_t before = why->len;
 
-        buf_printf(why, "%s: ", option);
+        buf_printf(why, "%s%s: ", option_dashes(list, i), option);
         if (!tag_rules_add(rules, list->items[i], why))
             return false;
         why->len = before;

@@ -54,6 +54,20 @@ class OptionsTest(harness.SystemTest):
                 self.assertIn(done.returncode, (harness.EX_USAGE, 78), argv)
                 self.assertGreater(len(done.stderr), 10)
 
+    def test_a_value_is_reported_under_the_name_that_was_written(self):
+        """With dashes on the command line, without in the file, also where only a part can check it."""
+        rows = (("allow-net", "words"), ("client-net", "words"), ("purge-net", "words"), ("listen", "words"),
+                ("http", "words"), ("metrics", "words"), ("origin", "words"), ("origin", "/=ftp://h"),
+                ("tag-rule", "words"), ("write-rule", "words"), ("connect-port", "words"),
+                ("admin-uid", "no such user"), ("max-age", "words"))
+        path = self.dir / "sunproxyd.conf"
+        for name, value in rows:
+            path.write_text(f"{name} = {value}\n")
+            for argv, text in (([f"--{name}", value], f' --{name}: "'), (["-c", path], f' {name}: "')):
+                done = self.run_daemon("--no-rpcbind", "--check-config", *argv)
+                self.assertIn(done.returncode, (harness.EX_USAGE, 78), argv)
+                self.assertIn(text, done.stderr.decode())
+
     def test_output_that_cannot_be_written(self):
         for argument in ("--help", "--version", "--check-config"):
             argv = ["sh", "-c", f"exec {harness.SUNPROXYD} {argument} > /dev/full"]

@@ -265,7 +265,7 @@ START_TEST(rows_that_are_refused)
 
         buf_init(&why, 1024);
         ck_assert_msg(!http_origins_init(&origins, &list, &why), "%s", rows[i]);
-        ck_assert_msg(strncmp(buf_str(&why), "origin: ", 8) == 0, "%s", buf_str(&why));
+        ck_assert_msg(strncmp(buf_str(&why), "--origin: ", 10) == 0, "%s", buf_str(&why));
         buf_free(&why);
     }
 }
