@@ -248,7 +248,7 @@ LABORATORY = [
     (["trace", "describe", "--busiest", "x", "{trace}"], USAGE, r"--busiest"),
     (["trace", "describe", "--busiest", "0", "{trace}"], 0, r"requests"),
     (["trace", "describe", "--json", "{oracle}"], 0, r"requests"),
-    (["trace", "describe", "{messy}"], 0, r"(?s)1 requests? out of order.*unknown for 1 requests?"),
+    (["trace", "describe", "{messy}"], 0, r"(?s)1 requests? out of order.*5 B assumed for 1 URL"),
     (["trace", "describe", "{trace}", "{list}"], 0, r"(?s){trace}.*\n\n{list}"),
     (["trace", "describe", "--help"], 0, r"--busiest"),
     (["trace", "convert", "--help"], 0, r"--to"),
