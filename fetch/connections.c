@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/container_of.h"
 #include "base/hash.h"
 #include "fetch/url.h"
 
@@ -213,6 +215,22 @@ is_quiet(CURL *easy, int fd)
 
     return !(tls && SSL_has_pending(tls)) && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
            (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static bool
+is_open(struct pool_member *member)
+{
+    struct connection *connection = container_of(member, struct connection, member);
+    struct pollfd pollfd = {.fd = connection->fd, .events = POLLRDHUP};
+
+    /* Not recv(): TLS ends with a record. */
+    return poll(&pollfd, 1, 0) <= 0;
+}
+
+void
+connections_close_unused(struct connections *connections, int64_t now_us)
+{
+    pools_close_unused(&connections->pools, now_us, is_open);
 }
 
 bool

@@ -35,6 +35,9 @@ struct connections {
 /* For `most` connections (pools_init()). */
 void connections_init(struct connections *connections, unsigned most);
 
+/* Calls pools_close_unused(). */
+void connections_close_unused(struct connections *connections, int64_t now_us);
+
 /* Closes them all. After curl_multi_cleanup(), with all leases ended. */
 void connections_free(struct connections *connections);
 

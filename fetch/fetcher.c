@@ -123,16 +123,17 @@ static int
 find_wait_ms(struct fetcher *fetcher)
 {
     const struct timer *timer = timers_first(&fetcher->loop.timers);
+    int most = fetcher->loop.connections.pools.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
     int64_t left;
 
     if (!TAILQ_EMPTY(&fetcher->loop.paused))
         return 0;
     if (!timer)
-        return IDLE_WAIT_MS;
+        return most;
     left = timer->due_us - clock_monotonic_us();
     if (left <= 0)
         return 0;
-    return left / 1000 < IDLE_WAIT_MS ? (int)(left / 1000) + 1 : IDLE_WAIT_MS;
+    return left / 1000 < most ? (int)(left / 1000) + 1 : most;
 }
 
 /* Closes the inbox. False if something is in it. */
@@ -175,7 +176,7 @@ run(void *argument)
         read_transfers(fetcher);
         read_timers(fetcher);
         request_start_next(&fetcher->loop);
-        pools_close_unused(&fetcher->loop.connections.pools, clock_monotonic_us());
+        connections_close_unused(&fetcher->loop.connections, clock_monotonic_us());
         request_update_stats(&fetcher->loop);
         end_turn(fetcher);
         poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));

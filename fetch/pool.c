@@ -4,13 +4,13 @@
 #include <string.h>
 
 #define LOOK_AT 16 /* idle connections, whose pools may be full */
-#define LOOK_US ((int64_t)1000000)
 
 struct pool {
     CURLSH *share; /* NULL: it has no connection */
     unsigned leases;
     unsigned idle;     /* members; a claimed one belongs to its claimer's lease */
     int64_t unused_us; /* monotonic: no lease was seen from then on; 0: there may have been one */
+    LIST_HEAD(, pool_member) members;
 };
 
 /* It stays while a lease or a member refers to it. */
@@ -61,6 +61,7 @@ pools_close(struct pools *pools)
         curl_share_cleanup(pools->list[i]->share);
         pools->list[i]->share = NULL;
     }
+    pools->open = 0;
 }
 
 void
@@ -84,45 +85,63 @@ add_pool(struct pools *pools)
         return NULL;
     pools->list = longer;
     pool = calloc(1, sizeof(*pool));
-    if (pool)
-        pools->list[pools->count++] = pool;
+    if (!pool)
+        return NULL;
+    LIST_INIT(&pool->members);
+    pools->list[pools->count++] = pool;
     return pool;
 }
 
 /* False without memory. */
 static bool
-open_share(struct pool *pool)
+open_share(struct pools *pools, struct pool *pool)
 {
-    CURLSH *share = pool->share ? pool->share : curl_share_init();
+    CURLSH *share;
 
-    if (!pool->share && share &&
-        curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) == CURLSHE_OK)
-        pool->share = share;
-    if (!pool->share)
+    if (pool->share)
+        return true;
+    share = curl_share_init();
+    if (!share || curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT)) {
         curl_share_cleanup(share);
-    return pool->share != NULL;
+        return false;
+    }
+    pool->share = share;
+    pools->open++;
+    return true;
 }
 
-/* A pool without a lease: no handle of libcurl has its share. */
-static void
-close_if_unused(struct pool *pool, int64_t now_us)
+/* Have the origins closed all its connections? */
+static bool
+is_dead(const struct pool *pool, bool (*is_open)(struct pool_member *member))
 {
-    if (pool->unused_us == 0)
-        pool->unused_us = now_us;
-    else if (now_us - pool->unused_us >= POOL_UNUSED_US &&
-             curl_share_cleanup(pool->share) == CURLSHE_OK)
-        pool->share = NULL;
+    struct pool_member *member;
+
+    LIST_FOREACH(member, &pool->members, sibling)
+    if (is_open(member))
+        return false;
+    return !LIST_EMPTY(&pool->members);
 }
 
 void
-pools_close_unused(struct pools *pools, int64_t now_us)
+pools_close_unused(struct pools *pools, int64_t now_us, bool (*is_open)(struct pool_member *member))
 {
     if (now_us < pools->look_us)
         return;
-    pools->look_us = now_us + LOOK_US;
-    for (unsigned i = 0; i < pools->count; i++)
-        if (pools->list[i]->share && pools->list[i]->leases == 0)
-            close_if_unused(pools->list[i], now_us);
+    pools->look_us = now_us + POOL_LOOK_US;
+    for (unsigned i = 0; i < pools->count; i++) {
+        struct pool *pool = pools->list[i];
+
+        /* Without a lease, no handle of libcurl has the share. */
+        if (!pool->share || pool->leases) {
+            continue;
+        } else if (pool->unused_us == 0) {
+            pool->unused_us = now_us;
+        } else if ((now_us - pool->unused_us >= POOL_UNUSED_US || is_dead(pool, is_open)) &&
+                   curl_share_cleanup(pool->share) == CURLSHE_OK) {
+            pool->share = NULL;
+            pools->open--;
+        }
+    }
 }
 
 /* ---- origins ------------------------------------------------------------------------- */
@@ -257,7 +276,7 @@ pool_choose(struct pools *pools, struct pool_lease *lease, const char *key, enum
         pool = idle->pool;
     if (!pool)
         pool = choose_for_new(pools);
-    if (!pool || !open_share(pool)) {
+    if (!pool || !open_share(pools, pool)) {
         release_origin(pools, origin);
         return false;
     }
@@ -325,6 +344,7 @@ pool_add_member(struct pool_member *member, const struct pool_lease *lease)
         .state = MEMBER_OPENING,
     };
     LIST_INIT(&member->users);
+    LIST_INSERT_HEAD(&member->pool->members, member, sibling);
     member->origin->references++;
 }
 
@@ -360,6 +380,7 @@ pool_remove_member(struct pools *pools, struct pool_member *member)
     struct pool_lease *lease;
 
     end_idleness(member);
+    LIST_REMOVE(member, sibling);
     if (member->claimer)
         member->claimer->claimed = NULL;
     while ((lease = LIST_FIRST(&member->users))) {

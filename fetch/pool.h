@@ -26,6 +26,8 @@
 /* What a pool has is closed when no transfer has used it for this time. */
 #define POOL_UNUSED_US ((int64_t)30 * 1000000)
 
+#define POOL_LOOK_US ((int64_t)500000) /* from one look of pools_close_unused() to the next */
+
 struct pool;
 struct pool_origin;
 struct pool_lease;
@@ -41,8 +43,9 @@ struct pool_member {
         MEMBER_CLAIMED /* idle, and expected to be used by the claimer */
     } state;
     struct pool_lease *claimer;
-    LIST_HEAD(, pool_lease) users; /* several over HTTP/2 */
-    LIST_ENTRY(pool_member) link;  /* of the origin's idle ones */
+    LIST_HEAD(, pool_lease) users;   /* several over HTTP/2 */
+    LIST_ENTRY(pool_member) link;    /* of the origin's idle ones */
+    LIST_ENTRY(pool_member) sibling; /* of the pool's */
 };
 
 /* What a transfer has of the pools; a part of it. Zero: nothing. */
@@ -62,6 +65,7 @@ struct pools {
     unsigned most;   /* pools */
     unsigned size;   /* connections in each */
     unsigned cursor; /* where the next search begins */
+    unsigned open;   /* pools that may have connections */
     int64_t look_us; /* when pools_close_unused() looks again */
     struct pool_origin_tree origins;
 };
@@ -76,11 +80,13 @@ void pools_init(struct pools *pools, unsigned connections);
 CURLMcode pools_set_bounds(const struct pools *pools, CURLM *multi);
 
 /*
- * Closes the connections of pools that no transfer has used for POOL_UNUSED_US. libcurl finds out
- * that an origin has closed a connection when a transfer begins that has the same pool. To be
- * called often, but not by a call-back of libcurl; `now_us` is monotonic. It looks once a second.
+ * Closes the connections of pools that no transfer uses: after POOL_UNUSED_US, or at the second
+ * look if their origins have closed all of them, which libcurl finds out only when a transfer
+ * begins that has the same pool. To be called often, but not by a call-back of libcurl, while
+ * pools->open is not 0; `now_us` is monotonic. It looks every POOL_LOOK_US.
  */
-void pools_close_unused(struct pools *pools, int64_t now_us);
+void pools_close_unused(struct pools *pools, int64_t now_us,
+                        bool (*is_open)(struct pool_member *member));
 
 /*
  * Closes all connections, through their CURLOPT_CLOSESOCKETFUNCTION. All handles of libcurl have

@@ -70,7 +70,9 @@ const struct mix_row mix_rows[] = {
     {"dripping", 50, MIX_GET, LIE("size:100&fault=drip:1"), .size = 100},
     {"stalled unanswered", 2, MIX_GET, LIE("hang-silent"), .status = PROXY_TIMED_OUT},
     {"stalled in the head", 2, MIX_GET, LIE("hang"), .status = PROXY_TIMED_OUT},
-    {"stalled in the body", 2, MIX_GET, LIE("hang-body:50"), .status = PROXY_TIMED_OUT},
+    /* Version 2 passes on what has come of it. */
+    {"stalled in the body, version 1", 2, MIX_FETCH, LIE("hang-body:50"),
+     .rpc = RPC_CLIENT_SYSTEM_ERR},
 
     /* Administrators. */
     {"statistics", 100, MIX_STAT, .host = NULL},

@@ -10,7 +10,6 @@
 #define MANY 1000u
 #define HOST "http://a.test:80"
 #define OTHER "http://b.test:80"
-#define LOOKS_US 1000000 /* apart */
 
 static struct pools pools;
 
@@ -283,6 +282,14 @@ end_leases(struct pool_lease *leases, unsigned count)
         pool_end_lease(&pools, &leases[i]);
 }
 
+static struct pool_member *opened; /* the one connection that is_open() finds open */
+
+static bool
+is_open(struct pool_member *member)
+{
+    return member == opened;
+}
+
 /* Of two pools one is in use again and again; what the other one has kept is closed. */
 START_TEST(unused_pools_are_closed)
 {
@@ -302,18 +309,18 @@ START_TEST(unused_pools_are_closed)
     transfer(&second, origin->port, &closed[1]);
     pool_end_lease(&pools, &second);
     for (unsigned i = 0; i < 2; i++, now_us += POOL_UNUSED_US - 1)
-        pools_close_unused(&pools, now_us);
+        pools_close_unused(&pools, now_us, is_open);
     ck_assert_uint_eq(closed[1], 0);
     end_leases(leases, pools.size);
-    pools_close_unused(&pools, now_us + LOOKS_US);
+    pools_close_unused(&pools, now_us + POOL_LOOK_US, is_open);
     ck_assert_uint_eq(closed[1], 1);
     ck_assert_uint_eq(closed[0], 0);
     /* A lease in between begins the time anew. */
     choose(&first, HOST, POOL_NEW);
     pool_end_lease(&pools, &first);
-    pools_close_unused(&pools, now_us + POOL_UNUSED_US);
+    pools_close_unused(&pools, now_us + POOL_UNUSED_US, is_open);
     ck_assert_uint_eq(closed[0], 0);
-    pools_close_unused(&pools, now_us + 2 * POOL_UNUSED_US);
+    pools_close_unused(&pools, now_us + 2 * POOL_UNUSED_US, is_open);
     ck_assert_uint_eq(closed[0], 1);
     /* They serve again. */
     for (unsigned i = 0; i < pools.size; i++)
@@ -324,6 +331,29 @@ START_TEST(unused_pools_are_closed)
     pool_end_lease(&pools, &second);
     end_leases(leases, pools.size);
     origin_stop(origin);
+}
+END_TEST
+
+/* A pool of which one connection is open is kept; when that has ended as well, it is closed. */
+START_TEST(pools_without_an_open_connection_are_closed)
+{
+    struct pool_member members[3];
+    int64_t now_us = 1000000;
+
+    for (unsigned i = 0; i < 3; i++)
+        leave_idle(&members[i], i ? HOST : OTHER);
+    ck_assert_uint_eq(pools.open, 1);
+    opened = &members[1];
+    for (unsigned i = 0; i < 3; i++, now_us += POOL_LOOK_US)
+        pools_close_unused(&pools, now_us, is_open);
+    ck_assert_uint_eq(pools.open, 1);
+    opened = NULL;
+    pools_close_unused(&pools, now_us - 1, is_open);
+    ck_assert_uint_eq(pools.open, 1);
+    pools_close_unused(&pools, now_us, is_open);
+    ck_assert_uint_eq(pools.open, 0);
+    for (unsigned i = 0; i < 3; i++)
+        pool_remove_member(&pools, &members[i]);
 }
 END_TEST
 
@@ -343,6 +373,7 @@ unit_suite(void)
     tcase_add_test(tcase, shared_connections);
     tcase_add_test(tcase, idle_connections_give_way);
     tcase_add_test(tcase, unused_pools_are_closed);
+    tcase_add_test(tcase, pools_without_an_open_connection_are_closed);
     suite_add_tcase(suite, tcase);
     return suite;
 }
