@@ -153,8 +153,8 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {"--admin-uid=no-such-user", EX_CONFIG, "--admin-uid: \"no-such-user\" is not a number or a user",
-     true},
+    {"--admin-uid=no-such-user", EX_CONFIG,
+     "--admin-uid: \"no-such-user\" is not a number or a user", true},
     {"--allow-net=10.0.0.0/99", EX_CONFIG, "--allow-net: ", true},
     {"--user=no-such-user", EX_CONFIG, "user: \"no-such-user\"", true},
     {"--cacert=/proc/no/such", EX_CONFIG, "/proc/no/such", true},

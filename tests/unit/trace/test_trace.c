@@ -321,13 +321,15 @@ START_TEST(what_is_no_trace)
     scratch_write("prose", "To whom it may concern\n", 23);
     ck_assert_int_eq(refuse("prose", options), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(why, "prose: unknown trace format"));
-    ck_assert_ptr_nonnull(strstr(why, "its first line is 'To whom it may concern'; name the format"));
+    ck_assert_ptr_nonnull(
+        strstr(why, "its first line is 'To whom it may concern'; name the format"));
     scratch_write("binary", "http://a.test/\0\n", 16);
     ck_assert_int_eq(refuse("binary", options), TRACE_NOT_A_TRACE);
     ck_assert_ptr_nonnull(strstr(why, "its first bytes are 68 74 74 70 3a 2f 2f 61 2e 74 65"));
     options.format = "parchment";
     ck_assert_int_eq(refuse("ftp", options), TRACE_NOT_A_TRACE);
-    ck_assert_ptr_nonnull(strstr(why, "no trace format is called 'parchment'; there are: request-db, firefox"));
+    ck_assert_ptr_nonnull(
+        strstr(why, "no trace format is called 'parchment'; there are: request-db, firefox"));
 }
 END_TEST
 
