@@ -7,13 +7,24 @@
 #include "server/http_front.h"
 #include "server/http_upgrade.h"
 
+/* Can the fields of the request be passed on? Otherwise a page has been sent. */
+static bool
+can_forward(struct http_exchange *x)
+{
+    if (x->request.connection_options <= HTTP_CONNECTION_OPTIONS_MAX)
+        return true;
+    x->over = true;
+    http_exchange_send_page(x, 431, span_str("Connection lists too many fields"), NULL);
+    return false;
+}
+
 /* A request for this URL. False without memory. */
 static bool
 begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
 {
     struct http_connection *c = x->connection;
 
-    if (!http_exchange_can_forward(x))
+    if (!can_forward(x))
         return true;
     if (http_exchange_start(x, url))
         return true;
@@ -34,9 +45,9 @@ static bool
 begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
 {
     if (x->origin) {
-        if (!http_exchange_can_forward(x))
+        if (!can_forward(x))
             return true;
-        http_exchange_forward_fields(x);
+        http_fields_make(x);
     }
     http_exchange_set_waiting(x, true);
     if (!http_exchange_keep(x, head_bytes)) {

@@ -171,7 +171,7 @@ http_exchange_keep(struct http_exchange *x, struct span head)
     if (!http_exchange_keep_head(x, head))
         return false;
     if (x->exchange.fields_later)
-        http_exchange_forward_fields(x);
+        http_fields_make(x);
     if (!copy(x, &x->kept_fields, x->fields))
         return false;
     x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);

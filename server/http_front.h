@@ -199,13 +199,6 @@ void http_exchange_refuse(struct http_connection *connection, const struct http_
 
 /* ---- http_serve.c ---------------------------------------------------------------------------- */
 
-/* Can the fields of the request be passed on? Otherwise a page has been sent. */
-bool http_exchange_can_forward(struct http_exchange *x);
-
-/* Writes the field lines that go on to the origin into the worker's memory, if that has not been.
- */
-void http_exchange_forward_fields(struct http_exchange *x);
-
 /*
  * Starts the exchange, and if no connection can be made, for the origin's next URL. True: the last
  * call has come.
@@ -290,6 +283,12 @@ struct span http_client_name(struct http_connection *connection);
  */
 struct span http_forwarded_host(const struct http_connection *connection,
                                 const struct http_request *request);
+
+/* ---- http_fields.c --------------------------------------------------------------------------- */
+
+/* Writes the field lines that go on to the origin into the worker's memory, if that has not been.
+ */
+void http_fields_make(struct http_exchange *x);
 
 /* ---- http_source.c --------------------------------------------------------------------------- */
 

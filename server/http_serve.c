@@ -1,6 +1,5 @@
 /* The front of HTTP: exchanges that are served by the proxy, from their start to their failure. */
 #include "base/container_of.h"
-#include "http/hop_by_hop.h"
 #include "server/http_front.h"
 #include "server/http_upgrade.h"
 
@@ -171,49 +170,6 @@ static const struct front front = {
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-bool
-http_exchange_can_forward(struct http_exchange *x)
-{
-    if (x->request.connection_options <= HTTP_CONNECTION_OPTIONS_MAX)
-        return true;
-    x->over = true;
-    http_exchange_send_page(x, 431, span_str("Connection lists too many fields"), NULL);
-    return false;
-}
-
-void
-http_exchange_forward_fields(struct http_exchange *x)
-{
-    struct http_connection *c = x->connection;
-    struct buf *fields = &c->worker->fields;
-    struct http_forwarding forwarding = {
-        .method = x->request.method_id,
-        .has_body = http_request_has_body(&x->request),
-        .via = span_str(c->worker->http->via),
-        .max_forwards = -1,
-    };
-
-    if (x->has_fields)
-        return;
-    if (x->origin) {
-        forwarding.for_ = http_client_name(c);
-        forwarding.proto = span_str("http");
-        /* Responses of a row for any host are stored for all: the origin may not tell them apart.
-         */
-        if (x->origin->host.len)
-            forwarding.host = http_forwarded_host(c, &x->request);
-    }
-    if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
-        int64_t hops = http_max_forwards(x->request.fields);
-
-        forwarding.max_forwards = hops > 0 ? hops - 1 : -1;
-    }
-    buf_reset(fields);
-    (void)http_forward_fields(fields, x->request.fields, &forwarding);
-    x->fields = buf_span(fields);
-    x->has_fields = true;
-}
-
 /* Not made for a hit: -4 % CPU per hit of 1 KiB at 32 connections, with what else a hit does not
  * search any more. */
 static void
@@ -221,7 +177,7 @@ make_fields(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    http_exchange_forward_fields(x);
+    http_fields_make(x);
     exchange->fields = x->fields;
 }
 

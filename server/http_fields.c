@@ -1,0 +1,36 @@
+/* The field lines of a request that go on to its origin. */
+#include "http/hop_by_hop.h"
+#include "server/http_front.h"
+
+void
+http_fields_make(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+    struct buf *fields = &c->worker->fields;
+    struct http_forwarding forwarding = {
+        .method = x->request.method_id,
+        .has_body = http_request_has_body(&x->request),
+        .via = span_str(c->worker->http->via),
+        .max_forwards = -1,
+    };
+
+    if (x->has_fields)
+        return;
+    if (x->origin) {
+        forwarding.for_ = http_client_name(c);
+        forwarding.proto = span_str("http");
+        /* Responses of a row for any host are stored for all: the origin may not tell them apart.
+         */
+        if (x->origin->host.len)
+            forwarding.host = http_forwarded_host(c, &x->request);
+    }
+    if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
+        int64_t hops = http_max_forwards(x->request.fields);
+
+        forwarding.max_forwards = hops > 0 ? hops - 1 : -1;
+    }
+    buf_reset(fields);
+    (void)http_forward_fields(fields, x->request.fields, &forwarding);
+    x->fields = buf_span(fields);
+    x->has_fields = true;
+}
