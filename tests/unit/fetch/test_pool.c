@@ -298,7 +298,7 @@ START_TEST(unused_pools_are_closed)
     static struct pool_lease leases[POOL_CONNECTIONS];
     struct origin *origin = origin_start(lines);
     struct pool_lease first, second;
-    unsigned closed[2] = {0};
+    static unsigned closed[2]; /* until the pools are closed */
     int64_t now_us = 1000000;
 
     for (unsigned i = 0; i < pools.size; i++)
