@@ -67,12 +67,12 @@ const struct mix_row mix_rows[] = {
     {"redirected inside", 50, MIX_GET, .host = "inside", .hosts = 61,
      .path = "/fault/redirect:http://10.0.0.1:8081/", .status = PROXY_DENIED,
      .or_status = PROXY_BAD_REDIRECT, RARE},
-    {"dripping", 50, MIX_GET, LIE("size:100&fault=drip:1"), .size = 100},
-    {"stalled unanswered", 2, MIX_GET, LIE("hang-silent"), .status = PROXY_TIMED_OUT},
-    {"stalled in the head", 2, MIX_GET, LIE("hang"), .status = PROXY_TIMED_OUT},
-    /* Version 2 passes on what has come of it. */
+    /* Version 2 passes on what has come of a slow body. */
+    {"dripping, version 1", 50, MIX_FETCH, LIE("size:100&fault=drip:1"), .size = 100},
     {"stalled in the body, version 1", 2, MIX_FETCH, LIE("hang-body:50"),
      .rpc = RPC_CLIENT_SYSTEM_ERR},
+    {"stalled unanswered", 2, MIX_GET, LIE("hang-silent"), .status = PROXY_TIMED_OUT},
+    {"stalled in the head", 2, MIX_GET, LIE("hang"), .status = PROXY_TIMED_OUT},
 
     /* Administrators. */
     {"statistics", 100, MIX_STAT, .host = NULL},
