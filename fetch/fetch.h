@@ -291,6 +291,15 @@ struct fetch_stats {
     uint64_t bytes; /* of bodies, as received from the network */
 };
 
+/*
+ * Whether fetcher_create() takes this text for one of connect_to or allow_ports, or for
+ * upstream_proxy or cacert; if not, with a sentence in `why` that does not name the setting.
+ */
+bool fetch_check_connect_to(const char *rule, char *why, size_t why_size);
+bool fetch_check_port(const char *port, char *why, size_t why_size);
+bool fetch_check_proxy(const char *url, char *why, size_t why_size);
+bool fetch_check_authorities(const char *path, char *why, size_t why_size);
+
 /* Starts the threads. NULL, with a sentence in `why`, on failure (bad cacert, proxy,
  * connect_to...). */
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);

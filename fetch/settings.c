@@ -164,6 +164,32 @@ out:
     return ok;
 }
 
+static void
+free_rule(struct connect_rule *rule)
+{
+    free(rule->host);
+    free(rule->target_host);
+}
+
+static bool
+take_rule(struct connect_rule *rule, const char *text, char *why, size_t why_size)
+{
+    if (parse_rule(rule, text))
+        return true;
+    snprintf(why, why_size, "\"%.200s\" is not HOST:PORT:HOST:PORT", text);
+    return false;
+}
+
+bool
+fetch_check_connect_to(const char *text, char *why, size_t why_size)
+{
+    struct connect_rule rule = {0};
+    bool ok = take_rule(&rule, text, why, why_size);
+
+    free_rule(&rule);
+    return ok;
+}
+
 static bool
 take_rules(struct settings *settings, const char *const *texts, char *why, size_t why_size)
 {
@@ -175,16 +201,33 @@ take_rules(struct settings *settings, const char *const *texts, char *why, size_
     if (!settings->rules)
         return refuse(why, why_size, "out of memory");
     for (size_t i = 0; i < count; i++) {
-        if (!parse_rule(&settings->rules[i], texts[i])) {
-            snprintf(why, why_size, "connect-to \"%.200s\" is not HOST:PORT:HOST:PORT", texts[i]);
+        if (!take_rule(&settings->rules[i], texts[i], why, why_size))
             return false;
-        }
         settings->rule_count++;
     }
     return true;
 }
 
 /* ---- ports --------------------------------------------------------------------------- */
+
+/* 0 is any port. */
+static bool
+take_port(const char *text, unsigned *port, char *why, size_t why_size)
+{
+    *port = 0;
+    if (strcmp(text, "any") == 0 || (parse_port(text, port) && *port > 0))
+        return true;
+    snprintf(why, why_size, "\"%.64s\" is neither a port nor \"any\"", text);
+    return false;
+}
+
+bool
+fetch_check_port(const char *text, char *why, size_t why_size)
+{
+    unsigned port;
+
+    return take_port(text, &port, why, why_size);
+}
 
 static bool
 take_ports(struct settings *settings, const char *const *texts, char *why, size_t why_size)
@@ -197,16 +240,14 @@ take_ports(struct settings *settings, const char *const *texts, char *why, size_
     if (!settings->ports)
         return refuse(why, why_size, "out of memory");
     for (size_t i = 0; i < count; i++) {
-        unsigned port = 0;
+        unsigned port;
 
-        if (strcmp(texts[i], "any") == 0) {
-            settings->any_port = true;
-        } else if (parse_port(texts[i], &port) && port > 0) {
-            settings->ports[settings->port_count++] = (uint16_t)port;
-        } else {
-            snprintf(why, why_size, "allow-port \"%.64s\" is neither a port nor \"any\"", texts[i]);
+        if (!take_port(texts[i], &port, why, why_size))
             return false;
-        }
+        if (port)
+            settings->ports[settings->port_count++] = (uint16_t)port;
+        else
+            settings->any_port = true;
     }
     return true;
 }
@@ -225,15 +266,34 @@ settings_permit_port(const struct settings *settings, uint16_t port)
 /* ---- upstream proxy, authorities ----------------------------------------------------- */
 
 static bool
+parse_proxy(struct target *target, const char *url, char *why, size_t why_size)
+{
+    char reason[256];
+
+    if (target_parse(target, span_str(url), reason, sizeof(reason)) == FETCH_OK)
+        return true;
+    snprintf(why, why_size, "\"%.200s\": %s", url, reason);
+    return false;
+}
+
+bool
+fetch_check_proxy(const char *url, char *why, size_t why_size)
+{
+    struct target target;
+
+    if (!parse_proxy(&target, url, why, why_size))
+        return false;
+    target_free(&target);
+    return true;
+}
+
+static bool
 take_proxy(struct settings *settings, const char *url, char *why, size_t why_size)
 {
     struct target target;
-    char reason[256];
 
-    if (target_parse(&target, span_str(url), reason, sizeof(reason)) != FETCH_OK) {
-        snprintf(why, why_size, "the upstream proxy \"%.200s\": %s", url, reason);
+    if (!parse_proxy(&target, url, why, why_size))
         return false;
-    }
     settings->config.upstream_proxy = strdup(target.text);
     settings->proxy_host = target.host;
     settings->proxy_port = target.port;
@@ -246,7 +306,7 @@ take_proxy(struct settings *settings, const char *url, char *why, size_t why_siz
 
 /* Reads the file once: later changes of it have no effect. */
 static bool
-take_authorities(struct settings *settings, const char *path, char *why, size_t why_size)
+read_authorities(struct buf *authorities, const char *path, char *why, size_t why_size)
 {
     FILE *file = fopen(path, "re");
     char bytes[8192];
@@ -258,21 +318,32 @@ take_authorities(struct settings *settings, const char *path, char *why, size_t 
         return false;
     }
     while ((len = fread(bytes, 1, sizeof(bytes), file)) > 0)
-        if (!buf_append(&settings->authorities, bytes, len))
+        if (!buf_append(authorities, bytes, len))
             break;
-    ok = !ferror(file) && !buf_failed(&settings->authorities);
+    ok = !ferror(file) && !buf_failed(authorities);
     fclose(file);
     if (!ok) {
         snprintf(why, why_size, "cannot read all of %.200s", path);
         return false;
     }
-    if (!memmem(buf_str(&settings->authorities), settings->authorities.len, "-----BEGIN ", 11) ||
-        !memmem(buf_str(&settings->authorities), settings->authorities.len, "CERTIFICATE-----",
-                16)) {
-        snprintf(why, why_size, "%.200s holds no certificate in PEM", path);
+    if (!memmem(buf_str(authorities), authorities->len, "-----BEGIN ", 11) ||
+        !memmem(buf_str(authorities), authorities->len, "CERTIFICATE-----", 16)) {
+        snprintf(why, why_size, "%.200s contains no certificate in PEM", path);
         return false;
     }
     return true;
+}
+
+bool
+fetch_check_authorities(const char *path, char *why, size_t why_size)
+{
+    struct buf authorities;
+    bool ok;
+
+    buf_init(&authorities, AUTHORITIES_MAX);
+    ok = read_authorities(&authorities, path, why, why_size);
+    buf_free(&authorities);
+    return ok;
 }
 
 bool
@@ -295,23 +366,22 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
     if (config->user_agent && !(settings->config.user_agent = strdup(config->user_agent)))
         return refuse(why, why_size, "out of memory");
     if (config->upstream_proxy && config->connect_to && config->connect_to[0])
-        return refuse(why, why_size, "connect-to and an upstream proxy exclude each other");
+        return refuse(why, why_size, "--connect-to and --upstream-proxy exclude each other");
     if (config->allow_ports && !take_ports(settings, config->allow_ports, why, why_size))
         return false;
     if (config->connect_to && !take_rules(settings, config->connect_to, why, why_size))
         return false;
     if (config->upstream_proxy && !take_proxy(settings, config->upstream_proxy, why, why_size))
         return false;
-    return !config->cacert || take_authorities(settings, config->cacert, why, why_size);
+    return !config->cacert ||
+           read_authorities(&settings->authorities, config->cacert, why, why_size);
 }
 
 void
 settings_free(struct settings *settings)
 {
-    for (size_t i = 0; i < settings->rule_count; i++) {
-        free(settings->rules[i].host);
-        free(settings->rules[i].target_host);
-    }
+    for (size_t i = 0; i < settings->rule_count; i++)
+        free_rule(&settings->rules[i]);
     free(settings->rules);
     free(settings->ports);
     free(settings->proxy_host);

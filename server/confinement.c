@@ -24,7 +24,7 @@ confinement_find_user(const struct options *options, struct service_user *user)
     buf_init(&why, 1024);
     ok = privileges_find_user(options->user, user, &why);
     if (!ok)
-        log_error("%s", buf_str(&why));
+        log_error("%suser: %s", options_dashes(options, "user"), buf_str(&why));
     buf_free(&why);
     return ok ? EX_OK : EX_CONFIG;
 }
@@ -108,13 +108,20 @@ static bool
 change_user(const struct options *options, const struct listening *listening,
             const struct service_user *user, struct buf *why)
 {
+    size_t before;
+
     if (geteuid() == 0) {
         if (!options->no_rpcbind)
             registration_make_way(user->uid);
         if (!give_listening(listening, user->uid, user->gid, why))
             return false;
     }
-    return privileges_become(user, why);
+    before = why->len;
+    buf_printf(why, "%suser: ", options_dashes(options, "user"));
+    if (!privileges_become(user, why))
+        return false;
+    why->len = before;
+    return true;
 }
 
 static bool

@@ -84,7 +84,7 @@ start_request_db(struct daemon_parts *parts)
         service->logs = true;
         service->request_db_path = name_of_file(options->request_db);
     } else {
-        log_error("request-db %s: %s", options->request_db, buf_str(&why));
+        log_error("request database %s: %s", options->request_db, buf_str(&why));
     }
     buf_free(&why);
     return service->request_db ? EX_OK : EX_CANTCREAT;

@@ -69,6 +69,46 @@ lower(uint64_t bound, const struct daemon_parts *parts)
     return (unsigned)(bound && !lowered ? 1 : lowered);
 }
 
+/* The setting of that name, as the fetcher takes it. */
+static bool
+check_setting(const char *dashes, const char *name, const char *text,
+              bool (*check)(const char *text, char *why, size_t why_size))
+{
+    char why[512];
+
+    if (check(text, why, sizeof(why)))
+        return true;
+    log_error("%s%s: %s", dashes, name, why);
+    return false;
+}
+
+static bool
+check_list(const struct option_list *list, const char *name,
+           bool (*check)(const char *text, char *why, size_t why_size))
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!check_setting(option_dashes(list, i), name, list->items[i], check))
+            return false;
+    return true;
+}
+
+static bool
+check_one(const struct options *options, const char *name, const char *text,
+          bool (*check)(const char *text, char *why, size_t why_size))
+{
+    return !text || check_setting(options_dashes(options, name), name, text, check);
+}
+
+/* What fetcher_create() would refuse without the name of the option. */
+static bool
+check_fetcher_settings(const struct options *options)
+{
+    return check_list(&options->connect_to, "connect-to", fetch_check_connect_to) &&
+           check_list(&options->allow_port, "allow-port", fetch_check_port) &&
+           check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) &&
+           check_one(options, "cacert", options->cacert, fetch_check_authorities);
+}
+
 static int
 make_fetcher(struct daemon_parts *parts)
 {
@@ -102,6 +142,8 @@ make_fetcher(struct daemon_parts *parts)
     config.user_agent = options->user_agent;
     config.allow_ports = (const char *const *)options->allow_port.items;
     config.connect_to = (const char *const *)options->connect_to.items;
+    if (!check_fetcher_settings(options))
+        return EX_CONFIG;
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
     if (!parts->service.fetcher) {
         log_error("%s", why);

@@ -21,16 +21,18 @@
 
 static const char nothing_left[] = "there is no address and no socket to listen on";
 
+/* The sentence on items[i] of --listen. */
 static void
-bad_address(struct buf *why, const char *dashes, const char *text)
+bad_address(struct buf *why, const struct option_list *list, size_t i)
 {
-    buf_printf(why, "%slisten: \"%s\" is not an IPv4 or IPv6 address", dashes, text);
+    buf_printf(why, "%slisten: \"%s\" is not an IPv4 or IPv6 address", option_dashes(list, i),
+               list->items[i]);
 }
 
 static void
-too_many_addresses(struct buf *why)
+too_many_addresses(struct buf *why, const struct option_list *list, const char *option, size_t most)
 {
-    buf_printf(why, "listen: more than %d addresses", LISTEN_MOST_TCP);
+    buf_printf(why, "%s%s: more than %zu addresses", option_dashes(list, most), option, most);
 }
 
 /* ---- TCP ---------------------------------------------------------------------------------- */
@@ -114,21 +116,21 @@ family_is_missing(int error)
 
 /*
  * Opens every address on one port. EADDRINUSE with *chosen set means that the port that the system
- * chose for the first address is in use on another: try again.
+ * chose for the first address is in use on another: try again. On failure *at is the number of the
+ * address.
  */
 static int
 open_all(struct listening *listening, char *const *addresses, bool optional, uint16_t port,
-         const char **failed)
+         size_t *at)
 {
-    for (; *addresses; addresses++) {
+    for (*at = 0; addresses[*at]; ++*at) {
         struct sockaddr_storage address;
         socklen_t len;
         int fd;
 
-        *failed = *addresses;
         if (listening->tcp_count == LISTEN_MOST_TCP)
             return E2BIG;
-        if (!parse_address(*addresses, &address, &len))
+        if (!parse_address(addresses[*at], &address, &len))
             return EINVAL;
         set_port(&address, port ? port : listening->port);
         fd = open_tcp((struct sockaddr *)&address, len);
@@ -164,14 +166,14 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
     bool given = options->listen.count != 0;
     char **addresses = given ? options->listen.items : everywhere;
     uint16_t port = (uint16_t)options->port;
-    const char *failed = "";
     int error = EADDRINUSE;
+    size_t at = 0;
 
     if (given && strcmp(addresses[0], "none") == 0)
         return LISTEN_OK;
     for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
         close_tcp(listening);
-        error = open_all(listening, addresses, !given, port, &failed);
+        error = open_all(listening, addresses, !given, port, &at);
         if (port)
             break;
     }
@@ -182,16 +184,18 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
     case EADDRINUSE:
         return refuse_port(port, why);
     case EINVAL:
-        bad_address(why, "", failed);
+        bad_address(why, &options->listen, at);
         return LISTEN_BAD_ADDRESS;
     case EADDRNOTAVAIL:
-        buf_printf(why, "listen: %s is not an address of this machine", failed);
+        buf_printf(why, "%slisten: %s is not an address of this machine",
+                   option_dashes(&options->listen, at), addresses[at]);
         return LISTEN_BAD_ADDRESS;
     case E2BIG:
-        too_many_addresses(why);
+        too_many_addresses(why, &options->listen, "listen", LISTEN_MOST_TCP);
         return LISTEN_BAD_ADDRESS;
     default:
-        buf_printf(why, "listening on %s port %u: %s", failed, (unsigned)port, strerror(error));
+        buf_printf(why, "listening on %s port %u: %s",
+                   addresses[at] ? addresses[at] : "any address", (unsigned)port, strerror(error));
         return LISTEN_FAILED;
     }
 }
@@ -262,14 +266,15 @@ listen_describe(int fd, char *name, size_t size)
     return name;
 }
 
+/* After check_http(). */
 static enum listen_error
-open_http(struct local_socket *socket, const char *option, const char *text, uint64_t mode,
-          struct buf *why)
+open_http(struct local_socket *socket, const struct option_list *list, size_t i, const char *option,
+          uint64_t mode, struct buf *why)
 {
     struct listen_http_address http;
 
     *socket = LOCAL_SOCKET_NONE;
-    if (!listen_parse_http(option, text, &http, why))
+    if (!listen_parse_http(option, list->items[i], &http, why))
         return LISTEN_BAD_ADDRESS;
     if (http.path)
         return local_socket_open(socket, http.path, mode, why);
@@ -278,7 +283,8 @@ open_http(struct local_socket *socket, const char *option, const char *text, uin
         return LISTEN_OK;
     if (errno == EADDRINUSE)
         return refuse_port(port_in(&http.address), why);
-    buf_printf(why, "%s: %s: %s", option, text, strerror(errno));
+    buf_printf(why, "%s%s: %s: %s", option_dashes(list, i), option, list->items[i],
+               strerror(errno));
     return errno == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
 }
 
@@ -288,7 +294,7 @@ check_http(const struct option_list *list, const char *option, struct buf *why)
     struct listen_http_address http;
 
     if (list->count > LISTEN_MOST_HTTP) {
-        buf_printf(why, "%s: more than %d addresses", option, LISTEN_MOST_HTTP);
+        too_many_addresses(why, list, option, LISTEN_MOST_HTTP);
         return LISTEN_BAD_ADDRESS;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -308,7 +314,7 @@ open_every_http(const struct option_list *list, const char *option, uint64_t mod
     enum listen_error error = check_http(list, option, why);
 
     for (size_t i = 0; error == LISTEN_OK && i < list->count; i++)
-        error = open_http(&sockets[(*count)++], option, list->items[i], mode, why);
+        error = open_http(&sockets[(*count)++], list, i, option, mode, why);
     return error;
 }
 
@@ -325,12 +331,12 @@ listen_check(const struct options *options, struct buf *why)
 
     for (size_t i = 0; tcp && i < options->listen.count; i++) {
         if (!parse_address(options->listen.items[i], &address, &len)) {
-            bad_address(why, option_dashes(&options->listen, i), options->listen.items[i]);
+            bad_address(why, &options->listen, i);
             return LISTEN_BAD_ADDRESS;
         }
     }
     if (options->listen.count > LISTEN_MOST_TCP) {
-        too_many_addresses(why);
+        too_many_addresses(why, &options->listen, "listen", LISTEN_MOST_TCP);
         return LISTEN_BAD_ADDRESS;
     }
     if (local && options->socket && local_socket_check(options->socket, why) != LISTEN_OK)

@@ -224,6 +224,8 @@ const struct option_row option_rows[] = {
 
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
+_Static_assert(ROWS <= sizeof(((struct options *)NULL)->of_file), "a flag for each row");
+
 bool
 options_init(struct options *options)
 {
@@ -234,7 +236,7 @@ options_init(struct options *options)
     buf_init(&why, 256);
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].start)
-            ok = option_set(options, &option_rows[i], "", option_rows[i].start, &why) && ok;
+            ok = option_set(options, &option_rows[i], "--", option_rows[i].start, &why) && ok;
     buf_free(&why);
     options->max_fetches_per_client = NOT_GIVEN;
     return ok;
@@ -455,6 +457,12 @@ note_items_of_file(struct options *options)
         if (option_rows[i].name && option_rows[i].type == OPTION_LIST)
             list->of_file = list->count;
     }
+}
+
+const char *
+options_dashes(const struct options *options, const char *name)
+{
+    return options->of_file[row_named(name) - option_rows] ? "" : "--";
 }
 
 int

@@ -35,6 +35,8 @@ enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
+    bool of_file[128]; /* by row of the table: the value is of the configuration file */
+
     /* listening */
     struct option_list listen;
     uint64_t port;
@@ -147,6 +149,9 @@ void options_free(struct options *options);
  * for one in the file, with a sentence in `why` (for a file, with its name and line).
  */
 int options_parse(struct options *options, int argc, char **argv, struct buf *why);
+
+/* What is in front of the name of an option that is not repeated, in a message on its value. */
+const char *options_dashes(const struct options *options, const char *name);
 
 /* Prints the text of --help. */
 void options_print_help(FILE *out);

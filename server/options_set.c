@@ -90,6 +90,7 @@ option_set(struct options *options, const struct option_row *row, const char *da
     void *field = field_of(options, row);
     char *copy;
 
+    options->of_file[row - option_rows] = *dashes == '\0';
     switch (row->type) {
     case OPTION_FLAG:
         if (parse_flag(text, field))

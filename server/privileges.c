@@ -36,7 +36,7 @@ find_group(const char *text, gid_t *gid, struct buf *why)
     if (group)
         *gid = group->gr_gid;
     else
-        buf_printf(why, "user: \"%s\" is not a group of this machine", text);
+        buf_printf(why, "\"%s\" is not a group of this machine", text);
     return group != NULL;
 }
 
@@ -51,7 +51,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
         int size = count;
 
         if (!groups) {
-            buf_append_str(why, "user: out of memory");
+            buf_append_str(why, "out of memory");
             return false;
         }
         user->groups = groups;
@@ -61,7 +61,7 @@ find_groups(const char *name, struct service_user *user, struct buf *why)
         }
         count = count > size ? count : 2 * size;
         if (count > MOST_GROUPS) {
-            buf_printf(why, "user: %s is in more than %d groups", name, MOST_GROUPS);
+            buf_printf(why, "%s is in more than %d groups", name, MOST_GROUPS);
             return false;
         }
     }
@@ -92,13 +92,13 @@ find_parts(char *name, const char *group, struct service_user *user, struct buf 
     } else if (group && units_parse_uint(name, 0, UINT32_MAX - 1, &number)) {
         user->uid = (uid_t)number;
     } else {
-        buf_printf(why, "user: \"%s\" is not a user of this machine", name);
+        buf_printf(why, "\"%s\" is not a user of this machine", name);
         return false;
     }
     if (group && !find_group(group, &user->gid, why))
         return false;
     if (user->uid == 0) {
-        buf_append_str(why, "user: root cannot be the user to change to");
+        buf_append_str(why, "root cannot be the user to change to");
         return false;
     }
     return !found || find_groups(name, user, why);
@@ -113,7 +113,7 @@ privileges_find_user(const char *text, struct service_user *user, struct buf *wh
 
     *user = (struct service_user){0};
     if (len == 0 || len >= sizeof(name)) {
-        buf_printf(why, "user: \"%s\" is not NAME or NAME:GROUP", text);
+        buf_printf(why, "\"%s\" is not NAME or NAME:GROUP", text);
         return false;
     }
     memcpy(name, text, len);
@@ -229,7 +229,7 @@ privileges_become(const struct service_user *user, struct buf *why)
     if (geteuid() == user->uid && getegid() == user->gid)
         return true;
     if (geteuid() != 0) {
-        buf_append_str(why, "user: only root can change to another user");
+        buf_append_str(why, "only root can change to another user");
         return false;
     }
     drop_bounding_set();

@@ -59,13 +59,21 @@ class OptionsTest(harness.SystemTest):
         rows = (("allow-net", "words"), ("client-net", "words"), ("purge-net", "words"), ("listen", "words"),
                 ("http", "words"), ("metrics", "words"), ("origin", "words"), ("origin", "/=ftp://h"),
                 ("tag-rule", "words"), ("write-rule", "words"), ("connect-port", "words"),
-                ("admin-uid", "no such user"), ("max-age", "words"))
+                ("admin-uid", "no such user"), ("max-age", "words"), ("connect-to", "words"),
+                ("allow-port", "words"), ("user", "no such user"), ("upstream-proxy", "ftp://h"))
         path = self.dir / "sunproxyd.conf"
         for name, value in rows:
             path.write_text(f"{name} = {value}\n")
             for argv, text in (([f"--{name}", value], f' --{name}: "'), (["-c", path], f' {name}: "')):
                 done = self.run_daemon("--no-rpcbind", "--check-config", *argv)
                 self.assertIn(done.returncode, (harness.EX_USAGE, 78), argv)
+                self.assertIn(text, done.stderr.decode())
+        for name, value, more in (("cacert", "/nowhere", ["--check-config"]), ("listen", "words", []),
+                                  ("listen", "192.0.2.1", []), ("http", "192.0.2.1:80", [])):
+            path.write_text(f"{name} = {value}\n")
+            for argv, text in (([f"--{name}", value], f" --{name}: "), (["-c", path], f" {name}: ")):
+                done = self.run_daemon("--no-rpcbind", "--socket", self.dir / "s", *more, *argv)
+                self.assertEqual(done.returncode, 78, argv)
                 self.assertIn(text, done.stderr.decode())
 
     def test_output_that_cannot_be_written(self):

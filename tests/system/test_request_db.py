@@ -311,7 +311,7 @@ class CrashTest(RequestDatabaseTest):
         done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
                                "--request-db", self.path)
         self.assertEqual(done.returncode, EX_CANTCREAT)
-        self.assertIn(f"request-db {self.path}: it is not an SQLite database", done.stderr.decode())
+        self.assertIn(f"request database {self.path}: it is not an SQLite database", done.stderr.decode())
         self.assertEqual(self.path.read_text(), "time client url\n")
         other = sqlite3.connect(self.folder / "places.sqlite")
         other.execute("CREATE TABLE moz_places (id, url)")
@@ -490,4 +490,4 @@ class UserTest(RequestDatabaseTest):
         done = self.run_daemon("--no-rpcbind", "--listen", "none", "--socket", self.dir / "s",
                                "--user", "nobody", "--request-db", self.path)
         self.assertEqual(done.returncode, EX_CANTCREAT)
-        self.assertIn(f"request-db {self.path}: Permission denied", done.stderr.decode())
+        self.assertIn(f"request database {self.path}: Permission denied", done.stderr.decode())

@@ -54,7 +54,7 @@ START_TEST(only_root_becomes_another)
 {
     process_model_begin(false);
     ck_assert(!privileges_become(&confined.user, &confined.why));
-    ck_assert_str_eq(buf_str(&confined.why), "user: only root can change to another user");
+    ck_assert_str_eq(buf_str(&confined.why), "only root can change to another user");
     confined.user.uid = confined.user.gid = 1000;
     ck_assert(privileges_become(&confined.user, &confined.why));
     confined.user.gid = 1001;
@@ -156,7 +156,7 @@ START_TEST(users_of_many_groups)
     privileges_free_user(&found);
     process_model.user_groups = 100000;
     ck_assert(!privileges_find_user("daemon", &found, &confined.why));
-    ck_assert_str_eq(buf_str(&confined.why), "user: daemon is in more than 65536 groups");
+    ck_assert_str_eq(buf_str(&confined.why), "daemon is in more than 65536 groups");
     ck_assert_ptr_null(found.groups);
 }
 END_TEST

@@ -313,10 +313,10 @@ START_TEST(more_addresses_than_it_takes)
     }
     options.listen = (struct option_list){.items = items, .count = count};
     ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
-    ck_assert_str_eq(buf_str(&why), "listen: more than 16 addresses");
+    ck_assert_str_eq(buf_str(&why), "--listen: more than 16 addresses");
     buf_reset(&why);
     ck_assert_int_eq(listen_check(&options, &why), LISTEN_BAD_ADDRESS);
-    ck_assert_str_eq(buf_str(&why), "listen: more than 16 addresses");
+    ck_assert_str_eq(buf_str(&why), "--listen: more than 16 addresses");
     options.listen.count = LISTEN_MOST_TCP;
     ck_assert_int_eq(listen_check(&options, &why), LISTEN_OK);
     options.listen = (struct option_list){0};

@@ -72,16 +72,16 @@ END_TEST
 static const struct {
     const char *text, *sentence;
 } wrong[] = {
-    {"", "user: \"\" is not NAME or NAME:GROUP"},
-    {":daemon", "user: \":daemon\" is not NAME or NAME:GROUP"},
-    {"no-such-user", "user: \"no-such-user\" is not a user of this machine"},
-    {"54321", "user: \"54321\" is not a user of this machine"},
-    {"daemon:no-such-group", "user: \"no-such-group\" is not a group of this machine"},
-    {"daemon:", "user: \"\" is not a group of this machine"},
-    {"root", "user: root cannot be the user to change to"},
-    {"0:54322", "user: root cannot be the user to change to"},
-    {"4294967295:1", "user: \"4294967295\" is not a user of this machine"},
-    {"-1:1", "user: \"-1\" is not a user of this machine"},
+    {"", "\"\" is not NAME or NAME:GROUP"},
+    {":daemon", "\":daemon\" is not NAME or NAME:GROUP"},
+    {"no-such-user", "\"no-such-user\" is not a user of this machine"},
+    {"54321", "\"54321\" is not a user of this machine"},
+    {"daemon:no-such-group", "\"no-such-group\" is not a group of this machine"},
+    {"daemon:", "\"\" is not a group of this machine"},
+    {"root", "root cannot be the user to change to"},
+    {"0:54322", "root cannot be the user to change to"},
+    {"4294967295:1", "\"4294967295\" is not a user of this machine"},
+    {"-1:1", "\"-1\" is not a user of this machine"},
 };
 
 START_TEST(users_that_cannot_be)
