@@ -32,7 +32,7 @@ simulate_json_subject(struct json *j, const struct simulate_subject *subject)
     else
         json_null(j, "distinct_bytes");
     if (subject->sized)
-        json_uint(j, "bytes", facts->bytes);
+        json_uint(j, "bytes", facts->bytes_of_all);
     else
         json_null(j, "bytes");
     json_uint(j, "files", subject->files);

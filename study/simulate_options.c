@@ -234,7 +234,7 @@ static const struct option_row rows[] = {
     {"by-bytes", 0, NULL, option_flag, AT(by_bytes), 0, 0, NULL,
      "rank by the byte hit ratio instead of the hit ratio"},
     {"warmup", 0, "N", take_warmup, 0, 0, 0, NULL,
-     "do not count the first N requests, or per cent of them"},
+     "do not count the first N requests, or N% of them"},
     {"sample", 0, "RATE", option_share, AT(rate), 0, 0, NULL,
      "simulate a share of the URLs, such as 1% or 0.01, in a cache smaller by the same factor; the "
      "estimated error is printed, or why the sample does not give one"},

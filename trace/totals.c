@@ -19,6 +19,7 @@ trace_totals_make(const uint32_t *ids, const uint32_t *sizes, size_t request_cou
         seen[id / 64] |= bit;
         if (bytes == TRACE_SIZE_UNKNOWN)
             bytes = 0;
+        totals->bytes_of_all += bytes;
         if (!hit)
             totals->distinct_bytes += bytes;
         if (bytes < totals->smallest)

@@ -10,6 +10,7 @@
 /* Without sizes every request counts 1 byte; one of unknown size counts none. */
 struct trace_totals {
     uint64_t distinct_bytes; /* of all URLs, each at its first request, warm-up included */
+    uint64_t bytes_of_all;   /* of all requests, warm-up included */
 
     /* Without the warm-up: */
     uint64_t requests;
