@@ -351,4 +351,14 @@ void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
  */
 enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
 
+/*
+ * http_normal_url() and http_normal_prefix(), also for spellings that only libcurl's parser takes:
+ * a name that is not ASCII or has escapes, other spellings of an IPv4 address, one or three
+ * slashes. The text itself if it cannot be fetched or has user information. `size` of
+ * FETCH_NORMAL_SIZE is enough. [any thread]
+ */
+#define FETCH_NORMAL_SIZE (8192 + 16)
+struct span fetch_normal_url(struct span url, char *out, size_t size);
+struct span fetch_normal_prefix(struct span prefix, char *out, size_t size);
+
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "http/target.h"
+
 bool
 address_parse(const char *host, uint16_t port, union address *address)
 {
@@ -160,12 +162,27 @@ get_user(struct target *target)
     return CURLUE_OK;
 }
 
+/* A zone (RFC 6874) has a meaning on its own machine alone. */
+static CURLUcode
+refuse_zone(struct target *target)
+{
+    char *text;
+    CURLUcode code = curl_url_get(target->url, CURLUPART_ZONEID, &text, 0);
+
+    if (code == CURLUE_OK)
+        curl_free(text);
+    return code == CURLUE_NO_ZONEID ? CURLUE_OK : code ? code : CURLUE_BAD_IPV6;
+}
+
 /* Fills in the rest once target->url holds the URL. */
 static enum fetch_error
 take_apart(struct target *target, char *why, size_t why_size)
 {
     CURLUcode code = get_scheme(target);
+    struct http_authority authority;
 
+    if (!code)
+        code = refuse_zone(target);
     if (!code)
         code = get_host(target);
     if (!code)
@@ -179,7 +196,8 @@ take_apart(struct target *target, char *why, size_t why_size)
     if (strlen(target->text) > URL_MAX)
         return bad_url(why, why_size, "it is longer than 8192 bytes");
     target->literal = address_parse(target->host, target->port, &target->address);
-    if (!target->literal && !host_is_name(target->host))
+    if (!target->literal &&
+        (!host_is_name(target->host) || !http_authority_read(span_str(target->host), &authority)))
         return bad_url(why, why_size, "its host is neither a name nor an address");
     if (asprintf(&target->origin, "%s://%s:%u", target->https ? "https" : "http", target->host,
                  target->port) < 0) {
@@ -251,6 +269,7 @@ static bool
 is_usual(struct span url)
 {
     const char *c = url.ptr, *end = url.ptr + url.len, *host;
+    struct http_authority authority;
     unsigned long port = 0;
 
     if (url.len > URL_MAX / 2)
@@ -263,7 +282,8 @@ is_usual(struct span url)
         return false;
     for (host = c; c < end && (isalnum((unsigned char)*c) || *c == '.' || *c == '-'); c++)
         continue;
-    if (c == host || c - host > (ptrdiff_t)HOST_MAX)
+    if (c - host > (ptrdiff_t)HOST_MAX ||
+        !http_authority_read(span_of(host, (size_t)(c - host)), &authority))
         return false;
     if (c < end && *c == ':') {
         for (c++; c < end && isdigit((unsigned char)*c) && port <= UINT16_MAX; c++)
@@ -295,4 +315,47 @@ fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size)
         target_free(&target);
     }
     return error;
+}
+
+/* ---- spellings ----------------------------------------------------------------------- */
+
+/* As libcurl reads the URL. Without a pointer if it cannot be fetched, or has user information. */
+static struct span
+spelling_of_parser(struct span url, char *out, size_t size)
+{
+    struct span normal = {0};
+    struct target target;
+    char why[256];
+
+    if (target_parse(&target, url, why, sizeof(why)) != FETCH_OK)
+        return normal;
+    if (!target.has_user)
+        normal = http_normal_url(span_str(target.text), out, size);
+    if (normal.ptr && normal.ptr != out) {
+        if (normal.len <= size)
+            memcpy(out, normal.ptr, normal.len);
+        normal.ptr = normal.len <= size ? out : NULL;
+    }
+    target_free(&target);
+    return normal;
+}
+
+struct span
+fetch_normal_url(struct span url, char *out, size_t size)
+{
+    struct span normal = http_normal_url(url, out, size);
+
+    if (!normal.ptr)
+        normal = spelling_of_parser(url, out, size);
+    return normal.ptr ? normal : url;
+}
+
+struct span
+fetch_normal_prefix(struct span prefix, char *out, size_t size)
+{
+    struct span normal = http_normal_prefix(prefix, out, size);
+
+    if (!normal.ptr)
+        normal = spelling_of_parser(prefix, out, size);
+    return normal.ptr ? normal : prefix;
 }

@@ -78,7 +78,7 @@ is_same_origin(const struct parts *base, const struct parts *other)
 
     return (!other->has_scheme || other->https == base->https) &&
            (!other->has_authority ||
-            (a == b && http_same_name(base->authority.host, other->authority.host)));
+            (a == b && http_same_host(base->authority.host, other->authority.host)));
 }
 
 /* Appends a segment of a path after "/": RFC 3986 section 5.2.4. `last` has nothing behind it. */
@@ -193,7 +193,7 @@ http_resolve_same_origin(struct span base, struct span reference, struct buf *ou
         return false;
     buf_init(&path, base.len + reference.len + 2);
     resolve_path(&path, &from_base, &to);
-    size = from_base.authority.host.len + path.len + HTTP_URL_EXTRA;
+    size = HTTP_HOST_EXTRA + from_base.authority.host.len + path.len + HTTP_URL_EXTRA;
     text = path.failed ? NULL : malloc(size);
     if (text)
         len = http_write_url(text, size, from_base.https, from_base.authority.host,

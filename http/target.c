@@ -1,7 +1,9 @@
 #include "http/target.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 
+#include "http/field.h"
 #include "http/octet.h"
 
 #define MAX_PORT_DIGITS 5u
@@ -45,16 +47,71 @@ ipv6_length(struct span text)
     return inet_pton(AF_INET6, address, &parsed) == 1 ? len + 2 : 0;
 }
 
+/* Four decimal numbers up to 255, without zeros in front. */
+static bool
+is_ipv4(const char *c, const char *end)
+{
+    unsigned value = 0, numbers = 0;
+    const char *start = c;
+
+    for (; c <= end; c++) {
+        if (c == end || *c == '.') {
+            if (c == start || (*start == '0' && c - start > 1) || ++numbers > 4)
+                return false;
+            start = c + 1;
+            value = 0;
+        } else {
+            if (!http_octet_is(*c, HTTP_OCTET_DIGIT))
+                return false;
+            value = value * 10 + (unsigned)(*c - '0');
+            if (value > 255)
+                return false;
+        }
+    }
+    return numbers == 4;
+}
+
+/* Decimal digits, or "0x" and hexadecimal ones. */
+static bool
+is_number(const char *c, const char *end)
+{
+    bool hex = end - c >= 2 && c[0] == '0' && (c[1] | 0x20) == 'x';
+
+    for (c += hex ? 2 : 0; c < end; c++)
+        if (!(hex ? isxdigit((unsigned char)*c) : isdigit((unsigned char)*c)))
+            return false;
+    return true;
+}
+
+/* The length of a name or an IPv4 address with which the text begins; 0 if there is none. */
+static size_t
+name_length(struct span text)
+{
+    const char *c = text.ptr, *end = text.ptr + text.len, *label = c, *last = c;
+
+    for (; c < end && http_octet_is(*c, HTTP_OCTET_HOST); c++) {
+        if (*c != '.')
+            continue;
+        if (c == label)
+            return 0;
+        last = label;
+        label = c + 1;
+    }
+    end = c;
+    if (label < end)
+        last = label;
+    else if (end > text.ptr)
+        end--;
+    if (last < end && http_octet_is(*last, HTTP_OCTET_DIGIT) && is_number(last, end) &&
+        !is_ipv4(text.ptr, end))
+        return 0;
+    return (size_t)(c - text.ptr);
+}
+
 static size_t
 host_length(struct span text)
 {
-    size_t len = 0;
-
-    if (text.len && text.ptr[0] == '[')
-        return ipv6_length(text);
-    while (len < text.len && http_octet_is(text.ptr[len], HTTP_OCTET_HOST))
-        len++;
-    return len;
+    return text.len && text.ptr[0] == '[' ? ipv6_length(text) : name_length(text);
 }
 
 bool
@@ -62,7 +119,7 @@ http_authority_read(struct span text, struct http_authority *authority)
 {
     size_t len = host_length(text);
 
-    authority->host = span_of(text.ptr, len);
+    authority->host = span_of(text.ptr, len && text.ptr[len - 1] == '.' ? len - 1 : len);
     authority->port = 0;
     if (len == text.len)
         return len > 0;
@@ -111,13 +168,42 @@ put_port(char *out, uint16_t port)
     return out;
 }
 
+/* An IPv6 address in brackets as RFC 5952 writes it, in `text`; another host as it is. */
+static struct span
+normal_host(struct span host, char text[INET6_ADDRSTRLEN + 2])
+{
+    struct in6_addr address;
+
+    if (host.len < 2 || host.ptr[0] != '[' || host.len - 2 >= INET6_ADDRSTRLEN)
+        return host;
+    memcpy(text, host.ptr + 1, host.len - 2);
+    text[host.len - 2] = '\0';
+    if (inet_pton(AF_INET6, text, &address) != 1 ||
+        !inet_ntop(AF_INET6, &address, text + 1, INET6_ADDRSTRLEN))
+        return host;
+    text[0] = '[';
+    host = span_of(text, strlen(text) + 1);
+    text[host.len - 1] = ']';
+    return host;
+}
+
+bool
+http_same_host(struct span a, struct span b)
+{
+    char texts[2][INET6_ADDRSTRLEN + 2];
+
+    return http_same_name(a, b) ||
+           http_same_name(normal_host(a, texts[0]), normal_host(b, texts[1]));
+}
+
 size_t
 http_write_url(char *out, size_t size, bool https, struct span host, uint16_t port,
                struct span path)
 {
     struct span scheme = https ? span_str("https://") : span_str("http://");
-    char *at = out;
+    char *at = out, ipv6[INET6_ADDRSTRLEN + 2];
 
+    host = normal_host(host, ipv6);
     if (path.len == 1 && path.ptr[0] == '*')
         path.len = 0;
     if (size < HTTP_URL_EXTRA || host.len > size - HTTP_URL_EXTRA ||
@@ -177,24 +263,27 @@ length_of(struct span url)
 }
 
 /*
- * May one of these eight bytes be from ':' to '['? In an authority these are all that need a closer
- * look: a port, user information, upper case, an IPv6 address.
+ * Is one of these eight bytes from ':' to '[', below '-' or not ASCII? In an authority these need a
+ * closer look: a port, user information, upper case, an IPv6 address, an escape.
  */
 static bool
 needs_look(const char *bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t word;
+    uint64_t word, low;
 
     memcpy(&word, bytes, sizeof(word));
-    word &= 0x7f * ones;
-    /* The highest bit of a byte: it is ':' at least; it is more than '['. */
-    return ((word + (0x80 - ':') * ones) ^ (word + (0x7f - '[') * ones)) & 0x80 * ones;
+    low = word & 0x7f * ones;
+    /* The highest bit of a byte: it is not ASCII; ':' at least; more than '['; below '-'. */
+    return (word | ((low + (0x80 - ':') * ones) ^ (low + (0x7f - '[') * ones)) |
+            ~(low + (0x80 - '-') * ones)) &
+           0x80 * ones;
 }
 
 /*
- * Scheme, a host without a port and with nothing to be put in lower case, and a path, as nearly all
- * URLs have them: a hit over RPC takes the time for this, 150 instructions.
+ * Scheme, a name without a port and with nothing to be put in lower case, and a path, as nearly all
+ * URLs have them: a hit over RPC takes the time for this, 150 instructions. Where a host begins
+ * with a digit it may be an address.
  */
 static bool
 begins_usually(struct span url)
@@ -208,7 +297,8 @@ begins_usually(struct span url)
     else
         return false;
     slash = memchr(host, '/', url.len - (size_t)(host - url.ptr));
-    if (!slash || slash - host < (ptrdiff_t)sizeof(uint64_t))
+    if (!slash || slash - host < (ptrdiff_t)sizeof(uint64_t) || slash[-1] == '.' ||
+        http_octet_is(*host, HTTP_OCTET_DIGIT))
         return false;
     for (c = host; slash - c >= (ptrdiff_t)sizeof(uint64_t); c += sizeof(uint64_t))
         if (needs_look(c))
@@ -228,10 +318,10 @@ http_normal_url(struct span url, char *out, size_t size)
     if (begins_usually(whole))
         return whole;
     if (!take_scheme(&rest, &https) || !http_authority_read(take_authority(&rest), &authority))
-        return url;
+        return span_of(NULL, 0);
     len = http_write_url(out, size, https, authority.host, authority.port, rest);
     if (len == 0)
-        return url;
+        return span_of(NULL, 0);
     return len == whole.len && memcmp(out, whole.ptr, len) == 0 ? whole : span_of(out, len);
 }
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "fetch/fetch.h"
 #include "http/storing.h"
-#include "http/target.h"
 #include "proxy/verifier.h"
 
 static int64_t
@@ -95,17 +95,17 @@ proxy_shed(struct proxy *proxy, size_t bytes)
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-static _Thread_local char spelling[8192 + HTTP_URL_EXTRA];
+static _Thread_local char spelling[FETCH_NORMAL_SIZE];
 
 struct span
 proxy_normal_url(const struct proxy *proxy, struct span url)
 {
-    return proxy->config.follows_http ? http_normal_url(url, spelling, sizeof(spelling)) : url;
+    return proxy->config.follows_http ? fetch_normal_url(url, spelling, sizeof(spelling)) : url;
 }
 
 struct span
 proxy_normal_prefix(const struct proxy *proxy, struct span prefix)
 {
-    return proxy->config.follows_http ? http_normal_prefix(prefix, spelling, sizeof(spelling))
+    return proxy->config.follows_http ? fetch_normal_prefix(prefix, spelling, sizeof(spelling))
                                       : prefix;
 }

@@ -108,7 +108,7 @@ proxy_scratch(struct proxy *proxy, unsigned worker)
 
 /*
  * The spelling of a URL, or of what URLs begin with, under which objects are cached:
- * http_normal_url() and http_normal_prefix(). It may be in memory of this thread until the next
+ * fetch_normal_url() and fetch_normal_prefix(). It may be in memory of this thread until the next
  * call. With --freshness off it is the text as it was sent, as for a simulator, which compares URLs
  * byte by byte; the HTTP front, which makes URLs of their parts, has one spelling all the same.
  */

@@ -48,8 +48,9 @@ http_forwarded_host(const struct http_connection *c, const struct http_request *
 
     if (!request->port || request->port != own_port(c))
         return host;
-    /* The port stands behind the host, in the target or in Host. */
-    for (host.len++; host.ptr[host.len] >= '0' && host.ptr[host.len] <= '9'; host.len++)
+    /* The port stands behind the host, which may end in a dot, in the target or in Host. */
+    for (host.len += host.ptr[host.len] == '.' ? 2 : 1;
+         host.ptr[host.len] >= '0' && host.ptr[host.len] <= '9'; host.len++)
         ;
     return host;
 }

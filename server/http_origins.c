@@ -6,14 +6,15 @@
 
 #include "fetch/fetch.h"
 #include "http/field.h"
+#include "http/target.h"
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
-/* The URL without a slash at its end, if it can stand before a path. */
+/* The URL, owned, without a slash at its end, if it can stand before a path. */
 static bool
 read_url(struct span text, const char *dashes, struct span *url, struct buf *why)
 {
-    char sentence[256];
+    char sentence[256], normal[FETCH_NORMAL_SIZE];
     bool has_user;
 
     if (fetch_check_url(text, &has_user, sentence, sizeof(sentence)) != FETCH_OK) {
@@ -25,10 +26,13 @@ read_url(struct span text, const char *dashes, struct span *url, struct buf *why
                    (int)text.len, text.ptr);
         return false;
     }
+    text = fetch_normal_url(text, normal, sizeof(normal));
     if (text.ptr[text.len - 1] == '/')
         text.len--;
-    *url = text;
-    return true;
+    *url = span_of(strndup(text.ptr, text.len), text.len);
+    if (!url->ptr)
+        buf_append_str(why, strerror(ENOMEM));
+    return url->ptr != NULL;
 }
 
 static bool
@@ -53,14 +57,16 @@ static bool
 read_row(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
 {
     const char *slash = strchr(text, '/'), *equals = strchr(text, '=');
+    struct http_authority host = {0};
 
     memset(row, 0, sizeof(*row));
     if (!slash || !equals || slash > equals || equals[1] == '\0' ||
-        memchr(text, ':', (size_t)(slash - text))) {
+        memchr(text, ':', (size_t)(slash - text)) ||
+        (slash > text && !http_authority_read(span_of(text, (size_t)(slash - text)), &host))) {
         buf_printf(why, "%sorigin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", dashes, text);
         return false;
     }
-    row->host = span_of(text, (size_t)(slash - text));
+    row->host = host.host;
     row->prefix = span_of(slash, (size_t)(equals - slash));
     row->below = equals[-1] == '/';
     row->prefix.len -= row->below;
@@ -89,10 +95,10 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
         buf_append_str(why, strerror(ENOMEM));
         return false;
     }
-    for (; origins->count < rows->count; origins->count++) {
-        const char *dashes = option_dashes(rows, origins->count);
+    while (origins->count < rows->count) {
+        size_t i = origins->count++;
 
-        if (!read_row(rows->items[origins->count], dashes, &origins->rows[origins->count], why)) {
+        if (!read_row(rows->items[i], option_dashes(rows, i), &origins->rows[i], why)) {
             http_origins_free(origins);
             return false;
         }
@@ -104,6 +110,9 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
 void
 http_origins_free(struct http_origins *origins)
 {
+    for (size_t i = 0; i < origins->count; i++)
+        for (unsigned n = 0; n < origins->rows[i].url_count; n++)
+            free((char *)(uintptr_t)origins->rows[i].urls[n].ptr);
     free(origins->rows);
     *origins = (struct http_origins){0};
 }

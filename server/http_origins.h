@@ -23,11 +23,13 @@ struct http_origin {
     bool below;         /* it was given with a slash at its end: it must be followed by one */
     _Atomic unsigned preferred; /* the URL that is tried first: the one before it has failed */
     unsigned url_count;         /* at least 1 */
-    struct span urls[HTTP_ORIGIN_MOST_URLS]; /* without a slash at their ends */
+    struct span urls[HTTP_ORIGIN_MOST_URLS]; /* owned; as fetch_normal_url() spells them, but
+                                                without a slash at their ends */
 };
 
 struct http_origins {
-    struct http_origin *rows; /* owned, the most specific first; spans point into the options */
+    struct http_origin
+        *rows; /* owned, the most specific first; other spans point into the options */
     size_t count;
 };
 

@@ -1,9 +1,11 @@
 """URLs and addresses: what is refused, how it is said, and that nothing is fetched then."""
 
+import socket
 import sys
 
 import harness
 import rpc
+from test_http import http_address, stored
 
 
 class UrlTest(harness.SystemTest):
@@ -103,6 +105,88 @@ class UrlTest(harness.SystemTest):
             self.assertEqual(self.c.get(url).status, "ok", url)
             if path:
                 self.assertEqual(self.o.requests()[-1][2], path)
+
+
+class SpellingTest(harness.SystemTest):
+    """A spelling is refused, or is a hit of what the normal one has stored, until that is purged."""
+
+    FOLDED = ("http:/a.test/p", "http:///a.test/p", "HTTP://A.TEST:80/p", "http://%61.te%73t/p",
+              "http://a.test./p", "http://a.test.:80/p", "http://a.test:080/p", "http://a。test/p",
+              "http://a.test/p#q")
+    REFUSED = ("http:////a.test/p", "http:a.test/p", "http://a.test../p", "http://a..test/p",
+               "http://.a.test/p", "http:\\\\a.test\\p", "http://a.test\\p", "http://a\t.test/p",
+               "http://a.test/\tp", "\thttp://a.test/p", "http://a.1/p", "http://a.0x1/p",
+               "http://127.0.0.1.1/p", "http://127.1./p", "http://[::1%25lo]/p")
+    LOOPBACK = ("127.1", "2130706433", "0x7f.1", "017700000001", "%31%32%37.0.0.1", "127.0.0.1.",
+                "127。0。0。1")
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.d = self.daemon("--http", "127.0.0.1:0", "--allow-net", "127.0.0.1", origin=self.o)
+        self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+        self.c = rpc.Connection(self.d.socket)
+        self.addCleanup(self.c.close)
+
+    def over_http(self, url, method="GET"):
+        """Status and answer; the target is sent as it is."""
+        with socket.create_connection(self.address, 20) as s:
+            s.sendall(f"{method} {url} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+                      "Connection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: s.recv(65536), b"")).decode("latin-1")
+        return int(answer.split()[1]), answer
+
+    def sources(self, urls):
+        pages = [self.c.get(url) for url in urls]
+        for url, page in zip(urls, pages):
+            self.assertEqual(page.status, "ok", (url, page.sentence))
+        return {page.source for page in pages}
+
+    def test_over_rpc(self):
+        local = [f"http://{host}:{self.o.http_port}/p" for host in self.LOOPBACK]
+        for urls, normal in ((self.FOLDED, "http://a.test/p"),
+                             (local, f"http://127.0.0.1:{self.o.http_port}/p")):
+            self.assertEqual(self.c.get(normal).source, "miss")
+            self.assertEqual(self.sources(urls), {"hit"})
+            for url in urls:
+                self.sunproxy("purge", url, daemon=self.d)
+                self.assertEqual(self.c.get(normal).source, "miss", url)
+                self.sunproxy("purge", normal, daemon=self.d)
+                self.assertEqual(self.c.get(url).source, "miss", url)
+        self.assertEqual(len(self.o.requests()), 2 * (1 + len(self.FOLDED) + len(self.LOOPBACK)))
+        for url in self.REFUSED:
+            page = self.c.get(url)
+            self.assertEqual(page.status, "bad_url", url)
+            self.assertTrue(page.sentence.startswith("invalid URL: "), page.sentence)
+
+    def test_over_http(self):
+        normal = stored("http://a.test/p")
+        self.assertEqual(self.over_http(normal)[0], 200)
+        fetched = len(self.o.requests())
+        for url in self.FOLDED[:-1] + self.REFUSED:
+            status, answer = self.over_http(stored(url))
+            self.assertIn(status, (200, 400), url)
+            if status == 200:
+                self.assertIn("; hit", answer[:1000], url)
+        self.assertEqual(len(self.o.requests()), fetched)
+        for host in self.LOOPBACK:
+            status, answer = self.over_http(f"http://{host}:{self.o.http_port}/p")
+            self.assertEqual(status, 200 if host == "127.0.0.1." else 400, (host, answer[:1000]))
+        # A write to any spelling that is accepted invalidates the page.
+        for url in ("HTTP://A.TEST:80/p", "http://a.test./p", "http://a.test.:080/p"):
+            self.assertIn("; hit", self.over_http(normal)[1][:1000])
+            self.assertLess(self.over_http(stored(url), "POST")[0], 300, url)
+            self.assertNotIn("; hit", self.over_http(normal)[1][:1000], url)
+
+    def test_the_rules_for_addresses_hold_for_each(self):
+        d = self.daemon("--http", "127.0.0.1:0", "--resolve-timeout", "2s", name="strict")
+        before = len(self.o.requests())
+        with rpc.Connection(d.socket) as c:
+            for host in self.LOOPBACK + ("[0:0::0:1]", "[::ffff:7f00:1]", "localhost."):
+                for start in ("http://", "http:/", "http:///", "HTTP://"):
+                    page = c.get(f"{start}{host}:{self.o.http_port}/p")
+                    self.assertEqual(page.status, "denied", (start, host, page.sentence))
+        self.assertEqual(len(self.o.requests()), before)
 
 
 class AddressTest(harness.SystemTest):

@@ -74,6 +74,102 @@ START_TEST(user_information_is_seen_wherever_libcurl_sees_it)
 }
 END_TEST
 
+/* Each is refused, or cached under the URL that is fetched, which has one spelling. */
+START_TEST(what_is_fetched_is_what_is_keyed)
+{
+    static const struct {
+        const char *sent, *normal; /* NULL: as it was sent; "": refused */
+    } rows[] = {
+        {"http:/a.example/b", "http://a.example/b"},
+        {"http:///a.example/b", "http://a.example/b"},
+        {"http:////a.example/b", ""},
+        {"http:a.example/b", ""},
+        {"HTTP://A.Example:80", "http://a.example/"},
+        {"http://%61.ex%41mple/b", "http://a.example/b"},
+        {"http://a%2eexample/b", "http://a.example/b"},
+        {"http://a%2fb.example/b", ""},
+        {"http://a%00.example/b", ""},
+        {"http://a.example%20/b", ""},
+        {"http://b\xc3\xbc"
+         "cher.example/b",
+         "http://xn--bcher-kva.example/b"},
+        {"http://a\xe3\x80\x82"
+         "example/b",
+         "http://a.example/b"},
+        {"http:\\\\a.example\\b", ""},
+        {"http://a.example\\b", ""},
+        {"http://a.example/b\\c", NULL},
+        {"http://a\t.example/b", ""},
+        {"\thttp://a.example/b", ""},
+        {"http://a.example/\tb", ""},
+        {"http://a.example /b", ""},
+        {"http://@a.example/b", ""},
+        {"http://:@a.example/b", ""},
+        {"http:/@a.example/b", ""},
+        {"http://0x7f.1/b", "http://127.0.0.1/b"},
+        {"http://127.1:8000/b", "http://127.0.0.1:8000/b"},
+        {"http://2130706433/b", "http://127.0.0.1/b"},
+        {"http://017700000001/b", "http://127.0.0.1/b"},
+        {"http://%31%32%37.0.0.1/b", "http://127.0.0.1/b"},
+        {"http://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/b", "http://127.0.0.1/b"},
+        {"http://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.1/b", ""},
+        {"http://127.0.0.1./b", "http://127.0.0.1/b"},
+        {"http://127.1./b", ""},
+        {"http://0x7f.1./b", ""},
+        {"http://127.0.0.1.1/b", ""},
+        {"http://127.0.0.256/b", ""},
+        {"http://a.1/b", ""},
+        {"http://a.example./b", "http://a.example/b"},
+        {"http://a.example.:80/b", "http://a.example/b"},
+        {"http://a.example../b", ""},
+        {"http://.a.example/b", ""},
+        {"http://a..example/b", ""},
+        {"http://[0:0::0:1]/b", "http://[::1]/b"},
+        {"http://[::ffff:7f00:1]/b", "http://[::ffff:127.0.0.1]/b"},
+        {"http://[fe80::1%25lo]/b", ""},
+        {"http://[fe80::1%lo]/b", ""},
+        {"http://a.example:080/b", "http://a.example/b"},
+        {"http://a.example:/b", "http://a.example/b"},
+        {"http://a.example:0/b", ""},
+        {"http://a.example:+80/b", ""},
+        {"http://a.example?b", "http://a.example/?b"},
+        {"http://a.example#b", "http://a.example/"},
+        /* path and query are the origin's to read */
+        {"http://a.example/%2F%2f/../b//", NULL},
+        {"http://a.example/?%c3%BC", NULL},
+    };
+    char normal[FETCH_NORMAL_SIZE], again[FETCH_NORMAL_SIZE];
+
+    ck_assert(setlocale(LC_CTYPE, "C.UTF-8")); /* as sunproxyd does */
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        const char *wanted = rows[i].normal ? rows[i].normal : rows[i].sent;
+        struct span url = fetch_normal_url(span_str(rows[i].sent), normal, sizeof(normal));
+        enum fetch_error error;
+        struct target target;
+        bool has_user = false;
+        char why[256] = "";
+
+        error = fetch_check_url(url, &has_user, why, sizeof(why));
+        if (!*wanted) {
+            ck_assert_msg(error == FETCH_BAD_URL || has_user, "%s: %.*s", rows[i].sent,
+                          (int)url.len, url.ptr);
+            continue;
+        }
+        ck_assert_msg(span_equal(url, span_str(wanted)), "%s: %.*s", rows[i].sent, (int)url.len,
+                      url.ptr);
+        ck_assert_msg(error == FETCH_OK && !has_user, "%s: %s", rows[i].sent, why);
+        ck_assert(span_equal(fetch_normal_url(url, again, sizeof(again)), url));
+        if (strncmp(rows[i].sent, "http://", 7) == 0 && strchr(rows[i].sent + 7, '/'))
+            ck_assert(
+                span_equal(fetch_normal_prefix(span_str(rows[i].sent), again, sizeof(again)), url));
+        ck_assert_int_eq(target_parse(&target, url, why, sizeof(why)), FETCH_OK);
+        ck_assert_msg(span_equal(span_str(target.text), url), "%s: %s", rows[i].sent, target.text);
+        target_free(&target);
+    }
+    setlocale(LC_CTYPE, "C");
+}
+END_TEST
+
 /* fetch_check_url() has a short way for usual URLs, which must agree with the parser's. */
 START_TEST(the_check_agrees_with_the_parser)
 {
@@ -508,6 +604,7 @@ unit_suite(void)
 
     tcase_add_test(tc, urls_that_can_be_fetched);
     tcase_add_test(tc, user_information_is_seen_wherever_libcurl_sees_it);
+    tcase_add_test(tc, what_is_fetched_is_what_is_keyed);
     tcase_add_test(tc, the_check_agrees_with_the_parser);
     tcase_add_test(tc, names_beyond_ascii);
     tcase_add_test(tc, urls_that_cannot);

@@ -25,6 +25,7 @@ START_TEST(origins_in_any_spelling)
         {"HTTP://A:80?x", true},
         {"http://a:/", true},
         {"http://a", true},
+        {"http://a./", true},
         {"http://a#x", true},
         {"https://a/", false},
         {"http://a:8080", false},
@@ -45,6 +46,8 @@ START_TEST(origins_in_any_spelling)
                           rows[i].same,
                       "%s", rows[i].url);
     ck_assert(http_have_same_origin(span_str("https://a:443"), span_str("https://A/")));
+    ck_assert(http_have_same_origin(span_str("http://[::1]/"), span_str("http://[0:0::1]:80/")));
+    ck_assert(!http_have_same_origin(span_str("http://[::1]/"), span_str("http://[::2]/")));
 }
 END_TEST
 

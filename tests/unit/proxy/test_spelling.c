@@ -8,7 +8,8 @@ static const struct scene_options defaults;
 static const char *const spellings[] = {
     "HTTP://origin.test/page",     "http://ORIGIN.Test/page",      "http://origin.test:80/page",
     "http://origin.test:/page",    "http://origin.test:0080/page", "http://origin.test/page#part",
-    "hTTp://Origin.test:80/page#",
+    "hTTp://Origin.test:80/page#", "http://origin.test./page",     "http:///origin.test/page",
+    "http:/origin.test/page",      "http://%6frigin.test/page",
 };
 static const char *const others[] = {
     "https://origin.test/page", "http://origin.test:8080/page", "http://origin.test/PAGE",
@@ -67,8 +68,9 @@ END_TEST
 
 START_TEST(purges_find_what_they_name_in_any_spelling)
 {
-    static const char *const prefixes[] = {"HTTP://Origin.te", "HTTP://Origin.test",
-                                           "HTTP://Origin.test:80/", "http://ORIGIN.test:/pa"};
+    static const char *const prefixes[] = {"HTTP://Origin.te",       "HTTP://Origin.test",
+                                           "HTTP://Origin.test:80/", "http://ORIGIN.test:/pa",
+                                           "http://origin.test./",   "http://%6frigin.test/"};
 
     scene_begin(&defaults);
     for (size_t i = 0; i < LENGTH(spellings); i++) {

@@ -244,6 +244,42 @@ START_TEST(a_write_invalidates_what_is_stored_under_the_other_urls)
 }
 END_TEST
 
+/* What they fetch is in the cache under the spelling by which it is purged. */
+START_TEST(rows_write_urls_in_the_spelling_of_the_cache)
+{
+    static const struct {
+        const char *row, *host, *url;
+    } rows[] = {
+        {"/=HTTP://A.Test:80", "b", "http://a.test/x"},
+        {"/=http://a.test./", "b", "http://a.test/x"},
+        {"/=http://127.1:8080/Y/", "b", "http://127.0.0.1:8080/Y/x"},
+        {"/=http:///a.test", "b", "http://a.test/x"},
+        {"/=http://%61.test/%61/", "b", "http://a.test/%61/x"},
+        {"B.Test./=http://a.test", "b.test", "http://a.test/x"},
+    };
+    struct http_origins origins;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *items[] = {(char *)(uintptr_t)rows[i].row, NULL};
+        struct option_list list = {.items = items, .count = 1};
+        struct http_origin *row;
+        struct buf why;
+        char url[128];
+        size_t len;
+
+        buf_init(&why, 1024);
+        ck_assert_msg(http_origins_init(&origins, &list, &why), "%s", buf_str(&why));
+        row = http_origins_find(&origins, span_str(rows[i].host), span_str("/x"));
+        ck_assert_msg(row != NULL, "%s", rows[i].row);
+        len = http_origin_write_url(row, 0, span_str("/x"), url, sizeof(url));
+        ck_assert_msg(span_equal(span_of(url, len), span_str(rows[i].url)), "%s: %.*s", rows[i].row,
+                      (int)len, url);
+        http_origins_free(&origins);
+        buf_free(&why);
+    }
+}
+END_TEST
+
 START_TEST(rows_that_are_refused)
 {
     static const char *const rows[] = {"",
@@ -255,6 +291,8 @@ START_TEST(rows_that_are_refused)
                                        "x:80/=http://a/",
                                        "/=http://u@a/",
                                        "/=http://a/,,http://b/",
+                                       "a,b/=http://a/",
+                                       "127.1/=http://a/",
                                        "=http://a/"};
     struct http_origins origins;
 
@@ -284,6 +322,7 @@ unit_suite(void)
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
+    tcase_add_test(tcase, rows_write_urls_in_the_spelling_of_the_cache);
     tcase_add_test(tcase, rows_that_are_refused);
     suite_add_tcase(suite, tcase);
     return suite;
