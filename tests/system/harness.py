@@ -19,6 +19,9 @@ import threading
 import time
 import unittest
 
+import ports
+from ports import free_port
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("SUNPROXY_BUILD", "build/asan")
 DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", TOP / "../shared/datasets"))
@@ -56,13 +59,6 @@ def origin_text(url, size):
     seed = fnv1a(url)
     lines = b"".join(b"%016x %014x\n" % (seed, n) for n in range(size // LINE + 1))
     return lines[:size]
-
-
-def free_port(family=socket.AF_INET):
-    """A TCP port that is free at the moment."""
-    with socket.socket(family, socket.SOCK_STREAM) as s:
-        s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
-        return s.getsockname()[1]
 
 
 def open_pty():
@@ -425,6 +421,7 @@ class SystemTest(unittest.TestCase):
             signal.alarm(0)
             for process in self.processes:
                 process.kill()
+            ports.give_back()
             self._keep_or_remove()
 
     def _keep_or_remove(self):
