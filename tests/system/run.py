@@ -3,17 +3,18 @@
   run.py [--jobs N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...
 
 A PATTERN is part of a test's name (module.Class.method). --threads takes only classes that have
-`threads = True`. Classes with `slow = True` begin first. FILE gets a line a test: passed, failed or
-skipped, the name, and why, tabs between.
+`threads = True`. Classes with larger `seconds` begin first; beside N classes, half as many run of
+those with `waits = True`. FILE gets a line a test: passed, failed or skipped, the name, and why,
+tabs between.
 """
 
 import argparse
-import concurrent.futures
+import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -91,39 +92,93 @@ def every_test(suite):
             yield item
 
 
-def run_here(names, results):
-    """The child's part: runs the tests named."""
-    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+def run_here(tests, results):
+    """The child's part: runs the tests of a class."""
     result = Result(results)
     begun = time.monotonic()
-    suite.run(result)
+    unittest.TestSuite(tests).run(result)
     used = [resource.getrusage(part) for part in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    print(f"  class    {names[0].rpartition('.')[0]} ({time.monotonic() - begun:.1f} s, "
+    print(f"  class    {tests[0].id().rpartition('.')[0]} ({time.monotonic() - begun:.1f} s, "
           f"{cpu:.1f} s of CPU time)", flush=True)
     return 0 if result.wasSuccessful() else 1
 
 
-def run_group(names, logs):
-    """Runs the tests of a class in a process of their own; returns lines of results."""
-    with tempfile.NamedTemporaryFile("r", prefix="sunproxy-results.") as part:
-        env = dict(os.environ, TEST_LOGS=str(logs)) if logs else dict(os.environ)
-        argv = [sys.executable, __file__, "--child", part.name, *names]
-        process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, errors="replace")
-        try:
-            out, _ = process.communicate(timeout=CLASS_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, _ = process.communicate()
-        sys.stdout.write(out)
+class Group:
+    """The tests of a class, in a process of their own.
+
+    It is a copy of this process, which has imported all tests; this process starts no thread.
+    """
+
+    def __init__(self, tests, logs):
+        self.names = [test.id() for test in tests]
+        self.out = tempfile.TemporaryFile(prefix="sunproxy-out.")
+        self.results = tempfile.NamedTemporaryFile("r", prefix="sunproxy-results.")
+        self.process = multiprocessing.get_context("fork").Process(
+            target=self._child, args=(tests, logs))
+        self.process.start()
+        self.end = time.monotonic() + CLASS_SECONDS
+
+    def _child(self, tests, logs):
+        for number in (1, 2):
+            os.dup2(self.out.fileno(), number)
+        if logs:
+            os.environ["TEST_LOGS"] = str(logs)
+        sys.exit(run_here(tests, self.results.name))
+
+    def finish(self):
+        """Waits for the end; returns lines of results."""
+        if time.monotonic() >= self.end:
+            self.process.kill()
+        self.process.join()
+        self.out.seek(0)
+        sys.stdout.write(self.out.read().decode(errors="replace"))
         sys.stdout.flush()
-        lines = [line.rstrip("\n") for line in part]
-    ended = {line.split("\t")[1] for line in lines}
-    for name in names:
-        if name not in ended:
-            lines.append(f"failed\t{name}\tdid not come to its end (status {process.returncode})")
-    return lines
+        lines = [line.rstrip("\n") for line in self.results]
+        ended = {line.split("\t")[1] for line in lines}
+        for name in self.names:
+            if name not in ended:
+                lines.append(f"failed\t{name}\tdid not come to its end "
+                             f"(status {self.process.exitcode})")
+        self.out.close()
+        self.results.close()
+        return lines
+
+
+class Lane:
+    """Classes that run in their order, a number of them at a time."""
+
+    def __init__(self, classes, most):
+        self.todo = list(reversed(classes))
+        self.most = most
+        self.running = []
+
+    def fill(self, logs):
+        while self.todo and len(self.running) < self.most:
+            self.running.append(Group(self.todo.pop(), logs))
+
+    def take_ended(self):
+        ended = [g for g in self.running
+                 if not g.process.is_alive() or time.monotonic() >= g.end]
+        self.running = [g for g in self.running if g not in ended]
+        return ended
+
+
+def run_classes(classes, jobs, logs):
+    """Runs `jobs` classes at a time that compute, and half as many that wait; yields result lines."""
+    lanes = [Lane([c for c in classes if not getattr(type(c[0]), "waits", False)], jobs),
+             Lane([c for c in classes if getattr(type(c[0]), "waits", False)], (jobs + 1) // 2)]
+    while True:
+        for lane in lanes:
+            lane.fill(logs)
+        running = [group for lane in lanes for group in lane.running]
+        if not running:
+            return
+        left = min(group.end for group in running) - time.monotonic()
+        multiprocessing.connection.wait([g.process.sentinel for g in running], max(0, left))
+        for lane in lanes:
+            for group in lane.take_ended():
+                yield from group.finish()
 
 
 def main():
@@ -135,30 +190,22 @@ def main():
     parser.add_argument("--threads", action="store_true")
     parser.add_argument("--results")
     parser.add_argument("--logs")
-    parser.add_argument("--child")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
-    if options.child:
-        return run_here(options.patterns, options.child)
     if options.logs:
         options.logs = pathlib.Path(options.logs).resolve()
-    groups, slow = {}, set()
+    groups = {}
     suite = unittest.defaultTestLoader.discover(str(HERE), "test_*.py", str(HERE))
     for test in every_test(suite):
         if options.patterns and not any(p in test.id() for p in options.patterns):
             continue
         if options.threads and not getattr(type(test), "threads", False):
             continue
-        group = (type(test).__module__, type(test).__qualname__)
-        groups.setdefault(group, []).append(test.id())
-        if getattr(type(test), "slow", False):
-            slow.add(group)
-    lines = []
-    # Long ones first, so that no core waits for the last.
-    ordered = sorted(groups, key=lambda group: (group in slow, len(groups[group])), reverse=True)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for part in pool.map(lambda group: run_group(groups[group], options.logs), ordered):
-            lines += part
+        groups.setdefault(type(test), []).append(test)
+    # Long ones first, so that no processor waits for the last.
+    ordered = sorted(groups, key=lambda kind: (getattr(kind, "seconds", 0), len(groups[kind])),
+                     reverse=True)
+    lines = list(run_classes([groups[kind] for kind in ordered], options.jobs, options.logs))
     if options.results:
         with open(options.results, "w") as f:
             f.writelines(line + "\n" for line in lines)

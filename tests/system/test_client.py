@@ -87,6 +87,9 @@ class VersionOneTest(harness.SystemTest):
 class CurlOptionsTest(ClientTest):
     """Options that are named as in curl do as curl does."""
 
+    seconds = 8
+    waits = True
+
     def test_head(self):
         url = "http://a.test/fault/header:X-Mine:%201"
         whole = self.get("-i", url).stdout
@@ -177,6 +180,8 @@ class CurlOptionsTest(ClientTest):
 
 
 class GetTest(ClientTest):
+    seconds = 10
+
     def test_what_verbose_says_of_a_miss_and_of_a_hit(self):
         for source, words in (("miss", r"HTTP 200, miss, stored, .* \(server .*, origin .*\), evicted 0\n\Z"),
                               ("hit", r"HTTP 200, hit, .* \(server [^,]*\), age \d+ s\n\Z")):

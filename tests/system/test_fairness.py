@@ -64,6 +64,9 @@ class FairnessTest(harness.SystemTest):
 
 
 class HangingTest(FairnessTest):
+    seconds = 8
+    waits = True
+
     def test_before_the_headers(self):
         self.start(origin=self.origin())
         flood = self.flood("http://h{}.test/fault/hang-silent")
@@ -207,6 +210,8 @@ class JoinedTest(FairnessTest):
 class WaitingShareTest(FairnessTest):
     """What waits for a fetch takes memory, of which one client has a part only."""
 
+    seconds = 6
+    waits = True
     LIMIT = 32 << 20
     SHARE = LIMIT // 8
 

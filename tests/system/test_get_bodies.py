@@ -120,7 +120,7 @@ class BodyTest(test_get_http.GetHttpTest):
 
 
 class UploadTest(BodyTest):
-    slow = True
+    seconds = 10
 
     def said_of(self, data):
         return f"{hashlib.sha256(data).hexdigest()} {len(data)}"
@@ -274,7 +274,8 @@ def peak(pid):
 
 class DownloadTest(BodyTest):
     options = ("--first-byte-timeout", "3s", "--stall-timeout", "3s")
-    slow = True
+    seconds = 20
+    waits = True
 
     def download(self, rpc):
         """300 MiB by the client, of which the last one comes when its memory was measured."""
@@ -394,7 +395,8 @@ class DownloadTest(BodyTest):
 
 class PausedTest(BodyTest):
     options = ("--hold-timeout", "4s", "--idle-timeout", "6s")
-    slow = True
+    seconds = 30
+    waits = True
 
     def read_late(self, run, output):
         seen = os.read(output, 1000)
@@ -438,6 +440,9 @@ class PausedTest(BodyTest):
 
 
 class ProgressTest(BodyTest):
+    seconds = 10
+    waits = True
+
     def on_a_terminal(self, *arguments, until=None, **more):
         """What it writes to standard error, a terminal, until that matches, and its exit status."""
         master, slave = harness.open_pty()

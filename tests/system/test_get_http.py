@@ -39,7 +39,8 @@ class GetHttpTest(harness.SystemTest):
 
 
 class ProtocolTest(GetHttpTest):
-    slow = True
+    seconds = 20
+    waits = True
 
     def test_a_miss_and_hits_over_each_way_to_the_server(self):
         url = f"https://a.test/page?fault=size:3000&{FRESH}"

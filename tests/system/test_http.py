@@ -396,6 +396,9 @@ class EchoHandler(http.server.BaseHTTPRequestHandler):
 
 
 class ReverseTest(HttpTest):
+    seconds = 11
+    waits = True
+
     def setUp(self):
         super().setUp()
         self.echo = EchoOrigin(self)

@@ -424,7 +424,7 @@ class AptReverseTest(Apt, ReverseTest):
 
 class Git:
     program = "git"
-    slow = True
+    seconds = 8
 
     def git(self, *argv, **more):
         return self.run_client("git", *argv, env={
@@ -521,7 +521,7 @@ class GitTunnelTest(Git, TunnelTest):
 
 class Pip:
     program = sys.executable
-    slow = True
+    seconds = 8
 
     def setUp(self):
         done = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True)
@@ -627,7 +627,7 @@ SEEK = """(async () => {
 
 class Chromium:
     program = browser.PROGRAM or "chromium"
-    slow = True
+    seconds = 8
 
     def setUp(self):
         super().setUp()

@@ -16,7 +16,7 @@ import http_wire  # noqa: E402
 
 
 class SoakTest(harness.SystemTest):
-    slow = True
+    seconds = 18
     needs = (harness.SUNPROXYD, harness.SUNPROXY)
 
     def soak(self, *options):

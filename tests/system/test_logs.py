@@ -12,6 +12,9 @@ import test_http as http
 
 
 class AccessLogTest(harness.SystemTest):
+    seconds = 11
+    waits = True
+
     def setUp(self):
         super().setUp()
         self.o = self.origin()

@@ -166,6 +166,7 @@ class SlowReaderTest(MemoryTest):
 
 
 class StallTest(MemoryTest):
+    seconds = 9
     threads = True
     options = ("--stall-timeout", "90s", "--fetch-timeout", "90s")
 

@@ -36,7 +36,7 @@ class OriginsTest(harness.SystemTest):
 
 
 class TimeTest(OriginsTest):
-    slow = True
+    seconds = 18
     options = ("--first-byte-timeout", "1500ms", "--stall-timeout", "1500ms", "--connect-timeout",
                "1500ms", "--resolve-timeout", "1500ms")
 

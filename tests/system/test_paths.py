@@ -97,6 +97,8 @@ class PathTest(harness.SystemTest):
 
 
 class CoalesceTest(harness.SystemTest):
+    seconds = 7
+    waits = True
     threads = True
 
     def test_many_ask_and_one_is_fetched(self):

@@ -51,6 +51,7 @@ class Client(threading.Thread):
 
 
 class UnderLoadTest(harness.SystemTest):
+    seconds = 8
     threads = True
 
     def policies(self):

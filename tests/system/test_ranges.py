@@ -71,6 +71,7 @@ class RangesCase(harness.SystemTest):
 
 
 class LargeTest(RangesCase):
+    seconds = 8
     threads = True
     size = 300 * MEBI
     most = None  # bytes that a process may grow by; None: it is not measured
@@ -115,7 +116,7 @@ class MeasuredLargeTest(LargeTest):
     """2 GiB, by the programs as they are installed."""
 
     threads = False
-    slow = True
+    seconds = 15
     program = harness.RELEASE_SUNPROXYD
     client = harness.RELEASE_SUNPROXY
     size = 2 * GIBI

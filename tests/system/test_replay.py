@@ -38,6 +38,8 @@ class ReplayCase(harness.SystemTest):
 
 @unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
 class PaperReplayTest(ReplayCase):
+    seconds = 10
+
     def log_rows(self, path):
         lines = path.read_text().splitlines()
         names = lines[0].split("\t")
@@ -274,6 +276,8 @@ class ReplayStatusTest(ReplayCase):
 class OpenLoopTest(ReplayCase):
     """Requests leave on a schedule, whether or not earlier ones were answered."""
 
+    seconds = 9
+    waits = True
     threads = True
 
     def run_of(self, trace, *arguments, **more):
@@ -489,6 +493,8 @@ class StatTest(ReplayCase):
 
 
 class AdministerTest(ReplayCase):
+    seconds = 10
+
     def urls(self):
         return [f"http://h{n % 2}.test/{n}" for n in range(6)]
 

@@ -21,7 +21,7 @@ from reproduce_parallel_runs import Run, find_python
 
 
 class ParallelTest(harness.SystemTest):
-    slow = True
+    seconds = 60
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN, BENCH / "pool", BENCH / "table", BENCH / "load")
 
     def test_smoke(self):

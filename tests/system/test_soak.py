@@ -10,7 +10,8 @@ RELEASE = harness.TOP / "build/release"
 
 
 class SoakTest(harness.SystemTest):
-    slow = True
+    seconds = 30
+    waits = True
 
     def environment(self, build):
         for program in ("sunproxyd", "tests/soak/soak"):

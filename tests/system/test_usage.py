@@ -299,6 +299,7 @@ LABORATORY = [
 
 
 class UsageTest(harness.SystemTest):
+    seconds = 15
     needs = (harness.SUNPROXY,)
 
     def setUp(self):
