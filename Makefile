@@ -378,7 +378,7 @@ $(PEERS): $(B)/%: $(B)/%.o $(PROTOCOL_LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 # ---- for people --------------------------------------------------------------------------------------
 

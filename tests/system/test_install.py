@@ -6,6 +6,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import tempfile
 
 import harness
 import rpc
@@ -17,10 +18,23 @@ class InstalledTest(harness.SystemTest):
     """What the tests of installed files share."""
 
     needs = (harness.SUNPROXYD, harness.SUNPROXY)
+    original = None
 
     def setUp(self):
         super().setUp()
         self.root = self.dir / "root"
+
+    def install(self):
+        """The default installation: made once in a class, and copied."""
+        original = type(self).original
+        if original is None:
+            self.make("install")
+            folder = tempfile.TemporaryDirectory(prefix="sunproxy-installed.")
+            self.addClassCleanup(folder.cleanup)
+            type(self).original = pathlib.Path(folder.name) / "root"
+            shutil.copytree(self.root, type(self).original, symlinks=True)
+        else:
+            shutil.copytree(original, self.root, symlinks=True)
 
     def make(self, target, *variables):
         argv = ["make", "-C", str(harness.TOP), f"VARIANT={harness.BUILD.name}", target,
@@ -47,7 +61,7 @@ class InstalledTest(harness.SystemTest):
 
 
 class InstallTest(InstalledTest):
-    slow = True
+    seconds = 20
     SYSTEMD = ["usr/lib/systemd/system/sunproxyd.service", "usr/lib/systemd/system/sunproxyd.socket",
                "usr/lib/sysusers.d/sunproxy.conf", "usr/lib/tmpfiles.d/sunproxy.conf"]
     OTHERS = [
@@ -107,7 +121,7 @@ class InstallTest(InstalledTest):
     def test_a_changed_configuration_is_kept(self):
         config = self.root / "etc/sunproxy/sunproxyd.conf"
         pristine = self.root / "usr/share/doc/sunproxy/sunproxyd.conf.example"
-        self.make("install")
+        self.install()
         default = config.read_text()
         config.write_text("policy = lfu\n")
         self.assertIn("was changed and is kept", self.make("install"))
@@ -119,7 +133,7 @@ class InstallTest(InstalledTest):
     def test_a_changed_rotation_is_kept(self):
         rules = self.root / "etc/logrotate.d/sunproxyd"
         pristine = self.root / "usr/share/doc/sunproxy/logrotate.conf.example"
-        self.make("install")
+        self.install()
         default = rules.read_text()
         rules.write_text("# rotated elsewhere\n")
         self.assertIn(f"{rules} was changed and is kept", self.make("install"))
@@ -131,7 +145,7 @@ class InstallTest(InstalledTest):
     def test_a_configuration_that_is_a_link_is_kept(self):
         config = self.root / "etc/sunproxy/sunproxyd.conf"
         elsewhere = self.dir / "elsewhere.conf"
-        self.make("install")
+        self.install()
         for text in (config.read_text(), "policy = lfu\n", None):
             elsewhere.unlink(missing_ok=True)
             if text is not None:
@@ -153,7 +167,7 @@ class InstallTest(InstalledTest):
     def test_an_old_default_gives_way_to_a_new_one(self):
         config = self.root / "etc/sunproxy/sunproxyd.conf"
         pristine = self.root / "usr/share/doc/sunproxy/sunproxyd.conf.example"
-        self.make("install")
+        self.install()
         default = config.read_text()
         for path in (config, pristine):
             path.write_text("# defaults of an older version\n")
@@ -176,7 +190,7 @@ class DefaultConfigTest(InstalledTest):
         return self.run_tool(harness.SUNPROXYD, *argv, "--check-config")[0]
 
     def test_it_has_every_option_with_its_default(self):
-        self.make("install")
+        self.install()
         path = self.root / "etc/sunproxy/sunproxyd.conf"
         text = path.read_text()
         self.assertTrue(all(not line or line.startswith("#") for line in text.splitlines()))
@@ -205,6 +219,8 @@ class DefaultConfigTest(InstalledTest):
 
 
 class ServiceFilesTest(InstalledTest):
+    seconds = 8
+
     def unit_copies(self):
         """Copies of the units that name the programs under DESTDIR, where they are."""
         folder = self.dir / "units"
@@ -216,7 +232,7 @@ class ServiceFilesTest(InstalledTest):
 
     def test_exposure_is_at_most_one_and_a_half(self):
         analyze = self.tool("systemd-analyze")
-        self.make("install")
+        self.install()
         unit = self.root / UNIT
         out, _ = self.run_tool(analyze, "security", "--offline=true", "--no-pager", unit)
         found = re.search(r"Overall exposure level for sunproxyd.service: ([0-9.]+)", out)
@@ -224,7 +240,7 @@ class ServiceFilesTest(InstalledTest):
 
     def test_systemd_accepts_the_units(self):
         analyze = self.tool("systemd-analyze")
-        self.make("install")
+        self.install()
         _, err = self.run_tool(analyze, "verify", "--man=no", *self.unit_copies())
         self.assertNotIn("sunproxyd.s", err)
 
@@ -238,7 +254,7 @@ class ServiceFilesTest(InstalledTest):
         return settings[name]
 
     def test_limits_fit_the_defaults(self):
-        self.make("install")
+        self.install()
         out, _ = self.run_tool(harness.SUNPROXYD, "--check-config")
         defaults = dict(re.findall(r"(?m)^([a-z0-9-]+) = (.*)$", out))
         header = (harness.TOP / "server/descriptor_plan.h").read_text()
@@ -251,7 +267,7 @@ class ServiceFilesTest(InstalledTest):
 
     def test_what_the_daemon_calls_passes_the_filter(self):
         analyze = self.tool("systemd-analyze")
-        self.make("install")
+        self.install()
         allowed = set()
 
         def expand(word):
@@ -281,7 +297,7 @@ class ServiceFilesTest(InstalledTest):
         sysusers, tmpfiles = self.tool("systemd-sysusers"), self.tool("systemd-tmpfiles")
         if os.geteuid() != 0:
             self.skipTest("making users needs root, in a root folder of the test's own too")
-        self.make("install")
+        self.install()
         self.run_tool(sysusers, f"--root={self.root}", self.root / "usr/lib/sysusers.d/sunproxy.conf")
         rows = [line.split(":") for line in (self.root / "etc/passwd").read_text().splitlines()]
         uid = {row[0]: int(row[2]) for row in rows}["sunproxy"]
@@ -292,7 +308,7 @@ class ServiceFilesTest(InstalledTest):
 
     def test_logs_are_rotated_without_a_loss(self):
         logrotate = self.tool("logrotate")
-        self.make("install")
+        self.install()
         logs = self.dir / "logs"
         logs.mkdir(mode=0o750)
         d = self.daemon("--access-log", logs / "access.log", "--policy", "none")
@@ -323,7 +339,7 @@ class ServiceFilesTest(InstalledTest):
 
 
     def test_logrotate_reaches_the_daemon_by_either_way(self):
-        self.make("install")
+        self.install()
         rules = (self.root / "etc/logrotate.d/sunproxyd").read_text()
         script = re.search(r"(?s)postrotate\n(.*?)\n +endscript", rules)[1]
         stubs = self.dir / "stubs"
@@ -345,6 +361,7 @@ class ServiceFilesTest(InstalledTest):
 class CompletionTest(InstalledTest):
     """Each shell's completion, run in that shell against the installed programs."""
 
+    seconds = 10
     CASES = [  # the words up to the cursor, some of what follows, and what must not
         (["sunproxy", ""], {"get", "trace", "purge", "help"}, {"--help"}),
         (["sunproxy", "p"], {"policies", "ping", "purge"}, set()),
@@ -364,7 +381,7 @@ class CompletionTest(InstalledTest):
 
     def setUp(self):
         super().setUp()
-        self.make("install")
+        self.install()
         # A copy whose helper is found under DESTDIR.
         for path in (self.root / "usr/share").rglob("*sunproxy*"):
             if path.is_file():
