@@ -31,6 +31,7 @@ SUNPROXYD = BUILD / "sunproxyd"
 RELEASE_SUNPROXYD = TOP / "build/release/sunproxyd"
 RELEASE_SUNPROXY = TOP / "build/release/sunproxy"
 SUNPROXY = BUILD / "sunproxy"
+RELEASE_ORIGIN = TOP / "build/release/tests/origin/origin"
 PEERS = BUILD / "tests/system/peers"
 TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "120"))
 TSAN = "tsan" in BUILD.name
@@ -73,12 +74,27 @@ def wait_until(condition, seconds=20, what="the condition"):
     """Polls until condition() is true and returns its value; fails the test after `seconds`."""
     end = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise AssertionError(f"waited {seconds} s in vain for {what}")
-        time.sleep(0.02)
+        # A condition that takes long leaves most of the processor to what it waits for.
+        time.sleep(min(max(0.02, 2 * (now - begun)), 0.2))
+
+
+def release_build(program, otherwise):
+    """The release build of a program that only serves a test, or the build under test without it."""
+    return otherwise if COVERAGE or not program.exists() else program
+
+
+def study_environment():
+    """Leads scripts/reproduce.sh to the programs of a release build, as `make reproduce` does."""
+    origin = release_build(RELEASE_ORIGIN, ORIGIN)
+    build = BUILD if origin == ORIGIN else RELEASE_SUNPROXYD.parent
+    return {"SUNPROXY_BUILD": str(build), "SUNPROXY_ORIGIN": str(origin)}
 
 
 def colliding_urls(count, host="collide.test"):
@@ -254,15 +270,17 @@ class Namespace:
 
 
 class Origin(Process):
-    """The scripted origin."""
+    """The scripted origin: the release build, because it only serves the tests. test_origin.py
+    runs the build under test."""
 
-    def __init__(self, test, *options, namespace=None, name="origin"):
+    def __init__(self, test, *options, namespace=None, name="origin",
+                 program=release_build(RELEASE_ORIGIN, ORIGIN)):
         self.folder = test.dir / name
         self.folder.mkdir()
         self.log = self.folder / "log"
         self.ports = self.folder / "ports"
         self.cacert = self.folder / "ca.pem"
-        argv = [ORIGIN, "--ports-file", self.ports, "--tls-dir", self.folder, "--log", self.log]
+        argv = [program, "--ports-file", self.ports, "--tls-dir", self.folder, "--log", self.log]
         argv += ["--quiet", "--max-seconds", "600", *options]
         if namespace:
             argv = namespace.enter(argv)
@@ -461,9 +479,9 @@ class SystemTest(unittest.TestCase):
             preexec_fn=_die_with_parent,
         )
 
-    def sunproxy(self, *arguments, daemon=None, tcp=False, expect=0, **more):
+    def sunproxy(self, *arguments, daemon=None, tcp=False, expect=0, client=None, **more):
         """Runs the client against a daemon: over its socket, or over TCP."""
-        argv = [self.client, arguments[0]]
+        argv = [client or self.client, arguments[0]]
         if daemon is not None:
             if tcp or not daemon.socket:
                 argv += ["--host", daemon.host, "--port", daemon.port]
@@ -483,7 +501,9 @@ class SystemTest(unittest.TestCase):
         return self.run_program([SUNPROXYD, *arguments], **more)
 
     def stat(self, daemon):
-        return json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)
+        """The daemon's counters; the client is the release build, because tests poll them."""
+        client = release_build(RELEASE_SUNPROXY, self.client)
+        return json.loads(self.sunproxy("stat", "--json", daemon=daemon, client=client).stdout)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,10 @@ from test_simulate import SHIPPED, SimulateCase
 
 
 class AdviseTest(SimulateCase):
-    slow = True
+    """What is advised, beside what is simulated; both by the release build, since thousands of
+    sizes are simulated. The classes below run the build under test."""
+
+    client = harness.release_build(harness.RELEASE_SUNPROXY, harness.SUNPROXY)
     BODY = ["--count-bytes", "body"]  # sizes of a few bytes are those of the tests
 
     def advise(self, *arguments):
@@ -192,6 +195,7 @@ class AdviceTakenTest(SimulateCase):
 class PromiseTest(SimulateCase):
     """The hit ratios that advise promises are those that the daemon reaches."""
 
+    seconds = 8
     needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
 
     def traffic(self, size_of, requests=2500, urls=300, seed=3):

@@ -12,6 +12,10 @@ import harness
 class OriginTest(harness.SystemTest):
     needs = (harness.ORIGIN,)
 
+    def origin(self, *options, **more):
+        """The build under test."""
+        return super().origin(*options, program=harness.ORIGIN, **more)
+
     def ask(self, origin, path, method="GET", host="a.test"):
         c = http.client.HTTPConnection("127.0.0.1", origin.http_port, timeout=10)
         try:

@@ -40,17 +40,13 @@ class Page(html.parser.HTMLParser):
 
 
 class ReproduceTest(harness.SystemTest):
-    slow = True
+    seconds = 45
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
 
     def setUp(self):
         super().setUp()
         self.out = self.dir / "reproduce"
-        self.env = {
-            "SUNPROXY_BUILD": str(harness.BUILD),
-            "SUNPROXY_ORIGIN": str(harness.ORIGIN),
-            "SUNPROXY_DATASETS": str(self.dir / "none"),
-        }
+        self.env = {**harness.study_environment(), "SUNPROXY_DATASETS": str(self.dir / "none")}
 
     def running(self):
         """Programs that have our folder among their arguments."""

@@ -18,13 +18,13 @@ import reproduce_geni_claims as geni_claims
 
 
 class GeniTest(harness.SystemTest):
-    slow = True
+    seconds = 25
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
 
     def setUp(self):
         super().setUp()
         self.out = self.dir / "reproduce"
-        self.env = {"SUNPROXY_BUILD": str(harness.BUILD), "SUNPROXY_ORIGIN": str(harness.ORIGIN)}
+        self.env = harness.study_environment()
 
     def test_smoke(self):
         done = self.run_program([SCRIPT, "--study", "geni", "--smoke", "--out", self.out], seconds=110,

@@ -20,13 +20,13 @@ import reproduce_leiden_claims as leiden_claims
 
 
 class LeidenTest(harness.SystemTest):
-    slow = True
+    seconds = 15
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
 
     def test_smoke(self):
         out = self.dir / "reproduce"
-        env = {"SUNPROXY_BUILD": str(harness.BUILD), "SUNPROXY_ORIGIN": str(harness.ORIGIN)}
-        done = self.run_program([SCRIPT, "--study", "leiden", "--smoke", "--out", out], seconds=110, env=env)
+        done = self.run_program([SCRIPT, "--study", "leiden", "--smoke", "--out", out], seconds=110,
+                                env=harness.study_environment())
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         data = json.loads((out / "reproduce.json").read_text())

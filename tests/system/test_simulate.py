@@ -54,12 +54,13 @@ class SimulateCase(harness.SystemTest):
 class LiveCase(SimulateCase):
     """One trace through the daemon and through the simulator, every policy, several sizes.
 
-    The commands are the release build's: what they print is compared, and each starts 260 times.
+    All programs are the release build's: what they print is compared, over hundreds of thousands of
+    requests. ParametersTest does the same with the daemon of the build under test.
     """
 
-    slow = True
-    client = harness.RELEASE_SUNPROXY if harness.RELEASE_SUNPROXY.exists() else harness.SUNPROXY
-
+    seconds = 20
+    client = harness.release_build(harness.RELEASE_SUNPROXY, harness.SUNPROXY)
+    program = harness.release_build(harness.RELEASE_SUNPROXYD, harness.SUNPROXYD)
     needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
 
     @staticmethod
@@ -73,7 +74,8 @@ class LiveCase(SimulateCase):
         return names
 
     def compare(self, trace, sizes, capacities, policies=None):
-        daemon = self.daemon("--count-bytes", "body", "--freshness", "off", origin=self.origin("--sizes", sizes))
+        daemon = self.daemon("--count-bytes", "body", "--freshness", "off",
+                             origin=self.origin("--sizes", sizes), program=self.program)
         for policy in policies or self.runnable():
             for capacity in capacities:
                 with self.subTest(policy=policy, capacity=capacity):
@@ -99,8 +101,13 @@ class ShippedLiveTest(LiveCase):
     def test_in_bytes(self):
         self.compare(self.trace_path, self.sizes, ["30000B", "300K", "1M"])
 
+
+class ParametersTest(LiveCase):
+    seconds = 0
+    program = harness.SUNPROXYD
+
     def test_with_parameters(self):
-        self.compare(self.trace_path, self.sizes, ["300K"], [
+        self.compare(SHIPPED / "History", SHIPPED / "sizes.tsv", ["300K"], [
             "clock:bits=3", "slru:segments=2", "2q:kin=0.5,kout=1", "lru-k:k=3",
             "s3-fifo:small=0.3,ghost=2,threshold=1", "rand:draw=each", "gdsf:cost=packets",
             "gds:cost=bytes", "lirs:hir=0.2", "w-tinylfu:window=0.2", "tinylfu:sample=5"])
