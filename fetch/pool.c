@@ -215,13 +215,14 @@ claim(struct pool_member *member, struct pool_lease *lease)
     lease->claimed = member;
 }
 
+/* libcurl gives no transfer of HTTP/1 a connection of HTTP/2. */
 static struct pool_member *
-find_idle(const struct pools *pools, const struct pool_origin *origin)
+find_idle(const struct pools *pools, const struct pool_origin *origin, bool may_share)
 {
     struct pool_member *member = LIST_FIRST(&origin->idle);
 
     for (int i = 0; member && i < LOOK_AT; i++, member = LIST_NEXT(member, link))
-        if (has_slot(pools, member->pool))
+        if (has_slot(pools, member->pool) && (may_share || !member->shareable))
             return member;
     return NULL;
 }
@@ -271,7 +272,7 @@ pool_choose(struct pools *pools, struct pool_lease *lease, const char *key, enum
     if (wish == POOL_SHARED && origin->shared && has_slot(pools, origin->shared->pool))
         pool = origin->shared->pool;
     if (!pool && wish != POOL_NEW)
-        idle = find_idle(pools, origin);
+        idle = find_idle(pools, origin, wish == POOL_SHARED);
     if (idle)
         pool = idle->pool;
     if (!pool)
@@ -368,6 +369,7 @@ pool_take_member(struct pool_member *member, struct pool_lease *lease, bool shar
             claim(left, claimer);
     }
     member->state = MEMBER_USED;
+    member->shareable = shared;
     LIST_INSERT_HEAD(&member->users, lease, link);
     lease->used = member;
     if (shared)

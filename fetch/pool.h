@@ -42,6 +42,7 @@ struct pool_member {
         MEMBER_IDLE,
         MEMBER_CLAIMED /* idle, and expected to be used by the claimer */
     } state;
+    bool shareable; /* it speaks HTTP/2; known once a transfer has it */
     struct pool_lease *claimer;
     LIST_HEAD(, pool_lease) users;   /* several over HTTP/2 */
     LIST_ENTRY(pool_member) link;    /* of the origin's idle ones */
@@ -100,8 +101,8 @@ void pools_free(struct pools *pools);
 /* What a transfer wants of its pool. */
 enum pool_wish {
     POOL_NEW,    /* a connection that has not been used */
-    POOL_IDLE,   /* an idle connection rather than a new one */
-    POOL_SHARED, /* one that others use over HTTP/2 rather than either */
+    POOL_IDLE,   /* an idle connection, not of HTTP/2, rather than a new one */
+    POOL_SHARED, /* one that others use over HTTP/2 rather than an idle or a new one */
 };
 
 /*
@@ -122,7 +123,7 @@ void pool_end_lease(struct pools *pools, struct pool_lease *lease);
 /* A connection that is opened for a lease joins its pool. */
 void pool_add_member(struct pool_member *member, const struct pool_lease *lease);
 
-/* libcurl has given the connection, which may be shared, to the lease's transfer. */
+/* libcurl has given the connection, which may be shared (HTTP/2), to the lease's transfer. */
 void pool_take_member(struct pool_member *member, struct pool_lease *lease, bool shared);
 
 /* It is closed. */

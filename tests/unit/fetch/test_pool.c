@@ -213,6 +213,34 @@ START_TEST(shared_connections)
 }
 END_TEST
 
+/* A transfer that may not use HTTP/2 leaves an idle connection of it to one that may. */
+START_TEST(idle_connections_of_either_version)
+{
+    struct pool_lease lease, shared;
+    struct pool_member two, one;
+
+    choose(&lease, HOST, POOL_SHARED);
+    pool_add_member(&two, &lease);
+    pool_take_member(&two, &lease, true);
+    pool_end_lease(&pools, &lease);
+    choose(&lease, HOST, POOL_IDLE);
+    ck_assert_ptr_null(lease.claimed);
+    choose(&shared, HOST, POOL_SHARED);
+    ck_assert_ptr_eq(shared.pool, two.pool);
+    pool_end_lease(&pools, &shared);
+    pool_end_lease(&pools, &lease);
+    leave_idle(&one, HOST);
+    choose(&lease, HOST, POOL_IDLE);
+    ck_assert_ptr_eq(lease.claimed, &one);
+    pool_end_lease(&pools, &lease);
+    pool_remove_member(&pools, &two);
+    choose(&lease, HOST, POOL_SHARED);
+    ck_assert_ptr_eq(lease.claimed, &one);
+    pool_end_lease(&pools, &lease);
+    pool_remove_member(&pools, &one);
+}
+END_TEST
+
 /* Where all pools are full of idle connections to other origins, new ones take turns at them. */
 START_TEST(idle_connections_give_way)
 {
@@ -371,6 +399,7 @@ unit_suite(void)
     tcase_add_test(tcase, claims_are_exchanged);
     tcase_add_test(tcase, closing_ends_claim_and_use);
     tcase_add_test(tcase, shared_connections);
+    tcase_add_test(tcase, idle_connections_of_either_version);
     tcase_add_test(tcase, idle_connections_give_way);
     tcase_add_test(tcase, unused_pools_are_closed);
     tcase_add_test(tcase, pools_without_an_open_connection_are_closed);
