@@ -144,14 +144,19 @@ int
 origin_fill_check_wanted(struct origin_fill *fill)
 {
     int64_t now_us = proxy_now_us(fill->proxy);
+    int64_t longest_us = fill->background ? ORIGIN_FILL_REFRESH_US : ORIGIN_FILL_UNWANTED_US;
+    bool worth;
 
-    if (!cache_fill_is_unwanted(&fill->base) || (fill->background && is_worth_finishing(fill))) {
+    if (!cache_fill_is_unwanted(&fill->base)) {
         fill->unwanted_us = 0;
         return 0;
     }
     if (!fill->unwanted_us)
         fill->unwanted_us = now_us;
-    if (is_worth_finishing(fill) && now_us - fill->unwanted_us <= ORIGIN_FILL_UNWANTED_US)
+    worth = is_worth_finishing(fill);
+    if ((worth && now_us - fill->unwanted_us <= longest_us) || !cache_fill_abandon(&fill->base))
         return 0;
-    return cache_fill_abandon(&fill->base) ? ECANCELED : 0;
+    if (worth && fill->background) /* the origin is too slow */
+        origin_raw_back_off(fill);
+    return ECANCELED;
 }

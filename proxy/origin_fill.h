@@ -37,10 +37,12 @@
  * A fetch for which no request waits goes on if nothing of its response is missing, or if it may
  * change the origin and has no head. A raw one without a head ends. Otherwise it goes on for an
  * object that is to be stored while less than this is missing, or an unknown length has not reached
- * it, or less than a quarter is missing; but for this long at most.
+ * it, or less than a quarter is missing; but for this long at most. A refresh in the background of
+ * what is to be stored goes on whatever is missing, for a time of its own.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
+#define ORIGIN_FILL_REFRESH_US ((int64_t)600 * 1000000)
 
 /* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {

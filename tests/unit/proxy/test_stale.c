@@ -337,6 +337,70 @@ START_TEST(a_refresh_of_a_large_object_is_finished)
 }
 END_TEST
 
+/* Bytes that come one by one are within the limit between two bytes, for ever. */
+START_TEST(a_refresh_from_an_origin_that_trickles_ends)
+{
+    static const char lines[] =
+        "ETag: \"a\"\r\nCache-Control: max-age=10, stale-while-revalidate=60000\r\n";
+    enum fetch_flow flow = FETCH_CONTINUE;
+    struct scene_fetch *fetch;
+    struct visit v;
+    int64_t began_us;
+
+    scene_begin(&defaults);
+    store(lines, 15);
+    ck_assert(visit_raw(&v, URL, ""));
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, 1000), FETCH_CONTINUE);
+    began_us = scene.now_us;
+    for (unsigned i = 0; i < 1000 && flow == FETCH_CONTINUE; i++) {
+        scene.now_us += 15 * SECOND;
+        flow = scene_body(fetch, 1);
+    }
+    ck_assert_int_ne(flow, FETCH_CONTINUE);
+    ck_assert_int_gt(scene.now_us - began_us, ORIGIN_FILL_REFRESH_US);
+    ck_assert_int_le(scene.now_us - began_us, ORIGIN_FILL_REFRESH_US + 15 * SECOND);
+    scene_done(fetch, FETCH_CANCELLED, "");
+    /* As after other failures of the origin. */
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_STALE, 20);
+    ck_assert_uint_eq(scene_fetches(), 0);
+    scene.now_us += BACKOFF_FIRST_US;
+    ck_assert(visit_raw(&v, URL, ""));
+    expect_body(&v, OUTCOME_STALE, 20);
+    ck_assert_uint_eq(scene_fetches(), 1);
+    scene_answer(URL, 304, "", 0);
+    scene_end();
+}
+END_TEST
+
+/* A request that reads what a refresh fetches has no bound on the whole. */
+START_TEST(a_refresh_that_a_request_reads_goes_on)
+{
+    static const char lines[] =
+        "ETag: \"a\"\r\nCache-Control: max-age=10, stale-while-revalidate=60000\r\n";
+    struct scene_fetch *fetch;
+    struct visit v, reader;
+
+    scene_begin(&defaults);
+    store(lines, 15);
+    ck_assert(visit_raw(&v, URL, ""));
+    fetch = scene_fetch(URL);
+    scene_hop(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, 100), FETCH_CONTINUE);
+    ck_assert(!visit_raw(&reader, URL, ""));
+    for (unsigned i = 0; i < 100; i++) {
+        scene.now_us += 15 * SECOND;
+        ck_assert_int_eq(scene_body(fetch, 1), FETCH_CONTINUE);
+    }
+    scene_done(fetch, FETCH_OK, "");
+    scene_run();
+    expect_body(&reader, OUTCOME_COALESCED, 100);
+    scene_end();
+}
+END_TEST
+
 /* ---- the bound on the age -------------------------------------------------------------------- */
 
 START_TEST(no_page_is_a_hit_beyond_the_bound_on_the_age)
@@ -447,6 +511,8 @@ unit_suite(void)
     tcase_add_test(cases, what_is_no_failure_of_the_origin_delays_no_refresh);
     tcase_add_test(cases, a_refresh_that_is_refused_leaves_the_object_as_it_is);
     tcase_add_loop_test(cases, a_refresh_of_a_large_object_is_finished, 0, 2);
+    tcase_add_test(cases, a_refresh_from_an_origin_that_trickles_ends);
+    tcase_add_test(cases, a_refresh_that_a_request_reads_goes_on);
     tcase_add_test(cases, no_page_is_a_hit_beyond_the_bound_on_the_age);
     tcase_add_test(cases, no_stale_page_is_a_hit_beyond_the_bound_on_the_age);
     tcase_add_test(cases, a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again);
