@@ -26,14 +26,6 @@ fill_set_object(struct cache_fill *fill, struct object *object)
     fill->object = object;
 }
 
-/* What the table has for the fill's URL and variant, or NULL. Under the lock. */
-static struct entry *
-fill_find_entry(struct shard *shard, const struct cache_fill *fill)
-{
-    return table_find(&shard->table, fill->hash, object_url(fill->name),
-                      object_variant(fill->name));
-}
-
 static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
@@ -187,90 +179,6 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
     return pause ? CACHE_FILL_PAUSE : 0;
 }
 
-/* ---- private responses ----------------------------------------------------------------------- */
-
-/* Puts a marker into the table, if the URL has no object that is newer than the fill. */
-static void
-mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t until_us,
-     struct removed *removed)
-{
-    struct entry *entry = own;
-
-    if (!entry)
-        entry = fill_find_entry(shard, fill);
-    if (!entry) {
-        entry = shard_make_entry(shard, fill->name, fill->hash);
-        if (!entry)
-            return;
-        table_insert(&shard->table, entry);
-    } else if (entry != own && !entry_is_marker(entry)) {
-        return;
-    }
-    fill->name->fetched_us = until_us;
-    shard_mark(shard, entry, fill->name, OBJECT_UNCACHEABLE, cache_draw_entered(fill->cache),
-               removed);
-}
-
-void
-cache_fill_unmark(struct cache_fill *fill)
-{
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    struct entry *entry = fill_find_entry(&place->shard, fill);
-    struct removed removed = {0};
-
-    if (fill->may_store && entry && entry_is_marker(entry))
-        shard_remove(&place->shard, entry, &removed);
-    table_tidy(&place->shard.table);
-    place_unlock(place);
-    shard_free_removed(&removed);
-}
-
-void
-cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
-{
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    struct shard *shard = &place->shard;
-    struct removed removed = {0};
-
-    if (!fill->isolated) {
-        struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
-
-        fill->isolated = true;
-        waiters_retry(fill);
-        if (fill->may_store && until_us == 0) {
-            shard_purge_fill(shard, fill, &removed);
-        } else if (fill->may_store) {
-            struct entry *own = shard_close_fill(fill);
-
-            if (expired)
-                shard_remove(shard, expired, &removed);
-            mark(shard, fill, own, until_us, &removed);
-        }
-        table_tidy(&shard->table);
-    }
-    place_unlock(place);
-    shard_free_removed(&removed);
-}
-
-void
-cache_fill_send_back(struct cache_fill *fill)
-{
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    struct removed removed = {0};
-
-    if (!fill->isolated) {
-        struct entry *own = shard_close_fill(fill);
-
-        fill->isolated = true;
-        waiters_retry(fill);
-        if (own)
-            shard_remove(&place->shard, own, &removed);
-        table_tidy(&place->shard.table);
-    }
-    place_unlock(place);
-    shard_free_removed(&removed);
-}
-
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Moves the objects of a chain to a list; without memory nothing is moved. */
@@ -314,7 +222,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
 {
     struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
                             fill->key};
-    struct entry *other = own ? NULL : fill_find_entry(shard, fill);
+    struct entry *other = own ? NULL : shard_find_fill(shard, fill);
 
     if (other && entry_is_mark(other))
         shard_remove(shard, other, replaced);
@@ -338,7 +246,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
 static void
 remove_expired(struct shard *shard, const struct cache_fill *fill, struct removed *removed)
 {
-    struct entry *entry = fill_find_entry(shard, fill);
+    struct entry *entry = shard_find_fill(shard, fill);
 
     if (entry && entry->stored && !entry->object->fill &&
         !object_is_fresh(entry->object, fill->begun_us))

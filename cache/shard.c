@@ -386,6 +386,13 @@ shard_remove_fill(struct shard *shard, struct cache_fill *fill)
 }
 
 struct entry *
+shard_find_fill(const struct shard *shard, const struct cache_fill *fill)
+{
+    return table_find(&shard->table, fill->hash, object_url(fill->name),
+                      object_variant(fill->name));
+}
+
+struct entry *
 shard_close_fill(struct cache_fill *fill)
 {
     struct entry *entry = fill->entry;

@@ -104,6 +104,9 @@ void shard_add_fill(struct shard *shard, struct cache_fill *fill);
 /* Removes it from the list; it keeps its entry. */
 void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
 
+/* What the table has for the fill's URL and variant, its own entry or another one; or NULL. */
+struct entry *shard_find_fill(const struct shard *shard, const struct cache_fill *fill);
+
 /*
  * No request can join the fill from now on. Returns its own entry, which is still in the table, or
  * NULL if it had none.
