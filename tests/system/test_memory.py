@@ -175,12 +175,24 @@ class StallTest(MemoryTest):
         c.send(call(f"http://stall{n}.test/?fault=size:20M&fault=hang-body:{held}"))
         return c
 
+    def wait_for_a_stall(self):
+        """A stall is a second without growth."""
+        pages, since = None, 0
+
+        def stalled():
+            nonlocal pages, since
+            now = self.good.stat().memory_pages
+            if now != pages:
+                pages, since = now, time.monotonic()
+            return time.monotonic() - since > 1.5
+
+        harness.wait_until(stalled, what="the stall")
+
     def test_stalled_bodies_make_place_for_others(self):
         stalled = [self.stall(n, 19 * MEBI) for n in range(2)]
         harness.wait_until(lambda: self.good.stat().memory_pages > 18 * MEBI, what="the bodies")
         self.assertLessEqual(memory_in_all(self.good.stat()), LIMIT)
-        # A stall is a second without growth.
-        time.sleep(1.5)
+        self.wait_for_a_stall()
         page = self.good.get("http://good.test/other?fault=size:20M")
         self.assertEqual(page.status, "ok", page.sentence)
         self.assertEqual(len(page.body), 20 * MEBI)
@@ -250,7 +262,7 @@ class StallTest(MemoryTest):
         for n in range(1, 8):
             self.stall(n, MEBI // 2)
         harness.wait_until(lambda: self.good.stat().memory_refusals > 0, what="the limit")
-        time.sleep(1.5)
+        self.wait_for_a_stall()
         for n in range(20):
             page = self.good.get(f"http://good.test/small{n}?fault=size:3M")
             self.assertEqual(page.status, "ok", page.sentence)
