@@ -6,7 +6,8 @@
  * nothing of it is locked. Nothing is sent and no connection is freed while a protocol runs. A
  * change of a connection marks it (net_connection_mark()), and each callback of the loop ends with
  * net_connections_settle(), which writes what is queued on the marked connections, in one system
- * call each, and frees those that are over.
+ * call each, and frees those that are over. The poller calls it for each group of connections that
+ * are ready.
  */
 #ifndef SUNPROXY_NET_CONNECTION_H
 #define SUNPROXY_NET_CONNECTION_H

@@ -35,14 +35,18 @@ on_ready(evutil_socket_t fd, short what, void *context)
             prefetch(poller->batch[poller->next].data.ptr);
         if (watch && watch->events)
             poller->ready(watch, event->events & (watch->events | EPOLLERR | EPOLLHUP));
+        if (poller->next % NET_POLLER_GROUP == 0 || poller->next == poller->count)
+            poller->settle(poller);
     }
 }
 
 bool
 net_poller_begin(struct net_poller *poller, struct event_base *base,
-                 void (*ready)(struct net_watch *watch, uint32_t events))
+                 void (*ready)(struct net_watch *watch, uint32_t events),
+                 void (*settle)(struct net_poller *poller))
 {
     poller->ready = ready;
+    poller->settle = settle;
     poller->fd = epoll_create1(EPOLL_CLOEXEC);
     if (poller->fd < 0)
         return false;

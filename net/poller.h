@@ -17,6 +17,7 @@ struct event_base;
 
 enum {
     NET_POLLER_BATCH = 128,    /* descriptors whose readiness is fetched at once */
+    NET_POLLER_GROUP = 16,     /* of them, after which what follows from them is done */
     NET_POLLER_PREFETCH = 640, /* bytes of an owner's object that are prefetched */
 };
 
@@ -31,17 +32,19 @@ struct net_poller {
     int fd;
     struct event *event;
     void (*ready)(struct net_watch *watch, uint32_t events);
+    void (*settle)(struct net_poller *poller);
     unsigned next, count; /* of the batch that is handled */
     struct epoll_event batch[NET_POLLER_BATCH];
 };
 
 /*
  * Begins to poll on a loop. ready(watch, events) is called for each watch with what it is watched
- * for and is ready, EPOLLERR and EPOLLHUP included (epoll(7)). False with errno; the poller must be
- * zero.
+ * for and is ready, EPOLLERR and EPOLLHUP included (epoll(7)); settle(poller) after the last call,
+ * and after each NET_POLLER_GROUP of them. False with errno; the poller must be zero.
  */
 bool net_poller_begin(struct net_poller *poller, struct event_base *base,
-                      void (*ready)(struct net_watch *watch, uint32_t events));
+                      void (*ready)(struct net_watch *watch, uint32_t events),
+                      void (*settle)(struct net_poller *poller));
 
 /* Without watches. Harmless if it was not begun. */
 void net_poller_end(struct net_poller *poller);

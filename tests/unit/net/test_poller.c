@@ -16,7 +16,8 @@ static int peers[WATCHES];
 static unsigned calls[WATCHES];
 static uint32_t seen[WATCHES];
 static unsigned called;
-static struct net_watch *victim; /* is forgotten by the first call */
+static unsigned settled, settled_after[NET_POLLER_BATCH]; /* how often, and after how many calls */
+static struct net_watch *victim;                          /* is forgotten by the first call */
 
 static void
 ready(struct net_watch *watch, uint32_t events)
@@ -32,17 +33,25 @@ ready(struct net_watch *watch, uint32_t events)
 }
 
 static void
+settle(struct net_poller *of)
+{
+    ck_assert_ptr_eq(of, &poller);
+    ck_assert_uint_lt(settled, sizeof(settled_after) / sizeof(settled_after[0]));
+    settled_after[settled++] = called;
+}
+
+static void
 set_up(void)
 {
     memset(&poller, 0, sizeof(poller));
     memset(watches, 0, sizeof(watches));
     memset(calls, 0, sizeof(calls));
     memset(seen, 0, sizeof(seen));
-    called = 0;
+    called = settled = 0;
     victim = NULL;
     base = event_base_new();
     ck_assert_ptr_nonnull(base);
-    ck_assert(net_poller_begin(&poller, base, ready));
+    ck_assert(net_poller_begin(&poller, base, ready, settle));
     for (unsigned i = 0; i < WATCHES; i++)
         peers[i] = -1;
 }
@@ -164,9 +173,41 @@ START_TEST(all_have_their_turn)
         open_watch(i, EPOLLOUT);
     turn();
     ck_assert_uint_eq(called, NET_POLLER_BATCH);
+    settled = 0;
     turn();
     for (unsigned i = 0; i < WATCHES; i++)
         ck_assert_uint_ge(calls[i], 1);
+}
+END_TEST
+
+START_TEST(each_group_is_settled)
+{
+    const unsigned watched = 2 * NET_POLLER_GROUP + 1;
+
+    for (unsigned i = 0; i < watched; i++)
+        open_watch(i, EPOLLOUT);
+    turn();
+    ck_assert_uint_eq(settled, 3);
+    ck_assert_uint_eq(settled_after[0], NET_POLLER_GROUP);
+    ck_assert_uint_eq(settled_after[1], 2 * NET_POLLER_GROUP);
+    ck_assert_uint_eq(settled_after[2], watched);
+    for (unsigned i = NET_POLLER_GROUP; i < watched; i++)
+        ck_assert(net_poller_watch(&poller, &watches[i], 0));
+    turn();
+    ck_assert_uint_eq(settled, 4);
+}
+END_TEST
+
+/* Calls for watches that are forgotten are left out, the end of the batch is not. */
+START_TEST(a_group_whose_last_is_forgotten_is_settled)
+{
+    open_watch(0, EPOLLOUT);
+    open_watch(1, EPOLLOUT);
+    victim = &watches[1];
+    turn();
+    ck_assert_uint_eq(called, 1);
+    ck_assert_uint_eq(settled, 1);
+    ck_assert_uint_eq(settled_after[0], 1);
 }
 END_TEST
 
@@ -195,6 +236,8 @@ unit_suite(void)
     tcase_add_test(tcase, a_lost_peer_is_reported_to_watchers_alone);
     tcase_add_test(tcase, what_is_forgotten_in_a_batch_is_not_called);
     tcase_add_test(tcase, all_have_their_turn);
+    tcase_add_test(tcase, each_group_is_settled);
+    tcase_add_test(tcase, a_group_whose_last_is_forgotten_is_settled);
     tcase_add_test(tcase, what_cannot_be_watched_is_an_error);
     suite_add_tcase(suite, tcase);
     return suite;
