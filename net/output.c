@@ -4,6 +4,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* Not cleared by -ftrivial-auto-var-init: every byte that is sent is written before. */
+#ifdef __has_attribute
+#if __has_attribute(uninitialized)
+#define UNINITIALIZED __attribute__((uninitialized))
+#endif
+#endif
+#ifndef UNINITIALIZED
+#define UNINITIALIZED
+#endif
+
 void
 net_output_queue_init(struct net_output_queue *queue)
 {
@@ -93,7 +103,7 @@ static ssize_t
 send_pieces(int fd, struct iovec *pieces, unsigned count, size_t len)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
-    char joined[NET_JOINED_BYTES];
+    char joined[NET_JOINED_BYTES] UNINITIALIZED;
     size_t at = 0;
 
     if (count > 1 && len <= sizeof(joined)) {
