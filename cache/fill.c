@@ -45,6 +45,7 @@ parts_of(const struct cache_fill *fill, const struct object_head *head)
         .fields = head->fields,
         .tags = head->tags,
         .status = head->status,
+        .notes = head->notes,
         .account = head->account,
     };
 

@@ -97,7 +97,8 @@ object_make(const struct object_parts *parts)
         .status = (uint16_t)parts->status,
         .url_len = (uint32_t)parts->url.len & 0x3ffffu,
         .variant_len = (uint32_t)parts->variant.len & 0x3fffu,
-        .final_url_len = (uint32_t)parts->final_url.len,
+        .final_url_len = (uint32_t)parts->final_url.len & 0x3ffffu,
+        .notes = parts->notes & 0x3fffu,
         .fields_len = (uint32_t)parts->fields.len & 0x3ffffu,
         .tags_len = (uint32_t)parts->tags.len & 0x3fffu,
         .inline_size = parts->segmented ? 0 : parts->inline_size,
@@ -385,6 +386,7 @@ object_compact(const struct object *object)
         .fields = object_fields(object),
         .tags = object_tags(object),
         .status = object->status,
+        .notes = object->notes,
         .inline_size = (uint32_t)object_length(object),
         .account = object->account,
     };

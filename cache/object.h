@@ -50,12 +50,13 @@ struct segment;
 
 struct object {
     _Atomic uint32_t references;
-    _Atomic uint8_t state;     /* of enum object_state */
-    bool segmented;            /* the body is a list of segments, not inline */
-    uint16_t status;           /* the origin's status code; of a failure its number */
-    uint32_t url_len : 18;     /* at most OBJECT_MAX_META, as the next two */
-    uint32_t variant_len : 14; /* at most OBJECT_MAX_VARIANT */
-    uint32_t final_url_len;    /* 0: the same as the URL */
+    _Atomic uint8_t state;       /* of enum object_state */
+    bool segmented;              /* the body is a list of segments, not inline */
+    uint16_t status;             /* the origin's status code; of a failure its number */
+    uint32_t url_len : 18;       /* at most OBJECT_MAX_META, as the next two */
+    uint32_t variant_len : 14;   /* at most OBJECT_MAX_VARIANT */
+    uint32_t final_url_len : 18; /* 0: the same as the URL */
+    uint32_t notes : 14;         /* object_parts.notes */
     uint32_t fields_len : 18;
     uint32_t tags_len : 14;    /* at most OBJECT_MAX_TAG_BYTES */
     uint32_t inline_size;      /* bytes allocated for an inline body */
@@ -247,6 +248,8 @@ struct object_parts {
     struct span fields;
     struct span tags;
     unsigned status;
+    unsigned notes; /* at most 14 bits about the field lines, for those that read them; not
+                       interpreted, 0 where none are made */
     bool segmented;
     uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
     struct memory_account *account;

@@ -58,6 +58,15 @@ format_name(struct span text, char *out)
 
 #define STRING_SIZE (2 * HTTP_CACHE_STATUS_DETAIL_MAX + 2)
 
+void
+http_write_cache_status_ttl(struct http_writer *value, int64_t ttl_s)
+{
+    if (ttl_s > INTEGER_MAX)
+        ttl_s = INTEGER_MAX;
+    http_write_text(value, "; ttl=");
+    http_write_integer(value, ttl_s > -INTEGER_MAX ? ttl_s : -INTEGER_MAX);
+}
+
 static void
 write_parameters(struct http_writer *value, const struct http_cache_status *status)
 {
@@ -77,12 +86,8 @@ write_parameters(struct http_writer *value, const struct http_cache_status *stat
         http_write_text(value, "; stored");
     if (forwarded && status->collapsed)
         http_write_text(value, "; collapsed");
-    if (status->has_ttl) {
-        int64_t ttl_s = status->ttl_s < INTEGER_MAX ? status->ttl_s : INTEGER_MAX;
-
-        http_write_text(value, "; ttl=");
-        http_write_integer(value, ttl_s > -INTEGER_MAX ? ttl_s : -INTEGER_MAX);
-    }
+    if (status->has_ttl)
+        http_write_cache_status_ttl(value, status->ttl_s);
 }
 
 void

@@ -40,6 +40,9 @@ struct http_cache_status {
 /* Writes the field line. It follows the lines of caches that are nearer to the origin. */
 void http_write_cache_status(struct http_writer *writer, const struct http_cache_status *status);
 
+/* Writes the parameter for the remaining freshness lifetime, to a line that is being written. */
+void http_write_cache_status_ttl(struct http_writer *writer, int64_t ttl_s);
+
 /* Writes Age, in whole seconds from 0 to 2^31 (RFC 9111 section 1.2.2). */
 void http_write_age(struct http_writer *writer, int64_t age_us);
 

@@ -6,6 +6,7 @@
  * expired by a purge stays so until it is validated.
  */
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "http/storing.h"
 #include "http/update.h"
 #include "http/variant.h"
@@ -99,6 +100,7 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
         cache_fill_send_back(beside);
     if (same && cache_fill_refresh(beside,
                                    &(struct object_head){.status = fill->stored->status,
+                                                         .notes = http_known_fields(fields),
                                                          .fields = fields,
                                                          .tags = tags,
                                                          .fetched_us = born_us,

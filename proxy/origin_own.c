@@ -6,6 +6,7 @@
  * stored: the response may be older than what another write has made.
  */
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "http/reference.h"
 #include "http/storing.h"
 #include "http/variant.h"
@@ -72,6 +73,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
 {
     struct object_head own = {
         .status = head->status,
+        .notes = http_known_fields(buf_span(&parts->fields)),
         .fields = buf_span(&parts->fields),
         .length = head->content_length,
         .max_length = OWN_MAX,

@@ -2,6 +2,7 @@
 
 #include "http/conditional.h"
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "http/storing.h"
 #include "http/update.h"
 #include "http/variant.h"
@@ -232,6 +233,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     read_tags(fill, buf_span(fields), &parts->tags);
     return cache_fill_refresh(&fill->base,
                               &(struct object_head){.status = previous->status,
+                                                    .notes = http_known_fields(buf_span(fields)),
                                                     .fields = buf_span(fields),
                                                     .tags = buf_span(&parts->tags),
                                                     .fetched_us = fill->sharing.born_us,

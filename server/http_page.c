@@ -40,7 +40,7 @@ write_lines(struct http_writer *lines, const struct http_exchange *x, const stru
     http_write(lines, page->lines);
     if (page->detail)
         http_write_cache_status(lines, &(struct http_cache_status){
-                                           .cache = "sunproxy",
+                                           .cache = HTTP_CACHE_NAME,
                                            .forwarded = x->exchange.forwarded,
                                            .collapsed = x->exchange.outcome == OUTCOME_COALESCED,
                                            .detail = span_str(page->detail),

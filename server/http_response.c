@@ -9,61 +9,13 @@
 #include "http/cache_status.h"
 #include "http/conditional.h"
 #include "http/date.h"
-#include "http/field.h"
+#include "http/known_fields.h"
 #include "server/http_front.h"
 
 #define COPIED_FIELDS 1024u /* bytes of an object's field lines that are copied into the head */
 #define MAX_PART_TYPE 256u  /* bytes of a Content-Type that is repeated in each part */
 
 /* ---- the object's fields --------------------------------------------------------------------- */
-
-enum {
-    FIELD_AGE = 1,
-    FIELD_DATE = 2,
-    FIELD_LENGTH = 4,
-    FIELD_TYPE = 8,
-    FIELD_RANGE = 16,
-    FIELD_CODING = 32,
-    FIELD_LANGUAGE = 64,
-    FIELD_LOCATION = 128, /* or Content-Location */
-};
-
-/* Most lines are excluded by their first character, or by where a colon would have to be. */
-static unsigned
-field_of(struct span line)
-{
-#define FIELD(name, field)              \
-    {                                   \
-        {name, sizeof(name) - 1}, field \
-    }
-    static const struct {
-        struct span name;
-        unsigned field;
-    } fields[] = {
-        FIELD("Age", FIELD_AGE),
-        FIELD("Date", FIELD_DATE),
-        FIELD("Location", FIELD_LOCATION),
-        FIELD("Content-Type", FIELD_TYPE),
-        FIELD("Content-Range", FIELD_RANGE),
-        FIELD("Content-Length", FIELD_LENGTH),
-        FIELD("Content-Encoding", FIELD_CODING),
-        FIELD("Content-Language", FIELD_LANGUAGE),
-        FIELD("Content-Location", FIELD_LOCATION),
-    };
-#undef FIELD
-    const char first = (char)(line.ptr[0] | 0x20);
-
-    if (first != 'a' && first != 'c' && first != 'd' && first != 'l')
-        return 0;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        size_t len = fields[i].name.len;
-
-        if (len < line.len && line.ptr[len] == ':' &&
-            http_same_name(span_of(line.ptr, len), fields[i].name))
-            return fields[i].field;
-    }
-    return 0;
-}
 
 static void
 add_run(struct http_exchange *x, const char *begin, const char *end)
@@ -75,95 +27,34 @@ add_run(struct http_exchange *x, const char *begin, const char *end)
     x->head_bytes += (size_t)(end - begin);
 }
 
-/* What is to be known of an object's field lines. */
-struct stored {
-    unsigned has; /* of the fields above */
-    struct span type;
-    uint64_t length; /* if it has one */
-};
-
-/* The value of a line, without blanks and line end. */
-static struct span
-value_of(struct span line)
+/*
+ * Which fields an object has: as was found when it was stored, so that a hit does not search them.
+ */
+static unsigned
+known_fields(const struct object *object)
 {
-    const char *colon = memchr(line.ptr, ':', line.len);
-
-    while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
-        line.len--;
-    return colon ? http_trim(span_of(colon + 1, (size_t)(line.ptr + line.len - colon - 1)))
-                 : span_of(NULL, 0);
-}
-
-static bool
-parse_length(struct span value, uint64_t *length)
-{
-    *length = 0;
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned digit = (unsigned char)value.ptr[i] - '0';
-
-        if (digit > 9 || *length > ((uint64_t)INT64_MAX - digit) / 10)
-            return false;
-        *length = *length * 10 + digit;
-    }
-    return value.len != 0;
-}
-
-static void
-note(struct stored *stored, unsigned field, struct span line)
-{
-    if (field == FIELD_LENGTH && !parse_length(value_of(line), &stored->length))
-        return;
-    if (field == FIELD_TYPE)
-        stored->type = value_of(line);
-    stored->has |= field;
-}
-
-static bool
-next_line(struct span *rest, struct span *line)
-{
-    const char *feed;
-
-    if (rest->len == 0)
-        return false;
-    feed = memchr(rest->ptr, '\n', rest->len);
-    *line = span_of(rest->ptr, feed ? (size_t)(feed + 1 - rest->ptr) : rest->len);
-    *rest = span_of(rest->ptr + line->len, rest->len - line->len);
-    return true;
-}
-
-static void
-read_stored(struct stored *stored, struct span lines)
-{
-    struct span line;
-
-    *stored = (struct stored){0};
-    while (next_line(&lines, &line)) {
-        unsigned field = field_of(line);
-
-        if (field)
-            note(stored, field, line);
-    }
+    return object->notes & HTTP_KNOWN ? object->notes : http_known_fields(object_fields(object));
 }
 
 /*
- * Copies the object's field lines without those in `drop` into one run; FIELD_LOCATION in `drop`
- * are rewritten. False without memory.
+ * Copies the object's field lines without those in `drop` into one run; HTTP_KNOWN_LOCATION in
+ * `drop` are rewritten. False without memory.
  */
 static bool
 copy_fields(struct http_exchange *x, unsigned drop)
 {
     struct span rest = object_fields(x->exchange.object), line;
-    size_t more = drop & FIELD_LOCATION ? http_location_more(x, rest) : 0;
+    size_t more = drop & HTTP_KNOWN_LOCATION ? http_location_more(x, rest) : 0;
     char *end;
 
     if (!http_exchange_allocate(x, &x->kept_lines, rest.len + more))
         return false;
     end = x->kept_lines.bytes;
-    while (next_line(&rest, &line)) {
-        unsigned field = field_of(line) & drop;
+    while (http_next_whole_line(&rest, &line)) {
+        unsigned field = http_known_field(line) & drop;
 
-        if (field & FIELD_LOCATION) {
-            end += http_location_write(x, line, value_of(line), end);
+        if (field & HTTP_KNOWN_LOCATION) {
+            end += http_location_write(x, line, http_whole_line_value(line), end);
         } else if (!field) {
             memcpy(end, line.ptr, line.len);
             end += line.len;
@@ -185,10 +76,10 @@ add_fields(struct http_exchange *x, unsigned drop)
     unsigned before = x->piece_count;
     size_t bytes_before = x->head_bytes;
 
-    if (drop & FIELD_LOCATION)
+    if (drop & HTTP_KNOWN_LOCATION)
         return copy_fields(x, drop);
-    while (next_line(&rest, &line)) {
-        if (!(field_of(line) & drop))
+    while (http_next_whole_line(&rest, &line)) {
+        if (!(http_known_field(line) & drop))
             continue;
         if (x->piece_count - before == HTTP_FIELD_RUNS - 1 && line.ptr != begin) {
             x->piece_count = before;
@@ -222,14 +113,15 @@ age_of(const struct http_exchange *x)
     return object_age(exchange->object, hit ? exchange->arrived_us : proxy_now_us(exchange->proxy));
 }
 
+/* Via and Cache-Status. */
 static void
-write_cache_status(struct http_writer *writer, const struct http_exchange *x)
+write_passage(struct http_writer *writer, const struct http_exchange *x)
 {
+    const struct http_service *http = http_service_of(x);
     const struct exchange *exchange = &x->exchange;
     const struct object *object = exchange->object;
     struct http_cache_status status = {
-        .cache = "sunproxy",
-        .hit = exchange->forwarded == HTTP_FORWARDED_NOT,
+        .cache = HTTP_CACHE_NAME,
         .forwarded = exchange->forwarded,
         .origin_status = exchange->origin_status,
         .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_STALE,
@@ -240,6 +132,14 @@ write_cache_status(struct http_writer *writer, const struct http_exchange *x)
         status.has_ttl = true;
         status.ttl_s = (object_lifetime(object) - age_of(x)) / 1000000;
     }
+    if (exchange->forwarded == HTTP_FORWARDED_NOT) {
+        http_write(writer, http->hit_lines);
+        if (status.has_ttl)
+            http_write_cache_status_ttl(writer, status.ttl_s);
+        http_write_end(writer);
+        return;
+    }
+    http_write_field(writer, "Via", span_str(http->via));
     http_write_cache_status(writer, &status);
 }
 
@@ -266,7 +166,7 @@ write_connection(struct http_writer *writer, const struct http_exchange *x)
 
 /* The whole, and by what the client finds its end. */
 static void
-frame_whole(struct http_exchange *x, struct http_writer *writer, const struct stored *stored)
+frame_whole(struct http_exchange *x, struct http_writer *writer, unsigned known)
 {
     const struct exchange *exchange = &x->exchange;
     struct http_body *body = &x->body;
@@ -276,10 +176,10 @@ frame_whole(struct http_exchange *x, struct http_writer *writer, const struct st
         body->end = 0;
     } else if (x->request.method_id == HTTP_HEAD) {
         body->end = 0;
-        if (!(stored->has & FIELD_LENGTH) && exchange->complete &&
+        if (!(known & HTTP_KNOWN_LENGTH) && exchange->complete &&
             exchange->outcome != OUTCOME_BYPASS)
             http_write_number(writer, "Content-Length", object_length(exchange->object));
-    } else if (stored->has & FIELD_LENGTH) {
+    } else if (known & HTTP_KNOWN_LENGTH) {
         return;
     } else if (exchange->complete) {
         http_write_number(writer, "Content-Length", object_length(exchange->object));
@@ -310,17 +210,18 @@ frame_range(struct http_exchange *x, struct http_writer *writer, const struct ht
 }
 
 static void
-frame_parts(struct http_exchange *x, struct http_writer *writer, const struct stored *stored,
-            const struct http_ranges *ranges, int64_t length)
+frame_parts(struct http_exchange *x, struct http_writer *writer, const struct http_ranges *ranges,
+            int64_t length)
 {
     struct http_body *body = &x->body;
+    struct span type = http_known_value(object_fields(x->exchange.object), HTTP_KNOWN_TYPE);
     uint64_t random = hash64_uint((uint64_t)clock_monotonic_us() ^ (uint64_t)(uintptr_t)x);
 
     http_boundary_make(body->boundary, random);
     body->parts = *ranges;
     body->multipart = (struct http_multipart){
         .boundary = body->boundary,
-        .content_type = stored->type.len <= MAX_PART_TYPE ? stored->type : span_of(NULL, 0),
+        .content_type = type.len <= MAX_PART_TYPE ? type : span_of(NULL, 0),
         .length = length,
     };
     http_write_multipart_type(writer, &body->multipart);
@@ -335,21 +236,24 @@ frame_parts(struct http_exchange *x, struct http_writer *writer, const struct st
  * must be known, and for several ranges all of its bytes.
  */
 static enum http_range_result
-find_ranges(const struct http_exchange *x, const struct stored *stored, struct http_ranges *ranges,
-            int64_t *length)
+find_ranges(const struct http_exchange *x, struct http_ranges *ranges, int64_t *length)
 {
     const struct exchange *exchange = &x->exchange;
     const struct http_request *request = &x->request;
+    const struct span fields = object_fields(exchange->object);
     struct http_ranges requested;
     enum http_range_result result;
+    uint64_t whole;
 
     if (!(request->has & HTTP_HAS_RANGE) || request->method_id != HTTP_GET || x->status != 200 ||
-        exchange->as_is || (!exchange->complete && !(stored->has & FIELD_LENGTH)) ||
-        !http_ranges_read(&requested, request->fields) ||
-        ((request->has & HTTP_HAS_IF_RANGE) &&
-         !http_if_range(request->fields, object_fields(exchange->object), wall_s(x))))
+        exchange->as_is || !http_ranges_read(&requested, request->fields) ||
+        ((request->has & HTTP_HAS_IF_RANGE) && !http_if_range(request->fields, fields, wall_s(x))))
         return HTTP_RANGE_WHOLE;
-    *length = (int64_t)(exchange->complete ? object_length(exchange->object) : stored->length);
+    if (exchange->complete)
+        whole = object_length(exchange->object);
+    else if (!http_known_length(fields, &whole))
+        return HTTP_RANGE_WHOLE;
+    *length = (int64_t)whole;
     result = http_ranges_resolve(&requested, *length, ranges);
     if (result == HTTP_RANGE_PARTIAL && ranges->count > 1 && !exchange->complete)
         return HTTP_RANGE_WHOLE;
@@ -388,34 +292,32 @@ refuse_range(struct http_exchange *x, int64_t length)
  * -5 % CPU per hit of 1 KiB with 5,000 connections. False without memory.
  */
 static bool
-begin_head(struct http_exchange *x, const struct stored *stored, unsigned drop,
-           struct http_writer *writer, size_t *added)
+begin_head(struct http_exchange *x, unsigned known, unsigned drop, struct http_writer *writer,
+           size_t *added)
 {
     struct span fields = object_fields(x->exchange.object);
 
-    if (stored->has & FIELD_LOCATION && http_location_is_rewritten(x))
-        drop |= FIELD_LOCATION;
+    if (known & HTTP_KNOWN_LOCATION && http_location_is_rewritten(x))
+        drop |= HTTP_KNOWN_LOCATION;
     *writer = http_writer_of(x->head, sizeof(x->head));
     http_write_status(writer, x->status);
     *added = 0;
-    if (!drop && !(stored->has & FIELD_AGE) && fields.len <= COPIED_FIELDS) {
+    if (!drop && !(known & HTTP_KNOWN_AGE) && fields.len <= COPIED_FIELDS) {
         http_write(writer, fields);
         return true;
     }
     add_run(x, x->head, x->head + writer->len);
     *added = writer->len;
-    return add_fields(x, drop | FIELD_AGE);
+    return add_fields(x, drop | HTTP_KNOWN_AGE);
 }
 
 static void
-end_head(struct http_exchange *x, struct http_writer *writer, size_t added,
-         const struct stored *stored)
+end_head(struct http_exchange *x, struct http_writer *writer, size_t added, unsigned known)
 {
-    if (!(stored->has & FIELD_DATE))
+    if (!(known & HTTP_KNOWN_DATE))
         http_write_date(writer, wall_s(x));
     write_age(writer, x);
-    http_write_field(writer, "Via", span_str(http_service_of(x)->via));
-    write_cache_status(writer, x);
+    write_passage(writer, x);
     write_connection(writer, x);
     http_write_end(writer);
     add_run(x, x->head + added, x->head + writer->len);
@@ -423,63 +325,66 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t added,
 }
 
 static bool
-make_not_modified(struct http_exchange *x, const struct stored *stored)
+make_not_modified(struct http_exchange *x, unsigned known)
 {
     struct http_writer writer;
     size_t added;
 
     x->status = 304;
-    if (!begin_head(x, stored,
-                    FIELD_LENGTH | FIELD_TYPE | FIELD_RANGE | FIELD_CODING | FIELD_LANGUAGE,
+    if (!begin_head(x, known,
+                    HTTP_KNOWN_LENGTH | HTTP_KNOWN_TYPE | HTTP_KNOWN_RANGE | HTTP_KNOWN_CODING |
+                        HTTP_KNOWN_LANGUAGE,
                     &writer, &added))
         return false;
     x->body.end = 0;
-    end_head(x, &writer, added, stored);
+    end_head(x, &writer, added, known);
     return true;
 }
 
 static bool
-make_partial(struct http_exchange *x, const struct stored *stored, const struct http_ranges *ranges,
+make_partial(struct http_exchange *x, unsigned known, const struct http_ranges *ranges,
              int64_t length)
 {
     struct http_writer writer;
     size_t added;
 
     x->status = 206;
-    if (!begin_head(x, stored, FIELD_LENGTH | FIELD_RANGE | (ranges->count > 1 ? FIELD_TYPE : 0),
+    if (!begin_head(x, known,
+                    HTTP_KNOWN_LENGTH | HTTP_KNOWN_RANGE |
+                        (ranges->count > 1 ? HTTP_KNOWN_TYPE : 0),
                     &writer, &added))
         return false;
     if (ranges->count == 1)
         frame_range(x, &writer, &ranges->of[0], length);
     else
-        frame_parts(x, &writer, stored, ranges, length);
-    end_head(x, &writer, added, stored);
+        frame_parts(x, &writer, ranges, length);
+    end_head(x, &writer, added, known);
     return true;
 }
 
 static bool
-make_whole(struct http_exchange *x, const struct stored *stored)
+make_whole(struct http_exchange *x, unsigned known)
 {
     struct http_writer writer;
     size_t added;
 
-    if (!begin_head(x, stored, 0, &writer, &added))
+    if (!begin_head(x, known, 0, &writer, &added))
         return false;
-    frame_whole(x, &writer, stored);
-    end_head(x, &writer, added, stored);
+    frame_whole(x, &writer, known);
+    end_head(x, &writer, added, known);
     return true;
 }
 
 /* False without memory. */
 static bool
-make(struct http_exchange *x, const struct stored *stored)
+make(struct http_exchange *x, unsigned known)
 {
     struct http_ranges ranges;
     int64_t length;
 
     switch (evaluate_conditions(x)) {
     case HTTP_CONDITION_NOT_MODIFIED:
-        return make_not_modified(x, stored);
+        return make_not_modified(x, known);
     case HTTP_CONDITION_FAILED:
         http_page_make(
             x, &(struct http_page){.status = 412,
@@ -488,26 +393,25 @@ make(struct http_exchange *x, const struct stored *stored)
     case HTTP_CONDITION_PROCEED:
         break;
     }
-    switch (find_ranges(x, stored, &ranges, &length)) {
+    switch (find_ranges(x, &ranges, &length)) {
     case HTTP_RANGE_PARTIAL:
-        return make_partial(x, stored, &ranges, length);
+        return make_partial(x, known, &ranges, length);
     case HTTP_RANGE_UNSATISFIABLE:
         refuse_range(x, length);
         return true;
     case HTTP_RANGE_WHOLE:
         break;
     }
-    return make_whole(x, stored);
+    return make_whole(x, known);
 }
 
 void
 http_response_make(struct http_exchange *x)
 {
-    struct stored stored;
+    const unsigned known = known_fields(x->exchange.object);
 
     x->status = x->exchange.object->status;
-    read_stored(&stored, object_fields(x->exchange.object));
-    if (!make(x, &stored))
+    if (!make(x, known))
         http_page_make(x, &(struct http_page){.status = 503,
                                               .reason = span_str("the proxy is out of memory"),
                                               .detail = "overloaded"});

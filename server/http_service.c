@@ -69,6 +69,9 @@ name_in_via(struct http_service *http)
 
     snprintf(http->pseudonym, sizeof(http->pseudonym), "sunproxy-%08x", (unsigned)id);
     snprintf(http->via, sizeof(http->via), "1.1 %s", http->pseudonym);
+    snprintf(http->hit_text, sizeof(http->hit_text), "Via: %s\r\nCache-Status: %s; hit", http->via,
+             HTTP_CACHE_NAME);
+    http->hit_lines = span_str(http->hit_text);
 }
 
 bool

@@ -19,6 +19,9 @@
 
 struct http_worker;
 
+/* Of this proxy, in Cache-Status (RFC 9211). */
+#define HTTP_CACHE_NAME "sunproxy"
+
 struct http_service {
     struct service *service; /* not owned */
 
@@ -32,6 +35,8 @@ struct http_service {
     uint32_t max_tunnels;
     char pseudonym[32]; /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
     char via[40];
+    char hit_text[128];          /* bytes of hit_lines */
+    struct span hit_lines;       /* Via and Cache-Status of each hit, up to the parameters */
     atomic_uint tunnels;         /* connected, or to be connected; shared */
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };

@@ -19,6 +19,7 @@ make(bool segmented, uint32_t inline_size)
         .final_url = span_str("http://b/"),
         .fields = span_str("X: y\r\n"),
         .status = 203,
+        .notes = 0x3ffe,
         .segmented = segmented,
         .inline_size = inline_size,
     });
@@ -64,6 +65,7 @@ START_TEST(an_object_is_what_it_was_made_of)
     ck_assert(is(object_body(object), "hello"));
     ck_assert_int_eq(object_body(object).ptr[5], 0);
     ck_assert_uint_eq(object->status, 203);
+    ck_assert_uint_eq(object->notes, 0x3ffe);
     ck_assert_uint_eq(object->fetch_us, 77);
     ck_assert_int_eq(object->fetched_us, 1234567890123456);
     ck_assert(object_is_fresh(object, 1234567890123456 + 999999));
@@ -208,6 +210,7 @@ START_TEST(a_compact_copy_is_equal_and_in_one_run)
     ck_assert(is(object_final_url(copy), "http://b/"));
     ck_assert(span_equal(object_fields(copy), object_fields(object)));
     ck_assert_uint_eq(copy->status, 203);
+    ck_assert_uint_eq(copy->notes, 0x3ffe);
     ck_assert(object_has_zero_byte(copy));
     ck_assert_uint_eq(object_body(copy).len, 50001);
     ck_assert_mem_eq(object_body(copy).ptr, large, 50000);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/container_of.h"
+#include "http/known_fields.h"
 
 static struct visit *
 visit_of(struct exchange *exchange)
@@ -99,6 +100,10 @@ head(struct exchange *exchange)
     struct visit *visit = visit_of(exchange);
 
     visit->heads++;
+    /* What a front need not search the field lines of HTTP for. */
+    if (exchange->raw)
+        ck_assert_uint_eq(exchange->object->notes,
+                          http_known_fields(object_fields(exchange->object)));
     if (visit->cancels_in_head && visit_cancel(visit))
         return;
     read_body(visit);

@@ -1,0 +1,44 @@
+/*
+ * Fields of a stored response that a response made from it drops, rewrites or depends on. Which of
+ * them a response has is found once, when it is stored, as bits that the object carries: a hit
+ * does not search its field lines. Lines are each ended by LF or CR LF. Safe on any thread.
+ */
+#ifndef SUNPROXY_HTTP_KNOWN_FIELDS_H
+#define SUNPROXY_HTTP_KNOWN_FIELDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/span.h"
+
+enum http_known_field {
+    HTTP_KNOWN_AGE = 1,
+    HTTP_KNOWN_DATE = 2,
+    HTTP_KNOWN_LENGTH = 4, /* of a response: with a value that is a number */
+    HTTP_KNOWN_TYPE = 8,
+    HTTP_KNOWN_RANGE = 16,
+    HTTP_KNOWN_CODING = 32,
+    HTTP_KNOWN_LANGUAGE = 64,
+    HTTP_KNOWN_LOCATION = 128, /* or Content-Location */
+    HTTP_KNOWN = 256,          /* set by http_known_fields(): the other bits say what there is */
+};
+
+/* The bit of a line, which is not empty; 0: it is none of these fields. */
+unsigned http_known_field(struct span line);
+
+/* The bits of all lines, and HTTP_KNOWN. */
+unsigned http_known_fields(struct span lines);
+
+/* The value of the last line of that field, trimmed; a NULL pointer if there is none. */
+struct span http_known_value(struct span lines, enum http_known_field field);
+
+/* The value of Content-Length; false if there is none that is a number. */
+bool http_known_length(struct span lines, uint64_t *length);
+
+/* The next line with its end; false after the last one. */
+bool http_next_whole_line(struct span *rest, struct span *line);
+
+/* The value of a whole line, trimmed. */
+struct span http_whole_line_value(struct span line);
+
+#endif
