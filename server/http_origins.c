@@ -172,6 +172,20 @@ leads_up(struct span text)
     return text.len == 0 || separator_length(text) || length_of(text, ';', "3b");
 }
 
+/* Most paths have nothing of the kind. */
+static bool
+has_dots_or_escape(struct span path)
+{
+    const char *end = path.ptr + path.len, *dot = path.ptr;
+
+    if (memchr(path.ptr, '%', path.len))
+        return true;
+    while ((dot = memchr(dot, '.', (size_t)(end - dot))) && ++dot < end)
+        if (*dot == '.')
+            return true;
+    return false;
+}
+
 bool
 http_origins_path_leads_up(struct span path)
 {
@@ -179,8 +193,7 @@ http_origins_path_leads_up(struct span path)
     struct span rest = span_of(path.ptr, query ? (size_t)(query - path.ptr) : path.len);
     bool begins = true; /* a segment */
 
-    /* Most paths have nothing of the kind. */
-    if (!memmem(rest.ptr, rest.len, "..", 2) && !memchr(rest.ptr, '%', rest.len))
+    if (!has_dots_or_escape(rest))
         return false;
     while (rest.len) {
         size_t separator = separator_length(rest);
