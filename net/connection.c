@@ -342,6 +342,20 @@ read_again(struct net_connection *c)
         net_connection_close(c);
 }
 
+/*
+ * The peer has ended its side; it may wait for answers. If none is left to write, nothing can come
+ * that would reset the connection once it is closed, so that no lingering is needed.
+ */
+static void
+end_input(struct net_connection *c)
+{
+    c->ended = true;
+    if (c->requests == 0 && net_output_queue_is_empty(&c->out))
+        net_connection_close(c);
+    else
+        net_connection_finish(c);
+}
+
 static void
 read_input(struct net_connection *c, uint32_t events)
 {
@@ -361,9 +375,7 @@ read_input(struct net_connection *c, uint32_t events)
         else if ((size_t)n == sizeof(set->scratch) || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
             read_again(c);
     } else if (n == 0) {
-        /* It may have shut down its side only, and wait for answers. */
-        c->ended = true;
-        net_connection_finish(c);
+        end_input(c);
     } else if (errno == EINTR) {
         read_again(c);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK) {

@@ -90,6 +90,32 @@ START_TEST(input_of_several_reads_is_read_to_its_end)
 }
 END_TEST
 
+/* The kernel has all of the answer, and sends it without the connection. */
+START_TEST(a_peer_that_has_ended_its_side_need_not_have_read)
+{
+    enum { SIZE = 400000 };
+    int fd, other, room = 4096;
+
+    echo_start(&NET_LIMITS_DEFAULT, 1);
+    other = echo_connect();
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)), 0);
+    connect_to_port(fd, echo.port);
+    echo_send(fd, "body 400000\n");
+    AWAIT(atomic_load(&echo.released) == 1);
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    for (unsigned i = 0; i < 5; i++)
+        echo_expect_alive(other);
+    ck_assert_uint_eq(echo_stats().connections, 1);
+    echo_expect_body(fd, SIZE);
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    close(other);
+    stop();
+}
+END_TEST
+
 /* Output without a request, on a protocol of its own: none of it is lost when the input ends. */
 START_TEST(protocols_share_the_workers)
 {
@@ -375,6 +401,7 @@ unit_suite(void)
     tcase_add_test(tcase, lines_come_back);
     tcase_add_test(tcase, input_that_ends_is_answered_first);
     tcase_add_test(tcase, input_of_several_reads_is_read_to_its_end);
+    tcase_add_test(tcase, a_peer_that_has_ended_its_side_need_not_have_read);
     tcase_add_test(tcase, protocols_share_the_workers);
     tcase_add_test(tcase, a_slow_reader_is_not_read);
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);
