@@ -79,15 +79,16 @@ START_TEST(the_port_of_the_host_that_is_forwarded)
     begin_reverse();
     fd = http_connect();
     ck_assert_int_eq(getpeername(fd, (struct sockaddr *)&address, &len), 0);
-    for (unsigned other = 0; other < 2; other++) {
-        unsigned port = ntohs(address.sin_port) ^ other;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned other = i % 2, port = ntohs(address.sin_port) ^ other;
+        const char *dot = i / 2 ? "." : "";
 
-        snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\nHost: site.test:%u\r\n\r\n",
-                 port);
+        snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\nHost: site.test%s:%u\r\n\r\n",
+                 dot, port);
         if (other)
             snprintf(field, sizeof(field), "X-Forwarded-Host: site.test\r\n");
         else
-            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test:%u\r\n", port);
+            snprintf(field, sizeof(field), "X-Forwarded-Host: site.test%s:%u\r\n", dot, port);
         ck_assert(http_send(fd, request));
         ck_assert_ptr_nonnull(strstr(await_fetch(url)->fields, field));
         origin_responds(url, "", BODY_INLINE, "page", 4);
