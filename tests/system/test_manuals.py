@@ -208,7 +208,9 @@ class ManualsTest(harness.SystemTest):
             self.sunproxy("get", "http://a.test/1", daemon=d)
         shown = self.stat(d)
         with rpc.Connection(d.socket) as c:
-            answer = c.stat()
+            # The connection of the program is closed after it has ended.
+            answer = harness.wait_until(
+                lambda: (a := c.stat()).value(keys["connections"]) == 1 and a, what="one connection")
         self.assertEqual(set(shown) - set(keys), {"software", "policy", "shard_choice", "hit_ratio",
                                                   "byte_hit_ratio", "histograms"})
         self.assertEqual(set(keys) - set(shown), set())
