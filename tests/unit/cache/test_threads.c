@@ -10,7 +10,9 @@
 
 #define THREADS 4
 #define URLS 400
+#define STEPS 16 /* the number of pieces of a long body, about: most time goes into them */
 
+static char letters[26 + 50 * (1 + URLS / STEPS)]; /* of which bodies consist */
 static struct cache *cache;
 static struct memory_account account;
 static _Atomic bool stop;
@@ -69,8 +71,7 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
         .max_length = 1 << 20,
         .account = &account,
     };
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
-                                  "abcdefghijklmnopqrstuvwxyz";
+    const unsigned step = 1 + number / STEPS;
     char tags[32];
 
     snprintf(tags, sizeof(tags), "all t%u u%u", number % 8, unit_draw(&user->dice, 8));
@@ -80,10 +81,12 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
         cache_fill_isolate(fill, unit_draw(&user->dice, 2) ? unit_draw(&user->dice, 9000) : 0);
     if (cache_fill_head(fill, &head) != 0)
         return false;
-    for (unsigned i = 0; i < number; i++) {
-        if (user->all && unit_draw(&user->dice, 2000) == 0)
+    for (unsigned i = 0; i < number; i += step) {
+        unsigned parts = number - i < step ? number - i : step;
+
+        if (user->all && unit_draw(&user->dice, 2000) < parts)
             return false;
-        if (cache_fill_append(fill, letters + (i * 50 + number) % 26, 50) != 0)
+        if (cache_fill_append(fill, letters + (i * 50 + number) % 26, 50 * parts) != 0)
             return false;
     }
     return true;
@@ -287,6 +290,8 @@ static void
 users_start(struct user *users, const struct user *like)
 {
     stop = false;
+    for (size_t i = 0; i < sizeof(letters); i++)
+        letters[i] = (char)('a' + i % 26);
     memory_account_init(&account, UINT64_MAX, NULL);
     for (unsigned i = 0; i < THREADS; i++) {
         users[i] = *like;
@@ -331,7 +336,7 @@ START_TEST(counts_hold_under_load)
         struct cache_stats stats;
 
         cache = pages_cache("lru", 100, 0, shards[i]);
-        users_start(users, &(struct user){.rounds = 5000, .urls = URLS, .purges = true});
+        users_start(users, &(struct user){.rounds = 3000, .urls = URLS, .purges = true});
         sum = users_join(users);
         cache_get_stats(cache, &stats);
         ck_assert(cache_is_valid(cache));
@@ -388,7 +393,7 @@ START_TEST(every_policy_under_load)
                 continue;
             cache = pages_cache(policies[p]->name, in_bytes ? 0 : 100, in_bytes ? 1000000 : 0, 2);
             users_start(users,
-                        &(struct user){.rounds = 700, .urls = URLS, .purges = true, .all = true});
+                        &(struct user){.rounds = 400, .urls = URLS, .purges = true, .all = true});
             sum = users_join(users);
             cache_get_stats(cache, &stats);
             ck_assert_msg(cache_is_valid(cache), "%s", policies[p]->name);

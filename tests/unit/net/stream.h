@@ -144,6 +144,18 @@ peer_read(int fd, void *bytes, size_t len)
     return true;
 }
 
+/* Waits for bytes and copies what has come, which stays to be read. 0 at the end. */
+static inline size_t
+peer_peek(int fd, void *bytes, size_t size)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t n;
+
+    ck_assert_int_eq(poll(&p, 1, PATIENCE_MS), 1);
+    n = recv(fd, bytes, size, MSG_PEEK);
+    return n > 0 ? (size_t)n : 0;
+}
+
 /* The server has closed: whatever is still to be read, then the end. */
 static inline bool
 peer_is_cut(int fd)

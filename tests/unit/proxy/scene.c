@@ -181,10 +181,57 @@ scene_head(struct scene_fetch *fetch, unsigned status, const char *lines, int64_
                                                                   .content_length = length});
 }
 
+/* The body repeats after that many bytes, which are comparable with memcmp() from any of them. */
+#define PERIOD ((size_t)251 * 256)
+static char pattern[2 * PERIOD];
+static pthread_once_t pattern_once = PTHREAD_ONCE_INIT;
+
 char
 scene_byte(uint64_t position)
 {
     return (char)(position * 7 + position / 251);
+}
+
+static void
+make_pattern(void)
+{
+    for (size_t i = 0; i < sizeof(pattern); i++)
+        pattern[i] = scene_byte(i);
+}
+
+/* What the body has there, of which `len` bytes follow one another in memory. */
+static const char *
+pattern_at(uint64_t position, size_t most, size_t *len)
+{
+    pthread_once(&pattern_once, make_pattern);
+    *len = most < PERIOD ? most : PERIOD;
+    return pattern + position % PERIOD;
+}
+
+void
+scene_bytes(char *bytes, uint64_t position, size_t len)
+{
+    size_t n;
+
+    for (size_t at = 0; at < len; at += n) {
+        const char *from = pattern_at(position + at, len - at, &n);
+
+        memcpy(bytes + at, from, n);
+    }
+}
+
+bool
+scene_has_bytes(const char *bytes, uint64_t position, size_t len)
+{
+    size_t n;
+
+    for (size_t at = 0; at < len; at += n) {
+        const char *expected = pattern_at(position + at, len - at, &n);
+
+        if (memcmp(bytes + at, expected, n) != 0)
+            return false;
+    }
+    return true;
 }
 
 enum fetch_flow
@@ -195,8 +242,7 @@ scene_body(struct scene_fetch *fetch, size_t len)
     uint64_t from = object_length(fill->object);
 
     ck_assert_uint_le(len, sizeof(bytes));
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = scene_byte(from + i);
+    scene_bytes(bytes, from, len);
     return fetch->sink->body(fetch->context, bytes, len);
 }
 

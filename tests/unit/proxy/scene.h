@@ -127,6 +127,12 @@ void scene_respond(const char *url, const char *lines, size_t len);
 /* The bytes that scene_body() sends: position by position the same for all bodies. */
 char scene_byte(uint64_t position);
 
+/* Writes those from a position on. */
+void scene_bytes(char *bytes, uint64_t position, size_t len);
+
+/* Are these the bytes from that position on? */
+bool scene_has_bytes(const char *bytes, uint64_t position, size_t len);
+
 /* ---- the front ------------------------------------------------------------------------------- */
 
 /* A request. Set the first part, all else zero; then visit(). */

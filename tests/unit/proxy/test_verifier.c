@@ -250,8 +250,7 @@ send_part(struct scene_fetch *fetch, size_t at, size_t len)
 {
     char bytes[64];
 
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = scene_byte(at + i);
+    scene_bytes(bytes, at, len);
     return fetch->sink->body(fetch->context, bytes, len);
 }
 

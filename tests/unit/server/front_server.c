@@ -310,21 +310,31 @@ field(const struct http_answer *answer, const char *name)
     return NULL;
 }
 
-/* Reads through the end of a line. */
+/* Reads through the end of a line, and nothing behind it: so it looks before it reads. */
 static bool
 read_line(int fd, char *text, size_t size, size_t *len)
 {
     size_t begin = *len;
+    bool ended = false;
 
-    for (;;) {
+    while (!ended) {
+        size_t seen, taken = 0;
+
         ck_assert_uint_lt(*len, size - 1);
-        if (!peer_read(fd, text + *len, 1))
+        seen = peer_peek(fd, text + *len, size - 1 - *len);
+        if (seen == 0)
             return false;
-        (*len)++;
+        while (taken < seen && !ended) {
+            const char *at = text + *len + taken++;
+
+            ended = *at == '\n' && at > text + begin && at[-1] == '\r';
+        }
+        if (!peer_read(fd, text + *len, taken))
+            return false;
+        *len += taken;
         text[*len] = '\0';
-        if (*len - begin >= 2 && memcmp(text + *len - 2, "\r\n", 2) == 0)
-            return true;
     }
+    return true;
 }
 
 static bool

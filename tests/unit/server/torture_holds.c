@@ -151,16 +151,6 @@ word(size_t i)
     return ntohl(((const uint32_t *)(const void *)record)[i]);
 }
 
-/* Are these the bytes of the body? */
-static bool
-is_body(const char *at, uint64_t offset, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (at[i] != scene_byte(offset + i))
-            return false;
-    return true;
-}
-
 /* ---- the origin ------------------------------------------------------------------------------ */
 
 static struct scene_fetch *fetch;
@@ -221,7 +211,7 @@ read_all(void)
     broken |= ntohl(*(const uint32_t *)(const void *)at) != 1;
     memcpy(read.object, at + 4, sizeof(read.object));
     len = ntohl(*(const uint32_t *)(const void *)(at + 28));
-    broken |= len != PROXY_MAX_PIECE || !is_body(at + 32, 0, len);
+    broken |= len != PROXY_MAX_PIECE || !scene_has_bytes(at + 32, 0, len);
     for (read.offset = len; read.offset < LENGTH; read.offset += len) {
         send_call(2, PROXY_READ, (xdrproc_t)xdr_proxy_read_args, &read);
         if (!receive(play_origin))
@@ -233,7 +223,7 @@ read_all(void)
         /* length (2); the ending if it is there (5 words); the bytes. */
         at = record + 4 * (10 + 1 + (word(10) ? 5 : 0));
         len = ntohl(*(const uint32_t *)(const void *)at);
-        broken |= !is_body(at + 4, read.offset, len);
+        broken |= !scene_has_bytes(at + 4, read.offset, len);
         pieces++;
     }
 }
