@@ -78,8 +78,8 @@ start_request_db(struct daemon_parts *parts)
     if (!options->request_db)
         return EX_OK;
     buf_init(&why, 1024);
-    service->request_db =
-        request_db_start(options->request_db, options->request_db_max, service->workers, &why);
+    service->request_db = request_db_start(options->request_db, options->request_db_max,
+                                           service->workers, &request_times, &why);
     if (service->request_db) {
         service->logs = true;
         service->request_db_path = name_of_file(options->request_db);

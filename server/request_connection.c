@@ -5,18 +5,17 @@
 #include "base/request_schema.h"
 #include "base/sqlite.h"
 
-#define BUSY_MS 1000         /* that a lock of another process is waited for */
 #define LOG_BYTES "16777216" /* of the write-ahead log, once it was written back */
 
 static int
-configure(sqlite3 *handle)
+configure(sqlite3 *handle, int busy_ms)
 {
     int rc = sqlite3_extended_result_codes(handle, 1);
 
     if (rc == SQLITE_OK)
         rc = sqlite_distrust_schema(handle);
     if (rc == SQLITE_OK)
-        rc = sqlite3_busy_timeout(handle, BUSY_MS);
+        rc = sqlite3_busy_timeout(handle, busy_ms);
     /* NORMAL: a crash of the system may lose the last transactions, but damages nothing. */
     if (rc == SQLITE_OK)
         rc = sqlite_run(handle, "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
@@ -89,10 +88,10 @@ make_schema(sqlite3 *handle)
 }
 
 int
-request_connection_set_up(sqlite3 *handle, struct buf *why)
+request_connection_set_up(sqlite3 *handle, int busy_ms, struct buf *why)
 {
     bool is_new = false;
-    int rc = configure(handle);
+    int rc = configure(handle, busy_ms);
 
     if (rc == SQLITE_OK)
         rc = check_schema(handle, &is_new, why);

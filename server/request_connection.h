@@ -10,9 +10,10 @@
 #include "base/buf.h"
 
 /*
- * Sets up a new connection to a file of this schema or an empty one. A result code of SQLite;
- * SQLITE_ERROR with a sentence in `why` for a file that is something else.
+ * Sets up a new connection to a file of this schema or an empty one, which waits `busy_ms` for a
+ * lock of another process. A result code of SQLite; SQLITE_ERROR with a sentence in `why` for a
+ * file that is something else.
  */
-int request_connection_set_up(sqlite3 *handle, struct buf *why);
+int request_connection_set_up(sqlite3 *handle, int busy_ms, struct buf *why);
 
 #endif

@@ -12,12 +12,10 @@
 #include "server/request_queue.h"
 #include "server/request_writer.h"
 
-#define WAKE_PARTS 4u         /* a queue of which a quarter is filled is written at once */
-#define WRITE_EVERY_SECONDS 1 /* and so often it is tried again after a failure */
-#define REOPEN_SECONDS 2      /* at most, that a caller waits for it */
-#define LEAVE_EVERY_US ((int64_t)900000) /* so often it is tried to leave a file that was moved */
+#define WAKE_PARTS 4u /* a queue of which a quarter is filled is written at once */
 
 struct request_db {
+    struct request_times times;
     struct request_writer writer; /* the thread's, but for queues and counts */
     pthread_t thread;
     _Atomic bool asked; /* a queue is filled */
@@ -75,11 +73,13 @@ note_reopened(struct request_db *db, unsigned reopens)
     pthread_mutex_unlock(&db->lock);
 }
 
-static void
-add_seconds(struct timespec *until, int seconds)
+static struct timespec
+time_after(int64_t us)
 {
-    clock_gettime(CLOCK_MONOTONIC, until);
-    until->tv_sec += seconds;
+    int64_t until_us = clock_monotonic_us() + us;
+
+    return (struct timespec){.tv_sec = until_us / 1000000,
+                             .tv_nsec = (long)(until_us % 1000000) * 1000};
 }
 
 /* After the old file could not be left it is tried again now and then, with no other request. */
@@ -97,17 +97,16 @@ is_to_be_reopened(const struct request_db *db, unsigned reopens)
     if (reopens == db->reopens_done)
         return false;
     return !db->writer.leaving || reopens != db->reopens_tried ||
-           clock_monotonic_us() - db->writer.leave_us >= LEAVE_EVERY_US;
+           clock_monotonic_us() - db->writer.leave_us >= db->times.leave_us;
 }
 
 /* Waits until there is something to do. Returns whether to stop, and the reopenings wanted. */
 static bool
 wait_for_work(struct request_db *db, unsigned *reopens)
 {
-    struct timespec until;
+    const struct timespec until = time_after(db->times.write_us);
     bool stop;
 
-    add_seconds(&until, WRITE_EVERY_SECONDS);
     pthread_mutex_lock(&db->lock);
     while (!db->stop && db->reopens_wanted == db->reopens_tried &&
            (db->writer.failing || !atomic_load_explicit(&db->asked, memory_order_relaxed)))
@@ -150,7 +149,7 @@ write_requests(void *argument)
         else
             note_tried(db, reopens);
     }
-    request_writer_write_last(&db->writer, db->stop_us);
+    request_writer_write_last(&db->writer, db->stop_us + db->times.last_us);
     return NULL;
 }
 
@@ -181,17 +180,19 @@ start_thread(struct request_db *db)
 }
 
 struct request_db *
-request_db_start(const char *path, uint64_t max_bytes, unsigned workers, struct buf *why)
+request_db_start(const char *path, uint64_t max_bytes, unsigned workers,
+                 const struct request_times *times, struct buf *why)
 {
     struct request_db *db = calloc(1, sizeof(*db));
     int error = ENOMEM;
 
-    if (!db || !request_writer_init(&db->writer, path, max_bytes, workers)) {
+    if (!db || !request_writer_init(&db->writer, path, max_bytes, workers, times->busy_ms)) {
         if (db)
             free_db(db);
         buf_append_str(why, strerror(ENOMEM));
         return NULL;
     }
+    db->times = *times;
     if (request_writer_open(&db->writer, why)) {
         error = start_thread(db);
         if (error == 0)
@@ -228,10 +229,9 @@ request_db_close(struct request_db *db)
 void
 request_db_reopen(struct request_db *db)
 {
-    struct timespec until;
+    const struct timespec until = time_after(db->times.reopen_us);
     unsigned wanted;
 
-    add_seconds(&until, REOPEN_SECONDS);
     pthread_mutex_lock(&db->lock);
     wanted = ++db->reopens_wanted;
     pthread_cond_signal(&db->wake);

@@ -12,18 +12,20 @@
 
 #include "base/buf.h"
 #include "server/access_entry.h"
+#include "server/request_times.h"
 
 struct request_db;
 
 /*
  * Opens or makes the file, which is bounded to `max_bytes` (0: not bounded), and starts the thread.
- * `workers` is the number of threads that add requests. NULL with a sentence in `why`.
+ * `workers` is the number of threads that add requests; `times` are copied. NULL with a sentence
+ * in `why`.
  */
 struct request_db *request_db_start(const char *path, uint64_t max_bytes, unsigned workers,
-                                    struct buf *why);
+                                    const struct request_times *times, struct buf *why);
 
 /*
- * Writes what is in the queues and ends the thread. What cannot be written within two seconds is
+ * Writes what is in the queues and ends the thread. What cannot be written within times.last_us is
  * dropped, which is logged. No worker adds any more. NULL is harmless.
  */
 void request_db_close(struct request_db *db);
@@ -33,7 +35,7 @@ void request_db_add(struct request_db *db, const struct access_entry *entry);
 
 /*
  * Opens the file anew, after the old one was moved away; the old one has all rows then. Returns
- * when that is done or has failed, which is logged; but after two seconds at most. [any thread]
+ * when that is done or has failed, which is logged; but after times.reopen_us at most. [any thread]
  */
 void request_db_reopen(struct request_db *db);
 

@@ -52,13 +52,13 @@ note_commit(void *argument, sqlite3 *handle, const char *schema, int frames)
 }
 
 static int
-set_up(struct request_table *table, const char *path, struct buf *why)
+set_up(struct request_table *table, const char *path, int busy_ms, struct buf *why)
 {
     int64_t objects;
     int rc;
 
     sqlite3_wal_hook(table->handle, note_commit, table);
-    rc = request_connection_set_up(table->handle, why);
+    rc = request_connection_set_up(table->handle, busy_ms, why);
     if (rc == SQLITE_OK)
         rc = prepare(table);
     /* The first statement makes log and index. */
@@ -81,7 +81,7 @@ free_table(struct request_table *table)
 }
 
 struct request_table *
-request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
+request_table_open(const char *path, uint64_t max_bytes, int busy_ms, struct buf *why)
 {
     struct request_table *table;
     int rc;
@@ -101,7 +101,7 @@ request_table_open(const char *path, uint64_t max_bytes, struct buf *why)
     buf_init(&table->origin, LONGEST_TEXT);
     rc = sqlite3_open_v2(path, &table->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
-        rc = set_up(table, path, why);
+        rc = set_up(table, path, busy_ms, why);
     if (rc == SQLITE_OK)
         return table;
     if (buf_span(why).len == 0)

@@ -29,10 +29,12 @@ struct request_row {
 
 /*
  * Opens a database of this schema, or makes it where there is no file or an empty one, with mode
- * 0640. With `max_bytes` other than 0 the oldest rows are removed when there are more bytes. NULL
- * with a sentence in `why`, as for a file that is something else or is locked.
+ * 0640. A lock of another process is waited for `busy_ms`. With `max_bytes` other than 0 the oldest
+ * rows are removed when there are more bytes. NULL with a sentence in `why`, as for a file that is
+ * something else or is locked.
  */
-struct request_table *request_table_open(const char *path, uint64_t max_bytes, struct buf *why);
+struct request_table *request_table_open(const char *path, uint64_t max_bytes, int busy_ms,
+                                         struct buf *why);
 
 /*
  * Begins a transaction, inserts a row, ends the transaction. Where the write-ahead log takes what

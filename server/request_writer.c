@@ -17,7 +17,6 @@
 #define LEAST_BATCH ((uint64_t)1 << 20)
 #define ROW_BYTES 160u /* without its texts, about */
 #define COMPLAIN_EVERY_US ((int64_t)10 * 1000000)
-#define LAST_ROWS_US ((int64_t)2 * 1000000) /* for the last rows, where writing fails */
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -83,7 +82,7 @@ close_table(struct request_writer *writer)
 bool
 request_writer_open(struct request_writer *writer, struct buf *why)
 {
-    writer->table = request_table_open(writer->path, writer->max_bytes, why);
+    writer->table = request_table_open(writer->path, writer->max_bytes, writer->busy_ms, why);
     writer->over = writer->table != NULL;
     return writer->table != NULL;
 }
@@ -206,7 +205,7 @@ request_writer_write(struct request_writer *writer)
 }
 
 void
-request_writer_write_last(struct request_writer *writer, int64_t since_us)
+request_writer_write_last(struct request_writer *writer, int64_t until_us)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
 
@@ -216,7 +215,7 @@ request_writer_write_last(struct request_writer *writer, int64_t since_us)
         do {
             writer->over = false;
             more = request_writer_write(writer);
-            if (clock_monotonic_us() - since_us > LAST_ROWS_US)
+            if (clock_monotonic_us() > until_us)
                 return;
         } while (more);
         if (is_empty(writer))
@@ -303,8 +302,9 @@ make_queues(struct request_writer *writer, unsigned workers)
 
 bool
 request_writer_init(struct request_writer *writer, const char *path, uint64_t max_bytes,
-                    unsigned workers)
+                    unsigned workers, int busy_ms)
 {
+    writer->busy_ms = busy_ms;
     writer->max_bytes = max_bytes;
     writer->path = strdup(path);
     return writer->path && make_queues(writer, workers);

@@ -17,6 +17,7 @@
 struct request_writer {
     char *path;          /* owned */
     uint64_t max_bytes;  /* 0: no bound */
+    int busy_ms;         /* of struct request_times */
     struct ring *queues; /* owned; by worker, which adds to it */
     unsigned queue_count;
     _Atomic uint64_t written, lost, removed,
@@ -37,7 +38,7 @@ struct request_writer {
  * made in any case.
  */
 bool request_writer_init(struct request_writer *writer, const char *path, uint64_t max_bytes,
-                         unsigned workers);
+                         unsigned workers, int busy_ms);
 
 void request_writer_free(struct request_writer *writer);
 
@@ -48,10 +49,9 @@ bool request_writer_open(struct request_writer *writer, struct buf *why);
 bool request_writer_write(struct request_writer *writer);
 
 /*
- * Writes what is left, and tries that for two seconds from `since_us` on (clock_monotonic_us()) if
- * it fails.
+ * Writes what is left, and tries that again until `until_us` (clock_monotonic_us()) if it fails.
  */
-void request_writer_write_last(struct request_writer *writer, int64_t since_us);
+void request_writer_write_last(struct request_writer *writer, int64_t until_us);
 
 /*
  * Opens the file anew if it was moved away or removed. False if that has to be tried again, since

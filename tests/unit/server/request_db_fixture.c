@@ -11,6 +11,7 @@
 
 char db_folder[64], db_path[128], db_moved[128];
 struct buf db_why;
+struct request_times db_times;
 
 static struct net_peer peer;
 
@@ -40,6 +41,9 @@ db_setup(void)
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_PLAIN);
     signal(SIGXFSZ, SIG_IGN); /* as the daemon does */
     buf_init(&db_why, 1024);
+    db_times = request_times;
+    db_times.write_us = 50000;
+    db_times.leave_us = 40000;
 }
 
 void
@@ -55,7 +59,7 @@ db_teardown(void)
 struct request_db *
 db_start(uint64_t max_bytes, unsigned workers)
 {
-    struct request_db *db = request_db_start(db_path, max_bytes, workers, &db_why);
+    struct request_db *db = request_db_start(db_path, max_bytes, workers, &db_times, &db_why);
 
     ck_assert_msg(db, "%s", buf_str(&db_why));
     return db;

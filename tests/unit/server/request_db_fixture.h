@@ -16,6 +16,9 @@ extern char db_folder[64], db_path[128], db_moved[128];
 /* For sentences of the database. */
 extern struct buf db_why;
 
+/* With which db_start() starts it: rows are written every 50 ms, all else is the daemon's. */
+extern struct request_times db_times;
+
 void db_setup(void);
 void db_teardown(void);
 

@@ -5,11 +5,14 @@
 
 START_TEST(while_the_file_is_locked_requests_wait_and_are_dropped_when_the_queue_is_full)
 {
-    struct request_db *db = db_start(0, 16);
-    sqlite3 *other = sql_open(db_path);
+    struct request_db *db;
+    sqlite3 *other;
     struct request_db_stats stats;
     const unsigned count = 20000;
 
+    db_times.busy_ms = 200;
+    db = db_start(0, 16);
+    other = sql_open(db_path);
     sql_run(other, "BEGIN IMMEDIATE");
     db_add_many(db, count);
     db_wait_errors(db, 1);
@@ -31,9 +34,13 @@ END_TEST
 
 START_TEST(at_the_end_a_locked_file_is_not_waited_for_without_limit)
 {
-    struct request_db *db = db_start(0, 1);
-    sqlite3 *other = sql_open(db_path);
+    struct request_db *db;
+    sqlite3 *other;
 
+    db_times.busy_ms = 200;
+    db_times.last_us = 400000;
+    db = db_start(0, 1);
+    other = sql_open(db_path);
     sql_run(other, "BEGIN IMMEDIATE");
     db_add_many(db, 10);
     request_db_close(db);

@@ -10,7 +10,7 @@ static void
 expect_refusal(const char *part)
 {
     buf_reset(&db_why);
-    ck_assert_ptr_null(request_db_start(db_path, 0, 1, &db_why));
+    ck_assert_ptr_null(request_db_start(db_path, 0, 1, &db_times, &db_why));
     ck_assert_msg(strstr(buf_str(&db_why), part), "%s", buf_str(&db_why));
 }
 

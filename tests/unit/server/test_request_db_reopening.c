@@ -78,9 +78,12 @@ write_beside_reader(struct request_db *db)
 
 START_TEST(a_file_that_was_moved_away_while_it_is_read_is_left_with_all_of_its_rows)
 {
-    struct request_db *db = db_start(0, 1);
-    sqlite3 *reader = write_beside_reader(db);
+    struct request_db *db;
+    sqlite3 *reader;
 
+    db_times.reopen_us = 200000;
+    db = db_start(0, 1);
+    reader = write_beside_reader(db);
     ck_assert_int_eq(rename(db_path, db_moved), 0);
     request_db_reopen(db);
     db_add_many(db, 20);
@@ -146,8 +149,10 @@ END_TEST
 
 START_TEST(a_reopening_that_fails_is_tried_again)
 {
-    struct request_db *db = db_start(0, 1);
+    struct request_db *db;
 
+    db_times.reopen_us = 200000;
+    db = db_start(0, 1);
     ck_assert_int_eq(rename(db_path, db_moved), 0);
     ck_assert_int_eq(mkdir(db_path, 0700), 0);
     request_db_reopen(db);

@@ -115,7 +115,7 @@ use_table(void *context)
     db_remove_files(path);
     committed = 0;
     buf_init(&why, 1024);
-    table = request_table_open(path, 1 << 20, &why);
+    table = request_table_open(path, 1 << 20, request_times.busy_ms, &why);
     if (table)
         write_rows(table);
     request_table_close(table);
@@ -130,7 +130,7 @@ use_database(void *context)
 
     (void)context;
     buf_init(&why, 1024);
-    db = request_db_start(path, 0, 2, &why);
+    db = request_db_start(path, 0, 2, &request_times, &why);
     request_db_close(db);
     ck_assert(db || torture_failed());
     buf_free(&why);
