@@ -168,7 +168,7 @@ end_wait(struct hold *hold)
                     !hold_open(hold, false);
 
     hold->crowded = true;
-    if (!waits_on || !net_timer_set(&hold->timer, HOLD_WAIT_US - HOLD_GATHER_US))
+    if (!waits_on || !net_timer_set(&hold->timer, hold->holds->wait_us - HOLD_GATHER_US))
         reply_first(hold);
 }
 

@@ -10,7 +10,7 @@
 bool
 holds_init(struct holds *holds, uint64_t most, int64_t timeout_us)
 {
-    *holds = (struct holds){.timeout_us = timeout_us};
+    *holds = (struct holds){.timeout_us = timeout_us, .wait_us = HOLD_WAIT_US};
     /* The share of MEMORY_REQUESTS is an eighth of the limit. */
     memory_account_init(&holds->places, most * 8, NULL);
     holds->tally = client_tally_create(&holds->places, MEMORY_REQUESTS);
@@ -163,7 +163,7 @@ set_timer(struct hold *hold)
     int64_t left_us;
 
     if (first) {
-        left_us = first->due_us - (first->gathered ? 0 : HOLD_WAIT_US - HOLD_GATHER_US) -
+        left_us = first->due_us - (first->gathered ? 0 : hold->holds->wait_us - HOLD_GATHER_US) -
                   clock_monotonic_us();
         return net_timer_set(&hold->timer, left_us > 0 ? left_us : 0);
     }

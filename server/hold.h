@@ -62,6 +62,7 @@ struct holds {
     struct memory_account places; /* counts a hold as a byte of MEMORY_REQUESTS */
     struct client_tally *tally;   /* likewise, by clients */
     int64_t timeout_us;
+    int64_t wait_us;          /* HOLD_WAIT_US, but in tests */
     _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
     _Atomic uint64_t opened, refused;
     _Atomic uint64_t ended[HOLD_ENDS];

@@ -203,7 +203,7 @@ proxy_read_2_svc(proxy_read_args *args, proxy_read_result *result, struct svc_re
         .hold = hold,
         .offset = args->offset,
         .count = args->count < PROXY_MAX_PIECE ? args->count : PROXY_MAX_PIECE,
-        .due_us = rpc_request_arrived_us(request) + HOLD_WAIT_US,
+        .due_us = rpc_request_arrived_us(request) + hold->holds->wait_us,
     };
     hold->used_us = rpc_request_arrived_us(request);
     TAILQ_INSERT_TAIL(&hold->reads, read, link);

@@ -14,6 +14,7 @@ enum { WORKERS = 2, STORE_XID = 900000 };
 struct service front_service;
 
 struct options front_options;
+int64_t front_hold_wait_us;
 
 static struct http_service http;
 static struct holds holds;
@@ -72,6 +73,8 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
     ck_assert(holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
                          front_options.hold_timeout ? front_options.hold_timeout : 60 * SECOND));
+    if (front_hold_wait_us)
+        holds.wait_us = front_hold_wait_us;
     front_service.holds = &holds;
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &scene.account;

@@ -26,6 +26,9 @@ extern struct service front_service;
 /* The options of the service; zero but for what is set here before front_server_start(). */
 extern struct options front_options;
 
+/* That a call of PROXY_READ waits for its first byte; 0: as in the daemon. */
+extern int64_t front_hold_wait_us;
+
 /* Begins a scene with these options, and serves it with two workers, over HTTP, too. */
 void front_server_start(const struct scene_options *options, enum show_victims show_victims);
 
