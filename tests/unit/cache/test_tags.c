@@ -239,15 +239,15 @@ START_TEST(many_objects_with_many_tags)
 {
     char tags[64];
 
-    for (int i = 0; i < 900; i++) {
+    for (int i = 0; i < 300; i++) { /* the whole cache is checked after each */
         snprintf(tags, sizeof(tags), "all half%d tenth%d own%d all", i % 2, i % 10, i);
         ck_assert_int_eq(put(pages_url(i), tags), CACHE_STORED);
     }
     ck_assert_uint_eq(purge("own77"), 1);
-    ck_assert_uint_eq(purge("tenth3"), 90);
-    ck_assert_uint_eq(purge("half1"), 450 - 91);
-    ck_assert_uint_eq(expire("half0"), 450);
-    ck_assert_uint_eq(purge("all"), 450); /* each once, though it says so twice */
+    ck_assert_uint_eq(purge("tenth3"), 30);
+    ck_assert_uint_eq(purge("half1"), 150 - 31);
+    ck_assert_uint_eq(expire("half0"), 150);
+    ck_assert_uint_eq(purge("all"), 150); /* each once, though it says so twice */
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
 }
 END_TEST

@@ -181,7 +181,6 @@ START_TEST(spoilt_streams)
     ck_assert_uint_gt(stats.calls_bad, STREAMS / 4);
     ck_assert_uint_lt(stats.calls_bad, stats.calls);
     rpc_server_destroy(server);
-    free(tiny.body);
 }
 END_TEST
 

@@ -1,6 +1,8 @@
 /*
  * Clients over their rates: their calls wait, are answered all the same, and cost no other client
  * anything. A rate bounds time from below, so that is what is asserted.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
  */
 #include <sys/resource.h>
 

@@ -285,7 +285,6 @@ start(void)
 static void
 stop(void)
 {
-    free(tiny.body);
 }
 
 Suite *
