@@ -71,40 +71,38 @@ build() { # name, arguments of make
     fi
 }
 
-# Runs one unit program and writes "STATUS" beside its log. Called by xargs in a shell of its own.
+# Runs one unit program and writes its exit status and what Check has counted beside its log. Called
+# by xargs in a shell of its own, which starts as few processes as it can: there are 500 programs.
 run_unit() { # program, log
-    local status
-    mkdir -p "$(dirname "$2")"
-    { TIMEFORMAT='%R %U %S' && time timeout -k 5 "$unit_seconds" "$1" >"$2" 2>&1; } 2>"$2.seconds"
+    local status line summary wall user system ms times
+    { TIMEFORMAT='%1R %3U %3S' && time timeout -k 5 "$unit_seconds" "$1" >"$2" 2>&1; } 2>"$2.seconds"
     status=$?
-    echo "$status" >"$2.status"
-    printf '  %-60s %s (%s)\n' "$1" "$(summary "$2" "$status")" \
-        "$(awk '{ printf "%.1f s, %.1f s of CPU time", $1, $2 + $3 }' "$2.seconds")"
-}
-
-summary() { # log, status
-    local line
-    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$1" | tail -1)
-    case $2 in
-    0) echo "${line:-no tests}" ;;
-    77) grep -am1 '^SKIP' "$1" || echo SKIP ;;
-    124 | 137) echo "${line:+$line, }TIMED OUT" ;;
-    *) echo "${line:+$line, }EXIT STATUS $2" ;;
+    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$2")
+    line=${line##*$'\n'}
+    printf '%s\t%s\n' "$status" "$line" >"$2.status"
+    case $status in
+    0) summary=${line:-no tests} ;;
+    77) summary=$(grep -am1 '^SKIP' "$2" || echo SKIP) ;;
+    124 | 137) summary="${line:+$line, }TIMED OUT" ;;
+    *) summary="${line:+$line, }EXIT STATUS $status" ;;
     esac
+    mapfile -t times <"$2.seconds" # the last line: after a signal the shell adds one before it
+    read -r wall user system <<<"${times[-1]}"
+    ms=$((10#${user/[.,]/} + 10#${system/[.,]/}))
+    printf '  %-60s %s (%s s, %d.%d s of CPU time)\n' "$1" "$summary" "$wall" \
+        $((ms / 1000)) $((ms % 1000 / 100))
 }
-export -f run_unit summary
+export -f run_unit
 export unit_seconds
 
 # Adds up what one unit program left.
 count_unit() { # program, log
-    local name=${1#build/} status line checks bad
+    local name=${1#build/} status=lost line='' checks=0 bad=0
     name=${name/\/tests\// }
-    status=$(cat "$2.status" 2>/dev/null || echo lost)
-    line=$(grep -aoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$2" 2>/dev/null | tail -1)
-    checks=0
-    bad=0
-    if [ -n "$line" ]; then
-        read -r checks bad < <(tr -d ',' <<<"$line" | awk '{ print $2, $4 + $6 }')
+    [ -f "$2.status" ] && IFS=$'\t' read -r status line <"$2.status"
+    if [[ $line =~ ^Checks:\ ([0-9]+),\ Failures:\ ([0-9]+),\ Errors:\ ([0-9]+)$ ]]; then
+        checks=${BASH_REMATCH[1]}
+        bad=$((BASH_REMATCH[2] + BASH_REMATCH[3]))
         pass $((checks - bad))
     fi
     case $status in
@@ -120,7 +118,7 @@ count_unit() { # program, log
     esac
 }
 
-# Adds programs to those that run_units runs.
+# Adds programs to those that run_units runs; waiting has those whose source has the mark, too.
 add_units() { # variant, sources...
     local variant=$1 source program
     shift
@@ -128,6 +126,7 @@ add_units() { # variant, sources...
         program=build/$variant/${source%.c}
         if [ -x "$program" ]; then
             programs+=("$program")
+            [[ $waiting_sources == *"|$source|"* ]] && waiting+=("$program")
         else
             fail "$variant ${source#tests/}: not built"
         fi
@@ -135,12 +134,14 @@ add_units() { # variant, sources...
 }
 
 # Those of all variants one after another, so that processors are idle once at most, at the end.
+# Before the others come those that mostly wait, and two more at a time than there are processors.
 run_units() {
     local program
     [ ${#programs[@]} = 0 ] && return
     printf 'unit tests\n'
-    printf '%s\n' "${programs[@]}" |
-        xargs -P $((jobs + 1)) -I{} bash -c "run_unit {} $logs/{}.log"
+    printf '%s\n' "${programs[@]%/*}" | sort -u | sed "s|^|$logs/|" | xargs mkdir -p
+    printf '%s\n' "${waiting[@]}" "${programs[@]}" | awk 'NF && !seen[$0]++' |
+        xargs -P $((jobs + 2)) -I{} bash -c "run_unit {} $logs/{}.log"
     for program in "${programs[@]}"; do
         count_unit "$program" "$logs/$program.log"
     done
@@ -239,6 +240,8 @@ if wants build; then
     stage builds
 fi
 programs=()
+waiting=()
+waiting_sources="|$(grep -lF 'Waits for most of its time' tests/unit/*/*.c | tr '\n' '|')"
 if [ -n "$has_check" ]; then # the slowest first
     wants tsan && add_units tsan "${threaded_sources[@]}"
     wants debug && add_units debug "${checked_sources[@]}"

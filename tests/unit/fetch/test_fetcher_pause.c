@@ -1,4 +1,8 @@
-/* Responses that their consumer pauses, and fetches that are cancelled. */
+/*
+ * Responses that their consumer pauses, and fetches that are cancelled.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +15,7 @@
 #define LARGE ((size_t)2 << 20)
 
 /* An answer of LARGE bytes, numbered so that a lost or repeated piece shows. */
-static char *large; /* with its head */
+static char large[LARGE + 64]; /* with its head; made once */
 static size_t large_len;
 
 static struct line script[] = {
@@ -40,20 +44,14 @@ set_up(void)
     static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\n";
 
     fixture_set_up();
+    if (large_len)
+        return;
     large_len = strlen(head) + LARGE;
-    large = malloc(large_len + 1);
     memcpy(large, head, strlen(head));
     for (size_t i = 0; i < LARGE; i += 8)
         snprintf(large + strlen(head) + i, 9, "%07zu\n", i / 8);
     script[0].bytes = large;
     script[0].len = large_len;
-}
-
-static void
-tear_down(void)
-{
-    free(large);
-    fixture_tear_down();
 }
 
 static uint64_t
@@ -98,6 +96,15 @@ expect_large(const struct paced *paced)
     ck_assert_mem_eq(paced->outcome.body, body_of_large(), LARGE);
 }
 
+/* Frees it as well. */
+static void
+expect_timed_out(struct pausing *p, const char *part)
+{
+    paced_expect(&p->paced, FETCH_TIMED_OUT);
+    ck_assert_msg(strstr(p->paced.outcome.sentence, part) != NULL, "%s", p->paced.outcome.sentence);
+    pausing_free(p);
+}
+
 /* ---- pauses and time ----------------------------------------------------------------- */
 
 /* Longer than the stall and total limits, which do not run meanwhile, and bounded in memory. */
@@ -107,12 +114,12 @@ START_TEST(a_pause_outlasts_the_time_limits)
     uint64_t received;
 
     config.stall_timeout_us = 200000;
-    config.total_timeout_us = 2500000;
+    config.total_timeout_us = 1500000;
     pausing_init(&p, "/large", FETCH_MAY_PAUSE);
     p.paced.pause_at = 100000;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
-    usleep(2600000);
+    usleep(1600000);
     ck_assert(!outcome_is_over(&p.paced.outcome));
     received = bytes_received(p.fetcher);
     ck_assert_uint_le(received, paced_len(&p.paced) + 65536);
@@ -130,7 +137,7 @@ END_TEST
 /* Neither its bound of bytes nor the total time ends a body of any length, but a stall does. */
 START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
 {
-    struct pausing p;
+    struct pausing p, stalls, limited, hangs;
 
     config.max_body = 100000;
     config.total_timeout_us = 1500000;
@@ -144,26 +151,18 @@ START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
     paced_expect(&p.paced, FETCH_OK);
     expect_large(&p.paced);
     pausing_free(&p);
-    pausing_init(&p, "/stalling", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
-    paced_submit(&p.paced, &p.request);
-    paced_expect(&p.paced, FETCH_TIMED_OUT);
-    ck_assert_msg(strstr(p.paced.outcome.sentence, "more of the body") != NULL, "%s",
-                  p.paced.outcome.sentence);
-    pausing_free(&p);
-    /* Unless the fetch has one of its own. */
-    pausing_init(&p, "/stalling", FETCH_ANY_LENGTH);
-    p.request.limit_us = 800000;
-    paced_submit(&p.paced, &p.request);
-    paced_expect(&p.paced, FETCH_TIMED_OUT);
-    ck_assert_msg(strstr(p.paced.outcome.sentence, "whole fetch") != NULL, "%s",
-                  p.paced.outcome.sentence);
-    pausing_free(&p);
-    pausing_init(&p, "/hanging", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
-    paced_submit(&p.paced, &p.request);
-    paced_expect(&p.paced, FETCH_TIMED_OUT);
-    ck_assert_msg(strstr(p.paced.outcome.sentence, "whole fetch") != NULL, "%s",
-                  p.paced.outcome.sentence);
-    pausing_free(&p);
+    /* The times of these run at once. */
+    pausing_init(&stalls, "/stalling", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    pausing_init(&limited, "/stalling", FETCH_ANY_LENGTH);
+    limited.request.limit_us = 800000;
+    pausing_init(&hangs, "/hanging", FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    paced_submit(&stalls.paced, &stalls.request);
+    paced_submit(&limited.paced, &limited.request);
+    paced_submit(&hangs.paced, &hangs.request);
+    expect_timed_out(&stalls, "more of the body");
+    /* Unless the fetch has a limit of its own. */
+    expect_timed_out(&limited, "whole fetch");
+    expect_timed_out(&hangs, "whole fetch");
 }
 END_TEST
 
@@ -583,7 +582,7 @@ unit_suite(void)
     Suite *suite = suite_create("fetch/pause");
     TCase *tc = tcase_create("pause");
 
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, set_up, fixture_tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_pause_outlasts_the_time_limits);
     tcase_add_test(tc, a_body_of_any_length_has_only_the_limit_of_stalls);

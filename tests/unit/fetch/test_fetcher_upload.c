@@ -1,4 +1,8 @@
-/* Methods, and bodies of requests. */
+/*
+ * Methods, and bodies of requests.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

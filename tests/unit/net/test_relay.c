@@ -1,4 +1,8 @@
-/* Relays: bytes between a connection and another socket. */
+/*
+ * Relays: bytes between a connection and another socket.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
+ */
 #include "net/relay.h"
 
 #include <fcntl.h>

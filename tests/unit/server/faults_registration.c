@@ -2,6 +2,8 @@
  * The daemon's entries with rpcbind, on the model of rpcbind_model.h: what it registers, what it
  * replaces and what it keeps, and what it says while rpcbind is absent, refuses or does not
  * answer. tests/system/test_rpcbind.py has a real rpcbind.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
  */
 #include "server/registration.h"
 

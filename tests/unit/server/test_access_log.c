@@ -1,3 +1,4 @@
+/* Waits for most of its time, so tests/run.sh starts it first. */
 #include "server/access_log.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,8 @@
-/* Bodies that are read piece by piece over version 2, stored ones: PROXY_READ and PROXY_RELEASE. */
+/*
+ * Bodies that are read piece by piece over version 2, stored ones: PROXY_READ and PROXY_RELEASE.
+ *
+ * Waits for most of its time, so tests/run.sh starts it first.
+ */
 #include "tests/unit/server/hold_scene.h"
 
 /* ---- complete objects ------------------------------------------------------------------------ */
