@@ -86,37 +86,43 @@ START_TEST(no_error_is_stated_that_does_not_hold)
     struct trace_totals f;
     unsigned estimated = 0, near = 0, bytes_estimated = 0, bytes_near = 0,
              estimated_at[COUNT(shares)] = {0};
+    uint64_t bytes[COUNT(names) * COUNT(shares)];
+    struct sim_result truths[COUNT(bytes)];
 
     make_sizes_uneven(&m);
     f = made_totals(&m, 0);
-    for (size_t i = 0; i < COUNT(names) * COUNT(shares); i++) {
-        uint64_t bytes = (uint64_t)((double)f.distinct_bytes * shares[i % COUNT(shares)]);
-        struct sim_config config = {.spec = made_spec(names[i / COUNT(shares)]),
-                                    .capacity_bytes = bytes};
-        struct sim_result truth, r;
+    for (size_t i = 0; i < COUNT(bytes); i++) {
+        struct sim_config config = {.spec = made_spec(names[i / COUNT(shares)])};
 
-        truth = run(&m.trace, &config);
-        ck_assert_ptr_null(truth.error_unknown);
-        for (uint64_t seed = 0; seed < SAMPLES; seed++) {
-            struct sim_sample sample;
+        bytes[i] = (uint64_t)((double)f.distinct_bytes * shares[i % COUNT(shares)]);
+        config.capacity_bytes = bytes[i];
+        truths[i] = run(&m.trace, &config);
+        ck_assert_ptr_null(truths[i].error_unknown);
+    }
+    for (uint64_t seed = 0; seed < SAMPLES; seed++) {
+        struct sim_sample sample;
 
-            ck_assert(sim_sample_make(&m.trace, rate, seed, 0, &sample));
-            config.capacity_bytes = sim_sample_capacity(bytes, sample.sampling.rate);
-            config.sampling = &sample.sampling;
-            r = run(&sample.trace, &config);
-            sim_sample_free(&sample);
+        ck_assert(sim_sample_make(&m.trace, rate, seed, 0, &sample));
+        for (size_t i = 0; i < COUNT(bytes); i++) {
+            const struct sim_config config = {
+                .spec = made_spec(names[i / COUNT(shares)]),
+                .capacity_bytes = sim_sample_capacity(bytes[i], sample.sampling.rate),
+                .sampling = &sample.sampling,
+            };
+            const struct sim_result r = run(&sample.trace, &config);
+
             ck_assert(isnan(r.byte_hit_ratio_error) == (r.error_unknown != NULL));
             if (r.error_unknown)
                 ck_assert_double_gt(r.rate_needed, 0.9 * rate);
             if (!isnan(r.hit_ratio_error)) {
                 estimated++;
                 estimated_at[i % COUNT(shares)]++;
-                near += fabs(r.hit_ratio - truth.hit_ratio) <= 1.96 * r.hit_ratio_error;
+                near += fabs(r.hit_ratio - truths[i].hit_ratio) <= 1.96 * r.hit_ratio_error;
             }
             if (!isnan(r.byte_hit_ratio_error)) {
                 bytes_estimated++;
-                bytes_near +=
-                    fabs(r.byte_hit_ratio - truth.byte_hit_ratio) <= 1.96 * r.byte_hit_ratio_error;
+                bytes_near += fabs(r.byte_hit_ratio - truths[i].byte_hit_ratio) <=
+                              1.96 * r.byte_hit_ratio_error;
             }
         }
     }

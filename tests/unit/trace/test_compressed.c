@@ -23,7 +23,7 @@ START_TEST(compressed)
     packing_check_list(t, 2);
     trace_free(t);
     /* An end between them is an end; anywhere else it is not. */
-    for (size_t cut = 8; cut < half; cut += half / 50 + 1) {
+    for (size_t cut = 8; cut < half; cut += half / 20 + 1) {
         scratch_write("cut", packed, half + cut);
         ck_assert_int_eq(loading_refused(scratch_path("cut"), TRACE_OPTIONS_DEFAULT),
                          TRACE_NOT_A_TRACE);
