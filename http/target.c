@@ -102,8 +102,8 @@ name_length(struct span text)
         last = label;
     else if (end > text.ptr)
         end--;
-    if (last < end && http_octet_is(*last, HTTP_OCTET_DIGIT) && is_number(last, end) &&
-        !is_ipv4(text.ptr, end))
+    if (last < end && http_octet_is(*last, HTTP_OCTET_DIGIT) && !is_ipv4(text.ptr, end) &&
+        is_number(last, end))
         return 0;
     return (size_t)(c - text.ptr);
 }
