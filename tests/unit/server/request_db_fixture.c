@@ -44,6 +44,7 @@ db_setup(void)
     db_times = request_times;
     db_times.write_us = 50000;
     db_times.leave_us = 40000;
+    db_times.last_us = 30000000; /* on a busy machine many rows take more than two seconds */
 }
 
 void

@@ -16,7 +16,7 @@ extern char db_folder[64], db_path[128], db_moved[128];
 /* For sentences of the database. */
 extern struct buf db_why;
 
-/* With which db_start() starts it: rows are written every 50 ms, all else is the daemon's. */
+/* With which db_start() starts it: rows are written every 50 ms, and the last ones for 30 s. */
 extern struct request_times db_times;
 
 void db_setup(void);
