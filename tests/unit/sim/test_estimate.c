@@ -125,6 +125,7 @@ START_TEST(no_error_is_stated_that_does_not_hold)
                               1.96 * r.byte_hit_ratio_error;
             }
         }
+        sim_sample_free(&sample);
     }
     ck_assert_uint_eq(estimated_at[0], 0);
     ck_assert_uint_ge(estimated_at[COUNT(shares) - 1], (FEWER > 1 ? 1 : 3) * SAMPLES);
