@@ -210,15 +210,14 @@ request_writer_write_last(struct request_writer *writer, int64_t until_us)
     const struct timespec pause = {.tv_nsec = 50000000};
 
     for (;;) {
-        bool more;
+        bool more, empty;
 
         do {
             writer->over = false;
             more = request_writer_write(writer);
-            if (clock_monotonic_us() > until_us)
-                return;
-        } while (more);
-        if (is_empty(writer))
+            empty = is_empty(writer);
+        } while (more && !(empty && clock_monotonic_us() > until_us));
+        if (empty || clock_monotonic_us() > until_us)
             return;
         nanosleep(&pause, NULL);
     }

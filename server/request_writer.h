@@ -49,7 +49,8 @@ bool request_writer_open(struct request_writer *writer, struct buf *why);
 bool request_writer_write(struct request_writer *writer);
 
 /*
- * Writes what is left, and tries that again until `until_us` (clock_monotonic_us()) if it fails.
+ * Writes what is left, for as long as that takes if it succeeds; what fails is tried again until
+ * `until_us` (clock_monotonic_us()).
  */
 void request_writer_write_last(struct request_writer *writer, int64_t until_us);
 

@@ -184,6 +184,23 @@ START_TEST(every_request_of_every_worker_is_written_or_counted)
 }
 END_TEST
 
+/* More than a transaction holds, of which none may begin before the database is closed. */
+START_TEST(rows_that_can_be_written_are_written_at_the_end_whatever_time_it_takes)
+{
+    struct request_db *db;
+    struct request_db_stats stats;
+
+    db_times.write_us = 60000000;
+    db_times.last_us = 0;
+    db = db_start(0, 1);
+    db_add_many(db, 40000);
+    stats = db_stats(db);
+    ck_assert_uint_gt(40000 - stats.dropped, 17000);
+    request_db_close(db);
+    ck_assert_uint_eq(db_count_rows(db_path), 40000 - stats.dropped);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -198,6 +215,7 @@ unit_suite(void)
     tcase_add_test(tests, rows_are_readable_while_the_thread_writes);
     tcase_add_test(tests, a_row_that_cannot_be_inserted_does_not_stop_the_others);
     tcase_add_test(tests, every_request_of_every_worker_is_written_or_counted);
+    tcase_add_test(tests, rows_that_can_be_written_are_written_at_the_end_whatever_time_it_takes);
     suite_add_tcase(suite, tests);
     return suite;
 }
