@@ -219,7 +219,8 @@ static const struct option_row rows[] = {
     {"sizes", 0, "FILE", take_sizes, 0, 0, 0, NULL,
      "sizes for a trace that has none: one line per URL, with URL, tab, bytes; where most are "
      "known, the others are assumed to be their median"},
-    {"count-bytes", 0, "body|whole", option_choice, AT(count_bytes), SIMULATE_COUNT_BODY, 0, "whole",
+    {"count-bytes", 0, "body|whole", option_choice, AT(count_bytes), SIMULATE_COUNT_BODY, 0,
+     "whole",
      "what counts in bytes: whole pages as in the server: body, URL, --header-bytes, "
      "and bookkeeping; or bodies alone, as traces have them"},
     {"header-bytes", 0, "N", option_uint, AT(header_bytes), 0, 65536, "300",

@@ -276,10 +276,10 @@ class TableTest(SimulateCase):
     def test_counts_of_the_trace_include_the_warm_up_and_those_of_results_do_not(self):
         trace = self.trace([f"http://h/{u}\t{10 if u == 'a' else 1}" for u in "abab"])
         for warmup, counted in (("0", (4, 22)), ("1", (3, 12)), ("50%", (2, 11))):
-            told, = self.summary(trace, "--policy", "lru", "--capacity", "2", "--warmup", warmup)["traces"]
-            self.assertEqual((told["requests"], told["bytes"]), (4, 22), warmup)
-            self.assertEqual((told["results"][0]["requests"], told["results"][0]["bytes"]), counted)
-            self.assertEqual(told["warmup"], 4 - counted[0])
+            trace_counts, = self.summary(trace, "--policy", "lru", "--capacity", "2", "--warmup", warmup)["traces"]
+            self.assertEqual((trace_counts["requests"], trace_counts["bytes"]), (4, 22), warmup)
+            self.assertEqual((trace_counts["results"][0]["requests"], trace_counts["results"][0]["bytes"]), counted)
+            self.assertEqual(trace_counts["warmup"], 4 - counted[0])
 
     def test_a_sample_says_its_error(self):
         trace = self.trace([f"http://h/{n * n % 4999}" for n in range(20000)])
