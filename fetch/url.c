@@ -98,11 +98,16 @@ get_host(struct target *target)
         return code;
     for (char *c = target->host; *c; c++)
         *c = (char)tolower((unsigned char)*c);
+    /* A dot at the end changes no name, and must not make one of an address. */
+    len = strlen(target->host);
+    if (len > 1 && target->host[len - 1] == '.')
+        target->host[--len] = '\0';
+    if (len > 0 && target->host[len - 1] == '.')
+        return CURLUE_BAD_HOSTNAME;
     /* An internationalised name goes on in ASCII, under which it will be pinned. */
     code = curl_url_set(target->url, CURLUPART_HOST, target->host, 0);
     if (code)
         return code;
-    len = strlen(target->host);
     if (target->host[0] == '[' && target->host[len - 1] == ']') {
         memmove(target->host, target->host + 1, len - 2);
         target->host[len - 2] = '\0';

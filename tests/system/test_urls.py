@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import urllib.parse
 
 import harness
 import rpc
@@ -187,6 +188,23 @@ class SpellingTest(harness.SystemTest):
                     page = c.get(f"{start}{host}:{self.o.http_port}/p")
                     self.assertEqual(page.status, "denied", (start, host, page.sentence))
         self.assertEqual(len(self.o.requests()), before)
+
+    def test_the_rules_for_addresses_hold_behind_a_proxy_and_after_a_redirect(self):
+        proxy = f"http://127.0.0.1:{self.o.http_port}"
+        hosts = self.LOOPBACK + ("127.0.0.1%2e", "[0:0::0:1]", "[::ffff:7f00:1]")
+        for number, freshness in enumerate(("on", "off")):
+            d = self.daemon("--upstream-proxy", proxy, "--freshness", freshness, name=f"p{number}")
+            before = len(self.o.requests())
+            with rpc.Connection(d.socket) as c:
+                for host in hosts:
+                    page = c.get(f"http://{host}/p")
+                    self.assertEqual(page.status, "denied", (host, page.sentence))
+                self.assertEqual(len(self.o.requests()), before)
+                for i, host in enumerate(hosts):
+                    to = urllib.parse.quote(f"http://{host}/secret", safe="")
+                    page = c.get(f"http://a.test/{i}?fault=redirect:{to}")
+                    self.assertIn(page.status, ("bad_redirect", "denied"), (host, page.sentence))
+            self.assertNotIn("/secret", [request[2] for request in self.o.requests()])
 
 
 class AddressTest(harness.SystemTest):

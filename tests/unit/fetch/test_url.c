@@ -25,8 +25,10 @@ START_TEST(urls_that_can_be_fetched)
         {"http://[2001:DB8::1]:81/", "2001:db8::1", "http://2001:db8::1:81", true},
         {"http://[::ffff:127.0.0.1]/", "::ffff:127.0.0.1", "http://::ffff:127.0.0.1:80", true},
         {"http://user:word@example.com/", "example.com", "http://example.com:80", false},
-        {"http://under_score.example./", "under_score.example.", "http://under_score.example.:80",
+        {"http://under_score.example./", "under_score.example", "http://under_score.example:80",
          false},
+        {"http://192.0.2.1./", "192.0.2.1", "http://192.0.2.1:80", true},
+        {"http://192.0.2.1%2e/", "192.0.2.1", "http://192.0.2.1:80", true},
     };
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -260,6 +262,11 @@ START_TEST(urls_that_cannot)
         "http://a%00b/",
         "http://%2a/",
         "http://-\x7f/",
+        "http://192.0.2.1../",
+        "http://192.0.2.1.%2e/",
+        "http://127.1./",
+        "http://2130706433./",
+        "http://./",
     };
     bool has_user;
     char why[256];
