@@ -132,6 +132,18 @@ append_field(struct buf *out, const char *name, struct span value)
     buf_append(out, "\r\n", 2);
 }
 
+static void
+append_host(struct buf *out, struct span host, uint16_t port)
+{
+    if (host.len == 0)
+        return;
+    buf_append_str(out, "X-Forwarded-Host: ");
+    buf_append(out, host.ptr, host.len);
+    if (port)
+        buf_printf(out, ":%u", port);
+    buf_append(out, "\r\n", 2);
+}
+
 bool
 http_forward_fields(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
 {
@@ -154,7 +166,7 @@ http_forward_fields(struct buf *out, struct span fields, const struct http_forwa
     append_field(out, "Via", forwarding->via);
     append_field(out, "X-Forwarded-For", forwarding->for_);
     append_field(out, "X-Forwarded-Proto", forwarding->proto);
-    append_field(out, "X-Forwarded-Host", forwarding->host);
+    append_host(out, forwarding->host, forwarding->port);
     append_field(out, "Forwarded", forwarding->standard);
     return !buf_failed(out);
 }

@@ -36,6 +36,7 @@ struct http_forwarding {
     struct span for_;     /* X-Forwarded-For */
     struct span proto;    /* X-Forwarded-Proto */
     struct span host;     /* X-Forwarded-Host */
+    uint16_t port;        /* behind that host; 0: none */
     struct span standard; /* Forwarded (RFC 7239) */
     int64_t max_forwards; /* the new value of Max-Forwards (http_max_forwards()); -1: as it is */
 };

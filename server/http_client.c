@@ -41,16 +41,8 @@ own_port(const struct http_connection *c)
     return 0;
 }
 
-struct span
-http_forwarded_host(const struct http_connection *c, const struct http_request *request)
+uint16_t
+http_forwarded_port(const struct http_connection *c, const struct http_request *request)
 {
-    struct span host = request->host;
-
-    if (!request->port || request->port != own_port(c))
-        return host;
-    /* The port stands behind the host, which may end in a dot, in the target or in Host. */
-    for (host.len += host.ptr[host.len] == '.' ? 2 : 1;
-         host.ptr[host.len] >= '0' && host.ptr[host.len] <= '9'; host.len++)
-        ;
-    return host;
+    return request->port && request->port == own_port(c) ? request->port : 0;
 }

@@ -19,10 +19,10 @@ http_fields_make(struct http_exchange *x)
     if (x->origin) {
         forwarding.for_ = http_client_name(c);
         forwarding.proto = span_str("http");
-        /* Responses of a row for any host are stored for all: the origin may not tell them apart.
-         */
-        if (x->origin->host.len)
-            forwarding.host = http_forwarded_host(c, &x->request);
+        /* As the row spells it, since one client's spelling may be in a response that is stored for
+         * all. A row for any host has none: the origin may not tell them apart. */
+        forwarding.host = x->origin->host;
+        forwarding.port = http_forwarded_port(c, &x->request);
     }
     if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
         int64_t hops = http_max_forwards(x->request.fields);

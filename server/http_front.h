@@ -277,12 +277,12 @@ void http_exchange_send_end(struct http_exchange *x);
 struct span http_client_name(struct http_connection *connection);
 
 /*
- * The host that a request names, for X-Forwarded-Host. The port is kept if it is the one on which
- * the connection was accepted: with any other, one client could choose the port in a response that
- * is stored for all.
+ * The port for X-Forwarded-Host: the one that the request names if the connection was accepted on
+ * it, and otherwise 0, none. With any other, one client could choose the port in a response that is
+ * stored for all.
  */
-struct span http_forwarded_host(const struct http_connection *connection,
-                                const struct http_request *request);
+uint16_t http_forwarded_port(const struct http_connection *connection,
+                             const struct http_request *request);
 
 /* ---- http_fields.c --------------------------------------------------------------------------- */
 
