@@ -54,6 +54,13 @@ count_of_client(struct net_connection *const *connections, unsigned count,
     return same;
 }
 
+/* Output that is written once the group of connections that are ready has been read. */
+static bool
+has_new_output(const struct net_connection *c)
+{
+    return !c->writing && !net_output_queue_is_empty(&c->out);
+}
+
 bool
 net_relief_close_partial(struct net_connections *set, const struct net_connection *but)
 {
@@ -64,7 +71,7 @@ net_relief_close_partial(struct net_connections *set, const struct net_connectio
         next = TAILQ_NEXT(c, partial);
         if (net_connection_waits_for_us(c))
             net_connection_excuse(c);
-        else if (c != but)
+        else if (c != but && !has_new_output(c))
             candidates[count++] = c;
     }
     for (unsigned i = 0; i < count; i++) {

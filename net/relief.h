@@ -37,7 +37,8 @@ void net_relief_of_readers(struct net_relief *relief);
 /*
  * Of the 64 connections whose messages were begun longest ago, other than `but` (or NULL), closes
  * the first one of the client that has most of them. Connections that wait for the net
- * (net_connection_waits_for_us()) are passed over. False if no other is found. [worker]
+ * (net_connection_waits_for_us()), and those with output that no write has been tried for, are
+ * passed over. False if no other is found. [worker]
  */
 bool net_relief_close_partial(struct net_connections *set, const struct net_connection *but);
 

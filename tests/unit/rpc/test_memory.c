@@ -1,4 +1,5 @@
 /* What the server charges to its account, and what happens when the account is used up. */
+#include "base/container_of.h"
 #include "rpc/gather.h"
 #include "rpc/transport.h"
 #include "tests/unit/rpc/small_server.h"
@@ -102,6 +103,48 @@ START_TEST(the_record_begun_longest_ago_goes)
     close(third);
     AWAIT(records() == 0);
     tiny_stop(&tiny, 5000000);
+}
+END_TEST
+
+struct holder {
+    struct net_task task;
+    _Atomic bool holds, ended;
+};
+
+static void
+hold_worker(struct net_task *task)
+{
+    struct holder *holder = container_of(task, struct holder, task);
+
+    atomic_store(&holder->holds, true);
+    while (!atomic_load(&holder->ended))
+        usleep(1000);
+}
+
+/* All three are ready at once, and the first has a reply when the third finds no memory. */
+START_TEST(a_reply_that_waits_for_its_group_is_written)
+{
+    struct holder holder = {.task.run = hold_worker};
+    int first, second, third;
+
+    start(1);
+    first = peer_connect(&tiny);
+    second = peer_connect(&tiny);
+    third = peer_connect(&tiny);
+    AWAIT(tiny_stats(&tiny).net.connections == 3);
+    net_worker_post(net_server_connections(rpc_server_net(tiny.server), 0)->worker, &holder.task);
+    AWAIT(atomic_load(&holder.holds));
+    ck_assert(peer_call(first, 1, TINY_WORKER, 0));
+    send_part(first, 20000);
+    send_part(second, 20000);
+    send_part(third, 20000);
+    atomic_store(&holder.ended, true);
+    EXPECT_ACCEPTED(first, 1, SUCCESS, 0);
+    ck_assert(peer_is_cut(second));
+    close(first);
+    close(second);
+    close(third);
+    stop();
 }
 END_TEST
 
@@ -392,6 +435,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, a_record_in_pieces_is_charged);
     tcase_add_test(tests, the_record_begun_longest_ago_goes);
+    tcase_add_test(tests, a_reply_that_waits_for_its_group_is_written);
     tcase_add_test(tests, a_record_larger_than_the_share_is_given_up);
     tcase_add_test(tests, another_worker_gives_its_oldest_up);
     tcase_add_test(tests, requests_beyond_the_pool_are_charged);
