@@ -86,8 +86,12 @@ def wait_until(condition, seconds=20, what="the condition"):
 
 
 def release_build(program, otherwise):
-    """The release build of a program that only serves a test, or the build under test without it."""
-    return otherwise if COVERAGE or not program.exists() else program
+    """The release build of a program that only serves a test; the build under test if there is no
+    release build, or one that is older and may lack what has been changed."""
+    if COVERAGE or not program.exists():
+        return otherwise
+    current = not otherwise.exists() or program.stat().st_mtime >= otherwise.stat().st_mtime
+    return program if current else otherwise
 
 
 def study_environment():
