@@ -222,7 +222,7 @@ request_start_hop(struct request *r)
         request_deny(r, sentence);
         return;
     }
-    /* Behind a proxy a name is the proxy's to resolve, but an address says itself what it is. */
+    /* Behind a proxy a name is the proxy's to resolve, but an address can be checked here. */
     if (r->route.proxied && r->target.literal &&
         !address_policy_permits(settings->config.addresses, &r->target.address.any)) {
         char sentence[SENTENCE_MAX];

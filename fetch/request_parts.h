@@ -1,7 +1,7 @@
 /*
  * What a request's files share: its state and end (request_state.c), a hop from its turn to its
- * transfer (request_hop.c), and what drives it from hop to hop (request.c). The last calls the
- * second, and both the first.
+ * transfer (request_hop.c), and what drives it from hop to hop (request.c). request.c calls
+ * request_hop.c; both call request_state.c.
  */
 #ifndef SUNPROXY_FETCH_REQUEST_PARTS_H
 #define SUNPROXY_FETCH_REQUEST_PARTS_H

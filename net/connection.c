@@ -344,7 +344,8 @@ read_again(struct net_connection *c)
 
 /*
  * The peer has ended its side; it may wait for answers. If none is left to write, nothing can come
- * that would reset the connection once it is closed, so that no lingering is needed.
+ * that would reset the connection once it is closed, so that no lingering is needed. It counts for
+ * no limit any more while the kernel sends what it has of the output (tcp_max_orphans).
  */
 static void
 end_input(struct net_connection *c)

@@ -28,7 +28,7 @@ shortest_rtt(int fd)
     return info.tcpi_min_rtt;
 }
 
-/* What is refused costs speed and nothing else, here and below. */
+/* An option that is refused costs speed only, here and below. */
 static void
 use_reno(int fd)
 {

@@ -42,7 +42,8 @@ void net_near_peer_tune(int fd);
 
 /*
  * Sets the congestion control for all connections of a TCP listener, if the address that it is
- * bound to is a loopback address, which this host alone can reach. Another one is left as it is.
+ * bound to is a loopback address, which normally only this host can reach. Another one is left as
+ * it is.
  */
 void net_near_peer_listen(int fd, const struct sockaddr *address);
 

@@ -118,7 +118,7 @@ count_unit() { # program, log
     esac
 }
 
-# Adds programs to those that run_units runs; waiting has those whose source has the mark, too.
+# Adds programs to those that run_units runs; those whose source has the mark are in `waiting`, too.
 add_units() { # variant, sources...
     local variant=$1 source program
     shift

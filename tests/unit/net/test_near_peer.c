@@ -91,7 +91,7 @@ START_TEST(other_sockets_are_left_alone)
 }
 END_TEST
 
-/* Of a socket, whatever it is bound to, that would listen there. */
+/* The socket is not bound: the address is only that of the parameter. */
 static void
 check_listener(const char *text, int family, bool is_near)
 {
