@@ -22,8 +22,8 @@ static const struct line script[] = {
 START_TEST(addresses_that_are_refused_are_passed_over)
 {
     static const struct name_row names[] = {
-        {"mixed.test", "10.0.0.1"},    {"mixed.test", "127.0.0.1"},       {"mixed.test", "fe80::1"},
-        {"dotted.test.", "127.0.0.1"}, {"under_score.test", "127.0.0.1"}, {NULL, NULL},
+        {"mixed.test", "10.0.0.1"},   {"mixed.test", "127.0.0.1"},       {"mixed.test", "fe80::1"},
+        {"dotted.test", "127.0.0.1"}, {"under_score.test", "127.0.0.1"}, {NULL, NULL},
     };
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher;
