@@ -7,7 +7,8 @@ in rounds, and medians are printed. CPU time is the kernel's account of all proc
 
 Prints:
 - hits: CPU per request and requests per second, by size of the body and number of connections; of
-  1 MiB also with two URLs alone, whose bodies stay in the processor's caches (hot);
+  1 MiB also with two URLs alone, whose bodies stay in the processor's caches (hot); a turn has at
+  least a second for each 1,000 connections, so that opening them is a small part of it;
 - misses: the same for pages that are not in the cache, 16 connections, each URL once;
 - interference: the 99th percentile of the time of a 1 KiB hit while other connections download
   large objects, which are hits too, and the downloads per second.
@@ -120,8 +121,8 @@ class Bench:
 
     def measure_hits(self, size, connections, pages):
         script = self.script(CYCLE % (size, pages))
-        return self.take_turns(
-            lambda server: self.run(server, script, connections, self.args.seconds))
+        seconds = max(self.args.seconds, connections // 1000)
+        return self.take_turns(lambda server: self.run(server, script, connections, seconds))
 
     def measure_misses(self, size):
         def measure(server):
@@ -163,6 +164,13 @@ def print_ratios(results):
               lambda runs: f"{ours / median(runs, 'cpu_us'):.2f}")
 
 
+def row(text):
+    size, connections = (int(number) for number in text.split(":"))
+    if size < 1 or connections < 1:
+        raise ValueError(text)
+    return size, connections, pages_of(size)
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
@@ -170,6 +178,8 @@ def parse_arguments():
     parser.add_argument("--seconds", type=int, default=2, help="length of a turn (2)")
     parser.add_argument("--only", metavar="NAME", action="append",
                         help="servers to measure; may be repeated (default: all installed)")
+    parser.add_argument("--hits", metavar="BYTES:CONNECTIONS", action="append", type=row,
+                        help="hits to measure in place of the table's; may be repeated")
     parser.add_argument("--skip", choices=("hits", "misses", "interference"), action="append", default=[])
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
@@ -191,13 +201,13 @@ def start_servers(bench, origin):
 
 def measure(bench):
     results = {}
-    wanted = [] if "hits" in bench.args.skip else HITS
+    wanted = [] if "hits" in bench.args.skip else bench.args.hits or HITS
     print(f"{'CPU per request, requests/s':<39}"
           + "".join(f"{name:>18}" for name in bench.servers))
     for size in sorted({size for size, _, _ in wanted}):
         bench.fill(size)
     for size, connections, pages in wanted:
-        title = f"hit, {size} bytes, {connections} connections" + (", hot" if pages == HOT else "")
+        title = f"hit, {size} bytes, {connections} connections" + (", hot" if pages < pages_of(size) else "")
         results[title] = bench.measure_hits(size, connections, pages)
         print_costs(title, results[title])
         if "sunproxyd" in results[title]:
