@@ -1,388 +1,15 @@
-#include "net/connection.h"
-
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "net/delivery.h"
+#include "net/connection_parts.h"
 #include "net/protocol.h"
 
-/* How long the last output may take to arrive on a connection that is otherwise over. */
-#define LINGER_US (5 * (int64_t)1000000)
-
-/* The list of open connections is ordered as exactly as that, or as an eighth of their idle
- * timeout. */
+/* In the list of open connections, listed_us is at most that much before active_us, or an eighth of
+ * the idle timeout if that is less. */
 #define LIST_US ((int64_t)1000000)
 
-/* Output of fewer bytes is short; for that long after the latest one, connections share a worker's
- * time with those that send such. */
-#define SHORT_BYTES 16384u
-#define SHARED_US ((int64_t)50000)
-
-/* ---- bounds ---------------------------------------------------------------------------------- */
-
-/* While memory is short, a connection has one output at a time that is not written. */
-static bool
-is_too_slow(const struct net_connection *c)
-{
-    return c->requests > c->deferred && memory_is_full(c->set->limits->memory, MEMORY_REQUESTS);
-}
-
-static bool
-is_over_bound(const struct net_connection *c)
-{
-    const struct net_limits *limits = c->set->limits;
-
-    return c->requests >= limits->max_requests || c->out.bytes > limits->max_queued_bytes ||
-           is_too_slow(c);
-}
-
-/* Half of the bytes must have gone, so that reading does not stop and go with every write. */
-static bool
-has_cleared(const struct net_connection *c)
-{
-    const struct net_limits *limits = c->set->limits;
-
-    return !c->held && c->requests < limits->max_requests &&
-           c->out.bytes <= limits->max_queued_bytes / 2 && !net_throttle_waits(c->throttle) &&
-           !is_too_slow(c);
-}
-
-/* ---- the set's lists ------------------------------------------------------------------------- */
-
-/*
- * A byte has moved. The list is not put in order for each: -4 % CPU per hit of 1 KiB with 5,000
- * connections, since the neighbours in the list are rarely in the processor's caches.
- */
-static void
-touch(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    c->active_us = set->worker->now_us;
-    if (c->active_us - c->listed_us >= set->list_us)
-        net_connection_list(c);
-}
-
-void
-net_connection_list(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    c->listed_us = c->active_us;
-    TAILQ_REMOVE(&set->open, c, link);
-    TAILQ_INSERT_TAIL(&set->open, c, link);
-}
-
-static void
-begin_partial(struct net_connection *c)
-{
-    if (c->in_partial)
-        return;
-    c->in_partial = true;
-    c->partial_since_us = c->set->worker->now_us;
-    TAILQ_INSERT_TAIL(&c->set->partial, c, partial);
-}
-
-static void
-end_partial(struct net_connection *c)
-{
-    if (!c->in_partial)
-        return;
-    c->in_partial = false;
-    TAILQ_REMOVE(&c->set->partial, c, partial);
-}
-
-void
-net_connection_excuse(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    if (!c->in_partial)
-        return;
-    c->partial_since_us = set->worker->now_us;
-    TAILQ_REMOVE(&set->partial, c, partial);
-    TAILQ_INSERT_TAIL(&set->partial, c, partial);
-}
-
-bool
-net_connection_waits_for_us(const struct net_connection *c)
-{
-    return c->paused && !c->writing && (c->deferred || net_throttle_waits(c->throttle));
-}
-
-void
-net_connection_mark(struct net_connection *c)
-{
-    if (c->marked)
-        return;
-    c->marked = true;
-    STAILQ_INSERT_TAIL(&c->set->marked, c, mark);
-}
-
-void
-net_connection_release_input(struct net_connection *c)
-{
-    if (!c->held)
-        return;
-    c->held = false;
-    net_connection_mark(c);
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-void
-net_connection_send(struct net_connection *c, struct net_output *output)
-{
-    int64_t now_us = c->set->worker->now_us;
-
-    if (output->len < SHORT_BYTES && net_output_queue_is_empty(&c->out))
-        c->set->short_us = now_us;
-    net_output_queue_add(&c->out, output, now_us);
-    net_throttle_charge(c->throttle, output->len, now_us);
-    net_connection_mark(c);
-}
-
-/*
- * Watches for input unless reading is paused, and for space for output while that waits for it.
- * Input alone is reported once (read_input() asks for more), so that the kernel does not look after
- * each message whether there is another: -3 % CPU per hit of 1 KiB at 32 connections.
- */
-static bool
-update_watch(struct net_connection *c)
-{
-    uint32_t events = 0;
-
-    if (c->writing)
-        events = EPOLLOUT | (c->reading ? EPOLLIN : 0u);
-    else if (c->reading)
-        events = EPOLLIN | EPOLLRDHUP | EPOLLET;
-
-    return net_poller_watch(&c->set->poller, &c->watch, events);
-}
-
-static bool
-begin_reading(struct net_connection *c)
-{
-    c->reading = true;
-    return update_watch(c);
-}
-
-static void
-end_reading(struct net_connection *c)
-{
-    c->reading = false;
-    (void)update_watch(c);
-}
-
-/* Waits until the kernel takes more, if it does not wait already. */
-static bool
-await_writable(struct net_connection *c)
-{
-    c->writing = true;
-    return update_watch(c);
-}
-
-static void
-write_queue(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-    bool shared = set->worker->now_us - set->short_us < SHARED_US;
-    size_t written;
-    enum net_send_status status = net_output_queue_send(
-        &c->out, c->fd, shared ? NET_TURN_BYTES_SHARED : NET_TURN_BYTES, set->pieces, &written);
-
-    if (written) {
-        net_counter_add(&set->bytes_out, written);
-        touch(c);
-    }
-    if (status == NET_SENT) {
-        c->writing = false;
-        (void)update_watch(c);
-    } else if (status == NET_SEND_FAILED || !await_writable(c)) {
-        net_connection_close(c);
-    }
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static void
-free_backlog(struct net_connection *c, char *backlog, size_t len)
-{
-    if (!backlog)
-        return;
-    memory_uncharge(c->set->limits->memory, MEMORY_REQUESTS, len);
-    free(backlog);
-}
-
-static void
-drop_backlog(struct net_connection *c)
-{
-    free_backlog(c, c->backlog, c->backlog_len);
-    c->backlog = NULL;
-}
-
-/* Input that was not looked at becomes the backlog. False without memory for that. */
-static bool
-keep_input(struct net_connection *c, struct span rest)
-{
-    struct memory_account *memory = c->set->limits->memory;
-
-    c->backlog_rest = rest;
-    if (!rest.len)
-        return true;
-    if (c->resumed) {
-        c->backlog = c->resumed;
-        c->resumed = NULL;
-        return true;
-    }
-    if (!memory_charge(memory, MEMORY_REQUESTS, rest.len))
-        return false;
-    c->backlog = memory_realloc(memory, NULL, rest.len);
-    if (!c->backlog) {
-        memory_uncharge(memory, MEMORY_REQUESTS, rest.len);
-        return false;
-    }
-    memcpy(c->backlog, rest.ptr, rest.len);
-    c->backlog_len = rest.len;
-    c->backlog_rest = span_of(c->backlog, rest.len);
-    return true;
-}
-
-/*
- * Reads no more until a bound has cleared; keeps what has been read and not looked at. False
- * without memory for that.
- */
-static bool
-pause_reading(struct net_connection *c, struct span rest)
-{
-    if (!keep_input(c, rest))
-        return false;
-    c->paused = true;
-    end_reading(c);
-    return true;
-}
-
-/*
- * Looks at bytes of the stream; false when it cannot be read any further: what has been asked for
- * until then is still answered.
- */
-static bool
-consume(struct net_connection *c, struct span input)
-{
-    while (input.len) {
-        if (is_over_bound(c)) {
-            if (!c->writing)
-                write_queue(c);
-            if (c->fd < 0)
-                return false;
-            if (is_over_bound(c))
-                return pause_reading(c, input);
-        }
-        if (net_throttle_holds(c->throttle, c->set->worker->now_us))
-            return pause_reading(c, input);
-        switch (c->protocol->received(c, &input)) {
-        case NET_INPUT_PARTIAL:
-            begin_partial(c);
-            if (!input.len)
-                return true;
-            break;
-        case NET_INPUT_MESSAGE:
-            end_partial(c);
-            net_throttle_used(c->throttle);
-            break;
-        case NET_INPUT_STREAM:
-            end_partial(c);
-            break;
-        case NET_INPUT_HOLD:
-            c->held = true;
-            return pause_reading(c, input);
-        case NET_INPUT_NO_MEMORY:
-            begin_partial(c);
-            if (!c->set->hooks->free_memory(c->set->owner, c))
-                return false;
-            break;
-        default:
-            return false;
-        }
-    }
-    if (is_over_bound(c) && !c->writing)
-        write_queue(c);
-    return c->fd >= 0 && (!is_over_bound(c) || pause_reading(c, input));
-}
-
-/* Goes on where pause_reading() stopped. */
-static void
-resume_reading(struct net_connection *c)
-{
-    bool alive;
-
-    /* Not freed by a close meanwhile. */
-    c->resumed = c->backlog;
-    c->backlog = NULL;
-    c->paused = false;
-    /* What is in them begins now: it may have waited for long. */
-    c->set->worker->now_us = clock_monotonic_us();
-    c->read_us = c->set->worker->now_us;
-    alive = begin_reading(c) && consume(c, c->backlog_rest);
-    free_backlog(c, c->resumed, c->backlog_len);
-    c->resumed = NULL;
-    if (!alive)
-        net_connection_finish(c);
-    net_connection_mark(c);
-}
-
-/* There may be input left, or the end, of which no further report comes. */
-static void
-read_again(struct net_connection *c)
-{
-    if (c->reading && !c->writing && !net_poller_again(&c->set->poller, &c->watch))
-        net_connection_close(c);
-}
-
-/*
- * The peer has ended its side; it may wait for answers. If none is left to write, nothing can come
- * that would reset the connection once it is closed, so that no lingering is needed. It counts for
- * no limit any more while the kernel sends what it has of the output (tcp_max_orphans).
- */
-static void
-end_input(struct net_connection *c)
-{
-    c->ended = true;
-    if (c->requests == 0 && net_output_queue_is_empty(&c->out))
-        net_connection_close(c);
-    else
-        net_connection_finish(c);
-}
-
-static void
-read_input(struct net_connection *c, uint32_t events)
-{
-    struct net_connections *set = c->set;
-    struct net_worker *worker = set->worker;
-    ssize_t n = recv(c->fd, set->scratch, sizeof(set->scratch), 0);
-
-    /* Once an event: reading on until EAGAIN costs 5 % more CPU per hit at 32 connections. Less
-     * than was asked for is all that there was (epoll(7)), unless the peer has ended its side. */
-    if (n > 0) {
-        worker->now_us = clock_monotonic_us();
-        net_counter_add(&set->bytes_in, (uint64_t)n);
-        touch(c);
-        c->read_us = worker->now_us;
-        if (!consume(c, span_of(set->scratch, (size_t)n)))
-            net_connection_finish(c);
-        else if ((size_t)n == sizeof(set->scratch) || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
-            read_again(c);
-    } else if (n == 0) {
-        end_input(c);
-    } else if (errno == EINTR) {
-        read_again(c);
-    } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
-        net_connection_close(c);
-    }
-}
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static void
 on_ready(struct net_watch *watch, uint32_t events)
@@ -392,10 +19,10 @@ on_ready(struct net_watch *watch, uint32_t events)
 
     set->worker->events++;
     if (c->reading && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
-        read_input(c, events);
+        net_connection_read(c, events);
     if (c->writing && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) {
         set->worker->now_us = clock_monotonic_us();
-        write_queue(c);
+        net_connection_write(c);
         net_connection_mark(c);
     }
 }
@@ -427,7 +54,7 @@ on_turn(evutil_socket_t fd, short what, void *context)
     net_connections_settle(set);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static void
 adopt_by_task(struct net_task *task)
@@ -474,7 +101,7 @@ net_connection_adopt(struct net_connection *c)
     c->active_us = c->listed_us = set->worker->now_us;
     TAILQ_INSERT_TAIL(&set->open, c, link);
     c->protocol->opened(c);
-    if (set->draining || !attach_throttle(c) || !begin_reading(c))
+    if (set->draining || !attach_throttle(c) || !net_connection_begin_reading(c))
         net_connection_close(c);
 }
 
@@ -491,89 +118,13 @@ static void
 look_at(struct net_connection *c)
 {
     if (c->fd >= 0 && !c->writing)
-        write_queue(c);
-    if (c->fd >= 0 && c->paused && !c->finished && has_cleared(c))
-        resume_reading(c);
+        net_connection_write(c);
+    if (c->fd >= 0 && c->paused && !c->finished && net_connection_has_cleared(c))
+        net_connection_resume(c);
     if (c->fd >= 0 && c->finished && c->requests == 0)
         net_connection_finish(c);
     if (c->fd < 0 && c->requests == 0 && c->kept == 0 && !c->marked)
         free_connection(c);
-}
-
-static void
-forget_input(struct net_connection *c)
-{
-    end_partial(c);
-    c->protocol->stopped(c);
-    drop_backlog(c);
-}
-
-void
-net_connection_close(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    if (c->fd < 0)
-        return;
-    net_poller_forget(&set->poller, &c->watch);
-    c->reading = c->writing = false;
-    close(c->fd);
-    c->fd = -1;
-    forget_input(c);
-    if (c->lingering)
-        TAILQ_REMOVE(&set->lingering, c, partial);
-    net_output_queue_drop(&c->out);
-    TAILQ_REMOVE(&set->open, c, link);
-    TAILQ_INSERT_TAIL(&set->closed, c, link);
-    net_throttle_destroy(c->throttle, set->worker->now_us);
-    c->throttle = NULL;
-    net_admission_leave(set->admission, &c->peer, c->client, set->worker->now_us);
-    c->client = NULL;
-    if (atomic_fetch_sub(&set->count, 1) == 1)
-        set->hooks->emptied(set->owner);
-    net_connection_mark(c);
-}
-
-void
-net_connection_time_out(struct net_connection *c)
-{
-    net_counter_add(&c->set->timed_out, 1);
-    net_connection_close(c);
-}
-
-void
-net_connection_finish(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    if (c->fd < 0 || c->lingering)
-        return;
-    c->finished = true;
-    end_reading(c);
-    net_throttle_cancel(c->throttle, set->worker->now_us);
-    forget_input(c);
-    if (c->requests || !net_output_queue_is_empty(&c->out))
-        return;
-    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
-    if (net_is_delivered(c->fd, c->peer.address.ss_family)) {
-        net_connection_close(c);
-        return;
-    }
-    shutdown(c->fd, SHUT_WR);
-    c->lingering = true;
-    c->partial_since_us = set->worker->now_us;
-    TAILQ_INSERT_TAIL(&set->lingering, c, partial);
-}
-
-void
-net_connection_check_lingering(struct net_connection *c)
-{
-    struct net_connections *set = c->set;
-
-    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
-    if (net_is_delivered(c->fd, c->peer.address.ss_family) ||
-        set->worker->now_us - c->partial_since_us >= LINGER_US)
-        net_connection_close(c);
 }
 
 /* ---- the set --------------------------------------------------------------------------------- */
