@@ -126,14 +126,18 @@ object_age(const struct object *object, int64_t now_us)
     return now_us - object->fetched_us;
 }
 
-/* Of a ready object: may it answer a request that arrived at `now_us` of the monotonic clock? */
+/*
+ * Of a ready object: may it answer a request that arrived at `now_us` of the monotonic clock? That
+ * may be earlier than the response, where the request has waited. An object without a lifetime is
+ * validated before each use (no-cache), so it is not fresh then either.
+ */
 static inline bool
 object_is_fresh(const struct object *object, int64_t now_us)
 {
     uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
 
     if (lifetime < OBJECT_SECONDS)
-        return object_age(object, now_us) < (int64_t)lifetime * 1000;
+        return lifetime && object_age(object, now_us) < (int64_t)lifetime * 1000;
     if (lifetime >= OBJECT_EXPIRED)
         return lifetime == OBJECT_UNLIMITED;
     return object_age(object, now_us) < object_lifetime(object);

@@ -111,6 +111,8 @@ START_TEST(a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited)
         request_take(&request);
         request_end(&request);
         ck_assert_int_eq(pages_hit_at(cache, "a", 1000), cases[i].kept_us > 0);
+        /* A request that arrived before it, and has waited. */
+        ck_assert_int_eq(pages_hit_at(cache, "a", 900), cases[i].kept_us > 0);
         ck_assert_int_eq(pages_hit_at(cache, "a", INT64_MAX), cases[i].kept_us == INT64_MAX);
         cache_destroy(cache);
     }

@@ -166,6 +166,35 @@ START_TEST(what_was_not_shared_is_validated_later)
 }
 END_TEST
 
+/*
+ * A request that joins while the first one's fetch waits to be sent arrives before the response is
+ * made. It may not have that without a validation (RFC 9111 section 5.2.2.4).
+ */
+START_TEST(what_must_be_validated_is_so_for_a_request_from_before_it)
+{
+    static const char *const rows[] = {
+        "Cache-Control: no-cache\r\nETag: \"a\"\r\n",
+        "Cache-Control: max-age=0, must-revalidate\r\nETag: \"a\"\r\n",
+        "Expires: 0\r\nETag: \"a\"\r\n",
+    };
+    struct visit v[2];
+
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        scene_begin(&defaults);
+        ck_assert(!begin(&v[0], "", 1));
+        ck_assert(!begin(&v[1], "", 2));
+        scene.now_us += 5 * SECOND;
+        scene_answer(URL, 200, rows[row], 20);
+        expect_body(&v[0], OUTCOME_MISS, 20);
+        expect_waiting(&v[1]);
+        ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+        scene_answer(URL, 304, "", 0);
+        expect_body(&v[1], OUTCOME_REVALIDATED, 20);
+        scene_end();
+    }
+}
+END_TEST
+
 /* The response is stored as that of its variant, and nowhere else. */
 START_TEST(a_variant_that_must_be_validated_is_kept_apart_at_its_place)
 {
@@ -288,6 +317,7 @@ unit_suite(void)
     tcase_add_test(cases, what_may_not_be_shared_is_fetched_by_all_at_once);
     tcase_add_test(cases, a_response_that_is_not_fresh_cannot_be_joined);
     tcase_add_test(cases, what_was_not_shared_is_validated_later);
+    tcase_add_test(cases, what_must_be_validated_is_so_for_a_request_from_before_it);
     tcase_add_test(cases, a_variant_that_must_be_validated_is_kept_apart_at_its_place);
     tcase_add_test(cases, what_waits_has_no_response_that_a_304_made_private);
     tcase_add_test(cases, requests_for_what_must_be_validated_fetch_for_themselves_at_last);
