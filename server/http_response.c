@@ -143,13 +143,14 @@ write_passage(struct http_writer *writer, const struct http_exchange *x)
     http_write_cache_status(writer, &status);
 }
 
+/* A stored response that is used without a validation has Age in any case: RFC 9111 section 4. */
 static void
 write_age(struct http_writer *writer, const struct http_exchange *x)
 {
-    bool hit = x->exchange.outcome == OUTCOME_HIT;
+    enum outcome outcome = x->exchange.outcome;
     int64_t age_us = age_of(x);
 
-    if (hit || age_us >= 1000000)
+    if (outcome == OUTCOME_HIT || outcome == OUTCOME_STALE || age_us >= 1000000)
         http_write_age(writer, age_us > 0 ? age_us : 0);
 }
 

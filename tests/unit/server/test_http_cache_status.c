@@ -1,4 +1,7 @@
-/* What the HTTP front states in Cache-Status (RFC 9211) about each way of a request. */
+/*
+ * What the HTTP front states in Cache-Status (RFC 9211) about each way of a request, and where Age
+ * has to be (RFC 9111 section 4).
+ */
 #include <errno.h>
 
 #include "tests/unit/server/front_server.h"
@@ -119,6 +122,9 @@ check(const struct row *row)
     field = strstr(answer.head, "Cache-Status: ");
     snprintf(line, sizeof(line), "%.*s", (int)strcspn(field, "\r"), field);
     ck_assert_msg(!strstr(line, row->lacks), "%s%s", row->request, line);
+    /* Used without a validation, also if it has just been stored. */
+    if (strstr(line, "; hit") || strstr(line, "fwd-status=503"))
+        ck_assert_msg(http_has_start(&answer, "Age: 0"), "%s%s", row->request, answer.head);
     close(fd);
 }
 
