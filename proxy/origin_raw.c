@@ -90,6 +90,9 @@ may_fall_back(const struct origin_fill *fill, enum staleness why)
     const struct proxy *proxy = fill->proxy;
     const struct object *previous = cache_fill_previous(&fill->base);
 
+    /* A stored error is no better than the one that has come. */
+    if (why == STALENESS_IF_ERROR && previous && is_error(previous->status))
+        return false;
     return fill->raw && !fill->as_is && previous &&
            staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy));
 }

@@ -287,6 +287,34 @@ START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
 }
 END_TEST
 
+/* Otherwise the first one would be sent, and all requests be forwarded, until its window ends. */
+START_TEST(a_stored_error_is_replaced_by_a_later_one)
+{
+    static const char lines[] = "Cache-Control: max-age=10, stale-if-error=600\r\n";
+    struct visit v[2];
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    scene_answer(URL, 503, lines, 7);
+    ck_assert(v[0].stored);
+    scene.now_us += 11 * SECOND;
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_raw(&v[1], URL, ""));
+    scene_answer(URL, 503, lines, 8);
+    expect_body(&v[0], OUTCOME_MISS, 8);
+    expect_body(&v[1], OUTCOME_COALESCED, 8);
+    ck_assert_uint_eq(v[0].status, 503);
+    expect_hit(8);
+    /* Without a response it is used. */
+    scene.now_us += 11 * SECOND;
+    ck_assert(!visit_raw(&v[0], URL, ""));
+    scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
+    scene_run();
+    expect_body(&v[0], OUTCOME_STALE, 8);
+    scene_end();
+}
+END_TEST
+
 START_TEST(without_its_origin_an_object_is_used_unless_its_response_forbids_that)
 {
     static const struct {
@@ -401,6 +429,7 @@ unit_suite(void)
     tcase_add_test(cases, a_304_that_was_not_asked_for_is_a_failure);
     tcase_add_test(cases, an_object_is_used_after_an_error_if_its_response_permits_that);
     tcase_add_test(cases, an_error_that_is_not_to_be_stored_leaves_the_old_object);
+    tcase_add_test(cases, a_stored_error_is_replaced_by_a_later_one);
     tcase_add_test(cases, without_its_origin_an_object_is_used_unless_its_response_forbids_that);
     tcase_add_test(cases, without_permission_the_error_is_the_response);
     tcase_add_test(cases, a_body_that_breaks_off_is_no_reason_to_use_the_old_object);
