@@ -1,0 +1,244 @@
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch/queue_parts.h"
+
+/*
+ * Flows that are woken at a time when their origin has a place again. More than a few places are
+ * rarely free at once, and those that find none have to be parked again.
+ */
+#define WAKE_MAX 16u
+
+/* ---- orders -------------------------------------------------------------------------- */
+
+static int
+compare_numbers(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int
+compare_origins(struct queue_origin *a, struct queue_origin *b)
+{
+    return strcmp(a->key, b->key);
+}
+
+static int
+compare_flows(struct queue_flow *a, struct queue_flow *b)
+{
+    return compare_numbers((uintptr_t)a->origin, (uintptr_t)b->origin);
+}
+
+static int
+compare_clients(struct queue_client *a, struct queue_client *b)
+{
+    return client_key_compare(&a->key, &b->key);
+}
+
+static int
+compare_turns(struct queue_client *a, struct queue_client *b)
+{
+    int order = compare_numbers(a->opening, b->opening);
+
+    if (order == 0)
+        order = compare_numbers(a->served, b->served);
+    return order ? order : compare_clients(a, b);
+}
+
+static int
+compare_lengths(struct queue_client *a, struct queue_client *b)
+{
+    int order = compare_numbers(a->queued_count, b->queued_count);
+
+    return order ? order : compare_numbers(a->queued_at, b->queued_at);
+}
+
+/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
+#define GENERATE(name, type, field, compare) \
+    RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)
+GENERATE(origin_tree, queue_origin, node, compare_origins)
+GENERATE(flow_tree, queue_flow, node, compare_flows)
+GENERATE(client_tree, queue_client, node, compare_clients)
+GENERATE(ready_tree, queue_client, turn, compare_turns)
+GENERATE(length_tree, queue_client, length, compare_lengths)
+
+/* ---- clients, origins and flows ------------------------------------------------------ */
+
+void
+queue_detach_client(struct queue *queue, struct queue_client *client)
+{
+    if (client->in_ready)
+        RB_REMOVE(ready_tree, &queue->ready, client);
+    if (client->in_lengths)
+        RB_REMOVE(length_tree, &queue->lengths, client);
+    client->in_ready = client->in_lengths = false;
+}
+
+void
+queue_attach_client(struct queue *queue, struct queue_client *client)
+{
+    bool below_bound =
+        !queue_has_shares(queue) || client->opening + client->answered < queue->limits.per_client;
+
+    if (RB_EMPTY(&client->flows)) {
+        RB_REMOVE(client_tree, &queue->clients, client);
+        free(client);
+        return;
+    }
+    client->in_ready = below_bound && !TAILQ_EMPTY(&client->ready);
+    client->in_lengths = client->queued_count > 0;
+    if (client->in_ready)
+        RB_INSERT(ready_tree, &queue->ready, client);
+    if (client->in_lengths)
+        RB_INSERT(length_tree, &queue->lengths, client);
+}
+
+void
+queue_update_offer(struct queue *queue, struct queue_origin *origin)
+{
+    bool offers = !TAILQ_EMPTY(&origin->parked) && !queue_is_full(queue, origin);
+
+    if (offers && !origin->is_offering)
+        TAILQ_INSERT_TAIL(&queue->offering, origin, offer);
+    else if (!offers && origin->is_offering)
+        TAILQ_REMOVE(&queue->offering, origin, offer);
+    origin->is_offering = offers;
+}
+
+void
+queue_place_flow(struct queue *queue, struct queue_flow *flow)
+{
+    if (flow->place == FLOW_READY)
+        TAILQ_REMOVE(&flow->client->ready, flow, link);
+    else if (flow->place == FLOW_PARKED)
+        TAILQ_REMOVE(&flow->origin->parked, flow, link);
+    if (TAILQ_EMPTY(&flow->queued)) {
+        flow->place = FLOW_IDLE;
+    } else if (queue_is_full(queue, flow->origin)) {
+        flow->place = FLOW_PARKED;
+        TAILQ_INSERT_TAIL(&flow->origin->parked, flow, link);
+    } else {
+        flow->place = FLOW_READY;
+        TAILQ_INSERT_TAIL(&flow->client->ready, flow, link);
+    }
+    queue_update_offer(queue, flow->origin);
+}
+
+void
+queue_wake_parked(struct queue *queue, struct queue_origin *origin)
+{
+    struct queue_flow *flow;
+
+    for (unsigned n = 0; n < WAKE_MAX && (flow = TAILQ_FIRST(&origin->parked)); n++) {
+        queue_detach_client(queue, flow->client);
+        queue_place_flow(queue, flow);
+        queue_attach_client(queue, flow->client);
+    }
+}
+
+static struct queue_origin *
+find_origin(struct queue *queue, const char *key)
+{
+    struct queue_origin *origin = RB_ROOT(&queue->origins);
+
+    while (origin) {
+        int order = strcmp(key, origin->key);
+
+        if (order == 0)
+            return origin;
+        origin = order < 0 ? RB_LEFT(origin, node) : RB_RIGHT(origin, node);
+    }
+    return NULL;
+}
+
+struct queue_origin *
+queue_find_or_add_origin(struct queue *queue, const char *key)
+{
+    struct queue_origin *origin = find_origin(queue, key);
+    size_t size = strlen(key) + 1;
+
+    if (origin)
+        return origin;
+    origin = calloc(1, sizeof(*origin) + size);
+    if (!origin)
+        return NULL;
+    memcpy(origin->key, key, size);
+    TAILQ_INIT(&origin->parked);
+    RB_INSERT(origin_tree, &queue->origins, origin);
+    return origin;
+}
+
+void
+queue_release_origin(struct queue *queue, struct queue_origin *origin)
+{
+    if (origin->flows)
+        return;
+    RB_REMOVE(origin_tree, &queue->origins, origin);
+    free(origin);
+}
+
+struct queue_client *
+queue_find_or_add_client(struct queue *queue, const struct client_key *key)
+{
+    struct queue_client wanted = {.key = *key};
+    struct queue_client *client = RB_FIND(client_tree, &queue->clients, &wanted);
+
+    if (client)
+        return client;
+    client = calloc(1, sizeof(*client));
+    if (!client)
+        return NULL;
+    client->key = *key;
+    /* Behind the clients that wait already, however often it comes and goes. */
+    client->served = ++queue->stamp;
+    RB_INIT(&client->flows);
+    TAILQ_INIT(&client->ready);
+    TAILQ_INIT(&client->queued);
+    RB_INSERT(client_tree, &queue->clients, client);
+    return client;
+}
+
+struct queue_flow *
+queue_find_or_add_flow(struct queue_client *client, struct queue_origin *origin)
+{
+    struct queue_flow wanted = {.origin = origin};
+    struct queue_flow *flow = RB_FIND(flow_tree, &client->flows, &wanted);
+
+    if (flow)
+        return flow;
+    flow = calloc(1, sizeof(*flow));
+    if (!flow)
+        return NULL;
+    flow->client = client;
+    flow->origin = origin;
+    TAILQ_INIT(&flow->queued);
+    RB_INSERT(flow_tree, &client->flows, flow);
+    origin->flows++;
+    return flow;
+}
+
+void
+queue_release_flow(struct queue *queue, struct queue_flow *flow)
+{
+    if (flow->active || !TAILQ_EMPTY(&flow->queued))
+        return;
+    RB_REMOVE(flow_tree, &flow->client->flows, flow);
+    flow->origin->flows--;
+    queue_release_origin(queue, flow->origin);
+    free(flow);
+}
+
+/* ---- the first of an order ----------------------------------------------------------- */
+
+struct queue_client *
+queue_first_ready(struct queue *queue)
+{
+    return RB_MIN(ready_tree, &queue->ready);
+}
+
+struct queue_client *
+queue_longest(const struct queue *queue)
+{
+    return RB_MAX(length_tree, (struct length_tree *)&queue->lengths);
+}

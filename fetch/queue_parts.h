@@ -1,0 +1,143 @@
+/*
+ * What the queue's files share: the clients, origins and flows, each of which exists while it has
+ * an item, with the orders that they stand in (queue_flows.c); and the items, with the slots that
+ * they take (queue.c). queue.c calls queue_flows.c.
+ *
+ * The orders are trees, whose keys are members of a client. So a client is detached from them
+ * before any of its members or flows changes (queue_detach_client()), and attached afterwards.
+ */
+#ifndef SUNPROXY_FETCH_QUEUE_PARTS_H
+#define SUNPROXY_FETCH_QUEUE_PARTS_H
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/client_key.h"
+#include "fetch/queue.h"
+
+TAILQ_HEAD(item_list, queue_item);
+TAILQ_HEAD(origin_list, queue_origin);
+TAILQ_HEAD(flow_list, queue_flow);
+RB_HEAD(flow_tree, queue_flow);
+
+enum flow_place {
+    FLOW_IDLE,  /* nothing queued */
+    FLOW_READY, /* in its client's list; the origin may have reached its bound since */
+    FLOW_PARKED /* in its origin's list: that was at its bound */
+};
+
+/* The items of a client for an origin. Exists while there are any. */
+struct queue_flow {
+    RB_ENTRY(queue_flow) node; /* in client->flows */
+    TAILQ_ENTRY(queue_flow) link;
+    enum flow_place place;
+    struct queue_client *client;
+    struct queue_origin *origin;
+    struct item_list queued;
+    unsigned active;
+};
+
+/* Exists while there is a flow to it. */
+struct queue_origin {
+    RB_ENTRY(queue_origin) node;
+    TAILQ_ENTRY(queue_origin) offer; /* in offering */
+    bool is_offering;
+    struct flow_list parked;
+    unsigned active;
+    size_t flows;
+    char key[];
+};
+
+/* Exists while it has a flow. */
+struct queue_client {
+    RB_ENTRY(queue_client) node;   /* in clients */
+    RB_ENTRY(queue_client) turn;   /* in ready */
+    RB_ENTRY(queue_client) length; /* in lengths */
+    bool in_ready;
+    bool in_lengths;
+    struct client_key key;
+    struct flow_tree flows;
+    struct flow_list ready;
+    struct item_list queued; /* of all flows, in order of arrival */
+    size_t queued_count;
+    unsigned opening;
+    unsigned answered;
+    uint64_t served;    /* queue->stamp when an item was started last, or the client came */
+    uint64_t queued_at; /* queue->stamp when an item was queued last */
+};
+
+RB_HEAD(origin_tree, queue_origin);
+RB_HEAD(client_tree, queue_client);
+RB_HEAD(ready_tree, queue_client);
+RB_HEAD(length_tree, queue_client);
+
+struct queue {
+    struct queue_limits limits;
+    struct origin_tree origins;
+    struct origin_list offering; /* origins with parked flows and a place */
+    struct client_tree clients;
+    struct ready_tree ready;    /* clients with a ready flow that are below their bound */
+    struct length_tree lengths; /* clients with items queued */
+    uint64_t stamp;
+    size_t queued;
+    unsigned opening;
+    unsigned answered;
+};
+
+/* ---- bounds -------------------------------------------------------------------------- */
+
+/* Is a client bounded to a share of the slots? */
+static inline bool
+queue_has_shares(const struct queue *queue)
+{
+    return queue->limits.per_client && queue->limits.per_client < queue->limits.active;
+}
+
+/* Has the origin reached its bound? */
+static inline bool
+queue_is_full(const struct queue *queue, const struct queue_origin *origin)
+{
+    return origin->active >= queue->limits.per_origin;
+}
+
+/* ---- queue_flows.c ------------------------------------------------------------------- */
+
+/* NULL without memory. What is added and gets no flow is freed by queue_release_origin() and
+ * queue_attach_client(). The key of an origin is copied. */
+struct queue_origin *queue_find_or_add_origin(struct queue *queue, const char *key);
+struct queue_client *queue_find_or_add_client(struct queue *queue, const struct client_key *key);
+struct queue_flow *queue_find_or_add_flow(struct queue_client *client, struct queue_origin *origin);
+
+/* Takes a client out of the orders; to be called before it changes. */
+void queue_detach_client(struct queue *queue, struct queue_client *client);
+
+/* Puts a changed client back into the orders, or frees one that has no flow. */
+void queue_attach_client(struct queue *queue, struct queue_client *client);
+
+/* Puts a flow, whose client is detached, at the end of the list where it belongs. */
+void queue_place_flow(struct queue *queue, struct queue_flow *flow);
+
+/* Frees a flow without items, and its origin with its last flow. Its client is detached. */
+void queue_release_flow(struct queue *queue, struct queue_flow *flow);
+
+/* Frees an origin without flows. */
+void queue_release_origin(struct queue *queue, struct queue_origin *origin);
+
+/* To be called when the number of an origin's active items, or of its parked flows, has changed. */
+void queue_update_offer(struct queue *queue, struct queue_origin *origin);
+
+/* The flows that were parked first at an offering origin compete for its places from here on. No
+ * client of a flow to it may be detached. */
+void queue_wake_parked(struct queue *queue, struct queue_origin *origin);
+
+/* The client with a ready flow whose turn it is; NULL if there is none. */
+struct queue_client *queue_first_ready(struct queue *queue);
+
+/* The client with the most items queued, among equals the one that queued an item last; NULL if no
+ * item is queued. */
+struct queue_client *queue_longest(const struct queue *queue);
+
+#endif
