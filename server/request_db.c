@@ -14,6 +14,14 @@
 
 #define WAKE_PARTS 4u /* a queue of which a quarter is filled is written at once */
 
+const struct request_times request_times = {
+    .write_us = 1000000,
+    .leave_us = 900000,
+    .reopen_us = 2000000,
+    .last_us = 2000000,
+    .busy_ms = 1000,
+};
+
 struct request_db {
     struct request_times times;
     struct request_writer writer; /* the thread's, but for queues and counts */

@@ -10,11 +10,24 @@
 #ifndef SUNPROXY_SERVER_REQUEST_DB_H
 #define SUNPROXY_SERVER_REQUEST_DB_H
 
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "server/access_entry.h"
-#include "server/request_times.h"
 
 struct request_db;
+
+/* How long the database waits. */
+struct request_times {
+    int64_t write_us;  /* rows are written this often, also after a failure */
+    int64_t leave_us;  /* this often, leaving a file that was moved away is tried */
+    int64_t reopen_us; /* a caller waits at most this long for a reopening */
+    int64_t last_us;   /* at the end, rows that cannot be written are tried again this long */
+    int busy_ms;       /* a lock of another process is waited for this long */
+};
+
+/* Those of the daemon; tests use shorter ones. */
+extern const struct request_times request_times;
 
 /*
  * Opens or makes the file, which is bounded to `max_bytes` (0: not bounded), and starts the thread.
