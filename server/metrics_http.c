@@ -173,8 +173,8 @@ answer(struct metrics_connection *c, const struct http_request *request)
 static bool
 take_request(struct metrics_connection *c, const struct http_request *request)
 {
-    struct span path = request->path;
-    const char *query = memchr(path.ptr, '?', path.len);
+    struct span path = request->path; /* none, of CONNECT */
+    const char *query = path.len ? memchr(path.ptr, '?', path.len) : NULL;
 
     if (query)
         path.len = (size_t)(query - path.ptr);

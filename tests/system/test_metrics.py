@@ -110,6 +110,9 @@ class MetricsTest(harness.SystemTest):
         self.c.send("GET /metrics HTTP/1.1\r\nContent-Length: 4\r\nHost: a\r\n\r\nbody")
         self.assertEqual(self.c.receive().status, 413)
         self.assertTrue(self.c.is_closed())
+        connection = self.connect(self.address)
+        connection.send("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        self.assertEqual(connection.receive().status, 404)
         for bad, status in (("GET  /metrics HTTP/1.1\r\n\r\n", 400), ("GET /" + "x" * 10000, 414),
                             ("GET /metrics HTTP/1.1\r\n\r\n", 400)):
             connection = self.connect(self.address)
