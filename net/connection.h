@@ -190,6 +190,12 @@ void net_connection_finish(struct net_connection *connection);
 /* Closes a lingering connection once its peer has all that was sent, or after five seconds. */
 void net_connection_check_lingering(struct net_connection *connection);
 
+/*
+ * A message is begun: its time runs from the first call on, and ends with the message. A protocol
+ * calls it in opened() if the time of the first message begins before its first byte.
+ */
+void net_connection_begin_partial(struct net_connection *connection);
+
 /* The time of a message that is begun runs anew, if there is one: the net did not read it, or the
  * protocol has got as much of it as it demands in that time. */
 void net_connection_excuse(struct net_connection *connection);

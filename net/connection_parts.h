@@ -33,9 +33,6 @@ net_connection_touch(struct net_connection *c)
         net_connection_list(c);
 }
 
-/* A message is begun: its time runs from the first call on. */
-void net_connection_begin_partial(struct net_connection *c);
-
 /* No message is begun any more. */
 void net_connection_end_partial(struct net_connection *c);
 

@@ -36,6 +36,7 @@ opened_by_balancer(struct net_connection *net)
 {
     opened(net);
     connection_of(net)->awaits_source = true;
+    net_connection_begin_partial(net);
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */

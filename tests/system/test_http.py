@@ -308,7 +308,7 @@ class ProxyProtocolTest(harness.SystemTest):
 
     def test_connections_without_a_whole_header(self):
         for beginning in (b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 9 80\r\n",
-                          proxy_header("203.0.113.7")[:20]):
+                          proxy_header("203.0.113.7")[:20], b""):
             self.assertTrue(self.connect(beginning).is_closed(), beginning)
         self.assertEqual(self.echo.heads, [])
 
