@@ -152,6 +152,12 @@ enum fetch_flags {
      * with the head, so that stall_timeout_us is its only time limit.
      */
     FETCH_ANY_LENGTH = 1u << 4,
+    /*
+     * The request is for the server of the URL and not for a resource: its target is "*", or to an
+     * upstream proxy the URL without a path (RFC 9112 section 3.2.4). The method is OPTIONS, and
+     * the path of the URL "/".
+     */
+    FETCH_WHOLE_SERVER = 1u << 5,
 };
 
 enum fetch_body_kind {
@@ -209,6 +215,7 @@ struct fetch_head {
     int64_t content_length; /* bytes that body() will get, as the origin states them; 0 for HEAD,
                                204 and 304; -1: unknown */
     bool no_store;          /* another recipient may read its framing in another way */
+    bool is_1_0;            /* it came in HTTP/1.0 */
 };
 
 /*

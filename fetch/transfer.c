@@ -153,6 +153,7 @@ take_answer(struct transfer *t)
         .headers = buf_span(&t->head.fields),
         .content_length = t->head.content_length,
         .no_store = t->head.ambiguous,
+        .is_1_0 = t->status.version == 10,
     };
     return take_flow(t, t->owner.head(t->owner.context, &head)) != FETCH_ABORT;
 }

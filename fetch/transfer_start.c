@@ -1,6 +1,8 @@
 /* Setting up a hop: what libcurl is given for it. */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "fetch/connect.h"
@@ -201,13 +203,37 @@ set_codings(struct transfer *t, CURL *easy)
     return CURLE_OK;
 }
 
+/* What stands in the request line, if it is not the URL or its path. */
 static CURLcode
-set_request(struct transfer *t, CURL *easy)
+set_target(struct transfer *t, CURL *easy, const struct route *route)
+{
+    const char *url = t->target->text;
+    CURLcode code;
+    char *server;
+
+    if (!(t->request->flags & FETCH_WHOLE_SERVER))
+        return CURLE_OK;
+    if (!route->proxied || t->target->https) {
+        SET(CURLOPT_REQUEST_TARGET, "*");
+        return CURLE_OK;
+    }
+    server = strndup(url, strlen(url) - 1); /* without the slash that is its path */
+    if (!server)
+        return CURLE_OUT_OF_MEMORY;
+    code = curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, server); /* copied */
+    free(server);
+    return code;
+}
+
+static CURLcode
+set_request(struct transfer *t, CURL *easy, const struct route *route)
 {
     CURLcode code = set_method(t, easy);
 
     if (!code)
         code = set_codings(t, easy);
+    if (!code)
+        code = set_target(t, easy, route);
     if (code)
         return code;
     SET(CURLOPT_CURLU, t->target->url);
@@ -266,7 +292,8 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
     if (!t->easy || !choose_pool(t, route) || !headers_to_list(request, credentials, &t->headers) ||
         (!t->literal_route && !pin(t, route)) ||
         (route->redirected && !redirect_connection(t, route)) ||
-        set_connection(t, t->easy, route) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||
+        set_connection(t, t->easy, route) != CURLE_OK ||
+        set_request(t, t->easy, route) != CURLE_OK ||
         curl_multi_add_handle(multi, t->easy) != CURLM_OK) {
         transfer_clear(t, NULL);
         return false;

@@ -19,8 +19,10 @@ enum http_known_field {
     HTTP_KNOWN_RANGE = 16,
     HTTP_KNOWN_CODING = 32,
     HTTP_KNOWN_LANGUAGE = 64,
-    HTTP_KNOWN_LOCATION = 128, /* or Content-Location */
-    HTTP_KNOWN = 256,          /* set by http_known_fields(): the other bits say what there is */
+    HTTP_KNOWN_LOCATION = 128,    /* or Content-Location */
+    HTTP_KNOWN = 256,             /* set by http_known_fields(): the other bits say what there is */
+    HTTP_KNOWN_VERSION_1_0 = 512, /* no field: the response came in HTTP/1.0, as its Via says.
+                                     Never set by http_known_fields() */
 };
 
 /* The bit of a line, which is not empty; 0: it is none of these fields. */

@@ -153,4 +153,12 @@ http_request_has_body(const struct http_request *request)
     return request->chunked || request->content_length >= (needs_bytes ? 1 : 0);
 }
 
+/* Is it OPTIONS for the server as a whole and not for a resource (RFC 9110 section 9.3.7)? */
+static inline bool
+http_request_is_for_server(const struct http_request *request)
+{
+    return request->method_id == HTTP_OPTIONS && request->path.len == 1 &&
+           request->path.ptr[0] == '*';
+}
+
 #endif

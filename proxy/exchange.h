@@ -99,6 +99,8 @@ struct exchange {
      */
     uint32_t lacks;
     struct span method; /* empty: GET. Valid as the fields */
+    bool whole_server;  /* OPTIONS of the URL's server and not of a resource: "*" (RFC 9110, section
+                           9.3.7) */
     bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control
                    (RFC 9213) is for it */
     struct invalidation_row row; /* of the URL: what an unsafe request invalidates */

@@ -184,6 +184,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.body_length = x->body_length;
     request.bypass = rules->way == REQUEST_PASSES;
     request.as_is = x->as_is;
+    request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
     request.row = x->row;
     request.stored = stored;

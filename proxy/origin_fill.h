@@ -70,7 +70,8 @@ struct origin_fill_request {
     bool owned;
     bool background; /* the leader does not wait: it leaves when the fetch has begun */
     bool as_is;      /* the client's conditions and range are the origin's to evaluate */
-    bool unsafe;     /* the request invalidates what the cache has, */
+    bool whole_server;
+    bool unsafe;                 /* the request invalidates what the cache has, */
     struct invalidation_row row; /* under each URL of this row */
     struct object *stored;       /* the response to GET that HEAD did not get; or NULL */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */

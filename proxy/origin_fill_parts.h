@@ -40,11 +40,11 @@ struct origin_fill {
 
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
-    bool owned, as_is, unsafe; /* as the request has them */
-    struct invalidation write; /* if it is unsafe */
-    struct object *stored;     /* what a response to HEAD may be about: a reference, or NULL */
-    bool posts;                /* the method is POST: */
-    struct cache_fill *own;    /* a fill for later GET requests (origin_own.c), or NULL, */
+    bool owned, as_is, unsafe, whole_server; /* as the request has them */
+    struct invalidation write;               /* if it is unsafe */
+    struct object *stored;  /* what a response to HEAD may be about: a reference, or NULL */
+    bool posts;             /* the method is POST: */
+    struct cache_fill *own; /* a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
     bool background;   /* no request waited for it at its beginning */
@@ -116,6 +116,9 @@ struct origin_raw_parts {
     struct buf fields;
     struct buf tags;
 };
+
+/* What an object has as notes whose fields these are. */
+unsigned origin_raw_notes(const struct fetch_head *head, struct span fields);
 
 void origin_raw_parts_init(struct origin_raw_parts *parts);
 void origin_raw_parts_free(struct origin_raw_parts *parts);

@@ -82,6 +82,7 @@ static void
 replace(struct origin_fill *fill, struct span fields, struct span tags, struct sharing *sharing)
 {
     static const struct cache_conditions any = {.no_cache = true, .max_age_us = INT64_MAX};
+    const unsigned version = fill->stored->notes & HTTP_KNOWN_VERSION_1_0;
     int64_t born_us = sharing->born_us;
     struct object_waiter waiter;
     struct object *stored;
@@ -98,15 +99,16 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
     cache_fill_dates_from(beside, &fill->base.moment, NULL);
     if (same && !sharing->joinable)
         cache_fill_send_back(beside);
-    if (same && cache_fill_refresh(beside,
-                                   &(struct object_head){.status = fill->stored->status,
-                                                         .notes = http_known_fields(fields),
-                                                         .fields = fields,
-                                                         .tags = tags,
-                                                         .fetched_us = born_us,
-                                                         .account = fill->proxy->config.account},
-                                   true, (uint64_t)fill->waited_us, born_us,
-                                   sharing_lifetime(sharing, born_us), &outcome) == 0)
+    if (same &&
+        cache_fill_refresh(beside,
+                           &(struct object_head){.status = fill->stored->status,
+                                                 .notes = http_known_fields(fields) | version,
+                                                 .fields = fields,
+                                                 .tags = tags,
+                                                 .fetched_us = born_us,
+                                                 .account = fill->proxy->config.account},
+                           true, (uint64_t)fill->waited_us, born_us,
+                           sharing_lifetime(sharing, born_us), &outcome) == 0)
         origin_fill_end_beside(&beside, &waiter);
     else
         origin_fill_drop_beside(&beside, &waiter, false);

@@ -115,6 +115,12 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
         origin_fill_isolate(fill);
 }
 
+unsigned
+origin_raw_notes(const struct fetch_head *head, struct span fields)
+{
+    return http_known_fields(fields) | (head->is_1_0 ? HTTP_KNOWN_VERSION_1_0 : 0u);
+}
+
 void
 origin_raw_parts_init(struct origin_raw_parts *parts)
 {
@@ -234,16 +240,16 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     /* One that is stored is there at once. */
     keep_apart(fill, !fill->sharing.storable);
     read_tags(fill, buf_span(fields), &parts->tags);
-    return cache_fill_refresh(&fill->base,
-                              &(struct object_head){.status = previous->status,
-                                                    .notes = http_known_fields(buf_span(fields)),
-                                                    .fields = buf_span(fields),
-                                                    .tags = buf_span(&parts->tags),
-                                                    .fetched_us = fill->sharing.born_us,
-                                                    .account = fill->proxy->config.account},
-                              fill->sharing.storable && !fill->sharing.unshared,
-                              (uint64_t)fill->waited_us, fill->sharing.born_us,
-                              sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
+    return cache_fill_refresh(
+        &fill->base,
+        &(struct object_head){.status = previous->status,
+                              .notes = origin_raw_notes(head, buf_span(fields)),
+                              .fields = buf_span(fields),
+                              .tags = buf_span(&parts->tags),
+                              .fetched_us = fill->sharing.born_us,
+                              .account = fill->proxy->config.account},
+        fill->sharing.storable && !fill->sharing.unshared, (uint64_t)fill->waited_us,
+        fill->sharing.born_us, sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
 }
 
 bool

@@ -58,12 +58,17 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
     return true;
 }
 
-/* Is the proxy itself the recipient (RFC 9110, sections 7.6.2 and 9.3.7)? */
+/*
+ * Is the proxy itself the recipient (RFC 9110, sections 7.6.2 and 9.3.7)? For clients a reverse
+ * proxy is the server.
+ */
 static bool
-is_for_proxy(const struct http_request *request)
+is_for_proxy(const struct http_connection *c, const struct http_request *request)
 {
-    return request->method_id == HTTP_OPTIONS &&
-           (request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0);
+    if (request->method_id != HTTP_OPTIONS)
+        return false;
+    return request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0 ||
+           (http_request_is_for_server(request) && c->worker->http->origins.count);
 }
 
 /*
@@ -102,9 +107,9 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     }
     if (request->method_id == HTTP_CONNECT)
         x->persistent = false;
-    if (c->in_body && (is_for_proxy(request) || request->method_id == HTTP_PURGE))
+    if (c->in_body && (is_for_proxy(c, request) || request->method_id == HTTP_PURGE))
         x->persistent = false;
-    if (is_for_proxy(request)) {
+    if (is_for_proxy(c, request)) {
         http_page_make(x, &(struct http_page){.status = 204, .empty = true});
         http_exchange_send_made(x);
         return true;

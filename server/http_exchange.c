@@ -345,7 +345,7 @@ void
 http_exchange_send_page(struct http_exchange *x, unsigned status, struct span reason,
                         const char *detail)
 {
-    if (x->connection->in_body)
+    if (x->connection->in_body || x->connection->net.set->draining)
         x->persistent = false;
     http_page_make(x, &(struct http_page){.status = status, .reason = reason, .detail = detail});
     http_exchange_send_made(x);

@@ -10,7 +10,7 @@ http_fields_make(struct http_exchange *x)
     struct http_forwarding forwarding = {
         .method = x->request.method_id,
         .has_body = http_request_has_body(&x->request),
-        .via = span_str(c->worker->http->via),
+        .via = span_str(c->worker->http->via[x->request.minor != 0]),
         .max_forwards = -1,
     };
 

@@ -120,8 +120,10 @@ write_passage(struct http_writer *writer, const struct http_exchange *x)
     const struct http_service *http = http_service_of(x);
     const struct exchange *exchange = &x->exchange;
     const struct object *object = exchange->object;
+    const bool is_1_0 = object->notes & HTTP_KNOWN_VERSION_1_0;
     struct http_cache_status status = {
         .cache = HTTP_CACHE_NAME,
+        .hit = exchange->forwarded == HTTP_FORWARDED_NOT,
         .forwarded = exchange->forwarded,
         .origin_status = exchange->origin_status,
         .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_STALE,
@@ -132,14 +134,14 @@ write_passage(struct http_writer *writer, const struct http_exchange *x)
         status.has_ttl = true;
         status.ttl_s = (object_lifetime(object) - age_of(x)) / 1000000;
     }
-    if (exchange->forwarded == HTTP_FORWARDED_NOT) {
+    if (exchange->forwarded == HTTP_FORWARDED_NOT && !is_1_0) {
         http_write(writer, http->hit_lines);
         if (status.has_ttl)
             http_write_cache_status_ttl(writer, status.ttl_s);
         http_write_end(writer);
         return;
     }
-    http_write_field(writer, "Via", span_str(http->via));
+    http_write_field(writer, "Via", span_str(http->via[!is_1_0]));
     http_write_cache_status(writer, &status);
 }
 

@@ -37,7 +37,7 @@ head(struct exchange *exchange)
     struct http_exchange *x = http_exchange_of(exchange);
 
     x->over = exchange->complete;
-    if (x->connection->in_body)
+    if (x->connection->in_body || x->connection->net.set->draining)
         x->persistent = false;
     http_response_make(x);
     x->has_head = true;
@@ -200,6 +200,7 @@ set_exchange(struct http_exchange *x, struct span url)
         x->exchange.row = (struct invalidation_row){
             .bases = x->origin->urls, .count = x->origin->url_count, .used = x->url_number};
     x->exchange.method = request->method;
+    x->exchange.whole_server = http_request_is_for_server(request);
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
     x->exchange.client = http_peer(c)->client;

@@ -68,9 +68,10 @@ name_in_via(struct http_service *http)
     uint64_t id = hash64_uint(hash64_uint((uint64_t)clock_wall_us()) ^ (uint64_t)getpid());
 
     snprintf(http->pseudonym, sizeof(http->pseudonym), "sunproxy-%08x", (unsigned)id);
-    snprintf(http->via, sizeof(http->via), "1.1 %s", http->pseudonym);
-    snprintf(http->hit_text, sizeof(http->hit_text), "Via: %s\r\nCache-Status: %s; hit", http->via,
-             HTTP_CACHE_NAME);
+    for (unsigned minor = 0; minor < 2; minor++)
+        snprintf(http->via[minor], sizeof(http->via[minor]), "1.%u %s", minor, http->pseudonym);
+    snprintf(http->hit_text, sizeof(http->hit_text), "Via: %s\r\nCache-Status: %s; hit",
+             http->via[1], HTTP_CACHE_NAME);
     http->hit_lines = span_str(http->hit_text);
 }
 

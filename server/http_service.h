@@ -33,11 +33,12 @@ struct http_service {
     struct http_head_limits limits;
     struct http_ports connect_ports;
     uint32_t max_tunnels;
-    char pseudonym[32]; /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
-    char via[40];
-    char hit_text[128];          /* bytes of hit_lines */
-    struct span hit_lines;       /* Via and Cache-Status of each hit, up to the parameters */
-    atomic_uint tunnels;         /* connected, or to be connected; shared */
+    char pseudonym[32];    /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
+    char via[2][40];       /* the members of Via for messages that came in HTTP/1.0 and HTTP/1.1 */
+    char hit_text[128];    /* bytes of hit_lines */
+    struct span hit_lines; /* Via and Cache-Status of hits, up to the parameters; of responses
+                              that came in HTTP/1.1 */
+    atomic_uint tunnels;   /* connected, or to be connected; shared */
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };
 

@@ -222,7 +222,7 @@ upgrade_ended(void *context, bool switched)
 
     if (switched && !tunnel->connection->net.set->draining) {
         buf_reset(head);
-        http_upgrade_write_head(tunnel->upgrade, span_str(http->via), head);
+        http_upgrade_write_head(tunnel->upgrade, span_str(http->via[1]), head);
         tunnel->fd = http_upgrade_take_socket(tunnel->upgrade);
         if (!buf_failed(head) &&
             establish(tunnel, 101, buf_span(head), http_upgrade_rest(tunnel->upgrade))) {
