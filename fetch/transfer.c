@@ -450,6 +450,9 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
      */
     if (type == CURLINFO_TEXT && span_starts_with(span_of(bytes, len), span_str("Excess found")))
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    /* Only alerts have two bytes, of which the second one is their number: RFC 8446 section 6. */
+    if (type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
+        t->tls_ended = true;
     if (type == CURLINFO_DATA_OUT)
         t->last_byte_us = clock_monotonic_us();
     if (type == CURLINFO_DATA_IN) {

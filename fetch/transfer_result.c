@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 void
 sentence_format(char *sentence, size_t size, const char *format, va_list args)
@@ -102,6 +103,35 @@ check_length(struct transfer *t)
                       t->target->host, (long long)t->head.stated_length);
 }
 
+/* Does libcurl show what TLS receives? With other libraries it reports a missing end itself. */
+static bool
+shows_tls(void)
+{
+    static const char *const libraries[] = {"OpenSSL/", "LibreSSL/", "BoringSSL", "quictls/"};
+    const char *library = curl_version_info(CURLVERSION_NOW)->ssl_version;
+
+    for (size_t i = 0; library && i < sizeof(libraries) / sizeof(libraries[0]); i++)
+        if (strncmp(library, libraries[i], strlen(libraries[i])) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * A body that the end of the connection ends may have been cut off on the way, unless TLS has ended
+ * before: RFC 9112 sections 8 and 9.8. libcurl 7.88 takes either end for the body's.
+ */
+static void
+check_tls_end(struct transfer *t)
+{
+    bool ends_with_connection = t->has_body && t->status.version < 20 && !t->head.chunked &&
+                                t->head.stated_length < 0 && !t->redirecting;
+
+    if (t->target->https && ends_with_connection && !t->tls_ended && shows_tls())
+        transfer_fail(t, FETCH_ORIGIN_BROKE,
+                      "%s closed the connection without ending TLS: the answer may be cut off",
+                      t->target->host);
+}
+
 enum fetch_error
 transfer_evaluate(struct transfer *t, CURLcode code)
 {
@@ -114,6 +144,7 @@ transfer_evaluate(struct transfer *t, CURLcode code)
             transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
                           lack);
         check_length(t);
+        check_tls_end(t);
         return t->error;
     }
     if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)

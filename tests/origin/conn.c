@@ -55,7 +55,7 @@ conn_free(struct conn *c, bool reset)
         struct linger linger = {.l_onoff = 1, .l_linger = 0};
 
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-    } else if (c->ssl) {
+    } else if (c->ssl && !c->plan.cut) {
         /* Says that this is the end and not a cut (RFC 8446 section 6.1). */
         SSL_set_shutdown(c->ssl, SSL_RECEIVED_SHUTDOWN);
         SSL_shutdown(c->ssl);

@@ -637,6 +637,16 @@ class FramingTest(HttpTest):
             else:
                 self.assertEqual(response.status, 502, fault)
 
+    def test_a_body_without_a_length_that_is_cut_over_tls(self):
+        url = stored("https://a.test/x?fault=no-length&fault=first:cut%3a100")
+        response = self.c.get(url)
+        self.assertIn((response.status, response.whole), ((200, False), (502, True)))
+        response = self.connect().get(url)
+        self.assertFalse(is_hit(response))
+        self.assertTrue(response.whole)
+        self.assertEqual(response.body, harness.origin_text(url, len(response.body)))
+        self.assertTrue(is_hit(self.connect().get(url)))
+
     def test_interim_responses(self):
         self.c.send(f"GET {self.url('interim:2')} HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual([self.c.receive().status for _ in range(3)], [103, 103, 200])

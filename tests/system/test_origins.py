@@ -209,6 +209,10 @@ class LieTest(OriginsTest):
         for fault in ("cut", "cut:100", "reset", "reset:100", "close"):
             self.fails(f"http://a.test/fault/{fault}", "origin_broke", "connect_failed")
 
+    def test_it_cuts_a_body_without_a_length_over_tls(self):
+        page = self.fails("https://a.test/x?fault=no-length&fault=cut:100", "origin_broke")
+        self.assertIn("without ending TLS", page.sentence)
+
     def test_it_speaks_no_http(self):
         self.fails("http://a.test/fault/garbage", "origin_broke")
         self.fails(f"http://127.0.0.1:{self.o.https_port}/", "origin_broke")

@@ -123,6 +123,39 @@ START_TEST(the_first_reason_stands)
 }
 END_TEST
 
+/* A body that the end of the connection ends is complete where TLS has ended: RFC 9112 section 8.
+ */
+START_TEST(of_bodies_without_a_length_over_tls)
+{
+    static struct target over_tls = {.host = "h.test", .https = true};
+    static const char sentence[] = "h.test closed the connection without ending TLS";
+    static char close_notify[] = {1, 0}, internal_error[] = {2, 80}, inner_type[] = {0};
+    struct transfer t = transfer_at(TRANSFER_BODY);
+
+    if (strncmp(curl_version_info(CURLVERSION_NOW)->ssl_version, "OpenSSL/", 8) != 0)
+        unit_skip("libcurl uses another library for TLS");
+    t.target = &over_tls;
+    t.status.version = 11;
+    (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, internal_error, 2, &t);
+    (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, inner_type, 1, &t);
+    (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_OUT, close_notify, 2, &t);
+    expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, sentence);
+    t.error = FETCH_OK;
+    (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, close_notify, 2, &t);
+    expect(&t, CURLE_OK, FETCH_OK, "");
+    /* Others show their end themselves. */
+    t.tls_ended = false;
+    t.status.version = 20;
+    expect(&t, CURLE_OK, FETCH_OK, "");
+    t.status.version = 11;
+    t.has_body = false;
+    expect(&t, CURLE_OK, FETCH_OK, "");
+    t.has_body = true;
+    t.head.stated_length = 0;
+    expect(&t, CURLE_OK, FETCH_OK, "");
+}
+END_TEST
+
 START_TEST(of_lengths)
 {
     struct transfer t = transfer_at(TRANSFER_BODY);
@@ -169,6 +202,7 @@ unit_suite(void)
     tcase_add_test(tcase, of_tls);
     tcase_add_test(tcase, in_libcurls_words);
     tcase_add_test(tcase, the_first_reason_stands);
+    tcase_add_test(tcase, of_bodies_without_a_length_over_tls);
     tcase_add_test(tcase, of_lengths);
     tcase_add_test(tcase, of_a_body_that_goes_on);
     suite_add_tcase(suite, tcase);
