@@ -77,11 +77,12 @@ static struct object *
 make_object(struct table_bench *bench, size_t *block, uint64_t number)
 {
     char url[sizeof(url_template)];
-    struct object_parts parts = {.url = span_of(url, URL_LEN)};
+    struct object_parts parts = {0};
     struct object *made, *placed;
 
     memcpy(url, url_template, sizeof(url));
     write_url(url, number);
+    parts.url = span_of(url, URL_LEN);
     made = object_make(&parts);
     if (!made)
         return NULL;

@@ -249,13 +249,13 @@ count_of(const char *text, const char *line)
 static void
 send_header(int fd, const char *header)
 {
-    const size_t first = 7;
+    enum { FIRST = 7 };
 
     if (!header)
         return;
-    ck_assert_int_eq(send(fd, header, first, MSG_NOSIGNAL), first);
+    ck_assert_int_eq(send(fd, header, FIRST, MSG_NOSIGNAL), FIRST);
     turn();
-    (void)send(fd, header + first, PROXY_HEADER - first, MSG_NOSIGNAL);
+    (void)send(fd, header + FIRST, PROXY_HEADER - FIRST, MSG_NOSIGNAL);
     turn();
 }
 
