@@ -68,11 +68,17 @@ class Layers(unittest.TestCase):
             for used in uses:
                 self.assertIn((folder, used), seen, "in the table, but not used")
 
-    def test_there_is_no_cycle(self):
+    def test_there_is_no_cycle_of_folders(self):
         order = list(graphlib.TopologicalSorter(
             {folder: [*uses, *(["base"] if folder != "base" else [])]
              for folder, uses in MAY_USE.items()}).static_order())
         self.assertLess(order.index("base"), order.index("rpc"))
+
+    def test_no_files_include_each_other_in_a_cycle(self):
+        graph = {str(path.relative_to(harness.TOP)): [name[1:-1] for name in includes(path) if name[0] == '"']
+                 for _, path in self.sources()}
+        self.assertIn("net/connection.h", graph["net/connection_parts.h"])
+        list(graphlib.TopologicalSorter(graph).static_order())  # CycleError names the files
 
     def test_offline_commands_and_the_proxy_know_no_rpc_and_the_cache_no_fetching(self):
         def below(folder):
