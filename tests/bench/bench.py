@@ -25,6 +25,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests"))
+from ports import free_port  # noqa: E402
 
 SIZES = (1024, 20480)
 GOAL_RATIO = {1024: 1.40, 20480: 1.25}  # of the bare server's CPU time
@@ -55,12 +57,6 @@ class Plan:
 
 class Failure(Exception):
     """Something that was to be measured could not be."""
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def pin(pid, cpu):

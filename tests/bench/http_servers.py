@@ -15,7 +15,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
 
 PEERS = {"nginx": "nginx-light", "nginx-sendfile": "nginx-light", "trafficserver": "trafficserver",
          "varnish": "varnish", "squid": "squid"}
@@ -24,12 +28,6 @@ THREADS = 2
 
 class Failure(Exception):
     """Something that was to be measured could not be."""
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def family_of(pid):

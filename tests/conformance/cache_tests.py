@@ -26,6 +26,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "tests"))
+from ports import free_port  # noqa: E402
+
 RUN_LIMIT = 600  # seconds for the whole suite
 
 LIST_TESTS = """
@@ -35,12 +38,6 @@ console.log(JSON.stringify(suites.flatMap(suite => suite.tests.map(test => ({
   depends_on: test.depends_on || [], browser_only: !!test.browser_only
 })))))
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def await_port(port, process, what):

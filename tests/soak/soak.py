@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 import harness  # noqa: E402
+import ports  # noqa: E402
 
 SOAK = harness.BUILD / "tests/soak/soak"
 ORIGIN_OPTIONS = ["--size-min", 256, "--size-max", 4096]  # as tests/soak/text.h states them
@@ -30,13 +32,6 @@ DAEMON_OPTIONS = [
     # Stalled origins are given up soon, but not those on a busy machine.
     "--first-byte-timeout", "4s", "--stall-timeout", "4s", "--fetch-timeout", "20s",
 ]
-
-
-def closed_port():
-    """A socket that holds a port on which no process listens, and the port."""
-    holder = socket.socket()
-    holder.bind(("127.0.0.1", 0))
-    return holder, holder.getsockname()[1]
 
 
 def daemon_options(http_port, refusing_port):
@@ -52,35 +47,33 @@ def tcp_port(log):
 
 def soak(children, folder, requests, origin_options=(), options=()):
     origin = harness.Origin(children, folder, "--max-seconds", 0, *ORIGIN_OPTIONS, *origin_options)
-    holder, refusing = closed_port()
     path, log = folder / "soak.sock", folder / "daemon.log"
-    with holder:
-        daemon = children.start(
-            [harness.BUILD / "sunproxyd", "--listen", "127.0.0.1", "--port", 0, "--socket", path,
-             *daemon_options(origin.http, refusing), *options], log, die_with_us=True)
+    daemon = children.start(
+        [harness.BUILD / "sunproxyd", "--listen", "127.0.0.1", "--port", 0, "--socket", path,
+         *daemon_options(origin.http, ports.free_port()), *options], log, die_with_us=True)
 
-        def answers():
-            with socket.socket(socket.AF_UNIX) as s:
-                return s.connect_ex(str(path)) == 0 and tcp_port(log) is not None
+    def answers():
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(str(path)) == 0 and tcp_port(log) is not None
 
-        harness.wait_for(answers, daemon, "sunproxyd", log)
-        load = subprocess.Popen([SOAK, "--port", tcp_port(log), "--socket", path,
-                                 "--pid", str(daemon.pid), "--requests", str(requests)])
-        while True:
-            try:
-                status = load.wait()
-                break
-            except KeyboardInterrupt:
-                # It prints what stands; Ctrl-C on a terminal has reached it already.
-                load.send_signal(signal.SIGINT)
-        if daemon.poll() is not None:
-            print(f"sunproxyd ended with {daemon.returncode}:\n{harness.last_words(log)}")
-            return 1
-        children.end(daemon)
-        if status == 0 and daemon.returncode != 0:
-            print(f"sunproxyd ended with {daemon.returncode}:\n{harness.last_words(log)}")
-            return 1
-        return status
+    harness.wait_for(answers, daemon, "sunproxyd", log)
+    load = subprocess.Popen([SOAK, "--port", tcp_port(log), "--socket", path,
+                             "--pid", str(daemon.pid), "--requests", str(requests)])
+    while True:
+        try:
+            status = load.wait()
+            break
+        except KeyboardInterrupt:
+            # It prints what stands; Ctrl-C on a terminal has reached it already.
+            load.send_signal(signal.SIGINT)
+    if daemon.poll() is not None:
+        print(f"sunproxyd ended with {daemon.returncode}:\n{harness.last_words(log)}")
+        return 1
+    children.end(daemon)
+    if status == 0 and daemon.returncode != 0:
+        print(f"sunproxyd ended with {daemon.returncode}:\n{harness.last_words(log)}")
+        return 1
+    return status
 
 
 def main():

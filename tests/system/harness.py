@@ -19,10 +19,11 @@ import threading
 import time
 import unittest
 
-import ports
-from ports import free_port
-
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests"))
+import ports  # noqa: E402
+from ports import free_port  # noqa: E402
+
 BUILD = TOP / os.environ.get("SUNPROXY_BUILD", "build/asan")
 DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", TOP / "../shared/datasets"))
 ORIGIN = TOP / os.environ.get("SUNPROXY_ORIGIN", "build/asan/tests/origin/origin")

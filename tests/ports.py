@@ -1,4 +1,4 @@
-"""Free TCP ports, held for a test until it ends."""
+"""Free TCP ports, held for a test until it ends, or for a benchmark until its process ends."""
 
 import socket
 
@@ -6,10 +6,11 @@ _held = []
 
 
 def free_port(family=socket.AF_INET):
-    """A TCP port of loopback that is free, and that no other process is given until the test ends.
+    """A TCP port of loopback that is free, and that no other process is given until give_back().
 
     It is bound here and never listened on. A program that sets SO_REUSEADDR can therefore listen on
-    it, also once more after a restart; a connection is refused while none does.
+    it, also once more after a restart; a connection is refused while none does. sunproxyd, the
+    origin of the tests, and the servers that benchmarks and cache_tests.py start set it.
     """
     holder = socket.socket(family, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
