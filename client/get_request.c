@@ -58,6 +58,50 @@ join(char **into, const char *a, const char *between, const char *b)
 }
 
 static bool
+is_ascii(const char *text)
+{
+    while (*text && !(*text & 0x80))
+        text++;
+    return !*text;
+}
+
+/*
+ * Puts a part that is not ASCII into the form that curl_url_get() gives it with these flags. Others
+ * stay: libcurl would spell their escapes in lower case, which is another URL for a cache.
+ */
+static CURLUcode
+convert_part(struct get_target *target, CURLUPart part, unsigned flags)
+{
+    bool failed = false;
+    char *text = copy_part(target, part, 0, &failed), *converted = NULL;
+    bool stays = !text || is_ascii(text);
+    CURLUcode code;
+
+    free(text);
+    if (stays)
+        return failed ? CURLUE_OUT_OF_MEMORY : CURLUE_OK;
+    code = curl_url_get(target->parsed, part, &converted, flags);
+    if (code == CURLUE_OK)
+        code = curl_url_set(target->parsed, part, converted, 0);
+    else if (converted) /* libcurl 7.88: the host has no form in ASCII */
+        code = CURLUE_BAD_HOSTNAME;
+    curl_free(converted);
+    return code;
+}
+
+/* What is not ASCII may not stand in a request line: it is encoded, and a host goes by its name in
+ * DNS. */
+static CURLUcode
+convert_to_ascii(struct get_target *target)
+{
+    CURLUcode code = convert_part(target, CURLUPART_HOST, CURLU_PUNYCODE);
+
+    if (code == CURLUE_OK)
+        code = convert_part(target, CURLUPART_PATH, CURLU_URLENCODE);
+    return code == CURLUE_OK ? convert_part(target, CURLUPART_QUERY, CURLU_URLENCODE) : code;
+}
+
+static bool
 take_host(struct get_target *target)
 {
     bool failed = false;
@@ -101,9 +145,13 @@ static const char *
 take_parts(struct get_target *target)
 {
     bool failed = false;
+    CURLUcode code;
 
     if (!is_http(target))
         return "only http and https URLs can be fetched";
+    code = convert_to_ascii(target);
+    if (code != CURLUE_OK)
+        return curl_url_strerror(code);
     if (!take_credentials(target) || !take_host(target))
         return "out of memory";
     target->url = copy_part(target, CURLUPART_URL, 0, &failed);

@@ -17,13 +17,13 @@ const char *get_request_method(const struct get_options *options);
 /* A URL; all zeros: none. */
 struct get_target {
     CURLU *parsed;
-    char *url;         /* in absolute form (RFC 9112 section 3.2.2): no user, no fragment */
+    char *url;         /* in absolute form (RFC 9112 section 3.2.2): no user, no fragment; ASCII */
     char *host;        /* with the port, if the URL states one */
     char *credentials; /* "user:password" of the URL; NULL: none */
 };
 
 /*
- * Parses a URL. NULL, or a sentence that says why it cannot be fetched; then nothing is to be
+ * Parses a URL, in UTF-8; a host beyond ASCII needs a locale with that. NULL, or a sentence that says why it cannot be fetched; then nothing is to be
  * freed.
  */
 const char *get_target_parse(struct get_target *target, const char *url);

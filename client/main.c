@@ -2,6 +2,7 @@
  * sunproxy: the client of sunproxyd. Finds the subcommand and runs it.
  */
 #include <fcntl.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -126,6 +127,8 @@ main(int argc, char **argv)
 {
     if (!occupy_standard_descriptors())
         return EX_OSERR;
+    /* URLs are UTF-8 whatever the environment says: libidn2 goes by the locale's characters. */
+    setlocale(LC_CTYPE, "C.UTF-8");
     /* A closed pipe and a file at its size limit are write errors, which are reported. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);

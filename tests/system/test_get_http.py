@@ -164,6 +164,14 @@ class RequestTest(GetHttpTest):
         out = self.out("http://user%40:p%3aw@a.test/?fault=echo")
         self.assertIn("Authorization: Basic dXNlckA6cDp3\r\n", out)
 
+    def test_urls_beyond_ascii(self):
+        url = "http://b\u00fccher.test/\u00fc?\u00fc&fault=echo"
+        for way in (("--http", self.tcp), ("--socket", self.d.socket)):
+            with self.subTest(way=way[0]):
+                out = self.sunproxy("get", *way, url).stdout.decode()
+                self.assertTrue(out.startswith("GET /%c3%bc?%c3%bc&fault=echo HTTP/1.1\r\n"
+                                               "Host: xn--bcher-kva.test\r\n"), out)
+
     def test_ranges(self):
         url = f"http://a.test/r?fault=size:10000&{FRESH}"
         whole = self.get(url).stdout

@@ -2,6 +2,7 @@
  * What `sunproxy get` sends over HTTP and how it reads what a cache says: the target, the fields,
  * the body, Cache-Status, and addresses of servers.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,15 @@ START_TEST(targets_are_in_absolute_form)
         {"http://[::1]:80/", "http://[::1]:80/", "[::1]:80", NULL},
         {"http://u%40x:p%3a@a.test/", "http://a.test/", "a.test", "u@x:p:"},
         {"http://u@a.test/", "http://a.test/", "a.test", "u:"},
+        {"http://a.test/\xc3\xbc/%zz?x=\xc3\xbc+%20", "http://a.test/%c3%bc/%zz?x=%c3%bc+%20",
+         "a.test", NULL},
+        {"http://a.test/%C3?%C3", "http://a.test/%C3?%C3", "a.test", NULL},
+        {"http://b\xc3\xbc"
+         "cher.test:81/",
+         "http://xn--bcher-kva.test:81/", "xn--bcher-kva.test:81", NULL},
     };
+
+    ck_assert_ptr_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct get_target target;
@@ -47,7 +56,8 @@ START_TEST(some_urls_have_no_target)
 {
     static const char *const urls[] = {"ftp://a.test/",      "http://",
                                        "http://a b/",        "http://a.test:x/",
-                                       "file:///etc/passwd", "http://a.test/\r\nX: y"};
+                                       "file:///etc/passwd", "http://a.test/\r\nX: y",
+                                       "http://a.test/a b",  "http://\xff.test/"};
     struct get_target target;
     char *longest = malloc(PROXY_MAX_URL + 20);
 
@@ -78,6 +88,7 @@ START_TEST(redirects_may_be_relative_and_may_lead_elsewhere)
         {"http://a.test/b", "http://a.test:81/", "http://a.test:81/", NULL, true},
         {"http://a.test/b", "/with space", "http://a.test/with%20space", NULL, false},
         {"http://a.test/b", "//x:y@c.test/#f", "http://c.test/", "x:y", true},
+        {"http://a.test/b", "?\xc3\xbc", "http://a.test/b?%c3%bc", NULL, false},
     };
     struct get_target target;
     bool elsewhere;
