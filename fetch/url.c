@@ -167,6 +167,32 @@ get_user(struct target *target)
     return CURLUE_OK;
 }
 
+static bool
+is_ascii(const char *text)
+{
+    while (*text && !(*text & 0x80))
+        text++;
+    return !*text;
+}
+
+/* libcurl encodes what is not ASCII in a path when it sends that, but a query it sends as it is. */
+static CURLUcode
+encode_query(struct target *target)
+{
+    char *text = NULL, *encoded = NULL;
+    CURLUcode code = curl_url_get(target->url, CURLUPART_QUERY, &text, 0);
+    bool stays = code || is_ascii(text);
+
+    curl_free(text);
+    if (stays)
+        return code == CURLUE_NO_QUERY ? CURLUE_OK : code;
+    code = curl_url_get(target->url, CURLUPART_QUERY, &encoded, CURLU_URLENCODE);
+    if (code == CURLUE_OK)
+        code = curl_url_set(target->url, CURLUPART_QUERY, encoded, 0);
+    curl_free(encoded);
+    return code;
+}
+
 /* A zone (RFC 6874) has a meaning on its own machine alone. */
 static CURLUcode
 refuse_zone(struct target *target)
@@ -194,6 +220,8 @@ take_apart(struct target *target, char *why, size_t why_size)
         code = get_port(target);
     if (!code)
         code = get_user(target);
+    if (!code)
+        code = encode_query(target);
     if (!code)
         code = get_part(target->url, CURLUPART_URL, 0, &target->text);
     if (code)

@@ -219,6 +219,28 @@ START_TEST(the_check_agrees_with_the_parser)
 }
 END_TEST
 
+/* Other queries keep their spelling. */
+START_TEST(queries_beyond_ascii)
+{
+    static const struct {
+        const char *url, *text;
+    } rows[] = {
+        {"http://h/?\xc3\xbc", "http://h/?%c3%bc"},
+        {"http://h?a=\xff&b=+", "http://h/?a=%ff&b=+"},
+        {"http://h/?%C3%bc|", "http://h/?%C3%bc|"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct target target;
+        char why[256];
+
+        ck_assert(target_parse(&target, span_str(rows[i].url), why, sizeof(why)) == FETCH_OK);
+        ck_assert_str_eq(target.text, rows[i].text);
+        target_free(&target);
+    }
+}
+END_TEST
+
 START_TEST(names_beyond_ascii)
 {
     static const char url[] = "http://B\xc3\xbc"
@@ -613,6 +635,7 @@ unit_suite(void)
     tcase_add_test(tc, user_information_is_seen_wherever_libcurl_sees_it);
     tcase_add_test(tc, what_is_fetched_is_what_is_keyed);
     tcase_add_test(tc, the_check_agrees_with_the_parser);
+    tcase_add_test(tc, queries_beyond_ascii);
     tcase_add_test(tc, names_beyond_ascii);
     tcase_add_test(tc, urls_that_cannot);
     tcase_add_test(tc, request_headers);
