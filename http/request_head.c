@@ -310,7 +310,8 @@ decide_framing(struct reader *r)
             return http_refuse(r->refusal, 501, "no transfer coding but chunked is known");
         request->chunked = true;
     }
-    if (id == HTTP_CONNECT && http_request_has_body(request))
+    /* Some clients state that there is none, as WinINet does. */
+    if (id == HTTP_CONNECT && (request->chunked || request->content_length > 0))
         return http_refuse(r->refusal, 400, "CONNECT has no body");
     if (request->minor == 0 && request->content_length < 0 &&
         (id == HTTP_POST || id == HTTP_PUT || id == HTTP_PATCH))
