@@ -23,8 +23,8 @@ struct get_target {
 };
 
 /*
- * Parses a URL, in UTF-8; a host beyond ASCII needs a locale with that. NULL, or a sentence that says why it cannot be fetched; then nothing is to be
- * freed.
+ * Parses a URL, in UTF-8; a host beyond ASCII needs a locale with that. NULL, or a sentence that
+ * says why it cannot be fetched; then nothing is to be freed.
  */
 const char *get_target_parse(struct get_target *target, const char *url);
 
