@@ -15,6 +15,7 @@ exchange_start(struct exchange *x)
     x->waiter.base.notify = exchange_wake_by_cache;
     x->waiter.base.streams = x->front->streams;
     x->waiter.client = x->client;
+    x->as_of_us = x->arrived_us;
     if (!x->raw)
         x->url = proxy_normal_url(x->proxy, x->url);
     if (x->has_body && !exchange_make_relay(x)) {
@@ -87,6 +88,7 @@ take_events(struct exchange *x)
         assert(!x->has_head);
         exchange_uncount(x);
         x->retries++;
+        x->as_of_us = proxy_now_us(x->proxy);
         exchange_look_up(x);
     } else {
         if (events & WAITER_END && !x->has_head)

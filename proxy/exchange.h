@@ -114,7 +114,7 @@ struct exchange {
     struct client_key client; /* to which fetch and memory are counted */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
-    int64_t arrived_us;   /* monotonic clock: freshness is evaluated as of then */
+    int64_t arrived_us;   /* of the monotonic clock */
     unsigned worker;      /* the slot of its thread in the metrics */
 
     /* ---- the response: from head() until exchange_end() */
@@ -125,6 +125,12 @@ struct exchange {
      * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
      */
     bool as_is;
+    /*
+     * Of the monotonic clock: freshness has been evaluated as of then, and the age of a hit counts
+     * up to it. It is the arrival, so that a hit reads no clock, or when the exchange was sent back
+     * to look up again, since by then what was fresh at its arrival may have expired.
+     */
+    int64_t as_of_us;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */

@@ -41,10 +41,10 @@ ask(struct exchange *x, const struct cache_request *request, struct span variant
 {
     const struct proxy_config *config = &x->proxy->config;
     const struct cache_key key = cache_key_of_variant(x->url, variant);
-    enum cache_answer answer = cache_lookup(config->cache, &key, request, x->arrived_us, found);
+    enum cache_answer answer = cache_lookup(config->cache, &key, request, x->as_of_us, found);
 
     if (answer == CACHE_NO_MEMORY && memory_reclaim(config->account, x->url.len))
-        answer = cache_lookup(config->cache, &key, request, x->arrived_us, found);
+        answer = cache_lookup(config->cache, &key, request, x->as_of_us, found);
     return answer;
 }
 
@@ -53,8 +53,7 @@ static enum http_forwarded
 why_forwarded(const struct exchange *x, const struct object *found, bool varies)
 {
     if (found)
-        return object_is_fresh(found, x->arrived_us) ? HTTP_FORWARDED_REQUEST
-                                                     : HTTP_FORWARDED_STALE;
+        return object_is_fresh(found, x->as_of_us) ? HTTP_FORWARDED_REQUEST : HTTP_FORWARDED_STALE;
     /* Where there is a record of names, the variants themselves may have been evicted. */
     return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
 }
@@ -121,7 +120,7 @@ hit(struct exchange *x, struct object *object)
         verifier_offer(verifier, &(struct verifier_hit){.object = object,
                                                         .fields = exchange_fields(x),
                                                         .raw = x->raw,
-                                                        .arrived_us = x->arrived_us,
+                                                        .arrived_us = x->as_of_us,
                                                         .worker = x->worker});
     return respond(x, object, OUTCOME_HIT);
 }
@@ -255,9 +254,9 @@ accepts(const struct exchange *x, const struct request_rules *rules, const struc
     const struct cache_conditions *conditions = &rules->conditions;
 
     return !conditions->no_cache && conditions->min_fresh_us == 0 &&
-           object_age(object, x->arrived_us) <= conditions->max_age_us &&
+           object_age(object, x->as_of_us) <= conditions->max_age_us &&
            staleness_permits(x->proxy, object, x->owned, STALENESS_ACCEPTED, rules->max_stale_us,
-                             x->arrived_us);
+                             x->as_of_us);
 }
 
 /* May it be used while its successor is fetched? */
@@ -267,7 +266,7 @@ may_refresh_later(const struct exchange *x, const struct request_rules *rules,
 {
     return x->raw && !rules->demands &&
            staleness_permits(x->proxy, object, x->owned, STALENESS_WHILE_REVALIDATE, 0,
-                             x->arrived_us);
+                             x->as_of_us);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ source_of(enum outcome outcome)
 static u_int
 age_of(const struct exchange *exchange)
 {
-    int64_t age_us = exchange->arrived_us - exchange->object->fetched_us;
+    int64_t age_us = exchange->as_of_us - exchange->object->fetched_us;
 
     return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
 }

@@ -110,7 +110,7 @@ age_of(const struct http_exchange *x)
     const struct exchange *exchange = &x->exchange;
     bool hit = exchange->outcome == OUTCOME_HIT;
 
-    return object_age(exchange->object, hit ? exchange->arrived_us : proxy_now_us(exchange->proxy));
+    return object_age(exchange->object, hit ? exchange->as_of_us : proxy_now_us(exchange->proxy));
 }
 
 /* Via and Cache-Status. */

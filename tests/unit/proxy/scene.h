@@ -163,7 +163,7 @@ struct visit {
     unsigned status;
     char lines[512]; /* of the response */
     char tags[512];
-    int64_t age_us;
+    int64_t age_us, as_of_us;
     bool stored, as_is;
     unsigned origin_status;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */

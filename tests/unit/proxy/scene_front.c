@@ -75,6 +75,7 @@ read_body(struct visit *visit)
     snprintf(visit->tags, sizeof(visit->tags), "%.*s", (int)object_tags(exchange->object).len,
              object_tags(exchange->object).ptr);
     visit->age_us = object_age(exchange->object, scene.now_us);
+    visit->as_of_us = exchange->as_of_us;
     visit->as_is = exchange->as_is;
     visit->origin_status = exchange->origin_status;
     visit->stored = exchange->stored;

@@ -1,5 +1,6 @@
 /* Which raw responses go to the requests that wait for them, and which to their own request only.
  */
+#include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -195,6 +196,54 @@ START_TEST(what_must_be_validated_is_so_for_a_request_from_before_it)
 }
 END_TEST
 
+/*
+ * While a request waits for a response that turns out to be another client's, an object is stored
+ * for its URL: by a request from after a purge.
+ */
+START_TEST(a_request_that_has_waited_is_evaluated_as_of_its_next_lookup)
+{
+    static const struct {
+        const char *lines;
+        bool hit;
+    } rows[] = {
+        {"Cache-Control: max-age=30\r\nETag: \"a\"\r\n", true},
+        {"Cache-Control: max-age=5\r\nETag: \"a\"\r\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scene_fetch *later;
+        struct visit v[3];
+
+        scene_begin(&defaults);
+        ck_assert(!begin(&v[0], "", 1));
+        ck_assert(!begin(&v[1], "", 2));
+        control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+        scene.now_us += 5 * SECOND;
+        ck_assert(!begin(&v[2], "", 3));
+        later = TAILQ_NEXT(scene_fetch(URL), link);
+        scene_hop(later, rows[i].lines, false);
+        scene_head(later, 200, rows[i].lines, 20);
+        scene_body(later, 20);
+        scene_done(later, FETCH_OK, "");
+        scene_run();
+        expect_body(&v[2], OUTCOME_MISS, 20);
+        scene.now_us += 10 * SECOND;
+        scene_answer(URL, 200, "Cache-Control: private\r\n", 40);
+        expect_body(&v[0], OUTCOME_MISS, 40);
+        if (rows[i].hit) {
+            expect_body(&v[1], OUTCOME_HIT, 20);
+            ck_assert_int_eq(v[1].as_of_us, scene.now_us);
+        } else {
+            expect_waiting(&v[1]);
+            ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+            scene_answer(URL, 304, "", 0);
+            expect_body(&v[1], OUTCOME_REVALIDATED, 20);
+        }
+        scene_end();
+    }
+}
+END_TEST
+
 /* The response is stored as that of its variant, and nowhere else. */
 START_TEST(a_variant_that_must_be_validated_is_kept_apart_at_its_place)
 {
@@ -318,6 +367,7 @@ unit_suite(void)
     tcase_add_test(cases, a_response_that_is_not_fresh_cannot_be_joined);
     tcase_add_test(cases, what_was_not_shared_is_validated_later);
     tcase_add_test(cases, what_must_be_validated_is_so_for_a_request_from_before_it);
+    tcase_add_test(cases, a_request_that_has_waited_is_evaluated_as_of_its_next_lookup);
     tcase_add_test(cases, a_variant_that_must_be_validated_is_kept_apart_at_its_place);
     tcase_add_test(cases, what_waits_has_no_response_that_a_304_made_private);
     tcase_add_test(cases, requests_for_what_must_be_validated_fetch_for_themselves_at_last);
