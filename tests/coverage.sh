@@ -17,7 +17,8 @@ folders="base cache cli client fetch http net policies rpc server sim study trac
 failed=0
 if [ "${1:-}" != report ]; then
     find build/coverage -name '*.gcda' -delete 2>/dev/null
-    MAIN=coverage tests/run.sh build unit system
+    # At -O0 with counters, some simulations take 25 times as long.
+    MAIN=coverage TEST_SECONDS=${TEST_SECONDS:-600} tests/run.sh build unit system
     failed=$?
 fi
 
