@@ -143,6 +143,7 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     fill->declared = head->length;
     fill->max_length = head->max_length;
     place = cache_lock(fill->cache, fill->hash);
+    fill->joinable_until_us = head->joinable_until_us ? head->joinable_until_us : INT64_MAX;
     set_headed(fill, object, &place->shard, &removed);
     place_unlock(place);
     shard_free_removed(&removed);

@@ -160,6 +160,7 @@ struct cache_fill {
     _Atomic bool may_store; /* no purge since the lookup, and no bypass. Changed under the lock */
     bool has_head;
     int64_t born_us; /* from the head on: when the response's age was 0, as far as is known */
+    int64_t joinable_until_us; /* likewise: requests that come later do not wait for it */
     bool isolated;
     bool refreshed;
     unsigned passed_over; /* as in struct object_waiter */
@@ -181,6 +182,8 @@ struct object_head {
     uint64_t max_length; /* an append beyond it is EFBIG */
     int64_t fetched_us;  /* as for cache_fill_finish(), for those that read the object before; 0:
                             not known yet */
+    int64_t joinable_until_us;      /* of the same clock: until then the response may be used for
+                                       requests to come; 0: not bounded */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts the object */
 };
 

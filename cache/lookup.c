@@ -56,15 +56,18 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
 }
 
 /*
- * May the response of this fill meet the conditions? One whose head has come is as old as that, and
- * was not asked for by this request.
+ * May the response of this fill be used for a request with these conditions? One whose head has
+ * come was not asked for by this request, and is as old as that: it may have expired while its body
+ * arrives.
  */
 static bool
 may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
 {
-    return !conditions || !fill->has_head ||
-           (!conditions->no_cache && conditions->min_fresh_us == 0 &&
-            now_us - fill->born_us <= conditions->max_age_us);
+    if (!fill->has_head)
+        return true;
+    return now_us < fill->joinable_until_us &&
+           (!conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
+                            now_us - fill->born_us <= conditions->max_age_us));
 }
 
 /* The answer where no object will do; `entry` is the key's, or NULL. */

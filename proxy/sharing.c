@@ -86,6 +86,15 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->fresh_until_us =
         sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);
     bound_age(sharing, now_us);
+    sharing->while_revalidate_us = sharing->max_age_us ? 0 : storing.stale_while_revalidate_us;
+}
+
+int64_t
+sharing_joinable_until(const struct sharing *sharing)
+{
+    if (sharing->fresh_until_us == INT64_MAX)
+        return INT64_MAX;
+    return sharing->fresh_until_us + sharing->while_revalidate_us;
 }
 
 int64_t

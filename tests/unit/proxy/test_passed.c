@@ -195,6 +195,54 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
 }
 END_TEST
 
+/* What has expired may not be used for a later request: RFC 9111 section 4. */
+START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
+{
+    static const struct {
+        bool raw;
+        const char *lines;
+        int64_t after_s;
+        bool joins;
+    } rows[] = {
+        {true, "Cache-Control: max-age=10\r\n", 9, true},
+        {true, "Cache-Control: max-age=10\r\n", 10, false},
+        {true, "Cache-Control: max-age=10\r\nAge: 4\r\n", 6, false},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", 29, true},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", 30, false},
+        {true, "Cache-Control: s-maxage=10, stale-while-revalidate=20\r\n", 10, false},
+        {false, "Cache-Control: max-age=10\r\n", 9, true},
+        {false, "Cache-Control: max-age=10\r\n", 10, false},
+        {false, "", 100000, true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v[2] = {{.url = URL, .raw = rows[i].raw, .fields = "", .streams = true}};
+        struct scene_fetch *first;
+
+        v[1] = v[0];
+        scene_begin(&defaults);
+        ck_assert(!visit(&v[0]));
+        first = scene_fetch(URL);
+        scene_hop(first, rows[i].lines, false);
+        scene_head(first, 200, rows[i].lines, 20);
+        scene.now_us += rows[i].after_s * SECOND;
+        ck_assert(!visit(&v[1]));
+        ck_assert_msg(scene_fetches() == (rows[i].joins ? 1 : 2), "row %zu", i);
+        scene_body(first, 20);
+        scene_done(first, FETCH_OK, "");
+        scene_run();
+        expect_body(&v[0], OUTCOME_MISS, 20);
+        if (!rows[i].joins) {
+            scene_answer(URL, 200, rows[i].lines, 30);
+            expect_body(&v[1], OUTCOME_MISS, 30);
+        } else {
+            expect_body(&v[1], OUTCOME_COALESCED, 20);
+        }
+        scene_end();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -206,6 +254,7 @@ unit_suite(void)
     tcase_add_test(cases, what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is);
     tcase_add_test(cases, the_marker_ends_when_a_response_proves_that_it_is_for_all);
     tcase_add_test(cases, a_demand_is_not_met_by_a_response_that_has_begun_before);
+    tcase_add_test(cases, a_response_that_has_expired_while_it_arrives_is_not_joined);
     suite_add_tcase(suite, cases);
     return suite;
 }
