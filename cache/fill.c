@@ -371,7 +371,7 @@ give_up(struct cache_fill *fill, struct shard *shard, struct removed *removed)
 }
 
 void
-cache_fill_fall_back(struct cache_fill *fill, unsigned status)
+cache_fill_fall_back(struct cache_fill *fill, unsigned why)
 {
     struct object *before = fill->object;
     struct cache_victims none = {0};
@@ -383,7 +383,7 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned status)
     give_up(fill, &place->shard, &removed);
     fill->object = fill->previous;
     fill->previous = NULL;
-    fill->passed_over = status;
+    fill->passed_over = why;
     waiters_head(fill);
     waiters_more(fill);
     waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);

@@ -45,12 +45,11 @@ struct object_waiter {
                               RETRY, nothing but its URL may be used) */
 
     /* From the last event on. */
-    struct object *failure;     /* FAILED: a reference; object_failure() and its status */
-    enum cache_outcome outcome; /* END */
-    bool refreshed;             /* END: the origin has confirmed the previous object */
-    unsigned passed_over; /* END, CACHE_FELL_BACK: the status of the response that is not used; 0:
-                             there is none */
-    size_t evicted;       /* END, for the leader: pages evicted for the object */
+    struct object *failure;       /* FAILED: a reference; object_failure() and its status */
+    enum cache_outcome outcome;   /* END */
+    bool refreshed;               /* END: the origin has confirmed the previous object */
+    unsigned passed_over;         /* END, CACHE_FELL_BACK: why, as cache_fill_fall_back() got it */
+    size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
     /* The cache's, under the lock of the shard of `hash`. */
@@ -316,11 +315,10 @@ int cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, 
 /*
  * The fetch has failed before the head, and the previous object is good enough instead (RFC 5861,
  * section 4): waiters get END with it, as CACHE_FELL_BACK, and streaming ones HEAD and MORE too.
- * `status` is that of the response that is not used; 0: there is none.
- * The table keeps the object if it is still there. As an end it stands for cache_fill_fail(), and
- * may be called where that may. Cannot fail.
+ * `why` is a number for the waiters. The table keeps the object if it is still there. As an end it
+ * stands for cache_fill_fail(), and may be called where that may. Cannot fail.
  */
-void cache_fill_fall_back(struct cache_fill *fill, unsigned status);
+void cache_fill_fall_back(struct cache_fill *fill, unsigned why);
 
 /*
  * The fetch has failed. Waiters get FAILED with this number and sentence; those for which

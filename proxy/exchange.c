@@ -53,6 +53,10 @@ take_interims(struct exchange *x)
     }
 }
 
+/* From here on a waiter's passed_over is the status of a response, below it a number of enum
+ * failure. */
+#define LEAST_STATUS 100u
+
 /* What the object that the waiter has now is to this request: known, and constant, at its end. */
 static void
 set_outcome(struct exchange *x)
@@ -61,7 +65,7 @@ set_outcome(struct exchange *x)
 
     if (waiter->outcome == CACHE_FELL_BACK) {
         x->outcome = OUTCOME_STALE;
-        x->origin_status = waiter->passed_over;
+        x->origin_status = waiter->passed_over >= LEAST_STATUS ? waiter->passed_over : 0;
         /* Without a response from there it is a hit: RFC 9211 section 2.1. */
         if (!x->origin_status)
             x->forwarded = HTTP_FORWARDED_NOT;
@@ -70,6 +74,20 @@ set_outcome(struct exchange *x)
         if (waiter->leader)
             x->outcome = OUTCOME_REVALIDATED;
     }
+}
+
+/* Has the waiter an earlier object, since its fetch has failed, and does the front rather make the
+ * request anew? */
+static bool
+is_repeated(struct exchange *x)
+{
+    const struct object_waiter *waiter = &x->waiter.base;
+
+    x->has_older = waiter->outcome == CACHE_FELL_BACK && waiter->passed_over < LEAST_STATUS;
+    if (x->has_older && x->front->repeats && x->front->repeats(x, waiter->passed_over))
+        return true;
+    x->has_older = false;
+    return false;
 }
 
 /* What the cache has. */
@@ -90,6 +108,8 @@ take_events(struct exchange *x)
         x->retries++;
         x->as_of_us = proxy_now_us(x->proxy);
         exchange_look_up(x);
+    } else if (events & WAITER_END && !x->has_head && is_repeated(x)) {
+        exchange_fail(x, waiter->passed_over, span_of(NULL, 0));
     } else {
         if (events & WAITER_END && !x->has_head)
             set_outcome(x);

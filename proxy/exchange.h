@@ -133,6 +133,8 @@ struct exchange {
     int64_t as_of_us;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
+    bool has_older; /* for repeats() and fail(): an earlier response is used if fail() does not make
+                       the request anew */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
     bool complete;          /* the object is; what follows is set from then on */
     bool stored;            /* the object was stored, or comes from there */

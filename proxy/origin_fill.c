@@ -304,7 +304,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
         invalidation_unanswered(&fill->write);
     if (fill->base.has_head ||
         !origin_raw_fall_back(
-            fill, is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR, 0))
+            fill, is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR, failure))
         cache_fill_fail(&fill->base, failure, sentence, retries, &fill->client);
     return failure;
 }

@@ -137,9 +137,9 @@ enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_hea
 
 /*
  * The fetch has failed before its head. True: the previous object is used instead, and the object
- * has its end. `status` is that of the response, 0 without one.
+ * has its end. `number` is the status of the response, or without one a number of enum failure.
  */
-bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned status);
+bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned number);
 
 /* The origin has failed: background fetches of the URL wait longer (backoff.h). */
 void origin_raw_back_off(struct origin_fill *fill);

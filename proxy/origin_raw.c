@@ -253,11 +253,11 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
 }
 
 bool
-origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned status)
+origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned number)
 {
     if (!may_fall_back(fill, why))
         return false;
-    cache_fill_fall_back(&fill->base, status);
+    cache_fill_fall_back(&fill->base, number);
     fill->ended = true;
     return true;
 }

@@ -78,24 +78,27 @@ struct http_exchange {
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
     unsigned url_number;          /* of the origin's, that is used */
     unsigned urls_failed;         /* to connect to */
+    unsigned older_number; /* the URL of the origin's for which there is an earlier response */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
-    bool has_fields; /* `fields` are made */
-    bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
-    bool logged;     /* http_log_add() is called at its end */
-    bool persistent; /* the connection persists behind the response */
-    bool cancelled;  /* the exchange: exchange_cancel() has been called */
-    bool over;       /* the exchange does not call any more, or was never started */
-    bool has_head;   /* the response's is made */
-    bool starting;   /* exchange_start() runs */
-    bool again;      /* it is to be started again, for the next URL of the origin */
-    bool waiting;    /* the connection waits for the exchange: net_connection_defer_request() */
-    bool sending;    /* the output is queued */
-    bool last;       /* and has the end of the response */
-    bool broken;     /* the response breaks off behind what is queued */
-    bool finished;   /* nothing more is sent for it: it is freed once it is over */
+    bool has_fields;  /* `fields` are made */
+    bool has_token;   /* of the client's rate of fetches, for the connection of an upgrade */
+    bool logged;      /* http_log_add() is called at its end */
+    bool persistent;  /* the connection persists behind the response */
+    bool cancelled;   /* the exchange: exchange_cancel() has been called */
+    bool over;        /* the exchange does not call any more, or was never started */
+    bool has_head;    /* the response's is made */
+    bool starting;    /* exchange_start() runs */
+    bool has_older;   /* older_number is set */
+    bool takes_older; /* that response is used: no further URL of the origin can be connected to */
+    bool again;       /* it is to be started again, for the next URL of the origin */
+    bool waiting;     /* the connection waits for the exchange: net_connection_defer_request() */
+    bool sending;     /* the output is queued */
+    bool last;        /* and has the end of the response */
+    bool broken;      /* the response breaks off behind what is queued */
+    bool finished;    /* nothing more is sent for it: it is freed once it is over */
 
     /* The response. */
     unsigned status;

@@ -54,6 +54,12 @@ more(struct exchange *exchange)
     http_exchange_advance(x);
 }
 
+static bool
+is_unconnected(enum failure why)
+{
+    return why == FAILURE_CONNECT || why == FAILURE_RESOLVE || why == FAILURE_TLS;
+}
+
 /*
  * Where no connection can be made, the next URL of the origin is tried. Not for a request with a
  * body, some of which may have been taken.
@@ -61,14 +67,24 @@ more(struct exchange *exchange)
 static bool
 may_try_again(const struct http_exchange *x, enum failure why)
 {
-    return (why == FAILURE_CONNECT || why == FAILURE_RESOLVE || why == FAILURE_TLS) && x->origin &&
-           !x->has_head && !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
+    return is_unconnected(why) && x->origin && !x->has_head && !x->takes_older &&
+           !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
+}
+
+/* Where the last URL fails, too, a response that is stored for an earlier one may be used. */
+static bool
+may_take_older(const struct http_exchange *x, enum failure why)
+{
+    return (is_unconnected(why) || why == FAILURE_TIMEOUT || why == FAILURE_ORIGIN) &&
+           x->has_older && !x->takes_older && !x->has_head && !x->exchange.has_older;
 }
 
 static bool
 repeats(struct exchange *exchange, enum failure why)
 {
-    return may_try_again(http_exchange_of(exchange), why);
+    const struct http_exchange *x = http_exchange_of(exchange);
+
+    return may_try_again(x, why) || may_take_older(x, why);
 }
 
 struct answer {
@@ -119,12 +135,18 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     struct http_exchange *x = http_exchange_of(exchange);
     struct answer answer = answer_to(why);
 
-    if (may_try_again(x, why)) {
+    if (repeats(exchange, why)) {
+        x->takes_older = !may_try_again(x, why);
+        if (exchange->has_older && !x->has_older)
+            x->older_number = x->url_number;
+        x->has_older |= exchange->has_older;
         x->again = true;
         if (!x->starting)
             (void)start_next(x);
         return;
     }
+    if (x->origin && exchange->has_body && is_unconnected(why))
+        (void)http_origin_failed(x->origin, x->url_number); /* for the next request */
     x->over = true;
     if (why != FAILURE_CANCELLED)
         x->failure = why;
@@ -228,13 +250,17 @@ next_url(struct http_exchange *x)
 {
     struct http_worker *worker = x->connection->worker;
 
-    x->url_number = http_origin_failed(x->origin, x->url_number);
-    x->urls_failed++;
+    if (x->takes_older) {
+        x->url_number = x->older_number;
+    } else {
+        x->url_number = http_origin_failed(x->origin, x->url_number);
+        x->urls_failed++;
+    }
     return span_of(worker->url, http_origin_write_url(x->origin, x->url_number, x->request.path,
                                                       worker->url, sizeof(worker->url)));
 }
 
-/* The exchange has failed, and the origin has URLs that were not tried. */
+/* The exchange has failed, and another URL of the origin is tried. */
 static bool
 start_next(struct http_exchange *x)
 {

@@ -203,6 +203,75 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
 }
 END_TEST
 
+#define EXPIRED "Cache-Control: max-age=0\r\nETag: \"1\"\r\n"
+
+static void
+expect_page(int fd, const char *body)
+{
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
+    ck_assert_str_eq(answer.body, body);
+}
+
+START_TEST(the_next_url_is_preferred_to_a_stale_response)
+{
+    static const char request[] = "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n";
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, request));
+    origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "old", 3);
+    expect_page(fd, "old");
+    /* Where there is no connection to any of them, it is the stale one that there is. */
+    ck_assert(http_send(fd, request));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_fails("http://second.test/base/x", FETCH_TIMED_OUT, "silent");
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    expect_page(fd, "old");
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 1);
+    /* The second one is the first choice now. */
+    ck_assert(http_send(fd, request));
+    origin_fails("http://second.test/base/x", FETCH_CONNECT_FAILED, "refused");
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    expect_page(fd, "old");
+    ck_assert(http_send(fd, request));
+    origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "page", 4);
+    expect_page(fd, "page");
+    ck_assert(http_send(fd, request));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", EXPIRED, BODY_INLINE, "new", 3);
+    expect_page(fd, "new");
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 2);
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* Its body may have been read in part. */
+START_TEST(a_request_with_a_body_fails_and_the_next_one_begins_with_the_next_url)
+{
+    static const char request[] =
+        "POST /x HTTP/1.1\r\nHost: two.test\r\nContent-Length: 1\r\n\r\na";
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, request));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 502);
+    close(fd);
+    fd = http_connect();
+    ck_assert(http_send(fd, request));
+    origin_responds("http://second.test/base/x", "", BODY_INLINE, "done", 4);
+    expect_page(fd, "done");
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 /* A response may be stored under the URL that was in use, and change while another one is. */
 START_TEST(a_write_invalidates_what_is_stored_under_the_other_urls)
 {
@@ -322,6 +391,8 @@ unit_suite(void)
     tcase_add_test(tcase, paths_do_not_leave_the_row);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
+    tcase_add_test(tcase, the_next_url_is_preferred_to_a_stale_response);
+    tcase_add_test(tcase, a_request_with_a_body_fails_and_the_next_one_begins_with_the_next_url);
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
     tcase_add_test(tcase, rows_write_urls_in_the_spelling_of_the_cache);
     tcase_add_test(tcase, rows_that_are_refused);
