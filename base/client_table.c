@@ -1,9 +1,10 @@
 #include "base/client_table.h"
 
-#include <bsd/sys/tree.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/tree.h"
 
 enum {
     DROPS_AT_ONCE = 16, /* entries forgotten while the lock is held */
@@ -61,9 +62,8 @@ compare_full(const struct client_entry *a, const struct client_entry *b)
     return compare_keys(a, b);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-RB_GENERATE_INTERNAL(key_tree, client_entry, by_key, compare_keys, __attribute__((unused)) static)
-RB_GENERATE_INTERNAL(full_tree, client_entry, by_full, compare_full, __attribute__((unused)) static)
+TREE_GENERATE(key_tree, client_entry, by_key, compare_keys)
+TREE_GENERATE(full_tree, client_entry, by_full, compare_full)
 
 bool
 client_rates_any(const struct client_rates *rates)

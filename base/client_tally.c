@@ -1,10 +1,11 @@
 #include "base/client_tally.h"
 
 #include <assert.h>
-#include <bsd/sys/tree.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "base/tree.h"
 
 /* A client has one of this many parts of what the others leave. */
 #define PARTS 4u
@@ -33,8 +34,7 @@ compare_holders(const struct holder *a, const struct holder *b)
     return client_key_compare(&a->key, &b->key);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-RB_GENERATE_INTERNAL(holder_tree, holder, node, compare_holders, __attribute__((unused)) static)
+TREE_GENERATE(holder_tree, holder, node, compare_holders)
 
 struct client_tally *
 client_tally_create(struct memory_account *account, enum memory_kind kind)

@@ -40,9 +40,7 @@ table_compare(const struct entry *a, const struct entry *b)
     return table_compare_key(a->hash, object_url(a->object), object_variant(a->object), b);
 }
 
-/* libbsd does not define __unused, which the macros for static functions need. */
-RB_PROTOTYPE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
-RB_GENERATE_INTERNAL(bucket, entry, links, table_compare, static __attribute__((unused)))
+TREE_GENERATE(bucket, entry, links, table_compare)
 
 /* Buckets from bucket_count up to the mask do not exist yet: half the mask applies to them. */
 static size_t

@@ -14,8 +14,7 @@
 #ifndef SUNPROXY_CACHE_TABLE_H
 #define SUNPROXY_CACHE_TABLE_H
 
-#include <bsd/sys/tree.h>
-
+#include "base/tree.h"
 #include "cache/object.h"
 
 /*

@@ -18,9 +18,7 @@ compare(const struct tag *a, const struct tag *b)
     return compare_name(a->hash, span_of(a->name, a->len), b);
 }
 
-/* libbsd does not define __unused, which the macros for static functions need. */
-RB_PROTOTYPE_INTERNAL(tag_tree, tag, links, compare, static __attribute__((unused)))
-RB_GENERATE_INTERNAL(tag_tree, tag, links, compare, static __attribute__((unused)))
+TREE_GENERATE(tag_tree, tag, links, compare)
 
 size_t
 tags_count(struct span tags)

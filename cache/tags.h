@@ -11,9 +11,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <bsd/sys/tree.h>
-
 #include "base/span.h"
+#include "base/tree.h"
 
 struct entry;
 

@@ -28,9 +28,7 @@ compare_origins(struct pool_origin *a, struct pool_origin *b)
     return strcmp(a->key, b->key);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-RB_GENERATE_INTERNAL(pool_origin_tree, pool_origin, node, compare_origins,
-                     __attribute__((unused)) static)
+TREE_GENERATE(pool_origin_tree, pool_origin, node, compare_origins)
 
 /* ---- all pools ----------------------------------------------------------------------- */
 

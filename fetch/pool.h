@@ -14,12 +14,13 @@
 #ifndef SUNPROXY_FETCH_POOL_H
 #define SUNPROXY_FETCH_POOL_H
 
-#include <bsd/sys/tree.h>
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+
+#include "base/tree.h"
 
 #define POOL_CONNECTIONS 64u /* the most in a pool */
 

@@ -54,14 +54,11 @@ compare_lengths(struct queue_client *a, struct queue_client *b)
     return order ? order : compare_numbers(a->queued_at, b->queued_at);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-#define GENERATE(name, type, field, compare) \
-    RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)
-GENERATE(origin_tree, queue_origin, node, compare_origins)
-GENERATE(flow_tree, queue_flow, node, compare_flows)
-GENERATE(client_tree, queue_client, node, compare_clients)
-GENERATE(ready_tree, queue_client, turn, compare_turns)
-GENERATE(length_tree, queue_client, length, compare_lengths)
+TREE_GENERATE(origin_tree, queue_origin, node, compare_origins)
+TREE_GENERATE(flow_tree, queue_flow, node, compare_flows)
+TREE_GENERATE(client_tree, queue_client, node, compare_clients)
+TREE_GENERATE(ready_tree, queue_client, turn, compare_turns)
+TREE_GENERATE(length_tree, queue_client, length, compare_lengths)
 
 /* ---- clients, origins and flows ------------------------------------------------------ */
 

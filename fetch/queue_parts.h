@@ -9,13 +9,13 @@
 #ifndef SUNPROXY_FETCH_QUEUE_PARTS_H
 #define SUNPROXY_FETCH_QUEUE_PARTS_H
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/client_key.h"
+#include "base/tree.h"
 #include "fetch/queue.h"
 
 TAILQ_HEAD(item_list, queue_item);

@@ -1,6 +1,5 @@
 #include "fetch/resolver.h"
 
-#include <bsd/sys/tree.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "base/thread.h"
+#include "base/tree.h"
 
 TAILQ_HEAD(query_list, resolver_query);
 
@@ -69,8 +69,7 @@ compare_names(struct name *a, struct name *b)
     return strcmp(a->host, b->host);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-RB_GENERATE_INTERNAL(name_tree, name, node, compare_names, __attribute__((unused)) static)
+TREE_GENERATE(name_tree, name, node, compare_names)
 
 struct resolved *
 resolved_create(size_t count)

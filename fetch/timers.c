@@ -10,8 +10,7 @@ compare_timers(struct timer *a, struct timer *b)
     return (a->serial > b->serial) - (a->serial < b->serial);
 }
 
-/* RB_GENERATE_STATIC asks for a __unused that libbsd does not define on Linux. */
-RB_GENERATE_INTERNAL(timer_tree, timer, node, compare_timers, __attribute__((unused)) static)
+TREE_GENERATE(timer_tree, timer, node, compare_timers)
 
 void
 timers_init(struct timers *timers)

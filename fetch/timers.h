@@ -4,9 +4,10 @@
 #ifndef SUNPROXY_FETCH_TIMERS_H
 #define SUNPROXY_FETCH_TIMERS_H
 
-#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/tree.h"
 
 struct timer {
     RB_ENTRY(timer) node;
