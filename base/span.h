@@ -50,6 +50,15 @@ span_starts_with(struct span s, struct span prefix)
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
 }
 
+/* Copies the bytes to `at`, where they have space; returns where they end. */
+static inline char *
+span_put(char *at, struct span s)
+{
+    if (s.len)
+        memcpy(at, s.ptr, s.len);
+    return at + s.len;
+}
+
 static inline bool
 span_has_zero(struct span s)
 {

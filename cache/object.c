@@ -74,14 +74,6 @@ object_size(const struct object *object)
     return size;
 }
 
-static char *
-put(char *at, struct span part)
-{
-    if (part.len)
-        memcpy(at, part.ptr, part.len);
-    return at + part.len;
-}
-
 struct object *
 object_make(const struct object_parts *parts)
 {
@@ -105,11 +97,11 @@ object_make(const struct object_parts *parts)
         .lifetime = OBJECT_UNLIMITED,
         .account = parts->account,
     };
-    at = put(object->bytes, parts->url);
-    at = put(at, parts->variant);
-    at = put(at, parts->final_url);
-    at = put(at, parts->fields);
-    put(at, parts->tags);
+    at = span_put(object->bytes, parts->url);
+    at = span_put(at, parts->variant);
+    at = span_put(at, parts->final_url);
+    at = span_put(at, parts->fields);
+    span_put(at, parts->tags);
     if (parts->segmented)
         *segments_of(object) = (struct segments){0};
     return object;
@@ -407,7 +399,7 @@ object_compact(const struct object *object)
     }
     at = inline_body(copy);
     while (run = object_read(object, &place), run.len)
-        at = put(at, run);
+        at = span_put(at, run);
     publish(copy, parts.inline_size, object_has_zero_byte(object));
     return copy;
 }

@@ -134,14 +134,6 @@ http_default_port(bool https)
 }
 
 static char *
-put(char *out, struct span bytes)
-{
-    if (bytes.len)
-        memcpy(out, bytes.ptr, bytes.len);
-    return out + bytes.len;
-}
-
-static char *
 put_lower(char *out, struct span bytes)
 {
     for (size_t i = 0; i < bytes.len; i++) {
@@ -209,13 +201,13 @@ http_write_url(char *out, size_t size, bool https, struct span host, uint16_t po
     if (size < HTTP_URL_EXTRA || host.len > size - HTTP_URL_EXTRA ||
         path.len > size - HTTP_URL_EXTRA - host.len)
         return 0;
-    at = put(at, scheme);
+    at = span_put(at, scheme);
     at = put_lower(at, host);
     if (port && port != http_default_port(https))
         at = put_port(at, port);
     if (path.len == 0 || path.ptr[0] != '/')
         *at++ = '/';
-    at = put(at, path);
+    at = span_put(at, path);
     return (size_t)(at - out);
 }
 

@@ -98,10 +98,7 @@ pass_on(struct net_relay *relay, struct span head, struct span bytes)
     }
     piece->relay = relay;
     piece->len = len;
-    if (head.len)
-        memcpy(piece->bytes, head.ptr, head.len);
-    if (bytes.len)
-        memcpy(piece->bytes + head.len, bytes.ptr, bytes.len);
+    span_put(span_put(piece->bytes, head), bytes);
     piece->rest = (struct iovec){.iov_base = piece->bytes, .iov_len = len};
     piece->output =
         (struct net_output){.pieces = &piece->rest, .count = 1, .len = len, .release = release};

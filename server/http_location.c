@@ -34,14 +34,6 @@ find_rest(const struct http_origin *origin, struct span value, struct span *rest
     return false;
 }
 
-static char *
-append(char *out, struct span text)
-{
-    if (text.len)
-        memcpy(out, text.ptr, text.len);
-    return out + text.len;
-}
-
 size_t
 http_location_write(const struct http_exchange *x, struct span line, struct span value, char *out)
 {
@@ -50,16 +42,16 @@ http_location_write(const struct http_exchange *x, struct span line, struct span
     char *end = out;
 
     if (!find_rest(origin, value, &rest))
-        return (size_t)(append(out, line) - out);
-    end = append(end, span_of(line.ptr, (size_t)(value.ptr - line.ptr)));
-    end = append(end, origin->prefix);
+        return (size_t)(span_put(out, line) - out);
+    end = span_put(end, span_of(line.ptr, (size_t)(value.ptr - line.ptr)));
+    end = span_put(end, origin->prefix);
     /* A path begins with a slash, and a row with a slash at its end needs it. */
     if ((origin->prefix.len == 0 || origin->below) && (rest.len == 0 || rest.ptr[0] != '/'))
-        end = append(end, span_str("/"));
+        end = span_put(end, span_str("/"));
     /* Without a prefix a second slash would begin an authority. */
     while (origin->prefix.len == 0 && rest.len > 1 && rest.ptr[0] == '/' && rest.ptr[1] == '/')
         rest = span_of(rest.ptr + 1, rest.len - 1);
-    end = append(end, rest);
-    end = append(end, span_str("\r\n"));
+    end = span_put(end, rest);
+    end = span_put(end, span_str("\r\n"));
     return (size_t)(end - out);
 }

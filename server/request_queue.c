@@ -17,20 +17,11 @@ struct queued {
     char text[];
 };
 
-static void
-append(char **to, struct span bytes)
-{
-    if (bytes.len)
-        memcpy(*to, bytes.ptr, bytes.len);
-    *to += bytes.len;
-}
-
 bool
 request_queue_add(struct ring *queue, const struct access_entry *entry)
 {
     struct span method = entry->http ? entry->http->method : span_str("GET");
     struct queued *queued = ring_reserve(queue, sizeof(*queued) + method.len + entry->url.len);
-    char *text;
 
     if (!queued)
         return false;
@@ -46,9 +37,7 @@ request_queue_add(struct ring *queue, const struct access_entry *entry)
         .method_len = (uint32_t)method.len,
         .url_len = (uint32_t)entry->url.len,
     };
-    text = queued->text;
-    append(&text, method);
-    append(&text, entry->url);
+    span_put(span_put(queued->text, method), entry->url);
     ring_publish(queue);
     return true;
 }
