@@ -21,13 +21,6 @@ gdsf_initialize(struct greedy_dual_node *node, const struct policy_page *page, c
     ((struct gdsf_node *)node)->size = greedy_dual_size(page) / greedy_dual_cost(page, params);
 }
 
-static void
-gdsf_count(struct greedy_dual_node *node)
-{
-    if (node->rank.word != UINT32_MAX)
-        node->rank.word++;
-}
-
 static double
 gdsf_worth(const struct greedy_dual_node *node)
 {
@@ -36,7 +29,7 @@ gdsf_worth(const struct greedy_dual_node *node)
 
 static const struct greedy_dual_ops hooks = {
     .initialize = gdsf_initialize,
-    .count = gdsf_count,
+    .count = greedy_dual_count,
     .worth = gdsf_worth,
 };
 

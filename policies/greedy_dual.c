@@ -41,6 +41,13 @@ greedy_dual_cost(const struct policy_page *page, const double *params)
     return 1.0;
 }
 
+void
+greedy_dual_count(struct greedy_dual_node *node)
+{
+    if (node->rank.word != UINT32_MAX)
+        node->rank.word++;
+}
+
 bool
 greedy_dual_looks_at_cost(const double *params)
 {

@@ -57,6 +57,9 @@ extern const char *const greedy_dual_costs[]; /* the words for them, ended by NU
 double greedy_dual_size(const struct policy_page *page);
 double greedy_dual_cost(const struct policy_page *page, const double *params);
 
+/* For greedy_dual_ops.count: rank.word is the number of requests, up to UINT32_MAX. */
+void greedy_dual_count(struct greedy_dual_node *node);
+
 /* For policy_ops.looks_at_cost. */
 bool greedy_dual_looks_at_cost(const double *params);
 

@@ -14,13 +14,6 @@ lfuda_initialize(struct greedy_dual_node *node, const struct policy_page *page,
     node->rank.word = 1;
 }
 
-static void
-lfuda_count(struct greedy_dual_node *node)
-{
-    if (node->rank.word != UINT32_MAX)
-        node->rank.word++;
-}
-
 static double
 lfuda_worth(const struct greedy_dual_node *node)
 {
@@ -29,7 +22,7 @@ lfuda_worth(const struct greedy_dual_node *node)
 
 static const struct greedy_dual_ops hooks = {
     .initialize = lfuda_initialize,
-    .count = lfuda_count,
+    .count = greedy_dual_count,
     .worth = lfuda_worth,
 };
 
