@@ -15,18 +15,17 @@ Exit status: 0 when everything was measured, be the goals reached or not; 1 afte
 import argparse
 import json
 import os
+import pathlib
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "tests"))
 from ports import free_port  # noqa: E402
+from server import Failure, Server  # noqa: E402
 
 SIZES = (1024, 20480)
 GOAL_RATIO = {1024: 1.40, 20480: 1.25}  # of the bare server's CPU time
@@ -55,19 +54,6 @@ class Plan:
             self.connections, self.columns = (32, 300), ("one",)
 
 
-class Failure(Exception):
-    """Something that was to be measured could not be."""
-
-
-def pin(pid, cpu):
-    """All threads of a process onto one CPU."""
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            os.sched_setaffinity(int(task), {cpu})
-        except ProcessLookupError:
-            pass  # a thread that has just ended
-
-
 def resident_bytes(pid):
     with open(f"/proc/{pid}/smaps_rollup") as f:
         for line in f:
@@ -76,36 +62,15 @@ def resident_bytes(pid):
     raise Failure(f"no resident size of process {pid}")
 
 
-class Server:
-    """A server process, and how the load generator is to speak with it."""
+class LoadedServer(Server):
+    """A server, and how the load generator is to speak with it."""
 
-    def __init__(self, name, argv, port, protocol, log):
-        self.name, self.port, self.protocol, self.log = name, port, protocol, log
-        with open(log, "wb") as f:
-            self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=f,
-                                            stdin=subprocess.DEVNULL)
-        self.pid = self.process.pid
-
-    def wait_until_listening(self):
-        for _ in range(500):
-            if self.process.poll() is not None:
-                with open(self.log, encoding="utf-8", errors="replace") as f:
-                    said = f.read().strip()
-                raise Failure(f"{self.name} ended at once, status {self.process.returncode}: {said}")
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            time.sleep(0.02)
-        raise Failure(f"{self.name} does not listen on port {self.port}")
+    def __init__(self, name, argv, port, protocol, folder, log):
+        super().__init__(name, argv, port, folder, log=log, output=subprocess.PIPE)
+        self.protocol, self.pid = protocol, self.process.pid
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        super().stop()
         self.process.stdout.close()
 
 
@@ -123,8 +88,8 @@ class Bench:
         return path
 
     def start(self, name, argv, port, protocol):
-        log = os.path.join(self.folder, f"log.{len(self.servers)}")
-        server = Server(name, argv, port, protocol, log)
+        server = LoadedServer(name, argv, port, protocol, pathlib.Path(self.folder),
+                              f"log.{len(self.servers)}")
         self.servers.append(server)
         return server
 
@@ -222,7 +187,7 @@ class Bench:
         runs = {server.name: [] for server in servers}
         for turn in range(self.plan.rounds):
             for server in servers[turn % len(servers):] + servers[:turn % len(servers)]:
-                pin(server.pid, cpus[0])
+                server.pin(cpus[0])
                 runs[server.name].append(self.load(
                     server, size, "--connections", connections, "--depth", depth, "--keys", KEYS,
                     "--requests", self.plan.requests, "--warm-up", self.plan.warm_up,
@@ -330,7 +295,7 @@ def main():
     args = parse_arguments()
     plan = Plan(args)
     with tempfile.TemporaryDirectory(prefix="sunproxy-bench-") as folder:
-        bench = Bench(args.build, plan, folder)
+        bench = Bench(os.path.abspath(args.build), plan, folder)
         if len(bench.cpus) < 2:
             plan.columns = ("one",)
         try:

@@ -60,7 +60,7 @@ class Comparison(bench.Bench):
         values = {server.name: [] for server in servers}
         for turn in range(self.plan.rounds):
             for server in servers if turn % 2 == 0 else servers[::-1]:
-                bench.pin(server.pid, self.cpus[0])
+                server.pin(self.cpus[0])
                 values[server.name].append(run(server))
         return values
 
@@ -72,7 +72,7 @@ class Comparison(bench.Bench):
             self.plan.requests, "--warm-up", self.plan.warm_up, cpu=self.cpus[0])["server_cpu_us"])
 
     def misses(self, servers, size, connections):
-        bench.pin(self.origins[size].pid, self.cpus[0])
+        self.origins[size].pin(self.cpus[0])
 
         def run(server):
             self.first_key += self.plan.misses
@@ -193,7 +193,8 @@ def main():
     plan.trace_requests = 1000000 if args.quick else 4000000
     plan.simulations = args.simulations
     with tempfile.TemporaryDirectory() as folder:
-        run = Comparison({"old": args.old, "new": args.new}, plan, folder)
+        builds = {"old": os.path.abspath(args.old), "new": os.path.abspath(args.new)}
+        run = Comparison(builds, plan, folder)
         try:
             print(f"{'':<46}{'old':>9}{'new':>9} {'':<6}{'ratio':>7}{'max/min':>9}")
             if set(args.only) & {"hits", "misses", "memory"}:

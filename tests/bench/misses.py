@@ -30,8 +30,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 import http_servers  # noqa: E402
-from http_servers import Failure, Server, family_of  # noqa: E402
 from ports import free_port  # noqa: E402
+from server import Failure, Server, family_of  # noqa: E402
 
 IN_FLIGHT = (16, 256, 4096, 10000)
 MORE = (11000, 12500, 15000, 17500)  # for the largest number without an error
