@@ -9,7 +9,6 @@
 #ifndef SUNPROXY_SERVER_LOG_H
 #define SUNPROXY_SERVER_LOG_H
 
-
 /* In the order of --log-level's and --log-format's words. */
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };

@@ -40,7 +40,7 @@ struct run {
 
     struct estimate estimate; /* of a sample */
     bool sampled;
-    bool is_plain; /* nothing is charged beside sizes, and every page is stored at once */
+    bool is_plain;           /* nothing is charged beside sizes, and every page is stored at once */
     uint64_t overhead;       /* charged for each page beside its size */
     const uint32_t *charges; /* likewise, by page; NULL: nothing */
     int64_t *stored_us;      /* owned: by page, where pages expire */

@@ -18,8 +18,8 @@ struct in_process {
 };
 
 /*
- * Runs a command with these words, ended by NULL, in each of which the first $ stands for `folder`; returns
- * its exit status. Standard output is flushed. `printed` may be NULL.
+ * Runs a command with these words, ended by NULL, in each of which the first $ stands for `folder`;
+ * returns its exit status. Standard output is flushed. `printed` may be NULL.
  */
 int in_process_run(const struct command *command, const char *const *words, const char *folder,
                    struct in_process *printed);
