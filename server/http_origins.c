@@ -6,6 +6,7 @@
 
 #include "fetch/fetch.h"
 #include "http/field.h"
+#include "http/octet.h"
 #include "http/target.h"
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
@@ -53,6 +54,16 @@ read_urls(const char *text, const char *dashes, struct http_origin *row, struct 
     return true;
 }
 
+/* Can the path of a request begin so? One with ".." is refused. */
+static bool
+is_prefix(struct span prefix)
+{
+    for (size_t i = 0; i < prefix.len; i++)
+        if (!http_octet_is(prefix.ptr[i], HTTP_OCTET_TARGET) || prefix.ptr[i] == '?')
+            return false;
+    return !http_origins_path_leads_up(prefix);
+}
+
 static bool
 read_row(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
 {
@@ -68,6 +79,11 @@ read_row(const char *text, const char *dashes, struct http_origin *row, struct b
     }
     row->host = host.host;
     row->prefix = span_of(slash, (size_t)(equals - slash));
+    if (!is_prefix(row->prefix)) {
+        buf_printf(why, "%sorigin: \"%.*s\" begins the path of no request that is served", dashes,
+                   (int)row->prefix.len, row->prefix.ptr);
+        return false;
+    }
     row->below = equals[-1] == '/';
     row->prefix.len -= row->below;
     return read_urls(equals + 1, dashes, row, why);
@@ -81,7 +97,37 @@ compare_rows(const void *a, const void *b)
 
     if (!first->host.len != !second->host.len)
         return first->host.len ? -1 : 1;
-    return (first->prefix.len < second->prefix.len) - (first->prefix.len > second->prefix.len);
+    if (first->prefix.len != second->prefix.len)
+        return first->prefix.len > second->prefix.len ? -1 : 1;
+    return second->below - first->below;
+}
+
+/* Is there a row for the same requests before the last one? */
+static bool
+is_duplicate(const struct http_origins *origins)
+{
+    const struct http_origin *last = &origins->rows[origins->count - 1];
+
+    for (const struct http_origin *row = origins->rows; row < last; row++)
+        if (http_same_name(row->host, last->host) && span_equal(row->prefix, last->prefix) &&
+            row->below == last->below)
+            return true;
+    return false;
+}
+
+/* Adds a row. */
+static bool
+add_row(struct http_origins *origins, const char *text, const char *dashes, struct buf *why)
+{
+    if (!read_row(text, dashes, &origins->rows[origins->count++], why))
+        return false;
+    if (!is_duplicate(origins))
+        return true;
+    buf_printf(why,
+               "%sorigin: \"%s\": an earlier row has that host and prefix (URLs of one row are "
+               "separated by commas)",
+               dashes, text);
+    return false;
 }
 
 bool
@@ -95,10 +141,8 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
         buf_append_str(why, strerror(ENOMEM));
         return false;
     }
-    while (origins->count < rows->count) {
-        size_t i = origins->count++;
-
-        if (!read_row(rows->items[i], option_dashes(rows, i), &origins->rows[i], why)) {
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!add_row(origins, rows->items[i], option_dashes(rows, i), why)) {
             http_origins_free(origins);
             return false;
         }

@@ -352,6 +352,8 @@ END_TEST
 
 START_TEST(rows_that_are_refused)
 {
+    static const char *const same[][2] = {{"/=http://a/", "/=http://b/"},
+                                          {"A.test/x/=http://a/", "a.test./x/=http://b/"}};
     static const char *const rows[] = {"",
                                        "x",
                                        "/",
@@ -363,7 +365,13 @@ START_TEST(rows_that_are_refused)
                                        "/=http://a/,,http://b/",
                                        "a,b/=http://a/",
                                        "127.1/=http://a/",
-                                       "=http://a/"};
+                                       "=http://a/",
+                                       "/a b=http://a/",
+                                       "/a?b=http://a/",
+                                       "/a#b=http://a/",
+                                       "/\xc3\xbc=http://a/",
+                                       "/a/..=http://a/",
+                                       "/%2e%2E/a=http://a/"};
     struct http_origins origins;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -376,6 +384,50 @@ START_TEST(rows_that_are_refused)
         ck_assert_msg(strncmp(buf_str(&why), "--origin: ", 10) == 0, "%s", buf_str(&why));
         buf_free(&why);
     }
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        struct option_list list = {.items = (char **)(uintptr_t)same[i], .count = 2};
+        struct buf why;
+
+        buf_init(&why, 1024);
+        ck_assert_msg(!http_origins_init(&origins, &list, &why), "%s", same[i][0]);
+        ck_assert_ptr_nonnull(strstr(buf_str(&why), "an earlier row has that host and prefix"));
+        buf_free(&why);
+    }
+}
+END_TEST
+
+START_TEST(the_longest_prefix_counts)
+{
+    static const char *const rows[] = {"/x=http://a", "/x/=http://b", "/=http://c", "/x/y=http://d",
+                                       "h.test/=http://e"};
+    static const struct {
+        const char *host, *path, *url;
+    } cases[] = {
+        {"g.test", "/x", "http://a/"},      {"g.test", "/x?/y", "http://a/?/y"},
+        {"g.test", "/x/", "http://b/"},     {"g.test", "/x/z", "http://b/z"},
+        {"g.test", "/x/y", "http://d/"},    {"g.test", "/x/yy", "http://b/yy"},
+        {"g.test", "/xx", "http://c/xx"},   {"g.test", "?x", "http://c/?x"},
+        {"H.test", "/x/y", "http://e/x/y"},
+    };
+    struct option_list list = {.items = (char **)(uintptr_t)rows, .count = 5};
+    struct http_origins origins;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_msg(http_origins_init(&origins, &list, &why), "%s", buf_str(&why));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct span path = span_str(cases[i].path);
+        const struct http_origin *row = http_origins_find(&origins, span_str(cases[i].host), path);
+        char url[64];
+
+        ck_assert_ptr_nonnull(row);
+        ck_assert_msg(
+            span_equal(span_of(url, http_origin_write_url(row, 0, path, url, sizeof(url))),
+                       span_str(cases[i].url)),
+            "%s", cases[i].path);
+    }
+    http_origins_free(&origins);
+    buf_free(&why);
 }
 END_TEST
 
@@ -396,6 +448,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
     tcase_add_test(tcase, rows_write_urls_in_the_spelling_of_the_cache);
     tcase_add_test(tcase, rows_that_are_refused);
+    tcase_add_test(tcase, the_longest_prefix_counts);
     suite_add_tcase(suite, tcase);
     return suite;
 }
