@@ -60,6 +60,15 @@ span_put(char *at, struct span s)
 }
 
 static inline bool
+span_is_ascii(struct span s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] & 0x80)
+            return false;
+    return true;
+}
+
+static inline bool
 span_has_zero(struct span s)
 {
     return s.len != 0 && memchr(s.ptr, 0, s.len) != NULL;

@@ -1,7 +1,6 @@
 /*
- * Balanced trees of libbsd (tree(3bsd)), with functions for one file. Its RB_GENERATE_STATIC()
- * needs
- * __unused, which libbsd does not define on Linux.
+ * Balanced trees of libbsd (tree(3bsd)), with functions for one file. libbsd's
+ * RB_GENERATE_STATIC() needs __unused, which libbsd does not define on Linux.
  */
 #ifndef SUNPROXY_BASE_TREE_H
 #define SUNPROXY_BASE_TREE_H

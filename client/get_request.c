@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/span.h"
 #include "http/field.h"
 
 #define MAX_AUTHORIZATION 4096
@@ -57,14 +58,6 @@ join(char **into, const char *a, const char *between, const char *b)
     return *into != NULL;
 }
 
-static bool
-is_ascii(const char *text)
-{
-    while (*text && !(*text & 0x80))
-        text++;
-    return !*text;
-}
-
 /*
  * Puts a part that is not ASCII into the form that curl_url_get() gives it with these flags. Others
  * stay: libcurl would spell their escapes in lower case, which is another URL for a cache.
@@ -74,7 +67,7 @@ convert_part(struct get_target *target, CURLUPart part, unsigned flags)
 {
     bool failed = false;
     char *text = copy_part(target, part, 0, &failed), *converted = NULL;
-    bool stays = !text || is_ascii(text);
+    bool stays = !text || span_is_ascii(span_str(text));
     CURLUcode code;
 
     free(text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/span.h"
 #include "http/target.h"
 
 bool
@@ -167,21 +168,13 @@ get_user(struct target *target)
     return CURLUE_OK;
 }
 
-static bool
-is_ascii(const char *text)
-{
-    while (*text && !(*text & 0x80))
-        text++;
-    return !*text;
-}
-
 /* libcurl encodes what is not ASCII in a path when it sends that, but a query it sends as it is. */
 static CURLUcode
 encode_query(struct target *target)
 {
     char *text = NULL, *encoded = NULL;
     CURLUcode code = curl_url_get(target->url, CURLUPART_QUERY, &text, 0);
-    bool stays = code || is_ascii(text);
+    bool stays = code || span_is_ascii(span_str(text));
 
     curl_free(text);
     if (stays)
