@@ -50,8 +50,8 @@ struct service {
 };
 
 /*
- * Reads the rules for tags of the options (service_proxy.c). False with a sentence in `why`; what
- * was read is to be freed.
+ * Checks the fields and reads the rules for tags of the options (service_proxy.c). False with a
+ * sentence in `why`; what was read is to be freed.
  */
 bool service_read_tag_rules(struct service *service, struct buf *why);
 

@@ -1,12 +1,27 @@
 /* The proxy of the service, as the options say, and what it reports to the log. */
 #include "base/clock.h"
+#include "http/field.h"
 #include "proxy.h"
 #include "proxy/verifier.h"
 #include "server/log.h"
 #include "server/service.h"
 #include "server/service_metrics.h"
 
-/* ---- rules for tags -------------------------------------------------------------------------- */
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+/* A response has no field of another name: its tags would be missed silently. */
+static bool
+check_fields(const struct option_list *list, struct buf *why)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (http_is_token(span_str(list->items[i])))
+            continue;
+        buf_printf(why, "%stag-field: \"%s\" is not the name of a field", option_dashes(list, i),
+                   list->items[i]);
+        return false;
+    }
+    return true;
+}
 
 static bool
 read_rules(struct tag_rules *rules, const struct option_list *list, const char *option,
@@ -28,7 +43,8 @@ service_read_tag_rules(struct service *service, struct buf *why)
 {
     const struct options *options = service->options;
 
-    return read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) &&
+    return check_fields(&options->tag_field, why) &&
+           read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) &&
            read_rules(&service->write_rules, &options->write_rule, "write-rule", why);
 }
 

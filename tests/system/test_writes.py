@@ -310,7 +310,9 @@ class VerifyTest(harness.SystemTest):
 
 class RulesTest(harness.SystemTest):
     def test_rules_that_are_refused(self):
-        for option, rule, why in (("tag-rule", "/users", "PATTERN -> TAG"),
+        for option, rule, why in (("tag-field", "a b", "not the name of a field"),
+                                  ("tag-field", "Tags:", "not the name of a field"),
+                                  ("tag-rule", "/users", "PATTERN -> TAG"),
                                   ("tag-rule", "/users -> $1", "number of a"),
                                   ("write-rule", "users -> users", "does not begin with")):
             for arguments in ((f"--{option}", rule), ("--config", self.config(option, rule))):
