@@ -58,7 +58,7 @@ why_forwarded(const struct exchange *x, const struct object *found, bool varies)
     return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
 }
 
-/* `only_ready`: fetches nothing and waits for nothing. */
+/* `only_ready`: fetches nothing, and waits for nothing but the rest of a range that has begun. */
 static enum cache_answer
 look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         struct cache_found *found)
@@ -70,6 +70,7 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
         .pass = !only_ready && (rules->way == REQUEST_PASSES || x->retries > MAX_RETRIES),
+        .has_at = only_ready && !rules->only_cached && x->front->streams ? rules->range_from : 0,
     };
     struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
     struct span variant = x->raw ? span_str(RAW_VARIANT) : span_of(NULL, 0);
@@ -274,20 +275,29 @@ may_refresh_later(const struct exchange *x, const struct request_rules *rules,
 static const char not_cached[] = "the response is not in the cache, and was not to be fetched";
 
 /*
- * Answers from what is ready, stale objects included as far as the request accepts them. True: it
- * has been answered, or may not be answered in another way. False: *stored is what is ready, a
- * reference, or NULL.
+ * Answers from what is there, stale objects included as far as the request accepts them. True: it
+ * has been answered, may not be answered in another way, or waits for the rest of its range, as
+ * *over says. False: *stored is what is ready, a reference, or NULL.
  */
 static bool
-use_ready(struct exchange *x, const struct request_rules *rules, struct object **stored)
+use_ready(struct exchange *x, const struct request_rules *rules, struct object **stored, bool *over)
 {
+    struct object *previous = x->waiter.base.object; /* as in fetch() */
     struct cache_found found;
     enum cache_answer answer = look_up(x, rules, true, &found);
 
+    *over = true;
     if (answer == CACHE_HIT)
         return hit(x, found.object);
     if (answer == CACHE_STALE && accepts(x, rules, found.object))
         return respond(x, found.object, OUTCOME_STALE);
+    if (answer == CACHE_BUSY) {
+        x->url = object_url(x->waiter.base.object);
+        object_release(&previous);
+        object_release(&found.object);
+        *over = join(x);
+        return true;
+    }
     if (rules->only_cached) {
         object_release(&found.object);
         return fail(x, FAILURE_NOT_CACHED, not_cached);
@@ -360,8 +370,8 @@ exchange_look_up(struct exchange *x)
         if (rules.only_cached)
             return fail(x, FAILURE_NOT_CACHED, not_cached);
     } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
-        if (use_ready(x, &rules, &stored))
-            return true;
+        if (use_ready(x, &rules, &stored, &over))
+            return over;
         if (rules.way == REQUEST_USES)
             rules.way = REQUEST_PASSES;
     }

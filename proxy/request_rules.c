@@ -28,18 +28,26 @@ may_have(const struct exchange *x, uint32_t fields)
     return (x->lacks & fields) != fields;
 }
 
-/* Has it no range, or only ones that begin near the beginning of the whole? */
+/* Does a range begin elsewhere than near the beginning of the whole? */
 static bool
-begins_near(struct span fields)
+has_far_range(const struct http_ranges *ranges)
+{
+    for (size_t i = 0; i < ranges->count; i++)
+        if (ranges->of[i].first < 0 || ranges->of[i].first >= REQUEST_NEAR_RANGE)
+            return true;
+    return false;
+}
+
+static void
+read_ranges(struct request_rules *rules, struct span fields)
 {
     struct http_ranges ranges;
 
-    if (!http_ranges_read(&ranges, fields))
-        return true;
-    for (size_t i = 0; i < ranges.count; i++)
-        if (ranges.of[i].first < 0 || ranges.of[i].first >= REQUEST_NEAR_RANGE)
-            return false;
-    return true;
+    if (!http_ranges_read(&ranges, fields) || !has_far_range(&ranges))
+        return;
+    rules->way = REQUEST_USES;
+    if (ranges.count == 1 && ranges.of[0].first > 0)
+        rules->range_from = (uint64_t)ranges.of[0].first;
 }
 
 static int64_t
@@ -82,8 +90,8 @@ request_rules_read(struct request_rules *rules, const struct exchange *x)
         if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
             http_has_origin_condition(x->fields))
             rules->way = REQUEST_PASSES;
-        if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE) && !begins_near(x->fields))
-            rules->way = REQUEST_USES;
+        if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
+            read_ranges(rules, x->fields);
     }
     if (x->no_store || x->has_body)
         rules->way = REQUEST_PASSES;

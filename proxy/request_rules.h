@@ -23,6 +23,7 @@ struct request_rules {
     bool unsafe;      /* changes what the origin has: RFC 9111 section 4.4 */
     bool demands;     /* not any fresh object will do: `conditions` */
     struct cache_conditions conditions;
+    uint64_t range_from;  /* where the only range begins, which is not near; 0: there is none */
     int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
 };
 

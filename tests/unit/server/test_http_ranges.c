@@ -172,36 +172,53 @@ START_TEST(several_ranges_are_a_multipart)
 }
 END_TEST
 
-/* From the middle of an object whose length is known, as it arrives. */
+/* From the middle of an object whose length is known, as it arrives; also one that begins far
+ * behind the beginning, but in what has come. */
 START_TEST(a_range_of_a_growing_object)
 {
     const char *bytes = plain_bytes(2000000);
+    const struct cache_fill *fill;
     struct scene_fetch *fetch;
-    int first, second;
+    int first, second, third;
     char part[64];
 
     http_begin();
     first = http_connect();
     second = http_connect();
+    third = http_connect();
     ck_assert(http_send(first, REQUEST("GET", "")));
     fetch = await_fetch(URL);
+    fill = fetch->context;
     fetch->sink->begin(fetch->context);
     scene_hop(fetch, MAX_AGE "Content-Length: 2000000\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE "Content-Length: 2000000\r\n", 2000000),
                      FETCH_CONTINUE);
     ck_assert(peer_read(first, part, 17));
     ck_assert(http_send(second, REQUEST("GET", "Range: bytes=60000-60009\r\n")));
-    for (size_t at = 0; at < 2000000; at += 10000)
+    for (size_t at = 0; at < 1500000; at += 10000)
         (void)fetch->sink->body(fetch->context, bytes + at, 10000);
-    scene_done(fetch, FETCH_OK, "");
     ck_assert(http_receive(second, &answer, false));
     ck_assert_uint_eq(answer.status, 206);
     ck_assert(http_has(&answer, "Content-Range: bytes 60000-60009/2000000"));
     ck_assert_uint_eq(answer.body_len, 10);
     ck_assert(memcmp(answer.body, bytes + 60000, 10) == 0);
+    while (atomic_load(&fill->waiter_count) > 1)
+        usleep(1000);
+    ck_assert(http_send(third, REQUEST("GET", "Range: bytes=1400000-1599999\r\n")));
+    while (atomic_load(&fill->waiter_count) < 2)
+        usleep(1000);
+    for (size_t at = 1500000; at < 2000000; at += 10000)
+        (void)fetch->sink->body(fetch->context, bytes + at, 10000);
+    scene_done(fetch, FETCH_OK, "");
+    ck_assert(http_receive(third, &answer, false));
+    ck_assert_uint_eq(answer.status, 206);
+    ck_assert(http_has(&answer, "Content-Range: bytes 1400000-1599999/2000000"));
+    ck_assert_uint_eq(answer.body_len, 200000);
+    ck_assert(memcmp(answer.body, bytes + 1400000, 200000) == 0);
     http_expect_hit(second, URL, bytes, 2000000);
     close(first);
     close(second);
+    close(third);
     front_server_stop();
 }
 END_TEST
