@@ -342,11 +342,10 @@ complete(struct get_output *output, const struct get_answer *answer)
         complain_of_file(output, error);
 }
 
-/* Writes what --write-out asks for. */
-static void
-write_out(struct get_output *output, const struct get_answer *answer)
+void
+get_output_write_out(struct get_output *output, const struct get_answer *answer)
 {
-    if (!output->options->write_out)
+    if (!output->options->write_out || output->failed)
         return;
     errno = 0;
     get_write_out(answer, output->options);
@@ -387,6 +386,6 @@ get_output_end(struct get_output *output, struct get_answer *answer)
     buf_free(&output->body);
     if (output->failed)
         return status;
-    write_out(output, answer);
+    get_output_write_out(output, answer);
     return output->failed ? EX_IOERR : status;
 }

@@ -47,6 +47,9 @@ enum get_take get_output_body(struct get_output *output, struct get_answer *answ
  */
 int get_output_end(struct get_output *output, struct get_answer *answer);
 
+/* Prints what --write-out asks for, for an answer without get_output_end(): the server was lost. */
+void get_output_write_out(struct get_output *output, const struct get_answer *answer);
+
 /* With --json, writes the object of an answer with this body, without messages. As
  * get_output_end(). */
 int get_output_put(struct get_output *output, const struct get_answer *answer, struct span body);

@@ -293,6 +293,7 @@ finish_current(struct get_queue *queue, struct get_answer *answer)
                         queue->server);
         queue->status = EX_UNAVAILABLE;
         queue->over = true;
+        get_output_write_out(&queue->output, answer);
         return;
     }
     one = get_output_end(&queue->output, answer);

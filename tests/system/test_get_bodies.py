@@ -377,6 +377,9 @@ class DownloadTest(BodyTest):
         done = self.get("--json", "http://a.test/", "http://b.test/", via=nowhere, expect=69)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([row["error_code"] for row in rows], ["unreachable"] * 2)
+        done = self.get("-w", "%{http_code} %{exitcode}|", "http://a.test/", "http://b.test/",
+                        via=nowhere, expect=69)
+        self.assertEqual(done.stdout, b"000 69|")
         run = self.start("http://a.test/fault/hang-silent", stderr=subprocess.PIPE)
         harness.wait_until(lambda: self.o.requests(), what="the request")
         self.d.kill()
