@@ -450,8 +450,12 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
      */
     if (type == CURLINFO_TEXT && span_starts_with(span_of(bytes, len), span_str("Excess found")))
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-    /* Only alerts have two bytes, of which the second one is their number: RFC 8446 section 6. */
-    if (type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
+    /*
+     * Only alerts have two bytes, of which the second one is their number: RFC 8446 section 6. The
+     * close_notify of a kept connection that libcurl closes before it uses another one is shown
+     * here, too. That of the connection in use comes after the final head.
+     */
+    if (t->head_read && type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
         t->tls_ended = true;
     if (type == CURLINFO_DATA_OUT)
         t->last_byte_us = clock_monotonic_us();
@@ -468,6 +472,7 @@ transfer_restart(struct transfer *t, CURLM *multi)
 {
     curl_multi_remove_handle(multi, t->easy);
     t->unclean = false;
+    t->tls_ended = false;
     t->error_text[0] = '\0';
     return curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
            curl_multi_add_handle(multi, t->easy) == CURLM_OK;

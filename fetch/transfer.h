@@ -99,7 +99,7 @@ struct transfer {
     bool head_read;            /* the final head is complete */
     bool has_body;             /* a body follows it (RFC 9112 section 6.3) */
     bool redirecting;          /* it is a redirect with somewhere to go */
-    bool tls_ended;            /* the origin has sent close_notify */
+    bool tls_ended;            /* the origin has sent close_notify after the final head */
     struct upload upload;      /* the request's body */
     bool sent;                 /* the request has been given to a connection */
     bool send_held;            /* the source of its body has paused */

@@ -118,7 +118,8 @@ shows_tls(void)
 
 /*
  * A body that the end of the connection ends may have been cut off on the way, unless TLS has ended
- * before: RFC 9112 sections 8 and 9.8. libcurl 7.88 takes either end for the body's.
+ * before: RFC 9112 sections 8 and 9.8. libcurl 7.88 takes either end for the body's. To an upstream
+ * proxy over TLS there are two layers, whose ends are not told apart: either counts.
  */
 static void
 check_tls_end(struct transfer *t)

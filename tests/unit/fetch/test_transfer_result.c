@@ -139,6 +139,10 @@ START_TEST(of_bodies_without_a_length_over_tls)
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, internal_error, 2, &t);
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, inner_type, 1, &t);
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_OUT, close_notify, 2, &t);
+    /* That of another connection, which libcurl has closed before. */
+    t.head_read = false;
+    (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, close_notify, 2, &t);
+    t.head_read = true;
     expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, sentence);
     t.error = FETCH_OK;
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, close_notify, 2, &t);
