@@ -132,7 +132,8 @@ struct cache_fill {
     struct object *name;        /* a reference: URL alone, becomes the marker */
     struct object *reserve;     /* a reference: becomes the failure, so that it needs no memory */
     struct object *previous;    /* a reference: the object that had expired or did not meet the
-                                   conditions at the lookup; NULL if there was none, and at the end */
+                                   conditions at the lookup; NULL if there was none, and at the
+                                   end */
     int64_t begun_us;           /* the time of the lookup */
     struct cache_moment moment; /* then, or before (cache_fill_dates_from()), */
     const void *writer;         /* whose purges since then do not count, or NULL, */

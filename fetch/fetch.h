@@ -211,7 +211,8 @@ struct fetch_head {
     unsigned status;
     struct span final_url;  /* equal to the requested one if no redirect was followed */
     struct span headers;    /* field lines, each ended by CR LF, without hop-by-hop ones, and
-                               without Content-Encoding and Content-Length where the body is decoded */
+                               without Content-Encoding and Content-Length where the body is
+                               decoded */
     int64_t content_length; /* bytes that body() will get, as the origin states them; 0 for HEAD,
                                204 and 304; -1: unknown */
     bool no_store;          /* another recipient may read its framing in another way */

@@ -67,7 +67,7 @@ void net_connection_drop_backlog(struct net_connection *c);
 /* Writes what is queued, as much as a turn allows. May close the connection. */
 void net_connection_write(struct net_connection *c);
 
-/* Has it so many requests, or so much output, that it is not read? */
+/* Is it over a bound of requests or of queued output, so that it is not read? */
 bool net_connection_is_over_bound(const struct net_connection *c);
 
 /* Can a paused connection be read again? Half of the bytes must have gone, so that reading does not
