@@ -369,7 +369,7 @@ static const struct row rows[] = {
      0,
      1,
      EX_UNAVAILABLE,
-     "",
+     "69",
      "the server was lost"},
     {&command_replay,
      {SERVER, "--json", "$/trace"},
