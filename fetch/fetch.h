@@ -37,10 +37,11 @@ enum fetch_error {
     FETCH_OVERLOADED,
     FETCH_STOPPING,
     FETCH_INTERNAL,
-    FETCH_DISPLACED,   /* too many fetches were queued, and its client had the most of them */
-    FETCH_BAD_METHOD,  /* no method, CONNECT, or one that excludes the request's body */
-    FETCH_BODY_FAILED, /* the request's body could not be supplied as it was stated */
-    FETCH_CANCELLED,   /* by fetcher_cancel() */
+    FETCH_DISPLACED,         /* too many fetches were queued, and its client had the most of them */
+    FETCH_BAD_METHOD,        /* no method, CONNECT, or one that excludes the request's body */
+    FETCH_BODY_FAILED,       /* the request's body could not be supplied as it was stated */
+    FETCH_CANCELLED,         /* by fetcher_cancel() */
+    FETCH_CONNECT_TIMED_OUT, /* before there was a connection: nothing has been sent */
 };
 
 /*

@@ -248,6 +248,14 @@ request_begin(struct request *r)
         displace(loop);
 }
 
+/* Does it look a name up or connect? One that waits for its turn has not begun. */
+static bool
+is_unconnected(const struct request *r)
+{
+    return r->stage == REQUEST_RESOLVING ||
+           (r->stage == REQUEST_TRANSFER && r->transfer.stage == TRANSFER_CONNECTING);
+}
+
 void
 request_check_time(struct request *r, int64_t now_us)
 {
@@ -262,5 +270,6 @@ request_check_time(struct request *r, int64_t now_us)
     else if (r->stage == REQUEST_TRANSFER && r->transfer.redirecting && deadline_of_all(r) > now_us)
         redirect(r);
     else
-        request_finish_with(r, FETCH_TIMED_OUT, "%s: %s took too long", r->target.host, what);
+        request_finish_with(r, is_unconnected(r) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
+                            "%s: %s took too long", r->target.host, what);
 }

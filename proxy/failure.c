@@ -19,6 +19,8 @@ failure_of_fetch(enum fetch_error error)
         return FAILURE_TLS;
     case FETCH_TIMED_OUT:
         return FAILURE_TIMEOUT;
+    case FETCH_CONNECT_TIMED_OUT:
+        return FAILURE_CONNECT_TIMEOUT;
     case FETCH_ORIGIN_BROKE:
         return FAILURE_ORIGIN;
     case FETCH_TOO_LARGE:
@@ -58,6 +60,7 @@ failure_word(enum failure failure)
     case FAILURE_TLS:
         return "tls_failed";
     case FAILURE_TIMEOUT:
+    case FAILURE_CONNECT_TIMEOUT:
         return "timed_out";
     case FAILURE_ORIGIN:
         return "origin_broke";

@@ -282,7 +282,8 @@ static bool
 is_disconnected(enum fetch_error error)
 {
     return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
-           error == FETCH_TLS_FAILED || error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
+           error == FETCH_CONNECT_TIMED_OUT || error == FETCH_TLS_FAILED ||
+           error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
 }
 
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
@@ -316,6 +317,8 @@ _Static_assert((int)METRIC_FETCHES_CANCELLED - (int)METRIC_FETCHES_OK == (int)FA
 static enum metric
 metric_of(enum failure failure)
 {
+    if (failure == FAILURE_CONNECT_TIMEOUT)
+        failure = FAILURE_TIMEOUT;
     return (enum metric)((unsigned)METRIC_FETCHES_OK + (unsigned)failure);
 }
 

@@ -19,6 +19,7 @@ front_status_of(enum failure why)
     case FAILURE_TLS:
         return PROXY_TLS_FAILED;
     case FAILURE_TIMEOUT:
+    case FAILURE_CONNECT_TIMEOUT:
         return PROXY_TIMED_OUT;
     case FAILURE_ORIGIN:
         return PROXY_ORIGIN_BROKE;

@@ -57,7 +57,8 @@ more(struct exchange *exchange)
 static bool
 is_unconnected(enum failure why)
 {
-    return why == FAILURE_CONNECT || why == FAILURE_RESOLVE || why == FAILURE_TLS;
+    return why == FAILURE_CONNECT || why == FAILURE_CONNECT_TIMEOUT || why == FAILURE_RESOLVE ||
+           why == FAILURE_TLS;
 }
 
 /*
@@ -109,6 +110,7 @@ answer_to(enum failure why)
     case FAILURE_TLS:
         return (struct answer){502, "tls-failed"};
     case FAILURE_TIMEOUT:
+    case FAILURE_CONNECT_TIMEOUT:
         return (struct answer){504, "timed-out"};
     case FAILURE_ORIGIN:
         return (struct answer){502, "origin-broke"};

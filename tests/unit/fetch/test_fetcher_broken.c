@@ -306,7 +306,7 @@ START_TEST(a_connection_that_hangs)
     config.connect_timeout_us = 200000;
     fetcher = start_fetcher(&config);
     fetch_one(fetcher, &o, "http://127.0.0.1:%u/", port);
-    ck_assert_msg(o.error == FETCH_TIMED_OUT, "%d %s", o.error, o.sentence);
+    ck_assert_msg(o.error == FETCH_CONNECT_TIMED_OUT, "%d %s", o.error, o.sentence);
     ck_assert_msg(strstr(o.sentence, "connecting") != NULL, "%s", o.sentence);
     outcome_free(&o);
     fetcher_destroy(fetcher);
@@ -326,7 +326,7 @@ START_TEST(a_handshake_that_hangs)
     config.connect_timeout_us = 200000;
     fetcher = start_fetcher(&config);
     fetch_one(fetcher, &o, "https://127.0.0.1:%u/", port);
-    ck_assert_msg(o.error == FETCH_TIMED_OUT, "%d %s", o.error, o.sentence);
+    ck_assert_msg(o.error == FETCH_CONNECT_TIMED_OUT, "%d %s", o.error, o.sentence);
     ck_assert_msg(strstr(o.sentence, "connecting") != NULL, "%s", o.sentence);
     outcome_free(&o);
     fetcher_destroy(fetcher);

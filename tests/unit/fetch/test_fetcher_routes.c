@@ -103,7 +103,7 @@ START_TEST(a_name_that_hangs)
                              &stuck, NULL));
     expect_end(fetcher, FETCH_OK, "http://fast.test:%u/", origin->port);
     outcome_wait(&stuck);
-    ck_assert_msg(stuck.error == FETCH_TIMED_OUT, "%d %s", stuck.error, stuck.sentence);
+    ck_assert_msg(stuck.error == FETCH_CONNECT_TIMED_OUT, "%d %s", stuck.error, stuck.sentence);
     ck_assert_msg(strstr(stuck.sentence, "resolving") != NULL, "%s", stuck.sentence);
     outcome_free(&stuck);
     /* The thread that is still stuck is given up. */

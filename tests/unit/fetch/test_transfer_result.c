@@ -39,7 +39,8 @@ START_TEST(of_each_stage)
         enum fetch_error error;
         const char *sentence;
     } rows[] = {
-        {TRANSFER_CONNECTING, CURLE_OPERATION_TIMEDOUT, FETCH_TIMED_OUT, "connecting to h.test"},
+        {TRANSFER_CONNECTING, CURLE_OPERATION_TIMEDOUT, FETCH_CONNECT_TIMED_OUT,
+         "connecting to h.test"},
         {TRANSFER_CONNECTING, CURLE_PEER_FAILED_VERIFICATION, FETCH_TLS_FAILED,
          "TLS with h.test failed"},
         {TRANSFER_CONNECTING, CURLE_OUT_OF_MEMORY, FETCH_INTERNAL, "out of memory"},

@@ -192,6 +192,12 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 502);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 1);
+    /* A host that is down does not respond at all. */
+    ck_assert(http_send(fd, "GET /w HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://first.test/w", FETCH_CONNECT_TIMED_OUT, "silent");
+    origin_responds("http://second.test/base/w", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 200);
     /* Another failure is final. */
     ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     AWAIT(scene_fetches() == 1);
