@@ -150,13 +150,15 @@ enum cache_answer {
     CACHE_STALE, /* found->object has expired, or does not meet the conditions; found->fill: the
                     caller fills its successor (NULL if conditions->only_cached is set). To the
                     policy the request has not happened: the page stays a candidate for eviction
-                    until its successor replaces it */
+                    until its successor replaces it. A successor that is under way and has expired
+                    goes on for its waiters alone */
     CACHE_BUSY,  /* the waiter has joined the object that is being filled. If that is the successor
                     of another one, as for STALE, found->object is the other one */
     CACHE_MISS,  /* found->fill: a busy object has been inserted, the waiter is its leader, and
-                    the caller fills it */
+                    the caller fills it. It takes the place of one that has expired, if any */
     CACHE_PASS,  /* found->fill: the URL has a marker, or is being filled with a response whose head
-                    came before this request and does not meet its conditions, or request->pass.
+                    came before this request, and which is fresh but does not meet its conditions,
+                    or request->pass.
                     The object is in no table, the waiter is its only one, and the caller fills it.
                     It may be stored at the end; after request->pass it is not */
     CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):

@@ -143,7 +143,8 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     fill->declared = head->length;
     fill->max_length = head->max_length;
     place = cache_lock(fill->cache, fill->hash);
-    fill->joinable_until_us = head->joinable_until_us ? head->joinable_until_us : INT64_MAX;
+    fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
+    fill->while_revalidate_us = head->while_revalidate_us;
     set_headed(fill, object, &place->shard, &removed);
     place_unlock(place);
     shard_free_removed(&removed);
@@ -204,19 +205,39 @@ hand_over(struct removed *removed, struct cache_victims *victims)
 
 /*
  * Has another fill stored a page that is from later than this object, and was fresh when this fetch
- * ended?
+ * ended? Either is enough after the fill has been displaced, because the object has expired then.
  */
 static bool
 is_outdated_by(const struct cache_fill *fill, const struct object *object, const struct entry *page)
 {
-    return object_is_fresh(page->object, fill->begun_us + (int64_t)object->fetch_us) &&
-           page->object->fetched_us > object->fetched_us;
+    bool fresh = object_is_fresh(page->object, fill->begun_us + (int64_t)object->fetch_us);
+
+    if (fill->displaced)
+        return fresh || page->object->fetched_us > fill->born_us;
+    return fresh && page->object->fetched_us > object->fetched_us;
+}
+
+/* The fill is the successor of the page in its place, or gets an entry of its own. */
+static void
+put_back(struct shard *shard, struct cache_fill *fill)
+{
+    struct entry *entry = shard_find_fill(shard, fill);
+
+    if (!entry) {
+        entry = shard_make_entry(shard, fill->object, fill->hash);
+        if (!entry)
+            return; /* a later request begins another fill */
+        table_insert(&shard->table, entry);
+    }
+    entry->object->fill = fill;
+    fill->entry = entry;
 }
 
 /*
  * Stores the fill's object, which is in its own entry if it has one, or is the successor of a page.
- * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object, which is
- * newer than this one.
+ * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object. That of
+ * the fill that has displaced this one is the successor of the page from now on. Any other one is
+ * stored itself, and this object is not.
  */
 static enum cache_outcome
 store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succeeds,
@@ -224,14 +245,24 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
 {
     struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
                             fill->key};
-    struct entry *other = own ? NULL : shard_find_fill(shard, fill);
+    struct entry *other = own ? NULL : shard_find_fill(shard, fill), *of_later;
+    struct cache_fill *later = other && fill->displaced ? other->object->fill : NULL;
+    enum evictor_outcome outcome;
 
     if (other && entry_is_mark(other))
         shard_remove(shard, other, replaced);
-    else if (other && (!other->stored || (!succeeds && is_outdated_by(fill, object, other))))
+    else if (other && other->stored && !succeeds && is_outdated_by(fill, object, other))
         return CACHE_NOT_STORED;
-    switch (
-        shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims)) {
+    else if (other && !other->stored && !later)
+        return CACHE_NOT_STORED;
+    of_later = later ? shard_close_fill(later) : NULL;
+    if (of_later)
+        shard_remove(shard, of_later, replaced);
+    outcome =
+        shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims);
+    if (later)
+        put_back(shard, later);
+    switch (outcome) {
     case EVICTOR_ENTERED:
         return replaced->count ? CACHE_REPLACED : CACHE_STORED;
     case EVICTOR_PASSED_ON:
@@ -275,7 +306,7 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
         if (outcome == CACHE_NOT_STORED) {
             if (own)
                 shard_remove(shard, own, &replaced);
-            else
+            else if (!fill->displaced)
                 remove_expired(shard, fill, &replaced);
         }
         table_tidy(&shard->table);

@@ -160,7 +160,9 @@ struct cache_fill {
     _Atomic bool may_store; /* no purge since the lookup, and no bypass. Changed under the lock */
     bool has_head;
     int64_t born_us; /* from the head on: when the response's age was 0, as far as is known */
-    int64_t joinable_until_us; /* likewise: requests that come later do not wait for it */
+    int64_t fresh_until_us;      /* likewise: the end of the lifetime; INT64_MAX: unlimited */
+    int64_t while_revalidate_us; /* likewise: after that, requests without conditions may join */
+    bool displaced;              /* it had expired, and a later fill has taken its place */
     bool isolated;
     bool refreshed;
     unsigned passed_over; /* as in struct object_waiter */
@@ -182,8 +184,9 @@ struct object_head {
     uint64_t max_length; /* an append beyond it is EFBIG */
     int64_t fetched_us;  /* as for cache_fill_finish(), for those that read the object before; 0:
                             not known yet */
-    int64_t joinable_until_us;      /* of the same clock: until then the response may be used for
-                                       requests to come; 0: not bounded */
+    int64_t fresh_until_us;         /* of the same clock: the end of the lifetime, for requests that
+                                       come while the body arrives; 0: unlimited */
+    int64_t while_revalidate_us;    /* for so long after it requests without conditions may join */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts the object */
 };
 
@@ -280,8 +283,10 @@ void cache_fill_unmark(struct cache_fill *fill);
  * The object is complete, after the head. It is stored if `store_it` is true, no purge has come
  * since the lookup, and policy and capacity admit it. Then it replaces the page or mark of its URL
  * and variant; but not a fresh page from later, by `fetched_us`, that another fill has stored
- * meanwhile (RFC 9111, section 4: the most recent response). If it is not stored, a page that had
- * expired at the lookup is removed. For a bypass the table does not change. Waiters get END.
+ * meanwhile (RFC 9111, section 4: the most recent response). A fill that has been displaced
+ * replaces no fresh page and none from later, and its page has the later fill as its successor. If
+ * it is not stored, a page that had expired at the lookup is removed, unless it was displaced. For
+ * a bypass the table does not change. Waiters get END.
  *
  * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
  * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from

@@ -7,7 +7,28 @@
 #include "cache/places.h"
 #include "cache/waiters.h"
 
-/* Begins a fill that requests can join by `entry`; NULL: by a new entry. */
+/*
+ * Another fill takes the place of the entry's one, which goes on for its waiters. `name` has the
+ * URL of the other one.
+ */
+static void
+displace_fill(struct entry *entry, struct object *name)
+{
+    struct cache_fill *fill = entry->object->fill;
+
+    fill->displaced = true;
+    if (shard_close_fill(fill)) {
+        struct object *before = entry->object; /* which the fill keeps */
+
+        entry->object = object_retain(name);
+        object_release(&before);
+    }
+}
+
+/*
+ * Begins a fill that requests can join by `entry`, where it takes the place of another one if that
+ * is there; NULL: by a new entry.
+ */
 static bool
 begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key,
            const struct cache_request *request, int64_t now_us, struct entry *entry,
@@ -24,6 +45,8 @@ begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key
             return false;
         }
         table_insert(&shard->table, entry);
+    } else if (entry->object->fill) {
+        displace_fill(entry, fill->name);
     }
     if (entry->stored)
         fill->previous = object_retain(entry->object);
@@ -55,19 +78,27 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
     return CACHE_PASS;
 }
 
+/* Has the response expired while its body arrives? */
+static bool
+has_expired(const struct cache_fill *fill, int64_t now_us)
+{
+    return fill->has_head && now_us >= fill->fresh_until_us;
+}
+
 /*
  * May the response of this fill be used for a request with these conditions? One whose head has
- * come was not asked for by this request, and is as old as that: it may have expired while its body
- * arrives.
+ * come was not asked for by this request, and is as old as that. After its lifetime it is for
+ * requests without conditions only, as a stored object is.
  */
 static bool
 may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
 {
     if (!fill->has_head)
         return true;
-    return now_us < fill->joinable_until_us &&
-           (!conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
-                            now_us - fill->born_us <= conditions->max_age_us));
+    if (has_expired(fill, now_us))
+        return !conditions && now_us - fill->fresh_until_us < fill->while_revalidate_us;
+    return !conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
+                           now_us - fill->born_us <= conditions->max_age_us);
 }
 
 /* May it be joined for the byte at this offset? */
@@ -121,9 +152,7 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
         entry = NULL;
     }
     busy = entry ? entry->object->fill : NULL;
-    if (busy) {
-        if (!may_meet(busy, request->conditions, now_us))
-            return begin_pass(cache, shard, key, request, now_us, found);
+    if (busy && may_meet(busy, request->conditions, now_us)) {
         if (request->max_waiters && busy->waiter_count >= request->max_waiters)
             return CACHE_FULL;
         waiters_add(busy, request->waiter, false);
@@ -131,9 +160,11 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
             found->object = object_retain(entry->object);
         return CACHE_BUSY;
     }
+    if (busy && !has_expired(busy, now_us))
+        return begin_pass(cache, shard, key, request, now_us, found);
     if (!begin_fill(cache, shard, key, request, now_us, entry, found))
         return CACHE_NO_MEMORY;
-    if (!entry)
+    if (!entry || !entry->stored)
         return CACHE_MISS;
     found->object = object_retain(entry->object);
     return CACHE_STALE;

@@ -78,7 +78,8 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
         .length = head->content_length,
         .max_length = OWN_MAX,
         .fetched_us = fill->own_sharing.born_us,
-        .joinable_until_us = sharing_joinable_until(&fill->own_sharing),
+        .fresh_until_us = fill->own_sharing.fresh_until_us,
+        .while_revalidate_us = fill->own_sharing.while_revalidate_us,
         .account = fill->proxy->config.account,
     };
     struct buf tags;

@@ -90,14 +90,6 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
 }
 
 int64_t
-sharing_joinable_until(const struct sharing *sharing)
-{
-    if (sharing->fresh_until_us == INT64_MAX)
-        return INT64_MAX;
-    return sharing->fresh_until_us + sharing->while_revalidate_us;
-}
-
-int64_t
 sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
 {
     int64_t lifetime_us;

@@ -31,7 +31,8 @@ struct sharing {
                         range, and not because of the response */
     bool joinable;   /* requests that wait for the response may have it */
     int64_t born_us; /* when its age was 0 */
-    int64_t while_revalidate_us; /* for which it may be used behind the end of its lifetime */
+    int64_t while_revalidate_us; /* it may be used this long after its lifetime (RFC 5861 section
+                                    3), by requests that demand nothing; 0 if age is bounded */
 };
 
 /*
@@ -53,12 +54,6 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
  */
 void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
                      const struct http_storing_rules *rules, int64_t now_us);
-
-/*
- * Until when the response, whose body still arrives, may be used for later requests: on the
- * monotonic clock, INT64_MAX if it is not bounded.
- */
-int64_t sharing_joinable_until(const struct sharing *sharing);
 
 /*
  * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than

@@ -63,13 +63,15 @@ is_body_of(const struct object *object, unsigned number)
 
 /* Fills; true if the whole body has arrived. */
 static bool
-fill_body(struct user *user, struct cache_fill *fill, unsigned number)
+fill_body(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
 {
     struct object_head head = {
         .status = 200,
         .length = number % 3 ? (int64_t)number * 50 : -1,
         .max_length = 1 << 20,
         .account = &account,
+        /* Expired to the requests of threads that are ahead. */
+        .fresh_until_us = unit_draw(&user->dice, 2) ? now + 1 : 0,
     };
     const unsigned step = 1 + number / STEPS;
     char tags[32];
@@ -143,7 +145,7 @@ fill(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
         cache_fill_free(fill);
         return;
     }
-    if (fill_body(user, fill, number)) {
+    if (fill_body(user, fill, number, now)) {
         bool store = !user->all || (!fill->isolated && unit_draw(&user->dice, 10));
         int64_t lifetime =
             unit_draw(&user->dice, 2) ? INT64_MAX : 1000 * unit_draw(&user->dice, 20);

@@ -323,6 +323,62 @@ START_TEST(refreshing_a_page)
 }
 END_TEST
 
+/* A response that expires while it arrives is displaced by a later one, or stays in its place. */
+static void
+displace_page(void *context)
+{
+    struct object_head head = {.status = 200, .length = PIECE, .max_length = PIECE};
+    struct request first = {0}, second = {0};
+    struct cache *cache = context;
+    enum cache_outcome outcome;
+
+    if (request_lookup(&first, cache, "u", 0, false) == CACHE_NO_MEMORY)
+        request_lookup(&first, cache, "u", 0, false);
+    head.fresh_until_us = 1000;
+    while (cache_fill_head(first.found.fill, &head) != 0)
+        ck_assert(torture_failed());
+    if (request_lookup(&second, cache, "u", 1000, false) == CACHE_NO_MEMORY) {
+        ck_assert(torture_failed());
+        ck_assert(cache_is_valid(cache));
+        ck_assert_uint_eq(pages_stats(cache).busy, 1);
+        ck_assert_int_eq(request_lookup(&second, cache, "u", 999, false), CACHE_BUSY);
+        ck_assert(cache_leave(cache, &second.waiter));
+        request_end(&second);
+        request_lookup(&second, cache, "u", 1000, false);
+    }
+    ck_assert_int_eq(second.answer, CACHE_MISS);
+    /* Too large to be stored: the later one needs an entry again. */
+    while (cache_fill_append(first.found.fill, piece, PIECE) != 0)
+        ck_assert(torture_failed());
+    outcome = cache_fill_finish(first.found.fill, true, 1, 1, 1000);
+    ck_assert_int_eq(outcome, CACHE_NOT_STORED);
+    ck_assert(cache_is_valid(cache));
+    cache_fill_free(first.found.fill);
+    ck_assert_uint_eq(request_take(&first), WAITER_END);
+    request_end(&first);
+    head.length = 1;
+    while (cache_fill_head(second.found.fill, &head) != 0)
+        ck_assert(torture_failed());
+    outcome = cache_fill_finish(second.found.fill, true, 1, 1000, 1000);
+    ck_assert(outcome == CACHE_STORED || (outcome == CACHE_NOT_STORED && torture_failed()));
+    cache_fill_free(second.found.fill);
+    ck_assert_uint_eq(request_take(&second), WAITER_END);
+    request_end(&second);
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(pages_stats(cache).busy, 0);
+    cache_purge(cache, span_str("u"));
+}
+
+START_TEST(displacing)
+{
+    struct cache *cache = pages_cache("lru", 0, 400, 1);
+
+    /* Two fills with two objects each, an entry; two heads; an entry; a page. */
+    ck_assert_uint_ge(torture_walk(displace_page, cache), 10);
+    cache_destroy(cache);
+}
+END_TEST
+
 /* A response that varies is stored under its variant, or without memory given to its leader alone.
  */
 static void
@@ -530,6 +586,7 @@ unit_suite(void)
     tcase_add_test(tc, requesting_a_page);
     tcase_add_test(tc, a_body_with_a_window);
     tcase_add_test(tc, refreshing_a_page);
+    tcase_add_test(tc, displacing);
     tcase_add_test(tc, varying);
     tcase_add_test(tc, tagging);
     tcase_add_test(tc, filling_evicts_others_where_memory_fails);

@@ -247,24 +247,31 @@ START_TEST(a_range_that_begins_in_what_has_come_is_of_the_object_that_grows)
 }
 END_TEST
 
+#define MAX_AGE "Cache-Control: max-age=60\r\n"
+
 /* What has expired may not be used for a later request: RFC 9111 section 4. */
 START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
 {
     static const struct {
         bool raw;
-        const char *lines;
+        const char *lines, *fields;
         int64_t after_s;
         bool joins;
     } rows[] = {
-        {true, "Cache-Control: max-age=10\r\n", 9, true},
-        {true, "Cache-Control: max-age=10\r\n", 10, false},
-        {true, "Cache-Control: max-age=10\r\nAge: 4\r\n", 6, false},
-        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", 29, true},
-        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", 30, false},
-        {true, "Cache-Control: s-maxage=10, stale-while-revalidate=20\r\n", 10, false},
-        {false, "Cache-Control: max-age=10\r\n", 9, true},
-        {false, "Cache-Control: max-age=10\r\n", 10, false},
-        {false, "", 100000, true},
+        {true, "Cache-Control: max-age=10\r\n", "", 9, true},
+        {true, "Cache-Control: max-age=10\r\n", "", 10, false},
+        {true, "Cache-Control: max-age=10\r\nAge: 4\r\n", "", 6, false},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", "", 29, true},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=20\r\n", "", 30, false},
+        {true, "Cache-Control: s-maxage=10, stale-while-revalidate=20\r\n", "", 10, false},
+        /* RFC 9111 section 5.2.1.1: no stale response without max-stale. */
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=100\r\n", "", 50, true},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=100\r\n", MAX_AGE, 9, true},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=100\r\n", MAX_AGE, 10, false},
+        {true, "Cache-Control: max-age=10, stale-while-revalidate=100\r\n", MAX_AGE, 50, false},
+        {false, "Cache-Control: max-age=10\r\n", "", 9, true},
+        {false, "Cache-Control: max-age=10\r\n", "", 10, false},
+        {false, "", "", 100000, true},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -272,6 +279,7 @@ START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
         struct scene_fetch *first;
 
         v[1] = v[0];
+        v[1].fields = rows[i].fields;
         scene_begin(&defaults);
         ck_assert(!visit(&v[0]));
         first = scene_fetch(URL);
@@ -295,6 +303,88 @@ START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
 }
 END_TEST
 
+/* A slow body does not cost a fetch for each request after its lifetime. */
+START_TEST(requests_after_an_expired_response_share_one_fetch)
+{
+    static const char lines[] = "Cache-Control: max-age=10\r\nETag: \"a\"\r\n";
+
+    for (unsigned last = 0; last < 2; last++) {
+        struct scene_fetch *first, *second;
+        struct visit v[7];
+
+        scene_begin(&defaults);
+        ck_assert(!visit_raw(&v[0], URL, ""));
+        first = scene_fetch(URL);
+        scene_hop(first, lines, false);
+        scene_head(first, 200, lines, 20);
+        scene.now_us += 10 * SECOND;
+        for (unsigned i = 1; i < 5; i++) {
+            ck_assert(!visit_raw(&v[i], URL, ""));
+            ck_assert(!v[i].as_is);
+        }
+        ck_assert_uint_eq(scene_fetches(), 2);
+        second = next_fetch(first);
+        scene_hop(second, lines, false);
+        scene_head(second, 200, lines, 30);
+        scene_body(first, 20);
+        if (!last) {
+            scene_done(first, FETCH_OK, "");
+            scene_run();
+        }
+        /* Also where the first one is a page of the cache by now. */
+        ck_assert(!visit_raw(&v[5], URL, ""));
+        ck_assert_uint_eq(scene_fetches(), last ? 2 : 1);
+        scene_body(second, 30);
+        scene_done(second, FETCH_OK, "");
+        scene_run();
+        if (last) {
+            scene_done(first, FETCH_OK, "");
+            scene_run();
+        }
+        expect_body(&v[0], OUTCOME_MISS, 20);
+        expect_body(&v[1], OUTCOME_MISS, 30);
+        for (unsigned i = 2; i < 6; i++)
+            expect_body(&v[i], OUTCOME_COALESCED, 30);
+        ck_assert_uint_eq(scene_stats().pages, 1);
+        ck_assert(visit_raw(&v[6], URL, ""));
+        expect_body(&v[6], OUTCOME_HIT, 30);
+        scene_end();
+    }
+}
+END_TEST
+
+/* With requests all the time, and a body that takes longer than its lifetime, too. */
+START_TEST(a_slow_response_that_has_expired_is_validated_at_its_end)
+{
+    static const char lines[] = "Cache-Control: max-age=10\r\nETag: \"a\"\r\n";
+    struct scene_fetch *fetches[2];
+    struct visit v[4];
+
+    scene_begin(&defaults);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!visit_raw(&v[i], URL, ""));
+        fetches[i] = i ? next_fetch(fetches[0]) : scene_fetch(URL);
+        scene_hop(fetches[i], lines, false);
+        scene_head(fetches[i], 200, lines, 20);
+        scene.now_us += 10 * SECOND;
+    }
+    scene_body(fetches[0], 20);
+    scene_done(fetches[0], FETCH_OK, "");
+    scene_run();
+    expect_body(&v[0], OUTCOME_MISS, 20);
+    ck_assert(!visit_raw(&v[2], URL, ""));
+    ck_assert_ptr_nonnull(strstr(next_fetch(fetches[1])->fields, "If-None-Match: \"a\""));
+    scene_body(fetches[1], 20);
+    scene_done(fetches[1], FETCH_OK, "");
+    scene_answer(URL, 304, lines, 0);
+    expect_body(&v[1], OUTCOME_MISS, 20);
+    ck_assert_uint_eq(v[2].got, 20);
+    ck_assert(visit_raw(&v[3], URL, ""));
+    expect_body(&v[3], OUTCOME_HIT, 20);
+    scene_end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -308,6 +398,8 @@ unit_suite(void)
     tcase_add_test(cases, a_demand_is_not_met_by_a_response_that_has_begun_before);
     tcase_add_test(cases, a_range_that_begins_in_what_has_come_is_of_the_object_that_grows);
     tcase_add_test(cases, a_response_that_has_expired_while_it_arrives_is_not_joined);
+    tcase_add_test(cases, requests_after_an_expired_response_share_one_fetch);
+    tcase_add_test(cases, a_slow_response_that_has_expired_is_validated_at_its_end);
     suite_add_tcase(suite, cases);
     return suite;
 }
