@@ -1,5 +1,6 @@
 """The HTTP front of the real daemon: forward and reverse proxy, framing, bodies, limits."""
 
+import contextlib
 import hashlib
 import http.server
 import json
@@ -439,6 +440,28 @@ class ReverseTest(HttpTest):
         self.assertEqual((response.status, response.body),
                          (200, f"{self.echo.url}/v2/x".encode()))
         self.assertEqual(self.echo.heads[0][2]["X-Forwarded-Host"], "two.test")
+
+    def test_the_next_url_if_connecting_takes_too_long(self):
+        # A listener whose backlog is full: its host neither accepts nor refuses a connection.
+        with socket.socket() as full, contextlib.ExitStack() as fillers:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            for _ in range(4):
+                filler = fillers.enter_context(socket.socket())
+                filler.setblocking(False)
+                filler.connect_ex(full.getsockname())
+            self.c.close()
+            self.d.stop()
+            self.d = self.http_daemon(
+                "--connect-timeout", "500ms", "--log-level", "debug",
+                "--origin", f"/=http://127.0.0.1:{full.getsockname()[1]},{self.echo.url}/v2")
+            self.c = self.connect()
+            for path in ("/x", "/y"):
+                response = self.request(path)
+                self.assertEqual((response.status, response.body),
+                                 (200, f"{self.echo.url}/v2{path}".encode()))
+        # The second request has begun with the URL that has worked.
+        self.assertEqual(str(self.d.err).count("us: timed_out, "), 1, self.d.err)
 
     def test_redirects_to_the_origin_lead_to_the_proxy(self):
         self.assertEqual(self.request("/moved").field("Location"), "/v2/target?x")

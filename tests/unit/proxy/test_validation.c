@@ -326,6 +326,7 @@ START_TEST(without_its_origin_an_object_is_used_unless_its_response_forbids_that
         {TAGGED, FETCH_CONNECT_FAILED, 11, true},
         {TAGGED, FETCH_RESOLVE_FAILED, 11, true},
         {TAGGED, FETCH_TIMED_OUT, 11, true},
+        {TAGGED, FETCH_CONNECT_TIMED_OUT, 11, true},
         {TAGGED, FETCH_TLS_FAILED, 11, true},
         {TAGGED, FETCH_ORIGIN_BROKE, 86000, true},
         {TAGGED, FETCH_ORIGIN_BROKE, 86411, false},

@@ -436,6 +436,7 @@ START_TEST(failures_before_the_head_are_pages)
         {FETCH_RESOLVE_FAILED, 502, "resolve-failed"},
         {FETCH_CONNECT_FAILED, 502, "connect-failed"},
         {FETCH_TIMED_OUT, 504, "timed-out"},
+        {FETCH_CONNECT_TIMED_OUT, 504, "timed-out"},
         {FETCH_DENIED, 403, "denied"},
         {FETCH_OVERLOADED, 503, "overloaded"},
         {FETCH_ORIGIN_BROKE, 502, "origin-broke"},

@@ -198,12 +198,26 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
     origin_responds("http://second.test/base/w", MAX_AGE, BODY_INLINE, "page", 4);
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 200);
+    /* It has got nothing of the request, whatever the method. */
+    ck_assert(http_send(fd, "POST /v HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://second.test/base/v", FETCH_CONNECT_TIMED_OUT, "silent");
+    origin_responds("http://first.test/v", "", BODY_INLINE, "done", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "done");
+    ck_assert(http_send(fd, "GET /u HTTP/1.1\r\nHost: two.test\r\n\r\n"));
+    origin_fails("http://first.test/u", FETCH_CONNECT_TIMED_OUT, "silent");
+    origin_fails("http://second.test/base/u", FETCH_CONNECT_TIMED_OUT, "silent, too");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 504);
+    ck_assert_ptr_nonnull(strstr(answer.body, "silent, too"));
+    ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 2);
     /* Another failure is final. */
     ck_assert(http_send(fd, "GET /z HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     AWAIT(scene_fetches() == 1);
     origin_fails(scene_fetch(NULL)->url, FETCH_TIMED_OUT, "silent");
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 504);
+    ck_assert_uint_eq(scene_fetches(), 0);
     close(fd);
     front_server_stop();
 }
@@ -245,7 +259,7 @@ START_TEST(the_next_url_is_preferred_to_a_stale_response)
     origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "page", 4);
     expect_page(fd, "page");
     ck_assert(http_send(fd, request));
-    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_fails("http://first.test/x", FETCH_CONNECT_TIMED_OUT, "silent");
     origin_responds("http://second.test/base/x", EXPIRED, BODY_INLINE, "new", 3);
     expect_page(fd, "new");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 2);

@@ -146,9 +146,9 @@ START_TEST(failures_to_connect)
         enum fetch_error error;
         unsigned status;
     } cases[] = {
-        {FETCH_DENIED, 403},    {FETCH_RESOLVE_FAILED, 502}, {FETCH_CONNECT_FAILED, 502},
-        {FETCH_TIMED_OUT, 504}, {FETCH_OVERLOADED, 503},     {FETCH_DISPLACED, 503},
-        {FETCH_STOPPING, 503},  {FETCH_INTERNAL, 500},
+        {FETCH_DENIED, 403},    {FETCH_RESOLVE_FAILED, 502},    {FETCH_CONNECT_FAILED, 502},
+        {FETCH_TIMED_OUT, 504}, {FETCH_CONNECT_TIMED_OUT, 504}, {FETCH_OVERLOADED, 503},
+        {FETCH_DISPLACED, 503}, {FETCH_STOPPING, 503},          {FETCH_INTERNAL, 500},
     };
 
     begin();
