@@ -53,8 +53,7 @@ take_interims(struct exchange *x)
     }
 }
 
-/* From here on a waiter's passed_over is the status of a response, below it a number of enum
- * failure. */
+/* passed_over is a status from this value on, and a number of enum failure below it. */
 #define LEAST_STATUS 100u
 
 /* What the object that the waiter has now is to this request: known, and constant, at its end. */
@@ -76,8 +75,8 @@ set_outcome(struct exchange *x)
     }
 }
 
-/* Has the waiter an earlier object, since its fetch has failed, and does the front rather make the
- * request anew? */
+/* Has the fetch failed, so that the waiter got an earlier object, and does the front repeat the
+ * request? */
 static bool
 is_repeated(struct exchange *x)
 {
