@@ -71,6 +71,20 @@ is_for_proxy(const struct http_connection *c, const struct http_request *request
            (http_request_is_for_server(request) && c->worker->http->origins.count);
 }
 
+/* Does a row of --origin have to match? A reverse proxy is the server of no other hosts. */
+static bool
+is_routed(const struct http_connection *c, const struct http_request *request)
+{
+    return c->worker->http->origins.count && request->form != HTTP_ASTERISK_FORM;
+}
+
+static void
+send_no_content(struct http_exchange *x)
+{
+    http_page_make(x, &(struct http_page){.status = 204, .empty = true});
+    http_exchange_send_made(x);
+}
+
 /*
  * The access log needs the head of each request. For the request database, a method of which the
  * number says all and the URL of the object will do: so a hit copies no head.
@@ -94,6 +108,7 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     struct http_route route;
     const char *reason;
     unsigned status;
+    bool for_proxy = is_for_proxy(c, request);
 
     if (!x)
         return false;
@@ -107,16 +122,19 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     }
     if (request->method_id == HTTP_CONNECT)
         x->persistent = false;
-    if (c->in_body && (is_for_proxy(c, request) || request->method_id == HTTP_PURGE))
+    if (c->in_body && (for_proxy || request->method_id == HTTP_PURGE))
         x->persistent = false;
-    if (is_for_proxy(c, request)) {
-        http_page_make(x, &(struct http_page){.status = 204, .empty = true});
-        http_exchange_send_made(x);
+    if (for_proxy && !is_routed(c, request)) {
+        send_no_content(x);
         return true;
     }
     status = http_route_find(c, request, &route, &reason);
     if (status) {
         http_exchange_send_page(x, status, span_str(reason), NULL);
+        return true;
+    }
+    if (for_proxy) {
+        send_no_content(x);
         return true;
     }
     if (request->method_id == HTTP_PURGE) {

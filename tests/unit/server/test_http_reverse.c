@@ -171,6 +171,27 @@ START_TEST(what_no_row_matches_is_misdirected)
 }
 END_TEST
 
+/* A reverse proxy is the server itself only for what it serves. */
+START_TEST(options_of_the_whole_server)
+{
+    static char row[] = "site.test/=http://api.test/";
+    static char *items[] = {row, NULL};
+    int fd;
+
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    http_begin();
+    fd = http_connect();
+    http_expect(fd, "OPTIONS http://foreign.test HTTP/1.1\r\nHost: foreign.test\r\n\r\n", &answer,
+                421);
+    http_expect(fd, "OPTIONS http://site.test HTTP/1.1\r\nHost: foreign.test\r\n\r\n", &answer,
+                204);
+    http_expect(fd, "OPTIONS * HTTP/1.1\r\nHost: foreign.test\r\n\r\n", &answer, 204);
+    ck_assert_uint_eq(scene_fetches(), 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
 {
     int fd;
@@ -462,6 +483,7 @@ unit_suite(void)
     tcase_add_test(tcase, the_host_that_is_forwarded);
     tcase_add_test(tcase, paths_do_not_leave_the_row);
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
+    tcase_add_test(tcase, options_of_the_whole_server);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
     tcase_add_test(tcase, the_next_url_is_preferred_to_a_stale_response);
     tcase_add_test(tcase, a_request_with_a_body_fails_and_the_next_one_begins_with_the_next_url);
