@@ -15,7 +15,8 @@ exchange_start(struct exchange *x)
     x->waiter.base.notify = exchange_wake_by_cache;
     x->waiter.base.streams = x->front->streams;
     x->waiter.client = x->client;
-    x->as_of_us = x->arrived_us;
+    if (!x->as_of_us)
+        x->as_of_us = x->arrived_us;
     if (!x->raw)
         x->url = proxy_normal_url(x->proxy, x->url);
     if (x->has_body && !exchange_make_relay(x)) {

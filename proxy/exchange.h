@@ -115,7 +115,14 @@ struct exchange {
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */
-    unsigned worker;      /* the slot of its thread in the metrics */
+    /*
+     * Of the monotonic clock: freshness is evaluated as of then, and the age of a hit counts up to
+     * it. 0: as of the arrival, so that a hit reads no clock. Otherwise the request has waited
+     * since its arrival, and what was fresh then may have expired; so the exchange sets it when it
+     * looks up again after a wait.
+     */
+    int64_t as_of_us;
+    unsigned worker; /* the slot of its thread in the metrics */
 
     /* ---- the response: from head() until exchange_end() */
     struct object *object;
@@ -125,12 +132,6 @@ struct exchange {
      * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
      */
     bool as_is;
-    /*
-     * Of the monotonic clock: freshness has been evaluated as of then, and the age of a hit counts
-     * up to it. It is the arrival, so that a hit reads no clock, or when the exchange was sent back
-     * to look up again, since by then what was fresh at its arrival may have expired.
-     */
-    int64_t as_of_us;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
     bool has_older; /* for repeats() and fail(): an earlier response is used if fail() does not make

@@ -206,7 +206,7 @@ make_fields(struct exchange *exchange)
 }
 
 static void
-set_exchange(struct http_exchange *x, struct span url)
+set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     const struct http_request *request = &x->request;
     struct http_connection *c = x->connection;
@@ -230,20 +230,34 @@ set_exchange(struct http_exchange *x, struct span url)
     x->exchange.client = http_peer(c)->client;
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
     x->exchange.arrived_us = x->arrived_us;
+    x->exchange.as_of_us = as_of_us;
     x->exchange.worker = net_worker_number(c->net.set->worker);
 }
 
-bool
-http_exchange_start(struct http_exchange *x, struct span url)
+static bool
+start(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     bool ended;
 
-    set_exchange(x, url);
+    set_exchange(x, url, as_of_us);
     x->again = false;
     x->starting = true;
     ended = exchange_start(&x->exchange);
     x->starting = false;
     return x->again ? start_next(x) : ended;
+}
+
+bool
+http_exchange_start(struct http_exchange *x, struct span url)
+{
+    return start(x, url, 0);
+}
+
+/* After a wait. */
+static bool
+start_late(struct http_exchange *x, struct span url)
+{
+    return start(x, url, proxy_now_us(&x->connection->worker->http->service->proxy));
 }
 
 /* No connection can be made for the URL of the exchange, and the origin has others. */
@@ -267,7 +281,7 @@ static bool
 start_next(struct http_exchange *x)
 {
     exchange_end(&x->exchange);
-    return http_exchange_start(x, next_url(x));
+    return start_late(x, next_url(x));
 }
 
 /* ---- tunnels --------------------------------------------------------------------------------- */
@@ -301,7 +315,7 @@ http_exchange_serve(struct http_exchange *x)
                                        sizeof(worker->url));
 
     x->over = false;
-    (void)http_exchange_start(x, span_of(worker->url, len));
+    (void)start_late(x, span_of(worker->url, len));
 }
 
 unsigned

@@ -244,6 +244,35 @@ START_TEST(the_next_url_is_tried_if_no_connection_can_be_made)
 }
 END_TEST
 
+/* What the next URL's response is to the request counts from then on, not from its arrival. */
+START_TEST(a_repeated_request_is_evaluated_when_it_is_repeated)
+{
+    static const char x[] = "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n",
+                      y[] = "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n";
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, x));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "old", 3);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert(http_send(fd, y));
+    origin_fails("http://second.test/base/y", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://first.test/y", MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert(http_send(fd, x));
+    (void)await_fetch("http://first.test/x");
+    scene.now_us += 3601 * SECOND;
+    origin_fails("http://first.test/x", FETCH_CONNECT_TIMED_OUT, "silent");
+    origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "new", 3);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "new");
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 #define EXPIRED "Cache-Control: max-age=0\r\nETag: \"1\"\r\n"
 
 static void
@@ -485,6 +514,7 @@ unit_suite(void)
     tcase_add_test(tcase, what_no_row_matches_is_misdirected);
     tcase_add_test(tcase, options_of_the_whole_server);
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
+    tcase_add_test(tcase, a_repeated_request_is_evaluated_when_it_is_repeated);
     tcase_add_test(tcase, the_next_url_is_preferred_to_a_stale_response);
     tcase_add_test(tcase, a_request_with_a_body_fails_and_the_next_one_begins_with_the_next_url);
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
