@@ -4,6 +4,7 @@
  * the thread sanitizer.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 
 #include "tests/unit/cache/pages.h"
@@ -28,6 +29,7 @@ struct user {
     bool alike; /* all threads draw the same */
     bool all;   /* failures, private responses, bypasses, waiters that leave */
     uint64_t hits, joined, stored, evicted, purged, retries, passed, fell_back, refreshed, varied;
+    uint64_t displaced;
     bool wrong; /* an object that is not the one asked for, or a waiter with a wrong answer */
 };
 
@@ -63,15 +65,14 @@ is_body_of(const struct object *object, unsigned number)
 
 /* Fills; true if the whole body has arrived. */
 static bool
-fill_body(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
+fill_body(struct user *user, struct cache_fill *fill, unsigned number)
 {
     struct object_head head = {
         .status = 200,
         .length = number % 3 ? (int64_t)number * 50 : -1,
         .max_length = 1 << 20,
         .account = &account,
-        /* Expired to the requests of threads that are ahead. */
-        .fresh_until_us = unit_draw(&user->dice, 2) ? now + 1 : 0,
+        .fresh_until_us = unit_draw(&user->dice, 2), /* expired from the beginning, or unlimited */
     };
     const unsigned step = 1 + number / STEPS;
     char tags[32];
@@ -83,6 +84,8 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number, int64_t n
         cache_fill_isolate(fill, unit_draw(&user->dice, 2) ? unit_draw(&user->dice, 9000) : 0);
     if (cache_fill_head(fill, &head) != 0)
         return false;
+    if (head.fresh_until_us)
+        sched_yield(); /* others may displace it */
     for (unsigned i = 0; i < number; i += step) {
         unsigned parts = number - i < step ? number - i : step;
 
@@ -145,7 +148,7 @@ fill(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
         cache_fill_free(fill);
         return;
     }
-    if (fill_body(user, fill, number, now)) {
+    if (fill_body(user, fill, number)) {
         bool store = !user->all || (!fill->isolated && unit_draw(&user->dice, 10));
         int64_t lifetime =
             unit_draw(&user->dice, 2) ? INT64_MAX : 1000 * unit_draw(&user->dice, 20);
@@ -156,6 +159,7 @@ fill(struct user *user, struct cache_fill *fill, unsigned number, int64_t now)
     } else {
         cache_fill_fail(fill, 5, "failed", retry_some, NULL);
     }
+    user->displaced += fill->displaced;
     cache_fill_free(fill);
 }
 
@@ -321,6 +325,7 @@ users_join(struct user *users)
         sum.fell_back += users[i].fell_back;
         sum.refreshed += users[i].refreshed;
         sum.varied += users[i].varied;
+        sum.displaced += users[i].displaced;
     }
     ck_assert(!sum.wrong);
     ck_assert(cache_is_valid(cache));
@@ -367,6 +372,7 @@ START_TEST(every_waiter_is_answered_once)
         ck_assert_uint_gt(sum.fell_back, 0);
         ck_assert_uint_gt(sum.refreshed, 0);
         ck_assert_uint_gt(sum.varied, 0);
+        ck_assert_uint_gt(sum.displaced, 0);
         cache_destroy(cache);
     }
     /* The same requests on each thread, until some have met in one fill. */
