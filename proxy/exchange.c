@@ -29,6 +29,19 @@ exchange_start(struct exchange *x)
     return exchange_look_up(x);
 }
 
+void
+exchange_start_with(struct exchange *x, struct object *older)
+{
+    x->as_of_us = proxy_now_us(x->proxy);
+    x->own = older;
+    x->url = object_url(older);
+    x->outcome = OUTCOME_STALE;
+    x->forwarded = HTTP_FORWARDED_NOT;
+    x->stored = true;
+    x->led = true; /* as the exchange before it */
+    exchange_respond(x, older, true);
+}
+
 size_t
 exchange_send(struct exchange *x, const void *bytes, size_t len)
 {
@@ -83,10 +96,12 @@ is_repeated(struct exchange *x)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    x->has_older = waiter->outcome == CACHE_FELL_BACK && waiter->passed_over < LEAST_STATUS;
-    if (x->has_older && x->front->repeats && x->front->repeats(x, waiter->passed_over))
+    if (waiter->outcome != CACHE_FELL_BACK || waiter->passed_over >= LEAST_STATUS)
+        return false;
+    x->older = waiter->object;
+    if (x->front->repeats && x->front->repeats(x, waiter->passed_over))
         return true;
-    x->has_older = false;
+    x->older = NULL;
     return false;
 }
 

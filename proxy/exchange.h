@@ -134,8 +134,12 @@ struct exchange {
     bool as_is;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
-    bool has_older; /* for repeats() and fail(): an earlier response is used if fail() does not make
-                       the request anew */
+    /*
+     * For repeats() and fail(): an earlier response, which is used if fail() does not make the
+     * request anew; NULL: there is none. A front that takes a reference may use it later:
+     * exchange_start_with().
+     */
+    struct object *older;
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
     bool complete;          /* the object is; what follows is set from then on */
     bool stored;            /* the object was stored, or comes from there */
@@ -162,6 +166,12 @@ struct exchange {
  * nothing, and for every request that is refused at once. False: the calls come later.
  */
 bool exchange_start(struct exchange *exchange);
+
+/*
+ * Serves this object, whose reference is the exchange's from now on, as a stale response. It was
+ * `older` of an exchange before, for the same request. The last call of the front has been made.
+ */
+void exchange_start_with(struct exchange *exchange, struct object *older);
 
 /* After a wake(). */
 void exchange_run(struct exchange *exchange);

@@ -92,6 +92,7 @@ http_exchange_discard(struct http_exchange *x)
     if (x->logged)
         http_log_add(x);
     exchange_end(&x->exchange);
+    object_release(&x->older);
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
     drop(x, &x->kept_lines);

@@ -78,7 +78,8 @@ struct http_exchange {
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
     unsigned url_number;          /* of the origin's, that is used */
     unsigned urls_failed;         /* to connect to */
-    unsigned older_number; /* the URL of the origin's for which there is an earlier response */
+    struct object *older;         /* owned: an earlier response for one of the URLs, or NULL */
+    unsigned older_number;        /* of that URL */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
@@ -91,8 +92,7 @@ struct http_exchange {
     bool over;        /* the exchange does not call any more, or was never started */
     bool has_head;    /* the response's is made */
     bool starting;    /* exchange_start() runs */
-    bool has_older;   /* older_number is set */
-    bool takes_older; /* that response is used: no further URL of the origin can be connected to */
+    bool takes_older; /* that response is used: no connection can be made for the last URL either */
     bool again;       /* it is to be started again, for the next URL of the origin */
     bool waiting;     /* the connection waits for the exchange: net_connection_defer_request() */
     bool sending;     /* the output is queued */

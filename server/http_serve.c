@@ -68,16 +68,16 @@ is_unconnected(enum failure why)
 static bool
 may_try_again(const struct http_exchange *x, enum failure why)
 {
-    return is_unconnected(why) && x->origin && !x->has_head && !x->takes_older &&
-           !x->exchange.has_body && x->urls_failed + 1 < x->origin->url_count;
+    return is_unconnected(why) && x->origin && !x->has_head && !x->exchange.has_body &&
+           x->urls_failed + 1 < x->origin->url_count;
 }
 
 /* Where the last URL fails, too, a response that is stored for an earlier one may be used. */
 static bool
 may_take_older(const struct http_exchange *x, enum failure why)
 {
-    return (is_unconnected(why) || why == FAILURE_TIMEOUT || why == FAILURE_ORIGIN) &&
-           x->has_older && !x->takes_older && !x->has_head && !x->exchange.has_older;
+    return (is_unconnected(why) || why == FAILURE_TIMEOUT || why == FAILURE_ORIGIN) && x->older &&
+           !x->has_head && !x->exchange.older;
 }
 
 static bool
@@ -139,9 +139,10 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
 
     if (repeats(exchange, why)) {
         x->takes_older = !may_try_again(x, why);
-        if (exchange->has_older && !x->has_older)
+        if (exchange->older && !x->older) {
+            x->older = object_retain(exchange->older);
             x->older_number = x->url_number;
-        x->has_older |= exchange->has_older;
+        }
         x->again = true;
         if (!x->starting)
             (void)start_next(x);
@@ -266,21 +267,36 @@ next_url(struct http_exchange *x)
 {
     struct http_worker *worker = x->connection->worker;
 
-    if (x->takes_older) {
-        x->url_number = x->older_number;
-    } else {
-        x->url_number = http_origin_failed(x->origin, x->url_number);
-        x->urls_failed++;
-    }
+    x->url_number = http_origin_failed(x->origin, x->url_number);
+    x->urls_failed++;
     return span_of(worker->url, http_origin_write_url(x->origin, x->url_number, x->request.path,
                                                       worker->url, sizeof(worker->url)));
 }
 
-/* The exchange has failed, and another URL of the origin is tried. */
+/* No connection can be made for any URL. */
+static void
+serve_older(struct http_exchange *x)
+{
+    struct object *older = x->older;
+
+    x->older = NULL;
+    x->url_number = x->older_number;
+    set_exchange(x, object_url(older), 0);
+    exchange_start_with(&x->exchange, older);
+}
+
+/*
+ * The exchange has failed, and another URL of the origin is tried, or the older response used.
+ * True: the last call has come.
+ */
 static bool
 start_next(struct http_exchange *x)
 {
     exchange_end(&x->exchange);
+    if (x->takes_older) {
+        serve_older(x);
+        return true;
+    }
     return start_late(x, next_url(x));
 }
 

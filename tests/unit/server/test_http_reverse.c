@@ -297,8 +297,8 @@ START_TEST(the_next_url_is_preferred_to_a_stale_response)
     ck_assert(http_send(fd, request));
     origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
     origin_fails("http://second.test/base/x", FETCH_TIMED_OUT, "silent");
-    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
     expect_page(fd, "old");
+    ck_assert_uint_eq(scene_fetches(), 0);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 1);
     /* The second one is the first choice now. */
     ck_assert(http_send(fd, request));
@@ -314,6 +314,43 @@ START_TEST(the_next_url_is_preferred_to_a_stale_response)
     expect_page(fd, "new");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 2);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* It is the request's once the first URL has failed, and is not fetched for again. */
+START_TEST(a_stale_response_is_used_although_it_was_evicted_meanwhile)
+{
+    static const char request[] = "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n";
+    int fd;
+
+    begin_reverse();
+    fd = http_connect();
+    ck_assert(http_send(fd, request));
+    origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "old", 3);
+    expect_page(fd, "old");
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(http_send(fd, request));
+        origin_fails(i ? "http://second.test/base/x" : "http://first.test/x", FETCH_CONNECT_FAILED,
+                     "refused");
+        (void)await_fetch(i ? "http://first.test/x" : "http://second.test/base/x");
+        ck_assert_uint_eq(cache_purge_all(scene.cache), i ? 0 : 1);
+        origin_fails(i ? "http://first.test/x" : "http://second.test/base/x", FETCH_CONNECT_FAILED,
+                     "refused");
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, i ? 502 : 200);
+        ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 1);
+        ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), i);
+    }
+    /* It is released if it is not used. */
+    ck_assert(http_send(fd, request));
+    origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "new", 3);
+    expect_page(fd, "new");
+    ck_assert(http_send(fd, request));
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", EXPIRED, BODY_INLINE, "page", 4);
+    expect_page(fd, "page");
     close(fd);
     front_server_stop();
 }
@@ -516,6 +553,7 @@ unit_suite(void)
     tcase_add_test(tcase, the_next_url_is_tried_if_no_connection_can_be_made);
     tcase_add_test(tcase, a_repeated_request_is_evaluated_when_it_is_repeated);
     tcase_add_test(tcase, the_next_url_is_preferred_to_a_stale_response);
+    tcase_add_test(tcase, a_stale_response_is_used_although_it_was_evicted_meanwhile);
     tcase_add_test(tcase, a_request_with_a_body_fails_and_the_next_one_begins_with_the_next_url);
     tcase_add_test(tcase, a_write_invalidates_what_is_stored_under_the_other_urls);
     tcase_add_test(tcase, rows_write_urls_in_the_spelling_of_the_cache);
