@@ -74,7 +74,8 @@ static void
 fail_connecting(struct transfer *t, CURLcode code)
 {
     if (code == CURLE_OPERATION_TIMEDOUT)
-        transfer_fail(t, FETCH_CONNECT_TIMED_OUT, "connecting to %s took too long", t->target->host);
+        transfer_fail(t, FETCH_CONNECT_TIMED_OUT, "connecting to %s took too long",
+                      t->target->host);
     else if (is_tls_failure(code))
         transfer_fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host,
                       reason(t, code));
