@@ -237,7 +237,8 @@ put_back(struct shard *shard, struct cache_fill *fill)
  * Stores the fill's object, which is in its own entry if it has one, or is the successor of a page.
  * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object. That of
  * the fill that has displaced this one is the successor of the page from now on. Any other one is
- * stored itself, and this object is not.
+ * stored itself, and this object is not. After the fill has been displaced a mark is of a later
+ * response, and stays.
  */
 static enum cache_outcome
 store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succeeds,
@@ -249,6 +250,8 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
     struct cache_fill *later = other && fill->displaced ? other->object->fill : NULL;
     enum evictor_outcome outcome;
 
+    if (other && entry_is_mark(other) && fill->displaced)
+        return CACHE_NOT_STORED;
     if (other && entry_is_mark(other))
         shard_remove(shard, other, replaced);
     else if (other && other->stored && !succeeds && is_outdated_by(fill, object, other))

@@ -284,9 +284,10 @@ void cache_fill_unmark(struct cache_fill *fill);
  * since the lookup, and policy and capacity admit it. Then it replaces the page or mark of its URL
  * and variant; but not a fresh page from later, by `fetched_us`, that another fill has stored
  * meanwhile (RFC 9111, section 4: the most recent response). A fill that has been displaced
- * replaces no fresh page and none from later, and its page has the later fill as its successor. If
- * it is not stored, a page that had expired at the lookup is removed, unless it was displaced. For
- * a bypass the table does not change. Waiters get END.
+ * replaces no fresh page, none from later and no mark, and its page has the later fill as its
+ * successor. It is stored also if the later response was not. If it is not stored, a page that had
+ * expired at the lookup is removed, unless it was displaced. For a bypass the table does not
+ * change. Waiters get END.
  *
  * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
  * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from

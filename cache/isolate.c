@@ -6,13 +6,18 @@
 #include "cache/places.h"
 #include "cache/waiters.h"
 
-/* Puts a marker into the table, if the URL has no object that is newer than the fill. */
+/*
+ * Puts a marker into the table, if the URL has no object that is newer than the fill, and no later
+ * fill has displaced this one: the place is that one's.
+ */
 static void
 mark(struct shard *shard, struct cache_fill *fill, struct entry *own, int64_t until_us,
      struct removed *removed)
 {
     struct entry *entry = own;
 
+    if (fill->displaced)
+        return;
     if (!entry)
         entry = shard_find_fill(shard, fill);
     if (!entry) {
@@ -35,7 +40,7 @@ cache_fill_unmark(struct cache_fill *fill)
     struct entry *entry = shard_find_fill(&place->shard, fill);
     struct removed removed = {0};
 
-    if (fill->may_store && entry && entry_is_marker(entry))
+    if (fill->may_store && !fill->displaced && entry && entry_is_marker(entry))
         shard_remove(&place->shard, entry, &removed);
     table_tidy(&place->shard.table);
     place_unlock(place);

@@ -41,7 +41,7 @@ enum fetch_error {
     FETCH_BAD_METHOD,        /* no method, CONNECT, or one that excludes the request's body */
     FETCH_BODY_FAILED,       /* the request's body could not be supplied as it was stated */
     FETCH_CANCELLED,         /* by fetcher_cancel() */
-    FETCH_CONNECT_TIMED_OUT, /* before there was a connection: nothing has been sent */
+    FETCH_CONNECT_TIMED_OUT, /* no connection: nothing was sent, or it may be sent again */
 };
 
 /*

@@ -227,6 +227,36 @@ START_TEST(a_purge_concerns_both)
 }
 END_TEST
 
+/* Otherwise a body that the origin no longer gives to all would be used stale. */
+START_TEST(a_mark_of_the_later_response_stays)
+{
+    for (unsigned record = 0; record < 2; record++) {
+        enum cache_answer answer = record ? CACHE_VARIES : CACHE_PASS;
+        struct cache_fill *later;
+
+        cache_purge_all(cache);
+        displace();
+        later = second.found.fill;
+        if (record)
+            ck_assert(cache_fill_vary(later, span_of(NULL, 0), span_str("accept"), span_str("v")));
+        else
+            cache_fill_isolate(later, LATE + 3600 * (int64_t)SECOND);
+        give_head(later, LATE, LATE + LIFETIME, 0);
+        (void)cache_fill_finish(later, record, 1, LATE, LIFETIME);
+        cache_fill_free(later);
+        (void)request_take(&second);
+        request_end(&second);
+        ck_assert_int_eq(finish_first(LATE + 2), CACHE_NOT_STORED);
+        ck_assert_int_eq(request_lookup(&third, cache, "u", LATE + 3, true), answer);
+        if (third.found.fill) {
+            fill_fail(third.found.fill);
+            (void)request_take(&third);
+        }
+        request_end(&third);
+    }
+}
+END_TEST
+
 /* It is the later response that says whether the URL is for one client. */
 START_TEST(a_displaced_private_response_sets_no_marker)
 {
@@ -242,6 +272,22 @@ START_TEST(a_displaced_private_response_sets_no_marker)
     ck_assert(request_take(&first) & WAITER_FAILED);
     request_end(&first);
     ck_assert_uint_eq(page_at(LATE + 2, true), 2);
+}
+END_TEST
+
+START_TEST(a_displaced_response_removes_no_marker)
+{
+    displace();
+    cache_fill_isolate(second.found.fill, LATE + 3600 * (int64_t)SECOND);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    cache_fill_unmark(first.found.fill);
+    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    fill_fail(second.found.fill);
+    (void)request_take(&second);
+    request_end(&second);
+    fill_fail(first.found.fill);
+    (void)request_take(&first);
+    request_end(&first);
 }
 END_TEST
 
@@ -302,7 +348,9 @@ unit_suite(void)
     tcase_add_test(tc, a_fresh_page_stays);
     tcase_add_test(tc, what_is_too_large_to_be_stored_leaves_the_later_one_in_its_place);
     tcase_add_test(tc, a_purge_concerns_both);
+    tcase_add_test(tc, a_mark_of_the_later_response_stays);
     tcase_add_test(tc, a_displaced_private_response_sets_no_marker);
+    tcase_add_test(tc, a_displaced_response_removes_no_marker);
     tcase_add_test(tc, conditions_alone_displace_nothing);
     suite_add_tcase(suite, tc);
     return suite;
