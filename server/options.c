@@ -1,14 +1,8 @@
 #include "server/options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
-#include "base/nearest.h"
-#include "base/option_scan.h"
 #include "server/options_table.h"
 
 #define AT(field) offsetof(struct options, field)
@@ -219,12 +213,9 @@ const struct option_row option_rows[] = {
     {.help = NULL},
 };
 
-/* Marks a number whose default depends on other options. */
-#define NOT_GIVEN UINT64_MAX
-
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
-_Static_assert(ROWS <= sizeof(((struct options *)NULL)->of_file), "a flag for each row");
+_Static_assert(ROWS <= OPTION_ROWS_MAX, "a flag for each row");
 
 bool
 options_init(struct options *options)
@@ -238,7 +229,7 @@ options_init(struct options *options)
         if (option_rows[i].start)
             ok = option_set(options, &option_rows[i], "--", option_rows[i].start, &why) && ok;
     buf_free(&why);
-    options->max_fetches_per_client = NOT_GIVEN;
+    options->max_fetches_per_client = OPTION_NOT_GIVEN;
     return ok;
 }
 
@@ -263,8 +254,8 @@ options_free(struct options *options)
     *options = (struct options){0};
 }
 
-static const struct option_row *
-row_named(const char *name)
+const struct option_row *
+option_row_named(const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (option_rows[i].name && strcmp(option_rows[i].name, name) == 0)
@@ -272,213 +263,8 @@ row_named(const char *name)
     return NULL;
 }
 
-static char *
-trim(char *text)
-{
-    char *end;
-
-    while (isspace((unsigned char)*text))
-        text++;
-    end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1]))
-        end--;
-    *end = '\0';
-    return text;
-}
-
-static void
-explain_unknown_key(const char *key, struct buf *why)
-{
-    struct nearest nearest = NEAREST_TO(key);
-
-    for (size_t i = 0; i < ROWS; i++)
-        if (option_rows[i].name && !option_rows[i].only_here)
-            nearest_offer(&nearest, option_rows[i].name);
-    buf_printf(why, "unknown key '%s'; ", key);
-    if (nearest_is_near(&nearest))
-        buf_printf(why, "did you mean %s?", nearest.best);
-    else
-        buf_append_str(why, "see sunproxyd --default-config");
-}
-
-/* One line of a configuration file; `line` is changed. */
-static bool
-parse_line(struct options *options, char *line, struct buf *why)
-{
-    const struct option_row *row;
-    char *equals, *key, *value;
-
-    key = trim(line);
-    if (*key == '\0' || *key == '#')
-        return true;
-    equals = strchr(key, '=');
-    if (!equals) {
-        buf_printf(why, "\"%s\" is not of the form key = value", key);
-        return false;
-    }
-    *equals = '\0';
-    value = trim(equals + 1);
-    key = trim(key);
-    row = row_named(key);
-    if (!row) {
-        explain_unknown_key(key, why);
-        return false;
-    }
-    if (row->only_here) {
-        buf_printf(why, "%s can only be given on the command line", key);
-        return false;
-    }
-    return option_set(options, row, "", value, why);
-}
-
-static bool
-parse_file(struct options *options, const char *path, struct buf *why)
-{
-    FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t size = 0;
-    unsigned number = 0;
-    bool ok = true;
-    ssize_t len;
-
-    if (!file) {
-        buf_printf(why, "%s: %s", path, strerror(errno));
-        return false;
-    }
-    while (ok && (len = getline(&line, &size, file)) >= 0) {
-        struct buf detail;
-
-        number++;
-        buf_init(&detail, 1024);
-        if (span_has_zero(span_of(line, (size_t)len))) {
-            buf_append_str(&detail, "the line has a zero byte");
-            ok = false;
-        } else {
-            ok = parse_line(options, line, &detail);
-        }
-        if (!ok)
-            buf_printf(why, "%s:%u: %s", path, number, buf_str(&detail));
-        buf_free(&detail);
-    }
-    if (ok && ferror(file)) {
-        buf_printf(why, "%s: %s", path, strerror(errno));
-        ok = false;
-    }
-    free(line);
-    fclose(file);
-    return ok;
-}
-
-/* The rows as option_scan_next() takes them; val is the row's number + OPTION_SCAN_LEAST. */
-static void
-make_getopt(struct option longs[ROWS + 1], char shorts[2 * ROWS + 2])
-{
-    size_t count = 0, len = 0;
-
-    shorts[len++] = ':';
-    for (size_t i = 0; i < ROWS; i++) {
-        bool argument = option_rows[i].type != OPTION_FLAG;
-
-        if (!option_rows[i].name)
-            continue;
-        longs[count++] =
-            (struct option){option_rows[i].name, argument ? required_argument : no_argument, NULL,
-                            (int)i + OPTION_SCAN_LEAST};
-        if (option_rows[i].letter) {
-            shorts[len++] = option_rows[i].letter;
-            if (argument)
-                shorts[len++] = ':';
-        }
-    }
-    longs[count] = (struct option){0};
-    shorts[len] = '\0';
-}
-
-static const struct option_row *
-row_of_getopt(int value)
-{
-    if (value >= OPTION_SCAN_LEAST)
-        return &option_rows[value - OPTION_SCAN_LEAST];
-    for (size_t i = 0; i < ROWS; i++)
-        if (option_rows[i].name && option_rows[i].letter == (char)value)
-            return &option_rows[i];
-    return NULL;
-}
-
-/* One pass over the command line: only the row `only`, or, if that is NULL, everything. */
-static bool
-parse_arguments(struct options *options, int argc, char **argv, const struct option_row *only,
-                struct buf *why)
-{
-    struct option longs[ROWS + 1];
-    char shorts[3 * ROWS + 2];
-    const char *word;
-    int value;
-
-    make_getopt(longs, shorts);
-    optind = 0; /* glibc: restart the scan */
-    opterr = 0;
-    while ((value = option_scan_next(argc, argv, shorts, longs, &word)) != -1) {
-        const struct option_row *row;
-
-        if (value == '?' || value == ':') {
-            char sentence[512];
-
-            buf_append_str(why, option_scan_error(longs, value, word, sentence, sizeof(sentence)));
-            return false;
-        }
-        row = row_of_getopt(value);
-        if (only && row != only)
-            continue;
-        if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg, why))
-            return false;
-    }
-    if (optind < argc) {
-        buf_printf(why, "\"%s\" is not an option", argv[optind]);
-        return false;
-    }
-    return true;
-}
-
-/* An eighth, so that one client cannot take all slots. */
-static uint64_t
-share_of_fetches(uint64_t max_fetches)
-{
-    return max_fetches < 32 ? 4 : max_fetches / 8;
-}
-
-/* After the file is read. */
-static void
-note_items_of_file(struct options *options)
-{
-    for (size_t i = 0; i < ROWS; i++) {
-        struct option_list *list = (void *)((char *)options + option_rows[i].offset);
-
-        if (option_rows[i].name && option_rows[i].type == OPTION_LIST)
-            list->of_file = list->count;
-    }
-}
-
 const char *
 options_dashes(const struct options *options, const char *name)
 {
-    return options->of_file[row_named(name) - option_rows] ? "" : "--";
-}
-
-int
-options_parse(struct options *options, int argc, char **argv, struct buf *why)
-{
-    /* The file first: the command line overrides it. */
-    if (!parse_arguments(options, argc, argv, row_named("config"), why))
-        return EX_USAGE;
-    if (options->config && !parse_file(options, options->config, why))
-        return EX_CONFIG;
-    note_items_of_file(options);
-    if (!parse_arguments(options, argc, argv, NULL, why))
-        return EX_USAGE;
-    if (options->capacity_urls == 0 && options->capacity_bytes == 0)
-        options->capacity_bytes = (uint64_t)256 << 20;
-    if (options->max_fetches_per_client == NOT_GIVEN)
-        options->max_fetches_per_client = share_of_fetches(options->max_fetches);
-    return 0;
+    return options->of_file[option_row_named(name) - option_rows] ? "" : "--";
 }

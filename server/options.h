@@ -14,6 +14,8 @@
 #include "base/buf.h"
 #include "base/token_bucket.h"
 
+#define OPTION_ROWS_MAX 128
+
 /* The values of a repeated option, ended by NULL. */
 struct option_list {
     char **items;
@@ -35,7 +37,7 @@ enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
-    bool of_file[128]; /* by row of the table: the value is of the configuration file */
+    bool of_file[OPTION_ROWS_MAX]; /* by row of the table: the value is of the configuration file */
 
     /* listening */
     struct option_list listen;

@@ -1,6 +1,6 @@
 /*
- * The table of options.h, private to three files: options.c defines the rows and parses by them,
- * options_set.c sets fields, options_print.c prints.
+ * The table of options.h, private to four files: options.c defines the rows, options_parse.c
+ * parses by them, options_set.c sets fields, options_print.c prints.
  */
 #ifndef SUNPROXY_SERVER_OPTIONS_TABLE_H
 #define SUNPROXY_SERVER_OPTIONS_TABLE_H
@@ -37,8 +37,14 @@ struct option_row {
     const char *help;
 };
 
+/* Marks a number whose default depends on other options. */
+#define OPTION_NOT_GIVEN UINT64_MAX
+
 /* A row without a name is a heading of --help; the last row has no help either. */
 extern const struct option_row option_rows[];
+
+/* The row of that name; NULL: there is none. */
+const struct option_row *option_row_named(const char *name);
 
 /*
  * Sets the field of a row from text (options_set.c). False with a sentence in `why` that describes

@@ -1,0 +1,215 @@
+/* Reads options from the command line and a configuration file, by the rows of the table. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/nearest.h"
+#include "base/option_scan.h"
+#include "server/options_table.h"
+
+static char *
+trim(char *text)
+{
+    char *end;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return text;
+}
+
+static void
+explain_unknown_key(const char *key, struct buf *why)
+{
+    struct nearest nearest = NEAREST_TO(key);
+
+    for (const struct option_row *row = option_rows; row->help; row++)
+        if (row->name && !row->only_here)
+            nearest_offer(&nearest, row->name);
+    buf_printf(why, "unknown key '%s'; ", key);
+    if (nearest_is_near(&nearest))
+        buf_printf(why, "did you mean %s?", nearest.best);
+    else
+        buf_append_str(why, "see sunproxyd --default-config");
+}
+
+/* One line of a configuration file; `line` is changed. */
+static bool
+parse_line(struct options *options, char *line, struct buf *why)
+{
+    const struct option_row *row;
+    char *equals, *key, *value;
+
+    key = trim(line);
+    if (*key == '\0' || *key == '#')
+        return true;
+    equals = strchr(key, '=');
+    if (!equals) {
+        buf_printf(why, "\"%s\" is not of the form key = value", key);
+        return false;
+    }
+    *equals = '\0';
+    value = trim(equals + 1);
+    key = trim(key);
+    row = option_row_named(key);
+    if (!row) {
+        explain_unknown_key(key, why);
+        return false;
+    }
+    if (row->only_here) {
+        buf_printf(why, "%s can only be given on the command line", key);
+        return false;
+    }
+    return option_set(options, row, "", value, why);
+}
+
+static bool
+parse_file(struct options *options, const char *path, struct buf *why)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+    unsigned number = 0;
+    bool ok = true;
+    ssize_t len;
+
+    if (!file) {
+        buf_printf(why, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    while (ok && (len = getline(&line, &size, file)) >= 0) {
+        struct buf detail;
+
+        number++;
+        buf_init(&detail, 1024);
+        if (span_has_zero(span_of(line, (size_t)len))) {
+            buf_append_str(&detail, "the line has a zero byte");
+            ok = false;
+        } else {
+            ok = parse_line(options, line, &detail);
+        }
+        if (!ok)
+            buf_printf(why, "%s:%u: %s", path, number, buf_str(&detail));
+        buf_free(&detail);
+    }
+    if (ok && ferror(file)) {
+        buf_printf(why, "%s: %s", path, strerror(errno));
+        ok = false;
+    }
+    free(line);
+    fclose(file);
+    return ok;
+}
+
+/* The rows as option_scan_next() takes them; val is the row's number + OPTION_SCAN_LEAST. */
+static void
+make_getopt(struct option longs[OPTION_ROWS_MAX + 1], char shorts[2 * OPTION_ROWS_MAX + 2])
+{
+    size_t count = 0, len = 0;
+
+    shorts[len++] = ':';
+    for (const struct option_row *row = option_rows; row->help; row++) {
+        bool argument = row->type != OPTION_FLAG;
+
+        if (!row->name)
+            continue;
+        longs[count++] = (struct option){row->name, argument ? required_argument : no_argument,
+                                         NULL, (int)(row - option_rows) + OPTION_SCAN_LEAST};
+        if (row->letter) {
+            shorts[len++] = row->letter;
+            if (argument)
+                shorts[len++] = ':';
+        }
+    }
+    longs[count] = (struct option){0};
+    shorts[len] = '\0';
+}
+
+static const struct option_row *
+row_of_getopt(int value)
+{
+    if (value >= OPTION_SCAN_LEAST)
+        return &option_rows[value - OPTION_SCAN_LEAST];
+    for (const struct option_row *row = option_rows; row->help; row++)
+        if (row->name && row->letter == (char)value)
+            return row;
+    return NULL;
+}
+
+/* One pass over the command line: only the row `only`, or, if that is NULL, everything. */
+static bool
+parse_arguments(struct options *options, int argc, char **argv, const struct option_row *only,
+                struct buf *why)
+{
+    struct option longs[OPTION_ROWS_MAX + 1];
+    char shorts[2 * OPTION_ROWS_MAX + 2];
+    const char *word;
+    int value;
+
+    make_getopt(longs, shorts);
+    optind = 0; /* glibc: restart the scan */
+    opterr = 0;
+    while ((value = option_scan_next(argc, argv, shorts, longs, &word)) != -1) {
+        const struct option_row *row;
+
+        if (value == '?' || value == ':') {
+            char sentence[512];
+
+            buf_append_str(why, option_scan_error(longs, value, word, sentence, sizeof(sentence)));
+            return false;
+        }
+        row = row_of_getopt(value);
+        if (only && row != only)
+            continue;
+        if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg, why))
+            return false;
+    }
+    if (optind < argc) {
+        buf_printf(why, "\"%s\" is not an option", argv[optind]);
+        return false;
+    }
+    return true;
+}
+
+/* An eighth, so that one client cannot take all slots. */
+static uint64_t
+share_of_fetches(uint64_t max_fetches)
+{
+    return max_fetches < 32 ? 4 : max_fetches / 8;
+}
+
+/* After the file is read. */
+static void
+note_items_of_file(struct options *options)
+{
+    for (const struct option_row *row = option_rows; row->help; row++) {
+        struct option_list *list = (void *)((char *)options + row->offset);
+
+        if (row->name && row->type == OPTION_LIST)
+            list->of_file = list->count;
+    }
+}
+
+int
+options_parse(struct options *options, int argc, char **argv, struct buf *why)
+{
+    /* The file first: the command line overrides it. */
+    if (!parse_arguments(options, argc, argv, option_row_named("config"), why))
+        return EX_USAGE;
+    if (options->config && !parse_file(options, options->config, why))
+        return EX_CONFIG;
+    note_items_of_file(options);
+    if (!parse_arguments(options, argc, argv, NULL, why))
+        return EX_USAGE;
+    if (options->capacity_urls == 0 && options->capacity_bytes == 0)
+        options->capacity_bytes = (uint64_t)256 << 20;
+    if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
+        options->max_fetches_per_client = share_of_fetches(options->max_fetches);
+    return 0;
+}
