@@ -159,6 +159,11 @@ enum fetch_flags {
      * the path of the URL "/".
      */
     FETCH_WHOLE_SERVER = 1u << 5,
+    /*
+     * The operator has configured the URL, as that of a member of a row: its address and its port
+     * need no permission. Those that a redirect leads to do, unless they are of the same origin.
+     */
+    FETCH_CONFIGURED = 1u << 6,
 };
 
 enum fetch_body_kind {
@@ -188,6 +193,13 @@ struct fetch_request {
     struct span method;
     struct span url;
     struct span headers;
+    /*
+     * The value of Host, as http_authority_read() takes it; empty: that of the URL. Connections,
+     * TLS and the verification of certificates are the URL's all the same. It is not sent to
+     * another origin after a redirect, nor with http to an upstream proxy, where the URL is the
+     * target.
+     */
+    struct span host;
     struct fetch_body body;
     unsigned flags;   /* of enum fetch_flags */
     int64_t limit_us; /* of all of the fetch, from its submission on, whatever its flags; pauses do

@@ -363,6 +363,7 @@ copy_request(struct fetcher *fetcher, const struct fetch_request *asked)
     r->asked.method = copy(&end, asked->method);
     r->asked.url = copy(&end, asked->url);
     r->asked.headers = copy(&end, asked->headers);
+    r->asked.host = copy(&end, asked->host);
     r->asked.body.bytes = copy(&end, bytes_of(&asked->body));
     return r;
 }
@@ -402,7 +403,7 @@ size_t
 fetcher_request_bytes(const struct fetch_request *request)
 {
     return sizeof(struct request) + request->method.len + request->url.len + request->headers.len +
-           bytes_of(&request->body).len;
+           request->host.len + bytes_of(&request->body).len;
 }
 
 /* Finds a fetch and has the loop look at it; under the lock. NULL if it has ended. */

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "http/field.h"
+#include "http/target.h"
 
 bool
 headers_is_proxy_field(struct span name)
@@ -42,7 +43,10 @@ headers_check(const struct fetch_request *request, char *why, size_t why_size)
 {
     struct span headers = request->headers;
     struct span line, name, value;
+    struct http_authority host;
 
+    if (request->host.len && !http_authority_read(request->host, &host))
+        return bad_headers(why, why_size, "Host is not a host, or a host and a port");
     if (headers.len > HEADERS_MAX)
         return bad_headers(why, why_size, "they are longer than 65536 bytes");
     while (headers.len) {
@@ -94,7 +98,8 @@ append_field(struct curl_slist **list, struct span name, struct span value)
 }
 
 bool
-headers_to_list(const struct fetch_request *request, bool credentials, struct curl_slist **list)
+headers_to_list(const struct fetch_request *request, struct headers_for hop,
+                struct curl_slist **list)
 {
     static const char *const secrets[] = {"Authorization", "Cookie", NULL};
     static const char *const accept[] = {"Accept", NULL};
@@ -105,8 +110,10 @@ headers_to_list(const struct fetch_request *request, bool credentials, struct cu
     *list = NULL;
     while (ok && http_next_line(&headers, &line))
         if (http_split_field(line, &name, &value) &&
-            (credentials || !http_name_is_one_of(name, secrets)))
+            (hop.credentials || !http_name_is_one_of(name, secrets)))
             ok = append_field(list, name, value);
+    if (ok && hop.host && request->host.len)
+        ok = append_field(list, span_str("Host"), request->host);
     /* Or libcurl accepts all. */
     if (ok && (request->flags & FETCH_UNDECODED) && !headers_have(request->headers, accept))
         ok = append(list, "Accept:");

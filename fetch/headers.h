@@ -13,11 +13,15 @@
 /* The part of fetch_check_request() on the headers. */
 enum fetch_error headers_check(const struct fetch_request *request, char *why, size_t why_size);
 
-/*
- * The field lines as libcurl wants them, to be freed with curl_slist_free_all(). Authorization and
- * Cookie are left out unless `credentials`. False without memory.
- */
-bool headers_to_list(const struct fetch_request *request, bool credentials,
+/* What a hop is sent beside the fields that any origin may get. */
+struct headers_for {
+    bool credentials; /* Authorization and Cookie */
+    bool host;        /* the request's Host, if it has one of its own */
+};
+
+/* The field lines as libcurl wants them, to be freed with curl_slist_free_all(). False without
+ * memory. */
+bool headers_to_list(const struct fetch_request *request, struct headers_for hop,
                      struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */

@@ -85,7 +85,7 @@ redirect(struct request *r)
     transfer_clear(&r->transfer, loop->multi);
     /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
     if (strcmp(next.origin, r->target.origin) != 0)
-        r->no_credentials = true;
+        r->left_origin = true;
     if (!move_on(r, &next)) {
         target_free(&next);
         request_finish(r, FETCH_INTERNAL, "out of memory");

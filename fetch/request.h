@@ -56,7 +56,7 @@ struct request {
     unsigned redirects;
     bool charged;        /* to settings.config.memory, for its transfer */
     bool complete;       /* its answer is, though not its request */
-    bool no_credentials; /* a redirect led away from the origin that they were meant for */
+    bool left_origin;    /* a redirect led away from the origin of the request */
     char text[];
 };
 

@@ -139,10 +139,10 @@ connect_to(struct request *r, struct resolved *addresses)
     }
     r->charged = true;
     started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
-                             addresses, &r->asked, !r->no_credentials, current_url(r), &owner);
+                             addresses, &r->asked, !r->left_origin, current_url(r), &owner);
     if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))
         started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
-                                 addresses, &r->asked, !r->no_credentials, current_url(r), &owner);
+                                 addresses, &r->asked, !r->left_origin, current_url(r), &owner);
     if (started)
         request_enter_stage(r, REQUEST_TRANSFER);
     else
@@ -204,6 +204,13 @@ request_take_addresses(struct request *r)
         connect_to_permitted(r, addresses);
 }
 
+/* Has the operator chosen where this hop leads? */
+static bool
+is_configured(const struct request *r)
+{
+    return r->asked.flags & FETCH_CONFIGURED && !r->left_origin;
+}
+
 void
 request_start_hop(struct request *r)
 {
@@ -213,6 +220,8 @@ request_start_hop(struct request *r)
     union address literal;
 
     r->route = settings_route(settings, &r->target);
+    if (is_configured(r))
+        r->route.by_operator = r->route.own_port = true;
     if (!r->route.own_port && !settings_permit_port(settings, r->target.port)) {
         char sentence[SENTENCE_MAX];
 
@@ -223,7 +232,7 @@ request_start_hop(struct request *r)
         return;
     }
     /* Behind a proxy a name is the proxy's to resolve, but an address can be checked here. */
-    if (r->route.proxied && r->target.literal &&
+    if (r->route.proxied && r->target.literal && !is_configured(r) &&
         !address_policy_permits(settings->config.addresses, &r->target.address.any)) {
         char sentence[SENTENCE_MAX];
 

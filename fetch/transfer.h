@@ -119,13 +119,14 @@ struct transfer {
 
 /*
  * Begins a hop on `multi` to `target` (not request->url) by `route`, whose host stands for
- * `addresses` (a reference is taken). `target`, `request` and `final_url` outlive it. False if
- * there is no memory; the transfer is then as before.
+ * `addresses` (a reference is taken). `at_origin`: no redirect has led away from the origin of the
+ * request, which may have its credentials and its Host. `target`, `request` and `final_url` outlive
+ * it. False if there is no memory; the transfer is then as before.
  */
 bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settings *settings,
                     const struct target *target, const struct route *route,
                     struct resolved *addresses, const struct fetch_request *request,
-                    bool credentials, struct span final_url, const struct transfer_owner *owner);
+                    bool at_origin, struct span final_url, const struct transfer_owner *owner);
 
 /*
  * After the end of a transfer with FETCH_CONNECT_ONLY: a descriptor for its connection, which stays

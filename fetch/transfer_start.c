@@ -265,10 +265,14 @@ static const char *const ranges[] = {"Range", NULL};
 bool
 transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings,
                const struct target *target, const struct route *route, struct resolved *addresses,
-               const struct fetch_request *request, bool credentials, struct span final_url,
+               const struct fetch_request *request, bool at_origin, struct span final_url,
                const struct transfer_owner *owner)
 {
     int64_t now_us = clock_monotonic_us();
+    const struct headers_for fields = {
+        .credentials = at_origin,
+        .host = at_origin && !(route->proxied && !target->https),
+    };
     union address literal;
 
     *t = (struct transfer){
@@ -289,7 +293,7 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
     upload_init(&t->upload, &request->body, owner->supply, owner->context);
     buf_init(&t->lines, settings->config.max_headers);
     t->easy = curl_easy_init();
-    if (!t->easy || !choose_pool(t, route) || !headers_to_list(request, credentials, &t->headers) ||
+    if (!t->easy || !choose_pool(t, route) || !headers_to_list(request, fields, &t->headers) ||
         (!t->literal_route && !pin(t, route)) ||
         (route->redirected && !redirect_connection(t, route)) ||
         set_connection(t, t->easy, route) != CURLE_OK ||

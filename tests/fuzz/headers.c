@@ -38,7 +38,8 @@ check_request(struct span lines)
     }
     check_lines(lines);
     FUZZ_CHECK(!span_has_zero(lines));
-    FUZZ_CHECK(headers_to_list(&(struct fetch_request){.headers = lines}, false, &list));
+    FUZZ_CHECK(headers_to_list(&(struct fetch_request){.headers = lines},
+                               (struct headers_for){.credentials = false}, &list));
     for (const struct curl_slist *item = list; item; item = item->next) {
         FUZZ_CHECK(strncasecmp(item->data, "authorization:", 14) != 0);
         FUZZ_CHECK(strncasecmp(item->data, "cookie:", 7) != 0);

@@ -250,6 +250,94 @@ START_TEST(each_response_on_the_way_is_shown_as_it_came)
 }
 END_TEST
 
+/* That the URL is the operator's, and has another Host, holds for its origin, and ends with it. */
+START_TEST(a_configured_url_and_what_it_redirects_to)
+{
+    struct line away[] = {{.path = "/here", .bytes = TO("/away")},
+                          {.path = "/away", .bytes = NULL},
+                          {.path = "/end", .bytes = FINAL},
+                          {.path = NULL}};
+    struct line other[] = {{.path = "/", .bytes = FINAL}, {.path = NULL}};
+    struct origin *origin, *denied = origin_start(other);
+    struct fetcher *fetcher;
+    struct outcome o;
+    char answer[128], url[64];
+    struct fetch_request request = {.client = outcome_client,
+                                    .host = span_str("site.test:81"),
+                                    .flags = FETCH_CONFIGURED};
+
+    snprintf(answer, sizeof(answer), TO("http://127.0.0.1:%u/"), denied->port);
+    away[1].bytes = answer;
+    origin = origin_start(away);
+    forbid_loopback();
+    fetcher = start_fetcher(&config);
+    expect_end(fetcher, FETCH_DENIED, "http://127.0.0.1:%u/end", origin->port);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, i ? "/here" : "/end");
+        request.url = span_str(url);
+        outcome_init(&o);
+        ck_assert(fetcher_submit(fetcher, &request, &outcome_sink, &o, NULL));
+        outcome_wait(&o);
+        ck_assert_msg(o.error == (i ? FETCH_BAD_REDIRECT : FETCH_OK), "%d %s", o.error, o.sentence);
+        ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: site.test:81\r\n"));
+        ck_assert_ptr_null(strstr(origin->last_request, "Host: 127"));
+        outcome_free(&o);
+    }
+    ck_assert_uint_eq(origin_requests(origin), 3);
+    ck_assert_uint_eq(origin_requests(denied), 0);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+    origin_stop(denied);
+}
+END_TEST
+
+/* Where a redirect leads to another origin that is permitted, Host is that of the new URL. */
+START_TEST(the_host_of_a_request_is_not_sent_elsewhere)
+{
+    struct line away[] = {{.path = "/", .bytes = NULL}, {.path = NULL}};
+    struct line other[] = {{.path = "/end", .bytes = FINAL}, {.path = NULL}};
+    struct origin *origin, *target = origin_start(other);
+    struct fetcher *fetcher;
+    struct outcome o;
+    char answer[128], url[64], field[64];
+
+    snprintf(answer, sizeof(answer), TO("http://127.0.0.1:%u/end"), target->port);
+    away[0].bytes = answer;
+    origin = origin_start(away);
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
+    snprintf(field, sizeof(field), "Host: 127.0.0.1:%u\r\n", target->port);
+    outcome_init(&o);
+    ck_assert(fetcher_submit(fetcher,
+                             &(struct fetch_request){.client = outcome_client,
+                                                     .url = span_str(url),
+                                                     .host = span_str("site.test")},
+                             &outcome_sink, &o, NULL));
+    outcome_wait(&o);
+    ck_assert_msg(o.error == FETCH_OK, "%d %s", o.error, o.sentence);
+    ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: site.test\r\n"));
+    ck_assert_ptr_nonnull(strstr(target->last_request, field));
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+    origin_stop(target);
+}
+END_TEST
+
+START_TEST(a_host_that_is_none_is_refused)
+{
+    static const char *const hosts[] = {"a b", "a\r\nX: y", "u@a", "a:b", "a,b", "a/"};
+    char why[256];
+
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+        ck_assert_int_eq(
+            fetch_check_request(&(struct fetch_request){.url = span_str("http://a.test/"),
+                                                        .host = span_str(hosts[i])},
+                                why, sizeof(why)),
+            FETCH_BAD_HEADERS);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -263,5 +351,8 @@ unit_suite(void)
     tcase_add_test(tc, a_first_hop_to_nowhere);
     tcase_add_test(tc, each_response_on_the_way_is_shown_as_it_came);
     tcase_add_test(tc, secrets_stay_with_their_origin);
+    tcase_add_test(tc, a_configured_url_and_what_it_redirects_to);
+    tcase_add_test(tc, the_host_of_a_request_is_not_sent_elsewhere);
+    tcase_add_test(tc, a_host_that_is_none_is_refused);
     return suite;
 }

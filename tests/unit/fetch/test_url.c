@@ -386,16 +386,16 @@ START_TEST(request_headers_for_libcurl)
         .headers = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
     struct curl_slist *list;
 
-    ck_assert(headers_to_list(&request, true, &list));
+    ck_assert(headers_to_list(&request, (struct headers_for){.credentials = true}, &list));
     ck_assert_str_eq(list->data, "A: b");
     ck_assert_str_eq(list->next->data, "Empty;");
     ck_assert_str_eq(list->next->next->data, "COOKIE: c");
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(&request, false, &list));
+    ck_assert(headers_to_list(&request, (struct headers_for){0}, &list));
     ck_assert_str_eq(list->next->next->data, "E: f:g");
     ck_assert_ptr_null(list->next->next->next);
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(&(struct fetch_request){0}, true, &list));
+    ck_assert(headers_to_list(&(struct fetch_request){0}, (struct headers_for){0}, &list));
     ck_assert_ptr_null(list);
 }
 END_TEST
