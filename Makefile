@@ -72,6 +72,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SYSTEMD ?= yes
 
 B := build/$(VARIANT)
+comma := ,
 
 ifeq ($(V),1)
 Q :=
@@ -107,9 +108,8 @@ links = $(shell echo 'int main(void){return 0;}' | \
 HARDENING = $(call takes,-fstack-protector-strong) $(call takes,-fstack-clash-protection) \
 	$(call takes,-fcf-protection=full) $(call takes,-ftrivial-auto-var-init=zero)
 
-# The linker of the variants that tests use: nearly two hundred programs, each with all libraries,
-# take 9 s of CPU time under AddressSanitizer, not 28. It applies --wrap to shared libraries as well,
-# so the programs that wrap are linked by the usual one.
+# The linker of the variants that tests use, which takes a third of the usual one's time. It applies
+# --wrap to shared libraries as well, so the programs that wrap are linked by the usual one.
 FAST_LD = $(call links,-fuse-ld=gold)
 SLOW_LD = $(if $(findstring gold,$(ALL_LINK)),-fuse-ld=bfd)
 
@@ -151,6 +151,7 @@ ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test ch
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
+CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
 ALL_OPTIMISE := $(OPTIMISE)
 ALL_LINK := $(LINK)
 endif
@@ -270,8 +271,12 @@ $(B)/sunproxy: $(B)/client/main.o $(CLIENT_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(CLIENT_LIBS) -Wl,--end-group $(PKG_LIBS)
 
-# Unit tests: a Check program a file, linked with everything that it might ask for, what its
-# folder's tests share included.
+# Unit tests: each file defines a suite, unit_suite(). Those of a folder are linked into one program with
+# everything that they might ask for, and have a link to it by their own name, by which it runs that
+# suite alone: linking a program a file took longer than compiling it. Three kinds are linked apart:
+# test_*.c as they are, torture_*.c with every allocation of ours going through
+# tests/unit/torture.c, and faults_*.c with calls of the operating system going through
+# tests/unit/faults.c.
 UNIT_COMMON := $(B)/tests/unit/unit.o
 POLICY_TEMPLATES := $(patsubst %.c,$(B)/%.o,$(wildcard policies/templates/*.c))
 UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out \
@@ -280,41 +285,20 @@ UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out \
 UNIT_LIB := $(B)/libunit.a
 # Every program's Check is without marks (tests/unit/unit.c).
 test_libs = -Wl,--wrap=_mark_point -Wl,--start-group $(UNIT_LIB) $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
-	$(shell $(PKG_CONFIG) --libs check)
+	$(CHECK_LIBS)
 
 $(UNIT_LIB): $(UNIT_SHARED)
 	@rm -f $@
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(UNIT): $(B)/%: $(B)/%.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(test_libs)
+# The name by which a suite is found, and which is its own to the linker.
+$(addsuffix .o,$(UNIT) $(TORTURE) $(FAULTS)): private ALL_CFLAGS += -DUNIT_NAME='"$(basename $(@F))"'
 
-# Torture: the same, with every allocation of ours going through tests/unit/torture.c.
 # The last two are Check's, to keep its own allocations out of it: it is linked from an archive.
 WRAPS := malloc calloc realloc aligned_alloc strdup strndup emalloc erealloc
-$(TORTURE): $(B)/%: $(B)/%.o $(B)/tests/unit/torture.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(SLOW_LD) $(WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) $(test_libs)
 
-# The tests of policies, linked with what they need and no more, for check-policy.
-POLICY_TESTS := $(patsubst tests/unit/policies/%.c,$(B)/check-policy/%,$(wildcard \
-	tests/unit/policies/test_*.c tests/unit/policies/torture_*.c))
-POLICY_TEST_LIBS := $(B)/libsim.a $(B)/libtrace.a $(B)/libpolicies.a $(B)/libbase.a
-
-$(POLICY_TESTS): $(B)/check-policy/%: $(B)/tests/unit/policies/%.o $(POLICY_TEMPLATES) $(UNIT_COMMON) \
-	$(POLICY_TEST_LIBS)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter torture_%,$(@F)),$(SLOW_LD) $(WRAPS:%=-Wl,--wrap=%)) -o $@ \
-		$(filter %.o,$^) -Wl,--wrap=_mark_point -Wl,--start-group $(POLICY_TEST_LIBS) \
-		-Wl,--end-group $(PKG_LIBS) \
-		$(shell $(PKG_CONFIG) --libs check)
-
-$(B)/check-policy/torture_policies: $(B)/tests/unit/torture.o
-
-# Faults: the same with calls of the operating system, which go through tests/unit/faults.c.
+# Faults: calls of the operating system.
 FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename mkdir mkdtemp mkostemp \
 	mkstemp readlink socket bind listen connect accept4 getsockname getsockopt setsockopt poll \
 	eventfd epoll_create1 flock pthread_create pthread_mutex_init pthread_cond_init event_base_new \
@@ -330,10 +314,39 @@ FAULT_WRAPS += rpcb_set rpcb_unset rpcb_getmaps getnetconfigent uaddr2taddr pthr
 FAULT_WRAPS += getpeername send recv curl_multi_init curl_multi_setopt curl_multi_add_handle \
 	curl_easy_init curl_easy_setopt curl_easy_pause curl_slist_append curl_url curl_url_dup \
 	curl_url_get curl_url_set
-$(FAULTS): $(B)/%: $(B)/%.o $(B)/tests/unit/faults.o $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
+
+# FOLDER, KIND, SOURCES, OBJECTS AND FLAGS OF ITS OWN
+define unit_program
+$(B)/tests/unit/$(1)/$(2): $(patsubst %.c,$(B)/%.o,$(3)) $(4) $(UNIT_COMMON) $(UNIT_LIB) $(TEST_LIBS)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $(5) -o $$@ $$(filter %.o,$$^) $$(test_libs)
+
+$(patsubst %.c,$(B)/%,$(3)): $(B)/tests/unit/$(1)/$(2)
+	$$(Q)ln -sf $(2) $$@
+endef
+unit_programs = $(if $(filter tests/unit/$(1)/%,$($(2))),$(eval $(call unit_program,$(1),$(3),$(filter \
+	tests/unit/$(1)/%,$($(2))),$(4),$(5))))
+$(foreach f,$(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))),\
+	$(call unit_programs,$(f),UNIT_SOURCES,tests,,)\
+	$(call unit_programs,$(f),TORTURE_SOURCES,torture,$(B)/tests/unit/torture.o,\
+		$$(SLOW_LD) $$(WRAPS:%=-Wl$$(comma)--wrap=%))\
+	$(call unit_programs,$(f),FAULTS_SOURCES,faults,$(B)/tests/unit/faults.o,\
+		$$(SLOW_LD) $$(FAULT_WRAPS:%=-Wl$$(comma)--wrap=%)))
+
+# The tests of policies, linked with what they need and no more, for check-policy.
+POLICY_TESTS := $(patsubst tests/unit/policies/%.c,$(B)/check-policy/%,$(wildcard \
+	tests/unit/policies/test_*.c tests/unit/policies/torture_*.c))
+POLICY_TEST_LIBS := $(B)/libsim.a $(B)/libtrace.a $(B)/libpolicies.a $(B)/libbase.a
+
+$(POLICY_TESTS): $(B)/check-policy/%: $(B)/tests/unit/policies/%.o $(POLICY_TEMPLATES) $(UNIT_COMMON) \
+	$(POLICY_TEST_LIBS)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(SLOW_LD) $(FAULT_WRAPS:%=-Wl,--wrap=%) -o $@ $(filter %.o,$^) \
-		$(test_libs)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter torture_%,$(@F)),$(SLOW_LD) $(WRAPS:%=-Wl,--wrap=%)) -o $@ \
+		$(filter %.o,$^) -Wl,--wrap=_mark_point -Wl,--start-group $(POLICY_TEST_LIBS) \
+		-Wl,--end-group $(PKG_LIBS) $(CHECK_LIBS)
+
+$(B)/check-policy/torture_policies: $(B)/tests/unit/torture.o
 
 $(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
 	$(call say,LD,$@)

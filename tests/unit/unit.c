@@ -4,9 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define EXIT_SKIPPED 77 /* as automake has it */
+#define EXIT_USAGE 64   /* EX_USAGE */
 
 void __wrap__mark_point(const char *file, int line);
 
@@ -61,12 +63,40 @@ unit_open_descriptors(void)
     return count;
 }
 
-int
-main(void)
+static struct unit *units;
+
+void
+unit_register(struct unit *unit)
 {
-    SRunner *runner = srunner_create(unit_suite());
+    unit->next = units;
+    units = unit;
+}
+
+static const struct unit *
+find_unit(const char *name)
+{
+    const struct unit *unit = units;
+
+    while (unit && strcmp(unit->name, name) != 0)
+        unit = unit->next;
+    return unit;
+}
+
+int
+main(int argc, char *argv[])
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const struct unit *unit = find_unit(slash ? slash + 1 : argc > 0 ? argv[0] : "");
+    SRunner *runner;
     int failed;
 
+    if (!unit) {
+        fputs("The program is called by the name of a suite:\n", stderr);
+        for (unit = units; unit; unit = unit->next)
+            fprintf(stderr, "    %s\n", unit->name);
+        return EXIT_USAGE;
+    }
+    runner = srunner_create(unit->suite());
     if (!getenv("CK_FORK"))
         srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_ENV);

@@ -1,5 +1,6 @@
 /*
- * What every unit test program shares: it defines unit_suite(), and unit.c has main(). Run one test
+ * What every unit test shares: its file defines unit_suite(), and unit.c has main(). The files of a
+ * folder are one program, which runs the suite of the file by whose name it is called. Run one test
  * case with CK_RUN_CASE=name. CK_FORK=no (the default here) is what the sanitizers need.
  */
 #ifndef SUNPROXY_TESTS_UNIT_H
@@ -8,8 +9,28 @@
 #include <check.h>
 #include <stdint.h>
 
-/* Made by each test program. */
-Suite *unit_suite(void);
+/* A test file's suite, and the file's name without .c. */
+struct unit {
+    const char *name;
+    Suite *(*suite)(void);
+    struct unit *next;
+};
+
+/* Makes a suite known to main(). The unit must last. */
+void unit_register(struct unit *unit);
+
+/* The Makefile defines UNIT_NAME for test files, each of which defines this function. */
+#ifdef UNIT_NAME
+static Suite *unit_suite(void);
+
+__attribute__((constructor)) static void
+register_this(void)
+{
+    static struct unit unit = {UNIT_NAME, unit_suite, NULL};
+
+    unit_register(&unit);
+}
+#endif
 
 /* Ends the program as skipped, with a word on stdout that names what is missing. */
 _Noreturn void unit_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
