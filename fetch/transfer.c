@@ -1,12 +1,8 @@
 #include "fetch/transfer.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
-#include "fetch/method.h"
+#include "fetch/transfer_parts.h"
 
-#define MAX_INTERIM 16u /* 1xx answers before the final one */
-#define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
 #define WINDOW_LEAST ((size_t)1 << 18)   /* charged at first for a decoder's window */
 #define REDIRECT_BODY_MAX 65536u         /* read to keep the connection; more is not worth it */
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
@@ -19,51 +15,18 @@ transfer_enter(struct transfer *t, enum transfer_stage stage)
     t->owner.stage(t->owner.context, stage);
 }
 
-/* ---- the head ------------------------------------------------------------------------ */
+/* ---- the body ------------------------------------------------------------------------ */
 
-static bool
-is_redirect(unsigned status)
+uint64_t
+transfer_max_body(const struct transfer *t)
 {
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+    bool any_length = t->request->flags & FETCH_ANY_LENGTH && !t->body.decoder;
+
+    return any_length ? UINT64_MAX : t->settings->config.max_body;
 }
 
-/* What the bytes that follow the head are. */
-static bool
-prepare_body(struct transfer *t)
-{
-    uint32_t max_bytes = t->settings->config.max_headers;
-    enum coding coding = t->redirecting || !t->has_body ? CODING_IDENTITY : t->head.coding;
-
-    if (coding == CODING_UNKNOWN) {
-        transfer_fail(
-            t, FETCH_ORIGIN_BROKE,
-            "%s sent content in a coding that was not asked for, unknown or one of several",
-            t->target->host);
-        return false;
-    }
-    if (body_init(&t->body, t->head.chunked && t->has_body, coding,
-                  max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
-        return true;
-    transfer_fail(t, FETCH_INTERNAL, "out of memory");
-    return false;
-}
-
-/* Only a request for a part is answered by a part, and one with a condition by its failure. */
-static bool
-was_requested(struct transfer *t)
-{
-    if (t->status.status == 206 && !t->ranged)
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
-                      t->target->host);
-    else if (t->status.status == 304 && !t->conditional)
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent \"not modified\" (status 304) unasked",
-                      t->target->host);
-    return !t->error;
-}
-
-/* What the consumer has answered; FETCH_ABORT if that ends the transfer. */
-static enum fetch_flow
-take_flow(struct transfer *t, enum fetch_flow flow)
+enum fetch_flow
+transfer_take_flow(struct transfer *t, enum fetch_flow flow)
 {
     if (flow == FETCH_PAUSE && !(t->request->flags & FETCH_MAY_PAUSE)) {
         transfer_fail(t, FETCH_INTERNAL, "the answer of %s was paused without FETCH_MAY_PAUSE",
@@ -79,187 +42,18 @@ take_flow(struct transfer *t, enum fetch_flow flow)
     return flow;
 }
 
-/* Few bytes of a coded body can become any number. */
-static uint64_t
-max_body(const struct transfer *t)
-{
-    bool any_length = t->request->flags & FETCH_ANY_LENGTH && !t->body.decoder;
-
-    return any_length ? UINT64_MAX : t->settings->config.max_body;
-}
-
-/* Reads the lines of a head, interim or final, into t->head. */
-static bool
-read_lines(struct transfer *t)
-{
-    const struct fetch_config *config = &t->settings->config;
-    const char *malformed;
-    bool no_memory;
-
-    answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
-                                 t->request->flags & FETCH_UNDECODED, &no_memory);
-    if (malformed) {
-        transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
-                      t->target->host, malformed);
-        return false;
-    }
-    /* Ended by CR LF, lines that came with a bare LF have grown. */
-    if (t->head.fields.len > config->max_headers) {
-        transfer_fail(t, FETCH_TOO_LARGE, "the headers of %s are over %u bytes", t->target->host,
-                      (unsigned)config->max_headers);
-        return false;
-    }
-    return true;
-}
-
-static bool
-take_answer(struct transfer *t)
-{
-    struct fetch_head head;
-
-    if (!read_lines(t))
-        return false;
-    t->has_body = status_has_body(t->status.status) && !method_is(t->request->method, "HEAD");
-    if (!t->has_body)
-        t->head.content_length = 0;
-    t->head_read = true;
-    if (!was_requested(t))
-        return false;
-    /* What another reading of the framing takes for an answer must not become one (section 6.3). */
-    if (t->head.ambiguous)
-        curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    t->redirecting =
-        method_may_follow(t->request) && is_redirect(t->status.status) && t->head.location;
-    if (!prepare_body(t))
-        return false;
-    t->owner.hop(t->owner.context, &(struct fetch_hop){
-                                       .status = t->status.status,
-                                       .lines = buf_span(&t->lines),
-                                       .has_user = t->target->has_user,
-                                       .waited_us = clock_monotonic_us() - t->asked_us,
-                                   });
-    if (t->redirecting)
-        return true;
-    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
-        transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
-                      t->target->host, (long long)t->head.content_length,
-                      (unsigned long long)max_body(t));
-        return false;
-    }
-    head = (struct fetch_head){
-        .status = t->status.status,
-        .final_url = t->final_url,
-        .headers = buf_span(&t->head.fields),
-        .content_length = t->head.content_length,
-        .no_store = t->head.ambiguous,
-        .is_1_0 = t->status.version == 10,
-    };
-    return take_flow(t, t->owner.head(t->owner.context, &head)) != FETCH_ABORT;
-}
-
 /*
  * libcurl ends a transfer when both bodies are through. An origin that has sent all of its answer
  * need not read the rest of the request (RFC 9112 section 9.5).
  */
-static void
-check_complete(struct transfer *t)
+void
+transfer_check_complete(struct transfer *t)
 {
     if (t->upload.ended)
         return;
     if (!t->has_body || body_is_complete(&t->body, t->head.stated_length, t->wire_bytes))
         t->owner.complete(t->owner.context);
 }
-
-/* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). */
-static bool
-take_interim(struct transfer *t)
-{
-    const char *host = t->target->host;
-
-    if (t->status.status == 101)
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s switched protocols (status 101) unasked", host);
-    else if (t->status.version < 11)
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
-    else if (++t->interim > MAX_INTERIM)
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
-    else if (t->status.status != 100 && read_lines(t) && t->owner.interim)
-        t->owner.interim(t->owner.context, t->status.status, buf_span(&t->head.fields));
-    t->status = (struct status_line){0};
-    buf_reset(&t->lines);
-    return !t->error;
-}
-
-/* The empty line. */
-static bool
-end_head(struct transfer *t)
-{
-    if (t->status.status < 200)
-        return take_interim(t);
-    if (!take_answer(t))
-        return false;
-    transfer_enter(t, TRANSFER_BODY);
-    check_complete(t);
-    return true;
-}
-
-/*
- * Status lines, interim heads, the final head and trailers share one bound: libcurl keeps every
- * line until the transfer ends.
- */
-static bool
-count_line(struct transfer *t, size_t len)
-{
-    size_t max = t->settings->config.max_headers;
-
-    if (len <= max - t->line_bytes && t->line_count < MAX_LINES) {
-        t->line_bytes += len;
-        t->line_count++;
-        return true;
-    }
-    transfer_fail(t, FETCH_TOO_LARGE, "the %s of %s are over %zu bytes or %u lines",
-                  t->head_read ? "trailers" : "headers", t->target->host, max, MAX_LINES);
-    return false;
-}
-
-size_t
-transfer_on_header(char *line, size_t size, size_t count, void *context)
-{
-    struct transfer *t = context;
-    size_t len = size * count;
-    bool blank = len == 0 || line[0] == '\n' || (len >= 2 && line[0] == '\r' && line[1] == '\n');
-
-    if (!count_line(t, len))
-        return 0;
-    /* Trailers: what they say may be of no consequence (RFC 9110 section 6.5.1). */
-    if (t->head_read) {
-        t->last_byte_us = clock_monotonic_us();
-        return len;
-    }
-    if (t->stage < TRANSFER_ANSWERING)
-        transfer_enter(t, TRANSFER_ANSWERING);
-    t->last_byte_us = clock_monotonic_us();
-    if (t->status.status == 0) {
-        if (!status_line_read(&t->status, span_of(line, len)))
-            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line",
-                          t->target->host);
-        else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
-            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
-                          t->target->host);
-        else
-            return len;
-        return 0;
-    }
-    if (blank)
-        return end_head(t) ? len : 0;
-    if (!buf_append(&t->lines, line, len)) {
-        transfer_fail(t, FETCH_INTERNAL, "out of memory");
-        return 0;
-    }
-    return len;
-}
-
-/* ---- the body ------------------------------------------------------------------------ */
 
 /*
  * Charges the account for what the decoder keeps of a body of this size, doubling as it grows.
@@ -288,7 +82,7 @@ static enum fetch_flow
 take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
-    uint64_t max = max_body(t);
+    uint64_t max = transfer_max_body(t);
     enum fetch_flow flow;
 
     if (t->redirecting) {
@@ -300,7 +94,7 @@ take_piece(void *context, const void *bytes, size_t len)
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }
-    flow = take_flow(t, t->owner.body(t->owner.context, bytes, len));
+    flow = transfer_take_flow(t, t->owner.body(t->owner.context, bytes, len));
     t->body_bytes += len;
     return flow == FETCH_ABORT || charge_window(t, t->body_bytes) ? flow : FETCH_ABORT;
 }
@@ -337,7 +131,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     switch (body_read(&t->body, &input, &t->allowance, take_piece, t)) {
     case BODY_WANTS:
         t->used = 0;
-        check_complete(t);
+        transfer_check_complete(t);
         return len;
     case BODY_PAUSED:
         t->used = len - input.len;
@@ -345,7 +139,8 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     case BODY_TOO_LARGE:
         transfer_fail(t, FETCH_TOO_LARGE,
                       "the headers and trailers of %s are over %u bytes or %u lines",
-                      t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
+                      t->target->host, (unsigned)t->settings->config.max_headers,
+                      TRANSFER_MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,

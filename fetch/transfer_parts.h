@@ -1,0 +1,21 @@
+/*
+ * What a transfer's files share: the head of its answer (transfer_head.c), both bodies and the
+ * pauses (transfer.c). transfer_head.c calls transfer.c.
+ */
+#ifndef SUNPROXY_FETCH_TRANSFER_PARTS_H
+#define SUNPROXY_FETCH_TRANSFER_PARTS_H
+
+#include "fetch/transfer.h"
+
+#define TRANSFER_MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
+
+/* Notes what the consumer has answered; FETCH_ABORT if that ends the transfer. */
+enum fetch_flow transfer_take_flow(struct transfer *transfer, enum fetch_flow flow);
+
+/* The bound on the decoded body. Few bytes of a coded one can become any number. */
+uint64_t transfer_max_body(const struct transfer *transfer);
+
+/* Calls owner.complete() if all of the answer has come, but not all of the request was sent. */
+void transfer_check_complete(struct transfer *transfer);
+
+#endif
