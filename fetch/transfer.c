@@ -117,9 +117,15 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct transfer *t = context;
     size_t len = size * count;
-    struct span input = span_of(bytes + t->used, len - t->used);
+    struct span input;
 
     t->last_byte_us = clock_monotonic_us();
+    if (len < t->used)
+        transfer_fail(t, FETCH_INTERNAL, "a piece of the body of %s has become shorter in a pause",
+                      t->target->host);
+    if (!transfer_advance(t, ANSWER_BYTES))
+        return 0;
+    input = span_of(bytes + t->used, len - t->used);
     if (t->receive_held)
         return pause_receiving(t);
     if (t->turn != *t->owner.turn) {
@@ -250,7 +256,7 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
      * close_notify of a kept connection that libcurl closes before it uses another one is shown
      * here, too. That of the connection in use comes after the final head.
      */
-    if (t->head_read && type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
+    if (answer_has_head(t->answer) && type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
         t->tls_ended = true;
     if (type == CURLINFO_DATA_OUT)
         t->last_byte_us = clock_monotonic_us();

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "fetch/answer.h"
+#include "fetch/answer_order.h"
 #include "fetch/body.h"
 #include "fetch/connections.h"
 #include "fetch/poller.h"
@@ -93,10 +94,10 @@ struct transfer {
     size_t line_bytes;         /* of all heads and trailers together */
     unsigned line_count;       /* likewise */
     unsigned interim;          /* 1xx answers seen */
-    struct status_line status; /* of the head that is being read; no status: none yet */
+    enum answer_state answer;  /* how far the answer has come */
+    struct status_line status; /* of the last head of which a line has come */
     bool conditional;          /* the request has a condition, to which 304 is an answer */
     bool ranged;               /* it asks for a range, to which 206 is an answer */
-    bool head_read;            /* the final head is complete */
     bool has_body;             /* a body follows it (RFC 9112 section 6.3) */
     bool redirecting;          /* it is a redirect with somewhere to go */
     bool tls_ended;            /* the origin has sent close_notify after the final head */

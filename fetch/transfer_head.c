@@ -11,6 +11,18 @@ is_redirect(unsigned status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+bool
+transfer_advance(struct transfer *t, enum answer_part part)
+{
+    if (t->error)
+        return false;
+    if (answer_advance(&t->answer, part))
+        return true;
+    transfer_fail(t, FETCH_ORIGIN_BROKE, "the parts of the answer of %s are out of order",
+                  t->target->host);
+    return false;
+}
+
 /* What the bytes that follow the head are. */
 static bool
 prepare_body(struct transfer *t)
@@ -80,8 +92,8 @@ take_answer(struct transfer *t)
     t->has_body = status_has_body(t->status.status) && !method_is(t->request->method, "HEAD");
     if (!t->has_body)
         t->head.content_length = 0;
-    t->head_read = true;
-    if (!was_requested(t))
+    if (!transfer_advance(t, t->has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) ||
+        !was_requested(t))
         return false;
     /* What another reading of the framing takes for an answer must not become one (section 6.3). */
     if (t->head.ambiguous)
@@ -129,9 +141,8 @@ take_interim(struct transfer *t)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
     else if (t->status.status != 100 && read_lines(t) && t->owner.interim)
         t->owner.interim(t->owner.context, t->status.status, buf_span(&t->head.fields));
-    t->status = (struct status_line){0};
     buf_reset(&t->lines);
-    return !t->error;
+    return transfer_advance(t, ANSWER_END_OF_INTERIM);
 }
 
 /* The empty line. */
@@ -162,8 +173,56 @@ count_line(struct transfer *t, size_t len)
         return true;
     }
     transfer_fail(t, FETCH_TOO_LARGE, "the %s of %s are over %zu bytes or %u lines",
-                  t->head_read ? "trailers" : "headers", t->target->host, max, TRANSFER_MAX_LINES);
+                  answer_has_head(t->answer) ? "trailers" : "headers", t->target->host, max,
+                  TRANSFER_MAX_LINES);
     return false;
+}
+
+static bool
+read_status_line(struct transfer *t, struct span line)
+{
+    if (!transfer_advance(t, ANSWER_STATUS_LINE))
+        return false;
+    if (!status_line_read(&t->status, line))
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line", t->target->host);
+    else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
+                      t->target->host);
+    return !t->error;
+}
+
+static bool
+read_field_line(struct transfer *t, struct span line)
+{
+    if (!transfer_advance(t, ANSWER_FIELD_LINE))
+        return false;
+    /* To libcurl such a line ends the head. */
+    if (line.ptr[0] == '\r' || line.ptr[0] == '\n')
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s: a line of its head begins with CR",
+                      t->target->host);
+    else if (!buf_append(&t->lines, line.ptr, line.len))
+        transfer_fail(t, FETCH_INTERNAL, "out of memory");
+    return !t->error;
+}
+
+static bool
+is_empty_line(struct span line)
+{
+    return span_equal(line, span_str("\r\n")) || span_equal(line, span_str("\n"));
+}
+
+/* What trailers say may be of no consequence (RFC 9110 section 6.5.1). */
+static bool
+read_line(struct transfer *t, struct span line)
+{
+    if (answer_has_head(t->answer))
+        return transfer_advance(t, t->status.version >= 20 ? ANSWER_TRAILER_LINE
+                                                           : ANSWER_FIELD_LINE);
+    if (t->stage < TRANSFER_ANSWERING)
+        transfer_enter(t, TRANSFER_ANSWERING);
+    if (t->answer == ANSWER_AWAITED)
+        return read_status_line(t, line);
+    return is_empty_line(line) ? end_head(t) : read_field_line(t, line);
 }
 
 size_t
@@ -171,34 +230,7 @@ transfer_on_header(char *line, size_t size, size_t count, void *context)
 {
     struct transfer *t = context;
     size_t len = size * count;
-    bool blank = len == 0 || line[0] == '\n' || (len >= 2 && line[0] == '\r' && line[1] == '\n');
 
-    if (!count_line(t, len))
-        return 0;
-    /* Trailers: what they say may be of no consequence (RFC 9110 section 6.5.1). */
-    if (t->head_read) {
-        t->last_byte_us = clock_monotonic_us();
-        return len;
-    }
-    if (t->stage < TRANSFER_ANSWERING)
-        transfer_enter(t, TRANSFER_ANSWERING);
     t->last_byte_us = clock_monotonic_us();
-    if (t->status.status == 0) {
-        if (!status_line_read(&t->status, span_of(line, len)))
-            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line",
-                          t->target->host);
-        else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
-            transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
-                          t->target->host);
-        else
-            return len;
-        return 0;
-    }
-    if (blank)
-        return end_head(t) ? len : 0;
-    if (!buf_append(&t->lines, line, len)) {
-        transfer_fail(t, FETCH_INTERNAL, "out of memory");
-        return 0;
-    }
-    return len;
+    return len && !t->error && count_line(t, len) && read_line(t, span_of(line, len)) ? len : 0;
 }

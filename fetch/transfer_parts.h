@@ -1,6 +1,6 @@
 /*
  * What a transfer's files share: the head of its answer (transfer_head.c), both bodies and the
- * pauses (transfer.c). transfer_head.c calls transfer.c.
+ * pauses (transfer.c).
  */
 #ifndef SUNPROXY_FETCH_TRANSFER_PARTS_H
 #define SUNPROXY_FETCH_TRANSFER_PARTS_H
@@ -17,5 +17,9 @@ uint64_t transfer_max_body(const struct transfer *transfer);
 
 /* Calls owner.complete() if all of the answer has come, but not all of the request was sent. */
 void transfer_check_complete(struct transfer *transfer);
+
+/* A part of the answer has come: false if it is out of order, which fails the transfer, or if the
+ * transfer has failed before. */
+bool transfer_advance(struct transfer *transfer, enum answer_part part);
 
 #endif

@@ -139,7 +139,7 @@ transfer_evaluate(struct transfer *t, CURLcode code)
 {
     if (t->error || (code == CURLE_OK && t->request->flags & FETCH_CONNECT_ONLY))
         return t->error;
-    if (code == CURLE_OK && t->head_read) {
+    if (code == CURLE_OK && answer_has_head(t->answer)) {
         const char *lack = body_end(&t->body);
 
         if (lack)

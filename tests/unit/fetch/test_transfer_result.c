@@ -16,7 +16,7 @@ transfer_at(enum transfer_stage stage)
     return (struct transfer){.target = &target,
                              .request = &plain,
                              .stage = stage,
-                             .head_read = stage == TRANSFER_BODY,
+                             .answer = stage == TRANSFER_BODY ? ANSWER_BODY : ANSWER_AWAITED,
                              .has_body = stage == TRANSFER_BODY,
                              .status = {.status = stage == TRANSFER_BODY ? 200 : 0},
                              .head = {.content_length = -1, .stated_length = -1}};
@@ -141,9 +141,9 @@ START_TEST(of_bodies_without_a_length_over_tls)
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, inner_type, 1, &t);
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_OUT, close_notify, 2, &t);
     /* That of another connection, which libcurl has closed before. */
-    t.head_read = false;
+    t.answer = ANSWER_AWAITED;
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, close_notify, 2, &t);
-    t.head_read = true;
+    t.answer = ANSWER_BODY;
     expect(&t, CURLE_OK, FETCH_ORIGIN_BROKE, sentence);
     t.error = FETCH_OK;
     (void)transfer_on_debug(NULL, CURLINFO_SSL_DATA_IN, close_notify, 2, &t);

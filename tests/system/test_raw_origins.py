@@ -1,0 +1,56 @@
+"""Origins that send bytes which no server would: the daemon answers 502, and the next request."""
+
+import harness
+import rpc
+from raw_origin import RawOrigin
+from test_http import Connection
+
+HEADS = {
+    "cr-and-text": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\rX\r\nhello",
+    "cr-cr-lf": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\r\nhello",
+    "cr-cr-lf-and-an-empty-line": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\r\n\r\nhello",
+    "cr-in-an-interim-head": b"HTTP/1.1 103 Early\r\n\r\r\nHTTP/1.1 200 OK\r\n"
+                             b"Content-Length: 5\r\n\r\nhello",
+    "cr-before-chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\r\n"
+                        b"5\r\nhello\r\n0\r\n\r\n",
+    "cr-before-the-status-line": b"\rHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    "an-empty-head": b"\r\n\r\nhello",
+}
+
+
+class HeadTest(harness.SystemTest):
+    """Lines at which libcurl ends the head, and no other reader does."""
+
+    needs = (harness.SUNPROXYD,)
+
+    def setUp(self):
+        super().setUp()
+        # A length of 0 needs no body to end the answer.
+        answers = {f"/{name}": head for name, head in HEADS.items()}
+        answers["/no-body"] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\r\n"
+        self.o = RawOrigin(self, answers, closing=answers)
+        self.d = self.daemon("--http", f"unix:{self.dir / 'http.sock'}", "--origin",
+                             f"/={self.o.url}", "--allow-net", "127.0.0.0/8")
+        self.paths = list(answers)
+
+    def test_over_http(self):
+        for path in self.paths:
+            for method in ("GET", "HEAD", "POST"):
+                c = Connection(str(self.dir / "http.sock"))
+                self.addCleanup(c.close)
+                length = "Content-Length: 0\r\n" if method == "POST" else ""
+                c.send(f"{method} {path} HTTP/1.1\r\nHost: a.test\r\n{length}\r\n")
+                self.assertEqual(c.receive(head_only=method == "HEAD").status, 502, (method, path))
+        c = Connection(str(self.dir / "http.sock"))
+        self.addCleanup(c.close)
+        c.send("GET /fine HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        self.assertEqual(c.receive().body, b"fine")
+
+    def test_over_rpc(self):
+        with rpc.Connection(self.d.socket) as c:
+            for path in self.paths:
+                page = c.get(self.o.url + path)
+                self.assertEqual(page.status, "origin_broke", path)
+                self.assertEqual(c.fetch_v1(self.o.url + path), "SYSTEM_ERR", path)
+            self.assertEqual(c.get(f"{self.o.url}/fine").body, b"fine")
+            self.assertEqual(c.stat().pages, 1)
