@@ -475,6 +475,7 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:docs/sunproxyd.8:$(MANDIR)/man8/sunproxyd.8 \
 	644:README.md:$(DOCDIR)/README.md \
 	644:LICENSE:$(DOCDIR)/LICENSE \
+	644:NEWS:$(DOCDIR)/NEWS \
 	644:proxy.x:$(DOCDIR)/proxy.x
 # TEMPLATE:PLACE of those that name the places of others.
 FROM_TEMPLATES = completions/sunproxy.bash:$(BASHDIR)/sunproxy \

@@ -66,7 +66,8 @@ rpc_client_strstatus(enum rpc_client_status status)
     case RPC_CLIENT_SYSTEM_ERR:
         return "the server failed";
     case RPC_CLIENT_DENIED:
-        return "the server refused the call's RPC version or credentials";
+        return "the server refused the call: this client may not use it (--client-net), or its RPC "
+               "version or credentials are wrong";
     case RPC_CLIENT_BAD_REPLY:
         return "the answer is malformed or too long";
     }

@@ -25,7 +25,7 @@ enum rpc_client_status {
     RPC_CLIENT_PROC_UNAVAIL,
     RPC_CLIENT_GARBAGE_ARGS, /* the server cannot decode the arguments */
     RPC_CLIENT_SYSTEM_ERR,   /* the server failed */
-    RPC_CLIENT_DENIED,       /* RPC_MISMATCH or AUTH_ERROR */
+    RPC_CLIENT_DENIED,       /* RPC_MISMATCH or AUTH_ERROR: also a client outside --client-net */
     RPC_CLIENT_BAD_REPLY, /* not a reply that RFC 5531 knows, or over the limit, or results that do
                              not decode */
 };

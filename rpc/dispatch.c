@@ -78,6 +78,11 @@ rpc_dispatch(struct rpc_connection *connection, struct span record)
     request->xid = call.xid;
     switch (status) {
     case RPC_CALL_OK:
+        if (!connection->may_call && call.procedure != NULLPROC) {
+            net_counter_add(&worker->calls_bad, 1);
+            deny(request, AUTH_TOOWEAK);
+            break;
+        }
         request->arguments = call.arguments;
         dispatch_call(request, &call, &worker->cooked);
         request->arguments = span_of(NULL, 0);

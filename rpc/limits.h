@@ -17,6 +17,11 @@ struct rpc_limits {
     uint32_t max_record;    /* bytes of a call, all fragments together */
     uint32_t max_fragments; /* of a record, empty ones included */
     size_t request_data;    /* bytes of each request for its procedure: rpc_request_data() */
+
+    /* May the peer call other procedures than NULL? Asked when it connects, by its worker, with the
+       context of rpc_server_create(). A call that may not be made is denied: AUTH_TOOWEAK. NULL:
+       every peer may. */
+    bool (*may_call)(void *context, const struct net_peer *peer);
 };
 
 #define RPC_LIMITS_DEFAULT \

@@ -20,6 +20,8 @@ opened(struct net_connection *net)
     c->worker = &service->workers[net_worker_number(net->set->worker)];
     LIST_INIT(&c->waiting);
     LIST_INIT(&c->kept);
+    c->may_call =
+        !service->limits.may_call || service->limits.may_call(service->context, &net->peer);
 }
 
 static enum net_input

@@ -74,6 +74,7 @@ struct rpc_connection {
     LIST_HEAD(, rpc_request) waiting;
     LIST_HEAD(, rpc_request) kept;
     struct rpc_record record;
+    bool may_call; /* other procedures than NULL */
 };
 
 /* Bytes of a request, its data included. */

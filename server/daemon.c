@@ -234,24 +234,39 @@ log_descriptor_limit(const struct daemon_parts *parts)
                 (unsigned)plan->fetches, tunnels);
 }
 
+/* Is there no such address, or one that only clients by default can connect to? */
+static bool
+is_for_clients(const struct service *service, const struct sockaddr_storage *address)
+{
+    return address->ss_family == AF_UNSPEC ||
+           networks_have_address(&service->clients, (const struct sockaddr *)address);
+}
+
 static void
 log_start(const struct daemon_parts *parts)
 {
     static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
+    const struct service *service = &parts->service;
+    char ipv4[INET6_ADDRSTRLEN], ipv6[INET6_ADDRSTRLEN];
     struct cache_config config;
     char text[CONTROL_CACHE_TEXT];
 
-    cache_get_config(parts->service.cache, &config);
+    cache_get_config(service->cache, &config);
     log_info("cache: %s", control_describe_cache(&config, text, sizeof(text)));
     if (listening->port)
         log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
-                 listening->ipv4 ? "IPv4" : "", listening->ipv4 && listening->ipv6 ? ", " : "",
-                 listening->ipv6 ? "IPv6" : "", listening->tcp_passed ? passed : "");
+                 listen_address_text(&listening->ipv4, ipv4),
+                 listening->ipv4.ss_family && listening->ipv6.ss_family ? ", " : "",
+                 listen_address_text(&listening->ipv6, ipv6), listening->tcp_passed ? passed : "");
     if (listening->local.bound || listening->local_passed)
         log_info("listening on socket %s%s", listening->local.path,
                  listening->local_passed ? passed : "");
-    log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, parts->service.workers);
+    if (!parts->options->client_net.count &&
+        !(is_for_clients(service, &listening->ipv4) && is_for_clients(service, &listening->ipv6)))
+        log_warning("other hosts can connect over RPC, but their calls are denied; name those that "
+                    "may call with --client-net");
+    log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, service->workers);
 }
 
 static void

@@ -180,13 +180,13 @@ make_admins(struct service *service, const struct option_list *named)
 }
 
 static int
-make_tag_rules(struct service *service)
+make_lists(struct service *service)
 {
     struct buf why;
     bool made;
 
     buf_init(&why, 1024);
-    made = service_read_tag_rules(service, &why);
+    made = service_read_clients(service, &why) && service_read_tag_rules(service, &why);
     if (!made)
         log_error("%s", buf_str(&why));
     buf_free(&why);
@@ -230,6 +230,12 @@ is_privileged(void *context, const struct net_peer *peer)
     return service_is_admin(context, peer);
 }
 
+static bool
+may_call(void *context, const struct net_peer *peer)
+{
+    return service_is_client(context, peer);
+}
+
 static int
 make_rpc(struct service *service, const struct descriptor_plan *descriptors)
 {
@@ -237,6 +243,7 @@ make_rpc(struct service *service, const struct descriptor_plan *descriptors)
     struct rpc_limits limits = RPC_LIMITS_DEFAULT;
 
     limits.request_data = FRONT_REQUEST_DATA;
+    limits.may_call = may_call;
     limits.net.memory = &service->memory;
     limits.net.max_requests = (uint32_t)options->max_requests;
     limits.net.max_queued_bytes = (uint32_t)options->max_queued_bytes;
@@ -294,7 +301,7 @@ daemon_parts_make_settings(struct daemon_parts *parts)
     if (status == EX_OK)
         status = make_admins(service, &parts->options->admin_uid);
     if (status == EX_OK)
-        status = make_tag_rules(service);
+        status = make_lists(service);
     if (status == EX_OK)
         status = make_cache(service);
     return status;
@@ -364,6 +371,7 @@ daemon_parts_free(struct daemon_parts *parts)
     address_policy_destroy(parts->addresses);
     tag_rules_free(&service->tag_rules);
     tag_rules_free(&service->write_rules);
+    networks_free(&service->clients);
     free(service->admins);
     free(service->request_db_path);
     privileges_free_user(&parts->user);

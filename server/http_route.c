@@ -3,14 +3,11 @@
 #include "http/target.h"
 #include "server/http_front.h"
 
-/* May the client use the forward proxy? Over AF_UNIX the permissions of the socket decide. */
+/* May the client use the forward proxy? */
 static bool
 may_forward(const struct http_connection *c)
 {
-    const struct net_peer *peer = http_peer(c);
-
-    return peer->has_uid || networks_have_address(&c->worker->http->clients,
-                                                  (const struct sockaddr *)&peer->address);
+    return service_is_client(c->worker->http->service, http_peer(c));
 }
 
 static unsigned

@@ -9,38 +9,16 @@
 #include "base/hash.h"
 #include "server/http_front.h"
 
-/* Adds the networks of an option; false with a sentence. */
-static bool
-add_networks(struct networks *networks, const struct option_list *list, const char *option,
-             struct buf *why)
-{
-    char sentence[256];
-
-    for (size_t i = 0; i < list->count; i++) {
-        if (!networks_add(networks, list->items[i], sentence, sizeof(sentence))) {
-            buf_printf(why, "%s%s: %s", option_dashes(list, i), option, sentence);
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool
 read_options(struct http_service *http, const struct options *options, struct buf *why)
 {
-    static char loopback4[] = "127.0.0.0/8", loopback6[] = "::1";
-    static char *loopback[] = {loopback4, loopback6, NULL};
-    static const struct option_list by_default = {.items = loopback, .count = 2};
+    const struct option_list *balancers = &options->proxy_protocol_net;
 
     return http_origins_init(&http->origins, &options->origin, why) &&
-           add_networks(&http->clients,
-                        options->client_net.count ? &options->client_net : &by_default,
-                        "client-net", why) &&
-           add_networks(&http->purgers, &options->purge_net, "purge-net", why) &&
-           add_networks(&http->balancers,
-                        options->proxy_protocol_net.count ? &options->proxy_protocol_net
-                                                          : &by_default,
-                        "proxy-protocol-net", why) &&
+           service_add_networks(&http->purgers, &options->purge_net, "purge-net", why) &&
+           service_add_networks(&http->balancers,
+                                balancers->count ? balancers : &service_loopback,
+                                "proxy-protocol-net", why) &&
            http_ports_read(&http->connect_ports, &options->connect_port, why);
 }
 
@@ -114,7 +92,6 @@ http_service_free(struct http_service *http)
     }
     free(http->workers);
     http_origins_free(&http->origins);
-    networks_free(&http->clients);
     networks_free(&http->purgers);
     networks_free(&http->balancers);
     *http = (struct http_service){0};

@@ -1,6 +1,6 @@
 /*
- * The HTTP front as a part of the daemon: what --origin, --client-net, --purge-net, --connect-port
- * and --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
+ * The HTTP front as a part of the daemon: what --origin, --purge-net, --connect-port and
+ * --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
  * server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
@@ -27,7 +27,6 @@ struct http_service {
 
     /* read-only while workers run */
     struct http_origins origins;
-    struct networks clients; /* of the forward proxy */
     struct networks purgers;
     struct networks balancers; /* that may send headers of the PROXY protocol */
     struct http_head_limits limits;

@@ -80,7 +80,7 @@ close_tcp(struct listening *listening)
             close(listening->tcp[i]);
     listening->tcp_count = 0;
     listening->port = 0;
-    listening->ipv4 = listening->ipv6 = false;
+    listening->ipv4.ss_family = listening->ipv6.ss_family = AF_UNSPEC;
 }
 
 /* Numeric addresses only: a name may resolve to another machine's address. */
@@ -105,6 +105,33 @@ set_port(struct sockaddr_storage *address, uint16_t port)
         ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
     else
         ((struct sockaddr_in *)address)->sin_port = htons(port);
+}
+
+void
+listen_note_address(struct listening *listening, const struct sockaddr_storage *address)
+{
+    struct sockaddr_storage *known =
+        address->ss_family == AF_INET6 ? &listening->ipv6 : &listening->ipv4;
+
+    if (known->ss_family == AF_UNSPEC)
+        *known = *address;
+    else if (known->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)known)->sin6_addr = in6addr_any;
+    else
+        ((struct sockaddr_in *)known)->sin_addr.s_addr = INADDR_ANY;
+}
+
+const char *
+listen_address_text(const struct sockaddr_storage *address, char text[INET6_ADDRSTRLEN])
+{
+    *text = '\0';
+    if (address->ss_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
+                  INET6_ADDRSTRLEN);
+    else if (address->ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text,
+                  INET6_ADDRSTRLEN);
+    return text;
 }
 
 /* True if the machine lacks the family; false if the address is wrong or in use. */
@@ -141,10 +168,7 @@ open_all(struct listening *listening, char *const *addresses, bool optional, uin
             return errno;
         listening->tcp[listening->tcp_count++] = fd;
         listening->port = port_of(fd);
-        if (address.ss_family == AF_INET6)
-            listening->ipv6 = true;
-        else
-            listening->ipv4 = true;
+        listen_note_address(listening, &address);
     }
     return listening->tcp_count ? 0 : EAFNOSUPPORT;
 }
@@ -161,10 +185,10 @@ refuse_port(uint16_t port, struct buf *why)
 static enum listen_error
 open_every_tcp(struct listening *listening, const struct options *options, struct buf *why)
 {
-    static char any4[] = "0.0.0.0", any6[] = "::";
-    char *everywhere[] = {any4, any6, NULL};
+    static char loopback4[] = "127.0.0.1", loopback6[] = "::1";
+    char *loopback[] = {loopback4, loopback6, NULL};
     bool given = options->listen.count != 0;
-    char **addresses = given ? options->listen.items : everywhere;
+    char **addresses = given ? options->listen.items : loopback;
     uint16_t port = (uint16_t)options->port;
     int error = EADDRINUSE;
     size_t at = 0;
@@ -249,19 +273,18 @@ listen_describe(int fd, char *name, size_t size)
 {
     struct sockaddr_storage address = {0};
     socklen_t len = sizeof(address);
-    char text[INET6_ADDRSTRLEN] = "?";
+    char text[INET6_ADDRSTRLEN];
 
     (void)getsockname(fd, (struct sockaddr *)&address, &len);
     if (address.ss_family == AF_UNIX) {
         snprintf(name, size, "unix:%.*s", (int)sizeof(((struct sockaddr_un *)NULL)->sun_path),
                  ((const struct sockaddr_un *)&address)->sun_path);
     } else if (address.ss_family == AF_INET6) {
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address)->sin6_addr, text,
-                  sizeof(text));
-        snprintf(name, size, "[%s]:%u", text, (unsigned)port_in(&address));
+        snprintf(name, size, "[%s]:%u", listen_address_text(&address, text),
+                 (unsigned)port_in(&address));
     } else {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)&address)->sin_addr, text, sizeof(text));
-        snprintf(name, size, "%s:%u", text, (unsigned)port_in(&address));
+        snprintf(name, size, "%s:%u", listen_address_text(&address, text),
+                 (unsigned)port_in(&address));
     }
     return name;
 }

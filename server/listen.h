@@ -1,8 +1,9 @@
 /*
- * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, and an AF_UNIX socket. For
- * HTTP, and for the metrics: any of both kinds. Sockets that a service manager passed
- * (passed_sockets.h) replace own ones of the same kind: no TCP socket for RPC is opened if one was
- * passed, and so on. When an address is in use, the sentence names the process.
+ * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, on the loopback unless
+ * --listen names other addresses, and an AF_UNIX socket. For HTTP, and for the metrics: any of both
+ * kinds. Sockets that a service manager passed (passed_sockets.h) replace own ones of the same
+ * kind: no TCP socket for RPC is opened if one was passed, and so on. When an address is in use,
+ * the sentence names the process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -24,7 +25,9 @@ struct listening {
     int tcp[LISTEN_MOST_TCP]; /* owned until rpc_server_listen() takes them */
     unsigned tcp_count;
     uint16_t port; /* 0: no TCP */
-    bool ipv4, ipv6;
+    /* The only address of each family, or the family's wildcard address if there are several;
+       AF_UNSPEC: none. */
+    struct sockaddr_storage ipv4, ipv6;
     bool tcp_passed, local_passed; /* by a service manager; its name is not removed */
     struct local_socket local;
     struct local_socket http[LISTEN_MOST_HTTP]; /* of TCP only `fd`; owned until it is -1 */
@@ -53,6 +56,13 @@ bool listen_parse_http(const char *option, const char *text, struct listen_http_
 /* Writes the name of a listening socket as --http has it; returns `name`. */
 #define LISTEN_NAME 128
 const char *listen_describe(int fd, char *name, size_t size);
+
+/* A TCP socket for RPC has this address: adds it to those of its family. */
+void listen_note_address(struct listening *listening, const struct sockaddr_storage *address);
+
+/* Writes an address without its port, nothing for AF_UNSPEC; returns `text`. */
+const char *listen_address_text(const struct sockaddr_storage *address,
+                                char text[INET6_ADDRSTRLEN]);
 
 /* Checks the addresses and the path of the socket. Opens nothing. */
 enum listen_error listen_check(const struct options *options, struct buf *why);

@@ -10,7 +10,8 @@
 const struct option_row option_rows[] = {
     {.help = "Listening"},
     {"listen", 'l', false, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
-     "IPv4 or IPv6 address to listen on, or \"none\"; may be repeated (default: all, of both)"},
+     "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: loopback, of "
+     "both)"},
     {"port", 'p', false, OPTION_UINT, AT(port), "N", "0", 0, 65535,
      "TCP port; 0: chosen by the system, found through rpcbind"},
     {"socket", 's', false, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
@@ -39,7 +40,7 @@ const struct option_row option_rows[] = {
     {"rewrite-location", 0, false, OPTION_CHOICE, AT(rewrite_location), "on|off", "on", 0, 0,
      "reverse proxy: let Location and Content-Location that name an origin's URL name its row"},
     {"client-net", 0, false, OPTION_LIST, AT(client_net), "CIDR", NULL, 0, 0,
-     "clients that may use the forward proxy over TCP; may be repeated (default: loopback)"},
+     "clients that may use RPC and the forward proxy over TCP; may be repeated (default: loopback)"},
     {"purge-net", 0, false, OPTION_LIST, AT(purge_net), "CIDR", NULL, 0, 0,
      "clients that may use the method PURGE, besides administrators over an AF_UNIX socket; may be "
      "repeated"},

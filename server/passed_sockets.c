@@ -91,8 +91,14 @@ unusable(int fd)
 
 /* All of them take over `fd`, or append what is wrong with it to `why`. */
 static bool
-adopt_tcp(struct listening *listening, int fd, uint16_t port, bool inet6, struct buf *why)
+adopt_tcp(struct listening *listening, int fd, const struct sockaddr_storage *address,
+          struct buf *why)
 {
+    static const struct sockaddr_storage any = {.ss_family = AF_INET};
+    bool inet6 = address->ss_family == AF_INET6;
+    uint16_t port = ntohs(inet6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                : ((const struct sockaddr_in *)address)->sin_port);
+
     if (listening->tcp_count == LISTEN_MOST_TCP) {
         buf_printf(why, " is one more than the %d TCP sockets that can be served", LISTEN_MOST_TCP);
         return false;
@@ -105,9 +111,9 @@ adopt_tcp(struct listening *listening, int fd, uint16_t port, bool inet6, struct
     listening->tcp[listening->tcp_count++] = fd;
     listening->tcp_passed = true;
     listening->port = port;
-    listening->ipv6 = listening->ipv6 || inet6;
-    listening->ipv4 =
-        listening->ipv4 || !inet6 || socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == 0;
+    listen_note_address(listening, address);
+    if (inet6 && socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == 0)
+        listen_note_address(listening, &any);
     return true;
 }
 
@@ -169,11 +175,8 @@ adopt(struct listening *listening, int fd, bool http, struct buf *why)
         return adopt_http(listening, fd, why);
     switch (address.ss_family) {
     case AF_INET:
-        return adopt_tcp(listening, fd, ntohs(((struct sockaddr_in *)&address)->sin_port), false,
-                         why);
     case AF_INET6:
-        return adopt_tcp(listening, fd, ntohs(((struct sockaddr_in6 *)&address)->sin6_port), true,
-                         why);
+        return adopt_tcp(listening, fd, &address, why);
     case AF_UNIX:
         return adopt_local(listening, fd, (struct sockaddr_un *)&address, len, why);
     default:

@@ -72,6 +72,20 @@ add_entries(struct registration *registration, const char *netid, const char *ad
     }
 }
 
+/* rpcbind gives a caller of the wildcard address the one that the caller has reached it by. */
+static void
+add_tcp(struct registration *registration, const char *netid,
+        const struct sockaddr_storage *address, uint16_t port)
+{
+    char name[INET6_ADDRSTRLEN], universal[INET6_ADDRSTRLEN + 8];
+
+    if (address->ss_family == AF_UNSPEC)
+        return;
+    snprintf(universal, sizeof(universal), "%s.%u.%u", listen_address_text(address, name),
+             port >> 8, port & 255u);
+    add_entries(registration, netid, universal);
+}
+
 /*
  * The universal address that rpcbind has for a program version on a transport; owned by the caller,
  * NULL if there is none. `owner` receives the name that rpcbind has for its user; *answers is set
@@ -295,7 +309,6 @@ struct registration *
 registration_start(const struct listening *listening)
 {
     struct registration *registration = calloc(1, sizeof(*registration));
-    char address[64];
     pthread_condattr_t attr;
     int error;
 
@@ -307,16 +320,8 @@ registration_start(const struct listening *listening)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&registration->changed, &attr);
     pthread_condattr_destroy(&attr);
-    if (listening->ipv4) {
-        snprintf(address, sizeof(address), "0.0.0.0.%u.%u", listening->port >> 8,
-                 listening->port & 255u);
-        add_entries(registration, "tcp", address);
-    }
-    if (listening->ipv6) {
-        snprintf(address, sizeof(address), "::.%u.%u", listening->port >> 8,
-                 listening->port & 255u);
-        add_entries(registration, "tcp6", address);
-    }
+    add_tcp(registration, "tcp", &listening->ipv4, listening->port);
+    add_tcp(registration, "tcp6", &listening->ipv6, listening->port);
     if (listening->local.fd >= 0)
         add_entries(registration, "local", listening->local.path);
     error = thread_start(&registration->thread, run, registration);

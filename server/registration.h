@@ -1,5 +1,6 @@
 /*
- * The daemon's entries with rpcbind: both versions on tcp, tcp6 and local. A thread of its own
+ * The daemon's entries with rpcbind: both versions on tcp, tcp6 and local, with the address that is
+ * listened on, or the wildcard address for several. A thread of its own
  * registers them again when rpcbind starts later or was restarted.
  *
  * Entries of a killed daemon are replaced at the start. Entries that another daemon registers later

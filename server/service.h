@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/networks.h"
 #include "fetch/fetch.h"
 #include "http/storing.h"
 #include "proxy/proxy.h"
@@ -35,6 +36,7 @@ struct service {
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
     struct holds *holds;           /* owned; what clients of version 2 read on (hold.h) */
+    struct networks clients;       /* owned; that may use the proxy over TCP (--client-net) */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
     unsigned workers;
@@ -48,6 +50,24 @@ struct service {
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
     bool has_proxy;     /* it has been initialised */
 };
+
+/*
+ * Adds the networks of the option of that name to a list. False with a sentence in `why`.
+ */
+bool service_add_networks(struct networks *networks, const struct option_list *list,
+                          const char *name, struct buf *why);
+
+/* The value of such an option that is the loopback. */
+extern const struct option_list service_loopback;
+
+/* Reads --client-net; without it, the networks are those of the loopback. Likewise. */
+bool service_read_clients(struct service *service, struct buf *why);
+
+/*
+ * May this client use the forward proxy, and RPC? Over AF_UNIX the permissions of the socket
+ * decide.
+ */
+bool service_is_client(const struct service *service, const struct net_peer *peer);
 
 /*
  * Checks the fields and reads the rules for tags of the options (service_proxy.c). False with a

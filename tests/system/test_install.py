@@ -73,6 +73,7 @@ class InstallTest(InstalledTest):
         "usr/share/bash-completion/completions/sunproxy",
         "usr/share/bash-completion/completions/sunproxyd",
         "usr/share/doc/sunproxy/LICENSE",
+        "usr/share/doc/sunproxy/NEWS",
         "usr/share/doc/sunproxy/README.md",
         "usr/share/doc/sunproxy/logrotate.conf.example",
         "usr/share/doc/sunproxy/proxy.x",

@@ -46,10 +46,36 @@ class RpcbindTest(harness.SystemTest):
         port = self.port_of(entries)
         self.assertIn(f"port {port}", d.err)
         self.assertEqual(entries[("2", "tcp")], entries[("1", "tcp")])
-        self.assertTrue(entries[("1", "tcp6")].startswith("::."), entries)
+        # Other hosts cannot reach the daemon, and are not told to.
+        self.assertTrue(entries[("1", "tcp")].startswith("127.0.0.1."), entries)
+        self.assertTrue(entries[("1", "tcp6")].startswith("::1."), entries)
         self.assertEqual(entries[("2", "local")], d.socket)
         self.assertEqual(d.stop(), 0, d.err)
         self.assertEqual(self.entries(), {})
+
+    def test_other_hosts_need_listen_and_client_net(self):
+        """An address of this host stands for another host: it is not of 127.0.0.0/8."""
+        added = self.ns.run(["ip", "address", "add", "10.9.9.1/32", "dev", "lo"])
+        self.assertEqual(added.returncode, 0, added.stderr)
+        self.ns.rpcbind()
+        everywhere = ("--listen", "0.0.0.0", "--listen", "::")
+
+        def stat(*options):
+            d = self.start(*options)
+            self.registered()
+            done = self.ns.run([harness.SUNPROXY, "stat", "--host", "10.9.9.1"])
+            self.assertEqual(d.stop(), 0, d.err)
+            return done, d
+
+        done, _ = stat()
+        self.assertEqual(done.returncode, 69, done.stderr)
+        done, d = stat(*everywhere)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn(b"--client-net", done.stderr)
+        self.assertIn("--client-net", d.err)
+        done, d = stat(*everywhere, "--client-net", "10.9.9.0/24")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("--client-net", d.err)
 
     def test_rpcinfo_calls_it(self):
         self.ns.rpcbind()

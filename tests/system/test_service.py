@@ -45,7 +45,7 @@ class PassedSocketTest(harness.SystemTest):
                     self.assertTrue(c.ping())
                 self.sunproxy("purge", "--all", daemon=d)
                 harness.wait_until(lambda: "serves with" in d.err, what="the last line of the start")
-                self.assertIn(f"TCP port {address[1]} (IPv4), passed by the service manager", d.err)
+                self.assertIn(f"TCP port {address[1]} (127.0.0.1), passed by the service manager", d.err)
                 self.assertIn(f"socket {path}, passed by the service manager", d.err)
                 self.assertFalse(own.exists(), "no socket of its own")
                 self.assertEqual(d.stop(), 0, d.err)

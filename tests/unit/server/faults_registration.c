@@ -30,8 +30,10 @@ set_up(void)
 {
     logged_begin();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
-    listening = (struct listening){
-        .port = 8000, .ipv4 = true, .ipv6 = true, .local = {.fd = 0, .lock = -1, .path = LOCAL}};
+    listening = (struct listening){.port = 8000,
+                                   .ipv4.ss_family = AF_INET,
+                                   .ipv6.ss_family = AF_INET6,
+                                   .local = {.fd = 0, .lock = -1, .path = LOCAL}};
     rpcbind_model_begin();
 }
 
@@ -116,7 +118,7 @@ START_TEST(only_what_is_listened_on_is_registered)
     struct registration *registration;
 
     listening.local.fd = -1;
-    listening.ipv6 = false;
+    listening.ipv6.ss_family = AF_UNSPEC;
     registration = start();
     ck_assert(rpcbind_model_wait(registered));
     ck_assert_uint_eq(rpcbind_model_count(), 2);
@@ -124,11 +126,26 @@ START_TEST(only_what_is_listened_on_is_registered)
     registration_stop(registration);
 
     listening.local.fd = 0;
-    listening.ipv4 = false;
+    listening.ipv4.ss_family = AF_UNSPEC;
     registration = start();
     ck_assert(rpcbind_model_wait(registered_again));
     ck_assert_uint_eq(rpcbind_model_count(), 2);
     ck_assert_str_eq(rpcbind_model_address(2, "local"), LOCAL);
+    registration_stop(registration);
+}
+END_TEST
+
+START_TEST(an_only_address_is_registered_as_it_is)
+{
+    struct registration *registration;
+
+    ((struct sockaddr_in *)&listening.ipv4)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ((struct sockaddr_in6 *)&listening.ipv6)->sin6_addr = in6addr_loopback;
+    registration = start();
+    ck_assert(rpcbind_model_wait(registered));
+    ck_assert_uint_eq(rpcbind_model_count(), 6);
+    ck_assert_str_eq(rpcbind_model_address(1, "tcp"), "127.0.0.1.31.64");
+    ck_assert_str_eq(rpcbind_model_address(2, "tcp6"), "::1.31.64");
     registration_stop(registration);
 }
 END_TEST
@@ -398,6 +415,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, entries_stand_until_the_end);
     tcase_add_test(tcase, only_what_is_listened_on_is_registered);
+    tcase_add_test(tcase, an_only_address_is_registered_as_it_is);
     tcase_add_test(tcase, what_rpcbind_forgot_is_registered_again);
     tcase_add_test(tcase, what_was_left_behind_is_replaced);
     tcase_add_test(tcase, entries_of_another_user_are_reported);

@@ -31,6 +31,12 @@ is_privileged(void *context, const struct net_peer *peer)
     return service_is_admin(context, peer);
 }
 
+static bool
+may_call(void *context, const struct net_peer *peer)
+{
+    return service_is_client(context, peer);
+}
+
 static void
 start_http(void)
 {
@@ -38,6 +44,7 @@ start_http(void)
     struct buf why;
 
     buf_init(&why, 1024);
+    ck_assert_msg(service_read_clients(&front_service, &why), "%s", buf_str(&why));
     ck_assert_msg(http_service_init(&http, &front_service, &why), "%s", buf_str(&why));
     snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
     ck_assert_int_eq(net_server_listen(net, listen_unix(http_path), &http_protocol, &http), 0);
@@ -79,6 +86,7 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &scene.account;
     limits.net.is_privileged = is_privileged;
+    limits.may_call = may_call;
     limits.net.rates.fetches = front_options.rate_fetches;
     front_service.rpc = rpc_server_create(&limits, WORKERS, programs, 2, &front_service);
     ck_assert_ptr_nonnull(front_service.rpc);
@@ -100,6 +108,7 @@ front_server_free(void)
 {
     rpc_server_destroy(front_service.rpc);
     http_service_free(&http);
+    networks_free(&front_service.clients);
     ck_assert_uint_eq(memory_used(&holds.places, MEMORY_REQUESTS), 0);
     ck_assert_uint_eq(client_tally_clients(holds.tally), 0);
     holds_free(&holds);

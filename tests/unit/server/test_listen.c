@@ -52,20 +52,49 @@ can_connect(const char *address, uint16_t port)
 START_TEST(one_port_for_all_addresses_and_a_socket)
 {
     struct listening listening;
+    char text[INET6_ADDRSTRLEN];
     struct stat st;
     struct buf why;
 
     buf_init(&why, 1024);
     options.socket_mode = 0600;
     ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
-    ck_assert(listening.ipv4);
     ck_assert_uint_ne(listening.port, 0);
     ck_assert(can_connect("127.0.0.1", listening.port));
+    /* Other addresses of the machine are not served by default. */
+    ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "127.0.0.1");
+    ck_assert(!can_connect("127.0.0.2", listening.port));
+    if (listening.ipv6.ss_family)
+        ck_assert_str_eq(listen_address_text(&listening.ipv6, text), "::1");
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert(S_ISSOCK(st.st_mode));
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
     listen_close(&listening);
     ck_assert_int_ne(access(path, F_OK), 0);
+    buf_free(&why);
+}
+END_TEST
+
+START_TEST(several_addresses_of_a_family_are_its_wildcard_address)
+{
+    char one[] = "127.0.0.1", two[] = "127.0.0.2", *items[] = {two, one, NULL};
+    char text[INET6_ADDRSTRLEN];
+    struct listening listening;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    options.listen = (struct option_list){.items = items, .count = 2};
+    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_uint_eq(listening.tcp_count, 2);
+    ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "0.0.0.0");
+    ck_assert_str_eq(listen_address_text(&listening.ipv6, text), "");
+    listen_close(&listening);
+    items[1] = NULL;
+    options.listen.count = 1;
+    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "127.0.0.2");
+    listen_close(&listening);
+    options.listen = (struct option_list){0};
     buf_free(&why);
 }
 END_TEST
@@ -396,6 +425,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_port_for_all_addresses_and_a_socket);
+    tcase_add_test(tc, several_addresses_of_a_family_are_its_wildcard_address);
     tcase_add_test(tc, a_port_that_is_taken_names_its_holder);
     tcase_add_test(tc, a_socket_that_is_taken_names_its_holder);
     tcase_add_test(tc, a_lock_can_be_opened_by_its_owner_only);
