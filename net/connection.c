@@ -20,6 +20,8 @@ on_ready(struct net_watch *watch, uint32_t events)
     set->worker->events++;
     if (c->reading && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
         net_connection_read(c, events);
+    else if (c->paused && !c->writing && (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)))
+        net_connection_note_end(c, events);
     if (c->writing && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) {
         set->worker->now_us = clock_monotonic_us();
         net_connection_write(c);

@@ -46,6 +46,7 @@ struct net_connection {
     bool ended;        /* the peer has shut down its side, or has gone */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
+    bool resets;       /* its close resets the connection */
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
     unsigned kept;     /* answered requests that stay; the object stays as long */
@@ -177,6 +178,12 @@ void net_connection_adopt(struct net_connection *connection);
 
 /* Closes at once; the object stays until its last request has gone. */
 void net_connection_close(struct net_connection *connection);
+
+/*
+ * Its close resets the connection from now on, so that the peer does not take the end for that of a
+ * whole message.
+ */
+void net_connection_set_reset(struct net_connection *connection);
 
 /* Closes, and counts it as timed out. */
 void net_connection_time_out(struct net_connection *connection);

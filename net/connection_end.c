@@ -43,6 +43,15 @@ net_connection_close(struct net_connection *c)
 }
 
 void
+net_connection_set_reset(struct net_connection *c)
+{
+    const struct linger none = {.l_onoff = 1};
+
+    if (c->fd >= 0 && setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)) == 0)
+        c->resets = true;
+}
+
+void
 net_connection_time_out(struct net_connection *c)
 {
     net_counter_add(&c->set->timed_out, 1);
@@ -63,7 +72,7 @@ net_connection_finish(struct net_connection *c)
     if (c->requests || !net_output_queue_is_empty(&c->out))
         return;
     net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
-    if (net_is_delivered(c->fd, c->peer.address.ss_family)) {
+    if (c->resets || net_is_delivered(c->fd, c->peer.address.ss_family)) {
         net_connection_close(c);
         return;
     }

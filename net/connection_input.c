@@ -108,6 +108,17 @@ end_input(struct net_connection *c)
 }
 
 void
+net_connection_note_end(struct net_connection *c, uint32_t events)
+{
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        net_connection_close(c);
+    } else if (c->protocol->left && c->protocol->left(c)) {
+        c->ended = true;
+        net_connection_finish(c);
+    }
+}
+
+void
 net_connection_read(struct net_connection *c, uint32_t events)
 {
     struct net_connections *set = c->set;

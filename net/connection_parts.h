@@ -83,4 +83,8 @@ void net_connection_read(struct net_connection *c, uint32_t events);
  * connection. */
 void net_connection_resume(struct net_connection *c);
 
+/* The peer has ended its side, or has gone, while reading is paused; by these events. May close or
+ * finish the connection. */
+void net_connection_note_end(struct net_connection *c, uint32_t events);
+
 #endif

@@ -76,6 +76,7 @@ net_connection_release_input(struct net_connection *c)
  * Watches for input unless reading is paused, and for space for output while that waits for it.
  * Input alone is reported once (net_connection_read() asks for more), so that the kernel does not
  * look after each message whether there is another: -3 % CPU per hit of 1 KiB at 32 connections.
+ * While reading is paused the end of the input is reported, once for each pause.
  */
 static bool
 update_watch(struct net_connection *c)
@@ -86,7 +87,8 @@ update_watch(struct net_connection *c)
         events = EPOLLOUT | (c->reading ? EPOLLIN : 0u);
     else if (c->reading)
         events = EPOLLIN | EPOLLRDHUP | EPOLLET;
-
+    else if (c->paused && !c->finished)
+        events = EPOLLRDHUP | EPOLLET;
     return net_poller_watch(&c->set->poller, &c->watch, events);
 }
 

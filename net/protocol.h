@@ -12,6 +12,7 @@
 #ifndef SUNPROXY_NET_PROTOCOL_H
 #define SUNPROXY_NET_PROTOCOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/span.h"
@@ -38,6 +39,13 @@ struct net_protocol {
     /* Bytes have come: takes them off the front of *input, one message at most. They are valid
      * until the return. */
     enum net_input (*received)(struct net_connection *connection, struct span *input);
+
+    /*
+     * The peer has ended its side behind input that is not taken yet (NET_INPUT_HOLD, or a bound).
+     * True: what it has sent is not wanted any more, and no more is read; stopped() follows. False:
+     * the input is taken in its turn. It may be called again. NULL: false.
+     */
+    bool (*left)(struct net_connection *connection);
 
     /* No more is read: forgets a message that is begun. Called once or more. */
     void (*stopped)(struct net_connection *connection);

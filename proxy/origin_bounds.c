@@ -110,7 +110,7 @@ static bool
 is_worth_finishing(const struct origin_fill *fill)
 {
     const struct cache_fill *base = &fill->base;
-    bool kept = atomic_load(&fill->may_keep) && cache_fill_may_store(base);
+    bool kept = fill->stores && atomic_load(&fill->may_keep) && cache_fill_may_store(base);
     uint64_t length = object_length(base->object), declared;
 
     if (!base->has_head && !fill->safe)

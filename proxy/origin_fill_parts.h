@@ -34,6 +34,7 @@ struct origin_fill {
     bool streams;  /* the leader's front does */
     bool heads;    /* the method is HEAD: no body comes */
     bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
+    bool stores;   /* the cache had a policy at the beginning, so that it stores objects at all */
     _Atomic bool may_keep; /* false once it is known that the object will not be stored */
     uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
     int64_t unwanted_us;   /* since when no request waits for it, as far as was seen; 0: some did */

@@ -158,6 +158,15 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     return false;
 }
 
+static bool
+stores_objects(const struct proxy *proxy)
+{
+    struct cache_config config;
+
+    cache_get_config(proxy->config.cache, &config);
+    return config.policy.ops != NULL;
+}
+
 bool
 origin_fill_start(struct proxy *proxy, struct cache_fill *base,
                   const struct origin_fill_request *request)
@@ -185,6 +194,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->heads = span_equal(request->method, span_str("HEAD"));
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
+    fill->stores = stores_objects(proxy);
     atomic_init(&fill->may_keep, !request->bypass);
     base->unwanted = origin_fill_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);

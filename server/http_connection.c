@@ -265,10 +265,30 @@ received(struct net_connection *net, struct span *input)
     return c->ending ? NET_INPUT_END : result;
 }
 
+/* Does the response depend on a fetch? */
+static bool
+waits_for_origin(const struct http_connection *c)
+{
+    return c->current && !c->current->over;
+}
+
 /*
- * A request whose body has not come whole cannot be completed any more. A client that has ended its
- * side while it waits for an origin has most probably gone: a request that is not answered yet does
- * not hold a fetch for it. What is queued is still sent.
+ * A client that has ended its side has left, as far as a response depends on an origin: it is not
+ * known from one that has gone until something is sent to it, which an origin that is silent delays
+ * without a bound. A body of the request is passed on to its end before that is seen, and so is what
+ * has been sent to a tunnel.
+ */
+static bool
+left(struct net_connection *net)
+{
+    const struct http_connection *c = connection_of(net);
+
+    return !c->tunnel && !c->in_body && waits_for_origin(c);
+}
+
+/*
+ * A request whose body has not come whole cannot be completed any more. For a client that has left
+ * no fetch goes on. What is queued is still sent, and the rest of a response that is complete.
  */
 static void
 stopped(struct net_connection *net)
@@ -276,7 +296,7 @@ stopped(struct net_connection *net)
     struct http_connection *c = connection_of(net);
     struct http_exchange *x = c->current;
     bool incomplete = c->in_body;
-    bool gone = !net_connection_is_open(net) || (net->ended && x && !x->has_head);
+    bool gone = !net_connection_is_open(net) || (net->ended && waits_for_origin(c));
 
     drop_head(c);
     c->in_body = false;
@@ -304,6 +324,7 @@ const struct net_protocol http_protocol = {
     .connection_size = sizeof(struct http_connection),
     .opened = opened,
     .received = received,
+    .left = left,
     .stopped = stopped,
     .closed = closed,
 };
@@ -312,6 +333,7 @@ const struct net_protocol http_proxied_protocol = {
     .connection_size = sizeof(struct http_connection),
     .opened = opened_by_balancer,
     .received = received,
+    .left = left,
     .stopped = stopped,
     .closed = closed,
 };

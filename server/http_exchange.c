@@ -3,7 +3,6 @@
  * gone. A response is queued in parts (http_output.c), each when the one before has been written.
  */
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "base/container_of.h"
 #include "net/near_peer.h"
@@ -232,12 +231,11 @@ void
 http_exchange_break_off(struct http_exchange *x)
 {
     struct http_connection *c = x->connection;
-    const struct linger reset = {.l_onoff = 1};
 
     c->ending = true;
     x->broken = true;
     if (x->body.until_close && net_connection_is_open(&c->net)) {
-        (void)setsockopt(c->net.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        net_connection_set_reset(&c->net);
         net_connection_close(&c->net);
         return;
     }
@@ -373,6 +371,8 @@ void
 http_exchange_abandon(struct http_exchange *x)
 {
     x->broken = true;
+    if (x->body.until_close)
+        net_connection_set_reset(&x->connection->net);
     if (!x->sending)
         http_exchange_finish(x);
 }

@@ -170,6 +170,33 @@ START_TEST(the_fetch_of_a_cancelled_request_goes_on_for_the_cache)
 }
 END_TEST
 
+/* `_i`: before the head, behind it, and in the body. Nothing would be stored. */
+START_TEST(without_a_cache_no_fetch_outlasts_its_requests)
+{
+    struct visit first = {.streams = true}, second = {.streams = true};
+    struct scene_fetch *fetch;
+
+    scene_begin(&(struct scene_options){.policy = "none"});
+    visit_raw(&first, URL, "");
+    visit_raw(&second, URL, "");
+    fetch = scene_fetch(URL);
+    if (_i > 0) {
+        scene_hop(fetch, "Cache-Control: max-age=60\r\n", false);
+        scene_head(fetch, 200, "Cache-Control: max-age=60\r\n", _i > 1 ? 1000 : -1);
+    }
+    if (_i > 1)
+        scene_body(fetch, 990);
+    scene_run();
+    (void)visit_cancel(&first);
+    ck_assert(!scene_is_cancelled(fetch));
+    (void)visit_cancel(&second);
+    ck_assert(scene_is_cancelled(fetch));
+    scene_done(fetch, FETCH_CANCELLED, "cancelled");
+    scene_run();
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_request_that_is_to_look_up_again_can_be_cancelled)
 {
     struct visit first = {0}, second = {0};
@@ -229,6 +256,7 @@ unit_suite(void)
     tcase_add_loop_test(cases, a_cancelled_exchange_gets_no_more_calls_and_the_others_do, 0,
                         8 * MOMENTS);
     tcase_add_test(cases, the_fetch_of_a_cancelled_request_goes_on_for_the_cache);
+    tcase_add_loop_test(cases, without_a_cache_no_fetch_outlasts_its_requests, 0, 3);
     tcase_add_test(cases, a_request_that_is_to_look_up_again_can_be_cancelled);
     tcase_add_test(cases, a_front_may_cancel_in_its_head);
     suite_add_tcase(suite, cases);

@@ -534,42 +534,6 @@ START_TEST(clients_that_disconnect)
 }
 END_TEST
 
-/* Many clients that close after a request would hold all fetches of an origin that is silent. */
-START_TEST(a_client_that_leaves_before_the_head_holds_no_fetch)
-{
-    struct scene_fetch *fetch;
-    int fd;
-
-    http_begin();
-    store(URL "2", MAX_AGE, "hit");
-    for (int half = 0; half < 2; half++) {
-        fd = http_connect();
-        ck_assert(http_send(fd, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
-        fetch = await_fetch(URL);
-        if (half) {
-            ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
-            expect_status(fd, 200);
-            expect_end(fd);
-        } else {
-            close(fd);
-        }
-        AWAIT(scene_is_cancelled(fetch));
-        scene_done(fetch, FETCH_CANCELLED, "cancelled");
-    }
-    /* After the head it is answered. */
-    fd = http_connect();
-    ck_assert(http_send(fd, GET));
-    fetch = begin_response("Content-Length: 3\r\n", 3);
-    expect_head(fd);
-    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
-    (void)fetch->sink->body(fetch->context, "abc", 3);
-    scene_done(fetch, FETCH_OK, "");
-    expect_part(fd, "abc");
-    expect_end(fd);
-    front_server_stop();
-}
-END_TEST
-
 START_TEST(what_is_under_way_at_the_end_is_released)
 {
     struct scene_fetch *fetch;
@@ -637,7 +601,6 @@ unit_suite(void)
     tcase_add_test(tcase, failures_before_the_head_are_pages);
     tcase_add_test(tcase, a_response_that_breaks_off_is_noticed);
     tcase_add_test(tcase, clients_that_disconnect);
-    tcase_add_test(tcase, a_client_that_leaves_before_the_head_holds_no_fetch);
     tcase_add_test(tcase, what_is_under_way_at_the_end_is_released);
     tcase_add_test(tcase, only_clients_of_the_networks_may_use_the_proxy);
     suite_add_tcase(suite, tcase);
