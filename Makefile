@@ -14,6 +14,8 @@
 #   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
+#   make app-test        run real applications behind the daemon as a reverse proxy (APP=wordpress,
+#                        django or mediawiki; without it those that are installed)
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests
 #                        for 600 s (or SECONDS_HTTP=N) over HTTP, verify every body, and check that
 #                        memory, descriptors and threads stay flat
@@ -147,7 +149,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_PLOT_DIR='"$(PLOT_DIR)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -195,7 +197,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests setup \
+.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -458,6 +460,12 @@ bench-sim:
 cache-tests:
 	$(Q)$(MAKE) VARIANT=release programs
 	$(Q)tests/conformance/cache_tests.py --suite $(or $(CACHE_TESTS),$(error CACHE_TESTS=FOLDER is missing))
+
+# Checks by tests/apps/run.py, which names what has to be installed
+APP ?=
+app-test:
+	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
+	$(Q)tests/apps/run.py --build build/$(VARIANT) $(APP)
 
 # How often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
 # make calibrate TRACES="FILE..."
