@@ -24,8 +24,8 @@
 #
 # Variables: CC, CFLAGS, LDFLAGS (added to ours), V=1 (show commands), VARIANT (release, asan, tsan,
 # debug, in which caches and simulations check their policies after each step, fuzz, or coverage),
-# WERROR=1 (warnings are errors), PLOT_DIR (folder with d3.min.js and plot.umd.min.js, which the page of
-# `sunproxy report` embeds; default build/third_party, which `make setup` fills).
+# WERROR=1 (warnings are errors), PLOT_DIR (folder with d3.min.js and plot.umd.min.js, which `make install`
+# installs for the page of `sunproxy report`; default build/third_party, which `make setup` fills).
 #
 # Variables of install and uninstall, with their defaults (PREFIX=/usr is for packages):
 #   DESTDIR              stands before every path, and is part of no file's content
@@ -36,6 +36,8 @@
 #                        /etc/logrotate.d by itself
 #   BINDIR, SBINDIR      PREFIX/bin, PREFIX/sbin
 #   LIBEXECDIR           PREFIX/libexec/sunproxy: what the completions share
+#   DATADIR              PREFIX/share/sunproxy: the libraries of the page of `sunproxy report`, which finds
+#                        them in ../share/sunproxy beside its own folder
 #   MANDIR, DOCDIR       PREFIX/share/man, PREFIX/share/doc/sunproxy
 #   UNITDIR              PREFIX/lib/systemd/system
 #   SYSUSERSDIR          PREFIX/lib/sysusers.d
@@ -60,6 +62,7 @@ PLOT_DIR ?= build/third_party
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
+DATADIR ?= $(PREFIX)/share/sunproxy
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/sunproxy
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -146,7 +149,7 @@ else
 $(error VARIANT is release, asan, tsan, debug, fuzz or coverage, not '$(VARIANT)')
 endif
 
-DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"' -DSUNPROXY_PLOT_DIR='"$(PLOT_DIR)"'
+DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
 ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests app-test soak format \
@@ -242,14 +245,8 @@ $(B)/%.o: %.c build/gen/.stamp
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<
 
-# What the page of `sunproxy report` is made of is put into the program as it is.
-PLOT_FILES := $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.js
-$(B)/study/report_page.o: $(wildcard study/report/*) $(PLOT_FILES)
-
-$(PLOT_FILES):
-	@echo '$@ is missing: the plotting library of the report. To install it: make setup' >&2
-	@echo '(or name a folder that has $(notdir $(PLOT_FILES)): make PLOT_DIR=...)' >&2
-	@exit 1
+# What is ours of the page of `sunproxy report` is put into the program as it is.
+$(B)/study/report_page.o: $(wildcard study/report/*)
 
 define library
 $(B)/lib$(1).a: $$(call objects,$(1))
@@ -475,6 +472,9 @@ calibrate:
 
 # ---- installing --------------------------------------------------------------------------------------
 
+# The libraries of the report's page and their licences, where they are here.
+PLOT_FILES = $(notdir $(wildcard $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.js \
+	$(PLOT_DIR)/LICENSE.d3 $(PLOT_DIR)/LICENSE.plot))
 # MODE:FILE:PLACE of each installed file.
 INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	755:$(B)/sunproxyd:$(SBINDIR)/sunproxyd \
@@ -484,7 +484,8 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:README.md:$(DOCDIR)/README.md \
 	644:LICENSE:$(DOCDIR)/LICENSE \
 	644:NEWS:$(DOCDIR)/NEWS \
-	644:proxy.x:$(DOCDIR)/proxy.x
+	644:proxy.x:$(DOCDIR)/proxy.x \
+	$(foreach f,$(PLOT_FILES),644:$(PLOT_DIR)/$(f):$(DATADIR)/$(f))
 # TEMPLATE:PLACE of those that name the places of others.
 FROM_TEMPLATES = completions/sunproxy.bash:$(BASHDIR)/sunproxy \
 	completions/sunproxy.bash:$(BASHDIR)/sunproxyd \
@@ -521,6 +522,9 @@ install: programs
 		scripts/install_config.sh install "$$default" $(CONFIG) $(PRISTINE_CONFIG)
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(LOGROTATEDIR)' && \
 		scripts/install_config.sh install packaging/logrotate.conf $(ROTATION) $(PRISTINE_ROTATION)
+ifeq ($(filter %.js,$(PLOT_FILES)),)
+	@echo 'without the libraries of the page of sunproxy report: make setup fetches them'
+endif
 ifneq ($(LOGROTATEDIR),/etc/logrotate.d)
 	@echo 'logrotate does not read $(LOGROTATEDIR)/sunproxyd by itself: LOGROTATEDIR=/etc/logrotate.d'
 endif
@@ -530,7 +534,9 @@ uninstall:
 	$(Q)scripts/install_config.sh remove $(CONFIG) $(PRISTINE_CONFIG)
 	$(Q)scripts/install_config.sh remove $(ROTATION) $(PRISTINE_ROTATION)
 	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
-	$(Q)for folder in $(DOCDIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
+	$(Q)cd "$(DESTDIR)$(DATADIR)" 2>/dev/null && \
+		rm -f d3.min.js plot.umd.min.js LICENSE.d3 LICENSE.plot || true
+	$(Q)for folder in $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
 	done
 

@@ -1,29 +1,31 @@
 #!/usr/bin/env python3
-"""Installs the plotting library, which `make` embeds into the page of `sunproxy report`.
+"""Installs the plotting library, from which `sunproxy report` makes its page.
 
     scripts/plotting.py          installs into build/third_party
     scripts/plotting.py --check  installs nothing; exit status 0 if the files are there, otherwise 1
 
-The packages are fetched from the package registry that npm is configured to use: by npm where it is
-installed, or from the registry that NPM_CONFIG_REGISTRY names. The archive's SHA-512 must be the one
-below. Where PLOT_DIR names another folder, that folder is the packager's: nothing is fetched, and its
-files may be of other versions.
+The packages are fetched from the package registry that npm is configured to use, without npm: the one
+that NPM_CONFIG_REGISTRY names, or the user's .npmrc, or npm's default. The archive's SHA-512 must be
+the one below. Where PLOT_DIR names another folder, that folder is the packager's: nothing is fetched,
+and its files may be of other versions.
 """
 
 import argparse
 import base64
 import hashlib
+import http.client
 import os
 import pathlib
-import shutil
-import subprocess
+import re
 import sys
 import tarfile
 import tempfile
+import urllib.parse
 import urllib.request
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 OWN = TOP / "build/third_party"
+DEFAULT_REGISTRY = "https://registry.npmjs.org"  # as npm has it
 SECONDS = 120  # for each attempt to fetch a package
 ATTEMPTS = 3
 LARGEST = 16 << 20  # bytes of an archive, and of a file in it
@@ -57,40 +59,40 @@ def is_there(folder):
     return folder != OWN or (versions.is_file() and versions.read_text() == stamp())
 
 
-def fetch_with_npm(npm, name, version, folder):
-    done = subprocess.run([npm, "pack", "--silent", "--prefer-offline", f"{name}@{version}"],
-                          cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=SECONDS, check=False)
-    archives = list(pathlib.Path(folder).glob("*.tgz"))
-    if done.returncode != 0 or len(archives) != 1:
-        raise Failure(f"npm pack {name}@{version}: " + done.stderr.decode(errors="replace").strip())
-    return archives[0].read_bytes()
-
-
-def fetch_from(registry, name, version):
-    url = f"{registry.rstrip('/')}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
-    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
-        return answer.read(LARGEST + 1)
+def registry_for(name):
+    """The registry that npm would ask for a package; its configuration has one for a scope, too."""
+    settings = {}
+    path = pathlib.Path(os.environ.get("NPM_CONFIG_USERCONFIG") or "~/.npmrc").expanduser()
+    if path.is_file():
+        for line in path.read_text(errors="replace").splitlines():
+            key, equals, value = line.partition("=")
+            if equals and not key.lstrip().startswith(("#", ";")):
+                settings[key.strip()] = re.sub(r"\$\{(\w+)\}", lambda m: os.environ.get(m[1], m[0]),
+                                               value.strip().strip("\"'"))
+    scope = name.split("/")[0] + ":registry" if "/" in name else None
+    named = (settings.get(scope) or os.environ.get("NPM_CONFIG_REGISTRY")
+             or os.environ.get("npm_config_registry") or settings.get("registry"))
+    return named or DEFAULT_REGISTRY
 
 
 def fetch_once(name, version):
-    registry = os.environ.get("NPM_CONFIG_REGISTRY") or os.environ.get("npm_config_registry")
-    npm = shutil.which("npm")
-    if npm:
-        with tempfile.TemporaryDirectory() as folder:
-            return fetch_with_npm(npm, name, version, folder)
-    if registry:
-        return fetch_from(registry, name, version)
-    raise Failure("npm is not installed (Debian package npm), and NPM_CONFIG_REGISTRY names no registry")
+    url = f"{registry_for(name).rstrip('/')}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+            return answer.read(LARGEST + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # The host says enough, and a URL may have a password in it.
+        host = urllib.parse.urlsplit(url).hostname
+        raise Failure(f"{name} {version} from {host}: {error}") from error
 
 
 def fetch(name, version):
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return fetch_once(name, version)
-        except (OSError, subprocess.TimeoutExpired, Failure) as error:
+        except Failure:
             if attempt == ATTEMPTS:
-                raise Failure(str(error)) from error
+                raise
     raise AssertionError("not reached")
 
 

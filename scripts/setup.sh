@@ -121,18 +121,16 @@ for group in "$@"; do
     esac
 done
 
-# Last, since it needs python3: the plotting library. Does not return if it is wanted and missing.
+# Last, since it needs python3: the plotting library, without which everything else can be built and
+# used. Does not return.
 plotting() {
     [ -z "$build_wanted" ] && exit 0
     cd "$(dirname "$0")/.." || exit 69
-    exec python3 scripts/plotting.py
+    python3 scripts/plotting.py ||
+        say "setup: without it, 'sunproxy report' writes no page, and the tests of that page are skipped"
+    exit 0
 }
 
-# npm fetches the plotting library; without npm, a registry that is named does.
-if [ -n "$build_wanted" ] && [ -z "${NPM_CONFIG_REGISTRY:-${npm_config_registry:-}}" ] &&
-    ! "$(dirname "$0")/plotting.py" --check 2>/dev/null; then
-    build_wanted="$build_wanted npm:command:npm"
-fi
 build_packages=$(missing "$build_wanted")
 other_packages=$(missing "$other_wanted")
 [ -z "$build_packages$other_packages" ] && plotting

@@ -21,6 +21,8 @@ struct options {
     struct simulate_options common;
     const char *output;
     const char *title;
+    const char *plot_dir;
+    struct report_library library; /* owned */
     uint64_t points;
     struct capacity_list capacities; /* owned */
     struct report_live *lives;       /* owned */
@@ -58,6 +60,8 @@ static const struct option_row rows[] = {
      "the page; - is standard output"},
     {"title", 0, "TEXT", option_text, AT(title), 0, 0, "What a cache would hit",
      "title of the page"},
+    {"plot-dir", 0, "FOLDER", option_text, AT(plot_dir), 0, 0, NULL,
+     "folder of d3.min.js and plot.umd.min.js, which the page includes"},
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
     {"capacity", 0, "LIST", capacity_list_take, AT(capacities), 0, 0, NULL,
      CAPACITY_LIST_HELP DEFAULT_SHARES_HELP
@@ -137,7 +141,7 @@ add_traces(struct json *j, const struct options *options, char **paths, int coun
 static int
 write_page(const struct options *options, const struct buf *data)
 {
-    struct span title = span_str(options->title);
+    const struct report_page page = {span_str(options->title), buf_span(data), &options->library};
     struct save save;
     int error;
     bool written;
@@ -147,7 +151,7 @@ write_page(const struct options *options, const struct buf *data)
         return EX_SOFTWARE;
     }
     if (strcmp(options->output, "-") == 0) {
-        if (report_page_write(stdout, title, buf_span(data)))
+        if (report_page_write(stdout, &page))
             return EX_OK;
         output_complain("out of memory");
         return EX_SOFTWARE;
@@ -157,7 +161,7 @@ write_page(const struct options *options, const struct buf *data)
         output_complain("%s: %s", options->output, strerror(error));
         return EX_CANTCREAT;
     }
-    written = report_page_write(save.file, title, buf_span(data));
+    written = report_page_write(save.file, &page);
     error = save_close(&save, written);
     if (!written) {
         output_complain("out of memory");
@@ -217,7 +221,13 @@ parse_and_run(struct options *options, int argc, char **argv)
         return EX_SOFTWARE;
     options->common.needs_sizes =
         options->common.by_bytes || capacity_list_has_bytes(&options->capacities);
-    return report_paths(options, argv + optind, argc - optind);
+    /* Before the simulations, which may take long. */
+    status = report_library_read(options->plot_dir, &options->library);
+    if (status != EX_OK)
+        return status;
+    status = report_paths(options, argv + optind, argc - optind);
+    report_library_free(&options->library);
+    return status;
 }
 
 static int
@@ -249,8 +259,9 @@ const struct command command_report = {
         " a sample is simulated, unless --sample is given.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
-             "73 the page cannot be created; 74 it could not be\n"
-             "written; 130 Ctrl-C, after what was finished.\n",
+             "69 the libraries that draw the page are missing;\n"
+             "73 the page cannot be created; 74 it could not be written; 130 Ctrl-C, after\n"
+             "what was finished.\n",
     .argument = "trace",
     .least = 1,
     .most = COMMAND_MANY,

@@ -3,7 +3,8 @@
  * is without a cache (report_trace.c), simulations (report_runs.c) and their tables
  * (report_runs_tables.c), replays against a server (report_live.c), large pages (report_large.c), a
  * bound with variable sizes (report_bound.c), tables as JSON (report_table.c), how the page came
- * about (report_provenance.c), the page around them (report_page.c, study/report/).
+ * about (report_provenance.c), the libraries that draw (report_library.c), the page around them
+ * (report_page.c, study/report/).
  *
  * Everything that the page draws is a table with named columns; the page offers the same tables as
  * CSV. Numbers of requests and of URLs count from 1, in the order of first appearance.
@@ -128,14 +129,38 @@ void report_live_table(struct json *j, const struct simulate_subject *subject, b
 /* Complains of each that was shown with no trace. */
 void report_live_complain(const struct report_live *lives, size_t count);
 
-/* ---- the page: report_page.c */
+/* ---- the libraries that draw: report_library.c */
+
+/* JavaScript that the page includes. */
+struct report_library {
+    struct buf d3;   /* owned; D3 */
+    struct buf plot; /* owned; Observable Plot */
+};
 
 /*
- * Writes the page with its data, JSON, so that nothing in it can end or begin a script. The page's
+ * Reads both from the folder; without one, from the folder that SUNPROXY_PLOT_DIR names; without
+ * that, from the one where `make install` puts them or, for a program in the tree that it was built
+ * in, `make setup`. EX_OK; or EX_UNAVAILABLE after a complaint that says how to get them, with
+ * nothing to be freed.
+ */
+int report_library_read(const char *folder, struct report_library *library);
+void report_library_free(struct report_library *library);
+
+/* ---- the page: report_page.c */
+
+/* What a page is made of. */
+struct report_page {
+    struct span title;
+    struct span data; /* JSON */
+    const struct report_library *library;
+};
+
+/*
+ * Writes the page with its data, so that nothing in it can end or begin a script. The page's
  * Content-Security-Policy names its own scripts and styles by their hashes, and so nothing else of
  * the kind is run or applied. False without memory, with nothing written; whether it could be
  * written shows in ferror().
  */
-bool report_page_write(FILE *to, struct span title, struct span data);
+bool report_page_write(FILE *to, const struct report_page *page);
 
 #endif

@@ -1,6 +1,5 @@
 #include "study/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,40 +7,13 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/load.h"
 #include "cli/output.h"
 
 /* A thousand runs are a megabyte; a tree of it takes up to forty times that. */
 #define MAX_FILE (4u << 20)
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-/* The whole file, followed by a zero byte, for the caller to free; NULL with errno set. */
-static char *
-read_whole(const char *path, size_t *len)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL, piece[65536];
-    struct buf content;
-    size_t got;
-    int error = 0;
-
-    if (!file)
-        return NULL;
-    buf_init(&content, MAX_FILE);
-    while ((got = fread(piece, 1, sizeof(piece), file)) > 0 && buf_append(&content, piece, got))
-        continue;
-    if (ferror(file))
-        error = EIO;
-    else if (buf_failed(&content))
-        error = EFBIG;
-    else if (!(text = strdup(buf_str(&content))))
-        error = ENOMEM;
-    *len = content.len;
-    buf_free(&content);
-    fclose(file);
-    errno = error;
-    return text;
-}
 
 static const cJSON *
 member(const cJSON *object, const char *name)
@@ -89,17 +61,19 @@ take(const cJSON *root, const cJSON *mean, const char *path, struct report_live 
 int
 report_live_read(const char *path, struct report_live *live)
 {
-    size_t len = 0;
-    char *text = read_whole(path, &len);
+    struct buf text;
     cJSON *root;
     const cJSON *mean;
-    int status = EX_OK;
+    int status = EX_OK, error;
 
-    if (!text) {
-        output_complain("%s: %s", path, strerror(errno));
+    buf_init(&text, MAX_FILE);
+    error = load_file(path, &text);
+    if (error) {
+        buf_free(&text);
+        output_complain("%s: %s", path, strerror(error));
         return EX_NOINPUT;
     }
-    root = cJSON_ParseWithLength(text, len);
+    root = cJSON_ParseWithLength(buf_str(&text), text.len);
     mean = member(root, "mean");
     if (!cJSON_IsNumber(member(mean, "mean_us")) || !cJSON_IsString(member(root, "policy"))) {
         output_complain("%s: not what 'sunproxy replay --json' prints, with the policy and mean "
@@ -112,7 +86,7 @@ report_live_read(const char *path, struct report_live *live)
         status = EX_SOFTWARE;
     }
     cJSON_Delete(root);
-    free(text);
+    buf_free(&text);
     return status;
 }
 

@@ -10,9 +10,8 @@
 #define MOST_HASHES 4096
 
 /*
- * The page's parts are files of study/report/, and the plotting library's of a folder that the
- * Makefile names (PLOT_DIR). The assembler puts them into the program unchanged, each followed by a
- * zero byte.
+ * The page's parts of ours are files of study/report/. The assembler puts them into the program
+ * unchanged, each followed by a zero byte.
  */
 #define EMBED(symbol, path)                                                       \
     __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n" \
@@ -27,8 +26,6 @@ EMBED(report_looks_js, "study/report/looks.js");
 EMBED(report_times_js, "study/report/times.js");
 EMBED(report_figures_trace_js, "study/report/figures_trace.js");
 EMBED(report_figures_js, "study/report/figures.js");
-EMBED(report_d3_js, SUNPROXY_PLOT_DIR "/d3.min.js");
-EMBED(report_plot_js, SUNPROXY_PLOT_DIR "/plot.umd.min.js");
 
 /* Text between tags. */
 static void
@@ -68,23 +65,34 @@ write_data(FILE *to, struct span data)
 }
 
 /* What stands in place of a mark in the page, {{name}}. */
+enum part_kind {
+    PART_OF_OURS,
+    PART_D3,
+    PART_PLOT,
+    PART_SCRIPT_HASHES,
+    PART_STYLE_HASHES,
+    PART_TITLE,
+    PART_DATA,
+};
+
 static const struct part {
     const char *mark;
-    const char *text; /* NULL: it is made for each page */
+    enum part_kind kind;
+    const char *text; /* of ours */
 } parts[] = {
-    {"{{script-hashes}}", NULL},
-    {"{{style-hashes}}", NULL},
-    {"{{title}}", NULL},
-    {"{{colours.css}}", report_colours_css},
-    {"{{page.css}}", report_page_css},
-    {"{{data}}", NULL},
-    {"{{d3}}", report_d3_js},
-    {"{{plot}}", report_plot_js},
-    {"{{looks.js}}", report_looks_js},
-    {"{{times.js}}", report_times_js},
-    {"{{figures_trace.js}}", report_figures_trace_js},
-    {"{{figures.js}}", report_figures_js},
-    {"{{page.js}}", report_page_js},
+    {"{{script-hashes}}", PART_SCRIPT_HASHES, NULL},
+    {"{{style-hashes}}", PART_STYLE_HASHES, NULL},
+    {"{{title}}", PART_TITLE, NULL},
+    {"{{colours.css}}", PART_OF_OURS, report_colours_css},
+    {"{{page.css}}", PART_OF_OURS, report_page_css},
+    {"{{data}}", PART_DATA, NULL},
+    {"{{d3}}", PART_D3, NULL},
+    {"{{plot}}", PART_PLOT, NULL},
+    {"{{looks.js}}", PART_OF_OURS, report_looks_js},
+    {"{{times.js}}", PART_OF_OURS, report_times_js},
+    {"{{figures_trace.js}}", PART_OF_OURS, report_figures_trace_js},
+    {"{{figures.js}}", PART_OF_OURS, report_figures_js},
+    {"{{page.js}}", PART_OF_OURS, report_page_js},
 };
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
@@ -101,11 +109,28 @@ part_at(const char *at)
     return &parts[i];
 }
 
+/* The text of a part that is the same on every page; NULL if it is made for each. */
+static const char *
+fixed_text(const struct part *part, const struct report_library *library)
+{
+    switch (part->kind) {
+    case PART_OF_OURS:
+        return part->text;
+    case PART_D3:
+        return buf_str(&library->d3);
+    case PART_PLOT:
+        return buf_str(&library->plot);
+    default:
+        return NULL;
+    }
+}
+
 /* ---- hashes of what the page may run and be styled by (CSP level 2, section 4.2.5) ----------- */
 
 /* SHA-256 of an element's content, with the parts in place of their marks. */
 static bool
-hash_content(struct span content, unsigned char hash[SHA256_BYTES])
+hash_content(struct span content, const struct report_library *library,
+             unsigned char hash[SHA256_BYTES])
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     const char *at = content.ptr, *end = at + content.len;
@@ -117,8 +142,10 @@ hash_content(struct span content, unsigned char hash[SHA256_BYTES])
 
         good = EVP_DigestUpdate(context, at, (size_t)((mark ? mark : end) - at)) == 1;
         if (good && part) {
-            assert(part->text); /* what is made for each page is no script and no style */
-            good = EVP_DigestUpdate(context, part->text, strlen(part->text)) == 1;
+            const char *text = fixed_text(part, library);
+
+            assert(text); /* what is made for each page is no script and no style */
+            good = EVP_DigestUpdate(context, text, strlen(text)) == 1;
         }
         at = part ? mark + strlen(part->mark) : end;
     }
@@ -129,7 +156,8 @@ hash_content(struct span content, unsigned char hash[SHA256_BYTES])
 
 /* 'sha256-...' of each such element of the page, blanks between. */
 static bool
-append_hashes(struct buf *out, const char *begin, const char *end)
+append_hashes(struct buf *out, const struct report_library *library, const char *begin,
+              const char *end)
 {
     const char *at = report_page_html;
 
@@ -138,7 +166,7 @@ append_hashes(struct buf *out, const char *begin, const char *end)
         unsigned char hash[SHA256_BYTES];
         const char *from = at + strlen(begin), *to = strstr(from, end);
 
-        if (!to || !hash_content(span_of(from, (size_t)(to - from)), hash))
+        if (!to || !hash_content(span_of(from, (size_t)(to - from)), library, hash))
             return false;
         buf_append_str(out, out->len ? " 'sha256-" : "'sha256-");
         base64_encode(out, span_of(hash, sizeof(hash)));
@@ -151,7 +179,7 @@ append_hashes(struct buf *out, const char *begin, const char *end)
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static void
-write_parts(FILE *to, const char *scripts, const char *styles, struct span title, struct span data)
+write_parts(FILE *to, const struct report_page *page, const char *scripts, const char *styles)
 {
     const char *at = report_page_html, *mark;
 
@@ -159,32 +187,41 @@ write_parts(FILE *to, const char *scripts, const char *styles, struct span title
         const struct part *part = part_at(mark);
 
         fwrite(at, 1, (size_t)(mark - at), to);
-        if (part->text)
-            fputs(part->text, to);
-        else if (part == &parts[0])
+        switch (part->kind) {
+        case PART_OF_OURS:
+        case PART_D3:
+        case PART_PLOT:
+            fputs(fixed_text(part, page->library), to);
+            break;
+        case PART_SCRIPT_HASHES:
             fputs(scripts, to);
-        else if (part == &parts[1])
+            break;
+        case PART_STYLE_HASHES:
             fputs(styles, to);
-        else if (part == &parts[2])
-            write_text(to, title);
-        else
-            write_data(to, data);
+            break;
+        case PART_TITLE:
+            write_text(to, page->title);
+            break;
+        case PART_DATA:
+            write_data(to, page->data);
+            break;
+        }
     }
     fputs(at, to);
 }
 
 bool
-report_page_write(FILE *to, struct span title, struct span data)
+report_page_write(FILE *to, const struct report_page *page)
 {
     struct buf scripts, styles;
     bool good;
 
     buf_init(&scripts, MOST_HASHES);
     buf_init(&styles, MOST_HASHES);
-    good = append_hashes(&scripts, "<script>", "</script>") &&
-           append_hashes(&styles, "<style>", "</style>");
+    good = append_hashes(&scripts, page->library, "<script>", "</script>") &&
+           append_hashes(&styles, page->library, "<style>", "</style>");
     if (good)
-        write_parts(to, buf_str(&scripts), buf_str(&styles), title, data);
+        write_parts(to, page, buf_str(&scripts), buf_str(&styles));
     buf_free(&scripts);
     buf_free(&styles);
     return good;

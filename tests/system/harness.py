@@ -38,6 +38,8 @@ TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "120"))
 TSAN = "tsan" in BUILD.name
 # A program that counts its lines writes the counts where it was built, which the sandbox forbids.
 COVERAGE = "coverage" in BUILD.name
+# What the page of `sunproxy report` includes, in the folder where `make setup` puts it.
+PLOT_FILES = (TOP / "build/third_party/d3.min.js", TOP / "build/third_party/plot.umd.min.js")
 # Daemons stand where an ordinary user's path does not lead.
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
@@ -84,6 +86,15 @@ def wait_until(condition, seconds=20, what="the condition"):
             raise AssertionError(f"waited {seconds} s in vain for {what}")
         # A condition that takes long leaves most of the processor to what it waits for.
         time.sleep(min(max(0.02, 2 * (now - begun)), 0.2))
+
+
+def made_by(path):
+    """The target of make that builds a program."""
+    for folder, target in (("tests/origin", "origin"), ("tests/system/peers", "peers"),
+                           ("tests/bench", "bench-programs"), ("tests/soak", "soak-programs")):
+        if folder in str(path.parent):
+            return target
+    return "programs"
 
 
 def release_build(program, otherwise):
@@ -413,7 +424,15 @@ class SystemTest(unittest.TestCase):
         signal.signal(signal.SIGALRM, self._too_long)
         signal.alarm(TEST_SECONDS)
         for program in self.needs:
-            self.assertTrue(program.exists(), f"{program} is not built")
+            if not program.exists():
+                self._say_what_makes(program)
+
+    def _say_what_makes(self, path):
+        """A program that is not built is a failure, and a library that cannot be fetched is not."""
+        if path in PLOT_FILES:
+            self.skipTest(f"{path} is missing: make setup fetches it")
+        variant = path.relative_to(TOP / "build").parts[0]
+        self.fail(f"{path} is missing: make VARIANT={variant} {made_by(path)}")
 
     def _too_long(self, number, frame):
         raise AssertionError(f"the test did not end within {TEST_SECONDS} s")

@@ -7,7 +7,7 @@ import harness
 
 
 class ReportCase(harness.SystemTest):
-    needs = (harness.SUNPROXY,)
+    needs = (harness.SUNPROXY, *harness.PLOT_FILES)
 
     def report(self, *arguments, **more):
         page = self.dir / "report.html"

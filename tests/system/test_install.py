@@ -85,9 +85,24 @@ class InstallTest(InstalledTest):
         "usr/share/zsh/vendor-completions/_sunproxy",
     ]
 
+    LIBRARIES = ["usr/share/sunproxy/LICENSE.d3", "usr/share/sunproxy/LICENSE.plot",
+                 "usr/share/sunproxy/d3.min.js", "usr/share/sunproxy/plot.umd.min.js"]
+
+    def plot_dir(self, names):
+        """A variable of make that names a folder with the libraries of the report's page."""
+        folder = self.dir / "plot"
+        folder.mkdir()
+        for name in names:
+            (folder / pathlib.Path(name).name).write_text(f"/* {name} */")
+        return f"PLOT_DIR={folder}"
+
     def test_in_and_out_again(self):
-        self.make("install")
-        self.assertEqual(self.files(), sorted(self.SYSTEMD + self.OTHERS))
+        self.make("install", "PREFIX=/usr", self.plot_dir(self.LIBRARIES))
+        self.assertEqual(self.files(), sorted(self.SYSTEMD + self.OTHERS + self.LIBRARIES))
+        trace = self.dir / "trace"
+        trace.write_text("http://h/a\n")
+        page, _ = self.run_tool(self.root / "usr/bin/sunproxy", "report", "-o", "-", trace)
+        self.assertIn("/* usr/share/sunproxy/plot.umd.min.js */", page)
         for program in ("usr/bin/sunproxy", "usr/sbin/sunproxyd"):
             self.run_tool(self.root / program, "--version")
         for name in self.files():
@@ -98,12 +113,18 @@ class InstallTest(InstalledTest):
         (self.root / "usr/bin/other").write_text("not ours")
         self.make("uninstall")
         self.assertEqual(self.files(), ["usr/bin/other"])
-        for folder in ("etc/sunproxy", "usr/libexec/sunproxy", "usr/share/doc/sunproxy"):
+        for folder in ("etc/sunproxy", "usr/libexec/sunproxy", "usr/share/doc/sunproxy",
+                       "usr/share/sunproxy"):
             self.assertFalse((self.root / folder).exists(), folder)
 
     def test_without_systemd(self):
-        self.make("install", "PREFIX=/usr", "SYSTEMD=no")
+        self.make("install", "PREFIX=/usr", "SYSTEMD=no", self.plot_dir([]))
         self.assertEqual(self.files(), self.OTHERS)
+
+    def test_without_the_libraries_of_the_page_it_says_so(self):
+        said = self.make("install", "PREFIX=/usr", self.plot_dir([]))
+        self.assertIn("without the libraries of the page of sunproxy report: make setup fetches them", said)
+        self.assertEqual(self.files(), sorted(self.SYSTEMD + self.OTHERS))
 
     def test_places_can_be_chosen(self):
         places = ("PREFIX=/opt/sun", "UNITDIR=/units", "SYSCONFDIR=/conf", "LIBEXECDIR=/exec")

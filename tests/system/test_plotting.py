@@ -1,4 +1,4 @@
-"""scripts/plotting.py and the Makefile: how the plotting library gets into the build."""
+"""scripts/plotting.py: how the libraries of the report's page are fetched."""
 
 import base64
 import hashlib
@@ -53,11 +53,10 @@ class PlottingTest(harness.SystemTest):
         plot = archive({"dist/plot.umd.min.js": b"plot", "LICENSE": b"ISC"})
         Registry.packages = {"/d3/-/d3-7.9.0.tgz": d3,
                              "/@observablehq/plot/-/plot-0.6.17.tgz": plot}
-        self.saved = plotting.PACKAGES, plotting.shutil.which, dict(os.environ)
+        self.saved = plotting.PACKAGES, dict(os.environ)
         plotting.PACKAGES = [
             (name, version, "sha512-" + base64.b64encode(hashlib.sha512(body).digest()).decode(), files)
             for (name, version, _, files), body in zip(plotting.PACKAGES, (d3, plot))]
-        plotting.shutil.which = lambda _: None  # no npm
         self.addCleanup(self.restore)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry)
         thread = threading.Thread(target=self.server.serve_forever)
@@ -69,7 +68,7 @@ class PlottingTest(harness.SystemTest):
         os.environ["no_proxy"] = "127.0.0.1"
 
     def restore(self):
-        self.plotting.PACKAGES, self.plotting.shutil.which, environment = self.saved
+        self.plotting.PACKAGES, environment = self.saved
         os.environ.clear()
         os.environ.update(environment)
 
@@ -92,10 +91,30 @@ class PlottingTest(harness.SystemTest):
         self.assertEqual((folder / "d3.min.js").read_bytes(), b"before")
         self.assertEqual((folder / "plot.umd.min.js").read_bytes(), b"plot")
 
-    def test_without_npm_and_registry_it_says_what_to_install(self):
-        del os.environ["NPM_CONFIG_REGISTRY"]
-        os.environ.pop("npm_config_registry", None)
-        with self.assertRaisesRegex(self.plotting.Failure, "npm is not installed .*NPM_CONFIG_REGISTRY"):
+    def test_the_registry_is_the_one_that_npm_is_configured_to_use(self):
+        def registry(npmrc, name="d3", **env):
+            path = self.dir / "npmrc"
+            path.write_text(npmrc)
+            os.environ["NPM_CONFIG_USERCONFIG"] = str(path)
+            for variable in ("NPM_CONFIG_REGISTRY", "npm_config_registry"):
+                os.environ.pop(variable, None)
+            os.environ.update(env)
+            return self.plotting.registry_for(name)
+
+        self.assertEqual(registry(""), self.plotting.DEFAULT_REGISTRY)
+        self.assertEqual(registry("fund=false\n registry = http://r.test/npm/ \n"), "http://r.test/npm/")
+        self.assertEqual(registry("; registry=http://r.test\n#registry=http://r.test\n"),
+                         self.plotting.DEFAULT_REGISTRY)
+        self.assertEqual(registry("registry=http://${R_HOST}/\n", R_HOST="r.test"), "http://r.test/")
+        self.assertEqual(registry("registry=http://r.test\n", NPM_CONFIG_REGISTRY="http://e.test"),
+                         "http://e.test")
+        scoped = "registry=http://r.test\n@observablehq:registry=http://s.test\n"
+        self.assertEqual(registry(scoped), "http://r.test")
+        self.assertEqual(registry(scoped, "@observablehq/plot"), "http://s.test")
+
+    def test_a_registry_that_has_no_such_package_is_named(self):
+        Registry.packages = {}
+        with self.assertRaisesRegex(self.plotting.Failure, "d3 7.9.0 from 127.0.0.1: .*404"):
             self.plotting.install(self.dir / "third_party")
         self.assertFalse((self.dir / "third_party").exists())
 
@@ -108,14 +127,3 @@ class PlottingTest(harness.SystemTest):
         for name in self.plotting.NEEDED:
             (self.dir / name).write_text("")
         self.assertEqual(self.run_program([SCRIPT], env=env).returncode, 0)
-
-    def test_without_the_files_make_says_what_to_install(self):
-        done = self.run_program(["make", "-C", harness.TOP, f"PLOT_DIR={self.dir}",
-                                 f"{self.dir}/d3.min.js"])
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"d3.min.js is missing: the plotting library of the report. To install it: make setup",
-                      done.stderr)
-        (self.dir / "d3.min.js").write_text("")
-        done = self.run_program(["make", "-C", harness.TOP, f"PLOT_DIR={self.dir}",
-                                 f"{self.dir}/d3.min.js"])
-        self.assertEqual(done.returncode, 0, done.stderr)

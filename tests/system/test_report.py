@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 
 import harness
 import report_case
@@ -274,7 +275,31 @@ class DataTest(report_case.ReportCase):
                                       "help"]).stdout.decode()
             needs = " ".join(re.findall(rf"(?m)^build/{variant}/study/report_page\.o:(.*)$", rules))
             self.assertIn("study/report/colours.css", needs, variant)
-            self.assertIn("build/third_party/d3.min.js", needs, variant)
+
+    def test_without_the_libraries_it_says_how_to_get_them(self):
+        trace = self.trace(["http://h/a"])
+        page = self.dir / "r.html"
+        for arguments, env in ((["--plot-dir", self.dir], {}), ([], {"SUNPROXY_PLOT_DIR": str(self.dir)})):
+            done = self.sunproxy("report", *arguments, trace, "-o", page, env={**os.environ, **env}, expect=69)
+            self.assertIn(f"{self.dir}/d3.min.js: No such file or directory", done.stderr.decode())
+            self.assertIn("make setup", done.stderr.decode())
+        self.assertFalse(page.exists())
+        # A program that is neither installed nor in the tree that it was built in.
+        alone = self.dir / "bin/sunproxy"
+        alone.parent.mkdir()
+        shutil.copy(harness.SUNPROXY, alone)
+        done = self.run_program([alone, "report", trace, "-o", page])
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("d3.min.js and plot.umd.min.js, are not here", done.stderr.decode())
+        self.assertIn("--plot-dir", done.stderr.decode())
+        # And installed.
+        share = self.dir / "share/sunproxy"
+        share.mkdir(parents=True)
+        (share / "d3.min.js").write_text("/* of the installed folder */")
+        (share / "plot.umd.min.js").write_text("")
+        done = self.run_program([alone, "report", trace, "-o", page])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("<script>/* of the installed folder */", page.read_text().replace(">\n", ">"))
 
     def test_several_traces_with_sizes_of_their_own(self):
         one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")

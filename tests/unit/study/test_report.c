@@ -9,6 +9,9 @@
 
 enum { SCRIPTS = 8 }; /* on a page: the data, two libraries, five files of ours */
 
+#define D3 "window.d3 = '{{title}}';"
+#define PLOT "window.Plot = 2 < 3;"
+
 /* A page with this title and data, to be freed. */
 static char *
 page_of(const char *title, const char *data)
@@ -16,9 +19,15 @@ page_of(const char *title, const char *data)
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
+    struct report_library library;
+    struct report_page page = {span_str(title), span_str(data), &library};
 
+    buf_init(&library.d3, 100);
+    buf_init(&library.plot, 100);
+    ck_assert(buf_append_str(&library.d3, D3) && buf_append_str(&library.plot, PLOT));
     ck_assert_ptr_nonnull(to);
-    ck_assert(report_page_write(to, span_str(title), span_str(data)));
+    ck_assert(report_page_write(to, &page));
+    report_library_free(&library);
     ck_assert_int_eq(fclose(to), 0);
     return text;
 }
@@ -43,12 +52,13 @@ START_TEST(the_page_is_whole)
     ck_assert_uint_eq(count(page, "<script"), SCRIPTS);
     ck_assert_uint_eq(count(page, "</script>"), SCRIPTS);
     ck_assert_uint_eq(count(page, "<!--"), 0);
-    ck_assert_uint_eq(count(page, "{{title}}") + count(page, "{{data}}") + count(page, "{{plot}}") +
-                          count(page, "{{d3}}") + count(page, ".css}}") + count(page, ".js}}"),
+    ck_assert_uint_eq(count(page, "{{title}}"), count(D3, "{{title}}"));
+    ck_assert_uint_eq(count(page, "{{data}}") + count(page, "{{plot}}") + count(page, "{{d3}}") +
+                          count(page, ".css}}") + count(page, ".js}}"),
                       0);
     ck_assert_ptr_nonnull(strstr(page, "prefers-color-scheme"));
-    ck_assert_ptr_nonnull(strstr(page, "Mike Bostock"));
-    ck_assert_ptr_nonnull(strstr(page, "Observable, Inc."));
+    ck_assert_ptr_nonnull(strstr(page, D3));
+    ck_assert_ptr_nonnull(strstr(page, PLOT));
     ck_assert_str_eq(page + strlen(page) - strlen("</html>\n"), "</html>\n");
     free(page);
 }
@@ -63,6 +73,58 @@ START_TEST(no_data_ends_or_begins_a_script)
         strstr(page, "{\"u\":\"\\u003c/script>\\u003c!--\\u003cscript>\",\"m\":\"{{plot}}\"}"));
     ck_assert_uint_eq(count(page, "</script>"), SCRIPTS);
     free(page);
+}
+END_TEST
+
+/* ---- the libraries ---------------------------------------------------------------------------- */
+
+static void
+write_file(const char *folder, const char *name, const char *content)
+{
+    char path[200];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(content, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void
+remove_file(const char *folder, const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+START_TEST(libraries_are_of_the_folder_that_is_named)
+{
+    char one[] = "/tmp/sunproxy-plot.XXXXXX", two[] = "/tmp/sunproxy-plot.XXXXXX";
+    struct report_library library;
+
+    ck_assert_ptr_nonnull(mkdtemp(one));
+    ck_assert_ptr_nonnull(mkdtemp(two));
+    write_file(one, "d3.min.js", D3);
+    ck_assert_int_eq(report_library_read(one, &library), EX_UNAVAILABLE); /* one of two */
+    write_file(one, "plot.umd.min.js", PLOT);
+    ck_assert_int_eq(report_library_read(one, &library), EX_OK);
+    ck_assert_str_eq(buf_str(&library.d3), D3);
+    ck_assert_str_eq(buf_str(&library.plot), PLOT);
+    report_library_free(&library);
+    setenv("SUNPROXY_PLOT_DIR", two, 1);
+    ck_assert_int_eq(report_library_read(NULL, &library), EX_UNAVAILABLE);
+    ck_assert_int_eq(report_library_read(one, &library), EX_OK); /* the argument counts more */
+    report_library_free(&library);
+    setenv("SUNPROXY_PLOT_DIR", one, 1);
+    ck_assert_int_eq(report_library_read(NULL, &library), EX_OK);
+    report_library_free(&library);
+    unsetenv("SUNPROXY_PLOT_DIR");
+    remove_file(one, "d3.min.js");
+    remove_file(one, "plot.umd.min.js");
+    ck_assert_int_eq(rmdir(one) | rmdir(two), 0);
 }
 END_TEST
 
@@ -170,6 +232,7 @@ unit_suite(void)
 
     tcase_add_test(page, the_page_is_whole);
     tcase_add_test(page, no_data_ends_or_begins_a_script);
+    tcase_add_test(page, libraries_are_of_the_folder_that_is_named);
     tcase_add_test(page, tables_name_their_columns);
     suite_add_tcase(suite, page);
     tcase_add_test(live, a_replay_is_read);

@@ -92,6 +92,17 @@ live(void *path)
     ck_assert((status == EX_OK) == !torture_failed());
 }
 
+static void
+library(void *folder)
+{
+    struct report_library read;
+    int status = report_library_read(folder, &read);
+
+    if (status == EX_OK)
+        report_library_free(&read);
+    ck_assert((status == EX_OK) == !torture_failed());
+}
+
 START_TEST(tables_under_torture)
 {
     load();
@@ -118,6 +129,31 @@ START_TEST(live_under_torture)
 }
 END_TEST
 
+START_TEST(library_under_torture)
+{
+    char folder[] = "/tmp/sunproxy-plot.XXXXXX";
+    const char *const names[] = {"d3.min.js", "plot.umd.min.js"};
+    char path[100];
+
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (size_t i = 0; i < 2; i++) {
+        FILE *file;
+
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_ge(fputs("text", file), 0);
+        ck_assert_int_eq(fclose(file), 0);
+    }
+    ck_assert_uint_ge(torture_walk(library, folder), 3);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -127,6 +163,7 @@ unit_suite(void)
     tcase_add_test(tcase, tables_under_torture);
     tcase_add_test(tcase, runs_under_torture);
     tcase_add_test(tcase, live_under_torture);
+    tcase_add_test(tcase, library_under_torture);
     suite_add_tcase(suite, tcase);
     return suite;
 }
