@@ -106,3 +106,16 @@ buf_printf(struct buf *b, const char *format, ...)
     va_end(args);
     return ok;
 }
+
+bool
+buf_end_line(struct buf *b)
+{
+    return b->len == 0 || b->data[b->len - 1] == '\n' || buf_append_char(b, '\n');
+}
+
+void
+buf_unend_line(struct buf *b)
+{
+    if (b->len && b->data[b->len - 1] == '\n')
+        b->data[--b->len] = '\0';
+}

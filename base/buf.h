@@ -38,6 +38,9 @@ bool buf_append(struct buf *b, const void *bytes, size_t len);
 bool buf_append_str(struct buf *b, const char *text);
 bool buf_append_char(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends a line feed, unless the buffer is empty or ends with one; removes one at the end. */
+bool buf_end_line(struct buf *b);
+void buf_unend_line(struct buf *b);
 bool buf_vprintf(struct buf *b, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 

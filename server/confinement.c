@@ -24,7 +24,7 @@ confinement_find_user(const struct options *options, struct service_user *user)
     buf_init(&why, 1024);
     ok = privileges_find_user(options->user, user, &why);
     if (!ok)
-        log_error("%suser: %s", options_dashes(options, "user"), buf_str(&why));
+        log_error("%suser: %s", options_place(options, "user"), buf_str(&why));
     buf_free(&why);
     return ok ? EX_OK : EX_CONFIG;
 }
@@ -117,7 +117,7 @@ change_user(const struct options *options, const struct listening *listening,
             return false;
     }
     before = why->len;
-    buf_printf(why, "%suser: ", options_dashes(options, "user"));
+    buf_printf(why, "%suser: ", options_place(options, "user"));
     if (!privileges_become(user, why))
         return false;
     why->len = before;

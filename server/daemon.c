@@ -276,6 +276,9 @@ serve_until_stopped(struct daemon_parts *parts, const sigset_t *signals)
         int signal = sigwaitinfo(signals, NULL);
 
         if (signal == SIGHUP || signal == SIGUSR1) {
+            if (signal == SIGHUP)
+                log_info("SIGHUP: the logs are opened again; the options are those of the start "
+                         "(to change them, restart sunproxyd)");
             notify_reloading();
             if (parts->service.access_log)
                 access_log_reopen(parts->service.access_log);
@@ -335,26 +338,6 @@ daemon_run(const struct options *options)
         }
     }
     listen_close(&parts.listening);
-    daemon_parts_free(&parts);
-    return status;
-}
-
-int
-daemon_check(const struct options *options)
-{
-    struct daemon_parts parts = {.options = options, .log_file = -1};
-    int status = daemon_parts_make_settings(&parts);
-    struct buf why;
-
-    if (status == EX_OK)
-        status = daemon_parts_make_threads(&parts);
-
-    buf_init(&why, 1024);
-    if (status == EX_OK && listen_check(options, &why) != LISTEN_OK) {
-        log_error("%s", buf_str(&why));
-        status = EX_CONFIG;
-    }
-    buf_free(&why);
     daemon_parts_free(&parts);
     return status;
 }

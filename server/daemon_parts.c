@@ -40,6 +40,7 @@ static int
 make_addresses(struct daemon_parts *parts)
 {
     const struct option_list *allowed = &parts->options->allow_net;
+    int status = EX_OK;
     char why[256];
 
     parts->addresses = address_policy_create();
@@ -49,15 +50,15 @@ make_addresses(struct daemon_parts *parts)
     }
     for (size_t i = 0; i < allowed->count; i++)
         if (!address_policy_allow(parts->addresses, allowed->items[i], why, sizeof(why))) {
-            log_error("%sallow-net: %s", option_dashes(allowed, i), why);
-            return EX_CONFIG;
+            log_error("%sallow-net: %s", option_place(allowed, i), why);
+            status = EX_CONFIG;
         }
     /* Opens a socket of the family AF_NETLINK, protocol NETLINK_ROUTE. */
     if (!address_policy_refuse_own(parts->addresses, why, sizeof(why))) {
         log_error("%s", why);
         return EX_OSERR;
     }
-    return EX_OK;
+    return status;
 }
 
 /* A bound that is part of --max-fetches, lowered in proportion; 0 and 1 stay. */
@@ -71,14 +72,14 @@ lower(uint64_t bound, const struct daemon_parts *parts)
 
 /* The setting of that name, as the fetcher takes it. */
 static bool
-check_setting(const char *dashes, const char *name, const char *text,
+check_setting(const char *place, const char *name, const char *text,
               bool (*check)(const char *text, char *why, size_t why_size))
 {
     char why[512];
 
     if (check(text, why, sizeof(why)))
         return true;
-    log_error("%s%s: %s", dashes, name, why);
+    log_error("%s%s: %s", place, name, why);
     return false;
 }
 
@@ -86,27 +87,30 @@ static bool
 check_list(const struct option_list *list, const char *name,
            bool (*check)(const char *text, char *why, size_t why_size))
 {
+    bool ok = true;
+
     for (size_t i = 0; i < list->count; i++)
-        if (!check_setting(option_dashes(list, i), name, list->items[i], check))
-            return false;
-    return true;
+        ok = check_setting(option_place(list, i), name, list->items[i], check) && ok;
+    return ok;
 }
 
 static bool
 check_one(const struct options *options, const char *name, const char *text,
           bool (*check)(const char *text, char *why, size_t why_size))
 {
-    return !text || check_setting(options_dashes(options, name), name, text, check);
+    return !text || check_setting(options_place(options, name), name, text, check);
 }
 
 /* What fetcher_create() would refuse without the name of the option. */
-static bool
+static int
 check_fetcher_settings(const struct options *options)
 {
-    return check_list(&options->connect_to, "connect-to", fetch_check_connect_to) &&
-           check_list(&options->allow_port, "allow-port", fetch_check_port) &&
-           check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) &&
-           check_one(options, "cacert", options->cacert, fetch_check_authorities);
+    bool ok = check_list(&options->connect_to, "connect-to", fetch_check_connect_to);
+
+    ok = check_list(&options->allow_port, "allow-port", fetch_check_port) && ok;
+    ok = check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) && ok;
+    ok = check_one(options, "cacert", options->cacert, fetch_check_authorities) && ok;
+    return ok ? EX_OK : EX_CONFIG;
 }
 
 static int
@@ -142,8 +146,6 @@ make_fetcher(struct daemon_parts *parts)
     config.user_agent = options->user_agent;
     config.allow_ports = (const char *const *)options->allow_port.items;
     config.connect_to = (const char *const *)options->connect_to.items;
-    if (!check_fetcher_settings(options))
-        return EX_CONFIG;
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
     if (!parts->service.fetcher) {
         log_error("%s", why);
@@ -155,6 +157,8 @@ make_fetcher(struct daemon_parts *parts)
 static int
 make_admins(struct service *service, const struct option_list *named)
 {
+    int status = EX_OK;
+
     service->admins = calloc(named->count + 1, sizeof(*service->admins));
     if (!service->admins) {
         log_error("%s", strerror(ENOMEM));
@@ -171,12 +175,13 @@ make_admins(struct service *service, const struct option_list *named)
         user = getpwnam(named->items[i]);
         if (!user) {
             log_error("%sadmin-uid: \"%s\" is not a number or a user of this machine",
-                      option_dashes(named, i), named->items[i]);
-            return EX_CONFIG;
+                      option_place(named, i), named->items[i]);
+            status = EX_CONFIG;
+            continue;
         }
         service->admins[service->admin_count++] = user->pw_uid;
     }
-    return EX_OK;
+    return status;
 }
 
 static int
@@ -185,10 +190,11 @@ make_lists(struct service *service)
     struct buf why;
     bool made;
 
-    buf_init(&why, 1024);
-    made = service_read_clients(service, &why) && service_read_tag_rules(service, &why);
-    if (!made)
-        log_error("%s", buf_str(&why));
+    buf_init(&why, 65536);
+    made = service_read_clients(service, &why);
+    buf_end_line(&why);
+    made = service_read_tag_rules(service, &why) && made;
+    log_errors(buf_str(&why));
     buf_free(&why);
     return made ? EX_OK : EX_CONFIG;
 }
@@ -208,7 +214,8 @@ make_cache(struct service *service)
     char why[CONTROL_SENTENCE];
 
     if (!control_parse_policy(options->policy, &config.policy, why, sizeof(why))) {
-        log_error("%s; --policy help lists them all", why);
+        log_error("%spolicy: %s; --policy help lists them all", options_place(options, "policy"),
+                  why);
         return EX_CONFIG;
     }
     if (config.shards == 0)
@@ -278,6 +285,28 @@ wanted_tunnels(const struct options *options)
                : 0;
 }
 
+static int
+make_http(struct daemon_parts *parts)
+{
+    struct buf why;
+    bool made;
+
+    buf_init(&why, 65536);
+    made = http_service_init(&parts->http, &parts->service, &why);
+    log_errors(buf_str(&why));
+    if (made)
+        parts->http.max_tunnels = parts->descriptors.tunnels;
+    buf_free(&why);
+    return made ? EX_OK : EX_CONFIG;
+}
+
+/* The first one that is not EX_OK. */
+static int
+first_error(int before, int status)
+{
+    return before == EX_OK ? status : before;
+}
+
 int
 daemon_parts_make_settings(struct daemon_parts *parts)
 {
@@ -295,16 +324,14 @@ daemon_parts_make_settings(struct daemon_parts *parts)
         (uint32_t)parts->options->max_connections,
         (uint32_t)parts->options->max_connections_per_client, (uint32_t)parts->options->max_fetches,
         wanted_tunnels(parts->options), service->workers, descriptor_plan_raise_limit());
+    /* Each one whatever the others are, so that every error is logged. */
     status = confinement_find_user(parts->options, &parts->user);
-    if (status == EX_OK)
-        status = make_addresses(parts);
-    if (status == EX_OK)
-        status = make_admins(service, &parts->options->admin_uid);
-    if (status == EX_OK)
-        status = make_lists(service);
-    if (status == EX_OK)
-        status = make_cache(service);
-    return status;
+    status = first_error(status, make_addresses(parts));
+    status = first_error(status, make_admins(service, &parts->options->admin_uid));
+    status = first_error(status, make_lists(service));
+    status = first_error(status, make_cache(service));
+    status = first_error(status, check_fetcher_settings(parts->options));
+    return first_error(status, make_http(parts));
 }
 
 static bool
@@ -314,22 +341,6 @@ make_holds(struct service *service)
 
     service->holds = calloc(1, sizeof(*service->holds));
     return service->holds && holds_init(service->holds, options->max_holds, options->hold_timeout);
-}
-
-static int
-make_http(struct daemon_parts *parts)
-{
-    struct buf why;
-    bool made;
-
-    buf_init(&why, 1024);
-    made = http_service_init(&parts->http, &parts->service, &why);
-    if (made)
-        parts->http.max_tunnels = parts->descriptors.tunnels;
-    else
-        log_error("%s", buf_str(&why));
-    buf_free(&why);
-    return made ? EX_OK : EX_CONFIG;
 }
 
 int
@@ -344,8 +355,6 @@ daemon_parts_make_threads(struct daemon_parts *parts)
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
-    if (status == EX_OK)
-        status = make_http(parts);
     return status;
 }
 

@@ -142,7 +142,7 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
         return false;
     }
     for (size_t i = 0; i < rows->count; i++) {
-        if (!add_row(origins, rows->items[i], option_dashes(rows, i), why)) {
+        if (!add_row(origins, rows->items[i], option_place(rows, i), why)) {
             http_origins_free(origins);
             return false;
         }

@@ -13,6 +13,7 @@ add(struct http_ports *ports, unsigned port)
 bool
 http_ports_read(struct http_ports *ports, const struct option_list *list, struct buf *why)
 {
+    bool ok = true;
     uint64_t port;
 
     memset(ports->bits, 0, sizeof(ports->bits));
@@ -24,10 +25,11 @@ http_ports_read(struct http_ports *ports, const struct option_list *list, struct
         } else if (units_parse_uint(list->items[i], 1, 65535, &port)) {
             add(ports, (unsigned)port);
         } else {
+            buf_end_line(why);
             buf_printf(why, "%sconnect-port: \"%s\" is not a port or \"any\"",
-                       option_dashes(list, i), list->items[i]);
-            return false;
+                       option_place(list, i), list->items[i]);
+            ok = false;
         }
     }
-    return true;
+    return ok;
 }

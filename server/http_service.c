@@ -13,13 +13,14 @@ static bool
 read_options(struct http_service *http, const struct options *options, struct buf *why)
 {
     const struct option_list *balancers = &options->proxy_protocol_net;
+    bool ok = http_origins_init(&http->origins, &options->origin, why);
 
-    return http_origins_init(&http->origins, &options->origin, why) &&
-           service_add_networks(&http->purgers, &options->purge_net, "purge-net", why) &&
-           service_add_networks(&http->balancers,
-                                balancers->count ? balancers : &service_loopback,
-                                "proxy-protocol-net", why) &&
-           http_ports_read(&http->connect_ports, &options->connect_port, why);
+    ok = service_add_networks(&http->purgers, &options->purge_net, "purge-net", why) && ok;
+    ok = service_add_networks(&http->balancers, balancers->count ? balancers : &service_loopback,
+                              "proxy-protocol-net", why) &&
+         ok;
+    buf_end_line(why);
+    return http_ports_read(&http->connect_ports, &options->connect_port, why) && ok;
 }
 
 static bool

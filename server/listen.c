@@ -25,14 +25,14 @@ static const char nothing_left[] = "there is no address and no socket to listen 
 static void
 bad_address(struct buf *why, const struct option_list *list, size_t i)
 {
-    buf_printf(why, "%slisten: \"%s\" is not an IPv4 or IPv6 address", option_dashes(list, i),
+    buf_printf(why, "%slisten: \"%s\" is not an IPv4 or IPv6 address", option_place(list, i),
                list->items[i]);
 }
 
 static void
 too_many_addresses(struct buf *why, const struct option_list *list, const char *option, size_t most)
 {
-    buf_printf(why, "%s%s: more than %zu addresses", option_dashes(list, most), option, most);
+    buf_printf(why, "%s%s: more than %zu addresses", option_place(list, most), option, most);
 }
 
 /* ---- TCP ---------------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
         return LISTEN_BAD_ADDRESS;
     case EADDRNOTAVAIL:
         buf_printf(why, "%slisten: %s is not an address of this machine",
-                   option_dashes(&options->listen, at), addresses[at]);
+                   option_place(&options->listen, at), addresses[at]);
         return LISTEN_BAD_ADDRESS;
     case E2BIG:
         too_many_addresses(why, &options->listen, "listen", LISTEN_MOST_TCP);
@@ -306,28 +306,33 @@ open_http(struct local_socket *socket, const struct option_list *list, size_t i,
         return LISTEN_OK;
     if (errno == EADDRINUSE)
         return refuse_port(port_in(&http.address), why);
-    buf_printf(why, "%s%s: %s: %s", option_dashes(list, i), option, list->items[i],
-               strerror(errno));
+    buf_printf(why, "%s%s: %s: %s", option_place(list, i), option, list->items[i], strerror(errno));
     return errno == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
 }
 
+/* A line in `why` for each value that is no address. */
 static enum listen_error
 check_http(const struct option_list *list, const char *option, struct buf *why)
 {
+    enum listen_error error = LISTEN_OK;
     struct listen_http_address http;
 
     if (list->count > LISTEN_MOST_HTTP) {
+        buf_end_line(why);
         too_many_addresses(why, list, option, LISTEN_MOST_HTTP);
-        return LISTEN_BAD_ADDRESS;
+        error = LISTEN_BAD_ADDRESS;
     }
     for (size_t i = 0; i < list->count; i++) {
-        char name[64];
+        struct buf name;
 
-        snprintf(name, sizeof(name), "%s%s", option_dashes(list, i), option);
-        if (!listen_parse_http(name, list->items[i], &http, why))
-            return LISTEN_BAD_ADDRESS;
+        buf_end_line(why);
+        buf_init(&name, 8192);
+        buf_printf(&name, "%s%s", option_place(list, i), option);
+        if (!listen_parse_http(buf_str(&name), list->items[i], &http, why))
+            error = LISTEN_BAD_ADDRESS;
+        buf_free(&name);
     }
-    return LISTEN_OK;
+    return error;
 }
 
 static enum listen_error
@@ -343,35 +348,49 @@ open_every_http(const struct option_list *list, const char *option, uint64_t mod
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
+static bool
+check_tcp(const struct option_list *list, struct buf *why)
+{
+    struct sockaddr_storage address;
+    socklen_t len;
+    bool ok = true;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (parse_address(list->items[i], &address, &len))
+            continue;
+        buf_end_line(why);
+        bad_address(why, list, i);
+        ok = false;
+    }
+    if (list->count > LISTEN_MOST_TCP) {
+        buf_end_line(why);
+        too_many_addresses(why, list, "listen", LISTEN_MOST_TCP);
+        ok = false;
+    }
+    return ok;
+}
+
 enum listen_error
 listen_check(const struct options *options, struct buf *why)
 {
     bool tcp = options->listen.count == 0 || strcmp(options->listen.items[0], "none") != 0;
     bool local = !options->socket || strcmp(options->socket, "none") != 0;
-    struct sockaddr_storage address;
-    enum listen_error error;
-    socklen_t len;
+    bool ok = !tcp || check_tcp(&options->listen, why);
 
-    for (size_t i = 0; tcp && i < options->listen.count; i++) {
-        if (!parse_address(options->listen.items[i], &address, &len)) {
-            bad_address(why, &options->listen, i);
-            return LISTEN_BAD_ADDRESS;
-        }
+    if (local && options->socket) {
+        buf_end_line(why);
+        ok = local_socket_check(options->socket, why) == LISTEN_OK && ok;
     }
-    if (options->listen.count > LISTEN_MOST_TCP) {
-        too_many_addresses(why, &options->listen, "listen", LISTEN_MOST_TCP);
-        return LISTEN_BAD_ADDRESS;
-    }
-    if (local && options->socket && local_socket_check(options->socket, why) != LISTEN_OK)
-        return LISTEN_BAD_ADDRESS;
     if (!tcp && !local && !options->http.count && !options->http_proxied.count) {
+        buf_end_line(why);
         buf_append_str(why, nothing_left);
-        return LISTEN_BAD_ADDRESS;
+        ok = false;
     }
-    error = check_http(&options->http, "http", why);
-    if (error == LISTEN_OK)
-        error = check_http(&options->http_proxied, "http-proxied", why);
-    return error == LISTEN_OK ? check_http(&options->metrics, "metrics", why) : error;
+    ok = check_http(&options->http, "http", why) == LISTEN_OK && ok;
+    ok = check_http(&options->http_proxied, "http-proxied", why) == LISTEN_OK && ok;
+    ok = check_http(&options->metrics, "metrics", why) == LISTEN_OK && ok;
+    buf_unend_line(why);
+    return ok ? LISTEN_OK : LISTEN_BAD_ADDRESS;
 }
 
 enum listen_error

@@ -64,7 +64,8 @@ void listen_note_address(struct listening *listening, const struct sockaddr_stor
 const char *listen_address_text(const struct sockaddr_storage *address,
                                 char text[INET6_ADDRSTRLEN]);
 
-/* Checks the addresses and the path of the socket. Opens nothing. */
+/* Checks the addresses and the path of the socket: a line in `why` for each error. Opens nothing.
+ */
 enum listen_error listen_check(const struct options *options, struct buf *why);
 
 /* Takes passed sockets and opens the others that the options name. On an error nothing is open and

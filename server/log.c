@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,4 +155,15 @@ void
 log_debug(const char *format, ...)
 {
     LOG_AT(LOG_LEVEL_DEBUG);
+}
+
+void
+log_errors(const char *lines)
+{
+    while (*lines) {
+        size_t len = strcspn(lines, "\n");
+
+        log_error("%.*s", (int)len, lines);
+        lines += len + (lines[len] == '\n');
+    }
 }

@@ -20,4 +20,7 @@ void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Logs each line of the text as an error. */
+void log_errors(const char *lines);
+
 #endif

@@ -89,6 +89,31 @@ run(const struct options *options)
     return finish_stdout();
 }
 
+/* `lines` has a sentence in each line. */
+static void
+complain(const char *lines)
+{
+    while (*lines) {
+        size_t len = strcspn(lines, "\n");
+
+        fprintf(stderr, "sunproxyd: %.*s\n", (int)len, lines);
+        lines += len + (lines[len] == '\n');
+    }
+}
+
+/* The command line and the file can be read as far as the sentences in `why` say. */
+static int
+refuse(const struct options *options, int status, const char *why)
+{
+    complain(why);
+    if (options->check_config) {
+        log_setup((enum log_level)options->log_level, (enum log_format)options->log_format);
+        (void)daemon_check(options);
+    }
+    fputs("Try \"sunproxyd --help\".\n", stderr);
+    return status;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -101,13 +126,10 @@ main(int argc, char **argv)
      * internationalised names, goes by the locale's characters.
      */
     setlocale(LC_CTYPE, "C.UTF-8");
-    buf_init(&why, 4096);
+    buf_init(&why, 65536);
     if (options_init(&options)) {
         status = options_parse(&options, argc, argv, &why);
-        if (status != EX_OK)
-            fprintf(stderr, "sunproxyd: %s\nTry \"sunproxyd --help\".\n", buf_str(&why));
-        else
-            status = run(&options);
+        status = status == EX_OK ? run(&options) : refuse(&options, status, buf_str(&why));
     } else {
         fputs("sunproxyd: out of memory\n", stderr);
     }

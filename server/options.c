@@ -216,7 +216,7 @@ const struct option_row option_rows[] = {
 
 #define ROWS (sizeof(option_rows) / sizeof(option_rows[0]) - 1)
 
-_Static_assert(ROWS <= OPTION_ROWS_MAX, "a flag for each row");
+_Static_assert(ROWS <= OPTION_ROWS_MAX, "a place for each row");
 
 bool
 options_init(struct options *options)
@@ -247,10 +247,14 @@ options_free(struct options *options)
         } else if (option_rows[i].type == OPTION_LIST) {
             struct option_list *list = field;
 
-            for (size_t item = 0; item < list->count; item++)
+            for (size_t item = 0; item < list->count; item++) {
                 free(list->items[item]);
+                free(list->places[item]);
+            }
             free(list->items);
+            free(list->places);
         }
+        free(options->places[i]);
     }
     *options = (struct options){0};
 }
@@ -265,7 +269,9 @@ option_row_named(const char *name)
 }
 
 const char *
-options_dashes(const struct options *options, const char *name)
+options_place(const struct options *options, const char *name)
 {
-    return options->of_file[option_row_named(name) - option_rows] ? "" : "--";
+    const char *place = options->places[option_row_named(name) - option_rows];
+
+    return place ? place : "--";
 }

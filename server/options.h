@@ -19,15 +19,18 @@
 /* The values of a repeated option, ended by NULL. */
 struct option_list {
     char **items;
+    char **places; /* of each item as option_place() has it; NULL: of the command line */
     size_t count;
-    size_t of_file; /* the first ones, which are of the configuration file */
 };
 
-/* What is in front of the option's name in a message on items[i]: the name as the user wrote it. */
+/*
+ * What precedes the option's name in a message on items[i]: "--" for one of the command line, and
+ * "FILE:LINE: " for one of the configuration file.
+ */
 static inline const char *
-option_dashes(const struct option_list *list, size_t i)
+option_place(const struct option_list *list, size_t i)
 {
-    return i < list->of_file ? "" : "--";
+    return list->places && list->places[i] ? list->places[i] : "--";
 }
 
 enum count_bytes { COUNT_WHOLE, COUNT_BODY };
@@ -37,7 +40,8 @@ enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
-    bool of_file[OPTION_ROWS_MAX]; /* by row of the table: the value is of the configuration file */
+    char *places[OPTION_ROWS_MAX]; /* by row of the table, as option_place(); NULL: of the command
+                                      line */
 
     /* listening */
     struct option_list listen;
@@ -147,13 +151,14 @@ void options_free(struct options *options);
 
 /*
  * Reads the command line and, if it names one, the configuration file. The command line overrides
- * the file; lists are joined. Returns 0; or EX_USAGE for an error on the command line and EX_CONFIG
- * for one in the file, with a sentence in `why` (for a file, with its name and line).
+ * the file; lists are joined. Returns 0; or EX_USAGE if the first error is on the command line and
+ * EX_CONFIG if it is in the file. `why` has a line for each error, with file and line if it is in
+ * the file; lines are separated by line feeds. The options without an error are set.
  */
 int options_parse(struct options *options, int argc, char **argv, struct buf *why);
 
-/* What is in front of the name of an option that is not repeated, in a message on its value. */
-const char *options_dashes(const struct options *options, const char *name);
+/* What precedes the name of an option that is not repeated, in a message on its value. */
+const char *options_place(const struct options *options, const char *name);
 
 /* Prints the text of --help. */
 void options_print_help(FILE *out);

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -25,23 +26,68 @@ trim(char *text)
 }
 
 static void
-explain_unknown_key(const char *key, struct buf *why)
+explain_unknown_key(const char *place, const char *key, struct buf *why)
 {
     struct nearest nearest = NEAREST_TO(key);
 
     for (const struct option_row *row = option_rows; row->help; row++)
         if (row->name && !row->only_here)
             nearest_offer(&nearest, row->name);
-    buf_printf(why, "unknown key '%s'; ", key);
+    buf_printf(why, "%sunknown key '%s'; ", place, key);
     if (nearest_is_near(&nearest))
         buf_printf(why, "did you mean %s?", nearest.best);
     else
         buf_append_str(why, "see sunproxyd --default-config");
 }
 
+/* What is between the quote before `text` and the next single one; two stand for one. *rest is what
+ * follows. NULL if no quote does. */
+static char *
+read_quoted(char *text, char **rest)
+{
+    char *out = text;
+
+    for (char *at = text; *at; at++) {
+        if (*at == '"' && *++at != '"') {
+            *rest = at;
+            /* The end of the value may be that of what follows it. */
+            if (out < at)
+                *out = '\0';
+            return text;
+        }
+        *out++ = *at;
+    }
+    return NULL;
+}
+
+/*
+ * The value without blanks around it. A # after a blank begins a comment, and so does one at the
+ * beginning. A value in double quotes is what is between them, whatever that is. NULL if a quote
+ * has no end, or is not followed by the end of the line or a comment.
+ */
+static char *
+read_value(char *text)
+{
+    char *rest;
+
+    text = trim(text);
+    if (*text == '"') {
+        text = read_quoted(text + 1, &rest);
+        rest = text ? trim(rest) : NULL;
+        return rest && (*rest == '\0' || *rest == '#') ? text : NULL;
+    }
+    for (char *at = text; (at = strchr(at, '#')); at++) {
+        if (at == text || isspace((unsigned char)at[-1])) {
+            *at = '\0';
+            break;
+        }
+    }
+    return trim(text);
+}
+
 /* One line of a configuration file; `line` is changed. */
 static bool
-parse_line(struct options *options, char *line, struct buf *why)
+parse_line(struct options *options, const char *place, char *line, struct buf *why)
 {
     const struct option_row *row;
     char *equals, *key, *value;
@@ -51,22 +97,26 @@ parse_line(struct options *options, char *line, struct buf *why)
         return true;
     equals = strchr(key, '=');
     if (!equals) {
-        buf_printf(why, "\"%s\" is not of the form key = value", key);
+        buf_printf(why, "%s\"%s\" is not of the form key = value", place, key);
         return false;
     }
     *equals = '\0';
-    value = trim(equals + 1);
+    value = read_value(equals + 1);
     key = trim(key);
     row = option_row_named(key);
     if (!row) {
-        explain_unknown_key(key, why);
+        explain_unknown_key(place, key, why);
         return false;
     }
     if (row->only_here) {
-        buf_printf(why, "%s can only be given on the command line", key);
+        buf_printf(why, "%s%s can only be given on the command line", place, key);
         return false;
     }
-    return option_set(options, row, "", value, why);
+    if (!value) {
+        buf_printf(why, "%s%s: a value in double quotes ends with the second one", place, key);
+        return false;
+    }
+    return option_set(options, row, place, value, why);
 }
 
 static bool
@@ -83,22 +133,21 @@ parse_file(struct options *options, const char *path, struct buf *why)
         buf_printf(why, "%s: %s", path, strerror(errno));
         return false;
     }
-    while (ok && (len = getline(&line, &size, file)) >= 0) {
-        struct buf detail;
+    while ((len = getline(&line, &size, file)) >= 0) {
+        struct buf place;
 
-        number++;
-        buf_init(&detail, 1024);
+        buf_init(&place, PATH_MAX + 32);
+        buf_printf(&place, "%s:%u: ", path, ++number);
         if (span_has_zero(span_of(line, (size_t)len))) {
-            buf_append_str(&detail, "the line has a zero byte");
+            buf_printf(why, "%sthe line has a zero byte", buf_str(&place));
             ok = false;
         } else {
-            ok = parse_line(options, line, &detail);
+            ok = parse_line(options, buf_str(&place), line, why) && ok;
         }
-        if (!ok)
-            buf_printf(why, "%s:%u: %s", path, number, buf_str(&detail));
-        buf_free(&detail);
+        buf_end_line(why);
+        buf_free(&place);
     }
-    if (ok && ferror(file)) {
+    if (ferror(file)) {
         buf_printf(why, "%s: %s", path, strerror(errno));
         ok = false;
     }
@@ -142,39 +191,45 @@ row_of_getopt(int value)
     return NULL;
 }
 
-/* One pass over the command line: only the row `only`, or, if that is NULL, everything. */
+/*
+ * One pass over the command line, for the row `only` and without regard to errors in others, or, if
+ * that is NULL, for everything.
+ */
 static bool
 parse_arguments(struct options *options, int argc, char **argv, const struct option_row *only,
                 struct buf *why)
 {
     struct option longs[OPTION_ROWS_MAX + 1];
-    char shorts[2 * OPTION_ROWS_MAX + 2];
+    char shorts[3 * OPTION_ROWS_MAX + 2];
     const char *word;
+    bool ok = true;
     int value;
 
     make_getopt(longs, shorts);
     optind = 0; /* glibc: restart the scan */
     opterr = 0;
     while ((value = option_scan_next(argc, argv, shorts, longs, &word)) != -1) {
-        const struct option_row *row;
+        bool unknown = value == '?' || value == ':';
+        const struct option_row *row = unknown ? NULL : row_of_getopt(value);
 
-        if (value == '?' || value == ':') {
+        if (only && row != only)
+            continue;
+        if (unknown) {
             char sentence[512];
 
             buf_append_str(why, option_scan_error(longs, value, word, sentence, sizeof(sentence)));
-            return false;
+            ok = false;
+        } else if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg,
+                               why)) {
+            ok = false;
         }
-        row = row_of_getopt(value);
-        if (only && row != only)
-            continue;
-        if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg, why))
-            return false;
+        buf_end_line(why);
     }
-    if (optind < argc) {
-        buf_printf(why, "\"%s\" is not an option", argv[optind]);
-        return false;
+    for (int i = optind; !only && i < argc; i++) {
+        buf_printf(why, "\"%s\" is not an option\n", argv[i]);
+        ok = false;
     }
-    return true;
+    return ok;
 }
 
 /* An eighth, so that one client cannot take all slots. */
@@ -184,32 +239,23 @@ share_of_fetches(uint64_t max_fetches)
     return max_fetches < 32 ? 4 : max_fetches / 8;
 }
 
-/* After the file is read. */
-static void
-note_items_of_file(struct options *options)
-{
-    for (const struct option_row *row = option_rows; row->help; row++) {
-        struct option_list *list = (void *)((char *)options + row->offset);
-
-        if (row->name && row->type == OPTION_LIST)
-            list->of_file = list->count;
-    }
-}
-
 int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
+    int status = 0;
+
     /* The file first: the command line overrides it. */
     if (!parse_arguments(options, argc, argv, option_row_named("config"), why))
         return EX_USAGE;
     if (options->config && !parse_file(options, options->config, why))
-        return EX_CONFIG;
-    note_items_of_file(options);
-    if (!parse_arguments(options, argc, argv, NULL, why))
-        return EX_USAGE;
+        status = EX_CONFIG;
+    buf_end_line(why);
+    if (!parse_arguments(options, argc, argv, NULL, why) && status == 0)
+        status = EX_USAGE;
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
     if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
         options->max_fetches_per_client = share_of_fetches(options->max_fetches);
-    return 0;
+    buf_unend_line(why);
+    return status;
 }

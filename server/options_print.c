@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ options_print_defaults(FILE *out)
         "# Configuration of sunproxyd(8), read with --config FILE.\n"
         "#\n"
         "# Every option is listed as a comment, with its default or, if it has none, with the form\n"
-        "# of its value. To change one, remove its #. To check the file:\n"
+        "# of its value. To change one, remove its #. A # after a blank begins a comment; a value\n"
+        "# in double quotes is taken as it is. To check the file:\n"
         "#\n"
         "#     sunproxyd --config FILE --check-config\n",
         out);
@@ -87,6 +89,38 @@ options_print_defaults(FILE *out)
             fprintf(out, "# One of %s.\n", row->argument);
         fprintf(out, "#%s = %s\n", row->name, row->start ? row->start : row->argument);
     }
+}
+
+/* Would it be read as another value than this without quotes (read_value() of options.c)? */
+static bool
+needs_quotes(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (len == 0)
+        return false;
+    if (*text == '"' || *text == '#' || isspace((unsigned char)*text) ||
+        isspace((unsigned char)text[len - 1]))
+        return true;
+    for (const char *at = text + 1; (at = strchr(at, '#')); at++)
+        if (isspace((unsigned char)at[-1]))
+            return true;
+    return false;
+}
+
+static void
+print_text(FILE *out, const char *text)
+{
+    bool quotes = needs_quotes(text);
+
+    if (quotes)
+        fputc('"', out);
+    for (; *text; text++) {
+        if (quotes && *text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs(quotes ? "\"\n" : "\n", out);
 }
 
 static void
@@ -122,8 +156,10 @@ options_print_config(const struct options *options, FILE *out)
         if (row->type == OPTION_LIST) {
             const struct option_list *list = field;
 
-            for (size_t item = 0; item < list->count; item++)
-                fprintf(out, "%s = %s\n", row->name, list->items[item]);
+            for (size_t item = 0; item < list->count; item++) {
+                fprintf(out, "%s = ", row->name);
+                print_text(out, list->items[item]);
+            }
             continue;
         }
         if ((row->type == OPTION_STRING || row->type == OPTION_POLICY) && !*(char *const *)field)
@@ -161,7 +197,7 @@ options_print_config(const struct options *options, FILE *out)
             break;
         case OPTION_STRING:
         case OPTION_POLICY:
-            fprintf(out, "%s\n", *(char *const *)field);
+            print_text(out, *(char *const *)field);
             break;
         case OPTION_LIST:
             break;

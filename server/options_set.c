@@ -20,21 +20,44 @@ field_of(struct options *options, const struct option_row *row)
     return (char *)options + row->offset;
 }
 
+/* Copies a place of option_place(); that of the command line is NULL. False without memory. */
 static bool
-list_add(struct option_list *list, const char *text)
+copy_place(const char *place, char **copy)
 {
-    char **items = realloc(list->items, (list->count + 2) * sizeof(*items));
-    char *copy;
+    *copy = strcmp(place, "--") == 0 ? NULL : strdup(place);
+    return *copy || strcmp(place, "--") == 0;
+}
+
+static bool
+list_add(struct option_list *list, const char *place, const char *text)
+{
+    char **items = realloc(list->items, (list->count + 2) * sizeof(*items)), **places;
 
     if (!items)
         return false;
     list->items = items;
-    copy = strdup(text);
-    if (!copy)
+    places = realloc(list->places, (list->count + 1) * sizeof(*places));
+    if (!places)
         return false;
-    items[list->count++] = copy;
-    items[list->count] = NULL;
+    list->places = places;
+    if (!copy_place(place, &places[list->count]))
+        return false;
+    items[list->count] = strdup(text);
+    if (!items[list->count]) {
+        free(places[list->count]);
+        return false;
+    }
+    items[++list->count] = NULL;
     return true;
+}
+
+static bool
+note_place(struct options *options, const struct option_row *row, const char *place)
+{
+    char **noted = &options->places[row - option_rows];
+
+    free(*noted);
+    return copy_place(place, noted);
 }
 
 static bool
@@ -71,7 +94,7 @@ is_zero_share(const char *text)
 }
 
 static void
-explain_choice(const struct option_row *row, const char *dashes, const char *text, struct buf *why)
+explain_choice(const struct option_row *row, const char *place, const char *text, struct buf *why)
 {
     struct nearest nearest = NEAREST_TO(text);
     char words[128], ask[80], *rest = words, *word;
@@ -79,44 +102,47 @@ explain_choice(const struct option_row *row, const char *dashes, const char *tex
     snprintf(words, sizeof(words), "%s", row->argument);
     while ((word = strsep(&rest, "|")))
         nearest_offer(&nearest, word);
-    buf_printf(why, "%s%s: \"%s\" is not one of %s%s", dashes, row->name, text, row->argument,
+    buf_printf(why, "%s%s: \"%s\" is not one of %s%s", place, row->name, text, row->argument,
                nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
 bool
-option_set(struct options *options, const struct option_row *row, const char *dashes,
+option_set(struct options *options, const struct option_row *row, const char *place,
            const char *text, struct buf *why)
 {
     void *field = field_of(options, row);
     char *copy;
 
-    options->of_file[row - option_rows] = *dashes == '\0';
+    if (!note_place(options, row, place)) {
+        buf_append_str(why, "out of memory");
+        return false;
+    }
     switch (row->type) {
     case OPTION_FLAG:
         if (parse_flag(text, field))
             return true;
-        buf_printf(why, "%s%s: \"%s\" is not yes or no", dashes, row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not yes or no", place, row->name, text);
         return false;
     case OPTION_UINT:
         if (units_parse_uint(text, row->low, row->high, field))
             return true;
         if (row->high == UINT64_MAX)
-            buf_printf(why, "%s%s: \"%s\" is not a whole number", dashes, row->name, text);
+            buf_printf(why, "%s%s: \"%s\" is not a whole number", place, row->name, text);
         else
-            buf_printf(why, "%s%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, dashes,
+            buf_printf(why, "%s%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, place,
                        row->name, text, row->low, row->high);
         return false;
     case OPTION_UINT_AUTO:
         *(uint64_t *)field = 0;
         if (strcasecmp(text, "auto") == 0 || units_parse_uint(text, 0, row->high, field))
             return true;
-        buf_printf(why, "%s%s: \"%s\" is not a number from 1 to %" PRIu64 " or auto", dashes,
+        buf_printf(why, "%s%s: \"%s\" is not a number from 1 to %" PRIu64 " or auto", place,
                    row->name, text, row->high);
         return false;
     case OPTION_OCTAL:
         if (parse_octal(text, row->high, field))
             return true;
-        buf_printf(why, "%s%s: \"%s\" is not an octal number up to %" PRIo64, dashes, row->name,
+        buf_printf(why, "%s%s: \"%s\" is not an octal number up to %" PRIo64, place, row->name,
                    text, row->high);
         return false;
     case OPTION_BYTES: {
@@ -127,7 +153,7 @@ option_set(struct options *options, const struct option_row *row, const char *da
             *(uint64_t *)field = bytes;
             return true;
         }
-        buf_printf(why, "%s%s: \"%s\" is not a size such as 64M", dashes, row->name, text);
+        buf_printf(why, "%s%s: \"%s\" is not a size such as 64M", place, row->name, text);
         if (row->high)
             buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
         return false;
@@ -136,7 +162,7 @@ option_set(struct options *options, const struct option_row *row, const char *da
         *(double *)field = 0;
         if (is_zero_share(text) || units_parse_share(text, field))
             return true;
-        buf_printf(why, "%s%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", dashes, row->name,
+        buf_printf(why, "%s%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", place, row->name,
                    text);
         return false;
     case OPTION_DURATION: {
@@ -147,20 +173,20 @@ option_set(struct options *options, const struct option_row *row, const char *da
             return true;
         }
         buf_printf(why, "%s%s: \"%s\" is not a time such as 500ms, 30s or 5m, of at most 365d",
-                   dashes, row->name, text);
+                   place, row->name, text);
         return false;
     }
     case OPTION_RATE:
     case OPTION_RATE_BYTES:
         if (rate_parse(text, row->type == OPTION_RATE_BYTES, field))
             return true;
-        buf_printf(why, "%s%s: \"%s\" is not a rate per second such as %s, or 0", dashes, row->name,
+        buf_printf(why, "%s%s: \"%s\" is not a rate per second such as %s, or 0", place, row->name,
                    text, row->type == OPTION_RATE ? "100 or 100:250" : "1M or 1M:20M");
         return false;
     case OPTION_CHOICE:
         if (units_parse_word(text, row->argument, field))
             return true;
-        explain_choice(row, dashes, text, why);
+        explain_choice(row, place, text, why);
         return false;
     case OPTION_POLICY: {
         struct policy_spec spec;
@@ -168,7 +194,7 @@ option_set(struct options *options, const struct option_row *row, const char *da
 
         if (strcasecmp(text, "help") != 0 &&
             !control_parse_policy(text, &spec, sentence, sizeof(sentence))) {
-            buf_printf(why, "%s; --policy help lists them all", sentence);
+            buf_printf(why, "%s%s: %s; --policy help lists them all", place, row->name, sentence);
             return false;
         }
     }
@@ -181,7 +207,7 @@ option_set(struct options *options, const struct option_row *row, const char *da
         *(char **)field = copy;
         return true;
     case OPTION_LIST:
-        if (list_add(field, text))
+        if (list_add(field, place, text))
             return true;
         break;
     }

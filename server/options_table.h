@@ -47,11 +47,10 @@ extern const struct option_row option_rows[];
 const struct option_row *option_row_named(const char *name);
 
 /*
- * Sets the field of a row from text (options_set.c). False with a sentence in `why` that describes
- * valid values; there `dashes` is in front of the row's name, as the user wrote it: "--" on the
- * command line, "" in a file.
+ * Sets the field of a row from text (options_set.c). `place` is as option_place() has it. False
+ * with a sentence in `why` that begins with place and name and describes valid values.
  */
-bool option_set(struct options *options, const struct option_row *row, const char *dashes,
+bool option_set(struct options *options, const struct option_row *row, const char *place,
                 const char *text, struct buf *why);
 
 #endif

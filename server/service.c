@@ -21,14 +21,16 @@ service_add_networks(struct networks *networks, const struct option_list *list, 
                      struct buf *why)
 {
     char sentence[256];
+    bool added = true;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (!networks_add(networks, list->items[i], sentence, sizeof(sentence))) {
-            buf_printf(why, "%s%s: %s", option_dashes(list, i), name, sentence);
-            return false;
-        }
+        if (networks_add(networks, list->items[i], sentence, sizeof(sentence)))
+            continue;
+        buf_end_line(why);
+        buf_printf(why, "%s%s: %s", option_place(list, i), name, sentence);
+        added = false;
     }
-    return true;
+    return added;
 }
 
 bool

@@ -52,7 +52,8 @@ struct service {
 };
 
 /*
- * Adds the networks of the option of that name to a list. False with a sentence in `why`.
+ * Adds the networks of the option of that name to a list. False with a line in `why` for each value
+ * that is none.
  */
 bool service_add_networks(struct networks *networks, const struct option_list *list,
                           const char *name, struct buf *why);

@@ -13,29 +13,37 @@
 static bool
 check_fields(const struct option_list *list, struct buf *why)
 {
+    bool ok = true;
+
     for (size_t i = 0; i < list->count; i++) {
         if (http_is_token(span_str(list->items[i])))
             continue;
-        buf_printf(why, "%stag-field: \"%s\" is not the name of a field", option_dashes(list, i),
+        buf_end_line(why);
+        buf_printf(why, "%stag-field: \"%s\" is not the name of a field", option_place(list, i),
                    list->items[i]);
-        return false;
+        ok = false;
     }
-    return true;
+    return ok;
 }
 
 static bool
 read_rules(struct tag_rules *rules, const struct option_list *list, const char *option,
            struct buf *why)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        size_t before = why->len;
+    bool ok = true;
 
-        buf_printf(why, "%s%s: ", option_dashes(list, i), option);
-        if (!tag_rules_add(rules, list->items[i], why))
-            return false;
-        why->len = before;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t before;
+
+        buf_end_line(why);
+        before = why->len;
+        buf_printf(why, "%s%s: ", option_place(list, i), option);
+        if (tag_rules_add(rules, list->items[i], why))
+            why->len = before;
+        else
+            ok = false;
     }
-    return true;
+    return ok;
 }
 
 bool
@@ -43,9 +51,10 @@ service_read_tag_rules(struct service *service, struct buf *why)
 {
     const struct options *options = service->options;
 
-    return check_fields(&options->tag_field, why) &&
-           read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) &&
-           read_rules(&service->write_rules, &options->write_rule, "write-rule", why);
+    bool ok = check_fields(&options->tag_field, why);
+
+    ok = read_rules(&service->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
+    return read_rules(&service->write_rules, &options->write_rule, "write-rule", why) && ok;
 }
 
 /* ---- the log --------------------------------------------------------------------------------- */

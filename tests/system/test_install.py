@@ -371,8 +371,8 @@ class ServiceFilesTest(InstalledTest):
             (stubs / name).chmod(0o755)
         self.assertEqual(script.count("/run/systemd/system"), 1)
         for folder, call in (
-                (self.dir, "systemctl kill --kill-who=main --signal=HUP sunproxyd.service\n"),
-                (self.dir / "none", "pkill -HUP -u sunproxy -x sunproxyd\n")):
+                (self.dir, "systemctl kill --kill-who=main --signal=USR1 sunproxyd.service\n"),
+                (self.dir / "none", "pkill -USR1 -u sunproxy -x sunproxyd\n")):
             # As logrotate runs it; that no daemon runs is no failure.
             out, err = self.run_tool("sh", "-c",
                                      script.replace("/run/systemd/system", str(folder)),

@@ -99,6 +99,24 @@ class ConfigTest(harness.SystemTest):
                 self.assertEqual(done.returncode, 78, (text, done.stderr))
                 self.assertIn(f"{path}:{line}:".encode(), done.stderr)
 
+    def test_every_error_is_reported_with_its_line(self):
+        """Those of values that only the parts can check, too, and of what a start could not open."""
+        (self.dir / "folder").mkdir()
+        path = self.config("port = x\nallow-net = words\n\nallow-net = 10.0.0.0/8\nallow-net = more\n"
+                           "client-net = 1.2.3.4/99\nhttp = 127.0.0.1:1\nhttp = words\n"
+                           f"admin-uid = no such user\naccess-log = {self.dir}/none/access.log\n"
+                           f"request-db = {self.dir}/folder\ntag-rule = words\ntag-field = a b\n"
+                           "connect-port = words\nallow-port = words\nconnect-to = words\n"
+                           "cacert = /nowhere\nmetrics = words\nlisten = words\npolicy = none # good\n")
+        done = self.run_daemon("--no-rpcbind", "--check-config", "-c", path, "--purge-net", "words")
+        self.assertEqual((done.returncode, done.stdout), (78, b""))
+        said = done.stderr.decode()
+        lines = [int(n) for n in re.findall(re.escape(str(path)) + r":(\d+): ", said)]
+        self.assertEqual(sorted(lines), [1, 2, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19], said)
+        self.assertIn(' --purge-net: "words"', said)
+        self.assertIn(f":10: access-log: {self.dir}/none/access.log: No such file or directory", said)
+        self.assertIn(f":11: request-db: {self.dir}/folder: Is a directory", said)
+
     def test_no_such_file(self):
         done = self.run_daemon("--config", self.dir / "none")
         self.assertEqual(done.returncode, 78)

@@ -148,6 +148,13 @@ class AccessLogTest(harness.SystemTest):
     def test_rotation_by_the_signal_of_nginx(self):
         self.check_rotation(signal.SIGUSR1)
 
+    def test_what_does_not_happen_at_sighup(self):
+        """An operator of other servers expects the configuration to be read."""
+        d = self.start()
+        d.signal(signal.SIGHUP)
+        harness.wait_until(lambda: "SIGHUP" in d.err, what="a line on it")
+        self.assertIn("the options are those of the start (to change them, restart sunproxyd)", d.err)
+
     def check_rotation(self, number):
         d = self.start()
         self.c.get("http://a.test/1")

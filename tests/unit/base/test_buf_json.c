@@ -28,6 +28,27 @@ START_TEST(a_buffer_keeps_to_its_ceiling)
 }
 END_TEST
 
+START_TEST(lines_of_a_buffer_end_once)
+{
+    struct buf b;
+
+    buf_init(&b, 10);
+    buf_unend_line(&b);
+    ck_assert(buf_end_line(&b));
+    ck_assert_str_eq(buf_str(&b), "");
+    buf_append_str(&b, "a");
+    ck_assert(buf_end_line(&b));
+    ck_assert(buf_end_line(&b));
+    ck_assert_str_eq(buf_str(&b), "a\n");
+    buf_unend_line(&b);
+    buf_unend_line(&b);
+    ck_assert_str_eq(buf_str(&b), "a");
+    buf_append_str(&b, "234567890");
+    ck_assert(!buf_end_line(&b));
+    buf_free(&b);
+}
+END_TEST
+
 START_TEST(json_nests_and_quotes)
 {
     struct buf b;
@@ -123,6 +144,7 @@ unit_suite(void)
     TCase *tc = tcase_create("base");
 
     tcase_add_test(tc, a_buffer_keeps_to_its_ceiling);
+    tcase_add_test(tc, lines_of_a_buffer_end_once);
     tcase_add_test(tc, json_nests_and_quotes);
     tcase_add_test(tc, json_is_utf8_whatever_comes);
     tcase_add_test(tc, djb_hash_is_the_papers);

@@ -160,7 +160,7 @@ static const struct refusal refusals[] = {
     {"--cacert=/proc/no/such", EX_CONFIG, "--cacert: cannot read /proc/no/such: ", true},
     {"--listen=127.0.0.1.1", EX_CONFIG, "127.0.0.1.1", true},
     {"--listen=192.0.2.1", EX_CONFIG, "192.0.2.1", false},
-    {"--access-log=/proc/no/such", EX_CANTCREAT, "access log /proc/no/such: ", false},
+    {"--access-log=/proc/no/such", EX_CANTCREAT, "/proc/no/such: ", true},
     {"--socket=/proc/no/such/socket", EX_OSERR, "/proc/no/such", false},
 };
 

@@ -175,8 +175,10 @@ START_TEST(a_wrong_file_is_reported_with_its_line)
         {"seed = x\n", "seed: \"x\" is not a whole number"},
         {"resolve-timeout = 0s\n", "is not a time such as"},
         {"config = other\n", "can only be given on the command line"},
-        {"seed = 3\npolicy = lur\n", ":2: there is no policy \"lur\"; did you mean lru?"},
+        {"seed = 3\npolicy = lur\n", ":2: policy: there is no policy \"lur\"; did you mean lru?"},
         {"policy = opt\n", "which only a simulation does"},
+        {"user-agent = \"x\n", ":1: user-agent: a value in double quotes ends with the second one"},
+        {"user-agent = \"x\" y\n", ":1: user-agent: a value in double quotes ends"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -188,6 +190,69 @@ START_TEST(a_wrong_file_is_reported_with_its_line)
         ck_assert_msg(strstr(buf_str(&why), cases[i].message), "%s", buf_str(&why));
         ck_assert_msg(strncmp(buf_str(&why), path, strlen(path)) == 0, "%s", buf_str(&why));
         unlink(path);
+        done(&options, &why);
+    }
+}
+END_TEST
+
+/* In a file and on the command line. */
+START_TEST(every_error_is_reported)
+{
+    char *path = config_file("port = x\nseed = 3\nnonsense = 2\n\nseed = y\n"), lines[512];
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(
+        PARSE(&options, &why, "-c", path, "--port", "z", "--policy", "lfu", "stray", NULL),
+        EX_CONFIG);
+    snprintf(lines, sizeof(lines),
+             "%s:1: port: \"x\" is not a number from 0 to 65535\n"
+             "%s:3: unknown key 'nonsense'; see sunproxyd --default-config\n"
+             "%s:5: seed: \"y\" is not a whole number\n"
+             "--port: \"z\" is not a number from 0 to 65535\n"
+             "\"stray\" is not an option",
+             path, path, path);
+    ck_assert_str_eq(buf_str(&why), lines);
+    ck_assert_uint_eq(options.seed, 3);
+    ck_assert_str_eq(options.policy, "lfu");
+    unlink(path);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(comments_and_quotes_in_a_file)
+{
+    static const struct {
+        const char *line, *value, *printed;
+    } rows[] = {
+        {"user-agent = a b", "a b", "a b"},
+        {"user-agent = a # b", "a", "a"},
+        {"user-agent = a#b", "a#b", "a#b"},
+        {"user-agent =# b", "", ""},
+        {"user-agent = \"a # b\" # c", "a # b", "\"a # b\""},
+        {"user-agent = \" a \"", " a ", "\" a \""},
+        {"user-agent = \"a \"\"b\"\"\"", "a \"b\"", "a \"b\""},
+        {"user-agent = \"\"\"b\"\" #\"", "\"b\" #", "\"\"\"b\"\" #\""},
+        {"user-agent = a \"b\"", "a \"b\"", "a \"b\""},
+        {"user-agent = \"\"", "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *path = config_file(rows[i].line), *text = NULL, line[64];
+        struct options options;
+        struct buf why;
+        size_t len;
+        FILE *out;
+
+        ck_assert_msg(PARSE(&options, &why, "-c", path, NULL) == EX_OK, "%s", buf_str(&why));
+        ck_assert_str_eq(options.user_agent, rows[i].value);
+        out = open_memstream(&text, &len);
+        options_print_config(&options, out);
+        fclose(out);
+        snprintf(line, sizeof(line), "\nuser-agent = %s\n", rows[i].printed);
+        ck_assert_msg(strstr(text, line), "%s", rows[i].line);
+        unlink(path);
+        free(text);
         done(&options, &why);
     }
 }
@@ -437,6 +502,8 @@ unit_suite(void)
     tcase_add_test(tc, a_capacity_in_urls_alone_does_not_bound_bytes);
     tcase_add_test(tc, the_command_line_beats_the_file_and_lists_add_up);
     tcase_add_test(tc, a_wrong_file_is_reported_with_its_line);
+    tcase_add_test(tc, every_error_is_reported);
+    tcase_add_test(tc, comments_and_quotes_in_a_file);
     tcase_add_test(tc, flags_in_a_file);
     tcase_add_test(tc, shares);
     tcase_add_test(tc, a_wrong_command_line_is_a_usage_error);

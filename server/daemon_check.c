@@ -1,0 +1,97 @@
+/* What --check-config checks: all that a start would refuse, as far as nothing is opened for it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "server/daemon.h"
+#include "server/daemon_parts.h"
+#include "server/log.h"
+
+/* The folder of a path; owned. NULL without memory. */
+static char *
+folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/*
+ * Could the file be written, or made? What another user than this may write, as after --user, is
+ * not known.
+ */
+static int
+find_fault(const char *path, const char *folder)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return EISDIR;
+        return access(path, W_OK) == 0 ? 0 : errno;
+    }
+    if (errno != ENOENT)
+        return errno;
+    if (stat(folder, &st) != 0)
+        return errno;
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* `path` is the value of the option of that name, or NULL. */
+static int
+check_file(const struct options *options, const char *name, const char *path)
+{
+    char *folder;
+    int error;
+
+    if (!path || strcmp(path, "-") == 0)
+        return EX_OK;
+    folder = folder_of(path);
+    error = folder ? find_fault(path, folder) : ENOMEM;
+    free(folder);
+    if (error == 0)
+        return EX_OK;
+    log_error("%s%s: %s: %s", options_place(options, name), name, path, strerror(error));
+    return EX_CANTCREAT;
+}
+
+static int
+check_listening(const struct options *options)
+{
+    enum listen_error error;
+    struct buf why;
+
+    buf_init(&why, 65536);
+    error = listen_check(options, &why);
+    log_errors(buf_str(&why));
+    buf_free(&why);
+    return error == LISTEN_OK ? EX_OK : EX_CONFIG;
+}
+
+int
+daemon_check(const struct options *options)
+{
+    struct daemon_parts parts = {.options = options, .log_file = -1};
+    int status = daemon_parts_make_settings(&parts), made = status;
+    int checked[] = {
+        check_listening(options),
+        check_file(options, "access-log", options->access_log),
+        check_file(options, "request-db", options->request_db),
+    };
+
+    for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)
+        status = status == EX_OK ? checked[i] : status;
+    if (made == EX_OK) {
+        made = daemon_parts_make_threads(&parts);
+        status = status == EX_OK ? made : status;
+    }
+    daemon_parts_free(&parts);
+    return status;
+}
