@@ -143,10 +143,9 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
         t->used = len - input.len;
         return pause_receiving(t);
     case BODY_TOO_LARGE:
-        transfer_fail(t, FETCH_TOO_LARGE,
-                      "the headers and trailers of %s are over %u bytes or %u lines",
-                      t->target->host, (unsigned)t->settings->config.max_headers,
-                      TRANSFER_MAX_LINES);
+        transfer_fail(
+            t, FETCH_TOO_LARGE, "the headers and trailers of %s are over %u bytes or %u lines",
+            t->target->host, (unsigned)t->settings->config.max_headers, TRANSFER_MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,

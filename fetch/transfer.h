@@ -126,8 +126,8 @@ struct transfer {
  */
 bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settings *settings,
                     const struct target *target, const struct route *route,
-                    struct resolved *addresses, const struct fetch_request *request,
-                    bool at_origin, struct span final_url, const struct transfer_owner *owner);
+                    struct resolved *addresses, const struct fetch_request *request, bool at_origin,
+                    struct span final_url, const struct transfer_owner *owner);
 
 /*
  * After the end of a transfer with FETCH_CONNECT_ONLY: a descriptor for its connection, which stays

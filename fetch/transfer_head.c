@@ -216,8 +216,8 @@ static bool
 read_line(struct transfer *t, struct span line)
 {
     if (answer_has_head(t->answer))
-        return transfer_advance(t, t->status.version >= 20 ? ANSWER_TRAILER_LINE
-                                                           : ANSWER_FIELD_LINE);
+        return transfer_advance(t,
+                                t->status.version >= 20 ? ANSWER_TRAILER_LINE : ANSWER_FIELD_LINE);
     if (t->stage < TRANSFER_ANSWERING)
         transfer_enter(t, TRANSFER_ANSWERING);
     if (t->answer == ANSWER_AWAITED)

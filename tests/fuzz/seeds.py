@@ -310,7 +310,52 @@ PROXY_HEADERS = {
     "version-1": b"PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\n",
 }
 
+
+
+def answers(flags, second, first, *rest):
+    """For `answer`: flags, the fields of the second request, and what the origin sends."""
+    return bytes([flags, second]) + struct.pack("<H", len(first)) + first + b"".join(rest)
+
+
+RAW, WHOLE, HEAD, POST, KEEP, BYTES, OWNED = (1 << n for n in range(7))
+OK = b"HTTP/1.1 200 OK\r\n"
+FIVE = b"Content-Length: 5\r\n\r\nhello"
+FRESH = b"Cache-Control: max-age=60\r\nETag: \"a\"\r\n"
+STALE = b"Cache-Control: no-cache\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n"
+SAME = b"HTTP/1.1 304 Same\r\nETag: \"a\"\r\nX: y\r\n\r\n"
+EARLY = b"HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n"
+GZIP = gzip.compress(b"hello" * 50, 9, mtime=0)
+CODED = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(GZIP) + GZIP
+MOVED = b"HTTP/1.1 302 F\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+ANSWERS = {
+    "hit": answers(RAW | KEEP, 0, OK + FRESH + FIVE),
+    "rpc": answers(0, 0, OK + FRESH + FIVE),
+    "rpc-whole": answers(WHOLE, 0, OK + FRESH + FIVE),
+    "rpc-gzip": answers(0, 0, OK + FRESH + CODED),
+    "rpc-redirect": answers(KEEP, 0, MOVED, OK + FRESH + FIVE),
+    "validated": answers(RAW | KEEP, 0, OK + STALE + FIVE, SAME),
+    "changed": answers(RAW, 3, OK + STALE + FIVE, OK + STALE.replace(b"a", b"b") + CHUNKS),
+    "chunks": answers(RAW | KEEP, 0, EARLY + OK + CHUNKS, OK + CHUNKS),
+    "to-the-end": answers(RAW, 0, OK + FRESH + b"\r\nhello"),
+    "vary": answers(RAW, 5, OK + FRESH + b"Vary: Accept-Language, Cookie\r\n" + FIVE,
+                    OK + FRESH + FIVE),
+    "head": answers(RAW | HEAD, 0, OK + FRESH + b"Content-Length: 5\r\n\r\n", OK + FRESH + FIVE),
+    "post": answers(RAW | POST, 0, OK + FRESH + b"Content-Location: /a\r\n" + FIVE),
+    "condition": answers(RAW, 1, OK + b"Cache-Control: private\r\n" + FIVE, SAME),
+    "part": answers(RAW | OWNED, 2, OK + b"CDN-Cache-Control: max-age=9\r\nSet-Cookie: a\r\n" + FIVE,
+                    b"HTTP/1.1 206 P\r\nContent-Range: bytes 1-2/5\r\nContent-Length: 2\r\n\r\nel"),
+    "unavailable": answers(RAW | BYTES, 0, OK + STALE + FIVE,
+                           b"HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"),
+    "bad-cr": answers(RAW, 0, OK + b"Content-Length: 5\r\n\rX\r\nhello"),
+    "bad-cr-rpc": answers(0, 0, OK + b"Content-Length: 5\r\n\r\r\nhello"),
+    "bad-interim": answers(RAW, 0, b"HTTP/1.1 103 Early\r\n\r\r\n" + OK + FIVE),
+    "bad-nothing": answers(RAW, 0, b""),
+    "bad-two-lengths": answers(RAW, 0, OK + b"Content-Length: 6\r\n" + FIVE),
+}
+
 CORPUS = {
+    "answer": ANSWERS,
     "chunked": CHUNKED,
     "coding": CODINGS,
     "storing": STORING,

@@ -52,9 +52,9 @@ END_TEST
 START_TEST(which_states_have_the_head)
 {
     for (int state = 0; state < STATES; state++)
-        ck_assert_int_eq(answer_has_head((enum answer_state)state),
-                         state == ANSWER_BODY || state == ANSWER_NO_BODY ||
-                             state == ANSWER_TRAILERS);
+        ck_assert_int_eq(answer_has_head((enum answer_state)state), state == ANSWER_BODY ||
+                                                                        state == ANSWER_NO_BODY ||
+                                                                        state == ANSWER_TRAILERS);
 }
 END_TEST
 
