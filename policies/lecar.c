@@ -89,7 +89,7 @@ lecar_create(const struct policy_ops *ops, const struct policy_config *config)
     heap_init(&policy->heap, lecar_compare);
     for (int i = 0; i < EXPERTS; i++) {
         ghost_init_with_words(&policy->histories[i], 0, 0, 1);
-        policy->weights[i] = 1.0 / EXPERTS;
+        policy->weights[i] = 1.0 / (double)EXPERTS;
     }
     policy->random = config->seed;
     policy->rate = policy_param_value(ops, config, PARAM_RATE);

@@ -311,7 +311,7 @@ START_TEST(every_row_has_a_valid_name_and_a_help_sentence)
     ck_assert(metrics_register(metrics, &metric_source_cache, NULL));
     ck_assert(metrics_register(metrics, &metric_source_fetcher, NULL));
     rows = metrics_row_count(metrics);
-    ck_assert_uint_gt(rows, METRIC_COUNTERS + HISTOGRAMS);
+    ck_assert_uint_gt(rows, (size_t)METRIC_COUNTERS + HISTOGRAMS);
     for (size_t i = 0; i < rows; i++) {
         const struct metric_row *row = metrics_row(metrics, i);
 

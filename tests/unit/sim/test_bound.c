@@ -22,7 +22,7 @@ tear_down(void)
 static double
 naive(uint64_t capacity, size_t warmup, bool bytes)
 {
-    double left = (double)capacity * REQUESTS, gained = 0, asked = 0;
+    double left = (double)capacity * (double)REQUESTS, gained = 0, asked = 0;
     bool taken[REQUESTS] = {false};
 
     for (size_t i = warmup; i < REQUESTS; i++)

@@ -69,12 +69,12 @@ START_TEST(several_seeds_give_mean_and_spread)
         high = fmax(high, one.hit_ratio);
     }
     ck_assert_uint_eq(spread.runs, RUNS);
-    ck_assert_double_eq_tol(result.hit_ratio, sum / RUNS, 1e-12);
-    ck_assert_double_eq_tol(result.byte_hit_ratio, byte_sum / RUNS, 1e-12);
+    ck_assert_double_eq_tol(result.hit_ratio, sum / (double)RUNS, 1e-12);
+    ck_assert_double_eq_tol(result.byte_hit_ratio, byte_sum / (double)RUNS, 1e-12);
     ck_assert_uint_eq(result.hits, (hits + RUNS / 2) / RUNS);
     ck_assert_uint_eq(result.requests, 30000);
-    ck_assert_double_eq_tol(spread.hit_ratio, sqrt((squares - sum * sum / RUNS) / (RUNS - 1)),
-                            1e-9);
+    ck_assert_double_eq_tol(spread.hit_ratio,
+                            sqrt((squares - sum * sum / (double)RUNS) / (RUNS - 1)), 1e-9);
     ck_assert_double_gt(spread.hit_ratio, 0);
     ck_assert_double_gt(spread.byte_hit_ratio, 0);
     ck_assert_double_eq(spread.hit_ratio_low, low);

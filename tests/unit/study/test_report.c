@@ -76,7 +76,8 @@ START_TEST(no_data_ends_or_begins_a_script)
 }
 END_TEST
 
-/* ---- the libraries ---------------------------------------------------------------------------- */
+/* ---- the libraries ----------------------------------------------------------------------------
+ */
 
 static void
 write_file(const char *folder, const char *name, const char *content)
