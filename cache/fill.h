@@ -49,6 +49,8 @@ struct object_waiter {
     enum cache_outcome outcome;   /* END */
     bool refreshed;               /* END: the origin has confirmed the previous object */
     unsigned passed_over;         /* END, CACHE_FELL_BACK: why, as cache_fill_fall_back() got it */
+    bool sent_back;               /* RETRY: the response concerns its leader's request alone, and says
+                                     nothing about others: cache_fill_isolate() until 0 */
     size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
@@ -164,6 +166,7 @@ struct cache_fill {
     int64_t while_revalidate_us; /* likewise: after that, requests without conditions may join */
     bool displaced;              /* it had expired, and a later fill has taken its place */
     bool isolated;
+    bool sends_back; /* object_waiter.sent_back */
     bool refreshed;
     unsigned passed_over; /* as in struct object_waiter */
     bool done;            /* finished or failed */
@@ -241,8 +244,9 @@ bool cache_fill_abandon(struct cache_fill *fill);
  * have been notified of the head: call it before cache_fill_head() where the others may not see the
  * head. Until `until_us` of the monotonic clock a marker stands in the table, so that later
  * requests pass, and an expired page of the URL is removed. 0: no marker; a page or a marker stays,
- * and the object will not be stored. Does nothing to the table for a bypass or after a purge, and
- * nothing at all the second time. Cannot fail; a fill whose expired page was evicted may lack the
+ * and the object will not be stored. Does nothing to the table for a bypass or after a purge. The
+ * second time, and after cache_fill_send_back(), it does nothing but with 0, which still keeps the
+ * object from being stored. Cannot fail; a fill whose expired page was evicted may lack the
  * memory for a marker, and then there is none.
  */
 void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);

@@ -58,6 +58,7 @@ cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
         struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL;
 
         fill->isolated = true;
+        fill->sends_back = until_us == 0;
         waiters_retry(fill);
         if (fill->may_store && until_us == 0) {
             shard_purge_fill(shard, fill, &removed);
@@ -68,6 +69,9 @@ cache_fill_isolate(struct cache_fill *fill, int64_t until_us)
                 shard_remove(shard, expired, &removed);
             mark(shard, fill, own, until_us, &removed);
         }
+        table_tidy(&shard->table);
+    } else if (fill->may_store && until_us == 0) {
+        shard_purge_fill(shard, fill, &removed);
         table_tidy(&shard->table);
     }
     place_unlock(place);

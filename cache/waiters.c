@@ -83,6 +83,7 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->failure = NULL;
     waiter->outcome = CACHE_NOT_STORED;
     waiter->refreshed = false;
+    waiter->sent_back = false;
     waiter->evicted = 0;
     waiter->victims = (struct cache_victims){0};
     waiter->fill = fill;
@@ -176,6 +177,7 @@ waiters_retry(struct cache_fill *fill)
         if (waiter->leader || (waiter->streams && fill->has_head))
             continue;
         waiters_remove(fill, waiter);
+        waiter->sent_back = fill->sends_back;
         notify(waiter, WAITER_RETRY);
     }
 }

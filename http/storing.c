@@ -99,15 +99,21 @@ find_age(struct span lines)
     return span_of(NULL, 0);
 }
 
-static bool
-request_has(struct span lines, const char *wanted)
+unsigned
+http_credentials_of(struct span request_lines)
 {
-    struct span line, value;
+    struct span line, name, value;
+    unsigned credentials = 0;
 
-    while (http_next_line(&lines, &line))
-        if (http_line_is(line, span_str(wanted), &value))
-            return true;
-    return false;
+    while (http_next_line(&request_lines, &line)) {
+        if (!split_line(line, &name, &value))
+            continue;
+        if (http_name_is(name, "Cookie"))
+            credentials |= HTTP_FOR_COOKIE;
+        else if (http_name_is(name, "Authorization"))
+            credentials |= HTTP_FOR_AUTHORIZATION;
+    }
+    return credentials;
 }
 
 /* ---- age and lifetime -------------------------------------------------------------------------
@@ -162,11 +168,12 @@ find_lifetime(const struct head *head, const struct http_arrival *arrival, int64
 /* RFC 9111 section 4.2.2. */
 static bool
 find_heuristic(const struct head *head, const struct http_received *received,
-               const struct http_storing_rules *rules, int64_t date_s, int64_t *lifetime_us)
+               const struct http_storing_rules *rules, int64_t date_s, struct http_storing *storing)
 {
     int64_t modified_s, since_s;
 
-    if (rules->heuristic_percent == 0 || !head->last_modified.ptr ||
+    if (rules->heuristic_percent == 0 || storing->made_for || head->set_cookie ||
+        !head->last_modified.ptr ||
         !(http_status_is_heuristic(received->status) || head->control.is_public) ||
         !http_date_parse(head->last_modified, received->arrival.wall_s, &modified_s) ||
         modified_s >= date_s)
@@ -174,9 +181,9 @@ find_heuristic(const struct head *head, const struct http_received *received,
     since_s = date_s - modified_s;
     if (since_s > HTTP_SECONDS_MAX)
         since_s = HTTP_SECONDS_MAX;
-    *lifetime_us = since_s * (US_A_SECOND / 100) * rules->heuristic_percent;
-    if (*lifetime_us > rules->heuristic_max_us)
-        *lifetime_us = rules->heuristic_max_us;
+    storing->lifetime_us = since_s * (US_A_SECOND / 100) * rules->heuristic_percent;
+    if (storing->lifetime_us > rules->heuristic_max_us)
+        storing->lifetime_us = rules->heuristic_max_us;
     return true;
 }
 
@@ -226,7 +233,7 @@ set_times(const struct head *head, const struct http_received *received,
     if (find_lifetime(head, arrival, date_s, &lifetime_s)) {
         storing->lifetime = HTTP_LIFETIME_EXPLICIT;
         storing->lifetime_us = lifetime_s * US_A_SECOND;
-    } else if (find_heuristic(head, received, rules, date_s, &storing->lifetime_us)) {
+    } else if (find_heuristic(head, received, rules, date_s, storing)) {
         storing->lifetime = HTTP_LIFETIME_HEURISTIC;
     }
     storing->lifetime_us = limited(storing->lifetime_us, limit_us);
@@ -322,25 +329,52 @@ refuse_status(const struct head *head, const struct http_received *received,
     return HTTP_STORABLE;
 }
 
+static bool
+names_cookie(const struct http_storing *storing)
+{
+    for (size_t i = 0; i < storing->vary_names.count; i++)
+        if (http_name_is(storing->vary_names.names[i], "Cookie"))
+            return true;
+    return false;
+}
+
+/* Has it a lifetime that says that others may have it? */
+static bool
+lasts(const struct http_storing *storing)
+{
+    return storing->lifetime == HTTP_LIFETIME_EXPLICIT && storing->lifetime_us > 0;
+}
+
 /* RFC 9111 section 3.5. */
 static bool
-may_be_shared_despite_authorization(const struct http_cache_control *control)
+may_be_shared_despite_authorization(const struct head *head, const struct http_storing *storing)
 {
-    return control->is_public || control->must_revalidate ||
-           control->s_maxage != HTTP_SECONDS_ABSENT;
+    const struct http_cache_control *control = &head->control;
+
+    return !storing->always_validate &&
+           (control->is_public || (lasts(storing) && (control->must_revalidate ||
+                                                      control->s_maxage != HTTP_SECONDS_ABSENT)));
+}
+
+static bool
+may_be_shared_despite_cookie(const struct head *head, const struct http_storing *storing)
+{
+    return !storing->always_validate &&
+           (lasts(storing) || head->control.is_public || names_cookie(storing));
 }
 
 /* By the request. */
 static enum http_unstorable
-refuse_request(const struct head *head, const struct http_received *received)
+refuse_request(const struct head *head, const struct http_received *received,
+               const struct http_storing *storing)
 {
     struct http_request_control control;
 
     http_request_control_read(&control, received->request_lines);
     if (control.no_store)
         return HTTP_REFUSED_REQUEST_NO_STORE;
-    if (request_has(received->request_lines, "Authorization") &&
-        !may_be_shared_despite_authorization(&head->control))
+    if ((storing->made_for & HTTP_FOR_AUTHORIZATION) &&
+        !may_be_shared_despite_authorization(head, storing))
         return HTTP_REFUSED_AUTHORIZATION;
     return HTTP_STORABLE;
 }
@@ -375,16 +409,22 @@ refuse(const struct head *head, const struct http_received *received,
         return HTTP_REFUSED_NO_STORE;
     if (control->is_private || (control->names_private && !rules->drops_named_fields))
         return HTTP_REFUSED_PRIVATE;
-    if (head->set_cookie && !(rules->set_cookie && storing->lifetime == HTTP_LIFETIME_EXPLICIT))
+    if (head->set_cookie && !(rules->set_cookie && lasts(storing) && !storing->always_validate))
         return HTTP_REFUSED_SET_COOKIE;
     if (storing->vary == HTTP_VARY_ANY)
         return HTTP_REFUSED_VARY_ANY;
     if (storing->always_validate && !rules->validates)
         return HTTP_REFUSED_NO_CACHE;
-    refusal = refuse_request(head, received);
+    refusal = refuse_request(head, received, storing);
     if (refusal == HTTP_STORABLE && !rules->any_status)
         refusal = refuse_status(head, received, rules, storing);
-    return refusal != HTTP_STORABLE ? refusal : refuse_useless(rules, storing);
+    if (refusal == HTTP_STORABLE)
+        refusal = refuse_useless(rules, storing);
+    /* At last: most requests have a cookie, and what is stored for none of them says more. */
+    if (refusal == HTTP_STORABLE && (storing->made_for & HTTP_FOR_COOKIE) &&
+        !may_be_shared_despite_cookie(head, storing))
+        refusal = HTTP_REFUSED_COOKIE;
+    return refusal;
 }
 
 void
@@ -402,6 +442,7 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     storing->has_validator = head.has_etag || head.last_modified.ptr != NULL;
     storing->always_validate =
         head.control.no_cache || (head.control.names_no_cache && !rules->drops_named_fields);
+    storing->made_for = received->made_for | http_credentials_of(received->request_lines);
     set_times(&head, received, rules, storing);
     storing->refusal = refuse(&head, received, rules, storing);
     if (storing->refusal != HTTP_STORABLE)
@@ -423,6 +464,7 @@ http_unstorable_text(enum http_unstorable refusal)
         [HTTP_REFUSED_METHOD] = "method",
         [HTTP_REFUSED_REQUEST_NO_STORE] = "no-store in the request",
         [HTTP_REFUSED_AUTHORIZATION] = "authorized request",
+        [HTTP_REFUSED_COOKIE] = "request with a cookie",
         [HTTP_REFUSED_PARTIAL] = "partial response",
         [HTTP_REFUSED_STATUS] = "status",
         [HTTP_REFUSED_UNSTATED] = "no lifetime",

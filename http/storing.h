@@ -33,11 +33,19 @@ struct http_received {
                                   where a 304 updated a stored response, the updated ones */
     struct span validated_by;  /* the 304's lines, from which Age is taken; NULL pointer: no 304 */
     struct http_arrival arrival;
+    unsigned made_for; /* of enum http_credentials: what the request had that the stored response,
+                          which a 304 has updated, was made for */
     /*
      * Content-Location of the response to a POST is the URL of the request: with an explicit
      * lifetime it answers later GET requests (RFC 9110 section 9.3.3).
      */
     bool own_location;
+};
+
+/* What tells an origin which user sends a request. */
+enum http_credentials {
+    HTTP_FOR_COOKIE = 1,
+    HTTP_FOR_AUTHORIZATION = 2,
 };
 
 struct http_storing_rules {
@@ -75,6 +83,7 @@ enum http_unstorable {
     HTTP_REFUSED_METHOD,   /* neither GET nor such a POST */
     HTTP_REFUSED_REQUEST_NO_STORE,
     HTTP_REFUSED_AUTHORIZATION,
+    HTTP_REFUSED_COOKIE,   /* made for a request with Cookie, and nothing says that it is shared */
     HTTP_REFUSED_PARTIAL,  /* 206 */
     HTTP_REFUSED_STATUS,   /* is never stored, or not after such a request */
     HTTP_REFUSED_UNSTATED, /* no lifetime where the status needs one, or no lifetime and no use */
@@ -98,12 +107,23 @@ struct http_storing {
     /* Behind the lifetime; 0 if not stated or if it may not be used stale: RFC 5861. */
     int64_t stale_while_revalidate_us;
     int64_t stale_if_error_us;
+    unsigned made_for; /* of enum http_credentials: of the request, and as http_received has it */
     enum http_vary_kind vary; /* HTTP_VARY_ANY is refused */
     struct http_vary vary_names;
 };
 
 /*
- * Evaluates a response. All of *storing is set, whatever the refusal, so that a refused response
+ * Evaluates a response. A request that has credentials may have been answered for its user alone,
+ * whether the origin says so or not:
+ *
+ * - The response to one with Cookie is another client's only if it has a positive lifetime or
+ *   `public`, or if Vary names Cookie; that to one with Authorization as RFC 9111 section 3.5 has
+ *   it, where must-revalidate and s-maxage count with a positive lifetime.
+ * - With no-cache it is never another client's: a validation for another client says nothing about
+ *   whose response it was, since origins give the same entity tag to all users.
+ * - No heuristic lifetime applies to it, nor to a response with Set-Cookie.
+ *
+ * All of *storing is set, whatever the refusal, so that a refused response
  * can be shared by requests that already wait where the caller's rules permit that.
  *
  * RFC 9111 section 5.2.2.10 gives s-maxage the meaning of proxy-revalidate, so a response with it
@@ -111,6 +131,16 @@ struct http_storing {
  */
 void http_evaluate_response(const struct http_received *received,
                             const struct http_storing_rules *rules, struct http_storing *storing);
+
+/* Is the reason what the request had that the response was made for? */
+static inline bool
+http_is_for_credentials(enum http_unstorable refusal)
+{
+    return refusal == HTTP_REFUSED_AUTHORIZATION || refusal == HTTP_REFUSED_COOKIE;
+}
+
+/* Of enum http_credentials: what a request with these field lines has. */
+unsigned http_credentials_of(struct span request_lines);
 
 /* The phrase of a refusal, static; "storable" for HTTP_STORABLE. */
 const char *http_unstorable_text(enum http_unstorable refusal);

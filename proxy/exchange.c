@@ -105,6 +105,35 @@ is_repeated(struct exchange *x)
     return false;
 }
 
+/* May the request have the response of another one that it has waited for? */
+static bool
+is_for_request(struct exchange *x)
+{
+    const struct object_waiter *waiter = &x->waiter.base;
+
+    return waiter->leader || user_rules_permit_fresh(waiter->object) ||
+           !exchange_is_of_user(x);
+}
+
+/* It waits no more. False: it looks up later, when an event has come that is under way. */
+static bool
+leave_to_look_up(struct exchange *x)
+{
+    if (!cache_leave(x->proxy->config.cache, &x->waiter.base))
+        return false;
+    x->again = atomic_load(&x->wakes) != 0;
+    return !x->again;
+}
+
+static void
+look_up_again(struct exchange *x)
+{
+    exchange_uncount(x);
+    x->retries++;
+    x->as_of_us = proxy_now_us(x->proxy);
+    exchange_look_up(x);
+}
+
 /* What the cache has. */
 static void
 take_events(struct exchange *x)
@@ -119,10 +148,13 @@ take_events(struct exchange *x)
         exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
         assert(!x->has_head);
-        exchange_uncount(x);
-        x->retries++;
-        x->as_of_us = proxy_now_us(x->proxy);
-        exchange_look_up(x);
+        /* Those of users would wait for each other in turn. */
+        x->alone = x->alone || (waiter->sent_back && exchange_is_of_user(x));
+        look_up_again(x);
+    } else if (!x->has_head && !is_for_request(x)) {
+        x->alone = true;
+        if (events & WAITER_LAST || leave_to_look_up(x))
+            look_up_again(x);
     } else if (events & WAITER_END && !x->has_head && is_repeated(x)) {
         exchange_fail(x, waiter->passed_over, span_of(NULL, 0));
     } else {

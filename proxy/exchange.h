@@ -154,6 +154,7 @@ struct exchange {
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     bool has_head;          /* head() has been called */
     bool again;             /* it has left the object, and looks up again */
+    bool alone;             /* it is a user's, and fetches for itself: proxy/user_rules.h */
     bool led;               /* it has led to a fetch */
     bool counted;           /* waiting_bytes, in the client's tally */
     uint8_t retries;

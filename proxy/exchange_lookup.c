@@ -69,7 +69,8 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         .conditions = rules->demands || only_ready ? &conditions : NULL,
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
-        .pass = !only_ready && (rules->way == REQUEST_PASSES || x->retries > MAX_RETRIES),
+        .pass = !only_ready &&
+                (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
         .has_at = only_ready && !rules->only_cached && x->front->streams ? rules->range_from : 0,
     };
     struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
@@ -184,6 +185,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.body_length = x->body_length;
     request.bypass = rules->way == REQUEST_PASSES;
     request.as_is = x->as_is;
+    request.alone = x->alone;
     request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
     request.row = x->row;
@@ -246,6 +248,23 @@ use_instead(struct exchange *x, struct object *object, bool *answered)
     return respond(x, object, OUTCOME_STALE);
 }
 
+/* ---- users ----------------------------------------------------------------------------------- */
+
+/* May the request have this object, which is fresh? */
+static bool
+suits_fresh(struct exchange *x, const struct object *object)
+{
+    return user_rules_permit_fresh(object) || !exchange_is_of_user(x);
+}
+
+/* May it be validated for this request, or be used stale? */
+static bool
+suits_stale(struct exchange *x, const struct object *object)
+{
+    return !exchange_is_of_user(x) ||
+           user_rules_permit_stale(x->proxy, object, x->owned, exchange_fields(x));
+}
+
 /* ---- stale objects --------------------------------------------------------------------------- */
 
 /* Does the request accept this object, which is not fresh enough for it? */
@@ -287,9 +306,9 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
     enum cache_answer answer = look_up(x, rules, true, &found);
 
     *over = true;
-    if (answer == CACHE_HIT)
+    if (answer == CACHE_HIT && suits_fresh(x, found.object))
         return hit(x, found.object);
-    if (answer == CACHE_STALE && accepts(x, rules, found.object))
+    if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
         return respond(x, found.object, OUTCOME_STALE);
     if (answer == CACHE_BUSY) {
         x->url = object_url(x->waiter.base.object);
@@ -306,6 +325,18 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
     return false;
 }
 
+/*
+ * The request is a user's, and what the cache has is not for it: no other request waits for the
+ * fill that it has begun, if any. What is stored stays unless the response may replace it.
+ */
+static void
+set_alone(struct exchange *x, struct cache_fill *fill)
+{
+    x->alone = true;
+    if (fill)
+        cache_fill_send_back(fill);
+}
+
 /* Joins a fetch or begins one; `stored` is what a response to HEAD may be about, or NULL. */
 static bool
 fetch(struct exchange *x, const struct request_rules *rules, struct object *stored)
@@ -315,6 +346,16 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     enum cache_answer answer = look_up(x, rules, false, &found);
     bool answered;
 
+    if (answer == CACHE_HIT && !suits_fresh(x, found.object)) {
+        object_release(&found.object);
+        set_alone(x, NULL);
+        answer = look_up(x, rules, false, &found);
+        x->forwarded = HTTP_FORWARDED_REQUEST;
+    } else if (found.object && answer != CACHE_HIT && !suits_stale(x, found.object)) {
+        object_release(&found.object);
+        if (answer == CACHE_STALE)
+            set_alone(x, found.fill);
+    }
     switch (answer) {
     case CACHE_HIT:
         return hit(x, found.object);
@@ -324,7 +365,7 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     case CACHE_BUSY:
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);
-        x->as_is = x->raw && answer == CACHE_PASS;
+        x->as_is = x->raw && (answer == CACHE_PASS || x->alone);
         if (found.object && may_refresh_later(x, rules, found.object)) {
             if (answer == CACHE_STALE)
                 return refresh_in_background(x, found.fill, found.object);

@@ -6,7 +6,9 @@
 #ifndef SUNPROXY_PROXY_EXCHANGE_PARTS_H
 #define SUNPROXY_PROXY_EXCHANGE_PARTS_H
 
+#include "http/storing.h"
 #include "proxy/exchange.h"
+#include "proxy/user_rules.h"
 
 /* The fields of the request, made where they were left for later. */
 static inline struct span
@@ -17,6 +19,15 @@ exchange_fields(struct exchange *x)
         x->front->fields(x);
     }
     return x->fields;
+}
+
+/* Does the request say which user sends it (proxy/user_rules.h)? */
+static inline bool
+exchange_is_of_user(struct exchange *x)
+{
+    return x->raw && x->proxy->config.follows_http &&
+           (x->lacks & USER_RULES_FIELDS) != USER_RULES_FIELDS &&
+           http_credentials_of(exchange_fields(x)) != 0;
 }
 
 /* ---- exchange_lookup.c ----------------------------------------------------------------------- */

@@ -124,7 +124,8 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
         &fill->base,
         &(struct object_head){
             .status = head->status,
-            .notes = fill->raw ? origin_raw_notes(head, buf_span(&parts->fields)) : 0,
+            .notes = fill->raw ? origin_raw_notes(head, buf_span(&parts->fields), &fill->sharing)
+                               : 0,
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
             .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
             .tags = buf_span(&parts->tags),

@@ -70,6 +70,8 @@ struct origin_fill_request {
     bool owned;
     bool background; /* the leader does not wait: it leaves when the fetch has begun */
     bool as_is;      /* the client's conditions and range are the origin's to evaluate */
+    bool alone;      /* no other request waits for it, and what is stored stays unless the response
+                        replaces it */
     bool whole_server;
     bool unsafe;                 /* the request invalidates what the cache has, */
     struct invalidation_row row; /* under each URL of this row */

@@ -41,7 +41,7 @@ struct origin_fill {
 
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
-    bool owned, as_is, unsafe, whole_server; /* as the request has them */
+    bool owned, as_is, alone, unsafe, whole_server; /* as the request has them */
     struct invalidation write;               /* if it is unsafe */
     struct object *stored;  /* what a response to HEAD may be about: a reference, or NULL */
     bool posts;             /* the method is POST: */
@@ -118,8 +118,9 @@ struct origin_raw_parts {
     struct buf tags;
 };
 
-/* What an object has as notes whose fields these are. */
-unsigned origin_raw_notes(const struct fetch_head *head, struct span fields);
+/* What an object has as notes whose fields these are, of a response that is shared so. */
+unsigned origin_raw_notes(const struct fetch_head *head, struct span fields,
+                          const struct sharing *sharing);
 
 void origin_raw_parts_init(struct origin_raw_parts *parts);
 void origin_raw_parts_free(struct origin_raw_parts *parts);

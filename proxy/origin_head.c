@@ -41,30 +41,19 @@ evaluate(const struct origin_fill *fill, struct span lines, struct span validate
         .lines = lines,
         .validated_by = validated_by,
         .arrival = {.wall_s = wall_s(fill), .waited_us = fill->waited_us},
+        .made_for = validated_by.ptr ? sharing_made_for(fill->stored->notes) : 0,
     };
 
     sharing_init(sharing, false, config->max_age_us);
     sharing_add_raw(sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
-/* Has the request what a response may be for one user because of? */
-static bool
-has_credentials(const struct origin_fill *fill)
-{
-    static const char *const names[] = {"Authorization", "Cookie", NULL};
-    struct span lines = span_of(fill->lines.data, fill->plain), line, name, value;
-
-    while (http_next_line(&lines, &line))
-        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, names))
-            return true;
-    return false;
-}
-
 /* Is the response this request's own, so that it says nothing about what others may have? */
 static bool
 is_personal(const struct origin_fill *fill, const struct sharing *sharing)
 {
-    return sharing->unshared && has_credentials(fill);
+    return sharing->unshared &&
+           http_credentials_of(span_of(fill->lines.data, fill->plain)) != 0;
 }
 
 /* Are the stored response and one with these lines selected by the same fields of requests? */
@@ -102,7 +91,8 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
     if (same &&
         cache_fill_refresh(beside,
                            &(struct object_head){.status = fill->stored->status,
-                                                 .notes = http_known_fields(fields) | version,
+                                                 .notes = http_known_fields(fields) | version |
+                                                          sharing->notes,
                                                  .fields = fields,
                                                  .tags = tags,
                                                  .fetched_us = born_us,
@@ -129,8 +119,9 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct buf *fiel
         return KEPT;
     if (head->no_store)
         return EXPIRED;
+    /* The request is no user's: the object is one's, which the origin does not share any more. */
     if (sharing.unshared)
-        return sharing.by_request ? KEPT : REMOVED;
+        return sharing.by_request && !sharing.by_user ? KEPT : REMOVED;
     if (!sharing.storable || !varies_alike(fill, buf_span(fields)) ||
         !origin_fill_tags(fill, buf_span(fields), tags))
         return EXPIRED;

@@ -73,7 +73,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
 {
     struct object_head own = {
         .status = head->status,
-        .notes = origin_raw_notes(head, buf_span(&parts->fields)),
+        .notes = origin_raw_notes(head, buf_span(&parts->fields), &fill->own_sharing),
         .fields = buf_span(&parts->fields),
         .length = head->content_length,
         .max_length = OWN_MAX,

@@ -59,20 +59,17 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* `validated_by` has no pointer unless `lines` are those of a stored response after a 304. */
+/* A response, or a stored one that a 304 has updated: what *about says beside request and arrival.
+ */
 static void
-evaluate(struct origin_fill *fill, unsigned status, struct span lines, struct span validated_by)
+evaluate(struct origin_fill *fill, const struct http_received *about)
 {
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
-    const struct http_received received = {
-        .method = span_str("GET"),
-        .request_lines = request_lines(fill),
-        .status = status,
-        .lines = lines,
-        .validated_by = validated_by,
-        .arrival = {.wall_s = wall_s(fill), .waited_us = fill->waited_us},
-    };
+    struct http_received received = *about;
 
+    received.method = span_str("GET");
+    received.request_lines = request_lines(fill);
+    received.arrival = (struct http_arrival){.wall_s = wall_s(fill), .waited_us = fill->waited_us};
     sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
@@ -104,7 +101,7 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
     /* What a 304 means is known when it has updated the previous object. */
     if (fill->conditional && hop->status == 304)
         return;
-    evaluate(fill, hop->status, hop->lines, span_of(NULL, 0));
+    evaluate(fill, &(struct http_received){.status = hop->status, .lines = hop->lines});
     if (hop->has_user && !fill->sharing.any) {
         fill->sharing.unshared = "user information in the URL";
         fill->sharing.by_request = false;
@@ -116,9 +113,10 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
 }
 
 unsigned
-origin_raw_notes(const struct fetch_head *head, struct span fields)
+origin_raw_notes(const struct fetch_head *head, struct span fields, const struct sharing *sharing)
 {
-    return http_known_fields(fields) | (head->is_1_0 ? HTTP_KNOWN_VERSION_1_0 : 0u);
+    return http_known_fields(fields) | (head->is_1_0 ? HTTP_KNOWN_VERSION_1_0 : 0u) |
+           sharing->notes;
 }
 
 void
@@ -226,8 +224,8 @@ varies_alike(const struct origin_fill *fill, struct span before, struct span aft
 }
 
 /*
- * The origin has confirmed the previous object, whose updated fields are in *parts: RFC 9111
- * section 4.3.4. 0 or an errno.
+ * The origin has confirmed the previous object, whose updated fields are in *parts, and that has
+ * been evaluated: RFC 9111 section 4.3.4. 0 or an errno.
  */
 static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
@@ -236,14 +234,13 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
 
-    evaluate(fill, previous->status, buf_span(fields), head->headers);
     /* One that is stored is there at once. */
     keep_apart(fill, !fill->sharing.storable);
     read_tags(fill, buf_span(fields), &parts->tags);
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
-                              .notes = origin_raw_notes(head, buf_span(fields)),
+                              .notes = origin_raw_notes(head, buf_span(fields), &fill->sharing),
                               .fields = buf_span(fields),
                               .tags = buf_span(&parts->tags),
                               .fetched_us = fill->sharing.born_us,
@@ -294,6 +291,18 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }
+    evaluate(fill, &(struct http_received){.status = previous->status,
+                                           .lines = buf_span(fields),
+                                           .validated_by = head->headers,
+                                           .made_for = sharing_made_for(previous->notes)});
+    /*
+     * The stored body may be that of another user: origins give the same entity tag to all. So it
+     * is neither given to this request nor stored again.
+     */
+    if (fill->sharing.by_user) {
+        fill->again = true;
+        return ORIGIN_RAW_TAKEN;
+    }
     *error = refresh(fill, head, parts);
     if (*error)
         return ORIGIN_RAW_ERROR;
@@ -329,8 +338,9 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         backoff_clear(&proxy->backoff, fill->base.key);
     if (!fill->bypass && !*error) {
         select_variant(fill, head->headers);
-        /* An object may outlast errors of the origin. */
-        keep_apart(fill, !is_error(head->status) || !cache_fill_previous(&fill->base));
+        /* An object may outlast errors of the origin, and what a user's request was answered. */
+        keep_apart(fill, !fill->alone &&
+                             (!is_error(head->status) || !cache_fill_previous(&fill->base)));
     }
     if (!*error && !write_parts(fill, head->headers, parts))
         *error = ENOMEM;

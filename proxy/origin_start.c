@@ -183,6 +183,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->raw = request->raw;
     fill->owned = request->owned;
     fill->as_is = request->as_is;
+    fill->alone = request->alone;
     fill->whole_server = request->whole_server;
     fill->unsafe = request->unsafe;
     if (request->stored)

@@ -1,5 +1,6 @@
 #include "proxy/sharing.h"
 
+#include "http/known_fields.h"
 #include "http/storing.h"
 
 void
@@ -59,8 +60,24 @@ is_for_one(enum http_unstorable refusal)
 static bool
 is_by_request(enum http_unstorable refusal)
 {
-    return refusal == HTTP_REFUSED_REQUEST_NO_STORE || refusal == HTTP_REFUSED_AUTHORIZATION ||
-           refusal == HTTP_REFUSED_PARTIAL;
+    return refusal == HTTP_REFUSED_REQUEST_NO_STORE || refusal == HTTP_REFUSED_PARTIAL ||
+           http_is_for_credentials(refusal);
+}
+
+static unsigned
+notes_of(const struct http_storing *storing)
+{
+    return (storing->made_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_FOR_COOKIE : 0) |
+           (storing->made_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_FOR_AUTHORIZATION
+                                                       : 0) |
+           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0);
+}
+
+unsigned
+sharing_made_for(unsigned notes)
+{
+    return (notes & HTTP_KNOWN_FOR_COOKIE ? (unsigned)HTTP_FOR_COOKIE : 0) |
+           (notes & HTTP_KNOWN_FOR_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
 }
 
 void
@@ -82,6 +99,8 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
         sharing->storable && !storing.always_validate && storing.lifetime_us > storing.age_us;
     sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
     sharing->by_request = is_by_request(storing.refusal);
+    sharing->by_user = http_is_for_credentials(storing.refusal);
+    sharing->notes = notes_of(&storing);
     sharing->born_us = now_us - storing.age_us;
     sharing->fresh_until_us =
         sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);

@@ -27,8 +27,10 @@ struct sharing {
     /* Of a raw response (sharing_add_raw()). */
     bool validates; /* a response that is not fresh is of use */
     bool storable;
-    bool by_request; /* `unshared` is because of what the request has: Authorization, no-store, or a
-                        range, and not because of the response */
+    bool by_request; /* `unshared` is because of what the request has: Authorization, Cookie,
+                        no-store, or a range, and not because of the response */
+    bool by_user;    /* `unshared` is because of Authorization or Cookie */
+    unsigned notes;  /* what an object of the response has as notes because of this */
     bool joinable;   /* requests that wait for the response may have it */
     int64_t born_us; /* when its age was 0 */
     int64_t while_revalidate_us; /* it may be used this long after its lifetime (RFC 5861 section
@@ -54,6 +56,9 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
  */
 void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
                      const struct http_storing_rules *rules, int64_t now_us);
+
+/* For struct http_received: what the response was made for, by the notes of its object. */
+unsigned sharing_made_for(unsigned notes);
 
 /*
  * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than

@@ -267,6 +267,16 @@ START_TEST(cookies_by_a_switch)
     ck_assert_int_eq(
         evaluate("GET", "", 200, "Set-Cookie: a=b\r\n" DATE AN_HOUR_BEFORE, &rules).refusal,
         HTTP_REFUSED_SET_COOKIE);
+    /* A validation for another client would give it the first one's cookie. */
+    ck_assert_int_eq(
+        evaluate("GET", "", 200, "Set-Cookie: a=b\r\nCache-Control: max-age=0\r\n" TAG, &rules)
+            .refusal,
+        HTTP_REFUSED_SET_COOKIE);
+    ck_assert_int_eq(
+        evaluate("GET", "", 200, "Set-Cookie: a=b\r\nCache-Control: no-cache, max-age=9\r\n" TAG,
+                 &rules)
+            .refusal,
+        HTTP_REFUSED_SET_COOKIE);
 }
 END_TEST
 

@@ -36,8 +36,9 @@ START_TEST(what_waits_has_a_response_that_the_cache_could_give_it)
         {200, "Cache-Control: no-cache, max-age=10\r\nETag: \"a\"\r\n", "", "", false, true},
         {200, "Cache-Control: max-age=0, must-revalidate\r\nETag: \"a\"\r\n", "", "", false, true},
         {200, "Cache-Control: max-age=10\r\nAge: 11\r\nETag: \"a\"\r\n", "", "", false, true},
-        {200, "ETag: \"a\"\r\n", "Cookie: s=1\r\n", "Cookie: s=2\r\n", false, true},
+        {200, "ETag: \"a\"\r\n", "", "Cookie: s=2\r\n", false, true},
         /* It is not stored. */
+        {200, "ETag: \"a\"\r\n", "Cookie: s=1\r\n", "Cookie: s=2\r\n", false, false},
         {200, "Content-Type: text/html\r\n", "Cookie: s=1\r\n", "", false, false},
         {200, "Cache-Control: max-age=10\r\nAge: 11\r\n", "", "", false, false},
         {400, "", "X-Evil: 1\r\n", "", false, false},
@@ -273,15 +274,14 @@ END_TEST
 START_TEST(what_waits_has_no_response_that_a_304_made_private)
 {
     static const struct {
-        const char *lines, *first;
+        const char *lines;
         bool shared;
     } rows[] = {
-        {"ETag: \"a\"\r\n", "", true},
-        {"ETag: \"a\"\r\nCache-Control: private\r\n", "", false},
-        {"ETag: \"a\"\r\nCache-Control: no-cache\r\n", "", false},
-        {"ETag: \"a\"\r\nCache-Control: no-store\r\n", "", false},
-        {"ETag: \"a\"\r\nSet-Cookie: session=A\r\n", "", false},
-        {"ETag: \"a\"\r\nX-For: A\r\n", "Authorization: Basic A\r\n", false},
+        {"ETag: \"a\"\r\n", true},
+        {"ETag: \"a\"\r\nCache-Control: private\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: no-cache\r\n", false},
+        {"ETag: \"a\"\r\nCache-Control: no-store\r\n", false},
+        {"ETag: \"a\"\r\nSet-Cookie: session=A\r\n", false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -291,7 +291,7 @@ START_TEST(what_waits_has_no_response_that_a_304_made_private)
         ck_assert(!begin(&v[0], "", 1));
         scene_answer(URL, 200, FRESH, 20);
         scene.now_us += 20 * SECOND;
-        ck_assert(!begin(&v[0], rows[i].first, 1));
+        ck_assert(!begin(&v[0], "", 1));
         ck_assert(!begin(&v[1], "", 2));
         scene_answer(URL, 304, rows[i].lines, 0);
         expect_body(&v[0], OUTCOME_REVALIDATED, 20);
