@@ -14,6 +14,9 @@
 #   make calibrate       measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
+#   make suites          run the suites of Express, koa, send and node-fetch through the daemon, beside the
+#                        proxies of BESIDE (nginx, squid); SUITES is the folder of their checkouts, in
+#                        which `npm install` has been run
 #   make app-test        run real applications behind the daemon as a reverse proxy (APP=wordpress,
 #                        django or mediawiki; without it those that are installed)
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests
@@ -152,7 +155,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test check-policy fuzz coverage bench bench-sim calibrate cache-tests suites app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -200,7 +203,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests app-test setup \
+.PHONY: all help clean distclean install test check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests suites app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -457,6 +460,12 @@ bench-sim:
 cache-tests:
 	$(Q)$(MAKE) VARIANT=release programs
 	$(Q)tests/conformance/cache_tests.py --suite $(or $(CACHE_TESTS),$(error CACHE_TESTS=FOLDER is missing))
+
+BESIDE ?=
+suites:
+	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
+	$(Q)tests/conformance/node_suites.py --suites $(or $(SUITES),$(error SUITES=FOLDER is missing)) \
+		--build build/$(VARIANT) $(BESIDE:%=--peer %)
 
 # Checks by tests/apps/run.py, which names what has to be installed
 APP ?=
