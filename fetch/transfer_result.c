@@ -90,15 +90,28 @@ fail_connecting(struct transfer *t, CURLcode code)
                       reason(t, code));
 }
 
+/* What libcurl says when a single line of a head is over its own bound; before 8.6 it is the first.
+ */
+static bool
+is_over_libcurls_bound(const struct transfer *t, CURLcode code)
+{
+#if LIBCURL_VERSION_NUM >= 0x080600
+    if (code == CURLE_TOO_LARGE)
+        return t->stage < TRANSFER_BODY;
+#endif
+    return code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY;
+}
+
 /*
  * The bytes of a body are those stated; libcurl itself reports too few, and broken framing. What
  * goes on undecoded has gone on already when more comes: it ends where its length says (RFC 9112
- * section 6.3).
+ * section 6.3). So does an answer of length 0: what comes after it libcurl 8.14 shows and 7.88 does
+ * not, and neither uses the connection again.
  */
 static void
 check_length(struct transfer *t)
 {
-    if (!(t->request->flags & FETCH_UNDECODED) && t->head.stated_length >= 0 &&
+    if (!(t->request->flags & FETCH_UNDECODED) && t->head.stated_length > 0 &&
         t->wire_bytes > (uint64_t)t->head.stated_length && t->has_body)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);
@@ -154,8 +167,7 @@ transfer_evaluate(struct transfer *t, CURLcode code)
     else if (is_tls_failure(code) || code == CURLE_SSL_CLIENTCERT)
         transfer_fail(t, FETCH_TLS_FAILED, "TLS with %s failed: %s", t->target->host,
                       reason(t, code));
-    /* What libcurl says when a single line is over its own bound. */
-    else if (code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY)
+    else if (is_over_libcurls_bound(t, code))
         transfer_fail(t, FETCH_TOO_LARGE, "a header of %s is too large", t->target->host);
     else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
         transfer_fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));

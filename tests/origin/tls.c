@@ -85,6 +85,7 @@ make_ca(struct authority *a)
         !add_extension(cert, cert, NID_basic_constraints, "critical,CA:TRUE") ||
         !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") ||
         !add_extension(cert, cert, NID_subject_key_identifier, "hash") ||
+        !add_extension(cert, cert, NID_authority_key_identifier, "keyid:always") ||
         !X509_sign(cert, a->ca_key, EVP_sha256())) {
         X509_free(cert);
         return NULL;
@@ -104,6 +105,8 @@ make_leaf(struct authority *a, const char *name, const char *alternatives, long 
         !add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
         !add_extension(cert, issuer, NID_ext_key_usage, "serverAuth") ||
         !add_extension(cert, issuer, NID_subject_alt_name, alternatives) ||
+        !add_extension(cert, cert, NID_subject_key_identifier, "hash") ||
+        !add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always") ||
         !X509_sign(cert, own ? a->leaf_key : a->ca_key, EVP_sha256())) {
         X509_free(cert);
         return NULL;
