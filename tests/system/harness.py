@@ -434,6 +434,16 @@ class SystemTest(unittest.TestCase):
         variant = path.relative_to(TOP / "build").parts[0]
         self.fail(f"{path} is missing: make VARIANT={variant} {made_by(path)}")
 
+    def for_other_users(self, program):
+        """The path of a program by which every user can run it: a copy in /tmp if a folder above it,
+        such as /root, is closed to others."""
+        if all(folder.stat().st_mode & 0o001 for folder in program.resolve().parents):
+            return program
+        folder = tempfile.TemporaryDirectory(prefix="sunproxy-program.")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        return pathlib.Path(shutil.copy(program, folder.name))
+
     def _too_long(self, number, frame):
         raise AssertionError(f"the test did not end within {TEST_SECONDS} s")
 

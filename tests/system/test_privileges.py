@@ -81,7 +81,7 @@ class UserTest(RootTest):
 
     def test_the_user_is_an_administrator(self):
         d = self.daemon("--user", USER)
-        done = self.as_user([harness.SUNPROXY, "set", "--socket", d.socket, "--capacity-urls", "5"])
+        done = self.as_user([self.for_other_users(harness.SUNPROXY), "set", "--socket", d.socket, "--capacity-urls", "5"])
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_port_that_is_roots(self):
@@ -117,13 +117,15 @@ class UserTest(RootTest):
                 self.assertIn(b"user", done.stderr)
 
     def test_only_root_can_become_another(self):
-        argv = [harness.SUNPROXYD, "--no-rpcbind", "--listen", "none", "--socket", self.dir / "s"]
+        argv = [self.for_other_users(harness.SUNPROXYD), "--no-rpcbind", "--listen", "none",
+                "--socket", self.dir / "s"]
         done = self.as_user([*argv, "--user", "daemon"])
         self.assertEqual(done.returncode, 71, done.stderr)
         self.assertIn(b"only root", done.stderr)
 
     def test_a_user_that_it_is_already(self):
-        d = self.daemon("--user", USER, preexec=self.become)
+        d = self.daemon("--user", USER, preexec=self.become,
+                        program=self.for_other_users(harness.SUNPROXYD))
         self.await_serving(d)
         fields = status_of(d.pid)
         self.assertEqual((fields["CapPrm"], fields["NoNewPrivs"]), (["0" * 16], ["1"]))
@@ -242,7 +244,7 @@ class RpcbindTest(RootTest):
         d = self.start("--user", USER, preexec=None)
         self.registered_by(str(UID))
         argv = ["setpriv", f"--reuid={UID + 1}", f"--regid={GID}", "--clear-groups", "--",
-                harness.SUNPROXYD, "--socket", "none"]
+                self.for_other_users(harness.SUNPROXYD), "--socket", "none"]
         other = harness.Process(self, "other", self.ns.enter(argv))
         harness.wait_until(lambda: re.search(
             f"refuses version 1 on tcp; it has .*, registered by {UID}; that user or root "

@@ -108,7 +108,8 @@ class SandboxTest(harness.SystemTest):
             os.setresgid(65534, 65534, 65534)
             os.setresuid(65534, 65534, 65534)
 
-        d = self.daemon("--access-log", self.dir / "log", origin=self.origin(), preexec=become)
+        d = self.daemon("--access-log", self.dir / "log", origin=self.origin(), preexec=become,
+                        program=self.for_other_users(harness.SUNPROXYD))
         with rpc.Connection(d.address) as c:
             self.assertEqual(c.get("http://a.test/").status, "ok")
         for fields in self.fields(d):
