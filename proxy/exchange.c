@@ -29,19 +29,6 @@ exchange_start(struct exchange *x)
     return exchange_look_up(x);
 }
 
-void
-exchange_start_with(struct exchange *x, struct object *older)
-{
-    x->as_of_us = proxy_now_us(x->proxy);
-    x->own = older;
-    x->url = object_url(older);
-    x->outcome = OUTCOME_STALE;
-    x->forwarded = HTTP_FORWARDED_NOT;
-    x->stored = true;
-    x->led = true; /* as the exchange before it */
-    exchange_respond(x, older, true);
-}
-
 size_t
 exchange_send(struct exchange *x, const void *bytes, size_t len)
 {
@@ -87,22 +74,6 @@ set_outcome(struct exchange *x)
         if (waiter->leader)
             x->outcome = OUTCOME_REVALIDATED;
     }
-}
-
-/* Has the fetch failed, so that the waiter got an earlier object, and does the front repeat the
- * request? */
-static bool
-is_repeated(struct exchange *x)
-{
-    const struct object_waiter *waiter = &x->waiter.base;
-
-    if (waiter->outcome != CACHE_FELL_BACK || waiter->passed_over >= LEAST_STATUS)
-        return false;
-    x->older = waiter->object;
-    if (x->front->repeats && x->front->repeats(x, waiter->passed_over))
-        return true;
-    x->older = NULL;
-    return false;
 }
 
 /* May the request have the response of another one that it has waited for? */
@@ -155,8 +126,6 @@ take_events(struct exchange *x)
         x->alone = true;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
-    } else if (events & WAITER_END && !x->has_head && is_repeated(x)) {
-        exchange_fail(x, waiter->passed_over, span_of(NULL, 0));
     } else {
         if (events & WAITER_END && !x->has_head)
             set_outcome(x);

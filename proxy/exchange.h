@@ -56,9 +56,6 @@ struct front {
      * until exchange_end().
      */
     void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
-    /* Will fail() make the request anew, for another URL? Then the failure is not counted. NULL:
-     * never. */
-    bool (*repeats)(struct exchange *exchange, enum failure why);
     /*
      * The origin has sent an interim response (RFC 9110, section 15.2) to this request, before
      * head(): its status and field lines, valid during the call. NULL: not wanted.
@@ -103,7 +100,7 @@ struct exchange {
                            9.3.7) */
     bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control
                    (RFC 9213) is for it */
-    struct invalidation_row row; /* of the URL: what an unsafe request invalidates */
+    struct origin_route *route; /* to the origin, which must stay; NULL: the URL itself */
     /*
      * Raw: the request has a body, which is passed on to the origin: exchange_send(). It is a
      * bypass, too.
@@ -134,12 +131,6 @@ struct exchange {
     bool as_is;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
-    /*
-     * For repeats() and fail(): an earlier response, which is used if fail() does not make the
-     * request anew; NULL: there is none. A front that takes a reference may use it later:
-     * exchange_start_with().
-     */
-    struct object *older;
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
     bool complete;          /* the object is; what follows is set from then on */
     bool stored;            /* the object was stored, or comes from there */
@@ -167,12 +158,6 @@ struct exchange {
  * nothing, and for every request that is refused at once. False: the calls come later.
  */
 bool exchange_start(struct exchange *exchange);
-
-/*
- * Serves this object, whose reference is the exchange's from now on, as a stale response. It was
- * `older` of an exchange before, for the same request. The last call of the front has been made.
- */
-void exchange_start_with(struct exchange *exchange, struct object *older);
 
 /* After a wake(). */
 void exchange_run(struct exchange *exchange);

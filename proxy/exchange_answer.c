@@ -49,10 +49,8 @@ exchange_count_sent(const struct exchange *x, uint64_t bytes)
 void
 exchange_fail(struct exchange *x, enum failure why, struct span sentence)
 {
-    bool repeats = x->front->repeats && x->front->repeats(x, why);
-
     exchange_uncount(x);
-    if (why != FAILURE_CANCELLED && !repeats)
+    if (why != FAILURE_CANCELLED)
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
     x->front->fail(x, why, sentence);
 }

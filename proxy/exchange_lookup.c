@@ -122,6 +122,7 @@ hit(struct exchange *x, struct object *object)
         verifier_offer(verifier, &(struct verifier_hit){.object = object,
                                                         .fields = exchange_fields(x),
                                                         .raw = x->raw,
+                                                        .route = x->route,
                                                         .arrived_us = x->as_of_us,
                                                         .worker = x->worker});
     return respond(x, object, OUTCOME_HIT);
@@ -161,6 +162,7 @@ fill_request(struct exchange *x)
         .fields = exchange_fields(x),
         .streams = x->front->streams,
         .raw = x->raw,
+        .route = x->route,
         .owned = x->owned,
         .waiting_bytes = x->waiting_bytes,
         .limits = x->front->limits ? x->front->limits(x) : NULL,
@@ -188,7 +190,6 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.alone = x->alone;
     request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
-    request.row = x->row;
     request.stored = stored;
     x->led = true;
     if (origin_fill_start(x->proxy, fill, &request))

@@ -23,73 +23,6 @@ origin_of(struct span url)
     return slash ? span_of(url.ptr, (size_t)(slash + 1 - url.ptr)) : url;
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------ */
-
-/* Is there nothing behind the authority of the URL? */
-static bool
-is_authority(struct span url)
-{
-    const char *after = memmem(url.ptr, url.len, "://", 3);
-
-    return after && !memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
-}
-
-/* Has the URL others, below other bases? *rest is what it has behind its own. */
-static bool
-has_others(const struct invalidation *inv, struct span url, struct span *rest)
-{
-    const struct invalidation_row *row = &inv->row;
-    size_t base;
-
-    if (row->count < 2 || !span_starts_with(url, row->bases[row->used]))
-        return false;
-    base = row->bases[row->used].len;
-    *rest = span_of(url.ptr + base, url.len - base);
-    return true;
-}
-
-static void
-purge_below(struct invalidation *inv, struct span base, struct span rest, struct buf *found)
-{
-    struct cache *cache = inv->proxy->config.cache;
-    struct buf url;
-
-    buf_init(&url, OBJECT_MAX_META);
-    /* Without memory more is removed than has to be. */
-    if (buf_append(&url, base.ptr, base.len) && buf_append(&url, rest.ptr, rest.len))
-        cache_purge_tagged(cache, buf_span(&url), found, inv);
-    else
-        cache_purge_prefix(cache, base);
-    buf_free(&url);
-}
-
-/* Purges a URL, and what it is below the other bases. Appends the tags of what it removes. */
-static void
-purge_url(struct invalidation *inv, struct span url, struct buf *found)
-{
-    const struct invalidation_row *row = &inv->row;
-    struct span rest;
-
-    cache_purge_tagged(inv->proxy->config.cache, url, found, inv);
-    if (!has_others(inv, url, &rest))
-        return;
-    for (unsigned i = 0; i < row->count; i++) {
-        struct span base = row->bases[i];
-        bool slash = rest.len && rest.ptr[0] == '/';
-
-        if (i == row->used)
-            continue;
-        purge_below(inv, base, rest, found);
-        /* An authority is followed by a slash where a path need not be (server/http_origins.c). */
-        if (!slash && is_authority(base)) {
-            purge_below(inv, base, span_str("/"), found);
-        } else if (slash && is_authority(row->bases[row->used]) &&
-                   (rest.len == 1 || rest.ptr[1] == '?')) {
-            purge_below(inv, base, span_of(rest.ptr + 1, rest.len - 1), found);
-        }
-    }
-}
-
 /* ---- tags of rules --------------------------------------------------------------------------- */
 
 static bool
@@ -100,37 +33,16 @@ append_tag(void *context, struct span tag)
     return (!found->len || buf_append_char(found, ' ')) && buf_append(found, tag.ptr, tag.len);
 }
 
-/* Appends the tags that rules give to a URL. */
-static bool
-apply_rules(const struct invalidation *inv, struct span url, struct buf *found)
-{
-    const struct proxy_config *config = &inv->proxy->config;
-
-    return (!config->tag_rules || tag_rules_visit(config->tag_rules, url, append_tag, found)) &&
-           (!config->write_rules || tag_rules_visit(config->write_rules, url, append_tag, found));
-}
-
-/* Appends those of the write's URL, and of what it is below the other bases: paths may differ. */
+/* Appends the tags that rules give to the write's URL. */
 static bool
 add_rules(const struct invalidation *inv, struct buf *found)
 {
-    const struct invalidation_row *row = &inv->row;
-    struct span rest;
-    struct buf url;
-    bool ok = apply_rules(inv, inv->url, found);
+    const struct proxy_config *config = &inv->proxy->config;
 
-    if (!has_others(inv, inv->url, &rest))
-        return ok;
-    buf_init(&url, 2 * OBJECT_MAX_META);
-    for (unsigned i = 0; ok && i < row->count; i++) {
-        if (i == row->used)
-            continue;
-        buf_reset(&url);
-        ok = buf_append(&url, row->bases[i].ptr, row->bases[i].len) &&
-             buf_append(&url, rest.ptr, rest.len) && apply_rules(inv, buf_span(&url), found);
-    }
-    buf_free(&url);
-    return ok;
+    return (!config->tag_rules ||
+            tag_rules_visit(config->tag_rules, inv->url, append_tag, found)) &&
+           (!config->write_rules ||
+            tag_rules_visit(config->write_rules, inv->url, append_tag, found));
 }
 
 /* ---- purging by tag -------------------------------------------------------------------------- */
@@ -230,12 +142,12 @@ release(struct invalidation *inv)
 /* ---- the write ------------------------------------------------------------------------------- */
 
 void
-invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct invalidation_row *row,
+invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct origin_route *route,
                   struct span url, bool owned)
 {
     *inv = (struct invalidation){
         .proxy = proxy,
-        .row = *row,
+        .route = route,
         .url = url,
         .scope = owned ? span_of(NULL, 0) : origin_of(url),
     };
@@ -263,7 +175,7 @@ invalidation_before(struct invalidation *inv)
         return true;
     inv->url_hash = hash64_bytes(inv->url);
     inv->holds = cache_hold(inv->proxy->config.cache, inv->url_hash);
-    purge_url(inv, inv->url, &inv->tags);
+    cache_purge_tagged(inv->proxy->config.cache, inv->url, &inv->tags, inv);
     inv->all = inv->all || buf_failed(&inv->tags);
     make_unique(&inv->tags);
     hold_tags(inv);
@@ -275,33 +187,43 @@ invalidation_before(struct invalidation *inv)
     return true;
 }
 
-/* Purges the URLs of the same origin in the fields of a response. */
+/* Purges what a reference names, as the client's URL has it and as that of the member has it. */
 static void
-purge_references(struct invalidation *inv, struct span lines, struct buf *found)
+purge_reference(struct invalidation *inv, unsigned member, struct span value, struct buf *found)
 {
-    static const char *const references[] = {"Location", "Content-Location", NULL};
-    struct span line, name, value;
-    struct buf other;
+    struct cache *cache = inv->proxy->config.cache;
+    struct buf of_client, of_member;
 
-    buf_init(&other, OBJECT_MAX_META);
-    while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !http_name_is_one_of(name, references))
-            continue;
-        buf_reset(&other);
-        if (http_resolve_same_origin(inv->url, value, &other))
-            purge_url(inv, buf_span(&other), found);
-    }
-    buf_free(&other);
+    buf_init(&of_client, OBJECT_MAX_META);
+    buf_init(&of_member, OBJECT_MAX_META);
+    if (http_resolve_same_origin(inv->url, value, &of_client))
+        cache_purge_tagged(cache, buf_span(&of_client), found, inv);
+    if (inv->route && origin_route_resolve(inv->route, member, inv->url, value, &of_member) &&
+        !span_equal(buf_span(&of_client), buf_span(&of_member)))
+        cache_purge_tagged(cache, buf_span(&of_member), found, inv);
+    buf_free(&of_client);
+    buf_free(&of_member);
 }
 
 static void
-purge(struct invalidation *inv, struct span lines)
+purge_references(struct invalidation *inv, unsigned member, struct span lines, struct buf *found)
+{
+    static const char *const references[] = {"Location", "Content-Location", NULL};
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, references))
+            purge_reference(inv, member, value, found);
+}
+
+static void
+purge(struct invalidation *inv, unsigned member, struct span lines)
 {
     struct buf found;
 
     buf_init(&found, MOST_TAGS);
-    purge_url(inv, inv->url, &found);
-    purge_references(inv, lines, &found);
+    cache_purge_tagged(inv->proxy->config.cache, inv->url, &found, inv);
+    purge_references(inv, member, lines, &found);
     purge_tags(inv, &found);
     buf_free(&found);
 }
@@ -309,17 +231,17 @@ purge(struct invalidation *inv, struct span lines)
 void
 invalidation_unanswered(struct invalidation *inv)
 {
-    purge(inv, span_of(NULL, 0));
+    purge(inv, 0, span_of(NULL, 0));
     release(inv);
 }
 
 void
-invalidation_after(struct invalidation *inv, unsigned status, struct span lines)
+invalidation_after(struct invalidation *inv, unsigned member, unsigned status, struct span lines)
 {
     bool done = status >= 200 && status < 400;
 
     if (!done && !inv->early)
         return;
-    purge(inv, done ? lines : span_of(NULL, 0));
+    purge(inv, member, done ? lines : span_of(NULL, 0));
     release(inv);
 }

@@ -16,30 +16,21 @@
  * before it is forwarded as well, and again after any response; and what comes from the origin
  * meanwhile is not stored. proxy_config.invalidates_early makes that so for all writes.
  *
- * Of an origin that has several URLs the resource is invalidated under each of them: a response may
- * have been stored while another one was in use, with the tags that rules derive from its path
- * there. Tags concern all origins if the operator owns them
- * (a reverse proxy), and otherwise the origin of the URL alone: another one's tags are not its own.
+ * A URL is that of the client. Of a reverse proxy, what a reference names at a member of the origin
+ * (origin_route.h) is invalidated under the client's URL for it. Tags concern all origins if the
+ * operator owns them (a reverse proxy), and otherwise the origin of the URL alone: another one's
+ * tags are not its own.
  */
 #ifndef SUNPROXY_PROXY_INVALIDATION_H
 #define SUNPROXY_PROXY_INVALIDATION_H
 
+#include "proxy/origin_route.h"
 #include "proxy/proxy.h"
-
-/*
- * The URLs of one resource: what follows the first of `bases` that a URL may begin with follows the
- * others, too. They have no slash at their ends. Without bases a URL has no others.
- */
-struct invalidation_row {
-    const struct span *bases; /* must stay until the request's fetch has ended */
-    unsigned count;
-    unsigned used; /* the base of the request's own URL */
-};
 
 /* Of one write; one thread's at a time. All zero: none. */
 struct invalidation {
     struct proxy *proxy;
-    struct invalidation_row row;
+    const struct origin_route *route; /* of the URL; NULL: none */
     struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
@@ -52,9 +43,9 @@ struct invalidation {
     size_t charged;     /* for `tags`, to the account (MEMORY_REQUESTS) */
 };
 
-/* `url` and what the row refers to must stay. `owned` as in struct exchange. */
+/* `url` and the route, which may be NULL, must stay. `owned` as in struct exchange. */
 void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
-                       const struct invalidation_row *row, struct span url, bool owned);
+                       const struct origin_route *route, struct span url, bool owned);
 
 /*
  * The request is about to be forwarded. False if the account has no memory for the tags of what has
@@ -62,8 +53,9 @@ void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
  */
 bool invalidation_before(struct invalidation *invalidation);
 
-/* Its response has this head. */
-void invalidation_after(struct invalidation *invalidation, unsigned status, struct span lines);
+/* Its response has this head, from this member of the route. */
+void invalidation_after(struct invalidation *invalidation, unsigned member, unsigned status,
+                        struct span lines);
 
 /* It has failed. */
 void invalidation_unanswered(struct invalidation *invalidation);

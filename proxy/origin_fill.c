@@ -15,6 +15,7 @@ fill_begin(void *context)
 {
     struct origin_fill *fill = context;
 
+    fill->has_turn = true;
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
 }
 
@@ -26,6 +27,8 @@ fill_hop(void *context, const struct fetch_hop *hop)
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
                     HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
+    if (!origin_attempt_answers(fill, hop->status))
+        return;
     if (fill->raw) {
         origin_raw_hop(fill, hop);
         return;
@@ -168,6 +171,8 @@ fill_head(void *context, const struct fetch_head *head)
     struct origin_raw_parts parts;
     int error = 0;
 
+    if (fill->passes_over)
+        return FETCH_ABORT;
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     fill->no_store = head->no_store;
     origin_raw_parts_init(&parts);
@@ -222,6 +227,7 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 {
     struct origin_fill *fill = context;
 
+    fill->supplied = true;
     return relay_supply(fill->relay, origin_fill_fetch(fill), buffer, size, len);
 }
 
@@ -263,29 +269,12 @@ streams(const struct object_waiter *waiter, void *context)
 static bool
 fetch_again(struct origin_fill *fill)
 {
-    const struct origin *origin = &fill->proxy->config.origin;
+    struct origin_route_text text;
     const struct fetch_request fetch =
-        origin_fill_fetch_request(fill, span_of(fill->lines.data, fill->plain));
-    uint64_t id;
+        origin_fill_fetch_request(fill, span_of(fill->lines.data, fill->plain), &text);
 
     fill->again = fill->conditional = false;
-    if (!origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &id))
-        return false;
-    /* No call-back of it comes before this thread's next turn. */
-    atomic_store(&fill->second_fetch, id);
-    /* The last request may have left before, and have cancelled the first fetch. */
-    if (origin_fill_check_wanted(fill) != 0)
-        origin->ops->cancel(origin->context, id);
-    return true;
-}
-
-/* Is there no way to the origin now, or no response from it? */
-static bool
-is_disconnected(enum fetch_error error)
-{
-    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
-           error == FETCH_CONNECT_TIMED_OUT || error == FETCH_TLS_FAILED ||
-           error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
+    return origin_fill_submit_again(fill, &fetch);
 }
 
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
@@ -301,13 +290,15 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
         retries = is_of_another_client;
     else if (error == FETCH_TOO_LARGE && !fill->streams && !fill->base.has_head)
         retries = streams;
-    if (is_disconnected(error) && !fill->base.has_head)
+    if (origin_fill_is_disconnected(error) && !fill->base.has_head)
         origin_raw_back_off(fill);
     if (fill->unsafe && !fill->base.has_head)
         invalidation_unanswered(&fill->write);
     if (fill->base.has_head ||
-        !origin_raw_fall_back(
-            fill, is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR, failure))
+        !origin_raw_fall_back(fill,
+                              origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED
+                                                                 : STALENESS_IF_ERROR,
+                              failure))
         cache_fill_fail(&fill->base, failure, sentence, retries, &fill->client);
     return failure;
 }
@@ -324,15 +315,40 @@ metric_of(enum failure failure)
     return (enum metric)((unsigned)METRIC_FETCHES_OK + (unsigned)failure);
 }
 
+/* A fetch has ended, perhaps one of several. */
+static void
+report(const struct origin_fill *fill, enum failure failure, const char *sentence, int64_t total_us)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    metrics_add(config->metrics, metrics_fetcher_slot(config->metrics), metric_of(failure), 1);
+    if (config->fetched)
+        config->fetched(&(struct proxy_fetched){
+            .url = object_url(fill->base.object),
+            .total_us = total_us,
+            .failure = failure,
+            .sentence = sentence,
+            .unshared = fill->sharing.unshared,
+        });
+}
+
 static void
 fill_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     struct origin_fill *fill = context;
-    const struct proxy_config *config = &fill->proxy->config;
     enum failure failure;
 
     if (fill->again && error == FETCH_OK) {
         if (fetch_again(fill))
+            return;
+        origin_fill_fail_early(fill, errno);
+    }
+    if (origin_attempt_goes_on(fill, error)) {
+        if (fill->passes_over)
+            report(fill, FAILURE_ORIGIN, "the status is 502, 503 or 504", total_us);
+        else
+            report(fill, failure_of_fetch(error), sentence, total_us);
+        if (origin_attempt_go_on(fill))
             return;
         origin_fill_fail_early(fill, errno);
     }
@@ -347,15 +363,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
         finish(fill, total_us);
     else
         failure = fail(fill, error, sentence);
-    metrics_add(config->metrics, metrics_fetcher_slot(config->metrics), metric_of(failure), 1);
-    if (config->fetched)
-        config->fetched(&(struct proxy_fetched){
-            .url = object_url(fill->base.object),
-            .total_us = total_us,
-            .failure = failure,
-            .sentence = sentence,
-            .unshared = fill->sharing.unshared,
-        });
+    report(fill, failure, sentence, total_us);
     origin_fill_free(fill);
 }
 

@@ -63,6 +63,7 @@ struct origin_fill_request {
     bool streams;                 /* a front does that waits for it, or may */
     bool bypass;                  /* the object is not stored, whatever the origin says */
     struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
+    struct origin_route *route;   /* to the origin, which must stay; NULL: the URL itself */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */
 
     /* Of raw requests; see struct exchange. */
@@ -73,8 +74,7 @@ struct origin_fill_request {
     bool alone;      /* no other request waits for it, and what is stored stays unless the response
                         replaces it */
     bool whole_server;
-    bool unsafe;                 /* the request invalidates what the cache has, */
-    struct invalidation_row row; /* under each URL of this row */
+    bool unsafe;                 /* the request invalidates what the cache has */
     struct object *stored;       /* the response to GET that HEAD did not get; or NULL */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
     bool has_body;               /* the relay has the body of the request, */

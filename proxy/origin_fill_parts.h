@@ -1,9 +1,9 @@
 /*
  * What the files of a fill from an origin share: origin_start.c has its beginning and its memory,
- * origin_fill.c its fetch, origin_bounds.c the bounds of its body, origin_raw.c what HTTP's rules
- * make of the head of a raw response, origin_own.c what a response to POST is for GET requests,
- * origin_head.c what one to HEAD means for the stored response, origin_parts.c what they all use.
- * Private.
+ * origin_fill.c its fetch, origin_attempt.c the members of a route that it is tried at,
+ * origin_bounds.c the bounds of its body, origin_raw.c what HTTP's rules make of the head of a raw
+ * response, origin_own.c what a response to POST is for GET requests, origin_head.c what one to
+ * HEAD means for the stored response, origin_parts.c what they all use. Private.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
@@ -22,7 +22,7 @@ struct origin_fill {
     struct relay *relay; /* a reference, or NULL */
     struct shedding_body body;
     uint64_t first_fetch;          /* the fetch's id, */
-    _Atomic uint64_t second_fetch; /* and that of the one that repeats it; 0: none does */
+    _Atomic uint64_t second_fetch; /* and that of the last one that repeats it; 0: none does */
     size_t charged;                /* to the account, */
     size_t counted;                /* and for the client */
     enum failure failure; /* the object has failed, before the fetch's end; 0: it has not */
@@ -39,6 +39,17 @@ struct origin_fill {
     uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
     int64_t unwanted_us;   /* since when no request waits for it, as far as was seen; 0: some did */
 
+    /* Where it is fetched from (origin_attempt.c). */
+    struct origin_route *route; /* NULL: the URL itself */
+    struct origin_choice choice;
+    bool has_turn;    /* the fetch has had its turn */
+    bool has_answer;  /* the response is the one of the member that counts */
+    bool passes_over; /* the response is that of a member that fails: the next one is tried */
+    bool timed_out;   /* a member has not responded in time */
+    bool supplied;    /* something of the request's body was asked for */
+    bool has_body;    /* of the request, with this length; -1: unknown */
+    int64_t body_length;
+
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
     bool owned, as_is, alone, unsafe, whole_server; /* as the request has them */
@@ -52,8 +63,10 @@ struct origin_fill {
     bool conditional;  /* the previous object is being validated */
     bool again;        /* the fetch is to be repeated without conditions */
     struct buf lines;  /* of the request, for the origin and for what its response is
-                          selected by; with the conditions behind the first */
-    size_t plain;      /* bytes of them */
+                          selected by; with the conditions behind the first. With a route the
+                          method follows; then it is there also of a request that is not raw */
+    size_t plain;      /* bytes of the lines that are not conditions of our own */
+    size_t sent;       /* bytes of all lines */
     int64_t waited_us; /* for the head */
 };
 
@@ -146,6 +159,36 @@ bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned
 /* The origin has failed: background fetches of the URL wait longer (backoff.h). */
 void origin_raw_back_off(struct origin_fill *fill);
 
+/* ---- origin_attempt.c ------------------------------------------------------------------------ */
+
+/* Keeps what the fetch is repeated with, and chooses the first member. After origin_raw_request().
+ * False without memory. */
+bool origin_attempt_begin(struct origin_fill *fill, const struct origin_fill_request *request);
+
+/* A GET of the fill's URL, or that of the member that is chosen, with these lines; what they refer
+ * to is the fill's, or in *text. */
+struct fetch_request origin_fill_fetch_request(const struct origin_fill *fill, struct span lines,
+                                               struct origin_route_text *text);
+
+/* The body of the request as the relay has it. */
+struct fetch_body origin_fill_request_body(const struct origin_fill *fill);
+
+/* Submits a fetch that repeats the one that has ended. False with errno. */
+bool origin_fill_submit_again(struct origin_fill *fill, const struct fetch_request *fetch);
+
+/* Is there no way to the origin now, or no response from it? */
+bool origin_fill_is_disconnected(enum fetch_error error);
+
+/* The response has this status. False: another member is tried instead, and the rest of this one is
+ * of no interest. */
+bool origin_attempt_answers(struct origin_fill *fill, unsigned status);
+
+/* The fetch has ended. True: another member is chosen, for origin_attempt_go_on(). */
+bool origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error);
+
+/* Fetches from it. False with errno. */
+bool origin_attempt_go_on(struct origin_fill *fill);
+
 /* ---- origin_own.c ---------------------------------------------------------------------------- */
 
 /* The object of a raw response has begun, has grown, or has come to its end. */
@@ -184,9 +227,6 @@ void origin_fill_end_beside(struct cache_fill **beside, struct object_waiter *wa
 
 /* Sentences of failures. */
 extern const char origin_fill_out_of_memory[], origin_fill_stopping[];
-
-/* A GET of the fill's URL with these lines; what they refer to is the fill's. */
-struct fetch_request origin_fill_fetch_request(const struct origin_fill *fill, struct span lines);
 
 /* The fill has ended: nothing refers to it any more. */
 void origin_fill_free(struct origin_fill *fill);

@@ -15,20 +15,36 @@
 /* Longer bodies are not kept twice, nor those whose length is not known. */
 #define OWN_MAX ((uint64_t)1 << 20)
 
+/* Does the reference name the URL of the request, as the client's or as the member's? */
+static bool
+names_url(const struct origin_fill *fill, struct span reference)
+{
+    struct span url = object_url(fill->base.object);
+    struct buf location;
+    bool same;
+
+    buf_init(&location, OBJECT_MAX_META);
+    same = http_resolve_same_origin(url, reference, &location) &&
+           span_equal(buf_span(&location), url);
+    buf_reset(&location);
+    same = same || (fill->route &&
+                    origin_route_resolve(fill->route, fill->choice.member, url, reference,
+                                         &location) &&
+                    span_equal(buf_span(&location), url));
+    buf_free(&location);
+    return same;
+}
+
 /* Is Content-Location the URL of the request? */
 static bool
 is_own_location(const struct origin_fill *fill, struct span lines)
 {
-    struct span url = object_url(fill->base.object), line, name, value;
-    struct buf location;
+    struct span line, name, value;
     bool own = false;
 
-    buf_init(&location, OBJECT_MAX_META);
     while (!own && http_next_line(&lines, &line))
         own = http_split_field(line, &name, &value) && http_name_is(name, "Content-Location") &&
-              http_resolve_same_origin(url, value, &location) &&
-              span_equal(buf_span(&location), url);
-    buf_free(&location);
+              names_url(fill, value);
     return own;
 }
 

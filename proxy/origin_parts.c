@@ -107,16 +107,3 @@ origin_fill_free(struct origin_fill *fill)
     }
     cache_fill_free(&fill->base);
 }
-
-struct fetch_request
-origin_fill_fetch_request(const struct origin_fill *fill, struct span lines)
-{
-    return (struct fetch_request){
-        .client = fill->client,
-        .url = object_url(fill->base.object),
-        .headers = lines,
-        .flags = (fill->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
-                 (fill->streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u) |
-                 (fill->whole_server ? FETCH_WHOLE_SERVER : 0u),
-    };
-}

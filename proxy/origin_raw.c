@@ -320,7 +320,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
 
     *error = 0;
     if (fill->unsafe)
-        invalidation_after(&fill->write, head->status, head->headers);
+        invalidation_after(&fill->write, fill->choice.member, head->status, head->headers);
     if (fill->stored)
         origin_head_apply(fill, head);
     if (head->status == 304 && fill->conditional)

@@ -35,7 +35,8 @@ charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiti
     struct proxy *proxy = fill->proxy;
     /* The object without a head, and as much for its failure. */
     size_t bytes = sizeof(*fill) + 2 * object_size(fill->base.object) + OBJECT_MAX_FAILURE +
-                   fill->lines.capacity + fetcher_request_bytes(fetch);
+                   fill->lines.capacity + fetcher_request_bytes(fetch) +
+                   (fill->route ? origin_route_longest(fill->route) : 0);
 
     if (!client_tally_take(proxy->waiting, &fill->client, bytes + waiting_bytes))
         return errno;
@@ -103,6 +104,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
 {
     struct proxy *proxy = fill->proxy;
     const struct origin *origin = &proxy->config.origin;
+    struct origin_route_text url;
     struct fetch_request fetch;
     enum fetch_error invalid;
     int64_t wait_us;
@@ -112,11 +114,12 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     *sentence = origin_fill_out_of_memory;
     if (fill->raw && !origin_raw_request(fill, request->fields))
         return false;
-    fetch = origin_fill_fetch_request(fill, fill->raw ? buf_span(&fill->lines) : request->fields);
+    if (!origin_attempt_begin(fill, request))
+        return false;
+    fetch = origin_fill_fetch_request(
+        fill, fill->raw ? span_of(fill->lines.data, fill->sent) : request->fields, &url);
     fetch.method = request->method;
-    if (request->has_body)
-        fetch.body =
-            (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = request->body_length};
+    fetch.body = origin_fill_request_body(fill);
     /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
     invalid = fetch_check_request(&fetch, text, FAILURE_SENTENCE);
     if (invalid) {
@@ -140,10 +143,11 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
         *sentence = text;
         return false;
     }
-    if (proxy->config.follows_http && has_user(fetch.url))
+    if (proxy->config.follows_http && has_user(object_url(fill->base.object)))
         origin_fill_isolate(fill);
     if (fill->unsafe) {
-        invalidation_init(&fill->write, proxy, &request->row, fetch.url, fill->owned);
+        invalidation_init(&fill->write, proxy, request->route, object_url(fill->base.object),
+                          fill->owned);
         if (!invalidation_before(&fill->write)) {
             *sentence = origin_fill_refusal(ENOBUFS, why);
             return false;

@@ -333,13 +333,17 @@ static bool
 begin(struct verifier *verifier, uint64_t *turn, const struct verifier_hit *hit, struct span fields)
 {
     const struct origin *origin = &verifier->config.origin;
-    const struct fetch_request fetch = {
-        .url = object_url(hit->object),
+    struct fetch_request fetch = {
         .headers = fields,
         .flags = FETCH_ANY_LENGTH | (hit->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u),
         .limit_us = VERIFIER_LONGEST_US,
     };
-    struct verification *v = make(verifier, &fetch);
+    struct origin_route_text text;
+    struct verification *v;
+
+    origin_route_set(hit->route, origin_route_first(hit->route), object_url(hit->object), &text,
+                     &fetch);
+    v = make(verifier, &fetch);
 
     if (!v) {
         give_turn_back(verifier, turn);

@@ -20,6 +20,7 @@
 #include "cache/cache.h"
 #include "proxy/metrics.h"
 #include "proxy/origin.h"
+#include "proxy/origin_route.h"
 #include "proxy/shedding.h"
 
 #define VERIFIER_MOST 4u           /* fetches under way, */
@@ -72,6 +73,7 @@ struct verifier_hit {
     struct object *object;
     struct span fields; /* of the request; read during the call */
     bool raw;           /* as in struct exchange */
+    struct origin_route *route; /* likewise */
     int64_t arrived_us;
     unsigned worker; /* this thread's number */
 };

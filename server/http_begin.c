@@ -47,7 +47,7 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
     if (x->origin) {
         if (!can_forward(x))
             return true;
-        http_fields_make(x);
+        http_fields_make(x, url);
     }
     http_exchange_set_waiting(x, true);
     if (!http_exchange_keep(x, head_bytes)) {
@@ -143,9 +143,7 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         return true;
     }
     x->origin = route.origin;
-    x->url_number = route.url_number;
-    if (request->method_id == HTTP_CONNECT ||
-        (x->origin && http_upgrade_is_wanted(request, route.url)))
+    if (request->method_id == HTTP_CONNECT || (x->origin && http_upgrade_is_wanted(request)))
         return begin_tunnel(x, route.url, head_bytes);
     x->over = false;
     return begin_exchange(x, route.url, head_bytes);

@@ -1,4 +1,4 @@
-/* The client of a connection, and the host that it asked for, as they are named to origins. */
+/* The client of a connection as it is named to origins. */
 #include <arpa/inet.h>
 
 #include <sys/socket.h>
@@ -23,26 +23,4 @@ http_client_name(struct http_connection *c)
     else
         inet_ntop(AF_INET6, inet6, c->client, sizeof(c->client));
     return span_str(c->client);
-}
-
-/* The port on which the connection was accepted; 0 over AF_UNIX. */
-static uint16_t
-own_port(const struct http_connection *c)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof(address);
-
-    if (getsockname(c->net.fd, (struct sockaddr *)&address, &len) != 0)
-        return 0;
-    if (address.ss_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)&address)->sin_port);
-    if (address.ss_family == AF_INET6)
-        return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
-    return 0;
-}
-
-uint16_t
-http_forwarded_port(const struct http_connection *c, const struct http_request *request)
-{
-    return request->port && request->port == own_port(c) ? request->port : 0;
 }

@@ -91,7 +91,6 @@ http_exchange_discard(struct http_exchange *x)
     if (x->logged)
         http_log_add(x);
     exchange_end(&x->exchange);
-    object_release(&x->older);
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
     drop(x, &x->kept_lines);
@@ -171,7 +170,7 @@ http_exchange_keep(struct http_exchange *x, struct span head)
     if (!http_exchange_keep_head(x, head))
         return false;
     if (x->exchange.fields_later)
-        http_fields_make(x);
+        http_fields_make(x, x->exchange.url);
     if (!copy(x, &x->kept_fields, x->fields))
         return false;
     x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);

@@ -3,7 +3,7 @@
 #include "server/http_front.h"
 
 void
-http_fields_make(struct http_exchange *x)
+http_fields_make(struct http_exchange *x, struct span url)
 {
     struct http_connection *c = x->connection;
     struct buf *fields = &c->worker->fields;
@@ -18,11 +18,9 @@ http_fields_make(struct http_exchange *x)
         return;
     if (x->origin) {
         forwarding.for_ = http_client_name(c);
-        forwarding.proto = span_str("http");
-        /* As the row spells it, since one client's spelling may be in a response that is stored for
-         * all. A row for any host has none: the origin may not tell them apart. */
-        forwarding.host = x->origin->host;
-        forwarding.port = http_forwarded_port(c, &x->request);
+        forwarding.proto = span_starts_with(url, span_str("https:")) ? span_str("https")
+                                                                     : span_str("http");
+        forwarding.host = origin_route_authority(url);
     }
     if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
         int64_t hops = http_max_forwards(x->request.fields);

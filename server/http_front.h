@@ -76,10 +76,7 @@ struct http_exchange {
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct span fields;           /* that go on to the origin, once they are made */
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
-    unsigned url_number;          /* of the origin's, that is used */
-    unsigned urls_failed;         /* to connect to */
-    struct object *older;         /* owned: an earlier response for one of the URLs, or NULL */
-    unsigned older_number;        /* of that URL */
+    struct origin_choice choice;  /* of its members, for the connection of an upgrade */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
@@ -91,9 +88,6 @@ struct http_exchange {
     bool cancelled;   /* the exchange: exchange_cancel() has been called */
     bool over;        /* the exchange does not call any more, or was never started */
     bool has_head;    /* the response's is made */
-    bool starting;    /* exchange_start() runs */
-    bool takes_older; /* that response is used: no connection can be made for the last URL either */
-    bool again;       /* it is to be started again, for the next URL of the origin */
     bool waiting;     /* the connection waits for the exchange: net_connection_defer_request() */
     bool sending;     /* the output is queued */
     bool last;        /* and has the end of the response */
@@ -126,7 +120,8 @@ struct http_worker {
     SLIST_HEAD(, http_exchange) pool;
     struct http_tunnel_counts tunnels;
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
-    char url[PROXY_MAX_URL]; /* of the request that is started */
+    char url[PROXY_MAX_URL];  /* of the request that is started */
+    char path[PROXY_MAX_URL]; /* likewise: http_origins_clean_path() */
     struct buf fields;       /* likewise: its end-to-end fields */
 };
 
@@ -202,21 +197,12 @@ void http_exchange_refuse(struct http_connection *connection, const struct http_
 
 /* ---- http_serve.c ---------------------------------------------------------------------------- */
 
-/*
- * Starts the exchange, and if no connection can be made, for the origin's next URL. True: the last
- * call has come.
- */
+/* Starts the exchange. True: the last call has come. */
 bool http_exchange_start(struct http_exchange *x, struct span url);
 
 /* The connection has become a tunnel, by a response with this status that the tunnel sends. The
  * exchange is not the caller's any more. */
 void http_exchange_switch(struct http_exchange *x, unsigned status);
-
-/*
- * After a failure to connect: has the origin another URL to be tried, in the worker's memory? It is
- * that of the exchange then.
- */
-bool http_exchange_take_next_url(struct http_exchange *x, enum failure why, struct span *url);
 
 /* Begins the exchange of a request that was to become a tunnel, and does not. */
 void http_exchange_serve(struct http_exchange *x);
@@ -279,19 +265,14 @@ void http_exchange_send_end(struct http_exchange *x);
 /* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
 struct span http_client_name(struct http_connection *connection);
 
-/*
- * The port for X-Forwarded-Host: the one that the request names if the connection was accepted on
- * it, and otherwise 0, none. With any other, one client could choose the port in a response that is
- * stored for all.
- */
-uint16_t http_forwarded_port(const struct http_connection *connection,
-                             const struct http_request *request);
-
 /* ---- http_fields.c --------------------------------------------------------------------------- */
 
-/* Writes the field lines that go on to the origin into the worker's memory, if that has not been.
+/*
+ * Writes the field lines that go on to the origin into the worker's memory, if that has not been.
+ * What a row's origin is told of scheme, host and port is what this URL has, under which the
+ * response is cached.
  */
-void http_fields_make(struct http_exchange *x);
+void http_fields_make(struct http_exchange *x, struct span url);
 
 /* ---- http_source.c --------------------------------------------------------------------------- */
 
@@ -330,8 +311,7 @@ bool http_purge_is_allowed(const struct http_connection *connection);
 
 struct http_route {
     struct http_origin *origin; /* NULL: forward */
-    unsigned url_number;        /* of the origin's */
-    struct span url;            /* in the worker's memory */
+    struct span url;            /* under which the response is cached, in the worker's memory */
 };
 
 /*
@@ -340,14 +320,18 @@ struct http_route {
 unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
                          struct http_route *route, const char **reason);
 
+/* Writes the URL of a request that a row has matched into the worker's memory again. */
+struct span http_route_url_again(struct http_exchange *x);
+
 /* http_purge.c: purges what the request names, and makes the page that states how much that was. */
 void http_purge(struct http_exchange *x, const struct http_route *route);
 
 /* ---- http_tunnel.c --------------------------------------------------------------------------- */
 
 /*
- * Begins to connect to the host and port of the URL, for CONNECT, or for an upgrade, whose fields
- * are x->fields. The response comes later, or has been made.
+ * Begins to connect to the host and port of the URL, for CONNECT, or for an upgrade to a member of
+ * x->origin, for that URL of the client and with x->fields. The response comes later, or has been
+ * made.
  */
 void http_tunnel_begin(struct http_exchange *x, struct span url);
 

@@ -9,6 +9,8 @@
 #include "http/octet.h"
 #include "http/target.h"
 
+#define BLANKS " \t"
+
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
 /* The URL, owned, without a slash at its end, if it can stand before a path. */
@@ -36,20 +38,66 @@ read_url(struct span text, const char *dashes, struct span *url, struct buf *why
     return url->ptr != NULL;
 }
 
-static bool
-read_urls(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
+/* Takes a word off the text, and the blanks behind it. */
+static struct span
+take_word(const char **text, const char *ends)
 {
-    while (*text) {
-        size_t len = strcspn(text, ",");
+    struct span word = span_of(*text, strcspn(*text, ends));
 
-        if (row->url_count == HTTP_ORIGIN_MOST_URLS) {
-            buf_printf(why, "%sorigin: more than %d URLs in one row", dashes,
-                       HTTP_ORIGIN_MOST_URLS);
+    *text += word.len;
+    *text += strspn(*text, BLANKS);
+    return word;
+}
+
+/* URLs, separated by commas. */
+static bool
+read_members(const char **text, const char *dashes, struct origin_route *route, struct buf *why)
+{
+    do {
+        if (**text == ',')
+            *text += 1 + strspn(*text + 1, BLANKS);
+        if (route->count == ORIGIN_ROUTE_MEMBERS) {
+            buf_printf(why, "%sorigin: more than %u URLs in one row", dashes, ORIGIN_ROUTE_MEMBERS);
             return false;
         }
-        if (!read_url(span_of(text, len), dashes, &row->urls[row->url_count++], why))
+        if (!read_url(take_word(text, BLANKS ","), dashes, &route->members[route->count++].url,
+                      why))
             return false;
-        text += len + (text[len] == ',');
+    } while (**text == ',');
+    return true;
+}
+
+static bool
+read_host(struct span value, struct origin_route *route)
+{
+    struct http_authority authority;
+
+    if (span_equal(value, span_str("client")))
+        route->host = ORIGIN_HOST_CLIENT;
+    else if (span_equal(value, span_str("origin")))
+        route->host = ORIGIN_HOST_MEMBER;
+    else
+        route->host = ORIGIN_HOST_NAMED;
+    route->name = value;
+    return route->host != ORIGIN_HOST_NAMED || http_authority_read(value, &authority);
+}
+
+/* What follows the URLs: keys with values. */
+static bool
+read_keys(const char *text, const char *dashes, struct origin_route *route, struct buf *why)
+{
+    static const struct span host = {.ptr = "host=", .len = 5};
+
+    while (*text) {
+        struct span word = take_word(&text, BLANKS);
+
+        if (!span_starts_with(word, host) ||
+            !read_host(span_of(word.ptr + host.len, word.len - host.len), route)) {
+            buf_printf(why,
+                       "%sorigin: \"%.*s\" is not host=client, host=origin or host=NAME[:PORT]",
+                       dashes, (int)word.len, word.ptr);
+            return false;
+        }
     }
     return true;
 }
@@ -64,29 +112,53 @@ is_prefix(struct span prefix)
     return !http_origins_path_leads_up(prefix);
 }
 
+static struct span
+trim(const char *from, const char *to)
+{
+    while (from < to && strchr(BLANKS, *from))
+        from++;
+    while (from < to && strchr(BLANKS, to[-1]))
+        to--;
+    return span_of(from, (size_t)(to - from));
+}
+
+/* What is in front of the "=": the row's host and prefix. */
+static bool
+read_pattern(struct span text, struct http_origin *row)
+{
+    const char *slash = memchr(text.ptr, '/', text.len);
+    size_t host_len = slash ? (size_t)(slash - text.ptr) : 0;
+    struct http_authority host = {0};
+
+    if (!slash || memchr(text.ptr, ':', host_len) ||
+        (host_len && !http_authority_read(span_of(text.ptr, host_len), &host)))
+        return false;
+    row->host = host.host;
+    row->route.prefix = span_of(slash, text.len - host_len);
+    return true;
+}
+
 static bool
 read_row(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
 {
-    const char *slash = strchr(text, '/'), *equals = strchr(text, '=');
-    struct http_authority host = {0};
+    const char *equals = strchr(text, '=');
+    struct span *prefix = &row->route.prefix;
 
-    memset(row, 0, sizeof(*row));
-    if (!slash || !equals || slash > equals || equals[1] == '\0' ||
-        memchr(text, ':', (size_t)(slash - text)) ||
-        (slash > text && !http_authority_read(span_of(text, (size_t)(slash - text)), &host))) {
+    if (!equals || !read_pattern(trim(text, equals), row) ||
+        equals[1 + strspn(equals + 1, BLANKS)] == '\0') {
         buf_printf(why, "%sorigin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", dashes, text);
         return false;
     }
-    row->host = host.host;
-    row->prefix = span_of(slash, (size_t)(equals - slash));
-    if (!is_prefix(row->prefix)) {
+    if (!is_prefix(*prefix)) {
         buf_printf(why, "%sorigin: \"%.*s\" begins the path of no request that is served", dashes,
-                   (int)row->prefix.len, row->prefix.ptr);
+                   (int)prefix->len, prefix->ptr);
         return false;
     }
-    row->below = equals[-1] == '/';
-    row->prefix.len -= row->below;
-    return read_urls(equals + 1, dashes, row, why);
+    row->route.below = prefix->ptr[prefix->len - 1] == '/';
+    prefix->len -= row->route.below;
+    text = equals + 1 + strspn(equals + 1, BLANKS);
+    return read_members(&text, dashes, &row->route, why) &&
+           read_keys(text, dashes, &row->route, why);
 }
 
 /* Below 0: `a` is the more specific one. */
@@ -97,9 +169,9 @@ compare_rows(const void *a, const void *b)
 
     if (!first->host.len != !second->host.len)
         return first->host.len ? -1 : 1;
-    if (first->prefix.len != second->prefix.len)
-        return first->prefix.len > second->prefix.len ? -1 : 1;
-    return second->below - first->below;
+    if (first->route.prefix.len != second->route.prefix.len)
+        return first->route.prefix.len > second->route.prefix.len ? -1 : 1;
+    return second->route.below - first->route.below;
 }
 
 /* Is there a row for the same requests before the last one? */
@@ -109,8 +181,9 @@ is_duplicate(const struct http_origins *origins)
     const struct http_origin *last = &origins->rows[origins->count - 1];
 
     for (const struct http_origin *row = origins->rows; row < last; row++)
-        if (http_same_name(row->host, last->host) && span_equal(row->prefix, last->prefix) &&
-            row->below == last->below)
+        if (http_same_name(row->host, last->host) &&
+            span_equal(row->route.prefix, last->route.prefix) &&
+            row->route.below == last->route.below)
             return true;
     return false;
 }
@@ -155,8 +228,8 @@ void
 http_origins_free(struct http_origins *origins)
 {
     for (size_t i = 0; i < origins->count; i++)
-        for (unsigned n = 0; n < origins->rows[i].url_count; n++)
-            free((char *)(uintptr_t)origins->rows[i].urls[n].ptr);
+        for (unsigned n = 0; n < origins->rows[i].route.count; n++)
+            free((char *)(uintptr_t)origins->rows[i].route.members[n].url.ptr);
     free(origins->rows);
     *origins = (struct http_origins){0};
 }
@@ -164,18 +237,19 @@ http_origins_free(struct http_origins *origins)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static bool
-has_prefix(const struct http_origin *row, struct span path)
+has_prefix(const struct origin_route *route, struct span path)
 {
     /* "?query" stands for "/?query". */
     bool no_path = path.len == 0 || path.ptr[0] == '?';
 
-    if (row->prefix.len == 0)
+    if (route->prefix.len == 0)
         return true;
-    if (no_path || !span_starts_with(path, row->prefix))
+    if (no_path || !span_starts_with(path, route->prefix))
         return false;
-    if (path.len == row->prefix.len)
-        return !row->below;
-    return path.ptr[row->prefix.len] == '/' || (path.ptr[row->prefix.len] == '?' && !row->below);
+    if (path.len == route->prefix.len)
+        return !route->below;
+    return path.ptr[route->prefix.len] == '/' ||
+           (path.ptr[route->prefix.len] == '?' && !route->below);
 }
 
 /*
@@ -216,6 +290,44 @@ leads_up(struct span text)
     return text.len == 0 || separator_length(text) || length_of(text, ';', "3b");
 }
 
+/* Takes a segment off a path, which begins with a slash. */
+static struct span
+take_segment(struct span *path)
+{
+    const char *begin = path->ptr + 1, *end = path->ptr + path->len;
+    const char *slash = memchr(begin, '/', (size_t)(end - begin));
+    struct span segment = span_of(begin, (size_t)((slash ? slash : end) - begin));
+
+    *path = span_of(begin + segment.len, path->len - 1 - segment.len);
+    return segment;
+}
+
+/* The number of dots, one or two, of which the segment consists; otherwise 0. */
+static unsigned
+count_dots(struct span segment)
+{
+    unsigned dots = 0;
+
+    while (segment.len && dots < 3) {
+        size_t dot = length_of(segment, '.', "2e");
+
+        if (!dot)
+            return 0;
+        dots++;
+        segment = span_of(segment.ptr + dot, segment.len - dot);
+    }
+    return dots < 3 ? dots : 0;
+}
+
+static bool
+has_two_dots(struct span path)
+{
+    while (path.len)
+        if (count_dots(take_segment(&path)) == 2)
+            return true;
+    return false;
+}
+
 /* Most paths have nothing of the kind. */
 static bool
 has_dots_or_escape(struct span path)
@@ -228,6 +340,32 @@ has_dots_or_escape(struct span path)
         if (*dot == '.')
             return true;
     return false;
+}
+
+struct span
+http_origins_clean_path(struct span path, char *out)
+{
+    const char *query = path.len ? memchr(path.ptr, '?', path.len) : NULL;
+    size_t len = query ? (size_t)(query - path.ptr) : path.len;
+    struct span rest = span_of(path.ptr, len);
+    char *end = out;
+
+    if (!len || path.ptr[0] != '/' || !has_dots_or_escape(rest) || !has_two_dots(rest))
+        return path;
+    while (rest.len) {
+        struct span segment = take_segment(&rest);
+        unsigned dots = count_dots(segment);
+
+        if (dots == 2)
+            while (end > out && *--end != '/')
+                continue;
+        if (!dots || !rest.len)
+            *end++ = '/';
+        if (!dots)
+            end = span_put(end, segment);
+    }
+    end = span_put(end, span_of(path.ptr + len, path.len - len));
+    return span_of(out, (size_t)(end - out));
 }
 
 bool
@@ -257,47 +395,36 @@ http_origins_find(const struct http_origins *origins, struct span host, struct s
     for (size_t i = 0; i < origins->count; i++) {
         struct http_origin *row = &origins->rows[i];
 
-        if ((row->host.len == 0 || http_same_name(row->host, host)) && has_prefix(row, path))
+        if ((row->host.len == 0 || http_same_name(row->host, host)) &&
+            has_prefix(&row->route, path))
             return row;
     }
     return NULL;
 }
 
-unsigned
-http_origin_failed(struct http_origin *row, unsigned number)
+/* Host and port of a request that names none. */
+static struct http_authority
+default_authority(const struct http_origin *row)
 {
-    unsigned failed = number, next = (number + 1) % row->url_count;
+    struct http_authority authority = {.host = row->host};
+    struct span path, url = origin_route_client(row->route.members[0].url, &path);
+    const char *host = memmem(url.ptr, url.len, "://", 3);
 
-    /* Of several requests that fail at a time one moves it. */
-    (void)atomic_compare_exchange_strong(&row->preferred, &failed, next);
-    return next;
-}
-
-/* Has the URL nothing behind its authority? */
-static bool
-is_authority(struct span url)
-{
-    const char *after = memmem(url.ptr, url.len, "://", 3);
-
-    return !memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
+    if (!authority.host.len && host)
+        (void)http_authority_read(span_of(host + 3, (size_t)(url.ptr + url.len - host - 3)),
+                                  &authority);
+    return authority;
 }
 
 size_t
-http_origin_write_url(const struct http_origin *row, unsigned number, struct span path, char *out,
-                      size_t size)
+http_origin_write_url(const struct http_origin *row, const struct http_origin_request *request,
+                      char *out, size_t size)
 {
-    struct span url = row->urls[number];
-    struct span rest =
-        row->prefix.len ? span_of(path.ptr + row->prefix.len, path.len - row->prefix.len) : path;
-    bool slash = (rest.len == 0 || rest.ptr[0] != '/') && is_authority(url);
+    struct http_authority authority = {.host = request->host, .port = request->port};
 
-    if (rest.len == 1 && rest.ptr[0] == '*')
-        rest.len = 0;
-    if (url.len + slash + rest.len > size)
+    if (!authority.host.len)
+        authority = default_authority(row);
+    if (request->path.len + origin_route_longest(&row->route) > size)
         return 0;
-    memcpy(out, url.ptr, url.len);
-    if (slash)
-        out[url.len] = '/';
-    memcpy(out + url.len + slash, rest.ptr, rest.len);
-    return url.len + slash + rest.len;
+    return http_write_url(out, size, request->https, authority.host, authority.port, request->path);
 }

@@ -111,25 +111,6 @@ purge_tags(struct purge *p, struct span fields)
             purge(p, CONTROL_PURGE_TAG, tag);
 }
 
-/* All URLs of a reverse proxy's origin that the path may be stored under. False if one of them is
- * too long; nothing has been purged then. */
-static bool
-purge_origin(struct purge *p, struct http_exchange *x, struct http_origin *origin)
-{
-    struct http_worker *worker = x->connection->worker;
-    struct span path = x->request.path;
-
-    for (unsigned i = 0; i < origin->url_count; i++)
-        if (!http_origin_write_url(origin, i, path, worker->url, sizeof(worker->url)))
-            return false;
-    for (unsigned i = 0; i < origin->url_count; i++) {
-        size_t len = http_origin_write_url(origin, i, path, worker->url, sizeof(worker->url));
-
-        purge(p, p->prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, span_of(worker->url, len));
-    }
-    return true;
-}
-
 static void
 refuse(struct http_exchange *x, unsigned status, const char *reason)
 {
@@ -164,13 +145,9 @@ http_purge(struct http_exchange *x, const struct http_route *route)
         refuse(x, 400, reason);
         return;
     }
-    if (p.tags) {
+    if (p.tags)
         purge_tags(&p, x->request.fields);
-    } else if (!route->origin) {
+    else
         purge(&p, p.prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, route->url);
-    } else if (!purge_origin(&p, x, route->origin)) {
-        refuse(x, 414, "a URL to purge is longer than 8,192 bytes");
-        return;
-    }
     respond(x, &p);
 }

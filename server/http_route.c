@@ -17,23 +17,45 @@ refuse(unsigned status, const char *sentence, const char **reason)
     return status;
 }
 
+/* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */
+static struct span
+write_url(struct http_worker *worker, const struct http_request *request,
+          const struct http_origin *row, struct span path)
+{
+    const struct http_origin_request asked = {
+        .https = request->https, .host = request->host, .port = request->port, .path = path};
+
+    return span_of(worker->url,
+                   http_origin_write_url(row, &asked, worker->url, sizeof(worker->url)));
+}
+
 /* By a row of --origin. */
 static unsigned
 find_reverse(struct http_connection *c, const struct http_request *request,
              struct http_route *route, const char **reason)
 {
     struct http_worker *worker = c->worker;
+    struct span path = request->path;
 
-    if (http_origins_path_leads_up(request->path))
-        return refuse(400, "the path has a segment \"..\"", reason);
-    route->origin = http_origins_find(&worker->http->origins, request->host, request->path);
+    if (path.len > sizeof(worker->path))
+        return 0;
+    path = http_origins_clean_path(path, worker->path);
+    if (http_origins_path_leads_up(path))
+        return refuse(400, "the path has a segment \"..\" in disguise", reason);
+    route->origin = http_origins_find(&worker->http->origins, request->host, path);
     if (!route->origin)
         return refuse(421, "this server does not serve that host and path", reason);
-    route->url_number = atomic_load(&route->origin->preferred);
-    route->url =
-        span_of(worker->url, http_origin_write_url(route->origin, route->url_number, request->path,
-                                                   worker->url, sizeof(worker->url)));
+    route->url = write_url(worker, request, route->origin, path);
     return 0;
+}
+
+struct span
+http_route_url_again(struct http_exchange *x)
+{
+    struct http_worker *worker = x->connection->worker;
+
+    return write_url(worker, &x->request, x->origin,
+                     http_origins_clean_path(x->request.path, worker->path));
 }
 
 static unsigned

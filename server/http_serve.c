@@ -3,7 +3,6 @@
 #include "server/http_front.h"
 #include "server/http_upgrade.h"
 
-static bool start_next(struct http_exchange *x);
 static void make_fields(struct exchange *exchange);
 
 /* ---- the front ------------------------------------------------------------------------------- */
@@ -52,40 +51,6 @@ more(struct exchange *exchange)
 
     x->over = exchange->complete;
     http_exchange_advance(x);
-}
-
-static bool
-is_unconnected(enum failure why)
-{
-    return why == FAILURE_CONNECT || why == FAILURE_CONNECT_TIMEOUT || why == FAILURE_RESOLVE ||
-           why == FAILURE_TLS;
-}
-
-/*
- * Where no connection can be made, the next URL of the origin is tried. Not for a request with a
- * body, some of which may have been taken.
- */
-static bool
-may_try_again(const struct http_exchange *x, enum failure why)
-{
-    return is_unconnected(why) && x->origin && !x->has_head && !x->exchange.has_body &&
-           x->urls_failed + 1 < x->origin->url_count;
-}
-
-/* Where the last URL fails, too, a response that is stored for an earlier one may be used. */
-static bool
-may_take_older(const struct http_exchange *x, enum failure why)
-{
-    return (is_unconnected(why) || why == FAILURE_TIMEOUT || why == FAILURE_ORIGIN) && x->older &&
-           !x->has_head && !x->exchange.older;
-}
-
-static bool
-repeats(struct exchange *exchange, enum failure why)
-{
-    const struct http_exchange *x = http_exchange_of(exchange);
-
-    return may_try_again(x, why) || may_take_older(x, why);
 }
 
 struct answer {
@@ -137,19 +102,6 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     struct http_exchange *x = http_exchange_of(exchange);
     struct answer answer = answer_to(why);
 
-    if (repeats(exchange, why)) {
-        x->takes_older = !may_try_again(x, why);
-        if (exchange->older && !x->older) {
-            x->older = object_retain(exchange->older);
-            x->older_number = x->url_number;
-        }
-        x->again = true;
-        if (!x->starting)
-            (void)start_next(x);
-        return;
-    }
-    if (x->origin && exchange->has_body && is_unconnected(why))
-        (void)http_origin_failed(x->origin, x->url_number); /* for the next request */
     x->over = true;
     if (why != FAILURE_CANCELLED)
         x->failure = why;
@@ -188,7 +140,6 @@ static const struct front front = {
     .head = head,
     .more = more,
     .fail = fail,
-    .repeats = repeats,
     .interim = interim,
     .space = space,
 };
@@ -202,7 +153,7 @@ make_fields(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    http_fields_make(x);
+    http_fields_make(x, exchange->url);
     exchange->fields = x->fields;
 }
 
@@ -221,9 +172,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->exchange.fields_later = !x->has_fields;
     x->exchange.lacks = ~request->has;
     x->exchange.owned = x->origin != NULL;
-    if (x->origin)
-        x->exchange.row = (struct invalidation_row){
-            .bases = x->origin->urls, .count = x->origin->url_count, .used = x->url_number};
+    x->exchange.route = x->origin ? &x->origin->route : NULL;
     x->exchange.method = request->method;
     x->exchange.whole_server = http_request_is_for_server(request);
     x->exchange.has_body = http_request_has_body(request);
@@ -235,69 +184,11 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->exchange.worker = net_worker_number(c->net.set->worker);
 }
 
-static bool
-start(struct http_exchange *x, struct span url, int64_t as_of_us)
-{
-    bool ended;
-
-    set_exchange(x, url, as_of_us);
-    x->again = false;
-    x->starting = true;
-    ended = exchange_start(&x->exchange);
-    x->starting = false;
-    return x->again ? start_next(x) : ended;
-}
-
 bool
 http_exchange_start(struct http_exchange *x, struct span url)
 {
-    return start(x, url, 0);
-}
-
-/* After a wait. */
-static bool
-start_late(struct http_exchange *x, struct span url)
-{
-    return start(x, url, proxy_now_us(&x->connection->worker->http->service->proxy));
-}
-
-/* No connection can be made for the URL of the exchange, and the origin has others. */
-static struct span
-next_url(struct http_exchange *x)
-{
-    struct http_worker *worker = x->connection->worker;
-
-    x->url_number = http_origin_failed(x->origin, x->url_number);
-    x->urls_failed++;
-    return span_of(worker->url, http_origin_write_url(x->origin, x->url_number, x->request.path,
-                                                      worker->url, sizeof(worker->url)));
-}
-
-/* No connection can be made for any URL. */
-static void
-serve_older(struct http_exchange *x)
-{
-    struct object *older = x->older;
-
-    x->older = NULL;
-    x->url_number = x->older_number;
-    set_exchange(x, object_url(older), 0);
-    exchange_start_with(&x->exchange, older);
-}
-
-/*
- * The exchange has failed, and another URL of the origin is tried, or the older response used.
- * True: the last call has come.
- */
-static bool
-start_next(struct http_exchange *x)
-{
-    exchange_end(&x->exchange);
-    if (x->takes_older) {
-        serve_older(x);
-        return true;
-    }
-    return start_late(x, next_url(x));
+    set_exchange(x, url, 0);
+    return exchange_start(&x->exchange);
 }
 
 /* ---- tunnels --------------------------------------------------------------------------------- */
@@ -314,24 +205,14 @@ http_exchange_switch(struct http_exchange *x, unsigned status)
     net_connection_release_input(&c->net);
 }
 
-bool
-http_exchange_take_next_url(struct http_exchange *x, enum failure why, struct span *url)
-{
-    if (!may_try_again(x, why))
-        return false;
-    *url = next_url(x);
-    return true;
-}
-
 void
 http_exchange_serve(struct http_exchange *x)
 {
-    struct http_worker *worker = x->connection->worker;
-    size_t len = http_origin_write_url(x->origin, x->url_number, x->request.path, worker->url,
-                                       sizeof(worker->url));
+    const struct proxy *proxy = &x->connection->worker->http->service->proxy;
 
     x->over = false;
-    (void)start_late(x, span_of(worker->url, len));
+    set_exchange(x, http_route_url_again(x), proxy_now_us(proxy));
+    (void)exchange_start(&x->exchange);
 }
 
 unsigned

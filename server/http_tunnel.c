@@ -234,21 +234,28 @@ upgrade_ended(void *context, bool switched)
     give_upgrade_up(tunnel);
 }
 
-/* Where no connection can be made, the row's next URL is tried. */
 static bool
-try_next_url(struct http_tunnel *tunnel)
+is_unconnected(enum fetch_error error)
+{
+    return error == FETCH_CONNECT_FAILED || error == FETCH_CONNECT_TIMED_OUT ||
+           error == FETCH_RESOLVE_FAILED;
+}
+
+/* Where no connection can be made, the next member of the row is tried. */
+static bool
+try_next_member(struct http_tunnel *tunnel)
 {
     struct http_exchange *x = tunnel->x;
-    struct span url;
+    struct origin_route *route = &x->origin->route;
 
-    if (!http_exchange_take_next_url(x, failure_of_fetch(tunnel->error), &url))
+    if (!is_unconnected(tunnel->error))
+        return false;
+    origin_route_failed(route, &x->choice, clock_monotonic_us());
+    if (!origin_route_has_next(route, &x->choice))
         return false;
     tunnel->x = NULL;
     leave(tunnel);
-    if (http_upgrade_is_wanted(&x->request, url))
-        http_tunnel_begin(x, url);
-    else
-        http_exchange_serve(x);
+    http_tunnel_begin(x, http_route_url_again(x));
     return true;
 }
 
@@ -259,8 +266,10 @@ shake_hands(struct http_tunnel *tunnel)
     int fd = tunnel->fd;
 
     tunnel->fd = -1;
-    if (fd < 0 && try_next_url(tunnel))
+    if (fd < 0 && try_next_member(tunnel))
         return;
+    if (fd >= 0)
+        origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice);
     if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
                                       options->first_byte_timeout))
         give_upgrade_up(tunnel);
@@ -301,7 +310,9 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     struct memory_account *memory = &c->worker->http->service->memory;
     struct span target = x->request.target;
     size_t bytes = sizeof(struct http_tunnel) + target.len;
-    size_t handshake = x->origin ? http_upgrade_bytes(fetch->url, x->fields) : 0;
+    const struct http_upgrade_request asked = {
+        .url = fetch->url, .host = fetch->host, .fields = x->fields};
+    size_t handshake = x->origin ? http_upgrade_bytes(&asked) : 0;
     size_t charged = bytes + fetcher_request_bytes(fetch) + handshake;
     struct http_tunnel *tunnel;
 
@@ -326,7 +337,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     };
     memcpy(tunnel->target, target.ptr, target.len);
     if (x->origin) {
-        tunnel->upgrade = http_upgrade_create(fetch->url, x->fields, upgrade_ended, tunnel);
+        tunnel->upgrade = http_upgrade_create(&asked, upgrade_ended, tunnel);
         if (!tunnel->upgrade) {
             memory_uncharge(memory, MEMORY_REQUESTS, charged);
             free(tunnel);
@@ -343,13 +354,15 @@ start(struct http_exchange *x, struct span url)
     struct http_connection *c = x->connection;
     struct http_service *http = c->worker->http;
     const struct origin *origin = &http->service->proxy.config.origin;
-    const struct fetch_request fetch = {
-        .client = http_peer(c)->client,
-        .url = url,
-        .flags = FETCH_CONNECT_ONLY,
-    };
+    struct fetch_request fetch = {.client = http_peer(c)->client, .flags = FETCH_CONNECT_ONLY};
+    struct origin_route_text text;
     struct http_tunnel *tunnel;
 
+    if (x->origin)
+        (void)origin_route_next(&x->origin->route, &x->choice, c->net.read_us);
+    origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
+    if (x->origin && !span_starts_with(fetch.url, span_str("http://")))
+        return "TLS is not spoken to the origin of an upgrade";
     if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
     if (atomic_fetch_add(&http->tunnels, 1) >= http->max_tunnels) {

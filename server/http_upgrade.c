@@ -59,20 +59,20 @@ has_handshake(struct span fields)
     return keys == 1 && versions == 1;
 }
 
-/* TLS would have to be spoken on the socket for https. */
 bool
-http_upgrade_is_wanted(const struct http_request *request, struct span url)
+http_upgrade_is_wanted(const struct http_request *request)
 {
     return request->upgrade.len && request->method_id == HTTP_GET && !request->chunked &&
            request->content_length < 0 && has_member(request->upgrade, "websocket") &&
-           has_handshake(request->fields) && span_starts_with(url, span_str("http://"));
+           has_handshake(request->fields);
 }
 
 /* "http://authority/path": the fetcher's check of the URL comes before anything is sent. */
 static void
-write_request(struct buf *out, struct span url, struct span fields)
+write_request(struct buf *out, const struct http_upgrade_request *request)
 {
-    struct span rest = span_of(url.ptr + 7, url.len - 7);
+    struct span rest = span_of(request->url.ptr + 7, request->url.len - 7);
+    struct span fields = request->fields;
     const char *slash = memchr(rest.ptr, '/', rest.len);
     size_t authority = slash ? (size_t)(slash - rest.ptr) : rest.len;
 
@@ -82,7 +82,10 @@ write_request(struct buf *out, struct span url, struct span fields)
     else
         buf_append_char(out, '/');
     buf_append_str(out, " HTTP/1.1\r\nHost: ");
-    buf_append(out, rest.ptr, authority);
+    if (request->host.len)
+        buf_append(out, request->host.ptr, request->host.len);
+    else
+        buf_append(out, rest.ptr, authority);
     buf_append_str(out, "\r\n");
     if (fields.len)
         buf_append(out, fields.ptr, fields.len);
@@ -275,14 +278,20 @@ http_upgrade_begin(struct http_upgrade *upgrade, struct net_connections *set, in
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-size_t
-http_upgrade_bytes(struct span url, struct span fields)
+static size_t
+request_bytes(const struct http_upgrade_request *request)
 {
-    return sizeof(struct http_upgrade) + url.len + fields.len + REQUEST_LINES;
+    return request->url.len + request->host.len + request->fields.len + REQUEST_LINES;
+}
+
+size_t
+http_upgrade_bytes(const struct http_upgrade_request *request)
+{
+    return sizeof(struct http_upgrade) + request_bytes(request);
 }
 
 struct http_upgrade *
-http_upgrade_create(struct span url, struct span fields,
+http_upgrade_create(const struct http_upgrade_request *request,
                     void (*ended)(void *context, bool switched), void *context)
 {
     struct http_upgrade *upgrade = malloc(sizeof(*upgrade));
@@ -293,8 +302,8 @@ http_upgrade_create(struct span url, struct span fields,
     upgrade->fd = -1;
     upgrade->ended = ended;
     upgrade->context = context;
-    buf_init(&upgrade->request, url.len + fields.len + REQUEST_LINES);
-    write_request(&upgrade->request, url, fields);
+    buf_init(&upgrade->request, request_bytes(request));
+    write_request(&upgrade->request, request);
     if (buf_failed(&upgrade->request)) {
         http_upgrade_destroy(upgrade);
         return NULL;

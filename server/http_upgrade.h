@@ -15,20 +15,27 @@
 struct http_upgrade;
 
 /*
- * The protocol that is asked for is WebSocket, version 13, with a key, by a GET without a body, and
- * the URL is http. Other requests are served as if they did not ask.
+ * The protocol that is asked for is WebSocket, version 13, with a key, by a GET without a body.
+ * Other requests are served as if they did not ask.
  */
-bool http_upgrade_is_wanted(const struct http_request *request, struct span url);
+bool http_upgrade_is_wanted(const struct http_request *request);
+
+/* What the origin is asked for. */
+struct http_upgrade_request {
+    struct span url;    /* of http: TLS would have to be spoken on the socket */
+    struct span host;   /* the value of Host; empty: that of the URL */
+    struct span fields; /* end-to-end field lines */
+};
 
 /* Bytes that a handshake takes, for the account of its owner. */
-size_t http_upgrade_bytes(struct span url, struct span fields);
+size_t http_upgrade_bytes(const struct http_upgrade_request *request);
 
 /*
- * A handshake for a GET of this URL with these end-to-end field lines, to be destroyed by
- * http_upgrade_destroy(). ended() is called once after http_upgrade_begin(), in a callback of the
- * loop: `switched` if the origin has agreed. NULL without memory.
+ * A handshake for a GET, to be destroyed by http_upgrade_destroy(). ended() is called once after
+ * http_upgrade_begin(), in a callback of the loop: `switched` if the origin has agreed. NULL
+ * without memory.
  */
-struct http_upgrade *http_upgrade_create(struct span url, struct span fields,
+struct http_upgrade *http_upgrade_create(const struct http_upgrade_request *request,
                                          void (*ended)(void *context, bool switched),
                                          void *context);
 

@@ -424,16 +424,18 @@ class ReverseTest(HttpTest):
         self.assertTrue(is_hit(response))
         method, path, fields = self.echo.heads[0]
         self.assertEqual((method, path, fields["X-Forwarded-For"]), ("GET", "/a?b", "127.0.0.1"))
-        # The row is for any host: all of them share what is stored.
-        self.assertNotIn("X-Forwarded-Host", fields)
+        self.assertEqual((fields["Host"], fields["X-Forwarded-Host"]), ("one.test", "one.test"))
         self.assertTrue(fields["Via"].startswith("1.1 sunproxy-"))
         self.assertEqual(len(self.echo.heads), 1)
 
     def test_paths_do_not_leave_the_row(self):
-        for path in ("/api/../secret", "/api/%2e%2e/secret", "/api/.%2E"):
+        for path in ("/api/..%2fsecret", "/api/..;/secret", "/api/%2e%2e%5csecret"):
             self.assertEqual(self.request(path, host="two.test").status, 400, path)
         self.assertEqual(self.echo.heads, [])
         self.assertEqual(self.request("/api/..x", host="two.test").status, 200)
+        # Below the other row, for any host.
+        self.assertEqual(self.request("/api/%2e%2e/x", host="two.test").status, 200)
+        self.assertEqual([path for _, path, _ in self.echo.heads], ["/v2/..x", "/x"])
 
     def test_the_next_url_if_no_connection_can_be_made(self):
         response = self.request("/api/x", host="two.test")
@@ -551,8 +553,8 @@ class ReverseTest(HttpTest):
         self.assertEqual(other.get("/y").status, 200)
 
     def test_purging(self):
-        self.assertFalse(is_hit(self.request("/a")))
-        self.assertEqual(self.request("/a", method="PURGE").status, 403)
+        self.assertFalse(is_hit(self.request("/a", host="ignored.test")))
+        self.assertEqual(self.request("/a", method="PURGE", host="ignored.test").status, 403)
         local = self.connect(self.unix)
         self.assertTrue(is_hit(local.get("/a")))
         self.assertEqual(local.get("/a", method="PURGE").status, 200)

@@ -64,6 +64,7 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     keep(fetch->url, sizeof(fetch->url), request->url);
     keep(fetch->method, sizeof(fetch->method), request->method);
     keep(fetch->fields, sizeof(fetch->fields), request->headers);
+    keep(fetch->host, sizeof(fetch->host), request->host);
     fetch->id = ++scene.submitted;
     if (id)
         *id = fetch->id;

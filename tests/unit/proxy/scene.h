@@ -88,7 +88,7 @@ struct scene_fetch {
     unsigned flags;
     int64_t limit_us;
     struct fetch_body body;
-    char url[256], method[16], fields[5000];
+    char url[256], method[16], fields[5000], host[128];
 };
 
 #define SCENE_FETCHES 1024 /* at a time */
@@ -141,6 +141,7 @@ struct visit {
     const char *method, *fields; /* a raw exchange asks for its fields when it needs them */
     uint32_t lacks;
     bool raw, owned, no_store, streams;
+    struct origin_route *route;
     bool has_body;
     int64_t body_length;
     struct client_key client;

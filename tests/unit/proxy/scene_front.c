@@ -183,6 +183,7 @@ visit(struct visit *visit)
         .url = span_str(url),
         .raw = visit->raw,
         .owned = visit->owned,
+        .route = visit->route,
         .method = span_str(visit->method ? visit->method : ""),
         .fields = span_str(visit->fields && !later ? visit->fields : ""),
         .fields_later = later,

@@ -126,7 +126,6 @@ END_TEST
 START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
 {
     for (unsigned early = 0; early < 2; early++) {
-        struct invalidation_row none = {0};
         struct invalidation write;
         size_t taken = 0;
 
@@ -137,11 +136,11 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
         store_raw(HOST "/b", FRESH "Surrogate-Key: x\r\n");
         store_raw(HOST "/c", FRESH "Surrogate-Key: y\r\n");
         store_raw(HOST "/d", FRESH "Surrogate-Key: z\r\n");
-        invalidation_init(&write, &scene.proxy, &none, span_str(HOST "/a"), false);
+        invalidation_init(&write, &scene.proxy, NULL, span_str(HOST "/a"), false);
         ck_assert(invalidation_before(&write));
         while (memory_charge(&scene.account, MEMORY_REQUESTS, 16))
             taken += 16;
-        invalidation_after(&write, 204, span_str(""));
+        invalidation_after(&write, 0, 204, span_str(""));
         memory_uncharge(&scene.account, MEMORY_REQUESTS, taken);
         invalidation_free(&write);
         ck_assert(!has_raw(HOST "/a") && !has_raw(HOST "/b") && !has_raw(HOST "/c") &&
@@ -197,7 +196,6 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
 
     /* Escaped, the second is longer than any URL. */
     for (unsigned i = 0; i < 2; i++) {
-        struct invalidation_row none = {0};
         struct invalidation write;
 
         scene_begin(&(struct scene_options){0});
@@ -208,10 +206,10 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
         strcpy(url, HOST "/");
         memset(url + strlen(url), ',', i ? 60000 : 3000);
         url[strlen(HOST "/") + (i ? 60000 : 3000)] = '\0';
-        invalidation_init(&write, &scene.proxy, &none, span_str(url), true);
+        invalidation_init(&write, &scene.proxy, NULL, span_str(url), true);
         ck_assert(invalidation_before(&write));
         ck_assert(!has_raw(HOST "/x") && has_raw("http://host.test"));
-        invalidation_after(&write, 404, span_str(""));
+        invalidation_after(&write, 0, 404, span_str(""));
         invalidation_free(&write);
         ck_assert(has_raw("http://host.test"));
         scene_end();
@@ -231,36 +229,6 @@ START_TEST(a_write_invalidates_the_tags_of_the_objects_of_its_references)
 }
 END_TEST
 
-/* Paths below the bases of a row may differ, and with them the tags of the same resource. */
-START_TEST(a_write_invalidates_the_tags_below_each_base)
-{
-    const struct span bases[] = {span_str(HOST "/one"), span_str(OTHER "/two"),
-                                 span_str("http://third.test")};
-
-    for (unsigned used = 0; used < 3; used++) {
-        const struct invalidation_row row = {.bases = bases, .count = 3, .used = used};
-        struct invalidation write;
-        char url[100];
-
-        scene_begin(&(struct scene_options){0});
-        scene_add_rule(&scene.tag_rules, "/one/* -> one-$1");
-        scene_add_rule(&scene.tag_rules, "/two/* -> two-$1");
-        scene_add_rule(&scene.tag_rules, "/* -> of-$1");
-        store_raw(HOST "/one/users/1", FRESH);
-        store_raw(OTHER "/two/users/1", FRESH);
-        store_raw("http://third.test/users/1", FRESH);
-        store_raw("http://third.test/paths/1", FRESH);
-        snprintf(url, sizeof(url), "%s/users", bases[used].ptr);
-        invalidation_init(&write, &scene.proxy, &row, span_str(url), true);
-        ck_assert(invalidation_before(&write));
-        invalidation_free(&write);
-        ck_assert(!has_raw(HOST "/one/users/1") && !has_raw(OTHER "/two/users/1") &&
-                  !has_raw("http://third.test/users/1") && has_raw("http://third.test/paths/1"));
-        scene_end();
-    }
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
@@ -276,7 +244,6 @@ unit_suite(void)
     tcase_add_test(tests, a_write_invalidates_all_tags_of_all_variants);
     tcase_add_test(tests, a_write_to_a_long_path_invalidates_no_more_than_others);
     tcase_add_test(tests, a_write_invalidates_the_tags_of_the_objects_of_its_references);
-    tcase_add_test(tests, a_write_invalidates_the_tags_below_each_base);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,0 +1,176 @@
+/*
+ * The members of a route that a fill is fetched from, one after the other. A request that was not
+ * sent goes on to the next member, whatever its method. One that may be repeated, without a body,
+ * does so as well after 502, 503 or 504, after a connection that broke before the head, and once
+ * after a timeout. Each member is tried once at most.
+ */
+#include <errno.h>
+
+#include "fetch/method.h"
+#include "proxy/origin_fill_parts.h"
+
+bool
+origin_attempt_begin(struct origin_fill *fill, const struct origin_fill_request *request)
+{
+    fill->route = request->route;
+    fill->has_body = request->has_body;
+    fill->body_length = request->body_length;
+    fill->sent = fill->lines.len;
+    if (!fill->route)
+        return true;
+    (void)origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+    if (!fill->raw) {
+        buf_init(&fill->lines, OBJECT_MAX_META);
+        buf_append(&fill->lines, request->fields.ptr, request->fields.len);
+        fill->plain = fill->sent = fill->lines.len;
+    }
+    buf_append(&fill->lines, request->method.ptr, request->method.len);
+    return !buf_failed(&fill->lines);
+}
+
+static struct span
+method_of(const struct origin_fill *fill)
+{
+    return span_of(fill->lines.data + fill->sent, fill->lines.len - fill->sent);
+}
+
+struct fetch_request
+origin_fill_fetch_request(const struct origin_fill *fill, struct span lines,
+                          struct origin_route_text *text)
+{
+    struct fetch_request fetch = {
+        .client = fill->client,
+        .headers = lines,
+        .flags = (fill->raw ? FETCH_UNDECODED | FETCH_NO_REDIRECTS : 0u) |
+                 (fill->streams ? FETCH_MAY_PAUSE | FETCH_ANY_LENGTH : 0u) |
+                 (fill->whole_server ? FETCH_WHOLE_SERVER : 0u),
+    };
+
+    origin_route_set(fill->route, fill->choice.member, object_url(fill->base.object), text, &fetch);
+    return fetch;
+}
+
+struct fetch_body
+origin_fill_request_body(const struct origin_fill *fill)
+{
+    return fill->has_body ? (struct fetch_body){.kind = FETCH_BODY_SUPPLIED,
+                                                .length = fill->body_length}
+                          : (struct fetch_body){.kind = FETCH_BODY_NONE};
+}
+
+bool
+origin_fill_submit_again(struct origin_fill *fill, const struct fetch_request *fetch)
+{
+    const struct origin *origin = &fill->proxy->config.origin;
+    uint64_t id;
+
+    fill->has_turn = fill->has_answer = fill->passes_over = false;
+    if (!origin->ops->submit(origin->context, fetch, &origin_fill_sink, fill, &id))
+        return false;
+    /* No call-back of it comes before this thread's next turn. */
+    atomic_store(&fill->second_fetch, id);
+    /* The last request may have left before, and have cancelled the earlier fetch. */
+    if (origin_fill_check_wanted(fill) != 0)
+        origin->ops->cancel(origin->context, id);
+    return true;
+}
+
+/* Is another request like it harmless, though the first one has reached a member? */
+static bool
+may_repeat(const struct origin_fill *fill)
+{
+    return method_may_repeat(&(struct fetch_request){.method = method_of(fill),
+                                                     .body = origin_fill_request_body(fill)});
+}
+
+/* A member that cannot reach its own origin, or does not serve now. */
+static bool
+is_failure(unsigned status)
+{
+    return status == 502 || status == 503 || status == 504;
+}
+
+bool
+origin_attempt_answers(struct origin_fill *fill, unsigned status)
+{
+    /* After a redirect it may be another origin's. */
+    if (!fill->route || fill->has_answer)
+        return true;
+    if (!is_failure(status)) {
+        origin_route_succeeded(fill->route, &fill->choice);
+        fill->has_answer = true;
+        return true;
+    }
+    origin_route_failed(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+    fill->has_answer = !may_repeat(fill) || !origin_route_has_next(fill->route, &fill->choice);
+    fill->passes_over = !fill->has_answer;
+    return fill->has_answer;
+}
+
+/* May the request go to another member after this end of its fetch, which is the member's fault? */
+static bool
+may_go_on(struct origin_fill *fill, enum fetch_error error)
+{
+    switch (error) {
+    case FETCH_RESOLVE_FAILED:
+    case FETCH_CONNECT_FAILED:
+    case FETCH_CONNECT_TIMED_OUT:
+        return !fill->supplied;
+    case FETCH_TLS_FAILED:
+    case FETCH_ORIGIN_BROKE:
+        return may_repeat(fill);
+    case FETCH_TIMED_OUT:
+        /* Each may take as long, so there is no third. */
+        if (fill->timed_out)
+            return false;
+        fill->timed_out = true;
+        return may_repeat(fill);
+    default:
+        return false;
+    }
+}
+
+bool
+origin_fill_is_disconnected(enum fetch_error error)
+{
+    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
+           error == FETCH_CONNECT_TIMED_OUT || error == FETCH_TLS_FAILED ||
+           error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
+}
+
+/* Is the end of the fetch the member's fault? One that has waited for its turn all the time has not
+ * reached it. */
+static bool
+blames_member(const struct origin_fill *fill, enum fetch_error error)
+{
+    return origin_fill_is_disconnected(error) && (error != FETCH_TIMED_OUT || fill->has_turn);
+}
+
+bool
+origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error)
+{
+    if (!fill->route || fill->has_answer || fill->failure)
+        return false;
+    if (!fill->passes_over) {
+        if (!blames_member(fill, error))
+            return false;
+        origin_route_failed(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+        if (!may_go_on(fill, error))
+            return false;
+    } else if (error == FETCH_CANCELLED) {
+        return false;
+    }
+    return origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+}
+
+bool
+origin_attempt_go_on(struct origin_fill *fill)
+{
+    struct origin_route_text text;
+    struct fetch_request fetch = origin_fill_fetch_request(
+        fill, span_of(fill->lines.data, fill->conditional ? fill->sent : fill->plain), &text);
+
+    fetch.method = method_of(fill);
+    fetch.body = origin_fill_request_body(fill);
+    return origin_fill_submit_again(fill, &fetch);
+}

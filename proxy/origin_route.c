@@ -1,0 +1,255 @@
+#include "proxy/origin_route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/reference.h"
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+static int64_t
+time_left(unsigned failures)
+{
+    int64_t us = ORIGIN_ROUTE_LEFT_US;
+
+    while (failures-- > 1 && us < ORIGIN_ROUTE_LONGEST_US)
+        us *= 2;
+    return us < ORIGIN_ROUTE_LONGEST_US ? us : ORIGIN_ROUTE_LONGEST_US;
+}
+
+static bool
+choose(struct origin_choice *choice, unsigned member, bool trial)
+{
+    choice->tried |= 1u << member;
+    choice->member = member;
+    choice->trial = trial;
+    return true;
+}
+
+bool
+origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
+{
+    unsigned soonest = ORIGIN_ROUTE_MEMBERS;
+    int64_t soonest_us = INT64_MAX;
+
+    for (unsigned i = 0; i < route->count; i++) {
+        struct origin_member *member = &route->members[i];
+        int64_t until_us = atomic_load(&member->left_until_us);
+
+        if (choice->tried & 1u << i)
+            continue;
+        if (!until_us)
+            return choose(choice, i, false);
+        /* One request tries it, and the next one not before the same time has passed. */
+        if (until_us <= now_us &&
+            atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+                                           now_us + time_left(atomic_load(&member->failures))))
+            return choose(choice, i, true);
+        if (until_us < soonest_us) {
+            soonest_us = until_us;
+            soonest = i;
+        }
+    }
+    return soonest < ORIGIN_ROUTE_MEMBERS && choose(choice, soonest, false);
+}
+
+unsigned
+origin_route_first(const struct origin_route *route)
+{
+    for (unsigned i = 0; route && i < route->count; i++)
+        if (!atomic_load(&route->members[i].left_until_us))
+            return i;
+    return 0;
+}
+
+bool
+origin_route_has_next(const struct origin_route *route, const struct origin_choice *choice)
+{
+    return choice->tried != (1u << route->count) - 1;
+}
+
+void
+origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us)
+{
+    struct origin_member *member = &route->members[choice->member];
+    int64_t in_use = 0;
+
+    if (choice->trial)
+        atomic_store(&member->left_until_us,
+                     now_us + time_left(atomic_fetch_add(&member->failures, 1) + 1));
+    /* Of several requests that fail at a time one counts. */
+    else if (atomic_compare_exchange_strong(&member->left_until_us, &in_use,
+                                            now_us + ORIGIN_ROUTE_LEFT_US))
+        atomic_store(&member->failures, 1);
+}
+
+void
+origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice)
+{
+    struct origin_member *member = &route->members[choice->member];
+
+    if (atomic_load(&member->left_until_us))
+        atomic_store(&member->left_until_us, 0);
+}
+
+/* ---- URLs ------------------------------------------------------------------------------------ */
+
+struct span
+origin_route_client(struct span url, struct span *path)
+{
+    const char *after = memmem(url.ptr, url.len, "://", 3), *end = url.ptr + url.len;
+    const char *at = after ? after + 3 : url.ptr;
+
+    while (at < end && *at != '/' && *at != '?')
+        at++;
+    *path = span_of(at, (size_t)(end - at));
+    return span_of(url.ptr, (size_t)(at - url.ptr));
+}
+
+/* Has the URL nothing behind its authority? */
+static bool
+is_authority(struct span url)
+{
+    struct span path;
+
+    (void)origin_route_client(url, &path);
+    return path.len == 0;
+}
+
+size_t
+origin_route_write_url(const struct origin_route *route, unsigned member, struct span path,
+                       char *out, size_t size)
+{
+    struct span url = route->members[member].url;
+    struct span rest = route->prefix.len
+                           ? span_of(path.ptr + route->prefix.len, path.len - route->prefix.len)
+                           : path;
+    bool slash = (rest.len == 0 || rest.ptr[0] != '/') && is_authority(url);
+    char *end = out;
+
+    if (url.len + slash + rest.len > size)
+        return 0;
+    end = span_put(end, url);
+    if (slash)
+        *end++ = '/';
+    end = span_put(end, rest);
+    return (size_t)(end - out);
+}
+
+size_t
+origin_route_longest(const struct origin_route *route)
+{
+    size_t longest = 0;
+
+    for (unsigned i = 0; i < route->count; i++)
+        if (route->members[i].url.len > longest)
+            longest = route->members[i].url.len;
+    return longest + 1;
+}
+
+struct span
+origin_route_authority(struct span url)
+{
+    struct span path, client = origin_route_client(url, &path);
+    const char *after = memmem(client.ptr, client.len, "://", 3);
+
+    return after ? span_of(after + 3, (size_t)(client.ptr + client.len - after - 3)) : client;
+}
+
+struct span
+origin_route_host(const struct origin_route *route, struct span client_url)
+{
+    switch (route->host) {
+    case ORIGIN_HOST_CLIENT:
+        return origin_route_authority(client_url);
+    case ORIGIN_HOST_NAMED:
+        return route->name;
+    case ORIGIN_HOST_MEMBER:
+        break;
+    }
+    return span_of(NULL, 0);
+}
+
+void
+origin_route_set(const struct origin_route *route, unsigned member, struct span client_url,
+                 struct origin_route_text *text, struct fetch_request *request)
+{
+    struct span path;
+
+    request->url = client_url;
+    if (!route)
+        return;
+    client_url = fetch_normal_url(client_url, text->client, sizeof(text->client));
+    (void)origin_route_client(client_url, &path);
+    request->url = span_of(
+        text->url, origin_route_write_url(route, member, path, text->url, sizeof(text->url)));
+    request->host = origin_route_host(route, client_url);
+    request->flags |= FETCH_CONFIGURED;
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+bool
+origin_route_names_member(const struct origin_route *route, struct span reference,
+                          struct span *rest)
+{
+    for (unsigned i = 0; i < route->count; i++)
+        if (http_reference_is_below(route->members[i].url, reference, rest))
+            return true;
+    return false;
+}
+
+char *
+origin_route_write_path(const struct origin_route *route, struct span rest, char *out)
+{
+    out = span_put(out, route->prefix);
+    /* A path begins with a slash, and a row with a slash at its end needs it. */
+    if ((route->prefix.len == 0 || route->below) && (rest.len == 0 || rest.ptr[0] != '/'))
+        *out++ = '/';
+    /* Without a prefix a second slash would begin an authority. */
+    while (route->prefix.len == 0 && rest.len > 1 && rest.ptr[0] == '/' && rest.ptr[1] == '/')
+        rest = span_of(rest.ptr + 1, rest.len - 1);
+    return span_put(out, rest);
+}
+
+/* Appends the client's URL for what follows the URL of a member. */
+static bool
+append_client_url(const struct origin_route *route, struct span client_url, struct span rest,
+                  struct buf *out)
+{
+    struct span path, client = origin_route_client(client_url, &path);
+    char *text = malloc(route->prefix.len + 1 + rest.len + 1);
+    bool appended = false;
+
+    if (text) {
+        size_t len = (size_t)(origin_route_write_path(route, rest, text) - text);
+        const char *fragment = memchr(text, '#', len);
+
+        len = fragment ? (size_t)(fragment - text) : len;
+        appended = buf_append(out, client.ptr, client.len) && buf_append(out, text, len);
+    }
+    free(text);
+    return appended;
+}
+
+bool
+origin_route_resolve(const struct origin_route *route, unsigned member, struct span client_url,
+                     struct span reference, struct buf *out)
+{
+    char url[FETCH_NORMAL_SIZE];
+    struct span path, rest;
+    struct buf absolute;
+    bool found = false;
+    size_t len;
+
+    if (origin_route_names_member(route, reference, &rest))
+        return append_client_url(route, client_url, rest, out);
+    (void)origin_route_client(client_url, &path);
+    len = origin_route_write_url(route, member, path, url, sizeof(url));
+    buf_init(&absolute, 2 * sizeof(url));
+    if (len && http_resolve_same_origin(span_of(url, len), reference, &absolute) &&
+        origin_route_names_member(route, buf_span(&absolute), &rest))
+        found = append_client_url(route, client_url, rest, out);
+    buf_free(&absolute);
+    return found;
+}

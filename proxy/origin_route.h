@@ -1,0 +1,118 @@
+/*
+ * Where the requests of a row are fetched from: the members of an origin, each a URL that takes the
+ * place of host and prefix in the client's URL. The route lies below the cache: responses have the
+ * client's URL, whichever member has sent them.
+ *
+ * A request goes to the first member that is in use. One that fails is left for a while, which
+ * doubles as long as it fails; then one request tries it, and the others follow when that has had a
+ * response. Where all members are left, a request goes to the one whose time ends first.
+ *
+ * Safe on any thread; what the caller sets is constant from then on.
+ */
+#ifndef SUNPROXY_PROXY_ORIGIN_ROUTE_H
+#define SUNPROXY_PROXY_ORIGIN_ROUTE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/span.h"
+#include "fetch/fetch.h"
+
+#define ORIGIN_ROUTE_MEMBERS 16u
+
+/* How long a member is left after its first failure, and at most. */
+#define ORIGIN_ROUTE_LEFT_US ((int64_t)10 * 1000000)
+#define ORIGIN_ROUTE_LONGEST_US ((int64_t)300 * 1000000)
+
+/* Which Host a member is sent. */
+enum origin_host {
+    ORIGIN_HOST_CLIENT, /* that of the client's URL */
+    ORIGIN_HOST_MEMBER, /* that of the member's URL */
+    ORIGIN_HOST_NAMED,  /* route->name */
+};
+
+struct origin_member {
+    struct span url;              /* as fetch_normal_url() spells it, without a slash at its end */
+    _Atomic int64_t left_until_us; /* of the monotonic clock; 0: it is in use */
+    _Atomic unsigned failures;    /* one behind the other, while it is left */
+};
+
+struct origin_route {
+    struct span prefix; /* of the client's path, without a slash at its end */
+    bool below;         /* the prefix was given with one: it must be followed by one */
+    enum origin_host host;
+    struct span name;
+    unsigned count; /* of members: at least 1 */
+    struct origin_member members[ORIGIN_ROUTE_MEMBERS];
+};
+
+/* What one request has tried. All zero: nothing. */
+struct origin_choice {
+    unsigned tried;  /* a bit for each member */
+    unsigned member; /* the last one */
+    bool trial;      /* that was left, and is tried by this request alone */
+};
+
+/* Chooses the next member for a request. False: it has tried all of them. */
+bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
+
+/* The first member that is in use, or the first of all; 0 without a route. */
+unsigned origin_route_first(const struct origin_route *route);
+
+/* Has the request another member to try? */
+bool origin_route_has_next(const struct origin_route *route, const struct origin_choice *choice);
+
+/* The member that was chosen has failed, or has sent a response. */
+void origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
+                         int64_t now_us);
+void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice);
+
+/* The URL of a client without what it has behind the authority, and that: a path with a query, or
+ * empty. */
+struct span origin_route_client(struct span url, struct span *path);
+
+/*
+ * Writes the URL of a member for a path of the client's, which has the prefix. Returns the number
+ * of bytes; 0 if they are more than `size`.
+ */
+size_t origin_route_write_url(const struct origin_route *route, unsigned member, struct span path,
+                              char *out, size_t size);
+
+/* By how many bytes such a URL may be longer than the path at most. */
+size_t origin_route_longest(const struct origin_route *route);
+
+/* Host and port of a client's URL, as it states them. */
+struct span origin_route_authority(struct span url);
+
+/* The Host that a member is sent for this URL of a client; empty: that of the member's URL. */
+struct span origin_route_host(const struct origin_route *route, struct span client_url);
+
+/*
+ * Sets URL, Host and flags of a fetch for a client's URL from a member. `text` has the URL then.
+ * Without a route they are those of the URL itself. A URL that is too long stays the client's, and
+ * has no scheme: the fetcher refuses it.
+ */
+struct origin_route_text {
+    char url[FETCH_NORMAL_SIZE];
+    char client[FETCH_NORMAL_SIZE];
+};
+void origin_route_set(const struct origin_route *route, unsigned member, struct span client_url,
+                      struct origin_route_text *text, struct fetch_request *request);
+
+/* Does a reference name the URL of a member, or one below it? *rest is what follows it. */
+bool origin_route_names_member(const struct origin_route *route, struct span reference,
+                               struct span *rest);
+
+/* Writes the client's path for what follows the URL of a member; at most that and the prefix and
+ * one byte. Returns the end. */
+char *origin_route_write_path(const struct origin_route *route, struct span rest, char *out);
+
+/*
+ * Appends the client's URL for a reference in a response of a member to a request for `client_url`.
+ * False, with nothing appended, if it leads elsewhere.
+ */
+bool origin_route_resolve(const struct origin_route *route, unsigned member, struct span client_url,
+                          struct span reference, struct buf *out);
+
+#endif
