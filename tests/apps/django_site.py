@@ -4,15 +4,13 @@ Django of the Python that runs this, or else Debian's python3-django.
 """
 
 import html
-import pathlib
 import subprocess
 import sys
 import threading
 
 import driver
-from driver import HOST, OTHER_HOST, STRANGER, Program, field, free_port
+from driver import HERE, HOST, OTHER_HOST, STRANGER, Program, field, free_port
 
-HERE = pathlib.Path(__file__).resolve().parent
 UPLOAD_BYTES = 5 << 20
 
 

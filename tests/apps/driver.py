@@ -23,7 +23,8 @@ import threading
 import time
 import urllib.parse
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tests"))
 from ports import free_port  # noqa: E402,F401
 
@@ -92,6 +93,7 @@ class Run:
         self.direct = direct
         self.options = options
         self.programs = []
+        self.daemons = []  # those of the programs that are sunproxyd
         self.checks = []  # (name, "" or what is wrong)
         self.leaks = []  # responses that name the backend's address
         self.sources = collections.Counter()  # responses by what Cache-Status says of them
@@ -116,12 +118,16 @@ class Run:
             self.port = backend_port
             return
         self.port = self.proxy_port
-        daemon = Program(self, "sunproxyd", [
+        self.start_daemon("sunproxyd", self.port, "--allow-net", "127.0.0.1", "--origin",
+                          f"/=http://127.0.0.1:{backend_port}", *options)
+
+    def start_daemon(self, name, port, *options):
+        daemon = Program(self, name, [
             self.build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
-            "--http", f"127.0.0.1:{self.port}", "--allow-net", "127.0.0.1",
-            "--origin", f"/=http://127.0.0.1:{backend_port}",
-            "--access-log", self.folder / "access.log", *options, *self.options])
-        daemon.await_port(self.port)
+            "--http", f"127.0.0.1:{port}", "--access-log", self.folder / f"{name}.access.log",
+            *options, *self.options])
+        self.daemons.append(daemon)
+        daemon.await_port(port)
 
     def visitor(self, name, host=HOST):
         return Visitor(self, name, host)
@@ -198,8 +204,8 @@ class Run:
         self.check("no response names the backend's address", summary(self.leaks))
         for program in reversed(self.programs):
             status = program.stop()
-            if program.name == "sunproxyd":
-                self.expect("sunproxyd ends with status 0", status == 0, f"status {status}")
+            if program in self.daemons:
+                self.expect(f"{program.name} ends with status 0", status == 0, f"status {status}")
 
 
 def summary(wrongs):

@@ -11,10 +11,9 @@ import shutil
 import subprocess
 
 import driver
-from driver import HOST, STRANGER, Program, field, free_port
+from driver import HERE, HOST, STRANGER, Program, field, free_port
 
 SOURCE = pathlib.Path("/usr/share/mediawiki")
-HERE = pathlib.Path(__file__).resolve().parent
 PHP_WORKERS = 6
 PASSWORD = "%s-has-a-long-password"
 

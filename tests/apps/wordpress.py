@@ -12,10 +12,9 @@ import subprocess
 import threading
 
 import driver
-from driver import HOST, STRANGER, Program, field, free_port
+from driver import HERE, HOST, STRANGER, Program, field, free_port
 
 SOURCE = pathlib.Path("/usr/share/wordpress")
-HERE = pathlib.Path(__file__).resolve().parent
 PHP_WORKERS = 6
 THEME = "twentytwentythree"
 
