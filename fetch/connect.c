@@ -37,6 +37,21 @@ give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
     return CURL_SOCKET_BAD;
 }
 
+/*
+ * False, with a failure, if the request has been given to a connection, which did not answer, and
+ * must not be sent again, as libcurl would.
+ */
+static bool
+may_begin(struct transfer *t)
+{
+    if (!t->sent || method_may_repeat(t->request))
+        return true;
+    transfer_fail(t, FETCH_ORIGIN_BROKE,
+                  "%s closed the connection before it answered; the request is not sent again",
+                  t->target->host);
+    return false;
+}
+
 /* The last check of an address, just before it is connected to. */
 curl_socket_t
 connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
@@ -48,6 +63,8 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
     int fd;
 
     if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
+        return CURL_SOCKET_BAD;
+    if (!may_begin(t))
         return CURL_SOCKET_BAD;
     /* A kept connection turned out to be dead, and libcurl tries again with a new one. */
     if (t->stage == TRANSFER_ASKED || t->stage == TRANSFER_SENDING)
@@ -83,12 +100,8 @@ connect_begin_request(void *context, char *to, char *from, int to_port, int from
 {
     struct transfer *t = context;
 
-    if (t->sent && !method_may_repeat(t->request)) {
-        transfer_fail(t, FETCH_ORIGIN_BROKE,
-                      "%s closed the connection before it answered; the request is not sent again",
-                      t->target->host);
+    if (!may_begin(t))
         return CURL_PREREQFUNC_ABORT;
-    }
     /* libcurl rewinds only after a part of the body was written, and may have read more than that.
      */
     upload_rewind(&t->upload);

@@ -7,10 +7,16 @@
 
 #include <curl/curl.h>
 
-/* CURLOPT_OPENSOCKETFUNCTION: a socket, if the address may be connected to. */
+/*
+ * CURLOPT_OPENSOCKETFUNCTION: a socket, if the address may be connected to, and the request has not
+ * been sent before unless it may be repeated.
+ */
 curl_socket_t connect_open_socket(void *transfer, curlsocktype purpose, struct curl_sockaddr *to);
 
-/* CURLOPT_PREREQFUNCTION: refuses a kept connection that is not silent (transfer->unclean). */
+/*
+ * CURLOPT_PREREQFUNCTION: refuses a kept connection that is not silent (transfer->unclean), and a
+ * request that must not be sent again.
+ */
 int connect_begin_request(void *transfer, char *to, char *from, int to_port, int from_port);
 
 /* CURLOPT_RESOLVER_START_FUNCTION: libcurl resolves no name, since it could stall others. */

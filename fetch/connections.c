@@ -20,9 +20,9 @@ struct connection {
 };
 
 void
-connections_init(struct connections *connections, unsigned most)
+connections_init(struct connections *connections, unsigned most, unsigned kept)
 {
-    pools_init(&connections->pools, most);
+    pools_init(&connections->pools, most, kept);
     for (unsigned i = 0; i < CONNECTION_BUCKETS; i++) {
         LIST_INIT(&connections->fresh[i]);
         LIST_INIT(&connections->buckets[i]);

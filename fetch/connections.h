@@ -32,8 +32,8 @@ struct connections {
     size_t fd_count;                                    /* of its places */
 };
 
-/* For `most` connections (pools_init()). */
-void connections_init(struct connections *connections, unsigned most);
+/* For `most` connections, of which an origin may have `kept` idle (pools_init()). */
+void connections_init(struct connections *connections, unsigned most, unsigned kept);
 
 /* Calls pools_close_unused(). */
 void connections_close_unused(struct connections *connections, int64_t now_us);

@@ -54,8 +54,9 @@ enum fetch_error {
 #define FETCH_BYTES 262144u
 
 /*
- * Only max_waiting, max_active_per_client, max_queued, max_redirects, reserved_descriptors,
- * max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a week.
+ * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, max_redirects,
+ * reserved_descriptors, max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a
+ * week.
  */
 struct fetch_config {
     struct memory_account *memory;          /* charged FETCH_BYTES a transfer; not owned, or NULL */
@@ -68,6 +69,8 @@ struct fetch_config {
     unsigned max_waiting;
     unsigned max_active_per_origin; /* scheme, host and port */
     unsigned max_active_per_client; /* when it is alone, less when others fetch; 0: not bounded */
+    unsigned max_idle_per_origin;   /* connections kept for later fetches; a further one is closed
+                                       after its answer. Not of HTTP/2, which are shared */
     unsigned max_queued;            /* not begun; over it the client with the most of them gets
                                        FETCH_DISPLACED for its last */
     unsigned max_redirects;
@@ -186,7 +189,8 @@ struct fetch_body {
  *
  * A request is sent again on another connection only if its method is idempotent (RFC 9110 section
  * 9.2.2), its body is in memory or absent, and the origin closed a kept connection before the first
- * byte of a response. All other requests get a new connection. "Expect: 100-continue" is not sent.
+ * byte of a response. Any other request ends with FETCH_ORIGIN_BROKE then. "Expect: 100-continue"
+ * is not sent.
  */
 struct fetch_request {
     struct client_key client; /* to which the fetch counts */

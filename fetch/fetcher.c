@@ -290,7 +290,8 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
-    connections_init(&fetcher->loop.connections, config->max_active);
+    connections_init(&fetcher->loop.connections, config->max_active,
+                     config->max_idle_per_origin);
     snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;

@@ -17,6 +17,7 @@ struct pool {
 struct pool_origin {
     RB_ENTRY(pool_origin) node;
     unsigned references;
+    unsigned kept;                 /* members that are */
     LIST_HEAD(, pool_member) idle; /* the one used last comes first */
     struct pool_member *shared;    /* over HTTP/2: the one that a transfer was given last */
     char key[];
@@ -33,9 +34,9 @@ TREE_GENERATE(pool_origin_tree, pool_origin, node, compare_origins)
 /* ---- all pools ----------------------------------------------------------------------- */
 
 void
-pools_init(struct pools *pools, unsigned connections)
+pools_init(struct pools *pools, unsigned connections, unsigned kept)
 {
-    *pools = (struct pools){0};
+    *pools = (struct pools){.kept = kept};
     RB_INIT(&pools->origins);
     pools->most = (connections - 1) / POOL_CONNECTIONS + 1;
     pools->size = (connections - 1) / pools->most + 1;
@@ -187,8 +188,19 @@ has_place(const struct pools *pools, const struct pool *pool)
 }
 
 static void
+set_kept(struct pool_member *member, bool kept)
+{
+    if (kept && !member->kept)
+        member->origin->kept++;
+    else if (!kept && member->kept)
+        member->origin->kept--;
+    member->kept = kept;
+}
+
+static void
 make_idle(struct pool_member *member)
 {
+    set_kept(member, true);
     member->state = MEMBER_IDLE;
     member->pool->idle++;
     LIST_INSERT_HEAD(&member->origin->idle, member, link);
@@ -366,6 +378,7 @@ pool_take_member(struct pool_member *member, struct pool_lease *lease, bool shar
         if (claimer)
             claim(left, claimer);
     }
+    set_kept(member, false);
     member->state = MEMBER_USED;
     member->shareable = shared;
     LIST_INSERT_HEAD(&member->users, lease, link);
@@ -374,12 +387,26 @@ pool_take_member(struct pool_member *member, struct pool_lease *lease, bool shar
         member->origin->shared = member;
 }
 
+bool
+pool_keep_member(const struct pools *pools, const struct pool_lease *lease)
+{
+    struct pool_member *member = lease->used;
+
+    if (!member || member->shareable || member->kept)
+        return true;
+    if (member->origin->kept >= pools->kept)
+        return false;
+    set_kept(member, true);
+    return true;
+}
+
 void
 pool_remove_member(struct pools *pools, struct pool_member *member)
 {
     struct pool_lease *lease;
 
     end_idleness(member);
+    set_kept(member, false);
     LIST_REMOVE(member, sibling);
     if (member->claimer)
         member->claimer->claimed = NULL;

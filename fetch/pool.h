@@ -44,6 +44,7 @@ struct pool_member {
         MEMBER_CLAIMED /* idle, and expected to be used by the claimer */
     } state;
     bool shareable; /* it speaks HTTP/2; known once a transfer has it */
+    bool kept;      /* idle or claimed, or will be when its transfer ends: counted by its origin */
     struct pool_lease *claimer;
     LIST_HEAD(, pool_lease) users;   /* several over HTTP/2 */
     LIST_ENTRY(pool_member) link;    /* of the origin's idle ones */
@@ -66,6 +67,7 @@ struct pools {
     unsigned count;
     unsigned most;   /* pools */
     unsigned size;   /* connections in each */
+    unsigned kept;   /* connections that an origin may have idle */
     unsigned cursor; /* where the next search begins */
     unsigned open;   /* pools that may have connections */
     int64_t look_us; /* when pools_close_unused() looks again */
@@ -74,9 +76,10 @@ struct pools {
 
 /*
  * Pools for `connections` connections (1 and more) in all, and fewer than one in 32 above that
- * where they cannot be divided evenly. They are made by need.
+ * where they cannot be divided evenly, of which an origin may have `kept` idle. They are made by
+ * need.
  */
-void pools_init(struct pools *pools, unsigned connections);
+void pools_init(struct pools *pools, unsigned connections, unsigned kept);
 
 /* Has the multi handle bound the connections of each pool. */
 CURLMcode pools_set_bounds(const struct pools *pools, CURLM *multi);
@@ -101,7 +104,7 @@ void pools_free(struct pools *pools);
 
 /* What a transfer wants of its pool. */
 enum pool_wish {
-    POOL_NEW,    /* a connection that has not been used */
+    POOL_NEW,    /* a connection that has not been used: for a tunnel */
     POOL_IDLE,   /* an idle connection, not of HTTP/2, rather than a new one */
     POOL_SHARED, /* one that others use over HTTP/2 rather than an idle or a new one */
 };
@@ -126,6 +129,12 @@ void pool_add_member(struct pool_member *member, const struct pool_lease *lease)
 
 /* libcurl has given the connection, which may be shared (HTTP/2), to the lease's transfer. */
 void pool_take_member(struct pool_member *member, struct pool_lease *lease, bool shared);
+
+/*
+ * The answer of the transfer is complete: may its connection be kept? If it may, it counts to those
+ * that its origin has idle, from now on. One that is shared may always be kept.
+ */
+bool pool_keep_member(const struct pools *pools, const struct pool_lease *lease);
 
 /* It is closed. */
 void pool_remove_member(struct pools *pools, struct pool_member *member);

@@ -21,6 +21,7 @@ fetch_config_default(struct fetch_config *config)
         .max_active = 1024,
         .max_active_per_origin = 16,
         .max_active_per_client = 128,
+        .max_idle_per_origin = 32,
         .max_queued = 4096,
         .max_redirects = 10,
         .resolver_threads = 256,

@@ -49,9 +49,11 @@ transfer_take_flow(struct transfer *t, enum fetch_flow flow)
 void
 transfer_check_complete(struct transfer *t)
 {
-    if (t->upload.ended)
+    if (t->has_body && !body_is_complete(&t->body, t->head.stated_length, t->read_bytes))
         return;
-    if (!t->has_body || body_is_complete(&t->body, t->head.stated_length, t->wire_bytes))
+    if (!pool_keep_member(&t->owner.connections->pools, &t->lease))
+        curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+    if (!t->upload.ended)
         t->owner.complete(t->owner.context);
 }
 
@@ -137,6 +139,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     switch (body_read(&t->body, &input, &t->allowance, take_piece, t)) {
     case BODY_WANTS:
         t->used = 0;
+        t->read_bytes += len;
         transfer_check_complete(t);
         return len;
     case BODY_PAUSED:

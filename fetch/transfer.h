@@ -112,6 +112,7 @@ struct transfer {
     size_t used;         /* of the piece that libcurl holds for it while it is paused */
     uint64_t body_bytes; /* decoded */
     uint64_t wire_bytes; /* as received */
+    uint64_t read_bytes; /* of these, those that have been read to the end: paused pieces have not */
 
     enum fetch_error error;     /* why we ended it ourselves, FETCH_OK if we did not */
     enum fetch_error no_socket; /* why libcurl was given none, with a sentence; FETCH_OK: it was */

@@ -15,7 +15,10 @@ enum fetch_flow transfer_take_flow(struct transfer *transfer, enum fetch_flow fl
 /* The bound on the decoded body. Few bytes of a coded one can become any number. */
 uint64_t transfer_max_body(const struct transfer *transfer);
 
-/* Calls owner.complete() if all of the answer has come, but not all of the request was sent. */
+/*
+ * If all of the answer has come: decides whether its connection is kept, and calls owner.complete()
+ * if not all of the request was sent.
+ */
 void transfer_check_complete(struct transfer *transfer);
 
 /* A part of the answer has come: false if it is out of order, which fails the transfer, or if the

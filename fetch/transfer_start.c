@@ -96,14 +96,11 @@ may_use_http_2(const struct transfer *t)
            t->request->body.kind != FETCH_BODY_SUPPLIED;
 }
 
-/*
- * libcurl sends again, with any method, what a kept connection that was closed did not answer. A
- * tunnel's connection must not have served another purpose.
- */
+/* A tunnel's connection must not have served another purpose. */
 static bool
 wants_new_connection(const struct transfer *t)
 {
-    return !method_may_repeat(t->request) || t->request->flags & FETCH_CONNECT_ONLY;
+    return t->request->flags & FETCH_CONNECT_ONLY;
 }
 
 /* Behind a proxy the connections for http are to the proxy, whatever the origin. */

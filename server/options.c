@@ -129,6 +129,8 @@ const struct option_row option_rows[] = {
      "--max-fetches)"},
     {"max-fetches-per-origin", 0, false, OPTION_UINT, AT(max_fetches_per_origin), "N", "16", 1,
      65536, "concurrent fetches from one origin"},
+    {"max-idle-per-origin", 0, false, OPTION_UINT, AT(max_idle_per_origin), "N", "32", 0, 65536,
+     "idle connections kept to one origin"},
     {"max-fetches-queued", 0, false, OPTION_UINT, AT(max_fetches_queued), "N", "4096", 0, 1000000,
      "fetches in the queue; above it, the last one of the client with the most fails"},
     {"max-waiters", 0, false, OPTION_UINT, AT(max_waiters), "N", "4096", 1, 1000000,

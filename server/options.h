@@ -99,6 +99,7 @@ struct options {
     uint64_t max_fetches_waiting;    /* 0: three quarters of max_fetches */
     uint64_t max_fetches_per_client; /* 0: not bounded */
     uint64_t max_fetches_per_origin;
+    uint64_t max_idle_per_origin;
     uint64_t max_fetches_queued;
     uint64_t max_waiters;
     uint64_t max_transit;

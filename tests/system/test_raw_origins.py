@@ -54,3 +54,66 @@ class HeadTest(harness.SystemTest):
                 self.assertEqual(c.fetch_v1(self.o.url + path), "SYSTEM_ERR", path)
             self.assertEqual(c.get(f"{self.o.url}/fine").body, b"fine")
             self.assertEqual(c.stat().pages, 1)
+
+
+class WriteTest(harness.SystemTest):
+    """Writes over HTTP share connections to the origin, and none is sent twice."""
+
+    needs = (harness.SUNPROXYD,)
+
+    def start(self, *options, **more):
+        self.o = RawOrigin(self, {"/closing": b""}, closing=("/closing",), **more)
+        self.d = self.daemon("--http", f"unix:{self.dir / 'http.sock'}", "--origin",
+                             f"/={self.o.url}", "--allow-net", "127.0.0.0/8", *options)
+        return self.connect()
+
+    def connect(self):
+        c = Connection(str(self.dir / "http.sock"))
+        self.addCleanup(c.close)
+        return c
+
+    def write(self, c, method="POST", path="/", body="hello"):
+        c.send(f"{method} {path} HTTP/1.1\r\nHost: a.test\r\nContent-Length: {len(body)}\r\n\r\n{body}")
+        return c.receive().status
+
+    def test_many_in_sequence_leave_few_connections(self):
+        c = self.start()
+        for n in range(300):
+            self.assertEqual(self.write(c, ("POST", "PUT", "PATCH", "DELETE")[n % 4]), 200)
+        self.assertEqual(len(self.o.arrivals), 300)
+        self.assertLessEqual(self.o.connections, 4)
+
+    def test_an_origin_with_few_workers(self):
+        """Each keeps a connection, as long as that is open."""
+        c = self.start(workers=8)
+        for _ in range(20):
+            self.assertEqual(self.write(c), 200)
+        # All eight at once, and as many again.
+        clients = [self.connect() for _ in range(8)]
+        for _ in range(2):
+            for client in clients:
+                client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n")
+            for client in clients:
+                self.assertEqual(client.receive().status, 200)
+        self.assertEqual(self.write(c), 200)
+        self.assertLessEqual(self.o.connections, 8)
+
+    def test_few_are_kept(self):
+        c = self.start("--max-idle-per-origin", "2")
+        clients = [self.connect() for _ in range(8)]
+        for client in clients:
+            client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n")
+        for client in clients:
+            self.assertEqual(client.receive().status, 200)
+        harness.wait_until(lambda: self.o.open <= 2, what="the end of the other connections")
+        self.assertEqual(self.write(c), 200)
+
+    def test_an_origin_that_reads_a_write_and_closes(self):
+        c = self.start()
+        for n, method in enumerate(("POST", "PUT", "PATCH", "DELETE")):
+            self.assertEqual(self.write(c), 200)
+            kept = self.o.connections
+            self.assertEqual(self.write(c, method, "/closing"), 502)
+            self.assertEqual(self.o.arrivals.count((method, "/closing")), 1)
+            self.assertEqual(self.o.connections, kept, "it was sent on the kept connection")
+            self.assertEqual(len(self.o.arrivals), 2 * n + 2)

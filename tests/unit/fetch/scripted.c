@@ -176,6 +176,9 @@ scripted_play(void *argument)
         going = line->then == KEEP;
     }
     shutdown(fd, SHUT_RDWR);
+    pthread_mutex_lock(&origin->lock);
+    origin->open--;
+    pthread_mutex_unlock(&origin->lock);
     return NULL;
 }
 
@@ -199,6 +202,7 @@ scripted_accept(void *argument)
             origin->connection[origin->connections] = fd;
             pthread_create(&origin->thread[origin->connections], NULL, scripted_play, played);
             origin->connections++;
+            origin->open++;
         }
         pthread_mutex_unlock(&origin->lock);
     }
@@ -250,6 +254,27 @@ origin_requests(struct origin *origin)
     requests = origin->requests;
     pthread_mutex_unlock(&origin->lock);
     return requests;
+}
+
+static unsigned
+count_open(struct origin *origin)
+{
+    unsigned open;
+
+    pthread_mutex_lock(&origin->lock);
+    open = origin->open;
+    pthread_mutex_unlock(&origin->lock);
+    return open;
+}
+
+unsigned
+origin_wait_open(struct origin *origin, unsigned most)
+{
+    unsigned open;
+
+    for (unsigned i = 0; (open = count_open(origin)) > most && i < 20000; i++)
+        usleep(1000);
+    return open;
 }
 
 void

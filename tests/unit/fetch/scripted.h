@@ -39,6 +39,7 @@ struct origin {
     int connection[MAX_CONNECTIONS];
     pthread_t thread[MAX_CONNECTIONS];
     unsigned connections;
+    unsigned open; /* of them */
     unsigned under_way;
     unsigned most_under_way;
     unsigned requests;
@@ -58,6 +59,9 @@ void origin_stop(struct origin *origin);
 
 /* Requests that have come until now. */
 unsigned origin_requests(struct origin *origin);
+
+/* Waits until at most so many connections are open, and returns how many are. */
+unsigned origin_wait_open(struct origin *origin, unsigned most);
 
 /* A listening socket on a free port of 127.0.0.1. */
 int scripted_listen(uint16_t *port, int backlog);

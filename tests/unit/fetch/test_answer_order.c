@@ -182,6 +182,7 @@ START_TEST(any_order_of_calls)
     struct fetch_request request = {.flags = FETCH_UNDECODED | FETCH_NO_REDIRECTS};
     struct target target = {.host = (char[]){"example.test"}};
     struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
+    static struct connections none;
     unsigned sequences = 1, fine = 0;
     struct taken taken;
     uint64_t turn = 1;
@@ -197,7 +198,8 @@ START_TEST(any_order_of_calls)
                   .body = take_body,
                   .stage = take_stage,
                   .complete = take_complete,
-                  .turn = &turn},
+                  .turn = &turn,
+                  .connections = &none},
         .stage = TRANSFER_ASKED,
         .upload = {.ended = _i == 0},
     };

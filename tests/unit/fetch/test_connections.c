@@ -13,7 +13,7 @@ static struct connections connections;
 static void
 begin_leases(struct pool_lease *leases)
 {
-    connections_init(&connections, SOCKETS);
+    connections_init(&connections, SOCKETS, SOCKETS);
     for (int i = 0; i < SOCKETS; i++)
         ck_assert(pool_choose(&connections.pools, &leases[i], "http://a:80", POOL_IDLE));
 }

@@ -143,6 +143,7 @@ START_TEST(connections_of_all_pools_serve_again)
 
     ck_assert_uint_gt(MANY, 2 * POOL_CONNECTIONS);
     config.max_active = config.max_waiting = config.max_active_per_origin = MANY;
+    config.max_idle_per_origin = MANY;
     config.max_active_per_client = 0;
     fetcher = start_fetcher(&config);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", origin->port);
@@ -159,6 +160,42 @@ START_TEST(connections_of_all_pools_serve_again)
         }
         ck_assert_uint_le(origin->connections, MANY);
     }
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* Of the connections of fetches that begin together the bound is kept, and the others are closed.
+ */
+START_TEST(idle_connections_are_bounded)
+{
+    static const unsigned bounds[] = {0, 1, 5};
+    struct outcome outcomes[20];
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher;
+    unsigned open;
+    char url[64];
+
+    config.max_active_per_origin = 20;
+    config.max_idle_per_origin = bounds[_i];
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", origin->port);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 20; i++) {
+            outcome_init(&outcomes[i]);
+            ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink,
+                                     &outcomes[i], NULL));
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            outcome_wait(&outcomes[i]);
+            ck_assert_int_eq(outcomes[i].error, FETCH_OK);
+            outcome_free(&outcomes[i]);
+        }
+        open = origin_wait_open(origin, bounds[_i]);
+        ck_assert_uint_le(open, bounds[_i]);
+        ck_assert_int_eq(open > 0, bounds[_i] > 0);
+    }
+    ck_assert_uint_le(origin->connections, 40 - bounds[_i]);
     fetcher_destroy(fetcher);
     origin_stop(origin);
 }
@@ -189,6 +226,7 @@ unit_suite(void)
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
     tcase_add_test(tc, connections_of_all_pools_serve_again);
+    tcase_add_loop_test(tc, idle_connections_are_bounded, 0, 3);
     tcase_add_test(tc, a_dead_connection_is_replaced);
     return suite;
 }

@@ -16,7 +16,7 @@ static struct pools pools;
 static void
 set_up(void)
 {
-    pools_init(&pools, MANY);
+    pools_init(&pools, MANY, MANY);
 }
 
 static void
@@ -47,6 +47,55 @@ leave_idle(struct pool_member *member, const char *origin)
     ck_assert_int_eq(member->state, MEMBER_IDLE);
 }
 
+/* How many connections of an origin are kept is known before their transfers have ended. */
+START_TEST(idle_connections_are_bounded)
+{
+    struct pool_lease leases[4], other;
+    struct pool_member members[4], another;
+
+    pools_init(&pools, MANY, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        choose(&leases[i], HOST, POOL_IDLE);
+        pool_add_member(&members[i], &leases[i]);
+        pool_take_member(&members[i], &leases[i], false);
+    }
+    ck_assert(pool_keep_member(&pools, &leases[0]));
+    ck_assert(pool_keep_member(&pools, &leases[0]));
+    ck_assert(pool_keep_member(&pools, &leases[1]));
+    ck_assert(!pool_keep_member(&pools, &leases[2]));
+    /* Other origins have their own. */
+    choose(&other, OTHER, POOL_IDLE);
+    pool_add_member(&another, &other);
+    pool_take_member(&another, &other, false);
+    ck_assert(pool_keep_member(&pools, &other));
+    pool_end_lease(&pools, &other);
+    /* One that is closed all the same, and one that is used again, leave a place. */
+    pool_remove_member(&pools, &members[0]);
+    pool_end_lease(&pools, &leases[0]);
+    ck_assert(pool_keep_member(&pools, &leases[2]));
+    pool_end_lease(&pools, &leases[1]);
+    ck_assert_int_eq(members[1].state, MEMBER_IDLE);
+    ck_assert(!pool_keep_member(&pools, &leases[3]));
+    choose(&leases[0], HOST, POOL_IDLE);
+    ck_assert_ptr_eq(leases[0].claimed, &members[1]);
+    ck_assert(!pool_keep_member(&pools, &leases[3]));
+    pool_take_member(&members[1], &leases[0], false);
+    ck_assert(pool_keep_member(&pools, &leases[3]));
+    ck_assert(!pool_keep_member(&pools, &leases[0]));
+    /* One of HTTP/2 serves many, and is kept. */
+    pool_take_member(&members[1], &leases[0], true);
+    ck_assert(pool_keep_member(&pools, &leases[0]));
+    /* Without a connection there is nothing to close. */
+    leases[1] = (struct pool_lease){0};
+    ck_assert(pool_keep_member(&pools, &leases[1]));
+    for (unsigned i = 0; i < 4; i++)
+        pool_end_lease(&pools, &leases[i]);
+    for (unsigned i = 1; i < 4; i++)
+        pool_remove_member(&pools, &members[i]);
+    pool_remove_member(&pools, &another);
+}
+END_TEST
+
 /* As many transfers as there may be: no pool gets more than its share. */
 START_TEST(transfers_are_divided)
 {
@@ -73,7 +122,7 @@ END_TEST
 START_TEST(sizes_add_up)
 {
     for (unsigned n = 1; n < 20000; n += n < 200 ? 1 : 97) {
-        pools_init(&pools, n);
+        pools_init(&pools, n, n);
         ck_assert_uint_le(pools.size, POOL_CONNECTIONS);
         ck_assert_uint_ge(pools.size * pools.most, n);
         ck_assert_uint_le(pools.size * pools.most - n, n / 32);
@@ -395,6 +444,7 @@ unit_suite(void)
     tcase_add_test(tcase, transfers_are_divided);
     tcase_add_test(tcase, sizes_add_up);
     tcase_add_test(tcase, an_idle_connection_is_found);
+    tcase_add_test(tcase, idle_connections_are_bounded);
     tcase_add_test(tcase, a_new_connection_claims_none);
     tcase_add_test(tcase, claims_are_exchanged);
     tcase_add_test(tcase, closing_ends_claim_and_use);

@@ -95,7 +95,7 @@ hop_start(struct hop *hop, const char *address, uint16_t port,
         .turn = &hop->turn,
         .connections = &hop->connections,
     };
-    connections_init(&hop->connections, 1);
+    connections_init(&hop->connections, 1, 1);
     fetch_config_default(&config);
     config.addresses = addresses;
     ck_assert(settings_init(&hop->settings, &config, why, sizeof(why)));

@@ -270,7 +270,7 @@ walk_transfer(void *context)
     const struct fetch_request asked = {.headers = span_str("A: b\r\n")};
     struct transfer transfer = {0};
 
-    connections_init(&connections, 1);
+    connections_init(&connections, 1, 1);
     ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,
                              hop->resolved, &asked, true, span_str("u"),
                              &owner) != torture_failed());

@@ -78,6 +78,7 @@ START_TEST(fetch_defaults_agree)
     ck_assert_uint_eq(options.max_fetches_waiting, fetch.max_waiting);
     ck_assert_uint_eq(options.max_fetches_per_client, fetch.max_active_per_client);
     ck_assert_uint_eq(options.max_fetches_per_origin, fetch.max_active_per_origin);
+    ck_assert_uint_eq(options.max_idle_per_origin, fetch.max_idle_per_origin);
     ck_assert_uint_eq(options.max_fetches_queued, fetch.max_queued);
     ck_assert_uint_eq(options.max_redirects, fetch.max_redirects);
     ck_assert_uint_eq(options.resolver_threads, fetch.resolver_threads);
