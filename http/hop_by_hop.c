@@ -132,15 +132,58 @@ append_field(struct buf *out, const char *name, struct span value)
     buf_append(out, "\r\n", 2);
 }
 
-static void
-append_host(struct buf *out, struct span host, uint16_t port)
+/* Appends the values that the fields have for this name, each with a comma. Were there any? */
+static bool
+append_values(struct buf *out, struct span fields, const char *wanted)
 {
-    if (host.len == 0)
+    struct span line, name, value;
+    bool any = false;
+
+    while (http_next_line(&fields, &line)) {
+        if (!http_split_field(line, &name, &value) || !http_name_is(name, wanted) || !value.len)
+            continue;
+        buf_append(out, value.ptr, value.len);
+        buf_append_str(out, ", ");
+        any = true;
+    }
+    return any;
+}
+
+static void
+append_for(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
+{
+    if (forwarding->for_.len == 0)
         return;
-    buf_append_str(out, "X-Forwarded-Host: ");
-    buf_append(out, host.ptr, host.len);
-    if (port)
-        buf_printf(out, ":%u", port);
+    buf_append_str(out, "X-Forwarded-For: ");
+    if (forwarding->chain == HTTP_WAY_X)
+        (void)append_values(out, fields, "X-Forwarded-For");
+    buf_append(out, forwarding->for_.ptr, forwarding->for_.len);
+    buf_append(out, "\r\n", 2);
+}
+
+/* Scheme and host are those that the proxies in front have stated, if they have: origins look for
+ * them in the first member or in the last one that has them. */
+static void
+append_forwarded(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
+{
+    bool stated = false;
+
+    if (forwarding->sender.len == 0)
+        return;
+    buf_append_str(out, "Forwarded: ");
+    if (forwarding->chain == HTTP_WAY_FORWARDED)
+        stated = append_values(out, fields, "Forwarded");
+    buf_append_str(out, "for=");
+    http_forwarded_append_node(out, forwarding->sender);
+    if (!stated) {
+        buf_append_str(out, ";proto=");
+        buf_append(out, forwarding->proto.ptr, forwarding->proto.len);
+        if (forwarding->host.len) {
+            buf_append_str(out, ";host=\"");
+            buf_append(out, forwarding->host.ptr, forwarding->host.len);
+            buf_append_str(out, "\"");
+        }
+    }
     buf_append(out, "\r\n", 2);
 }
 
@@ -164,10 +207,10 @@ http_forward_fields(struct buf *out, struct span fields, const struct http_forwa
     if (forwarding->max_forwards >= 0)
         buf_printf(out, "Max-Forwards: %lld\r\n", (long long)forwarding->max_forwards);
     append_field(out, "Via", forwarding->via);
-    append_field(out, "X-Forwarded-For", forwarding->for_);
+    append_for(out, fields, forwarding);
     append_field(out, "X-Forwarded-Proto", forwarding->proto);
-    append_host(out, forwarding->host, forwarding->port);
-    append_field(out, "Forwarded", forwarding->standard);
+    append_field(out, "X-Forwarded-Host", forwarding->host);
+    append_forwarded(out, fields, forwarding);
     return !buf_failed(out);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "http/forwarded.h"
 #include "http/request_head.h"
 
 #define HTTP_CONNECTION_OPTIONS_MAX 64u /* a bound on the search for each field */
@@ -33,11 +34,12 @@ struct http_forwarding {
     enum http_method method;
     bool has_body;        /* without one Content-Encoding is left out */
     struct span via;      /* a member of Via (RFC 9110 section 7.6.3): "1.1 sunproxy" */
-    struct span for_;     /* X-Forwarded-For */
+    struct span for_;     /* X-Forwarded-For: an address */
     struct span proto;    /* X-Forwarded-Proto */
-    struct span host;     /* X-Forwarded-Host */
-    uint16_t port;        /* behind that host; 0: none */
-    struct span standard; /* Forwarded (RFC 7239) */
+    struct span host;     /* X-Forwarded-Host: a host, and a port if it has one */
+    struct span sender;   /* Forwarded (RFC 7239): the address of a node, with proto and host */
+    /* The field whose members in the request go on, in front of what is added to it. */
+    enum http_way_field chain;
     int64_t max_forwards; /* the new value of Max-Forwards (http_max_forwards()); -1: as it is */
 };
 
@@ -45,7 +47,7 @@ struct http_forwarding {
  * Appends to `out` the lines of a request that go on to the origin, each ended by CR LF; the
  * fetcher accepts all of them. Left out: hop-by-hop fields; Host, Content-Length and Expect, which
  * the fetcher sets; Proxy-*; what the client says about its way and address (X-Forwarded-*,
- * Forwarded, X-Real-IP), for which `forwarding` has the truth; and with GET and HEAD, fields that
+ * Forwarded, X-Real-IP), for which `forwarding` has the truth, but for `chain`; and with GET and HEAD, fields that
  * make some origins answer for another method or URL than the one that is cached. A name with "_"
  * is treated as the one with "-", which CGI does not tell apart.
  *

@@ -428,3 +428,23 @@ http_request_head_read(struct http_request *request, struct span input, size_t *
         return HTTP_HEAD_PARTIAL;
     return result == HTTP_READ_DONE ? HTTP_HEAD_COMPLETE : HTTP_HEAD_REFUSED;
 }
+
+static void
+move(struct span *part, struct span head, const char *to)
+{
+    uintptr_t at = (uintptr_t)part->ptr - (uintptr_t)head.ptr;
+
+    if (part->len && at < head.len)
+        part->ptr = to + at;
+}
+
+void
+http_request_move(struct http_request *request, struct span head, const char *to)
+{
+    move(&request->method, head, to);
+    move(&request->target, head, to);
+    move(&request->host, head, to);
+    move(&request->path, head, to);
+    move(&request->fields, head, to);
+    move(&request->upgrade, head, to);
+}

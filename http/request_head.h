@@ -141,6 +141,9 @@ enum http_head_step http_request_head_read(struct http_request *request, struct 
                                            size_t *searched, const struct http_head_limits *limits,
                                            struct http_refusal *refusal);
 
+/* The head that was read stands at `to` now: the spans that point into it do so there. */
+void http_request_move(struct http_request *request, struct span head, const char *to);
+
 /*
  * Is a body framed? One of zero bytes counts, but for GET and HEAD, for which "Content-Length: 0"
  * states that there is none (RFC 9110 sections 8.6 and 9.3.1).

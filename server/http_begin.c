@@ -124,11 +124,13 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         x->persistent = false;
     if (c->in_body && (for_proxy || request->method_id == HTTP_PURGE))
         x->persistent = false;
-    if (for_proxy && !is_routed(c, request)) {
+    status = http_forwarded_take(x, &reason);
+    if (!status && for_proxy && !is_routed(c, request)) {
         send_no_content(x);
         return true;
     }
-    status = http_route_find(c, request, &route, &reason);
+    if (!status)
+        status = http_route_find(x, &route, &reason);
     if (status) {
         http_exchange_send_page(x, status, span_str(reason), NULL);
         return true;

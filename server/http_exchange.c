@@ -91,6 +91,8 @@ http_exchange_discard(struct http_exchange *x)
     if (x->logged)
         http_log_add(x);
     exchange_end(&x->exchange);
+    free(x->client);
+    x->client = NULL;
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
     drop(x, &x->kept_lines);
@@ -152,14 +154,11 @@ copy(struct http_exchange *x, struct http_kept *kept, struct span from)
 bool
 http_exchange_keep_head(struct http_exchange *x, struct span head)
 {
-    struct http_refusal refusal;
-    size_t searched = 0;
-
+    if (x->kept_head.bytes)
+        return true;
     if (!copy(x, &x->kept_head, head))
         return false;
-    /* It was read before: it is read again into spans of the copy. */
-    (void)http_request_head_read(&x->request, span_of(x->kept_head.bytes, x->kept_head.len),
-                                 &searched, &http_service_of(x)->limits, &refusal);
+    http_request_move(&x->request, head, x->kept_head.bytes);
     return true;
 }
 

@@ -6,18 +6,26 @@ void
 http_fields_make(struct http_exchange *x, struct span url)
 {
     struct http_connection *c = x->connection;
+    const struct http_service *http = c->worker->http;
+    char client[INET6_ADDRSTRLEN];
     struct buf *fields = &c->worker->fields;
     struct http_forwarding forwarding = {
         .method = x->request.method_id,
         .has_body = http_request_has_body(&x->request),
-        .via = span_str(c->worker->http->via[x->request.minor != 0]),
+        .via = span_str(http->via[x->request.minor != 0]),
         .max_forwards = -1,
     };
 
     if (x->has_fields)
         return;
     if (x->origin) {
-        forwarding.for_ = http_client_name(c);
+        if (http_forwarded_are_read(c))
+            forwarding.chain = http->forwarded_field;
+        /* X-Forwarded-For goes on with the sender's address behind those that it has. */
+        forwarding.for_ = forwarding.chain == HTTP_WAY_X ? http_sender_name(c)
+                                                         : http_client_name(x, client);
+        if (http->forwarded_field == HTTP_WAY_FORWARDED)
+            forwarding.sender = http_sender_name(c);
         forwarding.proto = span_starts_with(url, span_str("https:")) ? span_str("https")
                                                                      : span_str("http");
         forwarding.host = origin_route_authority(url);

@@ -75,6 +75,7 @@ struct http_exchange {
     struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct span fields;           /* that go on to the origin, once they are made */
+    struct net_peer *client;      /* that a trusted proxy states; owned; NULL: the sender */
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
     struct origin_choice choice;  /* of its members, for the connection of an upgrade */
 
@@ -147,17 +148,25 @@ struct http_connection {
     uint32_t body_progress; /* bytes since its time began anew */
     struct chunked chunked;
 
-    char client[INET6_ADDRSTRLEN]; /* http_client_name(); empty: not written yet */
+    char sender[INET6_ADDRSTRLEN]; /* http_sender_name(); empty: not written yet */
 
     bool awaits_source;      /* a header of the PROXY protocol comes first */
+    bool tls;                /* it says that the client has connected with TLS */
     struct net_peer *source; /* the client that it names; owned; NULL: that of the socket */
 };
 
-/* The client, which is not the peer of the socket behind a load balancer. */
+/* Who sends the requests, which is not the peer of the socket behind a load balancer. */
 static inline const struct net_peer *
-http_peer(const struct http_connection *connection)
+http_sender(const struct http_connection *connection)
 {
     return connection->source ? connection->source : &connection->net.peer;
+}
+
+/* The client, which is not the sender if that is a trusted proxy. */
+static inline const struct net_peer *
+http_peer(const struct http_exchange *x)
+{
+    return x->client ? x->client : http_sender(x->connection);
 }
 
 static inline struct http_exchange *
@@ -262,8 +271,22 @@ void http_exchange_send_end(struct http_exchange *x);
 
 /* ---- http_client.c --------------------------------------------------------------------------- */
 
-/* The client's address as X-Forwarded-For has it; "unix" over AF_UNIX. */
-struct span http_client_name(struct http_connection *connection);
+/* Their addresses as X-Forwarded-For has them; "unix" over AF_UNIX. The second one is written to
+ * `text` if it is not that of the sender. */
+struct span http_sender_name(struct http_connection *connection);
+struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
+
+/* ---- http_forwarded.c ------------------------------------------------------------------------ */
+
+/* Is the sender one that may state the client (--trust-forwarded)? */
+bool http_forwarded_are_read(const struct http_connection *connection);
+
+/*
+ * Takes client, scheme and host from the request's fields, if the sender may state them, and the
+ * scheme from the header of the PROXY protocol. 0, or the status of a refusal with a static
+ * sentence part in *reason.
+ */
+unsigned http_forwarded_take(struct http_exchange *x, const char **reason);
 
 /* ---- http_fields.c --------------------------------------------------------------------------- */
 
@@ -305,7 +328,7 @@ void http_interim_send(struct http_connection *connection, unsigned status, stru
 /* ---- http_purge.c ---------------------------------------------------------------------------- */
 
 /* May the client purge? */
-bool http_purge_is_allowed(const struct http_connection *connection);
+bool http_purge_is_allowed(const struct http_exchange *x);
 
 /* ---- http_route.c ---------------------------------------------------------------------------- */
 
@@ -317,8 +340,7 @@ struct http_route {
 /*
  * Where a request leads. 0, or the status of a refusal with a static sentence part in *reason.
  */
-unsigned http_route_find(struct http_connection *connection, const struct http_request *request,
-                         struct http_route *route, const char **reason);
+unsigned http_route_find(struct http_exchange *x, struct http_route *route, const char **reason);
 
 /* Writes the URL of a request that a row has matched into the worker's memory again. */
 struct span http_route_url_again(struct http_exchange *x);

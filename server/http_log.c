@@ -57,7 +57,7 @@ http_log_add(struct http_exchange *x)
     }
     service_log(http_service_of(x)->service,
                 &(struct access_entry){
-                    .peer = http_peer(x->connection),
+                    .peer = http_peer(x),
                     .protocol = "http",
                     .worker = net_worker_number(x->connection->net.set->worker),
                     .url = url_of(exchange, http.target),

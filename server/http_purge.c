@@ -22,10 +22,10 @@ struct purge {
 };
 
 bool
-http_purge_is_allowed(const struct http_connection *c)
+http_purge_is_allowed(const struct http_exchange *x)
 {
-    const struct http_service *http = c->worker->http;
-    const struct net_peer *peer = http_peer(c);
+    const struct http_service *http = http_service_of(x);
+    const struct net_peer *peer = http_peer(x);
 
     return service_is_admin(http->service, peer) ||
            networks_have_address(&http->purgers, (const struct sockaddr *)&peer->address);

@@ -5,9 +5,9 @@
 
 /* May the client use the forward proxy? */
 static bool
-may_forward(const struct http_connection *c)
+may_forward(const struct http_exchange *x)
 {
-    return service_is_client(c->worker->http->service, http_peer(c));
+    return service_is_client(http_service_of(x)->service, http_peer(x));
 }
 
 static unsigned
@@ -31,10 +31,10 @@ write_url(struct http_worker *worker, const struct http_request *request,
 
 /* By a row of --origin. */
 static unsigned
-find_reverse(struct http_connection *c, const struct http_request *request,
-             struct http_route *route, const char **reason)
+find_reverse(struct http_exchange *x, struct http_route *route, const char **reason)
 {
-    struct http_worker *worker = c->worker;
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
     struct span path = request->path;
 
     if (path.len > sizeof(worker->path))
@@ -59,15 +59,15 @@ http_route_url_again(struct http_exchange *x)
 }
 
 static unsigned
-find_forward(struct http_connection *c, const struct http_request *request,
-             struct http_route *route, const char **reason)
+find_forward(struct http_exchange *x, struct http_route *route, const char **reason)
 {
-    struct http_worker *worker = c->worker;
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
 
     if (request->form != HTTP_ABSOLUTE_FORM)
         return refuse(400, "this is a proxy: the request has to name a whole URL", reason);
     /* The rule for PURGE has been applied. */
-    if (request->method_id != HTTP_PURGE && !may_forward(c))
+    if (request->method_id != HTTP_PURGE && !may_forward(x))
         return refuse(403, "this client may not use the proxy", reason);
     route->url =
         span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
@@ -77,14 +77,14 @@ find_forward(struct http_connection *c, const struct http_request *request,
 
 /* The URL is one that leads to the host and port. */
 static unsigned
-find_tunnel(struct http_connection *c, const struct http_request *request, struct http_route *route,
-            const char **reason)
+find_tunnel(struct http_exchange *x, struct http_route *route, const char **reason)
 {
-    struct http_worker *worker = c->worker;
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
 
     if (worker->http->origins.count)
         return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);
-    if (!may_forward(c))
+    if (!may_forward(x))
         return refuse(403, "this client may not use the proxy", reason);
     if (!http_ports_have(&worker->http->connect_ports, request->port))
         return refuse(403, "tunnels to that port are not allowed (--connect-port)", reason);
@@ -94,30 +94,29 @@ find_tunnel(struct http_connection *c, const struct http_request *request, struc
 }
 
 static unsigned
-find_url(struct http_connection *c, const struct http_request *request, struct http_route *route,
-         const char **reason)
+find_url(struct http_exchange *x, struct http_route *route, const char **reason)
 {
-    if (request->method_id == HTTP_CONNECT)
-        return find_tunnel(c, request, route, reason);
-    return c->worker->http->origins.count ? find_reverse(c, request, route, reason)
-                                          : find_forward(c, request, route, reason);
+    if (x->request.method_id == HTTP_CONNECT)
+        return find_tunnel(x, route, reason);
+    return http_service_of(x)->origins.count ? find_reverse(x, route, reason)
+                                             : find_forward(x, route, reason);
 }
 
 unsigned
-http_route_find(struct http_connection *c, const struct http_request *request,
-                struct http_route *route, const char **reason)
+http_route_find(struct http_exchange *x, struct http_route *route, const char **reason)
 {
+    const struct http_request *request = &x->request;
     unsigned status;
 
     *route = (struct http_route){0};
-    if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(c))
+    if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(x))
         return refuse(403, "this client may not purge", reason);
     if ((request->has & HTTP_HAS_VIA) &&
-        http_via_has(request->fields, span_str(c->worker->http->pseudonym)))
+        http_via_has(request->fields, span_str(http_service_of(x)->pseudonym)))
         return refuse(508, "the request has been here before", reason);
     if (request->method_id == HTTP_TRACE)
         return refuse(405, "this proxy does not answer TRACE", reason);
-    status = find_url(c, request, route, reason);
+    status = find_url(x, route, reason);
     if (!status && route->url.len == 0)
         return refuse(414, "the URL is longer than 8,192 bytes", reason);
     return status;

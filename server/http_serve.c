@@ -177,7 +177,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->exchange.whole_server = http_request_is_for_server(request);
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
-    x->exchange.client = http_peer(c)->client;
+    x->exchange.client = http_peer(x)->client;
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
     x->exchange.arrived_us = x->arrived_us;
     x->exchange.as_of_us = as_of_us;

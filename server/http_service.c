@@ -9,6 +9,28 @@
 #include "base/hash.h"
 #include "server/http_front.h"
 
+/* "unix" stands for the peers over AF_UNIX. */
+static bool
+read_trust(struct http_service *http, const struct options *options, struct buf *why)
+{
+    const struct option_list *list = &options->trust_forwarded;
+    char sentence[256] = "--forwarded-field has to name the field that is believed";
+    bool ok = true;
+
+    http->forwarded_field = (enum http_way_field)options->forwarded_field;
+    for (size_t i = 0; i < list->count; i++) {
+        if (http->forwarded_field && strcmp(list->items[i], "unix") == 0) {
+            http->trusts_local = true;
+        } else if (!http->forwarded_field ||
+                   !networks_add(&http->trusted, list->items[i], sentence, sizeof(sentence))) {
+            buf_end_line(why);
+            buf_printf(why, "%strust-forwarded: %s", option_place(list, i), sentence);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
 static bool
 read_options(struct http_service *http, const struct options *options, struct buf *why)
 {
@@ -19,6 +41,7 @@ read_options(struct http_service *http, const struct options *options, struct bu
     ok = service_add_networks(&http->balancers, balancers->count ? balancers : &service_loopback,
                               "proxy-protocol-net", why) &&
          ok;
+    ok = read_trust(http, options, why) && ok;
     buf_end_line(why);
     return http_ports_read(&http->connect_ports, &options->connect_port, why) && ok;
 }
@@ -95,5 +118,6 @@ http_service_free(struct http_service *http)
     http_origins_free(&http->origins);
     networks_free(&http->purgers);
     networks_free(&http->balancers);
+    networks_free(&http->trusted);
     *http = (struct http_service){0};
 }

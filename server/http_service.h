@@ -1,6 +1,6 @@
 /*
- * The HTTP front as a part of the daemon: what --origin, --purge-net, --connect-port and
- * --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
+ * The HTTP front as a part of the daemon: what --origin, --purge-net, --trust-forwarded,
+ * --connect-port and --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
  * server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/networks.h"
+#include "http/forwarded.h"
 #include "http/request_head.h"
 #include "net/server.h"
 #include "server/http_origins.h"
@@ -29,6 +30,9 @@ struct http_service {
     struct http_origins origins;
     struct networks purgers;
     struct networks balancers; /* that may send headers of the PROXY protocol */
+    struct networks trusted;   /* that may state a request's client, */
+    bool trusts_local;         /* and so may peers over AF_UNIX, */
+    enum http_way_field forwarded_field; /* in this field */
     struct http_head_limits limits;
     struct http_ports connect_ports;
     uint32_t max_tunnels;

@@ -24,6 +24,7 @@ http_source_read(struct http_connection *c, struct span bytes, size_t *len)
     if (result != PROXY_HEADER_COMPLETE)
         return result;
     *len = header.len;
+    c->tls = header.tls;
     if (header.local)
         return result;
     c->source = malloc(sizeof(*c->source));

@@ -33,6 +33,7 @@ struct http_tunnel {
     size_t charged;
     size_t handshake_bytes; /* of those, for the upgrade */
     int64_t begun_us;
+    struct net_peer client;
 
     /* The fetcher's thread's until the task is posted. */
     int fd;
@@ -87,7 +88,7 @@ log_tunnel(const struct http_tunnel *tunnel)
     if (service->logs)
         service_log(service,
                     &(struct access_entry){
-                        .peer = http_peer(tunnel->connection),
+                        .peer = &tunnel->client,
                         .protocol = "http",
                         .worker = net_worker_number(tunnel->connection->net.set->worker),
                         .fetch_us = -1,
@@ -332,6 +333,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .charged = charged,
         .handshake_bytes = handshake,
         .begun_us = c->net.read_us,
+        .client = *http_peer(x),
         .fd = -1,
         .target_len = target.len,
     };
@@ -354,7 +356,7 @@ start(struct http_exchange *x, struct span url)
     struct http_connection *c = x->connection;
     struct http_service *http = c->worker->http;
     const struct origin *origin = &http->service->proxy.config.origin;
-    struct fetch_request fetch = {.client = http_peer(c)->client, .flags = FETCH_CONNECT_ONLY};
+    struct fetch_request fetch = {.client = http_peer(x)->client, .flags = FETCH_CONNECT_ONLY};
     struct origin_route_text text;
     struct http_tunnel *tunnel;
 

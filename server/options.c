@@ -33,10 +33,17 @@ const struct option_row option_rows[] = {
      "several URLs, the next one if a connection fails; may be repeated, the longest match counts"},
     {"http-proxied", 0, false, OPTION_LIST, AT(http_proxied), "ADDRESS:PORT", NULL, 0, 0,
      "serve HTTP there, too, to a load balancer: each connection begins with a header of the PROXY "
-     "protocol, version 2; may be repeated"},
+     "protocol; may be repeated"},
     {"proxy-protocol-net", 0, false, OPTION_LIST, AT(proxy_protocol_net), "CIDR", NULL, 0, 0,
      "load balancers that may connect to --http-proxied over TCP; may be repeated (default: "
      "loopback)"},
+    {"trust-forwarded", 0, false, OPTION_LIST, AT(trust_forwarded), "CIDR", NULL, 0, 0,
+     "TLS terminators and proxies in front, whose field of --forwarded-field states a request's "
+     "client, scheme and host, or \"unix\" for AF_UNIX peers; may be repeated (default: none)"},
+    {"forwarded-field", 0, false, OPTION_CHOICE, AT(forwarded_field),
+     "none|x-forwarded-for|forwarded", "none", 0, 0,
+     "the field that those of --trust-forwarded set, and which is believed; with x-forwarded-for "
+     "also x-forwarded-proto and x-forwarded-host"},
     {"rewrite-location", 0, false, OPTION_CHOICE, AT(rewrite_location), "on|off", "on", 0, 0,
      "reverse proxy: let Location and Content-Location that name an origin's URL name its row"},
     {"client-net", 0, false, OPTION_LIST, AT(client_net), "CIDR", NULL, 0, 0,

@@ -55,6 +55,8 @@ struct options {
     struct option_list http;
     struct option_list http_proxied;
     struct option_list proxy_protocol_net; /* empty: loopback */
+    struct option_list trust_forwarded;
+    uint64_t forwarded_field;
     struct option_list metrics;
     struct option_list origin;
     uint64_t rewrite_location;

@@ -307,7 +307,11 @@ PROXY_HEADERS = {
     "tlv": PROXY_SIGNATURE + b"\x21\x11\0\x14" + PROXY_INET + b"\x01\0\x02h2\x04\0\0",
     "local": PROXY_SIGNATURE + b"\x20\0\0\0",
     "unix": PROXY_SIGNATURE + b"\x21\x31\0\xd8" + bytes(216),
-    "version-1": b"PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\n",
+    "tls": PROXY_SIGNATURE + b"\x21\x11\0\x1c" + PROXY_INET + b"\x20\0\x0d\1\0\0\0\0\x21\0\x05TLSv1",
+    "version-1": b"PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\nGET / HTTP/1.1\r\n",
+    "version-1-inet6": b"PROXY TCP6 2001:db8::1 2001:db8::2 54321 443\r\n",
+    "version-1-unknown": b"PROXY UNKNOWN ffff::1 ffff::2 65535 65535\r\n",
+    "version-1-too-long": b"PROXY TCP4 " + b"1" * 100,
 }
 
 
@@ -354,7 +358,17 @@ ANSWERS = {
     "bad-two-lengths": answers(RAW, 0, OK + b"Content-Length: 6\r\n" + FIVE),
 }
 
+FORWARDED = {
+    "x": b"6.6.6.6, [2001:db8::1]:4711, unknown",
+    "x-lines": b"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https, http\r\nX-Forwarded-Host: a:81\r\n",
+    "standard": b"for=\"[2001:db8::1]:_x\";proto=https;host=\"a:81\" ; by=_b, for=unknown",
+    "standard-lines": b"Forwarded: for=6.6.6.6;proto=https\r\nForwarded: host=b\r\n",
+    "open-string": b"for=6.6.6.6;x=\"",
+    "escape": b"for=\"6.6.6.6\\",
+}
+
 CORPUS = {
+    "forwarded": FORWARDED,
     "answer": ANSWERS,
     "chunked": CHUNKED,
     "coding": CODINGS,

@@ -87,7 +87,7 @@ START_TEST(the_way_is_added)
         .for_ = span_str("10.0.0.1"),
         .proto = span_str("https"),
         .host = span_str("h:81"),
-        .standard = span_str("for=10.0.0.1;proto=https"),
+        .sender = span_str("2001:db8::1"),
         .max_forwards = 2,
     };
 
@@ -98,9 +98,38 @@ START_TEST(the_way_is_added)
                      "X-Forwarded-For: 10.0.0.1\r\n"
                      "X-Forwarded-Proto: https\r\n"
                      "X-Forwarded-Host: h:81\r\n"
-                     "Forwarded: for=10.0.0.1;proto=https\r\n");
+                     "Forwarded: for=\"[2001:db8::1]\";proto=https;host=\"h:81\"\r\n");
     forwarding = (struct http_forwarding){.method = HTTP_GET, .max_forwards = -1};
     expect_forwarded("Max-Forwards: 3\r\n", &forwarding, "Max-Forwards: 3\r\n");
+}
+END_TEST
+
+/* What trusted proxies have stated goes on in the one field that is believed. */
+START_TEST(a_chain_goes_on)
+{
+    static const char fields[] = "X-Forwarded-For: 6.6.6.6, 203.0.113.7\r\nForwarded: for=a\r\n"
+                                 "x-forwarded-for:  10.0.0.2 \r\nX-Forwarded-For: \r\n"
+                                 "X_Forwarded_For: 5.5.5.5\r\nForwarded: for=b;proto=https\r\n";
+    struct http_forwarding forwarding = {
+        .method = HTTP_GET,
+        .for_ = span_str("10.0.0.1"),
+        .chain = HTTP_WAY_X,
+        .max_forwards = -1,
+    };
+
+    expect_forwarded(fields, &forwarding,
+                     "X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2, 10.0.0.1\r\n");
+    forwarding.for_ = span_str("203.0.113.7");
+    forwarding.proto = span_str("https");
+    forwarding.sender = span_str("10.0.0.1");
+    forwarding.chain = HTTP_WAY_FORWARDED;
+    expect_forwarded(fields, &forwarding,
+                     "X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
+                     "Forwarded: for=a, for=b;proto=https, for=10.0.0.1\r\n");
+    forwarding.chain = HTTP_WAY_NONE;
+    expect_forwarded(fields, &forwarding,
+                     "X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
+                     "Forwarded: for=10.0.0.1;proto=https\r\n");
 }
 END_TEST
 
@@ -207,6 +236,7 @@ unit_suite(void)
     tcase_add_test(tests, what_goes_on);
     tcase_add_test(tests, a_request_with_a_body_keeps_what_describes_it);
     tcase_add_test(tests, the_way_is_added);
+    tcase_add_test(tests, a_chain_goes_on);
     tcase_add_test(tests, connection_lists_are_bounded);
     tcase_add_test(tests, a_full_buffer_is_reported);
     tcase_add_test(tests, responses_keep_what_controls_caches);

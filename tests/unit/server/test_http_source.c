@@ -9,10 +9,12 @@
     "\x21\x21\0\x24\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x01\x0d\xb8\0\0\0\0\0\0\0" \
     "\0\0\0\0\x02\xd4\x31\x01\xbb"
 #define LOCAL "\x20\0\0\0"
+#define OVER_TLS "\x21\x11\0\x14\xcb\x00\x71\x07\x0a\0\0\x01\xd4\x31\x01\xbb\x20\0\x05\1\0\0\0\0"
+#define LINE "PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\n"
 #define URL "http://origin.test/"
 
 static const char inet[] = SIGNATURE OF_203_0_113_7, inet6[] = SIGNATURE OF_2001_DB8_1,
-                  local[] = SIGNATURE LOCAL;
+                  local[] = SIGNATURE LOCAL, over_tls[] = SIGNATURE OVER_TLS, line_1[] = LINE;
 static struct http_answer answer;
 
 /* `list` of the options has this one value. */
@@ -78,11 +80,13 @@ START_TEST(the_client_is_that_of_the_header)
     static const struct {
         const char *header;
         size_t len;
-        const char *client;
+        const char *client, *scheme;
     } rows[] = {
-        {inet, sizeof(inet) - 1, "203.0.113.7"},
-        {inet6, sizeof(inet6) - 1, "2001:db8::1"},
-        {local, sizeof(local) - 1, "127.0.0.1"},
+        {inet, sizeof(inet) - 1, "203.0.113.7", "http"},
+        {inet6, sizeof(inet6) - 1, "2001:db8::1", "http"},
+        {local, sizeof(local) - 1, "127.0.0.1", "http"},
+        {line_1, sizeof(line_1) - 1, "203.0.113.7", "http"},
+        {over_tls, sizeof(over_tls) - 1, "203.0.113.7", "https"},
     };
 
     set(&front_options.origin, "/=http://origin.test");
@@ -91,7 +95,8 @@ START_TEST(the_client_is_that_of_the_header)
         int fd = open_with(rows[i].header, rows[i].len);
         char line[100];
 
-        snprintf(line, sizeof(line), "X-Forwarded-For: %s\r\n", rows[i].client);
+        snprintf(line, sizeof(line), "X-Forwarded-For: %s\r\nX-Forwarded-Proto: %s\r\n",
+                 rows[i].client, rows[i].scheme);
         /* Of each request of the connection. */
         for (unsigned n = 0; n < 2; n++) {
             ck_assert(http_send(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -180,7 +185,7 @@ START_TEST(connections_without_a_header_are_closed)
 {
     static const char *const others[] = {
         "GET " URL " HTTP/1.1\r\nHost: x\r\n\r\n",
-        "PROXY TCP4 203.0.113.7 10.0.0.1 54321 443\r\nGET " URL " HTTP/1.1\r\nHost: x\r\n\r\n",
+        "PROXY TCP4 203.0.113.7 10.0.0.1 54321\r\nGET " URL " HTTP/1.1\r\nHost: x\r\n\r\n",
         "\r\nGET " URL " HTTP/1.1\r\nHost: x\r\n\r\n",
     };
     static const char long_one[] = SIGNATURE "\x20\0\xff\xff";
