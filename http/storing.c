@@ -279,6 +279,13 @@ is_of_one_request(unsigned status)
     return status == 304 || status == 412 || status == 416 || status == 417;
 }
 
+/* RFC 6585 sections 3 to 6, whatever lifetime the response states. */
+static bool
+is_never_stored(unsigned status)
+{
+    return status == 428 || status == 429 || status == 431 || status == 511;
+}
+
 /* Has the request a condition or a range, which the origin may have evaluated? */
 static bool
 has_condition_or_range(struct span lines)
@@ -296,7 +303,7 @@ has_condition_or_range(struct span lines)
 static bool
 is_client_error(unsigned status)
 {
-    return status == 400 || status == 413 || status == 414 || status == 431;
+    return status == 400 || status == 413 || status == 414;
 }
 
 static bool
@@ -320,6 +327,7 @@ refuse_status(const struct head *head, const struct http_received *received,
     if (status == 206)
         return HTTP_REFUSED_PARTIAL;
     if (status < 200 || status > 599 || is_of_one_request(status) ||
+        is_never_stored(status) ||
         (status != 200 && has_condition_or_range(received->request_lines)) ||
         (is_client_error(status) && !rules->client_errors))
         return HTTP_REFUSED_STATUS;

@@ -61,7 +61,7 @@ struct http_storing_rules {
     bool drops_named_fields;
     bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
     bool set_cookie;        /* stores responses with Set-Cookie that state a lifetime */
-    bool client_errors;     /* stores 400, 413, 414 and 431 */
+    bool client_errors;     /* stores 400, 413 and 414 */
     unsigned heuristic_percent; /* of the time since Last-Modified; 0: no heuristic */
     int64_t heuristic_max_us;   /* of a lifetime that is a heuristic one */
     int64_t redirect_max_us;    /* of any lifetime of a 3xx; HTTP_UNLIMITED */

@@ -90,7 +90,7 @@ const struct option_row option_rows[] = {
     {"store-cookies", 0, false, OPTION_FLAG, AT(store_cookies), NULL, "no", 0, 0,
      "over HTTP, store responses that set cookies, if they state a lifetime"},
     {"store-client-errors", 0, false, OPTION_FLAG, AT(store_client_errors), NULL, "no", 0, 0,
-     "over HTTP, store responses with status 400, 413, 414 or 431, if they state a lifetime"},
+     "over HTTP, store responses with status 400, 413 or 414, if they state a lifetime"},
     {"tag-field", 0, false, OPTION_LIST, AT(tag_field), "NAME", NULL, 0, 0,
      "field of responses with tags to purge by; may be repeated (default: Surrogate-Key and "
      "Cache-Tag)"},

@@ -84,7 +84,11 @@ START_TEST(statuses_and_methods)
         {"GET", 400, FRESH, NO_STATUS},
         {"GET", 413, FRESH, NO_STATUS},
         {"GET", 414, FRESH, NO_STATUS},
+        /* RFC 6585: MUST NOT be stored */
+        {"GET", 428, FRESH, NO_STATUS},
+        {"GET", 429, FRESH TAG, NO_STATUS},
         {"GET", 431, FRESH, NO_STATUS},
+        {"GET", 511, "Cache-Control: public, s-maxage=60\r\n" TAG, NO_STATUS},
         /* without a lifetime: RFC 9110 15.1, with a validator */
         {"GET", 200, TAG, OK},
         {"GET", 200, AN_HOUR_BEFORE, OK},
@@ -130,6 +134,7 @@ START_TEST(statuses_and_methods)
     rules.client_errors = true;
     ck_assert_int_eq(evaluate("GET", "", 400, FRESH, &rules).refusal, OK);
     ck_assert_int_eq(evaluate("GET", "", 414, FRESH, &rules).refusal, OK);
+    ck_assert_int_eq(evaluate("GET", "", 431, FRESH, &rules).refusal, NO_STATUS);
     ck_assert_int_eq(evaluate("GET", "", 304, FRESH, &rules).refusal, NO_STATUS);
 }
 END_TEST

@@ -45,6 +45,9 @@ START_TEST(what_waits_has_a_response_that_the_cache_could_give_it)
         {431, "Cache-Control: max-age=10\r\n", "X-Evil: 1\r\n", "", false, false},
         {401, "WWW-Authenticate: Basic\r\n", "", "Authorization: Basic eA==\r\n", false, false},
         {429, "Retry-After: 10\r\n", "", "", false, false},
+        {428, FRESH, "", "", false, false},
+        {429, FRESH, "", "", false, false},
+        {511, FRESH, "", "", false, false},
         {503, "", "", "", false, false},
     };
 
