@@ -80,9 +80,9 @@ const struct option_row option_rows[] = {
     {"max-age", 0, false, OPTION_DURATION, AT(max_age), "TIME", "0", 0, 0,
      "longest time for which a page is a hit without a new fetch, also with --freshness off; 0: not "
      "bounded"},
-    {"heuristic-lifetime", 0, false, OPTION_UINT, AT(heuristic_lifetime), "PERCENT", "0", 0, 100,
+    {"heuristic-lifetime", 0, false, OPTION_UINT, AT(heuristic_lifetime), "PERCENT", "10", 0, 100,
      "over HTTP, lifetime of a response that states none, as a share of the time since it was "
-     "modified, at most a day; 0: none"},
+     "modified, at most a day, but for users with cookies; 0: none"},
     {"redirect-lifetime", 0, false, OPTION_DURATION, AT(redirect_lifetime), "TIME", "24h", 0, 0,
      "over HTTP, longest lifetime of a stored redirect"},
     {"error-lifetime", 0, false, OPTION_DURATION, AT(error_lifetime), "TIME", "10m", 0, 0,

@@ -33,17 +33,19 @@ class FirstRunTest(harness.SystemTest):
         errors = done.stderr.decode()
         self.assertEqual(done.returncode, 0, errors)
 
-        # Both fetches say what README says, in the order of its lines.
+        # Both fetches over RPC say what README says, in the order of its lines.
         lines = [line for line in errors.splitlines() if line.startswith("* ")]
         self.assertEqual(len(lines), len(printed.splitlines()), errors)
         for line, expected in zip(lines, printed.splitlines()):
             self.assertEqual(FIGURE.sub("N", line), FIGURE.sub("N", expected))
-        for name, count in (("requests", 2), ("hits", 1), ("misses", 1)):
-            self.assertRegex(done.stdout.decode(), rf"(?m)^{name} +{count}$")
+        output = done.stdout.decode()
+        for name, count in (("requests", 4), ("hits", 2), ("misses", 2)):
+            self.assertRegex(output, rf"(?m)^{name} +{count}$")
+        self.assertEqual(re.findall(r"(?m)^(?:miss|hit)$", output), ["miss", "hit"])
 
-        # The second page is the first; the origin was asked once.
-        page = (self.dir / "first.html").read_bytes()
-        self.assertIn(b"origin.log", page)
-        self.assertEqual((self.dir / "second.html").read_bytes(), page)
-        self.assertEqual((self.dir / "origin.log").read_text().count('"GET / HTTP'), 1)
+        # All pages are the file; the origin was asked once over each protocol.
+        page = (self.dir / "page.txt").read_bytes()
+        for name in ("first", "second", "third", "fourth"):
+            self.assertEqual((self.dir / f"{name}.txt").read_bytes(), page)
+        self.assertEqual((self.dir / "origin.log").read_text().count('"GET /page.txt HTTP'), 2)
         self.assertIn("sunproxyd: stopped", errors)

@@ -68,7 +68,7 @@ class UsersTest(harness.SystemTest):
         super().setUp()
         self.o = WordPressOrigin(self)
         self.d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={self.o.url}",
-                             "--allow-net", "127.0.0.0/8", "--heuristic-lifetime", "10")
+                             "--allow-net", "127.0.0.0/8")
         self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
 
     def get(self, path, user, *lines):
