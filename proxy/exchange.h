@@ -159,6 +159,9 @@ struct exchange {
  */
 bool exchange_start(struct exchange *exchange);
 
+/* Instead of exchange_start(): calls fail(), the last call of the front, and counts the failure. */
+void exchange_refuse(struct exchange *exchange, enum failure why, const char *sentence);
+
 /* After a wake(). */
 void exchange_run(struct exchange *exchange);
 

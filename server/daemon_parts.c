@@ -194,6 +194,8 @@ make_lists(struct service *service)
     buf_init(&why, 65536);
     made = service_read_clients(service, &why);
     buf_end_line(&why);
+    made = http_origins_init(&service->origins, &service->options->origin, &why) && made;
+    buf_end_line(&why);
     made = service_read_tag_rules(service, &why) && made;
     log_errors(buf_str(&why));
     buf_free(&why);
@@ -382,6 +384,7 @@ daemon_parts_free(struct daemon_parts *parts)
     tag_rules_free(&service->tag_rules);
     tag_rules_free(&service->write_rules);
     networks_free(&service->clients);
+    http_origins_free(&service->origins);
     free(service->admins);
     free(service->request_db_path);
     privileges_free_user(&parts->user);

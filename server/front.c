@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "http/target.h"
+#include "proxy.h"
 
 struct front_exchange *
 front_begin(struct rpc_request *request, const struct front_version *version)
@@ -21,13 +23,67 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     return front;
 }
 
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/*
+ * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
+ * thread then. NULL, or why there is none.
+ */
+static const char *
+find_row(const struct http_origins *origins, struct exchange *exchange)
+{
+    static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
+    struct http_origin_request asked;
+    struct http_authority authority;
+    struct span text = fetch_normal_url(exchange->url, normal, sizeof(normal));
+    struct http_origin *row;
+    size_t len;
+
+    asked.https = span_starts_with(text, span_str("https://"));
+    if ((!asked.https && !span_starts_with(text, span_str("http://"))) ||
+        !http_authority_read(origin_route_authority(text), &authority))
+        return "this server serves no such URL";
+    (void)origin_route_client(text, &asked.path);
+    asked.path = asked.path.len > sizeof(path) ? span_of(NULL, 0)
+                                               : http_origins_clean_path(asked.path, path);
+    asked.host = authority.host;
+    asked.port = authority.port;
+    row = http_origins_path_leads_up(asked.path)
+              ? NULL
+              : http_origins_find(origins, asked.host, asked.path);
+    if (!row)
+        return "this server does not serve that host and path";
+    len = http_origin_write_url(row, &asked, url, sizeof(url));
+    if (!len)
+        return "the URL is longer than 8,192 bytes";
+    exchange->url = span_of(url, len);
+    exchange->route = &row->route;
+    exchange->owned = true;
+    return NULL;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool
+start(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+    const struct http_origins *origins = &service_of(front_request(front))->origins;
+    const char *why = origins->count ? find_row(origins, exchange) : NULL;
+
+    if (!why)
+        return exchange_start(exchange);
+    exchange_refuse(exchange, FAILURE_DENIED, why);
+    return true;
+}
+
 bool_t
 front_start(struct front_exchange *front, void *result)
 {
     bool ended;
 
     front->result = result;
-    ended = exchange_start(&front->exchange);
+    ended = start(front);
     front->result = NULL;
     if (ended)
         return front->has_result;

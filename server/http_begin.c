@@ -68,14 +68,14 @@ is_for_proxy(const struct http_connection *c, const struct http_request *request
     if (request->method_id != HTTP_OPTIONS)
         return false;
     return request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0 ||
-           (http_request_is_for_server(request) && c->worker->http->origins.count);
+           (http_request_is_for_server(request) && c->worker->http->service->origins.count);
 }
 
 /* Does a row of --origin have to match? A reverse proxy is the server of no other hosts. */
 static bool
 is_routed(const struct http_connection *c, const struct http_request *request)
 {
-    return c->worker->http->origins.count && request->form != HTTP_ASTERISK_FORM;
+    return c->worker->http->service->origins.count && request->form != HTTP_ASTERISK_FORM;
 }
 
 static void

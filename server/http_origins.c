@@ -206,6 +206,8 @@ add_row(struct http_origins *origins, const char *text, const char *dashes, stru
 bool
 http_origins_init(struct http_origins *origins, const struct option_list *rows, struct buf *why)
 {
+    bool ok = true;
+
     *origins = (struct http_origins){0};
     if (rows->count == 0)
         return true;
@@ -215,10 +217,12 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
         return false;
     }
     for (size_t i = 0; i < rows->count; i++) {
-        if (!add_row(origins, rows->items[i], option_place(rows, i), why)) {
-            http_origins_free(origins);
-            return false;
-        }
+        buf_end_line(why);
+        ok = add_row(origins, rows->items[i], option_place(rows, i), why) && ok;
+    }
+    if (!ok) {
+        http_origins_free(origins);
+        return false;
     }
     qsort(origins->rows, origins->count, sizeof(*origins->rows), compare_rows);
     return true;

@@ -28,7 +28,7 @@ struct http_origins {
     size_t count;
 };
 
-/* Reads the rows, which must stay. False with a sentence in `why`. */
+/* Reads the rows, which must stay. False with a line in `why` for each that is refused. */
 bool http_origins_init(struct http_origins *origins, const struct option_list *rows,
                        struct buf *why);
 void http_origins_free(struct http_origins *origins);

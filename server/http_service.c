@@ -35,9 +35,8 @@ static bool
 read_options(struct http_service *http, const struct options *options, struct buf *why)
 {
     const struct option_list *balancers = &options->proxy_protocol_net;
-    bool ok = http_origins_init(&http->origins, &options->origin, why);
+    bool ok = service_add_networks(&http->purgers, &options->purge_net, "purge-net", why);
 
-    ok = service_add_networks(&http->purgers, &options->purge_net, "purge-net", why) && ok;
     ok = service_add_networks(&http->balancers, balancers->count ? balancers : &service_loopback,
                               "proxy-protocol-net", why) &&
          ok;
@@ -115,7 +114,6 @@ http_service_free(struct http_service *http)
         buf_free(&http->workers[i].fields);
     }
     free(http->workers);
-    http_origins_free(&http->origins);
     networks_free(&http->purgers);
     networks_free(&http->balancers);
     networks_free(&http->trusted);

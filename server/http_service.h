@@ -14,7 +14,6 @@
 #include "http/forwarded.h"
 #include "http/request_head.h"
 #include "net/server.h"
-#include "server/http_origins.h"
 #include "server/http_ports.h"
 #include "server/service.h"
 
@@ -27,7 +26,6 @@ struct http_service {
     struct service *service; /* not owned */
 
     /* read-only while workers run */
-    struct http_origins origins;
     struct networks purgers;
     struct networks balancers; /* that may send headers of the PROXY protocol */
     struct networks trusted;   /* that may state a request's client, */

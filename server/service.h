@@ -15,6 +15,7 @@
 #include "proxy/tag_rules.h"
 #include "rpc/server.h"
 #include "server/access_log.h"
+#include "server/http_origins.h"
 #include "server/memory.h"
 #include "server/options.h"
 #include "server/request_db.h"
@@ -37,6 +38,7 @@ struct service {
     struct http_service *http;     /* not owned; NULL: none */
     struct holds *holds;           /* owned; what clients of version 2 read on (hold.h) */
     struct networks clients;       /* owned; that may use the proxy over TCP (--client-net) */
+    struct http_origins origins;   /* owned; the rows of --origin: none, unless a reverse proxy */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
     unsigned workers;

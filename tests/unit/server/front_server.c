@@ -45,6 +45,8 @@ start_http(void)
 
     buf_init(&why, 1024);
     ck_assert_msg(service_read_clients(&front_service, &why), "%s", buf_str(&why));
+    ck_assert_msg(http_origins_init(&front_service.origins, &front_options.origin, &why), "%s",
+                  buf_str(&why));
     ck_assert_msg(http_service_init(&http, &front_service, &why), "%s", buf_str(&why));
     snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
     ck_assert_int_eq(net_server_listen(net, listen_unix(http_path), &http_protocol, &http), 0);
@@ -109,6 +111,7 @@ front_server_free(void)
     rpc_server_destroy(front_service.rpc);
     http_service_free(&http);
     networks_free(&front_service.clients);
+    http_origins_free(&front_service.origins);
     ck_assert_uint_eq(memory_used(&holds.places, MEMORY_REQUESTS), 0);
     ck_assert_uint_eq(client_tally_clients(holds.tally), 0);
     holds_free(&holds);
