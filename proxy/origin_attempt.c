@@ -138,12 +138,16 @@ origin_fill_is_disconnected(enum fetch_error error)
            error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
 }
 
-/* Is the end of the fetch the member's fault? One that has waited for its turn all the time has not
- * reached it. */
+/*
+ * Is the end of the fetch the member's fault? One that has waited for its turn all the time has not
+ * reached it. A request that may not be repeated fails, too, where the member has closed a
+ * connection that was kept, as it may.
+ */
 static bool
 blames_member(const struct origin_fill *fill, enum fetch_error error)
 {
-    return origin_fill_is_disconnected(error) && (error != FETCH_TIMED_OUT || fill->has_turn);
+    return origin_fill_is_disconnected(error) && (error != FETCH_TIMED_OUT || fill->has_turn) &&
+           (error != FETCH_ORIGIN_BROKE || may_repeat(fill));
 }
 
 bool

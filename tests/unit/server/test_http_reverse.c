@@ -475,6 +475,10 @@ START_TEST(a_member_that_hangs_is_left)
     origin_fails("http://first.test/z", FETCH_ORIGIN_BROKE, "closed");
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 502);
+    /* It may have closed a connection that was kept: that is no failure of the member. */
+    send_to(fd, "GET", "/w");
+    origin_responds("http://first.test/w", "", BODY_INLINE, "page", 4);
+    expect_page(fd, "page");
     ck_assert_uint_eq(scene_fetches(), 0);
     close(fd);
     front_server_stop();
