@@ -17,13 +17,26 @@ refuse(unsigned status, const char *sentence, const char **reason)
     return status;
 }
 
+/* Has the client used TLS? A target in absolute form proves that as little as a field does. */
+static bool
+is_https(const struct http_exchange *x)
+{
+    return x->request.https &&
+           (x->request.form != HTTP_ABSOLUTE_FORM || x->connection->tls ||
+            http_forwarded_are_read(x->connection));
+}
+
 /* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */
 static struct span
-write_url(struct http_worker *worker, const struct http_request *request,
-          const struct http_origin *row, struct span path)
+write_url(const struct http_exchange *x, const struct http_origin *row, struct span path)
 {
+    struct http_worker *worker = x->connection->worker;
     const struct http_origin_request asked = {
-        .https = request->https, .host = request->host, .port = request->port, .path = path};
+        .https = is_https(x),
+        .host = x->request.host,
+        .port = x->request.port,
+        .path = path,
+    };
 
     return span_of(worker->url,
                    http_origin_write_url(row, &asked, worker->url, sizeof(worker->url)));
@@ -45,7 +58,7 @@ find_reverse(struct http_exchange *x, struct http_route *route, const char **rea
     route->origin = http_origins_find(&worker->http->service->origins, request->host, path);
     if (!route->origin)
         return refuse(421, "this server does not serve that host and path", reason);
-    route->url = write_url(worker, request, route->origin, path);
+    route->url = write_url(x, route->origin, path);
     return 0;
 }
 
@@ -54,8 +67,7 @@ http_route_url_again(struct http_exchange *x)
 {
     struct http_worker *worker = x->connection->worker;
 
-    return write_url(worker, &x->request, x->origin,
-                     http_origins_clean_path(x->request.path, worker->path));
+    return write_url(x, x->origin, http_origins_clean_path(x->request.path, worker->path));
 }
 
 static unsigned

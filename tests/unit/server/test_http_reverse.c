@@ -37,6 +37,8 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         {"/api/x?y", "site.test", "http://api.test/v2/x?y", "site.test"},
         {"/api?y", "site.test", "http://api.test/v2?y", "site.test"},
         {"http://site.test/api/z", "other.test", "http://api.test/v2/z", "site.test"},
+        /* A connection without TLS is none with TLS, whatever its client says. */
+        {"https://site.test/api/z", "other.test", "http://api.test/v2/z", "site.test"},
         {"/%41//b?../c", "x", "http://any.test/%41//b?../c", "x"},
         {"/.../..a/./%2e/%2e%2e%2e/c.", "x", "http://any.test/.../..a/./%2e/%2e%2e%2e/c.", "x"},
         {"/a..;b/.;../..x;y/;../%2f..a/a%2f", "x",
@@ -58,6 +60,7 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
         ck_assert(http_send(fd, request));
         fetch = await_fetch(cases[i].url);
         ck_assert_ptr_nonnull(strstr(fetch->fields, "X-Forwarded-For: 127.0.0.1\r\n"));
+        ck_assert_ptr_nonnull(strstr(fetch->fields, "X-Forwarded-Proto: http\r\n"));
         snprintf(request, sizeof(request), "X-Forwarded-Host: %s\r\n", cases[i].told);
         ck_assert_msg(strstr(fetch->fields, request) != NULL, "%s: %s", request, fetch->fields);
         if (strstr(cases[i].host, "named"))
